@@ -16,6 +16,7 @@ from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.graph.keys import KeyFormat
+from distbfs.partition.layout import MAX_LOCAL
 from distbfs.plan import memory
 from distbfs.plan.cost_model import BANDWIDTH, CONSTANTS, LATENCY, RATE, Prediction
 from distbfs.plan.memory import PartShape, readable
@@ -38,7 +39,6 @@ from distbfs.terminal.shared import PLACE, STORE, open_terminal, output_options
 FILE_OVERHEAD = 7 << 10  # HDF5 headers of a file, about
 CHUNK_OVERHEAD = 20  # checksum and place of a chunk
 MOST_VERTICES = 1 << 31  # of a part that openmp searches whole
-MAX_LOCAL = 1 << 32  # vertices of a device
 ARRAY_ROWS = {
     **{
         f"{name}_{array}": (f"{name}/{array}",)

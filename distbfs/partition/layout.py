@@ -22,7 +22,12 @@ from distbfs.types import Array, Ids
 
 Index = TypeVar("Index", int, Array)
 
-MAX_LOCAL = 1 << 32
+MAX_LOCAL = 1 << 32  # vertices of a part
+
+
+def local_count(n: int, parts: int, part: int) -> int:
+    """Return how many of n vertices a part serves."""
+    return (n - part + parts - 1) // parts if part < n else 0
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,7 @@ class Layout:
 
     def local_count(self, part: int) -> int:
         """Return how many vertices a part serves."""
-        return (self.n - part + self.parts - 1) // self.parts if part < self.n else 0
+        return local_count(self.n, self.parts, part)
 
 
 def in_turn(counts: Sequence[int]) -> list[tuple[int, int]]:

@@ -18,7 +18,7 @@ from distbfs.exchange.agreement import first_reason, gather_texts
 from distbfs.exchange.nccl_link import nccl_problem
 from distbfs.exchange.peer_memory import peer_problem
 from distbfs.options import EXCHANGE_OPTIONS, FACTOR_OPTIONS, SearchOptions
-from distbfs.partition.layout import Domains, Placement, in_turn
+from distbfs.partition.layout import MAX_LOCAL, Domains, Placement, in_turn
 
 if TYPE_CHECKING:
     from distbfs.types import World
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 BETWEEN_OPTIONS = (*EXCHANGE_OPTIONS, *FACTOR_OPTIONS)
 MOST_DEVICES = 8  # of a domain
 MOST_VERTICES = (1 << 32) - (1 << 24)  # of a domain's part: positions have 32 bits
-MOST_LOCAL = 1 << 32  # vertices of a device
 
 
 def between_asked(options: SearchOptions) -> list[str]:
@@ -161,7 +160,7 @@ class HostDevices:
     def whole_problem(self, options: SearchOptions, n: int) -> str:
         """Return why all devices are not one domain, "" where they are (collective)."""
         reason = domain_problem(self.world, options, self.devices)
-        if not reason and n > MOST_LOCAL * self.total:
+        if not reason and n > MAX_LOCAL * self.total:
             reason = f"{n} vertices; a device has up to 2^32 of them"
         if not reason and len(set(self.counts)) > 1:
             reason = "ranks have different numbers of devices"

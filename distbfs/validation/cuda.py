@@ -18,6 +18,7 @@ from distbfs.device import cuda
 from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.cuda import MAX_VERTICES
+from distbfs.partition.layout import local_count
 from distbfs.types import UNREACHED, Array, DeviceArray, Ids, slice_bounds
 from distbfs.validation.cuda_device import (
     DEPTH,
@@ -108,11 +109,6 @@ def validate_on_devices(
     )
 
 
-def locals_of(n: int, parts: int, index: int) -> int:
-    """Return how many vertices a part has."""
-    return max(n - index + parts - 1, 0) // parts
-
-
 def _check_arguments(
     n: int, parts: int, root: int, seats: Sequence[Seat], chunk: int, *, parents: bool
 ) -> None:
@@ -126,7 +122,7 @@ def _check_arguments(
     if chunk < 1:
         raise UsageError(f"chunk is {chunk}; allowed: 1 and more")
     for shard in (shard for seat in seats for shard in seat.shards):
-        count = locals_of(n, parts, shard.index)
+        count = local_count(n, parts, shard.index)
         if not _fits(shard.level, count, LEVEL_TYPES):
             raise UsageError(
                 f"levels are not one contiguous array of {count} elements of dtype "
@@ -177,7 +173,7 @@ class _Check:
         """
         several = len(self._ranks) > 1
         seats = self._seats()
-        per = locals_of(self._n, self._parts, 0)
+        per = local_count(self._n, self._parts, 0)
         if self._parts > 1:
             per = -(-per // VERTICES_PER_WORD) * VERTICES_PER_WORD
         here = [[shard.level for shard in d.seat.shards] for d in self._devices]
@@ -252,7 +248,7 @@ class _Check:
                     continue
                 at = 0
                 for index in on_rank.tolist():
-                    count = locals_of(self._n, self._parts, index)
+                    count = local_count(self._n, self._parts, index)
                     of_part[index] = values[at : at + count]
                     at += count
         return [of_part[index] for index in sorted(of_part)]

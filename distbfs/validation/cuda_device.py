@@ -95,7 +95,6 @@ class CheckingDevice:
     def __init__(self, seat: Seat, own: int, share: tuple[int, int]) -> None:
         self.seat, self.own = seat, own
         self._next, self._end = share
-        self.parents: dict[int, Any] = {x.index: x.parent for x in seat.shards}
         self._held: list[Any] = []
 
     def take(
@@ -126,10 +125,11 @@ class CheckingDevice:
         self.report = cp.asarray(empty)
         by_part = np.zeros(parts, np.uint64)
         kind = np.dtype(np.int64 if np.dtype(tuples.dtype).itemsize == 8 else np.int32)
-        for index, parent in self.parents.items():
-            if parent is not None:
-                by_part[index], kind = address_of(parent), parent.dtype
-        self._table = table = cp.asarray(by_part)
+        for shard in self.seat.shards:
+            if shard.parent is not None:
+                by_part[shard.index] = address_of(shard.parent)
+                kind = shard.parent.dtype
+        table = cp.asarray(by_part)
         where = cp.asarray(seats)
         self._module = self._kernels(level.dtype, kind)
         self.check = CheckParams(

@@ -27,6 +27,7 @@ from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.permuted import Permuted
 from distbfs.graph.degrees import DegreeHistogram, merge
+from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.options import BuildOptions
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
@@ -35,7 +36,6 @@ from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
 from distbfs.types import SUBGRAPHS, TupleSource, World
 
-MAX_VERTICES = 1 << 31  # an id is the half of a key
 ROUNDS = 2  # of passes over the tuples for each part, one pass each where keys fit
 Result = TypeVar("Result")
 Made = TypeVar("Made", bound=Builder)

@@ -282,11 +282,13 @@ const Word *shuffle(unsigned mask, Word value) {
     const unsigned turn = turn_of<SHUFFLE>(mask, value, w);
     return w->value[turn];
 }
-unsigned ballot(unsigned mask, bool value) {
+/* What the lanes make together of their words. */
+template <Kind KIND> static inline unsigned made_by(unsigned mask, Word value) {
     Warp *w;
-    const unsigned turn = turn_of<BALLOT>(mask, value, w);
+    const unsigned turn = turn_of<KIND>(mask, value, w);
     return w->made[turn];
 }
+unsigned ballot(unsigned mask, bool value) { return made_by<BALLOT>(mask, value); }
 unsigned match(unsigned mask, unsigned value) {
     Warp *w;
     const unsigned turn = turn_of<MATCH>(mask, value, w);
@@ -294,16 +296,8 @@ unsigned match(unsigned mask, unsigned value) {
     for (unsigned k = 0; k < LANES; k++) bits |= (unsigned)(w->value[turn][k] == value) << k;
     return bits & w->met[turn];
 }
-unsigned sum(unsigned mask, unsigned value) {
-    Warp *w;
-    const unsigned turn = turn_of<SUM>(mask, value, w);
-    return w->made[turn];
-}
-unsigned most(unsigned mask, unsigned value) {
-    Warp *w;
-    const unsigned turn = turn_of<MOST>(mask, value, w);
-    return w->made[turn];
-}
+unsigned sum(unsigned mask, unsigned value) { return made_by<SUM>(mask, value); }
+unsigned most(unsigned mask, unsigned value) { return made_by<MOST>(mask, value); }
 void meet(unsigned mask) {
     Warp *w;
     turn_of<SYNC>(mask, 0, w);

@@ -77,6 +77,12 @@ def distbfs_open(folder, world, request):
     return open_source(world, source, SearchOptions.named(engine="auto"), request)
 
 
+def allocated(device):
+    """Bytes of all arrays of a device."""
+    device.check("allocation")
+    return device.arrays.bytes
+
+
 def domain(devices, count=3, **options):
     """A session of one domain of several devices."""
     devices[:] = [0] * count
@@ -348,7 +354,7 @@ def test_where_one_domain_cannot_be(device, devices, monkeypatch, how, why):
         names = iter("AB" * 9)
         monkeypatch.setattr(domains, "device_model", lambda _: next(names))
     if how == "ids":
-        monkeypatch.setattr(domains, "MOST_LOCAL", 127)
+        monkeypatch.setattr(domains, "MAX_LOCAL", 127)
         monkeypatch.setattr(domains, "MOST_VERTICES", 255)
     device.one_rank = True
     session = opened()
@@ -704,16 +710,11 @@ def test_the_plan_knows_what_is_allocated(device, parts, threshold, parents):
     held = hold_device_parts(SoloWorld(), graph, [0], placement)
     engine = choosing.kind_of("xbfs")(SearchOptions(engine="xbfs", parents=parents))
     gc.collect()
-
-    def taken():
-        device.check("allocation")
-        return device.arrays.bytes
-
-    before = taken()
+    before = allocated(device)
     searches = [engine.domain(one, placement) for one in held.device_parts]
     runner = between_domains(SoloWorld(), searches, "solo", engine.options, placement)
     gc.collect()
-    used = taken() - before
+    used = allocated(device) - before
     planned = 0
     for one in held.device_parts:
         owned = int((one.layout.part_of(one.delegates) == one.index).sum())
@@ -738,15 +739,10 @@ def test_memory_of_a_domain_is_planned(device, id_bits, count, parents):
     """At most so much, and not much less where the parts have as much."""
     source = random_tuples(60_000, 70_000, seed=4)
     gc.collect()
-
-    def taken():
-        device.check("allocation")
-        return device.arrays.bytes
-
-    before = taken()
+    before = allocated(device)
     driver = resident_driver(source, count, parents=parents)
     gc.collect()
-    used = taken() - before
+    used = allocated(device) - before
     active = int((source.degrees > 0).sum())
     counts = (source.n, active, source.matrix.nnz, count)
     sizes = member_bytes(*counts, parents=parents, multiprocessors=2)
