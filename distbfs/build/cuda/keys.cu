@@ -3,7 +3,7 @@
  * Method: a key that equals the one before it is a repeat; all others are columns, and
  * where the row changes a row begins.
  *
- * Data encoding: a key is (row - first row of the range) * 2^32 + column.
+ * Data encoding: a key is (row - first row of the range) * 2^bits + column.
  *
  * All kernels take one-dimensional grids of any size and blocks of THREADS threads, if not
  * said otherwise.
@@ -194,22 +194,31 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_fresh(
 
 /* What becomes of a column; columns: [keys that are no repeats] */
 struct Dropped {
-    __device__ __forceinline__ void operator()(u64, u32) const {}
+    __device__ __forceinline__ void operator()(u64, u64) const {}
 };
 struct Plain {
     u32 *__restrict__ columns; /* [fresh keys] */
-    __device__ __forceinline__ void operator()(u64 at, u32 column) const {
-        columns[at] = column;
+    __device__ __forceinline__ void operator()(u64 at, u64 column) const {
+        columns[at] = (u32)column;
     }
 };
-/* a place of all parts, written as part * 2^32 + number, or as the number alone */
+/* a place of all parts, written as part * 2^32 + local id */
+struct Placed {
+    u64 per;
+    u64 *__restrict__ columns; /* [fresh keys] */
+    __device__ __forceinline__ void operator()(u64 at, u64 place) const {
+        const u64 part = place / per;
+        columns[at] = part << 32 | (place - part * per);
+    }
+};
+/* a place of 32 bits, written as part * 2^32 + number, or as the number alone */
 template <typename Column>
 struct Numbered {
     u32 per, blocks;
     const uint4 *__restrict__ normals; /* [parts * blocks] */
     Column *__restrict__ columns;      /* [fresh keys] */
-    __device__ __forceinline__ void operator()(u64 at, u32 place) const {
-        u32 part = place / per, number;
+    __device__ __forceinline__ void operator()(u64 at, u64 column) const {
+        u32 place = (u32)column, part = sizeof(Column) == 4 ? 0 : place / per, number;
         find(normals + (u64)part * blocks, place - part * per, number);
         columns[at] = (Column)((u64)part << 32 | number);
     }
@@ -219,16 +228,16 @@ struct Numbered {
  *
  * Where one row ends and the next begins, the position is added to the length of the one
  * and taken from that of the other, modulo 2^32.
- * keys: [count], count > 0; starts: [tiles + 1], see each_fresh; shift: from the row of
- * a key to its row in lengths and repeated
+ * keys: [count], count > 0; starts: [tiles + 1], see each_fresh; bits: of a column; shift:
+ * from the row of a key to its row in lengths and repeated
  * lengths: [rows], without repeats; repeated: [rows], with repeats, or null; both added to
  */
 template <typename Put>
 INLINE void write_keys(u64 count, const u64 *__restrict__ keys, const u64 *__restrict__ starts,
-                       u32 shift, u32 *lengths, u32 *repeated, const Put &put) {
+                       u32 bits, u32 shift, u32 *lengths, u32 *repeated, const Put &put) {
     each_fresh(count, keys, starts, [&](u64 i, u64 key, u64 at) {
-        put(at, (u32)key);
-        u32 row = (u32)(key >> 32), last = i ? (u32)(keys[i - 1] >> 32) : row;
+        put(at, key & ((1ull << bits) - 1));
+        u32 row = (u32)(key >> bits), last = i ? (u32)(keys[i - 1] >> bits) : row;
         if (row == last) return;
         atomicAdd(lengths + (u32)(last + shift), (u32)at);
         atomicAdd(lengths + (u32)(row + shift), 0u - (u32)at);
@@ -237,39 +246,50 @@ INLINE void write_keys(u64 count, const u64 *__restrict__ keys, const u64 *__res
         atomicAdd(repeated + (u32)(row + shift), 0u - (u32)i);
     });
     if (blockIdx.x || threadIdx.x) return;
-    u32 last = (u32)(keys[count - 1] >> 32) + shift;
+    u32 last = (u32)(keys[count - 1] >> bits) + shift;
     atomicAdd(lengths + last, (u32)starts[(count + TILE - 1) / TILE]);
     if (repeated) atomicAdd(repeated + last, (u32)count);
 }
 
 /* write_keys without columns; keys: [count]; starts: [tiles + 1]; lengths, repeated: [rows] */
 extern "C" __global__ void __launch_bounds__(THREADS) measure_rows(
-    u64 count, const u64 *keys, const u64 *starts, u32 shift, u32 *lengths, u32 *repeated) {
-    write_keys(count, keys, starts, shift, lengths, repeated, Dropped());
+    u64 count, const u64 *keys, const u64 *starts, u32 bits, u32 shift, u32 *lengths,
+    u32 *repeated) {
+    write_keys(count, keys, starts, bits, shift, lengths, repeated, Dropped());
 }
 
 /* write_keys; keys: [count]; starts: [tiles + 1]; lengths: [rows]; columns: [fresh keys] */
 extern "C" __global__ void __launch_bounds__(THREADS) write_columns(
-    u64 count, const u64 *keys, const u64 *starts, u32 shift, u32 *lengths, u32 *columns) {
-    write_keys(count, keys, starts, shift, lengths, 0, Plain{columns});
+    u64 count, const u64 *keys, const u64 *starts, u32 bits, u32 shift, u32 *lengths,
+    u32 *columns) {
+    write_keys(count, keys, starts, bits, shift, lengths, 0, Plain{columns});
 }
 
 /* write_keys with numbers of one part; keys: [count]; starts: [tiles + 1]; lengths: [rows]
  * normals: [blocks]; columns: [fresh keys]
  */
 extern "C" __global__ void __launch_bounds__(THREADS) write_numbers_32(
-    u64 count, const u64 *keys, const u64 *starts, u32 shift, u32 *lengths, u32 per,
+    u64 count, const u64 *keys, const u64 *starts, u32 bits, u32 shift, u32 *lengths, u32 per,
     u32 blocks, const uint4 *normals, u32 *columns) {
     const Numbered<u32> put = {per, blocks, normals, columns};
-    write_keys(count, keys, starts, shift, lengths, 0, put);
+    write_keys(count, keys, starts, bits, shift, lengths, 0, put);
 }
 
 /* write_keys with parts and numbers; keys: [count]; starts: [tiles + 1]; lengths: [rows]
  * normals: [parts * blocks]; columns: [fresh keys]
  */
 extern "C" __global__ void __launch_bounds__(THREADS) write_numbers_64(
-    u64 count, const u64 *keys, const u64 *starts, u32 shift, u32 *lengths, u32 per,
+    u64 count, const u64 *keys, const u64 *starts, u32 bits, u32 shift, u32 *lengths, u32 per,
     u32 blocks, const uint4 *normals, u64 *columns) {
     const Numbered<u64> put = {per, blocks, normals, columns};
-    write_keys(count, keys, starts, shift, lengths, 0, put);
+    write_keys(count, keys, starts, bits, shift, lengths, 0, put);
+}
+
+/* write_keys with parts and local ids; keys: [count]; starts: [tiles + 1]; lengths: [rows]
+ * columns: [fresh keys]
+ */
+extern "C" __global__ void __launch_bounds__(THREADS) write_places(
+    u64 count, const u64 *keys, const u64 *starts, u32 bits, u32 shift, u32 *lengths, u64 per,
+    u64 *columns) {
+    write_keys(count, keys, starts, bits, shift, lengths, 0, Placed{per, columns});
 }

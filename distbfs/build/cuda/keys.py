@@ -95,6 +95,7 @@ class Rule:
     rows: of all keys; arguments: of the kernels, between the tuples and the range
     first: what is also done with the tuples of the first pass
     lengths: keys of each row where they are known, uint32 [rows]
+    bits: of a column in a key, at least 32; those of ids of 32 bits have 32
     """
 
     name: str
@@ -102,6 +103,12 @@ class Rule:
     arguments: tuple[KernelArgument, ...]
     first: Callable[[DeviceArray, DeviceArray], None] | None = None
     lengths: DeviceArray | None = None
+    bits: int = 32
+
+    @property
+    def most_rows(self) -> int:
+        """How many rows keys can tell from each other."""
+        return 1 << (64 - self.bits)
 
 
 class KeyPasses:
@@ -152,7 +159,8 @@ class KeyPasses:
     def _append(self, rule: Rule, low: int, high: int, keys: DeviceArray) -> int:
         """Collect the keys of the rows low … high-1; return how many there are."""
         size = cuda.cupy().zeros(1, np.uint64)
-        form = (np.uint32(low), np.uint32(high - low - 1), np.uint64(len(keys)))
+        rows = np.uint32(low), np.uint32(high - low - 1)
+        form = (*rows, np.uint32(rule.bits), np.uint64(len(keys)))
 
         def work(u: DeviceArray, v: DeviceArray) -> None:
             arguments = (np.uint64(len(u)), u, v, *rule.arguments, *form, keys, size)
@@ -192,7 +200,8 @@ class KeyPasses:
         cupy = cuda.cupy()
         cuda.release()
         likely = min(self._most // self._parts * 11 // 10 + SLACK, self._most)
-        if KEY_BYTES * likely <= self._buffer() and likely <= MOST_KEYS:
+        fits = KEY_BYTES * likely <= self._buffer() and likely <= MOST_KEYS
+        if fits and rule.rows <= rule.most_rows:
             keys = cupy.empty(likely, np.uint64)
             count = self._append(rule, 0, rule.rows, keys)
             if count <= likely:
@@ -228,7 +237,7 @@ class KeyPasses:
                 need + KEY_BYTES * capacity + RESERVE // 4,
                 f"a part of {ranges.total} keys, {capacity} of them at a time,",
             )
-            return ranges.cut(capacity), capacity
+            return ranges.cut(capacity, rule.most_rows), capacity
 
     def close(self) -> None:
         """Let go of the tuples; there is no pass after this."""
@@ -243,6 +252,7 @@ class RowWriter:
     kernel: what writes columns; arguments: of it, between lengths and columns
     room: where columns go one after the other, with COLUMN_PAD more; None: to arrays
         that are joined at the end, which takes the memory twice
+    bits: of a column in a key
     """
 
     def __init__(
@@ -253,8 +263,9 @@ class RowWriter:
         arguments: tuple[KernelArgument, ...] = (),
         dtype: type[np.unsignedinteger] = np.uint32,
         room: DeviceArray | None = None,
+        bits: int = 32,
     ) -> None:
-        self._kernels, self._lengths = kernels, lengths
+        self._kernels, self._lengths, self._bits = kernels, lengths, np.uint32(bits)
         self._kernel, self._arguments, self._dtype = kernel, arguments, dtype
         self._pieces: list[DeviceArray] = []
         self._room, self._written = room, 0
@@ -274,8 +285,9 @@ class RowWriter:
             out = self._room[self._written : self._written + fresh + COLUMN_PAD]
             self._written += fresh
         out[fresh:].set(np.zeros(COLUMN_PAD, self._dtype))
-        form = (np.uint64(len(keys)), keys, starts, np.uint32(shift & 0xFFFFFFFF))
-        arguments = (*form, self._lengths, *self._arguments, out)
+        form = (np.uint64(len(keys)), keys, starts, self._bits)
+        row = np.uint32(shift & 0xFFFFFFFF)
+        arguments = (*form, row, self._lengths, *self._arguments, out)
         self._kernels.launch(self._kernel, len(keys), KEYS_TILE, *arguments)
 
     def _columns(self) -> DeviceArray:
@@ -303,12 +315,12 @@ class RowWriter:
 
 
 def segments(
-    kernels: PartKernels, keys: DeviceArray, low: int, bases: list[int]
+    kernels: PartKernels, keys: DeviceArray, low: int, bases: list[int], bits: int
 ) -> list[DeviceArray]:
     """Cut sorted keys where their rows pass ``bases``; one more piece than bases.
 
-    keys: uint64; low: the row of keys whose high half is 0
+    keys: uint64; low: the row of keys without bits above ``bits``
     """
-    values = [min(max(base - low, 0) << 32, LARGEST_KEY) for base in bases]
+    values = [min(max(base - low, 0) << bits, LARGEST_KEY) for base in bases]
     cuts = [*kernels.below(keys, values), len(keys)]
     return [keys[a:b] for a, b in zip([0, *cuts], cuts, strict=False)]

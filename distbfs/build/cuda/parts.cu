@@ -3,15 +3,16 @@
  * Method: every device looks at all tuples and makes keys of the directed edges that its
  * part keeps by Algorithm 1.  The class of a vertex and its number come from sets of ids
  * with ranks: a vertex with edges is normal, and in the first set, or a delegate, and in
- * the second.
+ * the second.  Where ids have 64 bits the first set is that of the own part, and delegates
+ * are in a hash table: nothing is of all vertices.
  *
  * Data encoding.  A vertex v has part v % parts and local id v / parts; its place is part *
  * per + local id, where per is the most vertices of a part.  Each part has `blocks` blocks
- * in sets of all parts.  A key is (row - first row of the range) * 2^32 + column.  The rows of
- * the four subgraphs follow each other: nn and nd (active rows each, by number), dn and dd
- * (delegates rows each).  Columns of nn are places, those of nd and
- * dd delegates, those of dn numbers.  Ranks of the second set, from the set of all parts
- * on, are over the parts together and index `table`: degree * 2^32 + delegate number.
+ * in sets.  A key is (row - first row of the range) * 2^bits + column; bits is 32 where ids
+ * have 32 bits.  The rows of the four subgraphs follow each other: nn and nd (active rows
+ * each, by number), dn and dd (delegates rows each).  Columns of nn are places, those of nd
+ * and dd delegates, those of dn numbers.  `table` has degree * 2^32 + number of delegates, by
+ * rank in the second set, over all parts together, or by slot of the hash table.
  *
  * Source: Pan, Pearce, Owens 2018, Section III-B.
  *
@@ -27,70 +28,107 @@
 
 /* At most two keys that come of a tuple. */
 struct Found {
-    u32 row[2], column[2], count;
-    __device__ __forceinline__ void add(u32 r, u32 c) {
+    u32 row[2], count;
+    ID column[2];
+    __device__ __forceinline__ void add(u32 r, ID c) {
         row[count] = r;
         column[count] = c;
         count++;
     }
 };
 
-/* Rows are the local ids of this part, columns the ids of all their neighbours, where they
- * have 32 bits. */
+/* Rows are the local ids of this part, columns the ids of all their neighbours. */
 struct Own {
     u32 parts, part;
     __device__ __forceinline__ void operator()(ID x, ID y, Found &found) const {
-        if (x % parts == part) found.add((u32)(x / parts), (u32)y);
-        if (y % parts == part) found.add((u32)(y / parts), (u32)x);
+        if (x % parts == part) found.add((u32)(x / parts), y);
+        if (y % parts == part) found.add((u32)(y / parts), x);
     }
 };
 
-/* Rows are those of the four subgraphs; blocks: of a part in each set. */
+/* Where a key begins to be looked for among `slots`. */
+INLINE u64 slot_of(u64 id, u64 slots) {
+    return __umul64hi(id * 0x9E3779B97F4A7C15ull, slots);
+}
+
+/* One end of a tuple: where it is, and what is found of it. */
+struct End {
+    u32 part, local, number;
+    u64 entry;
+    bool own;
+};
+
+/* Rows are those of the four subgraphs; blocks: of a part in each set.  Sets of ids of 32
+ * bits are those of all parts. */
 struct Separated {
-    u32 parts, part, per, blocks, active, delegates;
-    const uint4 *__restrict__ normals; /* [parts * blocks] */
-    const uint4 *__restrict__ members; /* [parts * blocks] */
-    const u64 *__restrict__ table;     /* [delegates] */
+    u32 parts, part, blocks, active, delegates;
+    u64 per, slots;
+    const uint4 *__restrict__ normals; /* [parts * blocks], or [blocks] of the own part */
+    const void *__restrict__ members;  /* uint4 [parts * blocks], or u64 [slots], ids or -1 */
+    const u64 *__restrict__ table;     /* [delegates], or [slots] */
+
+    __device__ __forceinline__ End end_at(ID x) const {
+        const u32 at = (u32)(x % parts);
+        return End{at, (u32)(x / parts), 0, 0, at == part};
+    }
 
     /* The entry of a delegate; false where the vertex is none. */
-    __device__ __forceinline__ bool entry(u32 part_of, u32 local, u64 &out) const {
+    __device__ __forceinline__ bool is_delegate(ID x, End &e) const {
         u32 rank;
-        if (!delegates || !find(members + (u64)part_of * blocks, local, rank))
-            return false;
-        out = table[rank];
+        if (!delegates) return false;
+        if (sizeof(ID) == 4) {
+            const uint4 *set = (const uint4 *)members + (u64)e.part * blocks;
+            if (!find(set, e.local, rank)) return false;
+            e.entry = table[rank];
+            return true;
+        }
+        const u64 *ids = (const u64 *)members;
+        for (u64 k = slot_of(x, slots);; k = k + 1 == slots ? 0 : k + 1) {
+            const u64 id = ids[k];
+            if (id == ~0ull) return false;
+            if (id != (u64)x) continue;
+            e.entry = table[k];
+            return true;
+        }
+    }
+
+    /* Whether a vertex is normal, and its number: of ids of 64 bits where it is an own one,
+     * and then the entry where it is a delegate. */
+    __device__ __forceinline__ bool is_normal(ID x, End &e) const {
+        if (sizeof(ID) == 4) return find(normals + (u64)e.part * blocks, e.local, e.number);
+        if (is_delegate(x, e)) return false;
+        e.own = e.own && find(normals, e.local, e.number);
         return true;
     }
 
     __device__ __forceinline__ void operator()(ID x, ID y, Found &found) const {
-        u32 xl = (u32)(x / parts), xp = (u32)(x % parts);
-        u32 yl = (u32)(y / parts), yp = (u32)(y % parts);
-        bool own_x = xp == part, own_y = yp == part;
-        if (!own_x && !own_y) return;
-        u32 xn, yn; /* numbers */
-        bool normal_x = find(normals + (u64)xp * blocks, xl, xn);
-        bool normal_y = find(normals + (u64)yp * blocks, yl, yn);
+        End a = end_at(x), b = end_at(y);
+        if (!a.own && !b.own) return;
+        bool normal_x = is_normal(x, a), normal_y = is_normal(y, b);
         if (normal_x && normal_y) {
-            if (own_x) found.add(xn, yp * per + yl);
-            if (own_y) found.add(yn, xp * per + xl);
+            if (a.own) found.add(a.number, (ID)(b.part * per + b.local));
+            if (b.own) found.add(b.number, (ID)(a.part * per + a.local));
             return;
         }
-        u64 xe = 0, ye = 0;
+        const bool known = sizeof(ID) == 8;
         if (normal_x || normal_y) {
-            if (normal_x ? !own_x : !own_y) return;
-            if (!(normal_x ? entry(yp, yl, ye) : entry(xp, xl, xe))) return;
-            u32 number = normal_x ? xn : yn, delegate = (u32)(xe | ye);
+            if (normal_x ? !a.own : !b.own) return;
+            if (!known && !(normal_x ? is_delegate(y, b) : is_delegate(x, a))) return;
+            u32 number = normal_x ? a.number : b.number;
+            u32 delegate = (u32)(normal_x ? b.entry : a.entry);
             found.add(active + number, delegate);
             found.add(2 * active + delegate, number);
             return;
         }
-        if (!entry(xp, xl, xe) || !entry(yp, yl, ye)) return;
-        u32 dx = (u32)(xe >> 32), dy = (u32)(ye >> 32);
+        if (!known && (!is_delegate(x, a) || !is_delegate(y, b))) return;
+        u32 dx = (u32)(a.entry >> 32), dy = (u32)(b.entry >> 32);
+        u32 cx = (u32)a.entry, cy = (u32)b.entry;
         bool kept_at_x = dx < dy || (dx == dy && x < y);
-        if (((u32)xe + (u32)ye) % TURNED == 0) kept_at_x = !kept_at_x;
-        if (kept_at_x ? !own_x : !own_y) return;
+        if ((cx + cy) % TURNED == 0) kept_at_x = !kept_at_x;
+        if (kept_at_x ? !a.own : !b.own) return;
         u32 base = 2 * active + delegates;
-        found.add(base + (u32)xe, (u32)ye);
-        found.add(base + (u32)ye, (u32)xe);
+        found.add(base + cx, cy);
+        found.add(base + cy, cx);
     }
 };
 
@@ -101,8 +139,9 @@ struct Separated {
  */
 template <typename Rule>
 INLINE void append_by(u64 count, const ID *__restrict__ u, const ID *__restrict__ v,
-                      const Rule &rule, u32 low, u32 last, u64 capacity,
+                      const Rule &rule, u32 low, u32 last, u32 bits, u64 capacity,
                       u64 *__restrict__ keys, u64 *size) {
+    if (sizeof(ID) == 4) bits = 32;
     for (u64 first = blockIdx.x * (u64)TILE; first < count; first += gridDim.x * (u64)TILE) {
         u64 key[2 * PER_THREAD];
         u32 wanted = 0;
@@ -110,12 +149,12 @@ INLINE void append_by(u64 count, const ID *__restrict__ u, const ID *__restrict_
         for (int k = 0; k < PER_THREAD; k++) {
             u64 i = first + k * THREADS + threadIdx.x;
             ID x = i < count ? u[i] : 0, y = i < count ? v[i] : 0;
-            Found found = {{0, 0}, {0, 0}, 0};
+            Found found = {{0, 0}, 0, {0, 0}};
             if (x != y) rule(x, y, found);
 #pragma unroll
             for (u32 e = 0; e < 2; e++) {
                 u32 row = found.row[e] - low;
-                key[2 * k + e] = (u64)row << 32 | found.column[e];
+                key[2 * k + e] = (u64)row << bits | found.column[e];
                 if (e < found.count && row <= last) wanted |= 1u << (2 * k + e);
             }
         }
@@ -132,7 +171,7 @@ INLINE void count_keys(u64 count, const ID *__restrict__ u, const ID *__restrict
                        const Rule &rule, u32 *lengths) {
     for (u64 i = thread_of(THREADS); i < count; i += threads_of(THREADS)) {
         ID x = u[i], y = v[i];
-        Found found = {{0, 0}, {0, 0}, 0};
+        Found found = {{0, 0}, 0, {0, 0}};
         if (x != y) rule(x, y, found);
 #pragma unroll
         for (u32 e = 0; e < 2; e++)
@@ -142,9 +181,9 @@ INLINE void count_keys(u64 count, const ID *__restrict__ u, const ID *__restrict
 
 /* append_by Own; u, v: [count]; keys: [capacity]; size: [1] */
 extern "C" __global__ void __launch_bounds__(THREADS) append_own(
-    u64 count, const ID *u, const ID *v, u32 parts, u32 part, u32 low, u32 last,
+    u64 count, const ID *u, const ID *v, u32 parts, u32 part, u32 low, u32 last, u32 bits,
     u64 capacity, u64 *keys, u64 *size) {
-    append_by(count, u, v, Own{parts, part}, low, last, capacity, keys, size);
+    append_by(count, u, v, Own{parts, part}, low, last, bits, capacity, keys, size);
 }
 
 /* count_keys by Own; u, v: [count]; lengths: [local ids] */
@@ -153,27 +192,29 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_own(
     count_keys(count, u, v, Own{parts, part}, lengths);
 }
 
-/* append_by Separated; u, v: [count]; normals, members: [parts * blocks]
- * table: [delegates]; keys: [capacity]; size: [1]
+/* append_by Separated; u, v: [count]; normals: [parts * blocks] or [blocks]
+ * members: [parts * blocks] or [slots]; table: [delegates] or [slots]; keys: [capacity]
+ * size: [1]
  */
 extern "C" __global__ void __launch_bounds__(THREADS) append_separated(
-    u64 count, const ID *u, const ID *v, u32 parts, u32 part, u32 per, u32 blocks,
-    u32 active, u32 delegates, const uint4 *normals, const uint4 *members,
-    const u64 *table, u32 low, u32 last, u64 capacity, u64 *keys, u64 *size) {
-    const Separated rule = {parts,     part,    per,     blocks, active,
-                            delegates, normals, members, table};
-    append_by(count, u, v, rule, low, last, capacity, keys, size);
+    u64 count, const ID *u, const ID *v, u32 parts, u32 part, u32 blocks, u32 active,
+    u32 delegates, u64 per, u64 slots, const uint4 *normals, const void *members,
+    const u64 *table, u32 low, u32 last, u32 bits, u64 capacity, u64 *keys, u64 *size) {
+    const Separated rule = {parts, part,  blocks,  active,  delegates,
+                            per,   slots, normals, members, table};
+    append_by(count, u, v, rule, low, last, bits, capacity, keys, size);
 }
 
-/* count_keys by Separated; u, v: [count]; normals, members: [parts * blocks]
- * table: [delegates]; lengths: [2 * active + 2 * delegates]
+/* count_keys by Separated; u, v: [count]; normals: [parts * blocks] or [blocks]
+ * members: [parts * blocks] or [slots]; table: [delegates] or [slots]
+ * lengths: [2 * active + 2 * delegates]
  */
 extern "C" __global__ void __launch_bounds__(THREADS) count_separated(
-    u64 count, const ID *u, const ID *v, u32 parts, u32 part, u32 per, u32 blocks,
-    u32 active, u32 delegates, const uint4 *normals, const uint4 *members,
+    u64 count, const ID *u, const ID *v, u32 parts, u32 part, u32 blocks, u32 active,
+    u32 delegates, u64 per, u64 slots, const uint4 *normals, const void *members,
     const u64 *table, u32 *lengths) {
-    const Separated rule = {parts,     part,    per,     blocks, active,
-                            delegates, normals, members, table};
+    const Separated rule = {parts, part,  blocks,  active,  delegates,
+                            per,   slots, normals, members, table};
     count_keys(count, u, v, rule, lengths);
 }
 
@@ -205,10 +246,10 @@ struct Positioned {
  * keys: [capacity]; size: [1] */
 extern "C" __global__ void __launch_bounds__(THREADS) append_positioned(
     u64 count, const ID *u, const ID *v, u32 parts, u32 part, u32 blocks,
-    const uint4 *members, const u32 *positions, u32 low, u32 last, u64 capacity, u64 *keys,
-    u64 *size) {
+    const uint4 *members, const u32 *positions, u32 low, u32 last, u32 bits, u64 capacity,
+    u64 *keys, u64 *size) {
     const Positioned rule = {parts, part, blocks, members, positions};
-    append_by(count, u, v, rule, low, last, capacity, keys, size);
+    append_by(count, u, v, rule, low, last, bits, capacity, keys, size);
 }
 
 /* Positions of the members of a part, and what stands for them in results.
@@ -311,13 +352,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) shift_set(u64 count, u64 b
  *
  * normals, members: [blocks], the sets of this part; degrees, ends: [local]
  * vertices, numbers, tuple_degrees: [local], as in DevicePart
- * keys: [delegates of this part], (2^32 - 1 - degree) * 2^32 + vertex, rising by vertex
+ * ids, high: [delegates of this part], by rank: the vertex and its degree
  */
 extern "C" __global__ void __launch_bounds__(THREADS) number_vertices(
     u64 local, u32 parts, u32 part, u32 active, const uint4 *normals, const uint4 *members,
     const u32 *__restrict__ degrees, const u32 *__restrict__ ends,
     u32 *__restrict__ vertices, u32 *__restrict__ numbers, u32 *__restrict__ tuple_degrees,
-    u64 *__restrict__ keys) {
+    u64 *__restrict__ ids, u32 *__restrict__ high) {
     for (u64 k = thread_of(THREADS); k < local; k += threads_of(THREADS)) {
         u32 id = (u32)k, before, rank;
         u32 number = find(normals, id, before) ? before : active + id - before;
@@ -325,23 +366,29 @@ extern "C" __global__ void __launch_bounds__(THREADS) number_vertices(
         vertices[number] = id;
         tuple_degrees[number] = ends[id];
         if (find(members, id, rank))
-            keys[rank] = (u64)~degrees[id] << 32 | (id * parts + part);
+            ids[rank] = k * parts + part, high[rank] = degrees[id];
     }
 }
 
-/* Makes the table of delegates from their sorted keys.
+/* Makes the table of delegates.
  *
- * sorted: [delegates], keys of number_vertices of all parts; members: [parts * blocks],
- * with ranks over all parts; table: [delegates]; ids: [delegates], by delegate number
+ * ids, degrees: [delegates], by delegate number; members: [parts * blocks], with ranks over
+ * all parts, or [slots], -1 so far; table: [delegates] or [slots]
  */
 extern "C" __global__ void __launch_bounds__(THREADS) number_delegates(
-    u64 delegates, const u64 *__restrict__ sorted, u32 parts, u32 blocks,
-    const uint4 *members, u64 *__restrict__ table, u64 *__restrict__ ids) {
+    u64 delegates, const u64 *__restrict__ ids, const u32 *__restrict__ degrees, u32 parts,
+    u32 blocks, u64 slots, void *members, u64 *__restrict__ table) {
     for (u64 k = thread_of(THREADS); k < delegates; k += threads_of(THREADS)) {
-        u64 key = sorted[k];
-        u32 id = (u32)key, local = id / parts, rank;
-        find(members + (u64)(id - local * parts) * blocks, local, rank);
-        table[rank] = (u64)~(u32)(key >> 32) << 32 | k;
-        ids[k] = id;
+        const u64 id = ids[k], entry = (u64)degrees[k] << 32 | k;
+        if (sizeof(ID) == 4) {
+            u32 local = (u32)id / parts, rank;
+            find((const uint4 *)members + (u64)((u32)id - local * parts) * blocks, local, rank);
+            table[rank] = entry;
+            continue;
+        }
+        u64 at = slot_of(id, slots);
+        while (atomicCAS((u64 *)members + at, ~0ull, id) != ~0ull)
+            at = at + 1 == slots ? 0 : at + 1;
+        table[at] = entry;
     }
 }

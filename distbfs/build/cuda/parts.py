@@ -20,6 +20,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from distbfs.build.cuda.places import number_columns
 from distbfs.build.cuda.ranges import RESERVE
 from distbfs.build.cuda.separate import Builder, Counted, Numbered, Shape, Shared
 from distbfs.build.host.parts import BuildSummary
@@ -27,7 +28,6 @@ from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.permuted import Permuted
 from distbfs.graph.degrees import DegreeHistogram, merge
-from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.options import BuildOptions
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
@@ -163,11 +163,6 @@ def construct_on_devices(
         source = Permuted(source, options.permute_seed)
     watch = Stopwatch()
     layout = Layout(source.n, placement.parts)
-    if source.n > MAX_VERTICES:
-        raise UsageError(
-            f"{source.n} vertices cannot be separated on devices; allowed: "
-            f"{MAX_VERTICES}"
-        )
     shape, mine = Shape(layout), placement.parts_of(world.rank)
     with watch("total"):
         crew = Crew(Builder, source, shape, mine, devices, buffer_bytes, done)
@@ -184,9 +179,11 @@ def construct_on_devices(
             lambda builder, k, part: builder.number(part, counted[k], threshold)
         )
         d = histogram.above(threshold)
-        shared = Shared(world, placement, numbered, d)
+        shared = Shared(world, placement, numbered, d, wide=shape.wide)
         made = _separate(crew, numbered, shared, mine, threshold)
         crew.close()
+        if shape.wide and shape.parts > 1:
+            number_columns(made, placement, world)
     counts = [[getattr(part, name).edges for part in made] for name in SUBGRAPHS]
     edges = world.allreduce(np.array(counts, dtype=np.int64).sum(axis=1))
     if edges.sum() != histogram.m:
@@ -235,7 +232,7 @@ def _separate(
 
     def work(builder: Builder, positions: list[int]) -> list[tuple[int, DevicePart]]:
         with cuda.memory_of("the delegates and normal vertices of all parts"):
-            need = shared.normals.nbytes * 2 + 40 * len(shared.keys) + RESERVE // 4
+            need = shared.nbytes + RESERVE // 4
             cuda.require(need, "the delegates and normal vertices of all parts")
             tables = builder.tables(shared)
         out = []

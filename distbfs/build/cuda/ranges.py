@@ -36,15 +36,19 @@ class Ranges:
         self.longest = int(longest.get()[0])
         self.total = int(self._before[-1])
 
-    def cut(self, capacity: int) -> list[tuple[int, int, int]]:
+    def cut(
+        self, capacity: int, rows: int | None = None
+    ) -> list[tuple[int, int, int]]:
         """Return (first row, last + 1, keys) of ranges of ``capacity`` keys or less.
 
-        capacity: the longest row fits it
+        capacity: the longest row fits it; rows: that a range may have
         """
         out: list[tuple[int, int, int]] = []
         row = done = 0
         while row < len(self._degrees):
             last = self._row_after(done + capacity)
+            if rows is not None:
+                last = min(last, row + rows)
             upto = self._keys_before(last)
             out.append((row, last, upto - done))
             row, done = last, upto

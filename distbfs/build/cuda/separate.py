@@ -17,6 +17,7 @@ from distbfs.build.cuda.keys import KeyPasses, RowWriter, Rule, segments
 from distbfs.build.cuda.ranges import Ranges
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
+from distbfs.generate.cuda import id_type
 from distbfs.graph.device_graph import SET_BITS
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
@@ -24,19 +25,25 @@ from distbfs.progress import Sum
 from distbfs.types import Array, Ids, TupleSource, World
 
 MAX_DEGREE = MAX_ROWS = (1 << 32) - 1
+NO_ID = (1 << 64) - 1
 VERTEX_BYTES = 24  # of all arrays by vertex of a part at once, at most
+DELEGATE_BYTES = 64  # of the table of delegates while it is made
 
 
 class Shape:
     """Sizes that are the same for all parts.
 
     per: vertices of a part, at most; blocks: of a part in each set
+    wide: ids have 64 bits; bits: of a place, part * per + local id, and at least 32
     """
 
     def __init__(self, layout: Layout) -> None:
         self.layout, self.parts = layout, layout.parts
         self.per = max(layout.local_count(0), 1)
         self.blocks = -(-self.per // SET_BITS)
+        self.wide = id_type(layout.n) is np.uint64
+        places = self.per * self.parts
+        self.bits = max((places - 1).bit_length(), 32) if self.wide else 32
 
     def own(self, part: int) -> tuple[np.uint32, np.uint32]:
         """Return how kernels are told of a part."""
@@ -64,7 +71,7 @@ class Numbered:
 
     vertices, numbers, tuple_degrees: as in DevicePart
     normals, members: host uint32 [4 * blocks], sets of normal vertices and delegates
-    keys: host uint64, its delegates, see ``number_vertices``
+    ids, degrees: host uint64 and uint32, its delegates by rising id
     """
 
     active: int
@@ -73,15 +80,17 @@ class Numbered:
     tuple_degrees: Any
     normals: Array
     members: Array
-    keys: Array
+    ids: Array
+    degrees: Array
 
 
 @dataclass
 class Tables:
-    """What one device knows of all vertices.
+    """What one device knows of all vertices; see parts.cu.
 
-    normals, members: uint32 [parts * 4 * blocks]; ranks of members are over all parts
-    table: uint64 [d], see device_construct.cu; delegates: NumPy int64 [d]
+    normals: uint32 [parts * 4 * blocks], None where ids are wide
+    members: uint32 [parts * 4 * blocks], ranks are over all parts; or uint64 [slots]
+    table: uint64 [d] or [slots]; delegates: NumPy int64 [d]
     """
 
     normals: Any
@@ -93,8 +102,10 @@ class Tables:
 class Shared:
     """What the ranks share of all parts, on the host (making it is collective).
 
-    normals, members: uint32 [parts * 4 * blocks]; keys: uint64 [d], by part
-    bases: uint32 [parts], delegates of the parts that come before in ``keys``
+    ids, degrees: uint64 and uint32 [d], delegates by part; where ids are not wide also
+    normals, members: uint32 [parts * 4 * blocks]; bases: uint32 [parts], delegates of
+        the parts that come before in ``ids``
+    nbytes: of all of them
     """
 
     def __init__(
@@ -103,6 +114,8 @@ class Shared:
         placement: Placement,
         mine: Sequence[Numbered],
         delegates: int,
+        *,
+        wide: bool,
     ) -> None:
         order = [k for rank in range(world.size) for k in placement.parts_of(rank)]
 
@@ -114,15 +127,20 @@ class Shared:
             out[order] = values.reshape(placement.parts, -1)
             return out.ravel()
 
-        self.normals = by_part(gathered([x.normals for x in mine]))
-        self.keys = np.zeros(0, dtype=np.uint64)
+        self.ids, self.degrees = np.zeros(0, np.uint64), np.zeros(0, np.uint32)
+        if not wide:
+            self.normals = by_part(gathered([x.normals for x in mine]))
         if delegates:
+            self.ids = gathered([x.ids for x in mine])
+            self.degrees = gathered([x.degrees for x in mine])
+        if delegates and not wide:
             self.members = by_part(gathered([x.members for x in mine]))
-            self.keys = gathered([x.keys for x in mine])
-            sizes = gathered([np.array([len(x.keys)], dtype=np.int64) for x in mine])
+            sizes = gathered([np.array([len(x.ids)], dtype=np.int64) for x in mine])
             self.bases = by_part((np.cumsum(sizes) - sizes).astype(np.uint32))
-        if len(self.keys) != delegates:
+        if len(self.ids) != delegates:
             raise InputError("the degrees of the parts changed while they were shared")
+        sets = 0 if wide else 2 * self.normals.nbytes
+        self.nbytes = sets + DELEGATE_BYTES * delegates
 
 
 class Builder:
@@ -149,7 +167,7 @@ class Builder:
             arguments = (np.uint64(len(u)), u, v, *own, ends, loops)
             launch("count_loops", len(u), BLOCK, *arguments)
 
-        rule = Rule("own", local, own, count_loops)
+        rule = Rule("own", local, own, count_loops, bits=self.shape.bits)
         for keys, low in self.keys.sorted_keys(rule, lambda _: 0):
             with self.kernels.phase("degrees"):
                 self._measure(keys, low, degrees, ends)
@@ -167,7 +185,8 @@ class Builder:
     def _measure(self, keys: Any, low: int, degrees: Any, ends: Any) -> None:
         if len(keys):
             starts, _ = self.kernels.fresh_before(keys)
-            rows = (np.uint64(len(keys)), keys, starts, np.uint32(low))
+            form = (np.uint64(len(keys)), keys, starts)
+            rows = (*form, np.uint32(self.shape.bits), np.uint32(low))
             out = (degrees, ends)
             self.kernels.launch("measure_rows", len(keys), KEYS_TILE, *rows, *out)
 
@@ -200,7 +219,8 @@ class Builder:
         with self.kernels.phase("numbering"):
             sets = self._sets(counted.degrees, threshold)
             (normals, active), (members, delegates) = sets
-            keys = cupy.empty(delegates, np.uint64)
+            ids = cupy.empty(delegates, np.uint64)
+            high = cupy.empty(delegates, np.uint32)
             arrays = [cupy.empty(local, np.uint32) for _ in range(3)]
             known = (np.uint32(active), normals, members)
             arguments = (np.uint64(local), *self.shape.own(part), *known)
@@ -208,9 +228,9 @@ class Builder:
                 "number_vertices",
                 local,
                 BLOCK,
-                *(*arguments, counted.degrees, counted.ends, *arrays, keys),
+                *(*arguments, counted.degrees, counted.ends, *arrays, ids, high),
             )
-            host = (x.get() for x in (normals, members, keys))
+            host = (x.get() for x in (normals, members, ids, high))
             out = Numbered(active, *arrays, *host)
             counted.degrees = counted.ends = None
         return out
@@ -218,29 +238,37 @@ class Builder:
     def tables(self, shared: Shared) -> Tables:
         """Copy what the ranks have shared to the device, and number the delegates."""
         cupy, launch = cuda.cupy(), self.kernels.launch
-        shape, d = self.shape, len(shared.keys)
+        shape, d = self.shape, len(shared.ids)
         with self.kernels.phase("delegates"):
-            normals = cupy.asarray(shared.normals)
+            normals = None if shape.wide else cupy.asarray(shared.normals)
             if not d:
                 none = cupy.empty(0, np.uint64)
                 return Tables(normals, none, none, np.zeros(0, dtype=np.int64))
-            members = cupy.asarray(shared.members)
-            bases = cupy.asarray(shared.bases)
-            size = shape.parts * shape.blocks
-            form = (np.uint64(size), np.uint64(shape.blocks))
-            launch("shift_set", size, BLOCK, *form, bases, members)
-            keys = cupy.asarray(shared.keys)
-            keys.sort()
-            table, ids = (cupy.empty(d, np.uint64) for _ in range(2))
+            if shape.wide:  # a hash table that is two thirds full
+                members = cupy.full(d + d // 2 + 1, NO_ID, np.uint64)
+                table = cupy.zeros(len(members), np.uint64)
+            else:
+                members, table = cupy.asarray(shared.members), cupy.empty(d, np.uint64)
+                bases = cupy.asarray(shared.bases)
+                size = shape.parts * shape.blocks
+                form = (np.uint64(size), np.uint64(shape.blocks))
+                launch("shift_set", size, BLOCK, *form, bases, members)
+            ids, degrees = cupy.asarray(shared.ids), cupy.asarray(shared.degrees)
+            order = cupy.argsort(ids, kind="stable")
+            order = order[cupy.argsort(~degrees[order], kind="stable")]
+            ids, degrees = ids[order], degrees[order]
             sizes = (np.uint32(shape.parts), np.uint32(shape.blocks))
-            arguments = (np.uint64(d), keys, *sizes, members, table, ids)
-            launch("number_delegates", d, BLOCK, *arguments)
+            arguments = (np.uint64(d), ids, degrees, *sizes, np.uint64(len(table)))
+            launch("number_delegates", d, BLOCK, *arguments, members, table)
             return Tables(normals, members, table, ids.get().astype(np.int64))
 
     def separate(
         self, part: int, numbered: Numbered, tables: Tables, threshold: int
     ) -> DevicePart:
-        """Make the four subgraphs of a part."""
+        """Make the four subgraphs of a part; of wide ids nn has local ids of others.
+
+        See ``places.number_columns``.
+        """
         shape, active, d = self.shape, numbered.active, len(tables.delegates)
         local = self.layout.local_count(part)
         bases = [0, active, 2 * active, 2 * active + d, 2 * (active + d)]
@@ -250,12 +278,15 @@ class Builder:
                 f"{MAX_ROWS // 2} together; use more parts or another threshold"
             )
         lengths = cuda.cupy().zeros(bases[-1], np.uint32)
-        places = np.uint32(shape.per), np.uint32(shape.blocks)
-        sizes = np.uint32(active), np.uint32(d)
-        sets = (tables.normals, tables.members, tables.table)
-        arguments = (*shape.own(part), *places, *sizes, *sets)
-        rule = Rule("separated", bases[-1], arguments)
-        writers = self._writers(lengths, bases, (*places, tables.normals))
+        normals = tables.normals
+        if normals is None:
+            normals = cuda.cupy().asarray(numbered.normals)
+        sizes = np.uint32(shape.blocks), np.uint32(active), np.uint32(d)
+        rooms = np.uint64(shape.per), np.uint64(len(tables.table))
+        sets = (normals, tables.members, tables.table)
+        arguments = (*shape.own(part), *sizes, *rooms, *sets)
+        rule = Rule("separated", bases[-1], arguments, bits=shape.bits)
+        writers = self._writers(lengths, bases, normals)
         column = 4 if shape.parts == 1 else 8
 
         def kept(counts: Any) -> int:
@@ -266,7 +297,7 @@ class Builder:
 
         for keys, low in self.keys.sorted_keys(rule, kept):
             with self.kernels.phase("rows"):
-                pieces = segments(self.kernels, keys, low, bases[1:4])
+                pieces = segments(self.kernels, keys, low, bases[1:4], shape.bits)
                 for writer, piece, base in zip(writers, pieces, bases[:4], strict=True):
                     writer.add(piece, low - base)
                 del pieces, piece
@@ -291,11 +322,19 @@ class Builder:
         )
 
     def _writers(
-        self, lengths: Any, bases: list[int], numbers: tuple[Any, ...]
+        self, lengths: Any, bases: list[int], normals: Any
     ) -> list[RowWriter]:
-        """Return what writes nn, nd, dn, dd; numbers: arguments of that of nn."""
-        spans = [lengths[a:b] for a, b in pairwise(bases)]
-        dtype = np.uint32 if self.shape.parts == 1 else np.uint64
-        name = f"write_numbers_{8 * np.dtype(dtype).itemsize}"
-        nn = RowWriter(self.kernels, spans[0], name, numbers, dtype)
-        return [nn, *(RowWriter(self.kernels, span) for span in spans[1:])]
+        """Return what writes nn, nd, dn, dd; normals: the sets that the device knows."""
+        spans, shape = [lengths[a:b] for a, b in pairwise(bases)], self.shape
+        arguments: tuple[Any, ...] = (np.uint32(min(shape.per, MAX_ROWS)),)
+        arguments = (*arguments, np.uint32(shape.blocks), normals)
+        name, dtype = "write_numbers_64", np.uint64
+        if shape.parts == 1:
+            name, dtype = "write_numbers_32", np.uint32
+        elif shape.wide:
+            name, arguments = "write_places", (np.uint64(shape.per),)
+        writers = [RowWriter(self.kernels, x, bits=shape.bits) for x in spans[1:]]
+        nn = RowWriter(
+            self.kernels, spans[0], name, arguments, dtype, bits=shape.bits
+        )
+        return [nn, *writers]

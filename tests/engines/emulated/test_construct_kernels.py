@@ -53,14 +53,14 @@ GRAPHS = {
 @pytest.mark.parametrize("threshold", THRESHOLDS)
 @pytest.mark.parametrize("parts", [1, 2, 3, 4])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_parts(device, name, parts, threshold):
+def test_parts(device, id_bits, name, parts, threshold):
     summary = check_construct(GRAPHS[name], parts, threshold)
     assert summary.passes == 2 * parts
 
 
 @pytest.mark.parametrize("buffer_bytes", [1, 5000, 60_000])
 @pytest.mark.parametrize("parts", [1, 2, 3, 4])
-def test_ranges(device, monkeypatch, parts, buffer_bytes):
+def test_ranges(device, id_bits, monkeypatch, parts, buffer_bytes):
     monkeypatch.setattr(device_keys, "SLACK", 100)
     monkeypatch.setattr(chunks, "CHUNK", 1777)
     for threshold in (0, 12, None, LARGE):
@@ -73,7 +73,7 @@ def test_ranges(device, monkeypatch, parts, buffer_bytes):
 
 
 @pytest.mark.parametrize("parts", [2, 4])
-def test_a_part_with_more_than_its_share(device, monkeypatch, parts):
+def test_a_part_with_more_than_its_share(device, id_bits, monkeypatch, parts):
     """The one pass that is tried overflows, and the rows are counted after all."""
     monkeypatch.setattr(device_keys, "SLACK", 0)
     u = np.arange(900) * parts % 997
@@ -86,7 +86,7 @@ def test_a_part_with_more_than_its_share(device, monkeypatch, parts):
 
 @pytest.mark.parametrize("parts", [1, 2, 5])
 @pytest.mark.parametrize("name", NAMED)
-def test_small_graphs(device, name, parts):
+def test_small_graphs(device, id_bits, name, parts):
     for threshold in (0, 2, None):
         check_construct(NAMED[name], parts, threshold)
 
@@ -112,7 +112,7 @@ def test_no_vertices(device):
 
 
 @pytest.mark.parametrize("n", [95, 96, 97, 191, 192, 193, 1024, 1025])
-def test_sizes_at_the_borders_of_blocks(device, n):
+def test_sizes_at_the_borders_of_blocks(device, id_bits, n):
     source = random_tuples(n, 3 * n, n)
     for parts, threshold in ((1, 5), (2, 6), (1, LARGE), (3, 0)):
         check_construct(source, parts, threshold)
@@ -126,7 +126,7 @@ def test_rows_with_many_repeats(device):
 
 
 @pytest.mark.parametrize(("parts", "ranks"), [(2, 2), (4, 2), (6, 3)])
-def test_ranks(device, monkeypatch, parts, ranks):
+def test_ranks(device, id_bits, monkeypatch, parts, ranks):
     monkeypatch.setattr(EmulatedDevice, "check", lambda *_: None)
     source = GRAPHS["kronecker-8"]
     for threshold in THRESHOLDS:

@@ -1,0 +1,117 @@
+"""Numbers instead of local ids in the columns of nn, asked from the parts that own them.
+
+Where ids have 64 bits no device knows the numbers of all normal vertices.  A part sends
+the local ids of its columns to their parts, some columns at a time, and gets the
+numbers there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.errors import InputError
+from distbfs.exchange.local_phase import brought_here
+from distbfs.partition.device_part import DevicePart
+from distbfs.partition.layout import Placement
+from distbfs.partition.part import PART_SHIFT
+from distbfs.types import World
+
+COLUMNS = 1 << 26  # of a part at a time
+
+
+def swapped(
+    boxes: Sequence[Sequence[Any]], placement: Placement, world: World
+) -> list[list[Any]]:
+    """Return what all parts have for each part of this rank, by part (collective).
+
+    boxes: of each part here, for each part, CuPy uint32
+    What comes from other ranks is on the host, what comes from parts here where it was.
+    """
+    mine = placement.parts_of(world.rank)
+    arrived: list[list[Any]] = [[None] * placement.parts for _ in mine]
+    for sent, part in zip(boxes, mine, strict=True):
+        for place, other in enumerate(mine):
+            arrived[place][part] = sent[other]
+    if world.size == 1:
+        return arrived
+    sizes, values = [], []
+    for rank in range(world.size):
+        theirs = placement.parts_of(rank) if rank != world.rank else []
+        leaving = [sent[part].get() for sent in boxes for part in theirs]
+        sizes.append(np.array([len(x) for x in leaving], dtype=np.int64))
+        values.append(np.concatenate([np.zeros(0, np.uint32), *leaving]))
+    counts = world.alltoall(sizes)
+    for rank, joint in enumerate(world.alltoall(values)):
+        pieces = iter(np.split(joint, np.cumsum(counts[rank])))
+        if rank != world.rank:
+            for part in placement.parts_of(rank):
+                for place in range(len(mine)):
+                    arrived[place][part] = next(pieces)
+    return arrived
+
+
+class Asked:
+    """Some columns of a part, asked for by part.
+
+    columns: CuPy uint64, part << 32 | local id; boxes: uint32, for each part
+    """
+
+    def __init__(self, columns: Any, parts: int) -> None:
+        cp = cuda.cupy()
+        self._columns = columns
+        part_of = (columns >> np.uint64(PART_SHIFT)).astype(np.int32)
+        self._order = cp.argsort(part_of, kind="stable")
+        counts = cp.bincount(part_of, minlength=parts).get()
+        bounds = np.concatenate([[0], np.cumsum(counts)]).tolist()
+        places = columns[self._order].astype(np.uint32)
+        spans = zip(bounds, bounds[1:], strict=False)
+        self.boxes = [places[low:high] for low, high in spans]
+
+    def take(self, numbers: Sequence[Any]) -> None:
+        """Write numbers, of each part in the order asked for, into the columns."""
+        cp = cuda.cupy()
+        near = cp.concatenate([brought_here(cp.asarray(x)) for x in numbers])
+        columns, order = self._columns, self._order
+        there = columns[order] >> np.uint64(PART_SHIFT) << np.uint64(PART_SHIFT)
+        columns[order] = there | near.astype(np.uint64)
+
+
+def number_columns(
+    parts: Sequence[DevicePart], placement: Placement, world: World
+) -> None:
+    """Make numbers of the local ids in the columns of nn (collective).
+
+    parts: of this rank, nn columns part << 32 | local id, changed where they are
+
+    Raises InputError for a column that is no normal vertex.
+    """
+    most = np.array([max(part.nn.edges for part in parts)])
+    for low in range(0, int(world.allreduce(most, "max")[0]), COLUMNS):
+        asked, replies = [], []
+        for part in parts:
+            with part.vertices.device:
+                high = max(min(low + COLUMNS, part.nn.edges), low)
+                columns = part.nn.columns[low:high]
+                asked.append(Asked(columns, placement.parts))
+        arrived = swapped([x.boxes for x in asked], placement, world)
+        for part, boxes in zip(parts, arrived, strict=True):
+            with part.vertices.device:
+                replies.append([_numbers(part, box) for box in boxes])
+        answers = swapped(replies, placement, world)
+        for part, some, numbers in zip(parts, asked, answers, strict=True):
+            with part.vertices.device:
+                some.take(numbers)
+        del asked, arrived, replies, answers
+
+
+def _numbers(part: DevicePart, places: Any) -> Any:
+    """Return the numbers of local ids, CuPy uint32."""
+    cp = cuda.cupy()
+    numbers = part.numbers[brought_here(cp.asarray(places))]
+    if len(numbers) and int(numbers.max()) >= part.active:
+        raise InputError("the edge tuples changed while the graph was built")
+    return numbers
