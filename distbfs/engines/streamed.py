@@ -37,10 +37,10 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     nothing where the search is over, or waits.  A box is a word about it, and then what
     it has: items of a word, or questions of half a word, to which the answers come in
     their order.  The first words of each are sent before the host knows how many there
-    are; the others are sent, answered (``reply_to``, ``learn_from``), and admitted by a
-    further ``end_level``, where counts say ``over``.  Then ``ask``, ``told``, ``reply``
-    and ``learn`` complete the parents of delegates.  What a level launches may be
-    launched again as it was where ``form`` is the same.
+    are; the others are sent, and admitted (``take_from``, or ``reply_to`` and
+    ``learn_from``) before a further ``end_level``, where counts say ``over``.  Then
+    ``ask``, ``told``, ``reply`` and ``learn`` complete the parents of delegates.  What
+    a level launches may be launched again as it was where ``form`` is the same.
 
     device: where it is
     others: parts of other domains, rising: those that boxes are for
@@ -110,6 +110,9 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     def learn_from(self, part: int, answers: Any, first: int) -> None:
         """Admit a part's answers to such questions; both: uint64 [k]."""
 
+    def take_from(self, part: int, items: Any) -> None:
+        """Admit what a part pushed after the first words; uint64 [k]."""
+
     def ask(self) -> None:
         """Put the questions for the parents of delegates into boxes."""
 
@@ -128,8 +131,7 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
         """Admit what all parts found, and count.
 
         masks: [other domains, words], their ``pieces`` filled, or None
-        items, answers: what other parts pushed or answered, boxes [k, words], or items
-        alone [k]
+        items, answers: what other parts pushed or answered, boxes [k, words]
         first: words of a box that came; 0: nothing more comes; else counts say
         ``over`` where it does; pulls: whether it did, None: as counts said
         """

@@ -22,7 +22,7 @@ ROOT = Path(distbfs.__file__).parent
 SOURCES = {str(x.relative_to(ROOT)): x for x in sorted(ROOT.rglob("*.cu"))}
 PAPERS = "engines/cuda/papers"
 WIDTH, FLAG = {"OFFSET": ("u32", "u64")}, (0, 1)
-IDS = {"ID": ("u32", "u64")}
+IDS, NAMES = {"ID": ("u32", "u64")}, {"NAME": ("u32", "u64")}
 ITEMS = tuple(f"u{bits}" for bits in (8, 16, 32, 64))
 COUNTED = {**WIDTH, "COUNT": FLAG}
 BLOCKS = {**WIDTH, "THREADS": BLOCK_THREADS}
@@ -76,7 +76,11 @@ LOADS = {
     "engines/cuda/papers/xbfs/search.py": [(f"{PAPERS}/xbfs", ("paper.cu",), COUNTED)],
     "engines/cuda/xbfs/arrays.py": [
         ("engines/cuda/xbfs", ("prepare.cu",), WIDTH),
-        ("engines/cuda/xbfs", ("results.cu",), {**WIDTH, "IN_IDS": (1,), **IDS}),
+        (
+            "engines/cuda/xbfs",
+            ("results.cu",),
+            {**WIDTH, "IN_IDS": (1,), **IDS, **NAMES},
+        ),
         (
             "engines/cuda/xbfs",
             ("search.cu", "domain.cu"),
@@ -87,7 +91,7 @@ LOADS = {
         (
             "engines/cuda/xbfs",
             ("between.cu",),
-            {**COUNTED, "IN_IDS": (1,), "SEVERAL": (0, 1)},
+            {**COUNTED, "IN_IDS": (1,), "SEVERAL": (0, 1), **NAMES},
         )
     ],
     "engines/cuda/xbfs/cluster.py": [("engines/cuda/xbfs", ("cluster.cu",), WIDTH)],

@@ -22,15 +22,18 @@ from distbfs.build.cuda.numbering import Numbering
 from distbfs.device import cuda, programs
 from distbfs.errors import UsageError
 from distbfs.exchange.local_phase import brought_here
+from distbfs.generate.cuda import id_type
 from distbfs.graph.device_graph import AT_LEAST, COLUMN_PAD, ISOLATED, DeviceGraph
 from distbfs.partition.device_part import DevicePart, DeviceRows
 from distbfs.partition.layout import Domains
+from distbfs.partition.part import PART_SHIFT
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, Ids, World
 
 KEYS = 1 << 28  # at a time; the longest row fits in any case
 KEY_BYTES = 16  # a key and its place in the sort
 SWAP_BYTES = 64  # a key that other devices may have, and what chooses it
+SLICE = 1 << 27  # outer edges that are looked at in one piece
 
 
 def joined(arrays: Sequence[Any]) -> Any:
@@ -48,6 +51,7 @@ class InnerBuilder:
     ) -> None:
         cp = cuda.cupy()
         self.part, self._clock, self._delegates = part, Stopwatch(), delegates
+        self._id = id_type(part.layout.n)
         index = domains.domain_of(part.index)
         self._devices = domains.sizes[index]
         self.device = domains.device_of(part.index)
@@ -95,8 +99,8 @@ class InnerBuilder:
         self._at_least = at_least[:AT_LEAST] + self.normals
         self.place = numbering.numbers + np.uint32(self.normals)
         self.positions = positions_of(self.place, np.uint32(self.device), self._devices)
-        local = part.vertices[: part.active]
-        self.names = local * np.uint32(part.layout.parts) + np.uint32(part.index)
+        local = part.vertices[: part.active].astype(self._id)
+        self.names = local * self._id(part.layout.parts) + self._id(part.index)
 
     def delegate_lengths(self) -> Ids:
         """Return what each row of a delegate has here, int64 [d] on the host."""
@@ -117,7 +121,7 @@ class InnerBuilder:
     ) -> None:
         """Learn where the normal vertices of the domain are, device after device.
 
-        positions, names: uint32 [normal vertices of the domain]; starts: of each device
+        positions, names: [normal vertices of the domain]; starts: of each device
         """
         cp, part = cuda.cupy(), self.part
         self._places = positions, cp.asarray(starts.astype(np.uint64))
@@ -128,8 +132,8 @@ class InnerBuilder:
         owned = np.flatnonzero(owned)
         self._owned = owned[np.argsort(self._delegates.ids[owned])]
         room = part.active + len(owned) + 1
-        self._ids = cp.zeros(self.slots + room, np.uint32)
-        self._ids[self._spot] = cp.asarray(self._delegates.ids.astype(np.uint32))
+        self._ids = cp.zeros(self.slots + room, self._id)
+        self._ids[self._spot] = cp.asarray(self._delegates.ids.astype(self._id))
         self._ids[positions] = names
 
     def begin_rows(self, delegate_lengths: Ids) -> int:
@@ -216,21 +220,38 @@ class InnerBuilder:
             cuda.release()
             low = high
 
-    def _outer(self) -> tuple[Any, Any]:
-        """Return offsets and columns of the outer edges, by normal number."""
-        cp, nn = cuda.cupy(), self._rows["nn"]
+    def _outer(self) -> tuple[Any, Any, Any, Ids]:
+        """Return offsets, columns and targets of the outer edges, and edges by share.
+
+        See ``InnerPart``.
+        """
+        cp, nn, part = cuda.cupy(), self._rows["nn"], self.part
         offsets = self._sums(self._outside[self._order])
         columns = cp.empty(int(offsets[-1]), nn.columns.dtype)
         if len(columns):
-            active = np.uint32(self.part.active)
+            active = np.uint32(part.active)
             rows = (self._order, nn.offsets, nn.columns, offsets, columns)
             self._launch("outer_rows", active, self._inside, *rows)
-        return offsets, columns
+        edges, pieces = np.zeros(part.layout.parts, np.int64), []
+        spans = [slice(k, k + SLICE) for k in range(0, len(columns), SLICE)]
+        for span in spans:
+            some = columns[span]
+            share = (some >> np.uint64(PART_SHIFT)).astype(np.int32)
+            edges += cp.bincount(share, minlength=len(edges)).get().astype(np.int64)
+            pieces.append(cp.unique(some))
+        targets = pieces.pop() if pieces else cp.zeros(0, np.uint64)
+        if pieces:
+            targets = cp.unique(cp.concatenate([*pieces, targets]))
+        del pieces
+        indices = cp.empty(len(columns), np.uint32)
+        for span in spans:
+            indices[span] = cp.searchsorted(targets, columns[span])
+        return offsets, indices, targets, edges
 
     def finish(self, domain: Domain) -> InnerPart:
         """Return the share."""
         cp, part = cuda.cupy(), self.part
-        outer_offsets, outer_columns = self._outer()
+        outer = self._outer()
         owned = self._delegates.number[self._owned]
         vertices = cp.full(self.count, ISOLATED, np.uint32)
         vertices[self.normals :] = part.vertices[self._order]
@@ -268,8 +289,7 @@ class InnerBuilder:
             owned,
             self.normals,
             self.place,
-            outer_offsets,
-            outer_columns,
+            *outer,
         )
 
 
@@ -308,6 +328,11 @@ class DomainBuilder:
         self._granules = max(-(-most // GRANULE), 1)
         rows = most if self._devices == 1 else self._granules * GRANULE * self._devices
         slots = max(part.active for part in parts) + first.delegate_count
+        local = first.layout.local_count(0)
+        if local >= WIDE:
+            raise UsageError(
+                f"a part of {local} vertices; allowed between domains: {WIDE - 1}"
+            )
         if rows + slots + 512 >= WIDE:
             raise UsageError(
                 f"part {first.index} has {first.delegate_count} delegates and "

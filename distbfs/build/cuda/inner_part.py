@@ -67,13 +67,14 @@ class InnerPart:
     graph: the rows of the inner graph; ``active`` counts all numbers; n, vertices and
         numbers go by local id; vertices is ISOLATED for delegates of other parts and in
         the gap
-    ids: uint32 [slots + room], position -> vertex id; from ``slots`` on, room for an id
-        of another domain for each vertex here that has edges, and one more
+    ids: uint32 or uint64 [slots + room], position -> vertex id; from ``slots`` on, room
+        for an id of another domain for each vertex here that has edges, and one more
     owned: int64, numbers of the delegates whose vertices this share has, by rising id
     normals: first number of a normal vertex; place: uint32 [normal vertices], what
         others know it by -> number
-    outer_offsets: uint64 [normal vertices + 1]; outer_columns: share << 32 | what it
-        knows it by, uint64 [outer edges], or uint32 [0] of the only share
+    outer_offsets: uint64 [normal vertices + 1]; outer_columns: uint32 [outer edges],
+        indices of outer_targets: share << 32 | what it knows it by, uint64, rising
+    outer_edges: how many lead to each share, int64 [shares], on the host
     """
 
     layout: Layout
@@ -88,11 +89,19 @@ class InnerPart:
     place: Any
     outer_offsets: Any
     outer_columns: Any
+    outer_targets: Any
+    outer_edges: Ids
 
     @property
     def local_count(self) -> int:
         """Number of vertices that this part serves."""
         return self.graph.n
+
+    @property
+    def id_bits(self) -> int:
+        """Bits of an id in what is sent."""
+        wide = self.ids.dtype.itemsize == 8
+        return max((self.layout.n - 1).bit_length(), 32) if wide else 32
 
     @property
     def delegate_count(self) -> int:

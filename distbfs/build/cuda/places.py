@@ -1,4 +1,4 @@
-"""Numbers instead of local ids in the columns of nn, asked from the parts that own them.
+"""Numbers instead of local ids in the columns of nn, asked from their parts.
 
 Where ids have 64 bits no device knows the numbers of all normal vertices.  A part sends
 the local ids of its columns to their parts, some columns at a time, and gets the
@@ -8,6 +8,7 @@ numbers there.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,29 +30,39 @@ def swapped(
     """Return what all parts have for each part of this rank, by part (collective).
 
     boxes: of each part here, for each part, CuPy uint32
-    What comes from other ranks is on the host, what comes from parts here where it was.
+    What comes is on the host, but where there is one rank.
     """
     mine = placement.parts_of(world.rank)
     arrived: list[list[Any]] = [[None] * placement.parts for _ in mine]
-    for sent, part in zip(boxes, mine, strict=True):
-        for place, other in enumerate(mine):
-            arrived[place][part] = sent[other]
     if world.size == 1:
+        for sent, part in zip(boxes, mine, strict=True):
+            for place, other in enumerate(mine):
+                arrived[place][part] = sent[other]
         return arrived
-    sizes, values = [], []
+    nothing, sizes, values = np.zeros(0, np.uint32), [], []
     for rank in range(world.size):
-        theirs = placement.parts_of(rank) if rank != world.rank else []
+        theirs = placement.parts_of(rank)
         leaving = [sent[part].get() for sent in boxes for part in theirs]
         sizes.append(np.array([len(x) for x in leaving], dtype=np.int64))
-        values.append(np.concatenate([np.zeros(0, np.uint32), *leaving]))
+        values.append(np.concatenate([nothing, *leaving]))
     counts = world.alltoall(sizes)
     for rank, joint in enumerate(world.alltoall(values)):
         pieces = iter(np.split(joint, np.cumsum(counts[rank])))
-        if rank != world.rank:
-            for part in placement.parts_of(rank):
-                for place in range(len(mine)):
-                    arrived[place][part] = next(pieces)
+        for part in placement.parts_of(rank):
+            for place in range(len(mine)):
+                arrived[place][part] = next(pieces)
     return arrived
+
+
+def joined(boxes: Sequence[Any], world: World) -> Any:
+    """Return what comes from all parts as one array on the current device."""
+    cp, some = cuda.cupy(), [x for x in boxes if x is not None and len(x)]
+    if not some:
+        return cp.zeros(0, np.uint32)
+    if world.size > 1:
+        return cp.asarray(np.concatenate(some))
+    near = [brought_here(x) for x in some]
+    return near[0] if len(near) == 1 else cp.concatenate(near)
 
 
 class Asked:
@@ -68,16 +79,13 @@ class Asked:
         counts = cp.bincount(part_of, minlength=parts).get()
         bounds = np.concatenate([[0], np.cumsum(counts)]).tolist()
         places = columns[self._order].astype(np.uint32)
-        spans = zip(bounds, bounds[1:], strict=False)
-        self.boxes = [places[low:high] for low, high in spans]
+        self.boxes = [places[low:high] for low, high in pairwise(bounds)]
 
-    def take(self, numbers: Sequence[Any]) -> None:
-        """Write numbers, of each part in the order asked for, into the columns."""
-        cp = cuda.cupy()
-        near = cp.concatenate([brought_here(cp.asarray(x)) for x in numbers])
+    def take(self, numbers: Any) -> None:
+        """Write numbers, in the order of the boxes, into the columns."""
         columns, order = self._columns, self._order
         there = columns[order] >> np.uint64(PART_SHIFT) << np.uint64(PART_SHIFT)
-        columns[order] = there | near.astype(np.uint64)
+        columns[order] = there | numbers.astype(np.uint64)
 
 
 def number_columns(
@@ -100,18 +108,18 @@ def number_columns(
         arrived = swapped([x.boxes for x in asked], placement, world)
         for part, boxes in zip(parts, arrived, strict=True):
             with part.vertices.device:
-                replies.append([_numbers(part, box) for box in boxes])
+                replies.append(_replies(part, boxes, world))
         answers = swapped(replies, placement, world)
         for part, some, numbers in zip(parts, asked, answers, strict=True):
             with part.vertices.device:
-                some.take(numbers)
+                some.take(joined(numbers, world))
         del asked, arrived, replies, answers
 
 
-def _numbers(part: DevicePart, places: Any) -> Any:
-    """Return the numbers of local ids, CuPy uint32."""
-    cp = cuda.cupy()
-    numbers = part.numbers[brought_here(cp.asarray(places))]
+def _replies(part: DevicePart, boxes: Sequence[Any], world: World) -> list[Any]:
+    """Return the numbers of local ids that parts ask for, CuPy uint32 each."""
+    numbers = part.numbers[joined(boxes, world)]
     if len(numbers) and int(numbers.max()) >= part.active:
         raise InputError("the edge tuples changed while the graph was built")
-    return numbers
+    ends = np.cumsum([0, *(0 if box is None else len(box) for box in boxes)]).tolist()
+    return [numbers[low:high] for low, high in pairwise(ends)]

@@ -36,9 +36,7 @@ class Ranges:
         self.longest = int(longest.get()[0])
         self.total = int(self._before[-1])
 
-    def cut(
-        self, capacity: int, rows: int | None = None
-    ) -> list[tuple[int, int, int]]:
+    def cut(self, capacity: int, rows: int | None = None) -> list[tuple[int, int, int]]:
         """Return (first row, last + 1, keys) of ranges of ``capacity`` keys or less.
 
         capacity: the longest row fits it; rows: that a range may have

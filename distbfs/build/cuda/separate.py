@@ -321,10 +321,8 @@ class Builder:
             numbered.tuple_degrees,
         )
 
-    def _writers(
-        self, lengths: Any, bases: list[int], normals: Any
-    ) -> list[RowWriter]:
-        """Return what writes nn, nd, dn, dd; normals: the sets that the device knows."""
+    def _writers(self, lengths: Any, bases: list[int], normals: Any) -> list[RowWriter]:
+        """Return what writes nn, nd, dn, dd; normals: sets that the device knows."""
         spans, shape = [lengths[a:b] for a, b in pairwise(bases)], self.shape
         arguments: tuple[Any, ...] = (np.uint32(min(shape.per, MAX_ROWS)),)
         arguments = (*arguments, np.uint32(shape.blocks), normals)
@@ -334,7 +332,5 @@ class Builder:
         elif shape.wide:
             name, arguments = "write_places", (np.uint64(shape.per),)
         writers = [RowWriter(self.kernels, x, bits=shape.bits) for x in spans[1:]]
-        nn = RowWriter(
-            self.kernels, spans[0], name, arguments, dtype, bits=shape.bits
-        )
+        nn = RowWriter(self.kernels, spans[0], name, arguments, dtype, bits=shape.bits)
         return [nn, *writers]

@@ -308,29 +308,29 @@ class StreamedLevels:
         away, rests = ([pair[k] for pair in pairs] for k in range(2))
         came = self._swap(numbers, first, away, rests)
         if pull:
-            for seat, there, (_, each) in zip(seats, rests, came, strict=True):
+            for seat, there, questions in zip(seats, rests, came, strict=True):
                 with self._here(seat.place):
-                    for (part, _), questions in zip(there, each, strict=True):
-                        seat.search.reply_to(part, questions, first)
-            replied = self._swap("answers", first, rests, away)
-            for seat, there, (_, each) in zip(seats, away, replied, strict=True):
-                with self._here(seat.place):
-                    for (part, _), answers in zip(there, each, strict=True):
-                        seat.search.learn_from(part, answers, first)
-        for seat, own, there, (whole, _) in zip(seats, away, rests, came, strict=True):
-            if not own and not there:
+                    for (part, _), some in zip(there, questions, strict=True):
+                        seat.search.reply_to(part, some, first)
+            came = self._swap("answers", first, rests, away)
+            rests = away
+        for seat, own, there, arrays in zip(seats, pairs, rests, came, strict=True):
+            if not any(own):
                 continue  # it has ended the level
-            items = [whole] * bool(there and not pull)
             with self._here(seat.place):
-                seat.search.end_level(None, items, (), first=0, pulls=pull)
+                for (part, _), some in zip(there, arrays, strict=True):
+                    if pull:
+                        seat.search.learn_from(part, some, first)
+                    else:
+                        seat.search.take_from(part, some)
+                seat.search.end_level(None, (), (), first=0, pulls=pull)
 
     def _swap(
         self, kind: str, first: int, leaving: list[Rests], coming: list[Rests]
-    ) -> list[tuple[Any, list[Any]]]:
+    ) -> list[list[Any]]:
         """Send what boxes have after the first words.
 
-        leaving, coming: by place.  Returns what comes to each, as one array and as
-        that of each part
+        leaving, coming: by place.  Returns what comes to each from each part
         """
         away, back, every = [], [], []
         for seat, own, there in zip(self._seats, leaving, coming, strict=True):
@@ -346,7 +346,7 @@ class StreamedLevels:
                 each.append(whole[start : start + rest])
                 back.append((place, part, each[-1]))
                 start += rest
-            every.append((whole, each))
+            every.append(each)
         self._exchange.cross((), away, back)
         return every
 

@@ -17,23 +17,27 @@ from graphs import (
 )
 from worlds import on_ranks
 
-from distbfs.build.cuda import chunks
+from distbfs.build.cuda import chunks, separate
 from distbfs.build.cuda import graph as device_build
 from distbfs.build.cuda import keys as device_keys
 from distbfs.build.cuda.domain import construct_domain
 from distbfs.build.cuda.parts import construct_on_devices
+from distbfs.build.cuda.places import number_columns
 from distbfs.build.cuda.ranges import KEY_BYTES, MOST_RANGES, Budget
 from distbfs.device import cuda
 from distbfs.errors import InputError, ResourceError, UsageError
 from distbfs.exchange.world import SoloWorld
+from distbfs.generate import cuda as device_tuples
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.permuted import Permuted
 from distbfs.generate.uniform import Uniform
 from distbfs.options import BuildOptions
-from distbfs.partition.layout import Placement
+from distbfs.partition.layout import Layout, Placement
+from distbfs.progress import Sum
 from distbfs.store.hdf5 import open_store
 from distbfs.store.write import write_graph
 from distbfs.timing import Stopwatch
+from distbfs.types import SUBGRAPHS
 
 
 def held(source):
@@ -274,3 +278,91 @@ def on_ranks_of_two(source):
             self.rank, self.size = 1, 2
 
     on_devices(source, 2, Second())
+
+
+@pytest.mark.parametrize("parts", [2, 3])
+def test_keys_that_tell_few_rows_apart(device, monkeypatch, parts):
+    """As of ids of many bits: ranges have as many rows as what is left can number."""
+    monkeypatch.setattr(device_tuples, "NARROW", 1)
+    made = separate.Shape.__init__
+
+    def many_bits(self, layout):
+        made(self, layout)
+        self.bits = 59
+
+    monkeypatch.setattr(separate.Shape, "__init__", many_bits)
+    for threshold in (0, 5, LARGE):
+        summary = check_construct(GRAPHS["random"], parts, threshold)
+        assert summary.passes > 4 * parts
+
+
+class SomeParts:
+    """A placement of which this process has some parts alone."""
+
+    def __init__(self, parts, mine):
+        self.parts, self._mine = parts, mine
+
+    def parts_of(self, rank):
+        assert rank == 0
+        return self._mine
+
+
+@pytest.mark.parametrize(
+    ("exponent", "threshold"), [(32, 0), (32, 6), (33, LARGE), (40, 6), (42, 6)]
+)
+def test_ids_near_the_limits(device, exponent, threshold):
+    """Two parts of many, whose vertices have ids up to 2^42: as of a small graph."""
+    small, parts = random_tuples(400, 1500, 8), 1 << min(exponent - 19, 18)
+    mine, apart = [parts // 3, parts - 1], (1 << exponent) // parts // 200
+
+    def far(ids):  # the order stays, and parts 0 and 1 become those
+        return ids // 2 * apart * parts + np.array(mine)[ids % 2]
+
+    large = Tuples(1 << exponent, far(small.u), far(small.v), size=100)
+    assert large.u.max() > (1 << exponent) - (1 << exponent - 6)
+    made = [
+        separated_parts(source, placement, threshold)
+        for source, placement in (
+            (small, SomeParts(2, [0, 1])),
+            (large, SomeParts(parts, mine)),
+        )
+    ]
+    for k, (one, other) in enumerate(zip(*made, strict=True)):
+        assert other.index == mine[k]
+        np.testing.assert_array_equal(other.delegates, far(one.delegates))
+        for name in SUBGRAPHS:
+            rows, others = getattr(one, name), getattr(other, name)
+            length = min(len(rows.offsets), len(others.offsets))
+            np.testing.assert_array_equal(
+                rows.offsets[:length], others.offsets[:length]
+            )
+            columns = rows.columns[: rows.edges]
+            if name == "nn":
+                there = np.array(mine, np.uint64)[columns >> np.uint64(32)]
+                columns = there << np.uint64(32) | columns & np.uint64(0xFFFFFFFF)
+            np.testing.assert_array_equal(others.columns[: others.edges], columns)
+
+
+def separated_parts(source, placement, threshold):
+    """The parts that a placement has here; no vertex of other parts has edges."""
+    layout, mine = Layout(source.n, placement.parts), placement.parts_of(0)
+    shape = separate.Shape(layout)
+    builder = separate.Builder(source, shape, None, Sum())
+    world = SoloWorld()
+    counted = [builder.count(part) for part in mine]
+    numbered = [
+        builder.number(part, one, threshold)
+        for part, one in zip(mine, counted, strict=True)
+    ]
+    d = sum(len(one.ids) for one in numbered)
+    if not shape.wide:
+        placement = Placement(placement.parts, 1)
+    shared = separate.Shared(world, placement, numbered, d, wide=shape.wide)
+    tables = builder.tables(shared)
+    made = [
+        builder.separate(part, one, tables, threshold)
+        for part, one in zip(mine, numbered, strict=True)
+    ]
+    if shape.wide:
+        number_columns(made, placement, world)
+    return made

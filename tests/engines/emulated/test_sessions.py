@@ -700,7 +700,7 @@ def test_a_graph_of_a_program_is_searched_by_one_device(devices, monkeypatch):
 
 @pytest.mark.parametrize("parents", [False, True])
 @pytest.mark.parametrize(("parts", "threshold"), [(1, 6), (3, 0), (3, 12), (2, 10_000)])
-def test_the_plan_knows_what_is_allocated(device, parts, threshold, parents):
+def test_the_plan_knows_what_is_allocated(device, id_bits, parts, threshold, parents):
     """At least what there is, and little more."""
     source = kronecker(12)
     graph = Source(

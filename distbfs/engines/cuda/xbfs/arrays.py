@@ -146,7 +146,7 @@ class Arrays:
     names: what stands for a column in results: the id of a number; given for a part of
         a graph, whose queues hold all vertices
     shares: parts of the graph where its ids have 64 bits, else 0: parents are int64
-        then, made of names that are local ids
+        then, made of names that are ids, or local ids where they have 32 bits
     deep: there is room for levels beyond a byte from the start, as there is where
         results are not by id
     columns: how many columns there are, if not as many as rows
@@ -260,8 +260,13 @@ class Arrays:
 
     def results_launch(self, params: Params) -> programs.Launch:
         """Return the kernel that writes results by id."""
-        file, ids = KERNELS / "results.cu", self.id_word
-        module = programs.Module(file, OFFSET=self.offset, IN_IDS=1, ID=ids)
+        module = programs.Module(
+            KERNELS / "results.cu",
+            OFFSET=self.offset,
+            IN_IDS=1,
+            ID=self.id_word,
+            NAME=self.name_word,
+        )
         kernel = module.kernel("results")
         shared = 5 * params.block_ids
         # the rest is L1: a load that waits for memory holds a line there
@@ -283,6 +288,11 @@ class Arrays:
     def id_word(self) -> str:
         """What kernels call the type of ids."""
         return "u64" if self.params.shares else "u32"
+
+    @property
+    def name_word(self) -> str:
+        """What kernels call the type of names."""
+        return f"u{8 * self.names.dtype.itemsize}"
 
     @property
     def shared_bytes(self) -> int:

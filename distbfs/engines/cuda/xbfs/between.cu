@@ -12,7 +12,7 @@
  * Data: between.cuh, search.cuh.  Sources: those of search.cu; Pan, Pearce, Owens 2018,
  * Sections IV and V (delegates and normal vertices between parts).
  *
- * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1
+ * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 NAME=u32,u64
  */
 #include "between.cuh"
 #include "between_level.cuh"
@@ -46,7 +46,7 @@ INLINE void zero(u64 *words, u64 count) {
 /* Forget the last search; the root, where this part knows it. */
 extern "C" __global__ void __launch_bounds__(THREADS) begin(const __grid_constant__ Between b) {
     const Params &p = b.own;
-    zero((u64 *)b.sent, (b.shares * b.sent_words + 1) / 2); /* two a word, as of known */
+    zero((u64 *)b.sent, b.sent_words / 2); /* two a word, as of known */
     zero((u64 *)b.known, b.normals / 64);
     zero((u64 *)p.control, sizeof(Control) / 8);
     zero((u64 *)p.other, sizeof(Control) / 8);
@@ -154,18 +154,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_mask(const __grid_con
 extern "C" __global__ void __launch_bounds__(THREADS) take_items(const __grid_constant__ Between b) {
     if (skips(b)) return;
     const State s = *b.own.state;
-    const u32 lane = threadIdx.x & 31;
-    const u64 count = items_of(b), all = (u64)gridDim.x * THREADS;
-    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i - lane < count; i += EACH * all) {
-        u64 item[EACH];
-        u32 v[EACH], id[EACH];
-        bool ok[EACH];
+    each_item(b, threadIdx.x & 31, [&](const u64 *item, const u32 *of, bool *ok, u32 lane) {
+        u32 v[EACH], local[EACH];
 #pragma unroll
-        for (int k = 0; k < EACH; k++) ok[k] = item_at(b, i + k * all, count, item[k]);
-#pragma unroll
-        for (int k = 0; k < EACH; k++) v[k] = ok[k] ? b.place[item[k] >> 32] : 0, id[k] = (u32)item[k];
-        take_all<EACH>(b, s, ok, v, id, lane);
-    }
+        for (int k = 0; k < EACH; k++)
+            v[k] = ok[k] ? b.place[item[k] >> 32] : 0, local[k] = (u32)item[k];
+        take_all<EACH>(b, s, ok, v, local, of, lane);
+    });
 }
 
 /* Vertices here for which other domains have answered. */
@@ -288,7 +283,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) choose(const __grid_consta
     for (u32 i = threadIdx.x; i < 2 * b.shares; i += THREADS) b.sizes[i] = 0;
 }
 
-/* Ask other domains for the parents of this share's own vertices that they found. */
+/* Ask other domains for the parents of this share's own vertices that they found: position,
+ * which of the owned ones it is. */
 extern "C" __global__ void __launch_bounds__(THREADS) ask_parents(const __grid_constant__ Between b) {
     const Params &p = b.own;
     const u32 lane = threadIdx.x & 31, *now = newest(p, *p.state);
@@ -304,50 +300,50 @@ extern "C" __global__ void __launch_bounds__(THREADS) ask_parents(const __grid_c
             for (int j = 0; j < EACH; j++) {
                 ok[j] = wanted && k + j < b.domains && k + j != b.domain;
                 part[j] = share_at(b, ok[j] ? k + j : 0, at);
-                item[j] = (u64)at << 32 | b.share;
+                item[j] = (u64)at << 32 | i;
             }
             post(b, ok, part, item, lane);
         }
     }
 }
 
-/* Name the parents of delegates that other shares ask for and this device found. */
-extern "C" __global__ void __launch_bounds__(THREADS) answer_parents(const __grid_constant__ Between b) {
+/* The id of the parent of a delegate that this device found. */
+INLINE u64 parent_id(const Between &b, u32 c) {
     const Params &p = b.own;
-    const u32 lane = threadIdx.x & 31, *now = newest(p, *p.state);
-    const u64 count = items_of(b), all = (u64)gridDim.x * THREADS;
-    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i - lane < count; i += EACH * all) {
-        bool ok[EACH];
+    if (!bit_of(p.by_first, c)) return id_at(b, p.parent[c]);
+    const u32 first = p.first_id[c];
+    return sizeof(NAME) == 4 ? first : id_at(b, first);
+}
+
+/* Name the parents of delegates that their owners ask for and this device found. */
+extern "C" __global__ void __launch_bounds__(THREADS) answer_parents(const __grid_constant__ Between b) {
+    const u32 *now = newest(b.own, *b.own.state);
+    each_item(b, threadIdx.x & 31, [&](const u64 *asked, const u32 *, bool *ok, u32 lane) {
         u32 part[EACH];
         u64 item[EACH];
 #pragma unroll
         for (int k = 0; k < EACH; k++) {
-            const bool here = item_at(b, i + k * all, count, item[k]);
-            const u32 at = (u32)(item[k] >> 32), c = number_here(b, at);
-            part[k] = (u32)item[k];
-            ok[k] = here && bit_of(now, c) && has_parent(b, c);
-            if (!ok[k]) continue;
-            const u32 id = bit_of(p.by_first, c) ? p.first_id[c] : p.vertices[p.parent[c]];
-            item[k] = (u64)at << 32 | id;
+            const u32 at = (u32)(asked[k] >> 32), c = number_here(b, at);
+            ok[k] = ok[k] && bit_of(now, c) && has_parent(b, c);
+            part[k] = ok[k] ? (u32)(id_at(b, at) % b.shares) : 0;
+            item[k] = ok[k] ? (u64)(u32)asked[k] << b.id_bits | parent_id(b, c) : 0;
         }
         post(b, ok, part, item, lane);
-    }
+    });
 }
 
 /* The answers: of several for a vertex, one serves.  The own boxes are empty then. */
 extern "C" __global__ void __launch_bounds__(THREADS) take_parents(const __grid_constant__ Between b) {
-    const u32 lane = threadIdx.x & 31;
     empty_boxes(b);
-    const u64 count = items_of(b);
-    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i - lane < count;
-         i += (u64)gridDim.x * THREADS) {
-        u64 item;
-        const bool here = item_at(b, i, count, item);
-        const u32 c = number_here(b, (u32)(item >> 32));
-        const bool mine = here && atomicCAS(b.own.parent + c, unknown(b), NONE) == unknown(b);
-        const u32 slot = take_place(mine, b.filled);
-        if (mine) name_parent(b, c, slot, (u32)item);
-    }
+    each_item(b, threadIdx.x & 31, [&](const u64 *item, const u32 *, const bool *ok, u32) {
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            const u32 c = ok[k] ? b.owned[item[k] >> b.id_bits] : 0;
+            const bool mine = ok[k] && atomicCAS(b.own.parent + c, unknown(b), NONE) == unknown(b);
+            const u32 slot = take_place(mine, b.filled);
+            if (mine) name_parent(b, c, slot, (NAME)(item[k] & ((1ull << b.id_bits) - 1)));
+        }
+    });
 }
 
 /* The results kernel of results.cu follows. */

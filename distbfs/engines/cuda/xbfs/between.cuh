@@ -9,6 +9,7 @@
  * those without inner edges, which a push cannot have in its queue, stand at the end of
  * the queue's room, from the last place down.  The parent of a vertex that another domain
  * found is an id in a slot behind the names of the positions, and the vertex points there.
+ * Between domains a normal vertex is a local id of 32 bits, and the share that says it.
  */
 #ifndef DISTBFS_BETWEEN_CUH
 #define DISTBFS_BETWEEN_CUH
@@ -33,10 +34,12 @@ enum Count {
 struct Between : Member {
     const u32 *place;           /* [normal vertices], what shares know them by -> number */
     const u64 *outer_offsets;   /* [normal vertices + 1] */
-    const u64 *outer_columns;   /* [outer edges]: share << 32 | what it is there */
+    const u32 *outer_columns;   /* [outer edges], indices of targets */
+    const u64 *outer_targets;   /* [targets], rising: share << 32 | what it is there */
+    const u32 *locals;          /* [numbers], local ids of normal vertices */
     const u32 *has_outer;       /* [words]: numbers with outer edges */
-    u32 *names;                 /* [slots + normal vertices]: own.vertices, to write slots */
-    u32 *sent;                  /* [shares][sent_words]: vertices that were sent already */
+    NAME *names;                /* [slots + normal vertices], ids: own.vertices, to write slots */
+    u32 *sent;                  /* [sent_words], a bit for each target: it was sent already */
     u64 *outbox;                /* for each share a box: between_outer.cuh */
     const u64 *box;             /* [shares + 1], where the box of each begins */
     u64 *sizes;                 /* [2][shares]: of boxes to others, and of those that came */
@@ -47,7 +50,7 @@ struct Between : Member {
     u32 *idle;                  /* [2]: vertices at the end of the queue of even and odd levels */
     u32 *filled;                /* [1], slots in use; the first is of no vertex */
     const u32 *mask;            /* [masks][dwords]: delegates that other domains, or all, found */
-    const u64 *items;           /* of boxes of other shares for this one, see `item_at` */
+    const u64 *items;           /* of other shares for this one, see `each_item` */
     const u32 *owned;           /* [owned_count], delegates whose vertices this share has */
     const u32 *is_owned;        /* [normals / 32], the same as bits */
     const u32 *homes;           /* [domains][lanes], the share that has a lane of delegates */
@@ -60,6 +63,7 @@ struct Between : Member {
     u32 domains, domain;        /* how many there are, and which this is */
     u32 lanes, own_lanes;       /* of delegates: in all, and those of this device */
     u32 shares, share;          /* of all domains: how many, and which this is */
+    u32 id_bits;                /* of an id, at least 32; those of 32 bits have 32 */
     u32 way;                    /* what boxes have: PUSHES or ASKS; 0: as the level does */
     u32 needs;                  /* a launch does nothing unless the level does this; 0: it does */
     u32 begins;                 /* what the first level does */
@@ -89,7 +93,8 @@ INLINE u32 share_at(const Between &b, u32 domain, u32 position) {
     return b.homes[domain * b.lanes + (position >> 10) % b.lanes];
 }
 
-INLINE u32 id_of(const Between &b, u32 v) { return b.own.vertices[position_here(b, v)]; }
+/* The id of a position, or of a slot behind them. */
+INLINE NAME id_at(const Between &b, u32 position) { return b.names[position]; }
 
 INLINE bool skips(const Between &b) { return b.needs && !(*b.does & b.needs); }
 
@@ -104,7 +109,7 @@ INLINE bool has_parent(const Between &b, u32 c) {
 }
 
 /* A vertex that another part found: its parent is an id. */
-INLINE void name_parent(const Between &b, u32 v, u32 slot, u32 id) {
+INLINE void name_parent(const Between &b, u32 v, u32 slot, NAME id) {
     b.names[b.slots + slot] = id;
     b.own.parent[v] = b.slots + slot;
 }
@@ -119,22 +124,44 @@ INLINE u32 size_of(u64 head) { return (u32)head; }
 INLINE u32 writer_of(u64 head) { return (u32)(head >> 32); }
 INLINE u64 no_items(const Between &b) { return (u64)b.share << 32; }
 
-/* What other shares sent: item_count items; or boxes of item_step words, of whose items as many
- * as it has room for are here. */
-INLINE u64 items_of(const Between &b) {
-    return b.item_step ? b.boxes * (b.item_step - 1) : b.item_count;
-}
-INLINE bool item_at(const Between &b, u64 i, u64 count, u64 &item) {
-    item = 0;
-    if (i >= count) return false;
-    if (b.item_step) {
-        const u64 room = b.item_step - 1, box = b.boxes == 1 ? 0 : i / room, k = i - box * room;
-        const u64 *at = b.items + box * b.item_step;
-        if (k >= size_of(__ldcg(at))) return false;
-        i = at - b.items + 1 + k;
+#define EACH 4 /* items, or outer edges, of a lane at a time */
+
+/* Calls take(items, writers, ok, lane) by whole warps, EACH a lane, for what other shares sent:
+ * boxes of item_step words, of whose items as many as there is room for are here; boxes one after
+ * the other, as long as they are; or item_count items of the share `writer`. */
+template <class Take>
+INLINE void each_item(const Between &b, u32 lane, const Take &take) {
+    const u64 first = (u64)blockIdx.x * THREADS + threadIdx.x, all = (u64)gridDim.x * THREADS;
+    const u64 room = b.item_step ? b.item_step - 1 : 0;
+    const auto some = [&](const u64 *items, u64 count, u32 writer) {
+        for (u64 i = first; i - lane < count; i += EACH * all) {
+            u64 item[EACH];
+            u32 of[EACH];
+            bool ok[EACH];
+#pragma unroll
+            for (int k = 0; k < EACH; k++) {
+                u64 at = i + k * all;
+                ok[k] = at < count, of[k] = writer;
+                if (ok[k] && writer == NONE) { /* in boxes */
+                    const u64 box = b.boxes == 1 ? 0 : at / room, in = at - box * room;
+                    const u64 head = __ldcg(items + box * b.item_step);
+                    ok[k] = in < size_of(head), of[k] = writer_of(head);
+                    at = box * b.item_step + 1 + in;
+                }
+                item[k] = ok[k] ? __ldcg(items + at) : 0;
+            }
+            take(item, of, ok, lane);
+        }
+    };
+    if (b.writer != NONE || room) {
+        some(b.items, b.writer != NONE ? b.item_count : b.boxes * room, b.writer);
+        return;
     }
-    item = __ldcg(b.items + i);
-    return true;
+    for (u64 at = 0; at < b.item_count;) {
+        const u64 head = __ldcg(b.items + at);
+        some(b.items + at + 1, size_of(head), writer_of(head));
+        at += 1 + size_of(head);
+    }
 }
 
 /* Take N vertices a lane where `ok`, found outside at level s.depth; leaves `ok` where this
@@ -170,15 +197,15 @@ INLINE void admit(const Between &b, const State &s, bool *ok, const u32 *v, u32 
     }
 }
 
-/* The same, with the ids of their parents. */
+/* The same, with their parents: local ids of shares. */
 template <int N>
-INLINE void take_all(const Between &b, const State &s, bool *ok, const u32 *v, const u32 *id,
-                     u32 lane) {
+INLINE void take_all(const Between &b, const State &s, bool *ok, const u32 *v, const u32 *local,
+                     const u32 *share, u32 lane) {
     admit<N>(b, s, ok, v, lane);
     if (!b.own.parents) return;
     u32 slot = take_places<N>(ok, b.filled);
 #pragma unroll
     for (int k = 0; k < N; k++)
-        if (ok[k]) name_parent(b, v[k], slot++, id[k]);
+        if (ok[k]) name_parent(b, v[k], slot++, (NAME)local[k] * b.shares + share[k]);
 }
 #endif

@@ -40,11 +40,10 @@ from distbfs.errors import DistbfsError
 from distbfs.exchange.bins import Bins
 from distbfs.exchange.local_phase import brought_here
 from distbfs.graph.device_graph import ISOLATED
-from distbfs.partition.part import PART_SHIFT, mask_words
+from distbfs.partition.part import mask_words
 from distbfs.types import Choice, Ids
 
 NARROW = 126  # the largest level of one byte, in search.cuh
-SLICE = 1 << 26  # columns that are looked at in one piece
 TOGETHER = ("level", "settle")  # kernels whose blocks meet
 ALONE = ("empty", "tell_sizes", "choose", "end")  # of one block
 FAILED = COUNTED.index("failed")
@@ -103,9 +102,7 @@ class BetweenLevels:
         arrays = self._arrays
         parts, d = part.layout.parts, len(part.delegates)
         domains = part.domain.of
-        self._vertex = np.dtype(np.int32 if part.layout.n < 1 << 31 else np.int64)
-        sent_words = -(-part.layout.local_count(0) // 32)
-        sent_room = -(-sent_words * parts // 2) * 2  # cleared two at a time
+        sent_words = -(-len(part.outer_targets) // 64) * 2  # cleared two at a time
         self.others = domains.apart_from(part.index)
         self.first = first_words(domains.most_apart)
         self._box_at = self._box_bounds()
@@ -117,7 +114,7 @@ class BetweenLevels:
         self.mask = self._mask if d else None
         held: dict[str, Any] = {
             "has_outer": self._rows_with_edges(),
-            "sent": cp.zeros(sent_room, np.uint32),
+            "sent": cp.zeros(max(sent_words, 2), np.uint32),
             "outbox": cp.zeros(int(self._box_at[-1]), np.uint64),
             "box": cp.asarray(self._box_at.astype(np.uint64)),
             "known": cp.zeros(part.normals // 32, np.uint32),
@@ -140,6 +137,8 @@ class BetweenLevels:
             place=part.place.data.ptr,
             outer_offsets=part.outer_offsets.data.ptr,
             outer_columns=part.outer_columns.data.ptr,
+            outer_targets=part.outer_targets.data.ptr,
+            locals=part.graph.vertices.data.ptr,
             names=part.ids.data.ptr,
             sizes=self.sizes.data.ptr,
             counts=self.counts.data.ptr,
@@ -157,6 +156,7 @@ class BetweenLevels:
             writer=ISOLATED,
             shares=parts,
             share=part.index,
+            id_bits=part.id_bits,
         )
         own = self.own = self.params.own
         base = own.control = self._kept.data.ptr
@@ -181,13 +181,8 @@ class BetweenLevels:
         that one has delegates; before them is a word about them.  Nothing goes to parts
         of this domain.
         """
-        cp, part = cuda.cupy(), self.part
-        parts = part.layout.parts
-        columns, edges = part.outer_columns, np.zeros(parts, np.int64)
-        for start in range(0, len(columns), SLICE):
-            there = columns[start : start + SLICE] >> np.uint64(PART_SHIFT)
-            counts = cp.bincount(there.astype(np.int32), minlength=parts)
-            edges += counts.get().astype(np.int64)
+        part = self.part
+        parts, edges = part.layout.parts, part.outer_edges
         owners = part.layout.part_of(part.delegates[part.delegates >= 0])
         owned = np.bincount(owners, minlength=parts)
         needs = np.maximum(edges, np.maximum(owned, owned[part.index]))
@@ -219,6 +214,7 @@ class BetweenLevels:
             COUNT=int(counting),
             IN_IDS=1,
             SEVERAL=int(self.part.domain.devices > 1),
+            NAME=self._arrays.name_word,
         )
         made = self._launches[counting] = {}
         for name in KERNEL_NAMES:
@@ -369,7 +365,7 @@ class BetweenLevels:
     def _bins(self, *, asked: bool = False) -> Bins:
         """Return what was put into boxes, uint64, to be waited for.
 
-        asked: it is questions or answers, which go with the word before them
+        asked: it is questions or answers, of half a word
         """
         filled = partial(self._filled, asked=asked)
         return Bins(self._held["outbox"], filled if self._boxed else None)
@@ -378,9 +374,8 @@ class BetweenLevels:
         """Wait for the boxes; return where each begins and is filled up to."""
         sizes = self._sizes.wait()[len(COUNTED) :].astype(np.int64)
         starts, sizes = self._box_at[:-1], sizes[: len(self._box_at) - 1]
-        if asked:
-            return starts, starts + np.where(sizes, 1 + -(-sizes // 2), 0)
-        return starts + 1, starts + 1 + sizes
+        words = -(-sizes // 2) if asked else sizes
+        return starts, starts + np.where(sizes, 1 + words, 0)
 
     def questions(self) -> Bins:
         """Return what the unvisited vertices ask other parts, after ``advance``."""
@@ -413,7 +408,7 @@ class BetweenLevels:
     def _take(self, kernel: str, items: Any, main: Any, needs: int = 0) -> None:
         """Let a kernel look at what other parts sent.
 
-        items: [k], or boxes [k, words] as they were sent
+        items: boxes one after the other, or [k, words] as they were sent
         """
         p, near = self.params, brought_here(items)
         p.items, p.item_count, p.item_step = near.data.ptr, near.size, 0
@@ -493,9 +488,4 @@ class BetweenLevels:
             level = (arrays.wide if self.depth > NARROW else arrays.level)[:count]
             if arrays.parent is None:
                 return level, None
-            parent = arrays.parent[:count]
-            if self._vertex.itemsize == 4:
-                return level, parent
-            wide = parent.view(np.uint32).astype(np.int64)
-            wide[parent == -1] = -1
-        return level, wide
+            return level, arrays.parent[:count]

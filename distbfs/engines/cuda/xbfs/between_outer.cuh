@@ -2,20 +2,18 @@
  *
  * Push: the frontier's vertices name what they find in other parts, each once a search.
  * Pull: when the inner graph was searched, unvisited vertices ask for their neighbours.  The
- * answers come in the order of the questions: an id, which is the parent, where the neighbour
- * was visited before this level.
+ * answers come in the order of the questions: a local id, which is the parent, where the
+ * neighbour was visited before this level.
  * A box has what goes to one part: a word of its own (`size_of`), and items, number there << 32
- * | id of the parent.  Or it has questions, numbers there of 32 bits, in its first half, and who
- * asks, numbers here, in its second; answers take the place of questions.
+ * | local id of the parent.  Or it has questions, numbers there of 32 bits, in its first half, and
+ * who asks, numbers here, in its second; answers take the place of questions.
  *
  * Source: Pan, Pearce, Owens 2018, Section V-B (normal vertices, uniquified). */
 #ifndef DISTBFS_BETWEEN_OUTER_CUH
 #define DISTBFS_BETWEEN_OUTER_CUH
 #include "between.cuh"
 
-#define EACH 4 /* edges of a lane at a time */
-
-/* Calls take(columns, positions whose edges they are, ok, lane) by whole warps, EACH edges a
+/* Calls take(columns, numbers whose edges they are, ok, lane) by whole warps, EACH edges a
  * lane, for the outer edges of one normal vertex a lane where `some`; returns how many there
  * are of the warp. */
 template <class Take>
@@ -25,8 +23,7 @@ INLINE u32 each_outer(const Between &b, bool some, u32 v, u32 lane, const Take &
     const u32 upto = warp_scan(length, lane), total = __shfl_sync(ALL, upto, 31);
     const u32 before = upto - length;
     for (u32 e = 0; e < total; e += EACH * 32) {
-        u64 column[EACH];
-        u32 from[EACH];
+        u32 column[EACH], from[EACH];
         bool ok[EACH];
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
@@ -39,7 +36,7 @@ INLINE u32 each_outer(const Between &b, bool some, u32 v, u32 lane, const Take &
             const u32 start = __shfl_sync(ALL, before, k);
             from[i] = __shfl_sync(ALL, v, k);
             ok[i] = me < total;
-            column[i] = ok[i] ? __ldcg(b.outer_columns + row + (me - start)) : 0ull;
+            column[i] = ok[i] ? __ldcg(b.outer_columns + row + (me - start)) : 0;
         }
         take(column, from, ok, lane);
     }
@@ -89,38 +86,42 @@ INLINE u32 *askers_of(const Between &b, u32 part) {
     return questions_to(b, part) + (b.box[part + 1] - b.box[part] - 1);
 }
 
-/* Leaves `ok` where a lane is the first to set the bit of a vertex of a part. */
-INLINE void first_to_set(const Between &b, u32 *bitmaps, const u32 *part, const u32 *v, bool *ok) {
-    u32 *word[EACH], seen[EACH];
+/* Leaves `ok` where a lane is the first to set a bit. */
+INLINE void first_to_set(u32 *bitmap, const u32 *at, bool *ok) {
+    u32 seen[EACH];
+#pragma unroll
+    for (int i = 0; i < EACH; i++) seen[i] = ok[i] ? __ldcg(bitmap + (at[i] >> 5)) : ALL;
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
-        word[i] = bitmaps + part[i] * b.sent_words + (v[i] >> 5);
-        seen[i] = ok[i] ? __ldcg(word[i]) : ALL;
-    }
-#pragma unroll
-    for (int i = 0; i < EACH; i++) {
-        const u32 bit = 1u << (v[i] & 31);
+        const u32 bit = 1u << (at[i] & 31);
         ok[i] = !(seen[i] & bit);
         seen[i] = ALL;
-        if (ok[i]) seen[i] = atomicOr(word[i], bit);
+        if (ok[i]) seen[i] = atomicOr(bitmap + (at[i] >> 5), bit);
     }
 #pragma unroll
-    for (int i = 0; i < EACH; i++) ok[i] = ok[i] && !(seen[i] >> (v[i] & 31) & 1);
+    for (int i = 0; i < EACH; i++) ok[i] = ok[i] && !(seen[i] >> (at[i] & 31) & 1);
+}
+
+/* The targets of columns where `ok`. */
+INLINE void targets_of(const Between &b, const u32 *column, const bool *ok, u64 *target) {
+#pragma unroll
+    for (int i = 0; i < EACH; i++) target[i] = ok[i] ? b.outer_targets[column[i]] : 0;
 }
 
 /* Tells another part of vertices there, unless that was done before. */
 struct Sender {
     const Between &b;
-    __device__ __forceinline__ void operator()(const u64 *column, const u32 *from, bool *ok,
+    __device__ __forceinline__ void operator()(const u32 *column, const u32 *from, bool *ok,
                                                u32 lane) const {
-        u32 part[EACH], number[EACH];
+        u32 part[EACH];
         u64 item[EACH];
+        first_to_set(b.sent, column, ok);
+        targets_of(b, column, ok, item);
 #pragma unroll
-        for (int i = 0; i < EACH; i++) part[i] = (u32)(column[i] >> 32), number[i] = (u32)column[i];
-        first_to_set(b, b.sent, part, number, ok);
-#pragma unroll
-        for (int i = 0; i < EACH; i++)
-            item[i] = column[i] << 32 | id_of(b, ok[i] ? from[i] : 0);
+        for (int i = 0; i < EACH; i++) {
+            part[i] = (u32)(item[i] >> 32);
+            item[i] = item[i] << 32 | (ok[i] ? b.locals[from[i]] : 0);
+        }
         post(b, ok, part, item, lane);
     }
 };
@@ -128,13 +129,15 @@ struct Sender {
 /* Asks another part for vertices there. */
 struct Asker {
     const Between &b;
-    __device__ __forceinline__ void operator()(const u64 *column, const u32 *from, bool *ok,
+    __device__ __forceinline__ void operator()(const u32 *column, const u32 *from, bool *ok,
                                                u32 lane) const {
         u32 part[EACH];
+        u64 target[EACH];
+        targets_of(b, column, ok, target);
 #pragma unroll
-        for (int i = 0; i < EACH; i++) part[i] = (u32)(column[i] >> 32);
+        for (int i = 0; i < EACH; i++) part[i] = (u32)(target[i] >> 32);
         places_for(b, ok, part, lane, [&](int i, u32 to, u32 at) {
-            questions_to(b, to)[at] = (u32)column[i];
+            questions_to(b, to)[at] = (u32)target[i];
             askers_of(b, to)[at] = from[i];
         });
     }
@@ -289,7 +292,7 @@ INLINE void answer_outer(const Between &b, const State &s) {
 #pragma unroll
             for (int k = 0; k < EACH; k++) {
                 ok[k] = ok[k] && bit_of(before, v[k]) && !(pushing && p.direct[v[k]] == s.depth);
-                id[k] = ok[k] ? id_of(b, v[k]) : NONE;
+                id[k] = ok[k] ? b.locals[v[k]] : NONE;
             }
 #pragma unroll
             for (int k = 0; k < EACH; k++)
@@ -307,8 +310,10 @@ INLINE void take_answers_of(const Between &b, const State &s, u32 lane) {
         const u32 asked = b.writer == NONE ? letter.count : (u32)b.sizes[letter.part] - letter.skip;
         const u32 count = letter.count < asked ? letter.count : asked;
         for (u32 i = first; i - lane < count; i += EACH * all) {
-            u32 v[EACH], id[EACH];
+            u32 v[EACH], id[EACH], of[EACH];
             bool ok[EACH];
+#pragma unroll
+            for (int k = 0; k < EACH; k++) of[k] = letter.part;
 #pragma unroll
             for (int k = 0; k < EACH; k++)
                 id[k] = i + k * all < count ? __ldcg(letter.words + i + k * all) : NONE;
@@ -317,7 +322,7 @@ INLINE void take_answers_of(const Between &b, const State &s, u32 lane) {
                 ok[k] = id[k] != NONE;
                 v[k] = ok[k] ? askers[i + k * all] : 0;
             }
-            take_all<EACH>(b, s, ok, v, id, lane);
+            take_all<EACH>(b, s, ok, v, id, of, lane);
         }
     });
 }

@@ -15,7 +15,8 @@ COUNTED = (
     *("failed", "checks", "over", "most", "inside", "unknown"),
 )
 POINTERS = (  # behind those of ``MemberParams``
-    *("place", "outer_offsets", "outer_columns", "has_outer", "names", "sent"),
+    *("place", "outer_offsets", "outer_columns", "outer_targets", "locals"),
+    *("has_outer", "names", "sent"),
     *("outbox", "box", "sizes", "known", "found", "mail", "counts"),
     *("idle", "filled", "mask", "items", "owned", "is_owned", "homes", "open"),
     *("does", "gathered", "report"),
@@ -23,7 +24,8 @@ POINTERS = (  # behind those of ``MemberParams``
 LONGS = ("sent_words", "item_count", "item_step")
 NUMBERS = (
     *("normals", "slots", "dwords", "masks", "owned_count", "domains", "domain"),
-    *("lanes", "own_lanes", "shares", "share", "way", "needs", "begins", "rule"),
+    *("lanes", "own_lanes", "shares", "share", "id_bits", "way", "needs", "begins"),
+    "rule",
     *("pull_share", "boxes", "writer", "skip", "first", "lost", "delegate"),
 )
 

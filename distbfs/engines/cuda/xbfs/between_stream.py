@@ -115,6 +115,10 @@ class BetweenSearch(BetweenLevels):
         """Admit what a part answered to questions after ``first`` words."""
         self._take_of(part, first, "take_answers", answers)
 
+    def take_from(self, part: int, items: Any) -> None:
+        """Admit what a part pushed after the first words of its box."""
+        self._take_of(part, 0, "take_items", items)
+
     def _take_of(self, part: int, skip: int, kernel: str, items: Any) -> None:
         """Let a kernel look at what a part sent after some words; see ``_take``."""
         p = self.params

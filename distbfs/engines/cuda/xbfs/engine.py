@@ -128,6 +128,7 @@ class XbfsEngine:
             parents=self.options.parents,
             deep=True,
             names=share.ids,
+            shares=share.layout.parts if share.ids.dtype.itemsize == 8 else 0,
             columns=share.slots,
             devices=(domain.devices, share.device),
             lanes=domain.lanes,

@@ -6,6 +6,8 @@ between normal vertices, as many stay in the part as if they were dealt at rando
 
 from __future__ import annotations
 
+import numpy as np
+
 from distbfs.engines.cuda.common.memory import (
     LISTS,
     MULTIPROCESSORS,
@@ -13,6 +15,7 @@ from distbfs.engines.cuda.common.memory import (
     search_bytes,
 )
 from distbfs.engines.cuda.xbfs.between_params import first_words
+from distbfs.generate.cuda import id_type
 from distbfs.graph.device_graph import COLUMN_PAD
 from distbfs.partition.part import mask_words
 from distbfs.plan import memory
@@ -20,7 +23,8 @@ from distbfs.plan.memory import PartShape
 from distbfs.types import SUBGRAPHS
 
 NUMBERED_VERTEX = 12  # vertices, numbers, tuple_degrees
-OUTER_EDGE, BOXED = 8, 8  # a column; a number or a question, with an id
+OUTER_EDGE, TARGET = 4, 8  # a column; where it leads to, once each
+BOXED = 8  # a number or a question, with an id
 WIDE_LEVEL = 4
 
 
@@ -44,8 +48,10 @@ def part_bytes(
     places = 64 * mask_words(d) + normals
     inner = (4 if m < WIDE else 8) * (places + 1) + 4 * (m + COLUMN_PAD)
     inner += 4 * (places + local)  # vertices and numbers
-    inner += 4 * (places + normals + shape.owned)  # ids
-    inner += 4 * normals + 8 * (normals + 1) + OUTER_EDGE * outer
+    ids = np.dtype(id_type(shape.n)).itemsize
+    inner += ids * (places + normals + shape.owned)
+    targets = min(outer, (parts - 1) * normals)
+    inner += 4 * normals + 8 * (normals + 1) + OUTER_EDGE * outer + TARGET * targets
     search = search_bytes(
         local,
         places,
@@ -55,9 +61,9 @@ def part_bytes(
         listed=listed,
         multiprocessors=multiprocessors,
     )
-    search += WIDE_LEVEL * local + places // 8
+    search += (WIDE_LEVEL + (ids - 4) * parents) * local + places // 8
     search += 4 * shape.owned + 2 * 8 * mask_words(d)
-    sent = 4 * -(-local // 32) * parts
+    sent = targets // 8
     needs = {
         "graph": graph,
         "numbering": NUMBERED_VERTEX * local,

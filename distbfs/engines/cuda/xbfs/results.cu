@@ -5,9 +5,10 @@
  * one word of a bitmap.  A block of threads gathers the pieces of one block of ids in shared
  * memory and writes it out in full lines.
  *
- * Where ids have 64 bits parents are positions until they are written out.
+ * Where ids have 64 bits parents are positions until they are written out; of a position a
+ * NAME of 64 bits is the id, and one of 32 bits the local id.
  *
- * variants: OFFSET=u32,u64 IN_IDS=1 ID=u32,u64
+ * variants: OFFSET=u32,u64 IN_IDS=1 ID=u32,u64 NAME=u32,u64
  */
 #include "results.cuh"
 
@@ -23,6 +24,7 @@ INLINE u32 name_of(const Params &p, u32 position) {
 INLINE ID id_of(const Params &p, u32 name) {
     if (sizeof(ID) == 4) return name;
     if (name == NONE) return ~(ID)0;
+    if (sizeof(NAME) == 8) return ((const NAME *)p.vertices)[name];
     return (ID)p.vertices[name] * p.shares + (name >> 10) % p.shares;
 }
 
