@@ -98,13 +98,9 @@ def resident_driver(
         with part.names.device:
             if wide:
                 part.graph.offsets = part.graph.offsets.astype(np.uint64)
-            searches.append(MemberSearch(part, options))
+            searches.append(MemberSearch(part, options, overrides or {}))
     group = PeerGroup(world, [search.device for search in searches])
-    driver = DomainDriver(world, searches, group)
-    for search in searches:
-        for name, value in (overrides or {}).items():
-            setattr(search.own, name, value)
-    return driver
+    return DomainDriver(world, searches, group)
 
 
 def check_cut(source, root, level, parent, until):

@@ -39,21 +39,21 @@ def search_bytes(
     *,
     parents: bool = True,
     in_ids: bool = True,
-    push: bool = False,
+    queue: int | None = None,
     listed: int | None = None,
     multiprocessors: int = MULTIPROCESSORS,
 ) -> int:
     """Return the bytes of a search by engine xbfs besides the graph, kept between.
 
     n, active, m: as in DeviceGraph; in_ids: results by id, else by number
-    push: pushes alone, whose queues may hold all vertices
+    queue: vertices that a queue may hold; if not those of ``Arrays.make_queues``
     listed: vertices of degree 2 or more, and 3 or more, … 8 or more, added up; without
         it, the most there can be
     """
     if listed is None:
         listed = min(LISTS * active, max(m - active, 0))
     results = (1 + 4 * parents) * n if in_ids else 5 * active
-    queues = QUEUE_ENTRIES * (active if push else active // QUEUE_SHARE)
+    queues = QUEUE_ENTRIES * (active // QUEUE_SHARE if queue is None else queue)
     words = active // 32
     rounds = 1
     while words > RANGE_WORDS * multiprocessors * rounds:
@@ -87,7 +87,12 @@ def member_bytes(
     graph += 3 * 4 * own + 16 * -(-local // SET_BITS)  # rows, numbers, ends; members
     graph += 4 * room * devices  # names
     search = search_bytes(
-        local, own, edges, parents=parents, push=True, multiprocessors=multiprocessors
+        local,
+        own,
+        edges,
+        parents=parents,
+        queue=min(own, active // QUEUE_SHARE),
+        multiprocessors=multiprocessors,
     )
     if id_word(n) == "u64":
         search += 4 * local * parents - 4 * own  # ids are wide, first ones not apart

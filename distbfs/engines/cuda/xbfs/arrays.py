@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -32,7 +32,7 @@ HUB_DEGREE, MOST_HUBS = 512, 1 << 17
 HUB_WORDS = 16000  # bits of hubs in shared memory
 PAD = 1024
 PULL_SHARE, MARK_SHARE = 20, 16  # of all edges; see ``PushLimits``
-BLOCK_EDGES = 2048  # of a frontier that one block pushes alone, as in search.cuh
+ALONE = 8 * 4096  # edges that blocks of all devices push alone, at most
 QUEUE_SHARE = 8  # of all vertices that a level after pulls has when it becomes a queue
 ROWS = 1 << 16  # of counters, by level, and of traces
 NO_LIMIT = 0xFFFFFFFF  # levels of a launch, and of a search
@@ -144,7 +144,7 @@ class Arrays:
     """The arguments of a search and the arrays that they point to.
 
     names: what stands for a column in results: the id of a number; given for a part of
-        a graph, whose queues hold all vertices
+        a graph
     shares: parts of the graph where its ids have 64 bits, else 0: parents are int64
         then, made of names that are ids, or local ids where they have 32 bits
     deep: there is room for levels beyond a byte from the start, as there is where
@@ -153,6 +153,8 @@ class Arrays:
     devices: how many have positions among the columns, and which this is
     lanes: sequences of falling degree that the first numbers have, in turn by granules
     overrides: arguments that are not the usual ones, as limits of pushes
+    queues: how many vertices they may hold: as "limits" of pushes say, "all", or as the
+        limits of all devices say, "later": see ``make_queues``
     mean_next: mean degree of a neighbour, Σd²/Σd; squares: Σd²; longest: degree
     longest_range: words of the longest destination range
     level: CuPy int8, wide (None until ``widen``), parent (or None): int32 or int64,
@@ -172,6 +174,7 @@ class Arrays:
         devices: tuple[int, int] = (1, 0),
         lanes: int = 1,
         overrides: Mapping[str, int] = MappingProxyType({}),
+        queues: Literal["limits", "all", "later"] = "limits",
     ) -> None:
         self.graph = g = graph
         self.names = g.vertices if names is None else names
@@ -208,15 +211,16 @@ class Arrays:
             parents=parents,
             rows=ROWS,
         )
+        self._overrides = overrides
         self.set_limits(g.m, self.mean_next)
-        for name, value in overrides.items():
-            setattr(self.params, name, value)
         self._neighbours()
         self._places()
         self.longest_range = 0
         if names is None:
             self.cut_ranges()
         self._state(in_ids=in_ids, parents=parents)
+        if queues != "later":
+            self.make_queues(g.active, every=queues == "all")
         if deep or not in_ids:
             self.widen()
 
@@ -225,18 +229,21 @@ class Arrays:
         self.wide = cuda.cupy().empty(len(self.level), dtype=np.int32)
         self.params.level_wide = self.wide.data.ptr
 
-    def _queue_room(self) -> int:
-        """Return how many vertices a queue may hold.
+    def make_queues(self, active: int, *, every: bool = False) -> None:
+        """Make the queues; active: of all devices that search together.
 
         A push that makes a queue has fewer edges than ``mark_edges`` and
         ``pull_edges``, or is that of one block; a level that pulls have found becomes a
         queue where it is less than 1/8 of what it leaves.
+
+        every: they may hold all vertices
         """
-        p, active = self.params, self.graph.active
-        if p.push_only or self.names is not self.graph.vertices:
-            return active
-        pushed = max(min(p.mark_edges, p.pull_edges), BLOCK_EDGES)
-        return min(active, max(pushed, active // QUEUE_SHARE))
+        p, room = self.params, self.graph.active
+        if not (every or p.push_only):
+            pushed = max(min(p.mark_edges, p.pull_edges), ALONE)
+            room = min(room, max(pushed, active // QUEUE_SHARE))
+        for name in ("queue0", "queue1"):
+            self._point(name, 4 * (room + 64))
 
     def set_limits(
         self, m: int, mean_next: float, pull_share: int | None = None
@@ -245,6 +252,8 @@ class Arrays:
         limits = PushLimits.of(m, mean_next, pull_share or PULL_SHARE)
         self.params.mark_edges = limits.mark_edges
         self.params.pull_edges = limits.pull_edges
+        for name, value in self._overrides.items():
+            setattr(self.params, name, value)
 
     def end_with(self, params: Params, last: int, targets: Ids | None) -> None:
         """Set where searches end: with a level, or when they have found some targets.
@@ -414,10 +423,8 @@ class Arrays:
 
     def _state(self, *, in_ids: bool, parents: bool) -> None:
         """Make what a search writes."""
-        p, queue = self.params, self._queue_room()
+        p = self.params
         sizes = {
-            "queue0": 4 * (queue + 64),
-            "queue1": 4 * (queue + 64),
             "hub_queue0": p.hubs + 1,
             "hub_queue1": p.hubs + 1,
             "snapshot": SNAPSHOTS * p.stride,

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,11 +66,17 @@ class MemberSearch:
     """Searches of one part; made, and its methods called, with its device current.
 
     Made in two steps: ``connect`` comes when ``shared`` is connected.
+    overrides: as of ``Arrays``
 
     Raises UsageError for options and sizes that do not fit.
     """
 
-    def __init__(self, part: MemberRows, options: SearchOptions) -> None:
+    def __init__(
+        self,
+        part: MemberRows,
+        options: SearchOptions,
+        overrides: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
         problem = domain_problem(part.layout.parts, options)
         if problem:
             raise UsageError(problem)
@@ -86,10 +94,13 @@ class MemberSearch:
             names=part.names,
             shares=part.layout.parts if part.wide else 0,
             columns=len(part.names),
+            overrides={
+                "push_only": options.direction == "push",
+                "pull_only": options.direction == "pull",
+                **overrides,
+            },
+            queues="later",
         )
-        own = self.arrays.params
-        own.push_only = options.direction == "push"
-        own.pull_only = options.direction == "pull"
         self.shared = SharedMemory(
             self.arrays,
             devices=part.layout.parts,
@@ -112,6 +123,7 @@ class MemberSearch:
 
     def connect(self) -> None:
         """Take the arguments of searches, when ``shared`` is connected."""
+        self.arrays.make_queues(int(self.part.actives.sum()))
         own = self.arrays.params
         own.state = self._kept.data.ptr + STATE_AT
         control = self._kept.data.ptr + CONTROL_AT

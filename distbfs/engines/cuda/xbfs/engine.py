@@ -70,7 +70,7 @@ class XbfsEngine:
             graph.m,
             parents=o.parents,
             in_ids=not o.internal_ids,
-            push=o.direction == "push",
+            queue=graph.active if o.direction == "push" else None,
             listed=int(graph.at_least[2 : 2 + LISTS].sum()),
             multiprocessors=cuda.multiprocessors(),
         )
@@ -136,6 +136,7 @@ class XbfsEngine:
                 "push_only": direction == "push",
                 "pull_only": direction == "pull",
             },
+            queues="all",
         )
         if domain.devices == 1:
             arrays.cut_ranges()

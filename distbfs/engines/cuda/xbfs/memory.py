@@ -57,7 +57,7 @@ def part_bytes(
         places,
         m,
         parents=parents,
-        push=True,  # queues hold all
+        queue=places,
         listed=listed,
         multiprocessors=multiprocessors,
     )
