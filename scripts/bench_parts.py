@@ -192,7 +192,7 @@ class Graph:
         self.source, self.world = source, world
         count, build = args.per_rank * world.size, BuildOptions(threshold=threshold)
         self._made = Source(source.n, count, tuples=source, build=build)
-        self._request = Request(count, "--per-rank")
+        self._request = Request(count, "--per-rank", keep=True)
         self.held: Sequence[Held] = ()
         session = self.session(options)
         held = session.held

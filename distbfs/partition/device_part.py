@@ -60,6 +60,8 @@ class DevicePart:
     nn, nd: rows by number [local count]; dn, dd: rows by delegate [d]
     vertices: uint32 [local count], number -> local id; numbers: the inverse
     tuple_degrees: uint32 [local count], by number: ends of input tuples at the vertex
+    kept: whether searches leave it as it is; else subgraphs may be let go, which have
+        no rows then
     """
 
     layout: Layout
@@ -74,6 +76,16 @@ class DevicePart:
     vertices: Any
     numbers: Any
     tuple_degrees: Any
+    kept: bool = True
+
+    def let_go(self, *names: str) -> None:
+        """Free subgraphs, unless they are kept."""
+        if not self.kept:
+            for name in names:
+                rows: DeviceRows = getattr(self, name)
+                pad = rows.columns[:COLUMN_PAD].copy()
+                setattr(self, name, DeviceRows(rows.offsets[:1].copy(), pad))
+            cuda.release()
 
     @property
     def local_count(self) -> int:

@@ -84,6 +84,7 @@ class Request:
     parts with delegates, "" for none
     devices: how many of each rank, or which; domain: devices of a domain
     alone: take one device of each rank, where it has any
+    keep: others will search what is held, so it stays as it is
     """
 
     parts: int | None = None
@@ -91,6 +92,7 @@ class Request:
     devices: int | Sequence[int] | None = None
     domain: int | None = None
     alone: bool = False
+    keep: bool = False
 
 
 def silent(message: str) -> None:

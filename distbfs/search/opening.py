@@ -193,7 +193,10 @@ def _open_separated(opening: Opening) -> Session:
     options = choice.options
     source, placement = shares_of(opening)
     held = next((x for x in opening.held if x.device_parts), None)
+    keep = held is not None or opening.request.keep
     held = held or hold_device_parts(world, source, choice.devices, placement)
+    for part in held.device_parts:
+        part.kept = part.kept and keep
     began = clock()
     engine = kind_of(options.engine)(options)
     closing: list[Callable[[], None]] = []
@@ -204,6 +207,8 @@ def _open_separated(opening: Opening) -> Session:
                 searches.append(engine.domain(part, placement))
     else:
         searches = domains_of_several(world, placement, engine, held, closing)
+    if not keep:
+        held.device_parts = ()
     runner = between_domains(world, searches, choice.exchange, options, placement)
     clocked = ClockedRunner(world, runner, held.devices)
     session = opening.session(timed(held, began), clocked, options, engine.describe)

@@ -52,10 +52,13 @@ def part_of_store(store: Store, index: int, done: Sum | None = None) -> DevicePa
         manifest.threshold,
         manifest.records[index].active,
         delegates.get(),
-        **graphs,
-        vertices=vertices,
-        numbers=numbers,
-        tuple_degrees=ends,
+        graphs["nn"],
+        graphs["nd"],
+        graphs["dn"],
+        graphs["dd"],
+        vertices,
+        numbers,
+        ends,
     )
 
 

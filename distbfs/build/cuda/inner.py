@@ -102,6 +102,12 @@ class InnerBuilder:
         local = part.vertices[: part.active].astype(self._id)
         self.names = local * self._id(part.layout.parts) + self._id(part.index)
 
+    def let_go(self, *names: str) -> None:
+        """Free subgraphs that are not asked for again; see ``DevicePart``."""
+        for name in names:
+            del self._rows[name]
+        self.part.let_go(*names)
+
     def delegate_lengths(self) -> Ids:
         """Return what each row of a delegate has here, int64 [d] on the host."""
         d, rows = self.part.delegate_count, self._rows
@@ -362,14 +368,23 @@ class DomainBuilder:
                 edges += one.begin_rows(lengths)
                 count += one.count
         self._write_delegates(lengths)
+        self._let_go("dd", "dn")
         edges, count = world.allreduce(np.array([edges, count])).tolist()
         domain = Domain(self._domains, self._index, self._granules, count, edges)
         shares = []
         for one in self._builders:
             with self._on(one.part):
                 one.write_normals()
+                one.let_go("nd")
                 shares.append(one.finish(domain))
+                one.let_go("nn")
         return shares
+
+    def _let_go(self, *names: str) -> None:
+        """Free subgraphs on all devices; see ``DevicePart``."""
+        for one in self._builders:
+            with self._on(one.part):
+                one.let_go(*names)
 
     def _tell_names(self) -> None:
         """Give all devices the positions and ids of the normal vertices."""

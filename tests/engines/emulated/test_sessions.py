@@ -623,11 +623,31 @@ def test_what_is_held_serves_other_engines():
     assert host.held.parts is parts
 
 
+KEPT = Request(2, "--parts", keep=True)
+
+
+def test_parts_are_let_go_when_their_inner_graphs_are_made(device):
+    used = []
+    for keep in (True, False):
+        gc.collect()
+        before = allocated(device)
+        request = Request(2, "--parts", keep=keep)
+        session = opened(request=request, threshold=4)
+        gc.collect()
+        used.append(allocated(device) - before)
+        assert bool(session.held.device_parts) == keep
+        check_search(SOURCE, 1, *session.search(1).to_numpy())
+        edges = session.held.edges
+        session.close()
+        del session
+    assert used[0] - used[1] > 4 * edges
+
+
 def test_what_is_held_on_devices_serves_other_options(devices):
     """Parts, and the rows of a domain; neither is built again."""
     devices[:] = [0, 0]
     for first, request, engine in (
-        (opened(request=Request(2, "--parts"), threshold=4), Request(2, "x"), "pan"),
+        (opened(request=KEPT, threshold=4), Request(2, "x"), "pan"),
         (opened(request=Request(domain=2)), Request(domain=2), "xbfs"),
     ):
         source, options = Source(SOURCE.n, 2), SearchOptions(engine, parents=False)

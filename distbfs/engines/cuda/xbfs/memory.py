@@ -36,7 +36,8 @@ def part_bytes(
     graph: Table I (Pan et al. 2018); numbering: of the vertices; inner: the graph that
     is searched, and the outer edges; search: what a search writes, and neighbours in
     arrays of their own; messages: the most that goes to other parts at once, and what
-    was sent to them already; total: all
+    was sent to them already; total: the most at once, as the graph of Table I is let go
+    before there is a search
     """
     local, d, parts, normals = shape.local, shape.delegates, shape.parts, shape.active
     sizes = memory.array_bytes(shape)
@@ -71,7 +72,8 @@ def part_bytes(
         "search": search,
         "messages": BOXED * (1 + (parts - 1) * (1 + box_words(shape))) + sent,
     }
-    return needs | {"total": sum(needs.values())}
+    last = max(needs["graph"], needs["search"] + needs["messages"])
+    return needs | {"total": needs["numbering"] + needs["inner"] + last}
 
 
 def box_words(shape: PartShape) -> int:
