@@ -30,7 +30,9 @@
  */
 #include "../engines/cuda/common/base.cuh"
 
-#define TUPLES 4 /* of a thread at a time */
+#define TUPLES 4      /* of a thread at a time */
+#define ALONE_SHIFT 3 /* where one device has all */
+#define ALONE_CODE 3
 
 /* Kinds of faults, in the order of faults.TEXTS. */
 enum Kind {
@@ -304,10 +306,8 @@ INLINE void load(const ID *from, ID (&ids)[TUPLES]) {
     ids[2] = (ID)((u64)rest.y << 32 | rest.x), ids[3] = (ID)((u64)rest.w << 32 | rest.z);
 }
 
-/* Pass 2, one chunk; a thread takes TUPLES of them at a time.  u, v: [count, rounded up to a
- * multiple of TUPLES], aligned to 16 bytes */
-extern "C" __global__ void __launch_bounds__(256) check_tuples(const Check c) {
-    __shared__ Tally tally;
+/* Pass 2, one chunk; a thread takes TUPLES of them at a time. */
+INLINE void check_ends(Tally &tally, const Check &c) {
     clear(tally);
     u32 reached = 0;
     const ID n = (ID)c.n;
@@ -358,6 +358,21 @@ extern "C" __global__ void __launch_bounds__(256) check_tuples(const Check c) {
     if (lane == 0)
         atomicAdd(&c.report[NEDGE], (u64)reached);
     tell(tally, c.report);
+}
+
+/* u, v: [count, rounded up to a multiple of TUPLES], aligned to 16 bytes */
+extern "C" __global__ void __launch_bounds__(256) check_tuples(const Check c) {
+    __shared__ Tally tally;
+    check_ends(tally, c);
+}
+
+/* The same where one device has all: what it need not ask is known when compiled. */
+extern "C" __global__ void __launch_bounds__(256) check_tuples_alone(Check c) {
+    __shared__ Tally tally;
+    c.seat = c.row = c.slots = 0;
+    c.pairs = 0;
+    c.shift = ALONE_SHIFT, c.code = ALONE_CODE;
+    check_ends(tally, c);
 }
 
 /* Pass 2, pairs from another device. */

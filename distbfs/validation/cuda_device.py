@@ -207,7 +207,7 @@ class CheckingDevice:
     def launch(self, name: str, blocks: int = VERTEX_BLOCKS) -> None:
         """Launch a kernel with the arguments as they are now."""
         kernel = self._module.kernel(name)
-        if name == "check_tuples":
+        if name.startswith("check_tuples"):
             kernel.set_attribute(SHARED_CARVE_OUT, SHARED_PERCENT)
         stream = cuda.cupy().cuda.get_current_stream()
         kernel.prepare(self.check, cuda.multiprocessors() * blocks, BLOCK)(stream.ptr)
@@ -254,7 +254,8 @@ class CheckingDevice:
     def _check_tuples(self, start: int, stop: int, ends: Any) -> None:
         self.check.start, self.check.count = start, stop - start
         self.check.u, self.check.v = (address_of(x) for x in ends)
-        self.launch("check_tuples", TUPLE_BLOCKS)
+        alone = "_alone" if self._form.alone else ""
+        self.launch(f"check_tuples{alone}", TUPLE_BLOCKS)
         self._next = stop
 
     def ask_of_tuples(self) -> list[Any]:
