@@ -94,7 +94,7 @@ def validate_on_devices(
 
     seats: of this rank, none where it has no results; together they have all parts
     parents: whether there are some (default: what the first shard has)
-    chunk: tuples looked at in one piece, of a quarter where there are several devices
+    chunk: tuples looked at in one piece, or a sixteenth where there are several devices
 
     Collective.  Raises UsageError for a root or arrays that do not fit, ResourceError
     where device memory is short.

@@ -13,8 +13,8 @@ from distbfs.generate.cuda import id_word
 from distbfs.partition.layout import local_count
 
 CHUNK = 1 << 25  # tuples looked at in one piece
-SMALLER = 4  # so many pieces of that where there are several devices
-PAIR_CHUNKS = 2  # pairs are passed on when so many chunks may have filled their list
+SMALLER = 16  # so many pieces of that where there are several devices
+PAIR_CHUNKS = 8  # pairs are passed on when so many chunks may have filled their list
 TUPLES_PER_THREAD = 4
 ROW = 32  # vertices; rows of a part end at a whole word whatever the bits of a state
 WIDTHS = (4, 8, 16, 32)

@@ -97,7 +97,7 @@ def test_planted_faults(asked, id_bits, shape):
         level, parent = search(source.n, source.u, source.v, root)
         cases = list(planted(source, root, level, parent, seed=7))
         for name, *case in cases[k % 4 :: 4] + cases[:1]:
-            chunk = (1000, 148, 256)[k % 3]
+            chunk = (4000, 600, 1000)[k % 3]
             for found in (case, [*case[:-1], None]):
                 expected = same(told(*found, shape, chunk=chunk), *found)
                 assert expected.valid or name != "none"
@@ -186,7 +186,7 @@ def test_ranks(asked, ranks):
 
             def rank(world, found=found):
                 mine = ([0, 2], [1], [])[world.rank]
-                return told(*found, (6, 3), world=world, mine=mine, chunk=64)
+                return told(*found, (6, 3), world=world, mine=mine, chunk=256)
 
             for verdict in on_ranks(ranks, rank):
                 same(verdict, *found)
