@@ -35,6 +35,7 @@ from distbfs.terminal.plan_input import (
     runs_of,
 )
 from distbfs.terminal.shared import PLACE, STORE, open_terminal, output_options
+from distbfs.validation.states import device_bytes as checking_bytes
 
 FILE_OVERHEAD = 7 << 10  # HDF5 headers of a file, about
 CHUNK_OVERHEAD = 20  # checksum and place of a chunk
@@ -118,6 +119,15 @@ def gpu_line(sizes: Mapping[str, int] | None, devices: int = 1) -> str:
     return (
         f"{what}: at most {shown['total']} (graph {shown['graph']}, search by xbfs "
         f"{shown['search']})"
+    )
+
+
+def validation_line(sizes: Mapping[str, int]) -> str:
+    """Return the line about validation on GPUs."""
+    shown = {name: readable(size) for name, size in sizes.items()}
+    return (
+        f"validation on each GPU besides results: about {shown['table']}, or "
+        f"{shown['asked']} where that is not free"
     )
 
 
@@ -260,6 +270,10 @@ def weigh(
         "total": every,
         "gpu_search": gpu_search(graph),
         "gpu_domain": gpu_domain(graph),
+        "gpu_validation": {
+            name: checking_bytes(graph.n, graph.parts, asked=asked)
+            for name, asked in (("table", False), ("asked", True))
+        },
         "gpu_part": part_memory(graph, device_memory),
         "building_basis": memory.build_basis(),
         "host": host,
@@ -311,6 +325,7 @@ def print_plan(plan: Mapping[str, Any], model: Prediction) -> None:
     if plan["gpu_domain"] is not None:
         click.echo(gpu_line(plan["gpu_domain"], plan["devices"]))
     click.echo(part_line(plan["gpu_part"]))
+    click.echo(validation_line(plan["gpu_validation"]))
     click.echo(f"building is the {plan['building_basis']}")
     for note in plan["notes"]:
         click.echo(f"note: {note}")

@@ -1,8 +1,8 @@
 /* Validation of a search on devices, by the rules of host.py.
  *
- * Method: each device has the levels of all vertices, the parents of its own, and a share
- * of the tuples.  Passes, each with a grid that strides over its input:
- *   1. all vertices: packs the states; its own: ranges, the root and rules 1, 2 and 4
+ * Method: each device has the results of its own vertices and a share of the tuples.
+ * Passes, each with a grid that strides over its input:
+ *   1. its own vertices: ranges, the root and rules 1, 2 and 4
  *   2. tuples, chunk by chunk: rules 3 and 4; marks each vertex that a tuple joins to
  *      its parent, or for levels only to a vertex one level nearer to the root.  What may
  *      be the tree edge of another device's vertex goes to that device, which looks
@@ -10,16 +10,19 @@
  * Faults are counted per block, with the lowest position of each kind.
  * Rules: Graph500 specification 2.0, Section "Validation".
  *
- * Pass 2 reads the ends of tuples at random.  It reads the packed states: half a byte
- * holds nearly every level and the mark, so a parent is read only where the tuple can
- * be the tree edge of a vertex that has no mark yet.  Of a vertex of another device a
- * byte of the hash of its parent says so.
+ * Passes 1 and 2 need levels of vertices at random: they read states, which tell the level
+ * and whether to look for a parent.  One device makes a table of all; several pack those
+ * of their own and have a table of all, or where it does not fit ask the owners for the
+ * states of the ends of a chunk.
  *
- * Data encoding: vertex x is at place part * per + local id, x mod parts and x div parts;
- * per is a multiple of 8 where there are several parts
- * states: word of place / 8, bits 4 (place mod 8) … + 3: three bits of level code (0 … 5
- * the level, DEEP look it up, UNREACHED unreached) and MARK.  Levels and parents are
- * negative where unreached.
+ * Data encoding: state, of `bits`: in the low `code` bits the level, all ones unreached,
+ *   and where there is one device the code before that a level to be looked up.  Top bit
+ *   of own vertices, and where there are levels only of all: the mark.  Else the bits
+ *   above the code are of the hash of the parent.
+ * states: vertex x at place row[x mod parts] * per + x div parts; 32-bit words of 2^shift
+ *   states; per is a multiple of 32.  Where owners are asked, marks of own vertices alone.
+ * Levels and parents are negative where unreached; the two deepest that an int32 tells
+ *   are one here.
  * report: [2 · KINDS + 3] 64-bit words: counts of faults, position of the first of each
  * (all ones: none), then reached vertices, tuples with a reached end, depth + 1.
  *
@@ -27,7 +30,9 @@
  */
 #include "../engines/cuda/common/base.cuh"
 
-#define TUPLES 4 /* of a thread at a time */
+#define TUPLES 4      /* of a thread at a time */
+#define ALONE_SHIFT 3 /* where one device has all */
+#define ALONE_CODE 3
 
 /* Kinds of faults, in the order of faults.TEXTS. */
 enum Kind {
@@ -35,7 +40,6 @@ enum Kind {
     HALF, SET, EDGE, KINDS
 };
 enum Sum { REACHED = 2 * KINDS, NEDGE, DEPTH };
-enum State { DEEP = 6, UNREACHED = 7, LEVEL_BITS = 7, MARK = 8, PER_WORD = 8 };
 
 /* What one block found; in shared memory. */
 struct Tally {
@@ -45,44 +49,57 @@ struct Tally {
 
 /* What a device checks, and where it writes. */
 struct Check {
-    const LEVEL *level;           /* [parts][per] */
-    const u8 *prints;             /* [parts][per], of parents; null where all are here */
-    const PARENT *const *parent;  /* [parts], each [local] or null; null: levels only */
-    const u32 *seat;              /* [parts], the device that has it */
-    u32 *states;                  /* [parts][per / 8, rounded up] */
+    const LEVEL *const *level;    /* [parts], each [local], or null where it is elsewhere */
+    const PARENT *const *parent;  /* [parts], so; null: levels only */
+    const u32 *seat;              /* [parts], the device that has it; null: all are here */
+    const u32 *row;               /* [parts], of states; null: the number of the part */
+    u32 *states;                  /* [rows][per >> shift] */
     u64 *report;                  /* [2 * KINDS + 3] */
-    u64 *box;                     /* [seats][room][2]: vertex and what may be its parent */
-    u64 *filled;                  /* [seats], pairs of each box */
+    ID *pairs;                    /* [room][2], vertex and what may be its parent */
+    u64 *filled;                  /* [1], how many there are */
     const ID *u, *v;              /* [count] */
-    const u64 *pairs;             /* [count][2], from a box */
-    u64 n, root, per, room;
-    u64 start, count;             /* position of the first tuple; how many there are */
+    u32 *slots;                   /* [gap * 2], by ends: where in `answers`; null: a table */
+    u32 *answers;                 /* [items], states of what was asked for, as dealt */
+    const ID *came;               /* [count][each], from another device */
+    ID *ids;                      /* [items][each], to be dealt by who has the first of each;
+                                     from item `count` on `gap` ids later */
+    ID *dealt;                    /* [items][each]; null: they are counted */
+    u64 *cursor;                  /* [devices], where in `dealt`, in items */
+    u64 n, root, per;
+    u64 start, count;             /* position of the first; how many there are */
+    u64 items, gap;
     u32 parts, own;               /* own: which device this is */
     u32 part, thorough;           /* thorough: look for tree edges between any levels, not
                                      only those that differ by one; of use only where pass
                                      1 found faults */
+    u32 shift, far, code;         /* far: bits of a state that may be another device's */
+    u32 prints, each;             /* prints: pack them, too */
 };
 
 /* Where a vertex is. */
 struct Place {
     u32 part;
-    ID local, at;
+    ID local;
 };
 INLINE Place place_of(const Check &c, ID x) {
-    Place place = {0, x, x};
+    Place place = {0, x};
     if (c.parts > 1) {
         place.local = x / c.parts;
         place.part = (u32)(x - place.local * c.parts);
-        place.at = place.part * (ID)c.per + place.local;
     }
     return place;
+}
+INLINE ID spot_of(const Check &c, const Place &place) {
+    return (c.row ? c.row[place.part] : place.part) * (ID)c.per + place.local;
 }
 INLINE u64 locals_of(const Check &c, u32 part) {
     return part < c.n ? (c.n - part + c.parts - 1) / c.parts : 0;
 }
 
-/* A byte of the hash of a parent. */
-INLINE u8 print_of(u64 x) { return (u8)((x ^ x >> 32) * 0x9E3779B97F4A7C15ull >> 56); }
+/* So many bits of the hash of a parent. */
+INLINE u32 print_of(u64 x, u32 bits) {
+    return (u32)((x ^ x >> 32) * 0x9E3779B97F4A7C15ull >> 32) >> (32 - bits);
+}
 
 INLINE void clear(Tally &tally) {
     for (int k = threadIdx.x; k < KINDS; k += blockDim.x) {
@@ -108,42 +125,104 @@ INLINE void tell(const Tally &tally, u64 *report) {
     }
 }
 
-INLINE u32 state_of(int level) {
-    return level < 0 ? UNREACHED : level < DEEP ? level : DEEP;
+INLINE u32 unreached(const Check &c) { return (1u << c.code) - 1; }
+
+/* Code of a level; the deepest that there is a code for stands for all below, too. */
+INLINE u32 code_of(const Check &c, int level) {
+    const u32 most = unreached(c) - 1;
+    return level < 0 ? most + 1 : (u32)level < most ? (u32)level : most;
 }
 
+/* State of `bits` of a vertex; of: its parent, or null. */
+INLINE u32 state_made(const Check &c, int level, const PARENT *of, u32 bits) {
+    const u32 print = of ? print_of(*of, bits - c.code) << c.code : 0;
+    return code_of(c, level) | print;
+}
+
+INLINE u32 bit_place(const Check &c, ID at) {
+    return (u32)(at & ((1u << c.shift) - 1)) << (5 - c.shift);
+}
+INLINE u32 top_bit(const Check &c) { return 1u << ((32 >> c.shift) - 1); }
+
 INLINE u32 state_at(const Check &c, ID at) {
-    return c.states[at / PER_WORD] >> (4 * (at % PER_WORD)) & 15;
+    return c.states[at >> c.shift] >> bit_place(c, at) & (2 * top_bit(c) - 1);
+}
+INLINE void mark(const Check &c, ID at) {
+    atomicOr(&c.states[at >> c.shift], top_bit(c) << bit_place(c, at));
+}
+
+/* State of a vertex that was asked for as number i, or is in the table. */
+INLINE u32 state_of(const Check &c, const Place &place, u64 i) {
+    return c.slots ? c.answers[c.slots[i]] : state_at(c, spot_of(c, place));
 }
 
 /* Level by a state; any negative level is -1. */
-INLINE int level_at(const Check &c, u32 state, ID at) {
-    const int code = state & LEVEL_BITS;
-    return code == UNREACHED ? -1 : code == DEEP ? c.level[at] : code;
+INLINE int level_of(const Check &c, u32 state, const Place &place) {
+    const u32 none = unreached(c), code = state & none;
+    if (code == none) return -1;
+    return !c.seat && code == none - 1 ? c.level[place.part][place.local] : (int)code;
 }
 
-INLINE void mark(const Check &c, ID at) {
-    atomicOr(&c.states[at / PER_WORD], (u32)MARK << (4 * (at % PER_WORD)));
-}
-
-/* Bytes for the parents of the vertices of a part; parent: [local]; prints: [local] */
-extern "C" __global__ void __launch_bounds__(256)
-    make_prints(u64 local, const PARENT *parent, u8 *prints) {
-    for (u64 k = thread_of(); k < local; k += threads_of()) prints[k] = print_of(parent[k]);
-}
-
-/* States of all vertices without marks. */
+/* States of a part without marks. */
 extern "C" __global__ void __launch_bounds__(256) pack_states(const Check c) {
-    const u64 each = (c.per + PER_WORD - 1) / PER_WORD, words = each * c.parts;
+    const u32 each = 1 << c.shift, bits = 32 >> c.shift;
+    const u64 words = c.per >> c.shift, end = locals_of(c, c.part);
+    const LEVEL *level = c.level[c.part];
+    const PARENT *parent = c.prints ? c.parent[c.part] : 0;
+    u32 *row = c.states + (spot_of(c, {c.part, 0}) >> c.shift);
     for (u64 w = thread_of(); w < words; w += threads_of()) {
-        const u32 part = (u32)(w / each);
-        const u64 local = w % each * PER_WORD, end = locals_of(c, part);
         u32 packed = 0;
-#pragma unroll
-        for (u32 k = 0; k < PER_WORD; k++)
-            packed |= (local + k < end ? state_of(c.level[part * c.per + local + k]) : UNREACHED)
-                      << (4 * k);
-        c.states[w] = packed;
+        for (u32 k = 0; k < each; k++) {
+            const u64 local = w * each + k;
+            if (local >= end) break;
+            packed |= state_made(c, level[local], parent ? parent + local : 0, bits)
+                      << (k * bits);
+        }
+        row[w] = packed;
+    }
+}
+
+/* States of own vertices, for a device that asks; came: [count]; answers: [count] */
+extern "C" __global__ void __launch_bounds__(256) answer(const Check c) {
+    for (u64 i = thread_of(); i < c.count; i += threads_of()) {
+        const Place place = place_of(c, c.came[i]);
+        const PARENT *of = c.parent ? c.parent[place.part] + place.local : 0;
+        u32 state = state_made(c, c.level[place.part][place.local], of, c.far);
+        if (!of) state |= state_at(c, spot_of(c, place)) << (c.far - 1);
+        c.answers[i] = state;
+    }
+}
+
+/* Count what is for each device, or bring it together. */
+extern "C" __global__ void __launch_bounds__(256) deal(const Check c) {
+    const u32 lane = lane_id();
+    for (u64 i = thread_of(); i - lane < c.items; i += threads_of()) {
+        const u64 at = (i < c.count ? i : c.gap + i - c.count) * c.each;
+        const ID x = i < c.items ? c.ids[at] : (ID)c.n;
+        const u32 dest = x < c.n ? c.seat[place_of(c, x).part] : NONE;
+        const u32 same = __match_any_sync(ALL, dest), leader = __ffs(same) - 1;
+        u64 to = 0;
+        if (dest != NONE && lane == leader) to = atomicAdd(&c.cursor[dest], (u64)__popc(same));
+        to = __shfl_sync(ALL, to, leader) + __popc(same & lanes_below());
+        if (dest != NONE && c.dealt) {
+            for (u32 k = 0; k < c.each; k++) c.dealt[to * c.each + k] = c.ids[at + k];
+            if (c.each == 1) c.slots[at] = (u32)to;
+        }
+    }
+}
+
+/* Whether the level of a vertex's parent has to be looked at. */
+INLINE bool steps(const Check &c, u64 x, int found, i64 of) {
+    return found >= 1 && of >= 0 && of < (i64)c.n && of != (i64)x && x != c.root;
+}
+
+/* What pass 1 asks for of a part: ids: [count], parents or n */
+extern "C" __global__ void __launch_bounds__(256) list_parents(const Check c) {
+    for (u64 i = thread_of(); i < c.count; i += threads_of()) {
+        const u64 k = c.start + i;
+        const i64 of = c.parent[c.part][k];
+        const bool wanted = steps(c, k * c.parts + c.part, c.level[c.part][k], of);
+        c.ids[i] = wanted ? (ID)of : (ID)c.n;
     }
 }
 
@@ -164,21 +243,24 @@ INLINE void check_vertex(Tally &tally, const Check &c, u64 x, int found, const P
         fault(tally, ROOT_PARENT, x);
     if ((found >= 0) != (of != -1))
         fault(tally, SET, x);
-    if (found >= 1 && allowed && !own && x != c.root &&
-        c.level[place_of(c, of).at] != found - 1)
-        fault(tally, STEP, x);
+    if (steps(c, x, found, of)) {
+        const Place above = place_of(c, (ID)of);
+        const u32 state = state_of(c, above, local - c.start);
+        if (level_of(c, state, above) != found - 1)
+            fault(tally, STEP, x);
+    }
 }
 
-/* Pass 1, of one part. */
+/* Pass 1, of `count` vertices of one part. */
 extern "C" __global__ void __launch_bounds__(256) check_vertices(const Check c) {
     __shared__ Tally tally;
     clear(tally);
+    const LEVEL *level = c.level[c.part];
     const PARENT *parent = c.parent ? c.parent[c.part] : 0;
-    const u64 end = locals_of(c, c.part);
     u64 reached = 0;
     u32 deepest = 0; /* and one */
-    for (u64 k = thread_of(); k < end; k += threads_of()) {
-        const int found = c.level[c.part * c.per + k];
+    for (u64 k = c.start + thread_of(); k < c.start + c.count; k += threads_of()) {
+        const int found = level[k];
         reached += found >= 0;
         if (found >= 0 && (u32)found + 1 > deepest) deepest = (u32)found + 1;
         check_vertex(tally, c, k * c.parts + c.part, found, parent, k);
@@ -192,39 +274,23 @@ extern "C" __global__ void __launch_bounds__(256) check_vertices(const Check c) 
     tell(tally, c.report);
 }
 
-/* Look whether y is the parent of a vertex that has no mark, or levels only are there and y is
- * nearer; return whether another device has to look: dest.
+/* Mark a vertex whose parent is y, or where levels only are there and y is nearer; return
+ * whether another device has to look.
  *
- * all: [n], the parents where one part has all, else null */
-INLINE bool look_at(const Check &c, const PARENT *all, const Place &place, ID y, u32 &dest) {
-    if (all) {
-        if (all[place.local] == (PARENT)y) mark(c, place.at);
-        return false;
+ * all: [n], the parents where one part has all, else null; state: of the vertex */
+INLINE bool look_at(const Check &c, const PARENT *all, const Place &place, u32 state, ID y) {
+    const ID at = spot_of(c, place);
+    if (c.seat && c.seat[place.part] != c.own) {
+        if (c.parent) return state >> c.code == print_of(y, c.far - c.code);
+        if (state >> (c.far - 1)) return false;
+        if (!c.row) mark(c, at); /* it is told once */
+        return true;
     }
-    dest = c.seat[place.part];
-    if (dest == c.own) {
-        if (!c.parent || c.parent[place.part][place.local] == (PARENT)y) mark(c, place.at);
-        return false;
-    }
-    if (!c.parent) mark(c, place.at); /* it is told once */
-    return !c.parent || c.prints[place.at] == print_of(y);
-}
-
-/* Append pairs to boxes; a whole warp calls it. */
-INLINE void send(const Check &c, bool wanted, u32 dest, u64 x, u64 y) {
-    const u32 lane = lane_id();
-    for (u32 open = __ballot_sync(ALL, wanted); open;) {
-        const u32 leader = __ffs(open) - 1, to = __shfl_sync(ALL, dest, leader);
-        const u32 same = __ballot_sync(ALL, wanted && dest == to);
-        u64 at = 0;
-        if (lane == leader) at = atomicAdd(&c.filled[to], (u64)__popc(same));
-        at = __shfl_sync(ALL, at, leader) + __popc(same & lanes_below());
-        if (wanted && dest == to && at < c.room) {
-            c.box[2 * (to * c.room + at)] = x;
-            c.box[2 * (to * c.room + at) + 1] = y;
-        }
-        open &= ~same;
-    }
+    if (c.row) state = state_at(c, at);
+    if (state & top_bit(c)) return false;
+    if (!all && c.parent) all = c.parent[place.part];
+    if (!all || all[place.local] == (PARENT)y) mark(c, at);
+    return false;
 }
 
 /* TUPLES ids from a multiple of TUPLES on, which are not read again. */
@@ -240,10 +306,8 @@ INLINE void load(const ID *from, ID (&ids)[TUPLES]) {
     ids[2] = (ID)((u64)rest.y << 32 | rest.x), ids[3] = (ID)((u64)rest.w << 32 | rest.z);
 }
 
-/* Pass 2, one chunk; a thread takes TUPLES of them at a time.  u, v: [count, rounded up to a
- * multiple of TUPLES], aligned to 16 bytes */
-extern "C" __global__ void __launch_bounds__(256) check_tuples(const Check c) {
-    __shared__ Tally tally;
+/* Pass 2, one chunk; a thread takes TUPLES of them at a time. */
+INLINE void check_ends(Tally &tally, const Check &c) {
     clear(tally);
     u32 reached = 0;
     const ID n = (ID)c.n;
@@ -260,33 +324,33 @@ extern "C" __global__ void __launch_bounds__(256) check_tuples(const Check c) {
             inside[k] = TUPLES * g + k < c.count && us[k] < n && vs[k] < n;
             up[k] = place_of(c, us[k]);
             vp[k] = place_of(c, vs[k]);
-            a[k] = inside[k] ? state_at(c, up[k].at) : UNREACHED;
-            b[k] = inside[k] ? state_at(c, vp[k].at) : UNREACHED;
+            a[k] = inside[k] ? state_of(c, up[k], TUPLES * g + k) : 0;
+            b[k] = inside[k] ? state_of(c, vp[k], c.gap + TUPLES * g + k) : 0;
         }
 #pragma unroll
         for (int k = 0; k < TUPLES; k++) {
             const u64 position = c.start + TUPLES * g + k;
-            u32 to_u = 0, to_v = 0;
-            bool send_u = false, send_v = false;
+            bool sent[2] = {false, false}; /* the pairs (u, v) and (v, u) */
             if (inside[k]) {
-                const int la = level_at(c, a[k], up[k].at), lb = level_at(c, b[k], vp[k].at);
+                const int la = level_of(c, a[k], up[k]), lb = level_of(c, b[k], vp[k]);
                 const bool both = la >= 0 && lb >= 0, any = c.thorough && c.parent;
                 if ((la >= 0) != (lb >= 0))
                     fault(tally, HALF, position);
                 if (both && (la - lb > 1 || lb - la > 1))
                     fault(tally, SPAN, position);
                 const bool falls = both && la - lb == 1, rises = both && lb - la == 1;
-                if (!(a[k] & MARK) && (falls || any))
-                    send_u = look_at(c, all, up[k], vs[k], to_u);
-                if (!(b[k] & MARK) && (rises || any))
-                    send_v = look_at(c, all, vp[k], us[k], to_v);
+                if (falls || any) sent[0] = look_at(c, all, up[k], a[k], vs[k]);
+                if (rises || any) sent[1] = look_at(c, all, vp[k], b[k], us[k]);
                 reached += la >= 0 || lb >= 0;
             } else if (TUPLES * g + k < c.count) {
                 fault(tally, OUTSIDE, position);
             }
-            if (c.box) {
-                send(c, send_u, to_u, us[k], vs[k]);
-                send(c, send_v, to_v, vs[k], us[k]);
+            if (c.pairs) {
+#pragma unroll
+                for (int side = 0; side < 2; side++) {
+                    ID *to = c.pairs + 2 * take_place(sent[side], c.filled);
+                    if (sent[side]) to[0] = (side ? vs : us)[k], to[1] = (side ? us : vs)[k];
+                }
             }
         }
     }
@@ -296,13 +360,27 @@ extern "C" __global__ void __launch_bounds__(256) check_tuples(const Check c) {
     tell(tally, c.report);
 }
 
-/* Pass 2, what came from another device; it may be for others, too. */
+/* u, v: [count, rounded up to a multiple of TUPLES], aligned to 16 bytes */
+extern "C" __global__ void __launch_bounds__(256) check_tuples(const Check c) {
+    __shared__ Tally tally;
+    check_ends(tally, c);
+}
+
+/* The same where one device has all: what it need not ask is known when compiled. */
+extern "C" __global__ void __launch_bounds__(256) check_tuples_alone(Check c) {
+    __shared__ Tally tally;
+    c.seat = c.row = c.slots = 0;
+    c.pairs = 0;
+    c.shift = ALONE_SHIFT, c.code = ALONE_CODE;
+    check_ends(tally, c);
+}
+
+/* Pass 2, pairs from another device. */
 extern "C" __global__ void __launch_bounds__(256) check_pairs(const Check c) {
     for (u64 i = thread_of(); i < c.count; i += threads_of()) {
-        const u64 x = c.pairs[2 * i], y = c.pairs[2 * i + 1];
-        const Place place = place_of(c, x);
-        u32 dest;
-        if (c.seat[place.part] == c.own) look_at(c, 0, place, (ID)y, dest);
+        const Place place = place_of(c, c.came[2 * i]);
+        const u32 state = c.row ? 0 : state_at(c, spot_of(c, place));
+        look_at(c, 0, place, state, c.came[2 * i + 1]);
     }
 }
 
@@ -310,15 +388,17 @@ extern "C" __global__ void __launch_bounds__(256) check_pairs(const Check c) {
 extern "C" __global__ void __launch_bounds__(256) check_marks(const Check c) {
     __shared__ Tally tally;
     clear(tally);
+    const LEVEL *level = c.level[c.part];
     const PARENT *parent = c.parent ? c.parent[c.part] : 0;
+    const ID row = spot_of(c, {c.part, 0});
     const u64 end = locals_of(c, c.part);
     for (u64 k = thread_of(); k < end; k += threads_of()) {
-        const u64 x = k * c.parts + c.part, at = c.part * c.per + k;
-        const u32 state = state_at(c, at);
-        if (x == c.root || state & MARK || state == UNREACHED)
+        const u64 x = k * c.parts + c.part;
+        const int found = level[k];
+        if (x == c.root || found < 0 || state_at(c, row + (ID)k) & top_bit(c))
             continue;
         if (!parent) {
-            if (c.level[at] >= 1)
+            if (found >= 1)
                 fault(tally, NEARER, x);
             continue;
         }

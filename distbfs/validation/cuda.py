@@ -2,52 +2,63 @@
 
 The rules, the wording of the faults and the answer are those of ``validate``; the
 kernels are in cuda.cu.  Each device looks at a share of the tuples, and at the vertices
-whose results it has; the parents of others stay where they are.
+whose results it has.  Besides these results, which stay where they are, and some chunks
+of tuples there stand on it (``states``):
+
+- one device: 4 bits a vertex, a code of its level and a mark;
+- several: a state of every vertex, a code of its level and bits of the hash of its
+  parent, 8 bits up to level 14, 16 to level 254, else 32 (levels only: 4 bits up to
+  level 6, 8 to level 126, 16 to level 32766), which owners pack and ranks gather;
+- where that does not fit one of them: a bit for each own vertex.  Then the states of
+  the ends of tuples are asked of their owners, chunk by chunk.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.device import cuda
 from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
-from distbfs.generate.cuda import MAX_VERTICES
+from distbfs.generate.cuda import MAX_VERTICES, id_type
 from distbfs.partition.layout import local_count
-from distbfs.types import UNREACHED, Array, DeviceArray, Ids, slice_bounds
+from distbfs.types import UNREACHED, DeviceArray, Ids, slice_bounds
+from distbfs.validation.between import Devices
 from distbfs.validation.cuda_device import (
     DEPTH,
     FIRST,
     NEDGE,
     REACHED,
     REPORT_WORDS,
-    VERTICES_PER_WORD,
     CheckingDevice,
     Seat,
     Shard,
-    host_copy,
 )
 from distbfs.validation.faults import KINDS, Tally
 from distbfs.validation.host import BOTH, LEVELS, Validation
+from distbfs.validation.states import (
+    CHUNK,
+    Form,
+    form_alone,
+    form_asked,
+    form_of_all,
+)
 
 if TYPE_CHECKING:
     from distbfs.generate.cuda import DeviceTuples
     from distbfs.types import World
 
-CHUNK = 1 << 25
 MAX_CHUNK = 1 << 30
 LEVEL_TYPES = ("int8", "int16", "int32")
 PARENT_TYPES = ("int32", "int64")
 TUPLE_KINDS = ("outside", "span", "half")
 NOWHERE = np.iinfo(np.int64).max  # the position of a kind that was not found
 NOT_HERE = np.iinfo(np.int64).min
-
-Value = TypeVar("Value")
 
 
 def validate_on_device(
@@ -83,9 +94,7 @@ def validate_on_devices(
 
     seats: of this rank, none where it has no results; together they have all parts
     parents: whether there are some (default: what the first shard has)
-    chunk: tuples looked at in one piece; takes 16 bytes each (32 of wide ids), beside
-        n / 2 bytes; where there are several devices, less pieces, 2 n more and boxes
-        of 64 bytes a tuple of ``chunk``
+    chunk: tuples looked at in one piece, or a sixteenth where there are several devices
 
     Collective.  Raises UsageError for a root or arrays that do not fit, ResourceError
     where device memory is short.
@@ -94,8 +103,8 @@ def validate_on_devices(
     if parents is None:
         parents = seats[0].shards[0].parent is not None
     _check_arguments(n, parts, root, seats, chunk, parents=parents)
-    with cuda.memory_of("validation"):
-        check = _Check(world, seats, n, parts, root, parents=parents)
+    check = _Check(world, seats, n, parts, root, parents=parents)
+    with cuda.memory_of("validation"), closing(check):
         report = check.run(min(chunk, MAX_CHUNK))
         errors = check.tally(report).errors(root)
     return Validation(
@@ -156,141 +165,107 @@ class _Check:
     ) -> None:
         self._world, self._n, self._parts, self._root = world, n, parts, root
         self._with_parents = parents
-        counts = world.allgather(np.array([len(seats)], dtype=np.int64))
-        of_rank = np.array([int(x[0]) for x in counts])
-        self._ranks = np.repeat(np.arange(world.size), of_rank)  # of each device
-        first, total = int(of_rank[: world.rank].sum()), int(of_rank.sum())
-        self._devices = []
-        tuples = seats[0].tuples.tuples if seats else 0
-        for k, seat in enumerate(seats):
-            share = slice_bounds(tuples, total, first + k)
-            self._devices.append(CheckingDevice(seat, first + k, share))
+        of_rank = world.allgather(np.array([len(seats)], dtype=np.int64))
+        counts = [int(x[0]) for x in of_rank]
+        first, total = sum(counts[: world.rank]), sum(counts)
+        devices = [
+            CheckingDevice(seat, k, slice_bounds(seat.tuples.tuples, total, k))
+            for k, seat in enumerate(seats, first)
+        ]
+        self._all = Devices(world, devices, counts)
 
     def run(self, chunk: int) -> Ids:
         """Return the report of all passes on all devices, int64 [REPORT_WORDS].
 
         See cuda.cu; NOWHERE is the position of a kind that was not found.
         """
-        several = len(self._ranks) > 1
-        seats = self._seats()
-        per = local_count(self._n, self._parts, 0)
-        if self._parts > 1:
-            per = -(-per // VERTICES_PER_WORD) * VERTICES_PER_WORD
-        here = [[shard.level for shard in d.seat.shards] for d in self._devices]
-        levels = self._of_all(here, self._level_type(here))
-        prints = None
-        if several and self._with_parents:
-            prints = self._of_all(self._each(CheckingDevice.prints), np.dtype(np.uint8))
-
-        def begin(device: CheckingDevice) -> None:
-            known = (self._root, levels, prints, seats, per, chunk)
-            device.take(*known, parents=self._with_parents)
-            device.launch("pack_states")
-            device.of_each_part("check_vertices")
-
-        self._each(begin)
-        levels, prints = [], None
+        devices, parents = self._all, self._with_parents
+        vertices, seats = (
+            local_count(self._n, self._parts, 0),
+            devices.seats(self._parts),
+        )
+        form = self._form(vertices, chunk)
+        known = (form, self._root, seats, vertices, chunk)
+        devices.each(lambda device: device.take(*known, parents=parents))
+        if not form.asked:
+            devices.each(lambda device: device.pack(prints=parents and not form.alone))
+        if not (form.asked or form.alone):
+            devices.spread(seats, form.table_bytes(vertices, 1) // 4)
+            if parents:  # marks take the place of prints
+                devices.each(lambda device: device.pack(prints=False))
+        if form.asked and parents:
+            self._rounds(self._asked_vertices)
+        else:
+            devices.each(lambda device: device.of_each_part("check_vertices"))
         thorough = bool(self._report()[:FIRST].any())
-        while True:
-            left = self._each(lambda device: device.advance(thorough=thorough))
-            if not several:
-                break
-            self._pass_on([line[1:] for line in left])
-            sums = np.array([sum(line[0] for line in left)], dtype=np.int64)
-            if not self._world.allreduce(sums)[0]:
-                break
-        self._each(lambda device: device.of_each_part("check_marks"))
+        for device in devices.own:
+            device.check.thorough = thorough
+        self._rounds(self._asked_tuples if form.asked else self._tuples)
+        devices.each(lambda device: device.of_each_part("check_marks"))
         return self._report()
 
-    def _each(self, work: Callable[[CheckingDevice], Value]) -> list[Value]:
-        """Return work(device) of each device of this rank, which is current then."""
+    def close(self) -> None:
+        """End what goes from piece to piece."""
+        for device in self._all.own:
+            device.close()
 
-        def run(device: CheckingDevice) -> Value:
-            with device.seat.on(), cuda.memory_of("validation"):
-                return work(device)
+    def _form(self, vertices: int, chunk: int) -> Form:
+        """Return how states look on all devices (collective)."""
+        devices, form = self._all, form_alone()
+        if devices.total > 1:
+            deepest = devices.most(CheckingDevice.deepest)
+            form = form_of_all(deepest, parents=self._with_parents)
+        known = (form, vertices, self._parts, chunk)
+        if devices.most(lambda device: device.need(*known) > cuda.free_bytes()) <= 0:
+            return form
+        return form_asked(devices.most(CheckingDevice.deepest))
 
-        if len(self._devices) < 2:
-            return [run(device) for device in self._devices]
-        with ThreadPoolExecutor(len(self._devices)) as pool:
-            return list(pool.map(run, self._devices))
+    def _rounds(self, look: Callable[[], Sequence[int]]) -> None:
+        """Look until no device has something left (collective)."""
+        more = True
+        while more:
+            left = np.array([sum(look())], dtype=np.int64)
+            more = bool(self._world.allreduce(left)[0])
 
-    def _seats(self) -> Array:
-        """Return which device has each part, uint32 [parts] (collective)."""
-        mine = [(x.index, d.own) for d in self._devices for x in d.seat.shards]
-        pairs = np.array(mine, dtype=np.int64).reshape(-1, 2)
-        every = np.concatenate(self._world.allgather(pairs.reshape(-1))).reshape(-1, 2)
-        seats = np.zeros(self._parts, dtype=np.uint32)
-        seats[every[:, 0]] = every[:, 1]
-        return seats
+    def _tuples(self) -> list[int]:
+        """Look at tuples by the table; return how many each device has left."""
+        left = self._all.each(CheckingDevice.advance)
+        self._pass_on()
+        return left
 
-    def _level_type(self, here: Sequence[Sequence[Any]]) -> np.dtype[Any]:
-        """Return the widest dtype of all levels (collective)."""
-        sizes = [level.dtype.itemsize for levels in here for level in levels]
-        width = self._world.allreduce(np.array([max(sizes, default=1)]), "max")
-        return np.dtype(f"i{int(width[0])}")
+    def _asked_vertices(self) -> list[int]:
+        """Look at vertices, their parents' states asked for; return what is left."""
+        answers = self._answered(CheckingDevice.ask_of_vertices)
+        return self._all.each(CheckingDevice.check_asked_vertices, answers)
 
-    def _of_all(self, mine: Sequence[Sequence[Any]], kind: np.dtype[Any]) -> list[Any]:
-        """Return an array of each part, where it lies or in host memory (collective).
+    def _asked_tuples(self) -> list[int]:
+        """Look at tuples, states of their ends asked for; return what is left."""
+        answers = self._answered(CheckingDevice.ask_of_tuples)
+        left = self._all.each(CheckingDevice.check_asked_tuples, answers)
+        self._pass_on()
+        return left
 
-        mine: of the shards of each device of this rank; kind: of those of other ranks
-        """
-        world = self._world
-        shards = [x for device in self._devices for x in device.seat.shards]
-        arrays = [array for of_device in mine for array in of_device]
-        of_part = {x.index: array for x, array in zip(shards, arrays, strict=True)}
-        if world.size > 1:
-            host = [host_copy(x).astype(kind, copy=False) for x in arrays]
-            flat = np.concatenate([*host, np.zeros(0, kind)])
-            indices = np.array([x.index for x in shards], dtype=np.int64)
-            known = world.allgather(indices), world.allgather(flat)
-            for rank, (on_rank, values) in enumerate(zip(*known, strict=True)):
-                if rank == world.rank:
-                    continue
-                at = 0
-                for index in on_rank.tolist():
-                    count = local_count(self._n, self._parts, index)
-                    of_part[index] = values[at : at + count]
-                    at += count
-        return [of_part[index] for index in sorted(of_part)]
+    def _answered(self, ask: Callable[[CheckingDevice], list[Any]]) -> list[list[Any]]:
+        """Return the states that each device asks for, by who has them (collective)."""
+        devices = self._all
+        asked = devices.exchange(devices.each(ask), np.dtype(id_type(self._n)))
+        states = devices.each(CheckingDevice.answer, asked)
+        return devices.exchange(states, np.dtype(np.uint32))
 
-    def _pass_on(self, filled: Sequence[Sequence[int]]) -> None:
-        """Bring the pairs of all boxes to the devices that they are for (collective).
-
-        filled: of each device of this rank, pairs in each of its boxes
-        """
-        world = self._world
-        outgoing: list[list[Any]] = [[] for _ in range(world.size)]
-        for device, counts in zip(self._devices, filled, strict=True):
-            with device.seat.on():
-                for to, count in enumerate(counts):
-                    if count:
-                        outgoing[self._ranks[to]].append(device.box[to, :count])
-        pairs: list[Any] = outgoing[world.rank]
-        if world.size > 1:
-            outgoing[world.rank] = []
-            none = np.zeros(0, np.uint64)
-            sent = [
-                np.concatenate([none, *(host_copy(x).reshape(-1) for x in some)])
-                for some in outgoing
-            ]
-            pairs = [
-                *pairs,
-                *(x.reshape(-1, 2) for x in world.alltoall(sent) if len(x)),
-            ]
-
-        def look(device: CheckingDevice) -> None:
-            for some in pairs:
-                device.look(some)
-
-        self._each(look)
-        self._each(CheckingDevice.empty)
+    def _pass_on(self) -> None:
+        """Bring all pairs to the devices that they are for (collective)."""
+        devices = self._all
+        if devices.total > 1:
+            pairs = devices.each(CheckingDevice.deal_pairs)
+            came = devices.exchange(pairs, np.dtype(id_type(self._n)))
+            devices.each(CheckingDevice.look, came)
 
     def _report(self) -> Ids:
         """Return the sum of the reports of all devices (collective)."""
         sums = np.zeros(REPORT_WORDS, dtype=np.int64)
         least = np.full(FIRST, NOWHERE, dtype=np.int64)
         deepest = 0
-        for report in self._each(CheckingDevice.faults):
+        for report in self._all.each(CheckingDevice.faults):
             sums += report
             positions = report[FIRST:REACHED]
             least = np.minimum(least, np.where(positions == -1, NOWHERE, positions))
@@ -327,8 +302,8 @@ class _Check:
 
     def _tuple(self, position: int) -> tuple[int, int]:
         ends = np.full(2, NOT_HERE)
-        if self._devices:
-            seat = self._devices[0].seat
+        if self._all.own:
+            seat = self._all.own[0].seat
             with seat.on():
                 u, v = (cuda.cupy().empty(1, dtype=seat.tuples.dtype) for _ in "uv")
                 seat.tuples.fill(position, position + 1, u, v)
@@ -339,7 +314,7 @@ class _Check:
     def _value(self, vertex: int, which: Callable[[Shard], Any]) -> int:
         value = np.full(1, NOT_HERE)
         part, local = vertex % self._parts, vertex // self._parts
-        for device in self._devices:
+        for device in self._all.own:
             for shard in device.seat.shards:
                 if shard.index == part:
                     with device.seat.on():

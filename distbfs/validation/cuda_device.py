@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
@@ -14,8 +14,16 @@ import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.exchange.local_phase import brought_here
-from distbfs.types import Array, DeviceArray, Ids
+from distbfs.types import UNREACHED, Array, DeviceArray, Ids
 from distbfs.validation.faults import KINDS
+from distbfs.validation.states import (
+    Form,
+    pair_room,
+    piece_of,
+    row_length,
+    whole_threads,
+    work_bytes,
+)
 
 if TYPE_CHECKING:
     from distbfs.generate.cuda import DeviceTuples
@@ -28,10 +36,6 @@ VERTEX_BLOCKS = 8  # on each multiprocessor
 TUPLE_BLOCKS = 2
 SHARED_CARVE_OUT = 9  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
 SHARED_PERCENT = 7
-VERTICES_PER_WORD = 8
-TUPLES_PER_THREAD = 4
-SMALLER = 4  # chunks where there are several devices
-BOX_CHUNKS = 8  # a box has room for all pairs of so many chunks
 FIRST = len(KINDS)  # where positions begin in the report of the kernels
 REACHED, NEDGE, DEPTH, REPORT_WORDS = range(2 * len(KINDS), 2 * len(KINDS) + 4)
 
@@ -40,12 +44,15 @@ class CheckParams(ctypes.Structure):
     """``Check`` in cuda.cu."""
 
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("level", "prints", "parent", "seat")),
-        *((name, ctypes.c_void_p) for name in ("states", "report", "box", "filled")),
-        *((name, ctypes.c_void_p) for name in ("u", "v", "pairs")),
-        *((name, ctypes.c_uint64) for name in ("n", "root", "per", "room")),
-        *((name, ctypes.c_uint64) for name in ("start", "count")),
+        *((name, ctypes.c_void_p) for name in ("level", "parent", "seat", "row")),
+        *((name, ctypes.c_void_p) for name in ("states", "report", "pairs", "filled")),
+        *((name, ctypes.c_void_p) for name in ("u", "v", "slots", "answers")),
+        *((name, ctypes.c_void_p) for name in ("came", "ids", "dealt", "cursor")),
+        *((name, ctypes.c_uint64) for name in ("n", "root", "per")),
+        *((name, ctypes.c_uint64) for name in ("start", "count", "items", "gap")),
         *((name, ctypes.c_uint32) for name in ("parts", "own", "part", "thorough")),
+        *((name, ctypes.c_uint32) for name in ("shift", "far", "code")),
+        *((name, ctypes.c_uint32) for name in ("prints", "each")),
     )
 
 
@@ -95,180 +102,281 @@ class CheckingDevice:
     def __init__(self, seat: Seat, own: int, share: tuple[int, int]) -> None:
         self.seat, self.own = seat, own
         self._next, self._end = share
-        self._held: list[Any] = []
+        self._unseen = sum([len(shard.level) for shard in seat.shards])
+        self._ids = np.dtype(seat.tuples.dtype)
+        self._held: dict[str, Any] = {}
+        self._pieces, self._shares = self._chunks(), self._vertex_pieces()
+
+    def deepest(self) -> int:
+        """Return the deepest level here."""
+        levels = [shard.level for shard in self.seat.shards if len(shard.level)]
+        return max([int(level.max()) for level in levels], default=UNREACHED)
+
+    def need(self, form: Form, vertices: int, parts: int, chunk: int) -> int:
+        """Return the bytes that a form takes here; vertices: of a part, at most."""
+        work = work_bytes(self._tuples(form, chunk), form, self._ids.itemsize)
+        return form.table_bytes(vertices, self._rows(form, parts)) + work
+
+    def _rows(self, form: Form, parts: int) -> int:
+        return len(self.seat.shards) if form.asked else parts
+
+    def _tuples(self, form: Form, chunk: int) -> int:
+        most = max(self._end - self._next, self._unseen if form.asked else 0)
+        return piece_of(chunk, most, alone=form.alone)
 
     def take(
         self,
+        form: Form,
         root: int,
-        levels: Sequence[Any],
-        prints: Sequence[Any] | None,
         seats: Array,
-        per: int,
+        vertices: int,
         chunk: int,
         *,
         parents: bool,
     ) -> None:
         """Make what kernels know of all parts.
 
-        levels, prints: of each part, arrays of the host or of any device, or None
-        seats: uint32 [parts], which device has a part
+        seats: uint32 [parts], which device has a part; vertices: of a part, at most
         """
-        cp, tuples, parts = cuda.cupy(), self.seat.tuples, len(levels)
-        count = int(seats.max()) + 1
-        if count > 1:  # boxes together take as much for any number of devices
-            chunk //= SMALLER * count
-        self._chunk = max(min(chunk, self._end - self._next), 1)
-        level = self._joined(levels, per)
-        states = cp.empty(parts * -(-per // VERTICES_PER_WORD), dtype=np.uint32)
-        empty = np.zeros(REPORT_WORDS, dtype=np.int64)
-        empty[FIRST:REACHED] = -1
-        self.report = cp.asarray(empty)
-        by_part = np.zeros(parts, np.uint64)
-        kind = np.dtype(np.int64 if np.dtype(tuples.dtype).itemsize == 8 else np.int32)
-        for shard in self.seat.shards:
-            if shard.parent is not None:
-                by_part[shard.index] = address_of(shard.parent)
-                kind = shard.parent.dtype
-        table = cp.asarray(by_part)
-        where = cp.asarray(seats)
-        self._module = self._kernels(level.dtype, kind)
+        cp, shards, parts = cuda.cupy(), self.seat.shards, len(seats)
+        self._form, ids = form, self._ids
+        self._chunk = self._tuples(form, chunk)
+        width = whole_threads(self._chunk)
         self.check = CheckParams(
-            level=address_of(level),
-            parent=address_of(table) if parents else None,
-            seat=address_of(where),
-            states=address_of(states),
-            report=address_of(self.report),
-            n=tuples.n,
+            n=self.seat.tuples.n,
             root=root,
-            per=per,
+            per=row_length(vertices),
+            gap=width,
             parts=parts,
             own=self.own,
+            shift=(32 // form.bits).bit_length() - 1,
+            far=form.far,
+            code=form.code,
         )
-        self._held += [level, states, table, where]
-        self.box: Any = None
-        if count == 1:
+        level_type = self._hold_results("level", np.dtype(np.int8), parts)
+        parent_type = np.dtype(f"i{ids.itemsize}")
+        if parents:
+            parent_type = self._hold_results("parent", parent_type, parts)
+        device = cp.cuda.Device().id
+        self._module = kernels_for(device, level_type.name, parent_type.name, ids.name)
+        empty = np.zeros(REPORT_WORDS, dtype=np.int64)
+        empty[FIRST:REACHED] = -1
+        self._hold("report", cp.asarray(empty))
+        rows = self._rows(form, parts)
+        words = form.table_bytes(vertices, rows) // 4
+        self.states = self._hold("states", cp.empty(words, np.uint32)).reshape(rows, -1)
+        self._turns = [cp.empty((2, width), dtype=ids) for _ in range(2)]
+        if form.alone:
             return
-        if prints is not None:
-            some = self._joined(prints, per)
-            self.check.prints = address_of(some)
-            self._held.append(some)
-        self.check.room = BOX_CHUNKS * 2 * self._chunk
-        self.box = cp.empty((count, self.check.room, 2), dtype=np.uint64)
-        self._filled = cp.asarray(np.zeros(count, np.uint64))
-        self.check.box = address_of(self.box)
-        self.check.filled = address_of(self._filled)
+        self._room = pair_room(form, self._chunk)
+        self._devices = int(seats.max()) + 1
+        self._hold("seat", cp.asarray(seats))
+        self._hold("pairs", cp.empty((self._room, 2), dtype=ids))
+        self._hold("dealt", cp.empty(2 * max(self._room, width), dtype=ids))
+        self._hold("filled", cp.asarray(np.zeros(1, np.uint64)))
+        self._hold("cursor", cp.asarray(np.zeros(self._devices, np.uint64)))
+        if form.asked:
+            row = np.zeros(parts, np.uint32)
+            row[[shard.index for shard in shards]] = np.arange(len(shards))
+            self._hold("row", cp.asarray(row))
+            self._hold("slots", cp.empty(2 * width, np.uint32))
+            self._hold("answers", cp.empty(2 * width, np.uint32))
+            self.states.fill(0)
 
-    def _kernels(self, level: np.dtype[Any], parent: np.dtype[Any]) -> programs.Module:
-        ids = np.dtype(self.seat.tuples.dtype)
-        device = cuda.cupy().cuda.Device().id
-        return kernels_for(device, level.name, parent.name, ids.name)
+    def _hold(self, name: str, array: Any) -> Any:
+        """Keep an array and let kernels know it by a name."""
+        self._held[name] = array
+        setattr(self.check, name, address_of(array))
+        return array
 
-    def _joined(self, arrays: Sequence[Any], per: int) -> Any:
-        """Return the arrays of all parts, a row of ``per`` each."""
-        if len(arrays) == 1 and len(arrays[0]) == per:
-            return arrays[0]
-        kind = max((x.dtype for x in arrays), key=lambda dtype: dtype.itemsize)
-        rows = cuda.cupy().empty((len(arrays), per), dtype=kind)
-        for row, array in zip(rows, arrays, strict=True):
-            row[: len(array)] = near(array)
-        return rows.reshape(-1)
+    def _hold_results(
+        self, name: str, kind: np.dtype[Any], parts: int
+    ) -> np.dtype[Any]:
+        """Let kernels know levels or parents; return their dtype, at least ``kind``."""
+        some = {x.index: getattr(x, name) for x in self.seat.shards}
+        kinds = [kind, *(array.dtype for array in some.values())]
+        kind = max(kinds, key=lambda dtype: dtype.itemsize)
+        by_part = np.zeros(parts, np.uint64)
+        for index, array in some.items():
+            some[index] = array.astype(kind, copy=False)
+            by_part[index] = address_of(some[index])
+        self._hold(name, cuda.cupy().asarray(by_part))
+        self._held[f"{name} by part"] = some
+        return kind
 
     def launch(self, name: str, blocks: int = VERTEX_BLOCKS) -> None:
         """Launch a kernel with the arguments as they are now."""
         kernel = self._module.kernel(name)
-        if name == "check_tuples":
+        if name.startswith("check_tuples"):
             kernel.set_attribute(SHARED_CARVE_OUT, SHARED_PERCENT)
         stream = cuda.cupy().cuda.get_current_stream()
         kernel.prepare(self.check, cuda.multiprocessors() * blocks, BLOCK)(stream.ptr)
 
     def of_each_part(self, name: str) -> None:
-        """Launch a kernel for each part that is here."""
+        """Launch a kernel for all vertices of each part that is here."""
         for shard in self.seat.shards:
-            self.check.part = shard.index
-            self.launch(name)
+            self._of_part(name, shard.index, 0, len(shard.level))
+
+    def _of_part(self, name: str, part: int, start: int, stop: int) -> None:
+        self.check.part, self.check.start = part, start
+        self.check.count = stop - start
+        self.launch(name)
+
+    def pack(self, *, prints: bool) -> None:
+        """Write the states of the parts that are here, without marks."""
+        self.check.prints = prints
+        self.of_each_part("pack_states")
+
+    def close(self) -> None:
+        """End what goes from piece to piece, also where some are left."""
+        self._pieces.close()
+        self._shares.close()
 
     def faults(self) -> Ids:
         """Return the report, int64 [REPORT_WORDS], when all is done."""
-        return host_copy(self.report)
+        return host_copy(self._held["report"])
 
-    def advance(self, *, thorough: bool) -> list[int]:
-        """Look at tuples until they end or boxes are nearly full.
+    def advance(self) -> int:
+        """Look at tuples by the table until they end or there are many pairs.
 
-        Returns (tuples left, pairs in each box).
+        Returns how many tuples are left.
         """
-        self.check.thorough, most = thorough, 0  # pairs of a box, at most
-        for start, stop, u, v in self._chunks():
-            self.check.start, self.check.count = start, stop - start
-            self.check.u, self.check.v = address_of(u), address_of(v)
-            self.launch("check_tuples", TUPLE_BLOCKS)
-            self._next = stop
+        most = 0  # pairs, at most
+        for tuples in self._pieces:
+            self._check_tuples(*tuples)
             most += 2 * self._chunk
-            if self.box is not None and most + 2 * self._chunk > self.check.room:
-                most = max(self._pairs())
-                if most + 2 * self._chunk > self.check.room:
+            if not self._form.alone and most + 2 * self._chunk > self._room:
+                most = int(self._held["filled"][0])
+                if most + 2 * self._chunk > self._room:
                     break
-        return [self._end - self._next, *self._pairs()]
+        return self._end - self._next
 
-    def _pairs(self) -> list[int]:
-        """Return how many pairs each box has; all launches are waited for."""
-        if self.box is None:
-            return [0]
-        filled: list[int] = host_copy(self._filled).astype(np.int64).tolist()
-        return filled
+    def _check_tuples(self, start: int, stop: int, ends: Any) -> None:
+        self.check.start, self.check.count = start, stop - start
+        self.check.u, self.check.v = (address_of(x) for x in ends)
+        alone = "_alone" if self._form.alone else ""
+        self.launch(f"check_tuples{alone}", TUPLE_BLOCKS)
+        self._next = stop
 
-    def empty(self) -> None:
-        """Begin with empty boxes."""
-        if self.box is not None:
-            self._filled.fill(0)
+    def ask_of_tuples(self) -> list[Any]:
+        """Return the ends of some more tuples by the device that has them, ID [k]."""
+        self._now = next(self._pieces, None)
+        if self._now is None:
+            return self._deal(self._turns[0], 0)
+        start, stop, ends = self._now
+        self.check.count = stop - start
+        return self._deal(ends, 2 * (stop - start))
 
-    def look(self, pairs: Any) -> None:
-        """Look at pairs from another device, uint64 [count, 2], here or elsewhere."""
-        pairs = near(pairs)
-        self.check.pairs, self.check.count = address_of(pairs), len(pairs)
-        self.launch("check_pairs")
+    def check_asked_tuples(self, answers: Sequence[Any]) -> int:
+        """Look at those tuples; return how many are left.
+
+        answers: uint32 [k] from each device, states of what it was asked for
+        """
+        self._take_answers(answers)
+        if self._now is not None:
+            self._check_tuples(*self._now)
+        return self._end - self._next
+
+    def ask_of_vertices(self) -> list[Any]:
+        """Return the parents of some more own vertices, as ``ask_of_tuples``."""
+        self._some, ids = next(self._shares, None), self._turns[0]
+        if self._some is None:
+            return self._deal(ids, 0)
+        self.check.ids = address_of(ids)
+        part, start, stop = self._some
+        self._of_part("list_parents", part, start, stop)
+        return self._deal(ids, stop - start)
+
+    def check_asked_vertices(self, answers: Sequence[Any]) -> int:
+        """Look at those vertices; return how many are left."""
+        self._take_answers(answers)
+        if self._some is not None:
+            part, start, stop = self._some
+            self._of_part("check_vertices", part, start, stop)
+            self._unseen -= stop - start
+        return self._unseen
+
+    def _vertex_pieces(self) -> Generator[tuple[int, int, int], None, None]:
+        """Yield (part, start, stop) of own vertices, as many as there are slots."""
+        size = self._held["slots"].size
+        for shard in self.seat.shards:
+            for start in range(0, len(shard.level), size):
+                yield shard.index, start, min(start + size, len(shard.level))
+
+    def answer(self, asked: Sequence[Any]) -> list[Any]:
+        """Return the states of own vertices, uint32 [k], for each device that asks."""
+        states = []
+        for came in asked:
+            ids = near(came)
+            states.append(cuda.cupy().empty(len(ids), np.uint32))
+            self.check.came, self.check.count = address_of(ids), len(ids)
+            self.check.answers = address_of(states[-1])
+            self.launch("answer")
+        return states
+
+    def _take_answers(self, answers: Sequence[Any]) -> None:
+        space, at = self._held["answers"], 0
+        for some in answers:
+            space[at : at + len(some)] = near(some)
+            at += len(some)
+        self.check.answers = address_of(space)
+
+    def deal_pairs(self) -> list[Any]:
+        """Return the pairs by the device that they are for, ID [2 k]; none stay."""
+        filled = int(self._held["filled"][0])
+        self._held["filled"].fill(0)
+        self.check.count = filled
+        return self._deal(self._held["pairs"], filled, each=2)
+
+    def _deal(self, ids: Any, items: int, *, each: int = 1) -> list[Any]:
+        """Return items by the device that has the first vertex of each, ID [each k].
+
+        They are there until the next call.
+        """
+        cursor, dealt, check = self._held["cursor"], self._held["dealt"], self.check
+        check.ids, check.items, check.each = address_of(ids), items, each
+        check.dealt = None
+        cursor.fill(0)
+        self.launch("deal")
+        ends = np.cumsum(host_copy(cursor).astype(np.int64))
+        starts = np.concatenate([[0], ends[:-1]])
+        cursor[...] = cuda.cupy().asarray(starts.astype(np.uint64))
+        check.dealt = address_of(dealt)
+        self.launch("deal")
+        cuts = zip((each * starts).tolist(), (each * ends).tolist(), strict=True)
+        return [dealt[a:b] for a, b in cuts]
+
+    def look(self, pairs: Sequence[Any]) -> None:
+        """Look at pairs from other devices, ID [2 k] each, here or elsewhere."""
+        for some in pairs:
+            ids = near(some)
+            self.check.came, self.check.count = address_of(ids), len(ids) // 2
+            self.launch("check_pairs")
         cuda.cupy().cuda.get_current_stream().synchronize()
 
-    def _chunks(self) -> Iterator[tuple[int, int, DeviceArray, DeviceArray]]:
-        """Yield (start, stop, u, v); the next chunk is written while one is used.
+    def _chunks(self) -> Generator[tuple[int, int, DeviceArray], None, None]:
+        """Yield (start, stop, ends); the next chunk is written while one is used.
 
         What is launched on the current stream until the next chunk is asked for may
-        read u and v.
+        read the ends, ID [2, gap].
         """
         cp, tuples = cuda.cupy(), self.seat.tuples
-        width = -(-self._chunk // TUPLES_PER_THREAD) * TUPLES_PER_THREAD
-        pairs = [[cp.empty(width, dtype=tuples.dtype) for _ in "uv"] for _ in range(2)]
         reader = cp.cuda.get_current_stream()
         writer = cp.cuda.Stream(non_blocking=True)
-        unused = [reader.record() for _ in pairs]
+        unused = [reader.record() for _ in self._turns]
         starts = range(self._next, self._end, self._chunk)
         try:
             for number, start in enumerate(starts):
                 stop, turn = min(start + self._chunk, self._end), number % 2
                 writer.wait_event(unused[turn])
                 with writer:
-                    tuples.fill(start, stop, *pairs[turn])
+                    tuples.fill(start, stop, *self._turns[turn])
                     filled = writer.record()
                 reader.wait_event(filled)
-                yield start, stop, *pairs[turn]
+                yield start, stop, self._turns[turn]
                 unused[turn] = reader.record()
         finally:
             writer.synchronize()
-
-    def prints(self) -> list[Any]:
-        """Return bytes for the parents of the shards here, uint8 [local] each."""
-        cp, made = cuda.cupy(), []
-        for shard in self.seat.shards:
-            parent = shard.parent
-            if parent is None:
-                raise ValueError("a search without parents has no prints")
-            out = cp.empty(len(parent), dtype=np.uint8)
-            module = self._kernels(shard.level.dtype, parent.dtype)
-            grid = cuda.multiprocessors() * VERTEX_BLOCKS
-            arguments = (np.uint64(len(parent)), parent, out)
-            module.kernel("make_prints")(grid, BLOCK, *arguments)
-            made.append(out)
-        cp.cuda.get_current_stream().synchronize()
-        return made
 
 
 def address_of(array: Any) -> int:

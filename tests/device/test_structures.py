@@ -27,6 +27,7 @@ from distbfs.engines.cuda.xbfs import search as fast
 from distbfs.engines.cuda.xbfs import shared
 from distbfs.errors import DeviceMissing, ResourceError
 from distbfs.multisearch import bits, cuda_bits, cuda_program, domain_bits
+from distbfs.validation import states
 
 ROOT = Path(distbfs.__file__).parent
 MIRRORS = re.compile(r"``(\w+)``\)? in ([\w.]+\w)")
@@ -85,6 +86,10 @@ MORE = {  # constants that Python has, too, and sizes of what it does not mirror
     "bits_domain.cu": [
         f"MOST_PARTS == {domain_bits.MOST_PARTS} && TURNS == {domain_bits.TURNS}",
         f"sizeof(Tally) == {8 * domain_bits.TALLY_WORDS}",
+    ],
+    "cuda.cu": [
+        f"32 >> ALONE_SHIFT == {states.WIDTHS[0]} && ALONE_CODE == {states.DEEP_CODE}",
+        f"TUPLES == {states.TUPLES_PER_THREAD}",
     ],
     "bits_search.h": [f"sizeof(bit_record) == {bits.RECORD.itemsize}"],
 }

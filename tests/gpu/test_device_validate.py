@@ -11,15 +11,19 @@ from validation.test_cuda_on_host import (
     TYPES,
     ArrayTuples,
     compare,
+    holds,
     planted,
 )
 from validation.test_validate import mutations, search
 
 from distbfs.device import cuda
 from distbfs.errors import ResourceError
+from distbfs.exchange.world import SoloWorld
 from distbfs.generate.cuda import device_tuples
 from distbfs.generate.kronecker import Kronecker
-from distbfs.validation.cuda import validate_on_device
+from distbfs.validation.cuda import validate_on_device, validate_on_devices
+from distbfs.validation.cuda_device import Seat, Shard
+from distbfs.validation.host import validate
 
 LARGE = {
     "random": random_tuples(40_000, 120_000, seed=7),
@@ -195,3 +199,35 @@ def test_tuples_of_the_host_are_taken(cp):
         found = validate_on_device(tuples, root, level, parent, chunk=chunk)
         assert found.valid, found.errors
         assert found.reached == np.count_nonzero(source.distances(root) >= 0)
+
+
+@pytest.mark.parametrize(
+    "fits", [True, False], ids=["a table of all", "states asked for"]
+)
+def test_several_devices_that_are_one(cp, fits, monkeypatch):
+    """Seats of one device, one after the other, as several devices validate."""
+    if not fits:
+        monkeypatch.setattr(cuda, "free_bytes", lambda: 0)
+    source, devices = LARGE["kronecker"], 3
+    tuples = device_tuples(source)
+    root = int(source.u[0])
+    level, parent = search(source.n, source.u, source.v, root)
+    for name, *case in planted(source, root, level, parent, seed=19):
+        if case[0] is not source or not holds(case[3], np.int32):
+            continue
+        for kept in (case[3], None):
+            expected = validate(SoloWorld(), *case[:3], kept, threads=1)
+            seats = []
+            for part in range(devices):
+                values = (case[2], kept)
+                arrays = [
+                    None if x is None else cp.asarray(x[part::devices].astype(np.int32))
+                    for x in values
+                ]
+                seats.append(Seat(tuples, [Shard(part, *arrays)]))
+            known = (source.n, devices, case[1])
+            found = validate_on_devices(
+                SoloWorld(), seats, *known, parents=kept is not None, chunk=100_000
+            )
+            for field in ("errors", "valid", "nedge", "reached", "depth"):
+                assert getattr(found, field) == getattr(expected, field), (name, field)

@@ -1,8 +1,10 @@
 """Validation by several devices, which are the CPU, against that on the host."""
 
+import gc
+
 import numpy as np
 import pytest
-from graphs import NAMED, kronecker, random_tuples
+from graphs import NAMED, Tuples, kronecker, random_tuples
 from validation.test_cuda_on_host import ArrayTuples, holds, planted
 from validation.test_validate import search
 from worlds import on_ranks
@@ -12,7 +14,7 @@ from distbfs.exchange.world import SoloWorld
 from distbfs.generate import cuda as device_tuples
 from distbfs.validation import cuda as module
 from distbfs.validation.cuda import validate_on_devices
-from distbfs.validation.cuda_device import Seat, Shard
+from distbfs.validation.cuda_device import CheckingDevice, Seat, Shard
 from distbfs.validation.host import validate
 
 GRAPHS = {
@@ -69,8 +71,25 @@ def same(verdict, source, root, level, parent):
     return expected
 
 
+@pytest.fixture(params=[False, True], ids=["a table of all", "states asked for"])
+def asked(request, device, monkeypatch):
+    """Whether nothing of all vertices fits a device; no other way is taken then."""
+    forms = []
+
+    def noted(check, form, *known, **options):
+        forms.append(form.asked)
+        return take(check, form, *known, **options)
+
+    take = CheckingDevice.take
+    monkeypatch.setattr(CheckingDevice, "take", noted)
+    if request.param:
+        monkeypatch.setattr(cuda, "free_bytes", lambda: 0)
+    yield request.param
+    assert set(forms) == {request.param}
+
+
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape[0]} on {shape[1]}")
-def test_planted_faults(device, id_bits, shape):
+def test_planted_faults(asked, id_bits, shape):
     for k, source in enumerate(GRAPHS.values()):
         if source.n < shape[0]:
             continue
@@ -78,13 +97,13 @@ def test_planted_faults(device, id_bits, shape):
         level, parent = search(source.n, source.u, source.v, root)
         cases = list(planted(source, root, level, parent, seed=7))
         for name, *case in cases[k % 4 :: 4] + cases[:1]:
-            chunk = (1000, 37, 64)[k % 3]
+            chunk = (4000, 600, 1000)[k % 3]
             for found in (case, [*case[:-1], None]):
                 expected = same(told(*found, shape, chunk=chunk), *found)
                 assert expected.valid or name != "none"
 
 
-def test_one_wrong_parent_or_level_of_another_device(device):
+def test_one_wrong_parent_or_level_of_another_device(asked):
     """Each vertex once, on whichever device it is."""
     source = kronecker(6)
     root = int(source.u[0])
@@ -96,19 +115,78 @@ def test_one_wrong_parent_or_level_of_another_device(device):
             which[x] = kept
 
 
+@pytest.mark.parametrize("parents", [True, False], ids=["parents", "levels only"])
+@pytest.mark.parametrize("depth", [5, 6, 7, 13, 14, 15, 126, 127, 254, 255, 32800])
+def test_depths(asked, depth, parents):
+    """A path, whose last edge is turned to a vertex that is much nearer."""
+    path = np.arange(depth, dtype=np.int64)
+    for step in (0, 2, 7, 8, 15, 16):
+        u, v = np.append(path, 0), np.append(path + 1, 0)
+        source = Tuples(depth + 1, u, v)
+        level = np.arange(depth + 1, dtype=np.int32)
+        parent = np.maximum(level - 1, 0).astype(np.int64)
+        u[-2] = max(depth - 1 - step, 0)
+        case = source, 0, level, parent if parents else None
+        assert same(told(*case, (4, 2)), *case).valid == (step == 0)
+
+
+def test_many_pairs(asked):
+    """Every tuple is a tree edge, and most are another device's."""
+    leaves = np.arange(1, 2000, dtype=np.int64)
+    source = Tuples(2000, 0 * leaves, leaves)
+    level = np.minimum(np.arange(2000), 1).astype(np.int32)
+    case = source, 0, level, np.zeros(2000, np.int64)
+    assert same(told(*case, (4, 4), chunk=256), *case).valid
+    case[3][1500] = 1400
+    assert not same(told(*case, (4, 4), chunk=256), *case).valid
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_memory(asked, device, parts, monkeypatch):
+    """What is allocated is what was counted, and goes with the validation."""
+    source = kronecker(9)
+    root = int(source.u[0])
+    case = source, root, *search(source.n, source.u, source.v, root)
+    need, before, while_at_work = [], [], []
+
+    def counted(check, form, root, seats, vertices, chunk, **options):
+        need.append(check.need(form, vertices, len(seats), chunk))
+        before.append(device.arrays.bytes)
+        return take(check, form, root, seats, vertices, chunk, **options)
+
+    def measured(check, name):
+        while_at_work.append(device.arrays.bytes)
+        return of_each_part(check, name)
+
+    take, of_each_part = CheckingDevice.take, CheckingDevice.of_each_part
+    monkeypatch.setattr(CheckingDevice, "take", counted)
+    monkeypatch.setattr(CheckingDevice, "of_each_part", measured)
+    gc.collect()
+    gc.disable()
+    try:
+        none = device.arrays.bytes
+        told(*case, (parts, parts), chunk=8000)
+        assert device.arrays.bytes == none
+    finally:
+        gc.enable()
+    taken = max(while_at_work) - min(before)
+    assert 0.85 * sum(need) < taken < sum(need) + 1000 * parts
+
+
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_ranks(device, ranks):
-    """The last of three has no device; boxes are full more than once."""
+def test_ranks(asked, ranks):
+    """The last of three has no device; there are many chunks, and pairs in each."""
     source = random_tuples(400, 5000, 9)
     root = int(source.u[0])
     level, parent = search(source.n, source.u, source.v, root)
     for name, *case in planted(source, root, level, parent, seed=5):
         if name not in ("none", "parents any", "levels random", "lost", "root level"):
             continue
+        for found in (case, [*case[:-1], None]):
 
-        def rank(world, case=case):
-            mine = ([0, 2], [1], [])[world.rank]
-            return told(*case, (6, 3), world=world, mine=mine, chunk=64)
+            def rank(world, found=found):
+                mine = ([0, 2], [1], [])[world.rank]
+                return told(*found, (6, 3), world=world, mine=mine, chunk=256)
 
-        for verdict in on_ranks(ranks, rank):
-            same(verdict, *case)
+            for verdict in on_ranks(ranks, rank):
+                same(verdict, *found)

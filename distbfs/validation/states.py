@@ -1,0 +1,123 @@
+"""What a device keeps of each vertex while it validates, and the bytes that it takes.
+
+A state is the code of a level in its low bits; above it lies the mark (the top bit: its
+tree edge is among the tuples), or of another device's vertex bits of the hash of its
+parent.  Kernels read it in cuda.cu.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from distbfs.generate.cuda import id_word
+from distbfs.partition.layout import local_count
+
+CHUNK = 1 << 25  # tuples looked at in one piece
+SMALLER = 16  # so many pieces of that where there are several devices
+PAIR_CHUNKS = 8  # pairs are passed on when so many chunks may have filled their list
+TUPLES_PER_THREAD = 4
+ROW = 32  # vertices; rows of a part end at a whole word whatever the bits of a state
+WIDTHS = (4, 8, 16, 32)
+DEEP_CODE = 3  # bits of a code where one device has all levels
+MOST_CODE = 31
+ANSWER = 32
+USUAL_DEPTH = 14  # codes of 4 bits tell it
+
+
+@dataclass(frozen=True)
+class Form:
+    """How states look.
+
+    bits: of a state in the table, which one device has of each vertex
+    far: of a state of a vertex that may be another device's; code: those of its level
+    alone: there is one device; a level that its code cannot tell is looked up
+    asked: the table has the marks of own vertices alone, and states come from owners
+    """
+
+    bits: int
+    far: int
+    code: int
+    alone: bool = False
+    asked: bool = False
+
+    def table_bytes(self, vertices: int, parts: int) -> int:
+        """Return the bytes of a table of so many parts of so many vertices each."""
+        return parts * row_length(vertices) * self.bits // 8
+
+
+def row_length(vertices: int) -> int:
+    """Return the places of a part of so many vertices."""
+    return -(-vertices // ROW) * ROW
+
+
+def code_bits(deepest: int) -> int:
+    """Return the bits that tell levels up to ``deepest`` and unreached."""
+    return min(max((deepest + 1).bit_length(), 1), MOST_CODE)
+
+
+def form_alone() -> Form:
+    """Return the form where one device has everything."""
+    return Form(WIDTHS[0], WIDTHS[0], DEEP_CODE, alone=True)
+
+
+def form_of_all(deepest: int, *, parents: bool) -> Form:
+    """Return the form where each of several devices has a state of all vertices."""
+    code = code_bits(deepest)
+    need = min(2 * code, WIDTHS[-1]) if parents else code + 1
+    bits = next(x for x in WIDTHS[parents:] if x >= need)
+    return Form(bits, bits, code)
+
+
+def form_asked(deepest: int) -> Form:
+    """Return the form where states of vertices come from their owners."""
+    return Form(1, ANSWER, code_bits(deepest), asked=True)
+
+
+def piece_of(chunk: int, most: int, *, alone: bool) -> int:
+    """Return the tuples of a piece; most: what a device has to look at."""
+    return max(min(chunk if alone else chunk // SMALLER, most), 1)
+
+
+def whole_threads(tuples: int) -> int:
+    """Return the places of so many ends of tuples."""
+    return -(-tuples // TUPLES_PER_THREAD) * TUPLES_PER_THREAD
+
+
+def pair_room(form: Form, tuples: int) -> int:
+    """Return the pairs that there is room for, by the tuples of a piece."""
+    return 2 * tuples * (1 if form.asked else PAIR_CHUNKS)
+
+
+def work_bytes(tuples: int, form: Form, id_bytes: int) -> int:
+    """Return what a device takes besides its table, about; tuples: of a piece."""
+    width = whole_threads(tuples)
+    chunks = 2 * 2 * width * id_bytes
+    if form.alone:
+        return chunks
+    room = pair_room(form, tuples)
+    pairs = 2 * (room + max(room, width)) * id_bytes  # also by device
+    asked = 3 * 2 * width * ANSWER // 8 if form.asked else 0  # slots, states; answers
+    return chunks + pairs + asked
+
+
+def device_bytes(
+    n: int,
+    devices: int,
+    *,
+    parents: bool = True,
+    deepest: int = USUAL_DEPTH,
+    asked: bool = False,
+) -> int:
+    """Return what validation takes on a device, about, besides tuples and results.
+
+    The result has as many parts as devices; asked: ``Form.asked``
+    """
+    local, parts = local_count(n, devices, 0), devices
+    form = form_of_all(deepest, parents=parents)
+    if asked:
+        form, parts = form_asked(deepest), 1
+    elif devices == 1:
+        form = form_alone()
+    tuples = piece_of(CHUNK, CHUNK, alone=form.alone)
+    id_bytes = 4 if id_word(n) == "u32" else 8
+    return form.table_bytes(local, parts) + work_bytes(tuples, form, id_bytes)
