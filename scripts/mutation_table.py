@@ -1086,8 +1086,8 @@ MUTATIONS = (
     Mutation(
         "fast-queue-room",
         "distbfs/engines/cuda/xbfs/arrays.py",
-        "min(active, max(pushed, active // QUEUE_SHARE))",
-        "min(active, max(pushed, active // 999))",
+        "min(room, max(pushed, active // QUEUE_SHARE))",
+        "min(room, max(pushed, active // 99999))",
         "queues are shorter than what pulls leave for them",
         (
             f"{EMULATED}/test_fast_kernels.py::test_a_queue_holds_what_pulls_leave_for_it",

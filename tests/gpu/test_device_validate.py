@@ -1,5 +1,6 @@
 """Validation on a device against validation on the host, fault by fault."""
 
+import contextlib
 import time
 
 import numpy as np
@@ -157,7 +158,12 @@ def test_short_memory_is_a_resource_error(cp):
     cuda.release()
     before = pool.get_limit()
     pool.set_limit(size=pool.total_bytes() + 1)
+    filling = []
     try:
+        for size in (1 << 20, 1 << 14, 512):
+            with contextlib.suppress(cp.cuda.memory.OutOfMemoryError):
+                while True:
+                    filling.append(cp.empty(size, np.uint8))
         with pytest.raises(ResourceError, match="validation"):
             validate_on_device(ArrayTuples(source, np), root, level, parent)
     finally:

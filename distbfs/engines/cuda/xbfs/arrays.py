@@ -32,7 +32,7 @@ HUB_DEGREE, MOST_HUBS = 512, 1 << 17
 HUB_WORDS = 16000  # bits of hubs in shared memory
 PAD = 1024
 PULL_SHARE, MARK_SHARE = 20, 16  # of all edges; see ``PushLimits``
-ALONE = 8 * 4096  # edges that blocks of all devices push alone, at most
+BLOCK_EDGES = 2048  # of a frontier that one block pushes alone, as in search.cuh
 QUEUE_SHARE = 8  # of all vertices that a level after pulls has when it becomes a queue
 ROWS = 1 << 16  # of counters, by level, and of traces
 NO_LIMIT = 0xFFFFFFFF  # levels of a launch, and of a search
@@ -229,18 +229,21 @@ class Arrays:
         self.wide = cuda.cupy().empty(len(self.level), dtype=np.int32)
         self.params.level_wide = self.wide.data.ptr
 
-    def make_queues(self, active: int, *, every: bool = False) -> None:
+    def make_queues(
+        self, active: int, alone: int = BLOCK_EDGES, *, every: bool = False
+    ) -> None:
         """Make the queues; active: of all devices that search together.
 
         A push that makes a queue has fewer edges than ``mark_edges`` and
         ``pull_edges``, or is that of one block; a level that pulls have found becomes a
         queue where it is less than 1/8 of what it leaves.
 
-        every: they may hold all vertices
+        alone: edges that single blocks of all devices push; every: queues may hold all
+        vertices
         """
         p, room = self.params, self.graph.active
         if not (every or p.push_only):
-            pushed = max(min(p.mark_edges, p.pull_edges), ALONE)
+            pushed = max(min(p.mark_edges, p.pull_edges), alone)
             room = min(room, max(pushed, active // QUEUE_SHARE))
         for name in ("queue0", "queue1"):
             self._point(name, 4 * (room + 64))

@@ -34,6 +34,7 @@ from distbfs.engines.cuda.xbfs.search import (
     State,
 )
 from distbfs.engines.cuda.xbfs.shared import (
+    ALONE,
     FAILED_AT,
     MOST_PARTS,
     DeviceControl,
@@ -123,7 +124,8 @@ class MemberSearch:
 
     def connect(self) -> None:
         """Take the arguments of searches, when ``shared`` is connected."""
-        self.arrays.make_queues(int(self.part.actives.sum()))
+        active, alone = int(self.part.actives.sum()), MOST_PARTS * ALONE
+        self.arrays.make_queues(active, alone)
         own = self.arrays.params
         own.state = self._kept.data.ptr + STATE_AT
         control = self._kept.data.ptr + CONTROL_AT
