@@ -24,6 +24,7 @@ import numpy as np
 
 from distbfs.build.cuda.kernels import BLOCK, Kernels
 from distbfs.build.cuda.keys import RowWriter, Rule
+from distbfs.build.cuda.making import Making
 from distbfs.build.cuda.numbering import CLASSES, Numbering
 from distbfs.build.cuda.parts import Crew
 from distbfs.build.cuda.separate import MAX_DEGREE, Builder, Shape
@@ -182,7 +183,7 @@ class DomainSummary:
     m: int
     loops: int
     passes: int
-    making: str
+    making: Making
     generation_seconds: float
     construction_seconds: float
 
@@ -339,7 +340,7 @@ def construct_domain(
     devices: Sequence[int] | None = None,
     clock: Stopwatch | None = None,
     done: Sum | None = None,
-    making: str | None = None,
+    making: Making | None = None,
 ) -> tuple[list[MemberRows], DomainSummary]:
     """Build every part of this rank in device memory (collective).
 

@@ -147,7 +147,8 @@ class KeyPasses:
             self._chunks = Chunks(tuples, count, hold=hold, done=done)
         else:
             keep = min(seat.parts * self._likely(), count)
-            shares = Shares(tuples, seat, keep * (keep <= room), self.clock, done)
+            keep = keep if keep <= room else 0
+            shares = Shares(tuples, seat, keep, self.clock, done)
             self._chunks, self.finish = shares, shares.finish
         self.expect = self._chunks.expect
         self.passes = 0

@@ -7,14 +7,19 @@ them and gets those that it keeps.
 
 from __future__ import annotations
 
+from typing import Final, Literal, TypeAlias
+
 import numpy as np
 
 from distbfs.build.cuda.shares import rounds_of
 from distbfs.generate.cuda import id_type, seconds_a_tuple
 from distbfs.types import TupleSource
 
-ALL, SHARE = "all", "share"
-IN_WORDS = {
+Making: TypeAlias = Literal["all", "share"]
+
+ALL: Final = "all"
+SHARE: Final = "share"
+IN_WORDS: dict[Making, str] = {
     ALL: "each device made all of them",
     SHARE: "each device made its share and sent them to those that keep them",
 }
@@ -29,7 +34,7 @@ ROUND = 1e-4  # of a round
 BOX = 1e-5  # of each box in it
 
 
-def chosen(source: TupleSource, devices: int, ranks: int) -> str:
+def chosen(source: TupleSource, devices: int, ranks: int) -> Making:
     """Return which takes a pass less time, ``ALL`` or ``SHARE``; the same on all ranks.
 
     devices: of all ranks
@@ -49,7 +54,7 @@ def pass_seconds(
     ranks: int,
     rounds: int,
     make: float,
-) -> dict[str, float]:
+) -> dict[Making, float]:
     """Return the seconds of a pass over all tuples, by who makes them.
 
     devices: of all ranks; rounds: that shares are sent in; make: seconds a tuple

@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from distbfs.build.cuda.making import SHARE, chosen
+from distbfs.build.cuda.making import SHARE, Making, chosen
 from distbfs.build.cuda.places import number_columns
 from distbfs.build.cuda.ranges import RESERVE
 from distbfs.build.cuda.separate import Builder, Counted, Numbered, Shape, Shared
@@ -64,7 +64,7 @@ class Crew(Generic[Made]):
         devices: Sequence[int] | None,
         buffer_bytes: int | None,
         done: Sum | None,
-        making: str | None,
+        making: Making | None,
     ) -> None:
         mine = placement.parts_of(world.rank)
         if devices is not None and len(devices) != len(mine):
@@ -179,7 +179,7 @@ def construct_on_devices(
     devices: Sequence[int] | None = None,
     clock: Stopwatch | None = None,
     done: Sum | None = None,
-    making: str | None = None,
+    making: Making | None = None,
 ) -> tuple[list[DevicePart], BuildSummary]:
     """Build every part of this rank in device memory (collective).
 
