@@ -197,7 +197,7 @@ class MemberBuilder(Builder):
         shape: Shape,
         buffer_bytes: int | None,
         done: Sum,
-        seat: Seat | None,
+        seat: Seat | None = None,
     ) -> None:
         super().__init__(source, shape, buffer_bytes, done, seat)
         self._numbering = Kernels(self.clock)

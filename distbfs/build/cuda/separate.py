@@ -153,7 +153,7 @@ class Builder:
         shape: Shape,
         buffer_bytes: int | None,
         done: Sum,
-        seat: Seat | None,
+        seat: Seat | None = None,
     ) -> None:
         self.shape, self.layout = shape, shape.layout
         self.keys = KeyPasses(source, shape.parts, buffer_bytes, done, seat)
