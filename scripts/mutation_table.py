@@ -28,6 +28,7 @@ DOMAIN_BITS = f"{EMULATED}/test_domain_bits.py"
 WHOLE = "tests/engines/test_whole_graphs.py"
 OUTER_EDGES = f"{EMULATED}/test_between_kernels.py"
 SWITCHES = f"{EMULATED}/test_switches.py"
+SHARES = f"{EMULATED}/test_shares.py"
 PAIRS = "tests/engines/test_part_pairs.py"
 DIRECTION = "tests/search/test_direction.py"
 CPU_BITS = "tests/multisearch/test_bits.py"
@@ -1082,6 +1083,55 @@ MUTATIONS = (
         "yield (u, v)",
         "rows in of a directed graph are its rows out",
         (f"{EMULATED}/test_store_rows.py::test_directed_tuples_in_passes",),
+    ),
+    # tuples that devices make in shares
+    Mutation(
+        "shares-one-device",
+        "distbfs/build/cuda/shares.cu",
+        "if (a != b) box[k][1] = b;",
+        "box[k][1] = b;",
+        "a tuple goes twice to a device that has both ends",
+        (f"{SHARES}::test_boxes",),
+    ),
+    Mutation(
+        "shares-steps",
+        "distbfs/build/cuda/shares.py",
+        "return Arrived(-(-most // self.room), list(every), messages)",
+        "return Arrived(1, list(every), messages)",
+        "what a box has beyond the room of others is lost",
+        (f"{SHARES}::test_a_device_to_which_more_comes_than_fits",),
+    ),
+    Mutation(
+        "shares-kept",
+        "distbfs/build/cuda/shares.py",
+        "self._complete = not self._dealer.any(self._own, self._held is None)",
+        "self._complete = False",
+        "tuples that fit are sent again in each pass",
+        (f"{SHARES}::test_tuples_that_fit_are_sent_once",),
+    ),
+    Mutation(
+        "shares-contiguous",
+        "distbfs/build/cuda/shares.py",
+        "if step or (self.starts[1:] - self.starts[:-1] > room).any():",
+        "if step:",
+        "a first step sends other ranks more than it says",
+        (f"{SHARES}::test_a_device_to_which_more_comes_than_fits",),
+    ),
+    Mutation(
+        "shares-cause",
+        "distbfs/build/cuda/parts.py",
+        "for error in causes + errors:",
+        "for error in errors:",
+        "a device that waited for one that failed is named instead",
+        (f"{SHARES}::test_a_device_that_fails_while_others_wait",),
+    ),
+    Mutation(
+        "shares-choice",
+        "distbfs/build/cuda/making.py",
+        "return SHARE if seconds[SHARE] < seconds[ALL] else ALL",
+        "return ALL",
+        "every device makes all tuples, whatever it takes",
+        (f"{SHARES}::test_what_is_chosen",),
     ),
     Mutation(
         "fast-queue-room",

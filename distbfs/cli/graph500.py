@@ -14,6 +14,7 @@ import numpy as np
 from distbfs.benchmark import graph500_report as reports
 from distbfs.benchmark.graph500 import ParentShare, run_searches
 from distbfs.benchmark.roots import choose_roots
+from distbfs.build.cuda.making import IN_WORDS
 from distbfs.errors import UsageError, ValidationError
 from distbfs.exchange.signals import StopFlag
 from distbfs.exchange.watch import Watch
@@ -110,6 +111,9 @@ def open_tuples(
         "threshold": held.threshold,
         "notes": {},
     }
+    making = held.facts.get("part", {}).get("making")
+    if making is not None:
+        facts["notes"]["tuples"] = IN_WORDS[making]
     return session, tuples, True, facts
 
 

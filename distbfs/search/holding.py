@@ -248,7 +248,7 @@ def graph_on_device(source: Source, engine: str) -> DeviceGraph:
 def hold_domain(world: World, source: Source, devices: Sequence[int]) -> Held:
     """Bring a graph to the devices of all ranks as one domain (collective).
 
-    devices: of this rank.  Every device passes over all edges and keeps its rows.
+    devices: of this rank, each of which keeps its rows
     """
     store, shared = source.store, None
     if store is not None:
@@ -277,7 +277,12 @@ def hold_domain(world: World, source: Source, devices: Sequence[int]) -> Held:
         edges=sum(part.graph.m for part in parts),
         generation_seconds=summary.generation_seconds,
         construction_seconds=summary.construction_seconds,
-        facts={"part": {"bytes": sum(part.graph.nbytes for part in parts)}},
+        facts={
+            "part": {
+                "bytes": sum(part.graph.nbytes for part in parts),
+                "making": summary.making,
+            }
+        },
     )
 
 
@@ -290,6 +295,7 @@ def hold_device_parts(
     placement: of the parts, or of the shares of domains of several devices
     """
     permutation, generation, construction = None, 0.0, 0.0
+    made: dict[str, Any] = {}
     mine = placement.parts_of(world.rank)
     dealt = [devices[k % len(devices)] for k in range(len(mine))]
     store = source.store
@@ -311,6 +317,7 @@ def hold_device_parts(
             )
         generation = summary.generation_seconds
         construction = summary.construction_seconds
+        made["making"] = summary.making
         if store is not None:
             with source.telling("loading") as done:
                 count_input_tuples(store, parts, done)
@@ -329,6 +336,7 @@ def hold_device_parts(
                 "bytes": sum(part.graph_bytes for part in parts),
                 "delegates": first.delegate_count,
                 "threshold": first.threshold,
+                **made,
             }
         },
     )

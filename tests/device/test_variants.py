@@ -41,6 +41,7 @@ LOADS = {
         ("build/cuda", ("keys.cu",), {}),
     ],
     "build/cuda/keys.py": [("build/cuda", ("parts.cu",), IDS)],
+    "build/cuda/shares.py": [("build/cuda", ("shares.cu",), IDS)],
     "build/cuda/inner.py": [
         ("build/cuda", ("inner.cu",), {**WIDTH, "NN": ("u32", "u64")})
     ],

@@ -6,6 +6,7 @@ and ``guarded.py`` (a command).
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -131,3 +132,13 @@ def test_mistakes_under_guard(what: str, text: str) -> None:
 def test_command_without_launcher(what: str, code: int, error: str) -> None:
     done = run([*GUARDED, what, "0"])
     assert (done.returncode, done.stderr) == (code, error)
+
+
+@needs_mpi
+def test_a_device_that_fails_while_others_wait_for_its_tuples() -> None:
+    if shutil.which("g++") is None:
+        pytest.skip("no C++ compiler")
+    done = run_ranks(2, [sys.executable, str(HERE / "building.py")], timeout=120)
+    assert done.returncode == 2
+    assert done.said == "distbfs: rank 1: edges: the file was cut short\n"
+    assert done.stdout == ""

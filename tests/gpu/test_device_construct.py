@@ -8,7 +8,7 @@ from constructed_parts import LARGE, THRESHOLDS, check, check_construct, on_devi
 from graphs import NAMED, NO_VERTEX, kronecker, random_tuples, uniform
 from worlds import on_ranks
 
-from distbfs.build.cuda import chunks
+from distbfs.build.cuda import chunks, shares
 from distbfs.build.cuda import keys as device_keys
 from distbfs.device import cuda
 from distbfs.errors import ResourceError
@@ -67,6 +67,27 @@ def test_ranks(parts, ranks):
     found = on_ranks(ranks, work)
     for _, summary in found:
         check(source, [made for made, _ in found], summary, 20)
+
+
+@pytest.mark.parametrize("chunk", [777, 1 << 23])
+@pytest.mark.parametrize("buffer_bytes", [None, 100_000])
+@pytest.mark.parametrize(("parts", "ranks"), [(4, 1), (4, 2), (8, 4)])
+@pytest.mark.parametrize("name", ["hub", "kronecker-12"])
+def test_shares(monkeypatch, name, parts, ranks, buffer_bytes, chunk):
+    """Each rank is a thread, with as many devices as there are."""
+    monkeypatch.setattr(shares, "CHUNK", chunk)
+    monkeypatch.setattr(device_keys, "SLACK", 1000)
+    count = cuda.cupy().cuda.runtime.getDeviceCount()
+    devices = [k % count for k in range(parts // ranks)]
+    options = {"devices": devices, "buffer_bytes": buffer_bytes, "making": "share"}
+
+    def work(world):
+        return on_devices(GRAPHS[name], parts, world, threshold=20, **options)
+
+    found = on_ranks(ranks, work)
+    for _, summary in found:
+        assert summary.making == "share"
+        check(GRAPHS[name], [made for made, _ in found], summary, 20)
 
 
 def test_every_device():

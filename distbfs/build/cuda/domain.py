@@ -1,8 +1,8 @@
 """Kernel 1 for a domain of several devices: rows by number, one part a device.
 
-Every device makes all tuples itself and keeps the rows of the vertices that its part
-serves (owner of v: v mod p), so that no tuple is sent.  There are no delegates: the
-bitmap of all visited vertices is on every device instead.  Ids may have 64 bits, local
+Every device keeps the rows of the vertices that its part serves (owner of v: v mod p),
+from tuples as in parts.py.  There are no delegates: the bitmap of all visited vertices
+is on every device instead.  Ids may have 64 bits, local
 ids and positions have 32: of all vertices a device knows which have edges, in sets
 with ranks (sets.cuh), and by rank their positions.
 
@@ -24,9 +24,11 @@ import numpy as np
 
 from distbfs.build.cuda.kernels import BLOCK, Kernels
 from distbfs.build.cuda.keys import RowWriter, Rule
+from distbfs.build.cuda.making import Making
 from distbfs.build.cuda.numbering import CLASSES, Numbering
 from distbfs.build.cuda.parts import Crew
 from distbfs.build.cuda.separate import MAX_DEGREE, Builder, Shape
+from distbfs.build.cuda.shares import Seat
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.cuda import id_type
@@ -173,11 +175,15 @@ class Places:
 
 @dataclass
 class DomainSummary:
-    """What building has found out, of all parts; seconds of the slowest device."""
+    """What building has found out, of all parts; seconds of the slowest device.
+
+    making: who made which tuples, see ``construct_on_devices``
+    """
 
     m: int
     loops: int
     passes: int
+    making: Making
     generation_seconds: float
     construction_seconds: float
 
@@ -186,9 +192,14 @@ class MemberBuilder(Builder):
     """One device while it builds its parts of this rank."""
 
     def __init__(
-        self, source: TupleSource, shape: Shape, buffer_bytes: int | None, done: Sum
+        self,
+        source: TupleSource,
+        shape: Shape,
+        buffer_bytes: int | None,
+        done: Sum,
+        seat: Seat | None = None,
     ) -> None:
-        super().__init__(source, shape, buffer_bytes, done)
+        super().__init__(source, shape, buffer_bytes, done, seat)
         self._numbering = Kernels(self.clock)
         self._source = source
 
@@ -329,10 +340,11 @@ def construct_domain(
     devices: Sequence[int] | None = None,
     clock: Stopwatch | None = None,
     done: Sum | None = None,
+    making: Making | None = None,
 ) -> tuple[list[MemberRows], DomainSummary]:
     """Build every part of this rank in device memory (collective).
 
-    buffer_bytes, devices, clock, done: as of ``construct_on_devices``
+    buffer_bytes, devices, clock, done, making: as of ``construct_on_devices``
 
     Raises UsageError where positions do not fit 32 bits, ResourceError where device
     memory is short, InputError for tuples that change meanwhile.
@@ -341,7 +353,17 @@ def construct_domain(
     layout, placement = Layout(source.n, parts), Placement(parts, world.size)
     shape, mine = Shape(layout), placement.parts_of(world.rank)
     with watch("total"):
-        crew = Crew(MemberBuilder, source, shape, mine, devices, buffer_bytes, done)
+        crew = Crew(
+            MemberBuilder,
+            source,
+            shape,
+            world,
+            placement,
+            devices=devices,
+            buffer_bytes=buffer_bytes,
+            done=done,
+            making=making,
+        )
         measured = crew.each(lambda builder, _, part: builder.measure(part))
         known = _all_known(world, placement, measured)
         sums = np.array([[x.loops, x.total] for x in measured], dtype=np.int64)
@@ -366,6 +388,7 @@ def construct_domain(
         m=m,
         loops=loops,
         passes=passes,
+        making=crew.making,
         generation_seconds=generation,
         construction_seconds=watch.get("total") - generation,
     )

@@ -1,8 +1,9 @@
 """Sorted keys of directed edges on one CUDA device, in passes of bounded memory.
 
-A pass makes all tuples again, chunk by chunk, and appends the keys of a range of rows
-to a buffer, which is then sorted.  Where all keys of a part are likely to fit, one pass
-is tried; else a pass counts the keys of each row first.  Keys: see parts.cu.
+A pass has all tuples again that matter here, chunk by chunk, and appends the keys of a
+range of rows to a buffer, which is then sorted.  Where all keys of a part are likely to
+fit, one pass is tried; else a pass counts the keys of each row first.  Keys: see
+parts.cu.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.chunks import Chunks, longest
+from distbfs.build.cuda.chunks import Chunks, Passes, longest
 from distbfs.build.cuda.kernels import BLOCK, FOLDER, KEYS_TILE, Kernels
 from distbfs.build.cuda.ranges import (
     KEY_BYTES,
@@ -21,6 +22,7 @@ from distbfs.build.cuda.ranges import (
     ROWS_TILE,
     Ranges,
 )
+from distbfs.build.cuda.shares import Seat, Shares
 from distbfs.device import cuda, programs
 from distbfs.errors import InputError
 from distbfs.generate.cuda import device_tuples, id_word
@@ -116,10 +118,16 @@ class KeyPasses:
 
     buffer_bytes: what keys and their sort may take, None for what is free
     done: told of tuples, see ``Chunks``; one pass is planned at first
+    seat: where devices send each other tuples (``shares.py``), None: each makes all
     """
 
     def __init__(
-        self, source: TupleSource, parts: int, buffer_bytes: int | None, done: Sum
+        self,
+        source: TupleSource,
+        parts: int,
+        buffer_bytes: int | None,
+        done: Sum,
+        seat: Seat | None = None,
     ) -> None:
         self.clock = Stopwatch()
         self.kernels = PartKernels(self.clock, source.n)
@@ -127,15 +135,27 @@ class KeyPasses:
         pair = 2 * np.dtype(tuples.dtype).itemsize
         self._most, self._parts, self._wanted = 2 * count, parts, buffer_bytes
         cuda.release()
-        cuda.require(
-            pair * longest(count) + RESERVE // 4,
-            "a chunk of edge tuples",
-        )
-        held = pair * count
-        hold = not tuples.generated and held <= self._buffer() // HOLD_SHARE
-        self._chunks = Chunks(tuples, count, hold=hold, done=done)
+        room = self._buffer() // HOLD_SHARE // pair
+        self._chunks: Passes
+        self.finish: Callable[[], None] = lambda: None
+        if seat is None:
+            cuda.require(
+                pair * longest(count) + RESERVE // 4,
+                "a chunk of edge tuples",
+            )
+            hold = not tuples.generated and count <= room
+            self._chunks = Chunks(tuples, count, hold=hold, done=done)
+        else:
+            keep = min(seat.parts * self._likely(), count)
+            keep = keep if keep <= room else 0
+            shares = Shares(tuples, seat, keep, self.clock, done)
+            self._chunks, self.finish = shares, shares.finish
         self.expect = self._chunks.expect
         self.passes = 0
+
+    def _likely(self) -> int:
+        """Return how many keys a part hardly has more of."""
+        return min(self._most // self._parts * 11 // 10 + SLACK, self._most)
 
     def _buffer(self, need: int = 0) -> int:
         """Return the bytes that keys may take beside ``need``."""
@@ -199,7 +219,7 @@ class KeyPasses:
             return
         cupy = cuda.cupy()
         cuda.release()
-        likely = min(self._most // self._parts * 11 // 10 + SLACK, self._most)
+        likely = self._likely()
         fits = KEY_BYTES * likely <= self._buffer() and likely <= MOST_KEYS
         if fits and rule.rows <= rule.most_rows:
             keys = cupy.empty(likely, np.uint64)

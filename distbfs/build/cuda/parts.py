@@ -1,11 +1,12 @@
 """Kernel 1 on CUDA devices: from edge tuples to the parts of this rank.
 
-Every device makes all tuples itself and keeps what its part holds (Algorithm 1 of Pan,
-Pearce, Owens 2018, Section III-B, as build/host/separate.py has it), so that no tuple
-is sent.  In a first round each part finds the degrees of its vertices.  Then the ranks
-share the degree histogram, the delegates, and which vertices are normal.  In a second
-round each part makes its four subgraphs, straight in the numbers that they have at the
-end.
+Every device keeps what its part holds (Algorithm 1 of Pan, Pearce, Owens 2018, Section
+III-B, as build/host/separate.py has it).  It makes all tuples itself, so that none is
+sent, or its share of them, and then devices send each other what they keep (shares.py);
+making.py chooses.  In a first round each part finds the degrees of its vertices.  Then
+the ranks share the degree histogram, the delegates, and which vertices are normal.  In
+a second round each part makes its four subgraphs, straight in the numbers that they
+have at the end.
 
 The graph is that of ``construct``, but for the order inside a part: normal vertices
 with edges come first, all others after them, both by rising local id.
@@ -16,13 +17,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from threading import BrokenBarrierError
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from distbfs.build.cuda.making import SHARE, Making, chosen
 from distbfs.build.cuda.places import number_columns
 from distbfs.build.cuda.ranges import RESERVE
 from distbfs.build.cuda.separate import Builder, Counted, Numbered, Shape, Shared
+from distbfs.build.cuda.shares import Dealer, Seat, Seats
 from distbfs.build.host.parts import BuildSummary
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
@@ -46,6 +50,7 @@ class Crew(Generic[Made]):
 
     kind: of the builders; devices: of each part; None: the current device for all
     done: told of tuples, see ``Chunks``
+    making: as of ``construct_on_devices``; then what was chosen
     """
 
     def __init__(
@@ -53,11 +58,15 @@ class Crew(Generic[Made]):
         kind: type[Made],
         source: TupleSource,
         shape: Shape,
-        mine: Sequence[int],
+        world: World,
+        placement: Placement,
+        *,
         devices: Sequence[int] | None,
         buffer_bytes: int | None,
         done: Sum | None,
+        making: Making | None,
     ) -> None:
+        mine = placement.parts_of(world.rank)
         if devices is not None and len(devices) != len(mine):
             raise UsageError(
                 f"{len(devices)} devices are named for {len(mine)} parts of a rank"
@@ -67,11 +76,19 @@ class Crew(Generic[Made]):
         for k in range(len(mine)):
             device = None if devices is None else devices[k]
             self._groups.setdefault(device, []).append(k)
+        seats = Seats(world, placement, list(self._groups.values()))
+        self.making = making or chosen(source, seats.devices, world.size)
+        self._dealer: Dealer | None = None
+        if self.making == SHARE:
+            self._dealer = Dealer(world, seats, source.tuples)
         self.builders: dict[int | None, Made] = {}
-        for device in self._groups:
+        for k, (device, places) in enumerate(self._groups.items()):
+            seat = None
+            if self._dealer is not None:
+                seat = Seat(self._dealer, self._dealer.own[k], len(places))
             with self._on(device), cuda.memory_of("building on a device"):
-                made = kind(source, shape, buffer_bytes, done or Sum())
-                made.keys.expect(ROUNDS * len(self._groups[device]) - 1)
+                made = kind(source, shape, buffer_bytes, done or Sum(), seat)
+                made.keys.expect(ROUNDS * len(places) - 1)
                 self.builders[device] = made
 
     def _on(self, device: int | None) -> AbstractContextManager[Any]:
@@ -83,16 +100,33 @@ class Crew(Generic[Made]):
     def on_devices(
         self, work: Callable[[Made, list[int]], list[Result]]
     ) -> list[list[Result]]:
-        """Return work(builder, its parts by position) of each device."""
+        """Return work(builder, its parts by position) of each device.
+
+        Where devices send each other tuples, no device is done before all are.
+        """
 
         def run(device: int | None) -> list[Result]:
-            with self._on(device):
-                return work(self.builders[device], self._groups[device])
+            builder = self.builders[device]
+            try:
+                with self._on(device):
+                    made = work(builder, self._groups[device])
+                    with cuda.memory_of("edge tuples for other devices"):
+                        builder.keys.finish()
+                    return made
+            except BaseException:
+                if self._dealer is not None:
+                    self._dealer.give_up()
+                raise
 
         if len(self._groups) == 1:
             return [run(device) for device in self._groups]
         with ThreadPoolExecutor(len(self._groups)) as pool:
-            return list(pool.map(run, self._groups))
+            running = [pool.submit(run, device) for device in self._groups]
+        errors = [x for x in (one.exception() for one in running) if x is not None]
+        causes = [x for x in errors if not isinstance(x, BrokenBarrierError)]
+        for error in causes + errors:
+            raise error
+        return [one.result() for one in running]
 
     def each(self, work: Callable[[Made, int, int], Result]) -> list[Result]:
         """Return work(builder, position, part) of each part of this rank, in order."""
@@ -145,6 +179,7 @@ def construct_on_devices(
     devices: Sequence[int] | None = None,
     clock: Stopwatch | None = None,
     done: Sum | None = None,
+    making: Making | None = None,
 ) -> tuple[list[DevicePart], BuildSummary]:
     """Build every part of this rank in device memory (collective).
 
@@ -156,6 +191,8 @@ def construct_on_devices(
         the current one for all)
     clock: the phases of the device that took longest are added to it
     done: told of tuples in all passes of all devices here that make them
+    making: whether each device makes "all" tuples or its "share" of them, which devices
+        then send each other; None: what takes less time by the counts
 
     Of the options, pass_bytes and order_block have no effect.
     """
@@ -165,7 +202,17 @@ def construct_on_devices(
     layout = Layout(source.n, placement.parts)
     shape, mine = Shape(layout), placement.parts_of(world.rank)
     with watch("total"):
-        crew = Crew(Builder, source, shape, mine, devices, buffer_bytes, done)
+        crew = Crew(
+            Builder,
+            source,
+            shape,
+            world,
+            placement,
+            devices=devices,
+            buffer_bytes=buffer_bytes,
+            done=done,
+            making=making,
+        )
         counted = crew.each(lambda builder, _, part: builder.count(part))
         histogram, loops = _share_degrees(world, source, counted)
         threshold = options.threshold
@@ -201,6 +248,7 @@ def construct_on_devices(
         edges=dict(zip(SUBGRAPHS, edges.tolist(), strict=True)),
         histogram=histogram,
         passes=passes,
+        making=crew.making,
         generation_seconds=generation,
         construction_seconds=watch.get("total") - generation,
     )

@@ -15,6 +15,7 @@ import numpy as np
 from distbfs.build.cuda.kernels import BLOCK, KEYS_TILE
 from distbfs.build.cuda.keys import KeyPasses, RowWriter, Rule, segments
 from distbfs.build.cuda.ranges import Ranges
+from distbfs.build.cuda.shares import Seat
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.cuda import id_type
@@ -144,13 +145,18 @@ class Shared:
 
 
 class Builder:
-    """One device while it builds its parts of this rank."""
+    """One device while it builds its parts of this rank; see ``KeyPasses``."""
 
     def __init__(
-        self, source: TupleSource, shape: Shape, buffer_bytes: int | None, done: Sum
+        self,
+        source: TupleSource,
+        shape: Shape,
+        buffer_bytes: int | None,
+        done: Sum,
+        seat: Seat | None = None,
     ) -> None:
         self.shape, self.layout = shape, shape.layout
-        self.keys = KeyPasses(source, shape.parts, buffer_bytes, done)
+        self.keys = KeyPasses(source, shape.parts, buffer_bytes, done, seat)
         self.kernels = self.keys.kernels
         self.clock = self.keys.clock
 

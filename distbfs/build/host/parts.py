@@ -32,6 +32,7 @@ class BuildSummary:
 
     repeats: input tuples that repeat another one in either direction
     passes: how often the tuples were read
+    making: whether each device, or rank on the host, made "all" tuples or its "share"
     """
 
     n: int
@@ -45,6 +46,7 @@ class BuildSummary:
     edges: dict[str, int]
     histogram: DegreeHistogram
     passes: int
+    making: str
     generation_seconds: float
     construction_seconds: float
 
@@ -122,6 +124,7 @@ def construct(
         edges=dict(zip(SUBGRAPHS, counts[1:].tolist(), strict=True)),
         histogram=histogram,
         passes=1 if len(groups) == 1 else 2 * len(groups),
+        making="share" if world.size > 1 else "all",
         generation_seconds=generation,
         construction_seconds=clock.get("total") - generation,
     )
@@ -205,6 +208,7 @@ def _construct_directed(
         edges={**dict.fromkeys(SUBGRAPHS, 0), "nn": nn.edges},
         histogram=histogram,
         passes=2,
+        making="all",
         generation_seconds=generation,
         construction_seconds=clock.get("total") - generation,
     )

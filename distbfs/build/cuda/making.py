@@ -1,0 +1,74 @@
+"""Who makes which edge tuples while devices build: every device all, or each its share.
+
+The seconds of a pass follow from counts.  Every device has to make tuples and to look
+which of them its parts keep; of a share it makes few, but sorts them by device, sends
+them and gets those that it keeps.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+
+from distbfs.build.cuda.shares import rounds_of
+from distbfs.generate.cuda import id_type, seconds_a_tuple
+from distbfs.types import TupleSource
+
+Making: TypeAlias = Literal["all", "share"]
+
+ALL: Final = "all"
+SHARE: Final = "share"
+IN_WORDS: dict[Making, str] = {
+    ALL: "each device made all of them",
+    SHARE: "each device made its share and sent them to those that keep them",
+}
+# seconds a tuple; making them: generate/cuda.py
+LOOK = 4e-11  # by kernels that make keys; scale 29 on one H200, bench_gpu_scale29.json
+SORT = 1e-10  # counting and filling boxes; assumed
+# bytes a second
+COPY = 2e10  # to a device from others of its process; assumed, by PCIe
+SEND = 2e9  # from a rank to others by host memory; Allreduce on one host reaches 3e9
+# seconds; assumed
+ROUND = 1e-4  # of a round
+BOX = 1e-5  # of each box in it
+
+
+def chosen(source: TupleSource, devices: int, ranks: int) -> Making:
+    """Return which takes a pass less time, ``ALL`` or ``SHARE``; the same on all ranks.
+
+    devices: of all ranks
+    """
+    if devices == 1:
+        return ALL
+    id_bytes = np.dtype(id_type(source.n)).itemsize
+    rounds, make = rounds_of(source.tuples, devices), seconds_a_tuple(source)
+    seconds = pass_seconds(source.tuples, id_bytes, devices, ranks, rounds, make)
+    return SHARE if seconds[SHARE] < seconds[ALL] else ALL
+
+
+def pass_seconds(
+    tuples: int,
+    id_bytes: int,
+    devices: int,
+    ranks: int,
+    rounds: int,
+    make: float,
+) -> dict[Making, float]:
+    """Return the seconds of a pass over all tuples, by who makes them.
+
+    devices: of all ranks; rounds: that shares are sent in; make: seconds a tuple
+    """
+    share = tuples / devices
+    kept = 2 * share  # nearly all have ends on two devices
+    arriving = 2 * id_bytes * kept * (1 - 1 / devices)  # bytes of a device
+    sent = 2 * id_bytes * 2 * tuples / ranks * (1 - 1 / ranks)  # of a rank
+    rest = rounds * (ROUND + BOX * devices)
+    return {
+        ALL: tuples * (make + LOOK),
+        SHARE: share * (make + SORT)
+        + kept * LOOK
+        + arriving / COPY
+        + sent / SEND
+        + rest,
+    }

@@ -1,0 +1,387 @@
+"""Edge tuples of which each device makes its share, and sends it to who keeps them.
+
+In rounds every device makes a chunk of its share and sorts it into boxes, one for each
+device of all ranks: a tuple goes to the devices of the parts of its two ends, once
+where they are one.  Boxes go to devices of this rank by device copy, to other ranks
+through host memory.  A box that is too full for what a device has room for goes in
+several steps.  Tuples that fit stay where they came to, and later passes send nothing.
+
+A pass is made by all devices of all ranks together: it begins when one of them wants
+it, and the others take part, those too whose work is done (``Shares.finish``).  The
+devices of a rank, a thread each, meet; the last to come talks to the other ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Barrier
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from distbfs.build.cuda.kernels import BLOCK, FOLDER, KEYS_TILE, Kernels
+from distbfs.build.cuda.ranges import RESERVE
+from distbfs.device import cuda, programs
+from distbfs.exchange.local_phase import brought_here
+from distbfs.generate.cuda import DeviceTuples, id_word
+from distbfs.partition.layout import Placement
+from distbfs.progress import Sum
+from distbfs.timing import Stopwatch, clock
+from distbfs.types import Array, DeviceArray, Ids, World, slice_bounds
+
+CHUNK = 1 << 23  # tuples of a share at a time
+BOXED = 2  # tuples in boxes, for each of a chunk
+ARRIVING = 3  # room for those that arrive at once, for each of a chunk
+LEAST = 1 << 10  # tuples of a box at once, where a share of that room is less
+
+
+class Seats:
+    """Which device has each part; devices count over all ranks, rank after rank.
+
+    parts: uint32 [parts]; bounds: the first device of each rank, int64 [ranks + 1]
+    """
+
+    def __init__(
+        self, world: World, placement: Placement, groups: Sequence[Sequence[int]]
+    ) -> None:
+        """Learn of all devices (collective).
+
+        groups: places of the parts of each device of this rank in ``parts_of``
+        """
+        own = np.empty(sum(map(len, groups)), dtype=np.int64)
+        for device, places in enumerate(groups):
+            own[places] = device
+        every = world.allgather(own)
+        counts = [int(x.max(initial=-1)) + 1 for x in every]
+        self.bounds: Ids = np.concatenate([[0], np.cumsum(counts)])
+        self.parts = np.zeros(placement.parts, dtype=np.uint32)
+        for rank, devices in enumerate(every):
+            self.parts[placement.parts_of(rank)] = self.bounds[rank] + devices
+
+    @property
+    def devices(self) -> int:
+        """Devices of all ranks."""
+        return int(self.bounds[-1])
+
+
+def rounds_of(tuples: int, devices: int) -> int:
+    """Return in how many rounds shares are sent."""
+    return -(-tuples // (devices * CHUNK))
+
+
+class Boxes(NamedTuple):
+    """The tuples of a chunk by the device that they go to.
+
+    u, v: on the device that made them; host: what leaves the rank in host memory, at
+    the same places; starts: of each box, int64 [devices + 1]
+    """
+
+    u: DeviceArray
+    v: DeviceArray
+    host: tuple[Array, Array] | None
+    starts: Ids
+
+    def piece(self, device: int, step: int, room: int) -> slice:
+        """Return where what goes to a device in a step lies."""
+        low, end = self.starts[device : device + 2].tolist()
+        return slice(min(low + step * room, end), min(low + (step + 1) * room, end))
+
+    def counts(self, step: int, room: int) -> Ids:
+        """Return how many go to each device in a step, int64 [devices]."""
+        return np.clip(np.diff(self.starts) - step * room, 0, room)
+
+    def sent(self, devices: range, step: int, room: int) -> list[Array]:
+        """Return all u, then all v, that go to devices of another rank in a step."""
+        pieces = [slice(*self.starts[[devices.start, devices.stop]].tolist())]
+        if step or (self.starts[1:] - self.starts[:-1] > room).any():
+            pieces = [self.piece(device, step, room) for device in devices]
+        return [ids[piece] for ids in self.host or () for piece in pieces]
+
+
+class Arrived(NamedTuple):
+    """What a step brought: all boxes of this rank, a message of each other rank."""
+
+    steps: int
+    boxes: list[Boxes]
+    messages: list[Array]
+
+
+class Dealer:
+    """What the devices of a rank have in common while they send tuples.
+
+    chunk: tuples of a share in a round; room: of a box in a step; arriving: of all
+    """
+
+    def __init__(self, world: World, seats: Seats, tuples: int) -> None:
+        self.world, self.seats, self.tuples = world, seats, tuples
+        longest = -(-tuples // seats.devices)
+        self.rounds = rounds_of(tuples, seats.devices)
+        self.chunk = min(CHUNK, longest)
+        self.room = max(-(-ARRIVING * self.chunk // seats.devices), LEAST)
+        self.arriving = self.room * seats.devices
+        self.own = range(*seats.bounds[world.rank : world.rank + 2].tolist())
+        self._values: list[Any] = [None] * len(self.own)
+        self._work: Callable[[list[Any]], Any] = list
+        self._result: Any = None
+        self._barrier = Barrier(len(self.own), self._together)
+
+    def _together(self) -> None:
+        self._result = self._work(self._values)
+
+    def meet(
+        self, device: int, value: Any = None, work: Callable[[list[Any]], Any] = list
+    ) -> Any:
+        """Return ``work`` of what all devices of this rank bring; it is done once.
+
+        Raises BrokenBarrierError where another device failed.
+        """
+        self._values[device - self.own.start], self._work = value, work
+        self._barrier.wait()
+        return self._result
+
+    def give_up(self) -> None:
+        """Let all devices of this rank fail, as one of them did."""
+        self._barrier.abort()
+
+    def any(self, device: int, value: bool) -> bool:
+        """Return whether a device of any rank says so."""
+
+        def ask(values: list[Any]) -> bool:
+            own = np.array([any(values)], dtype=np.int64)
+            return bool(self.world.allreduce(own, "max")[0])
+
+        return bool(self.meet(device, value, ask))
+
+    def pass_on(self, device: int, boxes: Boxes, step: int) -> Arrived:
+        """Return what a step brings; ``steps`` are as many as the fullest box takes."""
+
+        def send(every: list[Boxes]) -> Arrived:
+            most = max(int(np.diff(boxes.starts).max()) for boxes in every)
+            messages: list[Array] = []
+            if self.world.size > 1:
+                messages = self.world.alltoall(self._messages(every, most, step))
+                most = max(int(message[0]) for message in messages)
+            return Arrived(-(-most // self.room), list(every), messages)
+
+        arrived: Arrived = self.meet(device, boxes, send)
+        return arrived
+
+    def _messages(self, every: list[Boxes], most: int, step: int) -> list[Array]:
+        """Return what goes to each rank, of the dtype of ids.
+
+        First ``most``, then counts [devices here, devices there], then of each device
+        here all u and all v by device there.
+        """
+        dtype = every[0].u.dtype
+        counts = np.stack([boxes.counts(step, self.room) for boxes in every])
+        out = []
+        for rank in range(self.world.size):
+            pieces = [np.array([most], dtype=dtype)]
+            if rank != self.world.rank:
+                there = range(*self.seats.bounds[rank : rank + 2].tolist())
+                pieces.append(counts[:, there.start : there.stop].astype(dtype).ravel())
+                for boxes in every:
+                    pieces += boxes.sent(there, step, self.room)
+            out.append(np.concatenate(pieces))
+        return out
+
+    def of_messages(
+        self, device: int, messages: list[Array]
+    ) -> Iterator[tuple[Array, Array]]:
+        """Yield (u, v) of what other ranks have sent to a device."""
+        place, here = device - self.own.start, len(self.own)
+        senders = np.diff(self.seats.bounds).tolist()
+        for rank, message in enumerate(messages):
+            if rank == self.world.rank:
+                continue
+            begin = 1 + senders[rank] * here
+            counts = message[1:begin].astype(np.int64).reshape(-1, here)
+            totals = counts.sum(axis=1)
+            lows = begin + 2 * (np.cumsum(totals) - totals)
+            lows += counts[:, :place].sum(axis=1)
+            lines = np.stack([lows, counts[:, place], totals], axis=1)
+            for low, count, total in lines.tolist():
+                at = slice(low, low + count)
+                yield message[at], message[at.start + total : at.stop + total]
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One device of those that send each other tuples.
+
+    own: which of all; parts: how many it has
+    """
+
+    dealer: Dealer
+    own: int
+    parts: int
+
+
+class Shares:
+    """All tuples with an end in the parts of one device (``chunks.Passes``).
+
+    keep: tuples that may stay here, none where there is less room than may be needed
+    done: told of tuples, each time that they are made here
+    """
+
+    def __init__(
+        self, tuples: DeviceTuples, seat: Seat, keep: int, watch: Stopwatch, done: Sum
+    ) -> None:
+        cp, dealer = cuda.cupy(), seat.dealer
+        self._tuples, self._dealer, self._own = tuples, dealer, seat.own
+        self._watch, self._done = watch, done
+        devices = dealer.seats.devices
+        self._low, self._high = slice_bounds(tuples.tuples, devices, seat.own)
+        done.more(self._high - self._low)
+        self._planned, self._settled, self._complete = 1, False, False
+        self._held: int | None = 0 if keep else None
+        size = (1 + BOXED) * dealer.chunk + max(keep, dealer.arriving)
+        pair = 2 * np.dtype(tuples.dtype).itemsize
+        cuda.require(pair * size + RESERVE // 4, "a share of the edge tuples")
+        self._kernels = Kernels(
+            watch, programs.Module(FOLDER / "shares.cu", ID=id_word(tuples.n))
+        )
+        self._seats = cp.asarray(dealer.seats.parts)
+        self._made = self._pairs(dealer.chunk)
+        self._boxed = self._pairs(BOXED * dealer.chunk)
+        self._room = self._pairs(max(keep, dealer.arriving))
+        self._pinned: list[Array] = []
+        if dealer.world.size > 1:
+            sizes = (BOXED * dealer.chunk, dealer.arriving)
+            self._pinned = [
+                cuda.pinned_empty(x, tuples.dtype) for x in sizes for _ in "uv"
+            ]
+
+    def _pairs(self, count: int) -> list[DeviceArray]:
+        return [cuda.cupy().empty(count, self._tuples.dtype) for _ in "uv"]
+
+    def __iter__(self) -> Iterator[tuple[DeviceArray, DeviceArray]]:
+        if self._complete:
+            for start in range(0, self._held or 0, self._dealer.arriving):
+                at = slice(start, min(start + self._dealer.arriving, self._held or 0))
+                yield self._room[0][at], self._room[1][at]
+            return
+        self._planned -= 1
+        with self._exchange():
+            self._dealer.any(self._own, True)
+        yield from self._pass(wanted=True)
+
+    def finish(self) -> None:
+        """Take part in passes until no device of any rank wants another."""
+        while not self._complete and self._dealer.any(self._own, False):
+            if self._settled:
+                self._done.more(self._high - self._low)
+            with self._kernels.phase("generation"):
+                for _ in self._pass(wanted=False):
+                    pass
+
+    @contextmanager
+    def _exchange(self) -> Iterator[None]:
+        """Count the time of a ``with`` block, which is generation's, as exchange."""
+        stream = cuda.cupy().cuda.get_current_stream()
+        stream.synchronize()
+        began = clock()
+        yield
+        stream.synchronize()
+        spent = clock() - began
+        self._watch.add("exchange", spent)
+        self._watch.add("generation", -spent)
+
+    def _pass(self, *, wanted: bool) -> Iterator[tuple[DeviceArray, DeviceArray]]:
+        dealer, low, high = self._dealer, self._low, self._high
+        for k in range(dealer.rounds):
+            start = min(low + k * dealer.chunk, high)
+            stop = min(start + dealer.chunk, high)
+            if stop > start:
+                self._tuples.fill(start, stop, *self._made)
+            with self._exchange():
+                if k:
+                    dealer.meet(self._own)  # nobody reads the boxes any more
+                boxes = self._boxes(stop - start)
+            self._done(stop - start)
+            step, steps = 0, 1
+            while step < steps:
+                with self._exchange():
+                    arrived = dealer.pass_on(self._own, boxes, step)
+                    at = slice(0, 0)
+                    if wanted or self._held is not None:
+                        at = self._take(arrived, step)
+                if wanted and at.stop > at.start:
+                    yield self._room[0][at], self._room[1][at]
+                step, steps = step + 1, arrived.steps
+        if not self._settled:
+            with self._exchange():
+                self._settle()
+
+    def _boxes(self, count: int) -> Boxes:
+        """Sort so many tuples that were made into boxes."""
+        cp, seats = cuda.cupy(), self._dealer.seats
+        sizes = cp.zeros(seats.devices, np.uint32)
+        owners = (np.uint32(len(seats.parts)), self._seats, np.uint32(seats.devices))
+        arguments = (np.uint64(count), *self._made, *owners)
+        self._kernels.launch("count_boxes", count, BLOCK, *arguments, sizes)
+        ends = self._kernels.scan(sizes)
+        starts = ends.get().astype(np.int64)
+        self._kernels.launch(
+            "fill_boxes", count, KEYS_TILE, *arguments, ends, *self._boxed
+        )
+        host = None
+        if self._pinned:
+            host = (self._pinned[0], self._pinned[1])
+            own = self._dealer.own
+            for low, end in ((0, own.start), (own.stop, seats.devices)):
+                out = slice(*starts[[low, end]].tolist())
+                if out.stop > out.start:
+                    for there, here in zip(host, self._boxed, strict=True):
+                        here[out].get(out=there[out])
+        u, v = self._boxed
+        return Boxes(u, v, host, starts)
+
+    def _take(self, arrived: Arrived, step: int) -> slice:
+        """Bring what a step brought here to this device; return where it lies."""
+        own, dealer = self._own, self._dealer
+        pieces = [boxes.piece(own, step, dealer.room) for boxes in arrived.boxes]
+        near = sum(piece.stop - piece.start for piece in pieces)
+        sent = list(dealer.of_messages(own, arrived.messages))
+        far = sum(len(u) for u, _ in sent)
+        if self._held is not None and self._held + near + far > len(self._room[0]):
+            self._held = None
+        at = first = self._held or 0
+        for boxes, piece in zip(arrived.boxes, pieces, strict=True):
+            end = at + piece.stop - piece.start
+            if end > at:
+                for room, ids in zip(self._room, boxes[:2], strict=True):
+                    room[at:end] = brought_here(ids[piece])
+            at = end
+        if far:
+            for k, room in enumerate(self._room):
+                joined = self._pinned[2 + k][:far]
+                np.concatenate([pair[k] for pair in sent], out=joined)
+                room[at : at + far].set(joined)
+        if self._held is not None:
+            self._held += near + far
+        return slice(first, at + far)
+
+    def _settle(self) -> None:
+        """Keep what came in the first pass where every device has room for it."""
+        self._settled = True
+        self._complete = not self._dealer.any(self._own, self._held is None)
+        if self._complete:
+            self._made, self._boxed, self._pinned = [], [], []
+            return
+        self._held = None
+        self._done.more(self._planned * (self._high - self._low))
+        self._room = []
+        self._room = self._pairs(self._dealer.arriving)
+
+    def expect(self, passes: int) -> None:
+        """Plan so many passes more."""
+        self._planned += passes
+        if self._settled and not self._complete:
+            self._done.more(passes * (self._high - self._low))
+
+    def drop(self) -> None:
+        """Let go of the memory; there is no pass after this."""
+        self._made, self._boxed, self._room, self._pinned = [], [], [], []
