@@ -15,7 +15,7 @@ import numpy as np
 
 from distbfs import registry
 from distbfs.device import cuda
-from distbfs.errors import ResourceError, UsageError
+from distbfs.errors import DistbfsError, OutOfMemory, UsageError
 from distbfs.exchange.watch import Watch
 from distbfs.formats.writing import check_place
 from distbfs.multisearch.application import Application, Facts, Task
@@ -289,9 +289,11 @@ def make_searcher(
         part = whole_graph(store)
         runner, reason = agreed_runner(world, engine, part)
         searcher = WholeSearcher(world, runner, part, options)
+    except DistbfsError:
+        raise
     except MemoryError as error:
         need = readable(whole_bytes(manifest))
-        raise ResourceError(
+        raise OutOfMemory(
             f"{store.folder}: a rank needs about {need} for the whole graph; there is "
             "not enough memory"
         ) from error

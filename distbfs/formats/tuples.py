@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs import leftovers
-from distbfs.errors import DistbfsError, InputError, ResourceError, UsageError
+from distbfs.errors import (
+    DiskFull,
+    DistbfsError,
+    FileError,
+    InputError,
+    LibraryMissing,
+    ResourceError,
+    UsageError,
+)
 from distbfs.formats.base import ReaderOptions, make_reader
 from distbfs.formats.relabel import Distinct, relabel_numbers, relabel_words
 
@@ -30,9 +38,8 @@ CHUNK = 1 << 20
 PAIR_BYTES = 16
 FEW_VERTICES = 1 << 20
 VERTICES_PER_TUPLE = 256
-FAULTS: dict[str, type[DistbfsError]] = {
-    kind.__name__: kind for kind in (InputError, ResourceError, UsageError)
-}
+KINDS = (FileError, InputError, DiskFull, LibraryMissing, ResourceError, UsageError)
+FAULTS: dict[str, type[DistbfsError]] = {kind.__name__: kind for kind in KINDS}
 
 
 class FileTuples:
@@ -150,7 +157,7 @@ def open_tuples(
     ranks (the system's folder for temporary files if None)
 
     Raises on all ranks alike: InputError for a file that cannot be used, UsageError for
-    an unknown format or options that it has no use for, ResourceError where the spool
+    an unknown format or options that it has no use for, DiskFull where the spool
     cannot be written.
     """
     asked = options or ReaderOptions()
@@ -204,7 +211,7 @@ def _spool(
         message = (
             f"{where}: cannot write the spool of {path}: {error.strerror or error}"
         )
-        return {"fault": ResourceError.__name__, "message": message}, None, None
+        return {"fault": DiskFull.__name__, "message": message}, None, None
     notes += [f"{path}: {note}" for note in edges.notes]
     if edges.unread:
         notes.append(f"{path}: {edges.unread} are not looked at")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cc
-from distbfs.errors import ResourceError, SearchStopped, UsageError
+from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.multisearch.application import NORMALIZED, Application, Facts, Task
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.problem import Problem, State
@@ -115,7 +115,7 @@ def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
             ctypes.c_int(threads),
         )
         if failed:
-            raise ResourceError(
+            raise OutOfMemory(
                 f"betweenness by {threads} threads needs {threads * n * 33} bytes; "
                 "there is not enough memory"
             )
