@@ -136,7 +136,7 @@ def search_many(
 
     problem: see ``Problem`` and ``State``; or a name as of ``distbfs multisearch``,
     whose ``sources`` may be pairs of vertices (reachability)
-    engine: "auto", "reference", "openmp" or "cuda"; options: of ``RunOptions``, as
+    engine: "auto", "reference", "openmp" or "xbfs"; options: of ``RunOptions``, as
     ``batch``, ``threads``, ``depth``, ``method``, ``threshold``, and those of the
     application, as ``hops``
 
