@@ -46,6 +46,7 @@ class FileTuples:
     """The edge tuples of a file (a TupleSource), read from a spool.
 
     The spool holds int64 pairs in the order of the file, in this machine's byte order.
+    ``pairs``, int64 [tuples, 2], is a map of it;
     ``ids`` is what the file calls the vertices, on rank 0, where they were relabelled;
     ``notes`` are to be said aloud.
     """
@@ -75,9 +76,9 @@ class FileTuples:
                 f"{spool}: the spool of {path} cannot be seen here; choose a folder "
                 "that all ranks share"
             )
-        self._pairs: Ids = np.zeros((0, 2), dtype=np.int64)
+        self.pairs: Ids = np.zeros((0, 2), dtype=np.int64)
         if tuples:
-            self._pairs = np.memmap(spool, np.int64, mode="r", shape=(tuples, 2))
+            self.pairs = np.memmap(spool, np.int64, mode="r", shape=(tuples, 2))
 
     def __enter__(self) -> Self:
         return self
@@ -88,7 +89,7 @@ class FileTuples:
     def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
         """Yield (u, v) int64 arrays that cover the tuples start … stop-1 in order."""
         for begin in range(start, stop, CHUNK):
-            pairs = self._pairs[begin : min(begin + CHUNK, stop)]
+            pairs = self.pairs[begin : min(begin + CHUNK, stop)]
             yield np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
 
     def describe(self) -> dict[str, Any]:
@@ -103,7 +104,7 @@ class FileTuples:
 
     def close(self) -> None:
         """Let go of the spool; the maps of other ranks stay valid."""
-        self._pairs = np.zeros((0, 2), dtype=np.int64)
+        self.pairs = np.zeros((0, 2), dtype=np.int64)
 
 
 class Spool:

@@ -11,7 +11,8 @@ import numpy as np
 
 from distbfs.graph.components import component_labels
 from distbfs.graph.csr import CSR
-from distbfs.search.graph import Graph, bfs
+from distbfs.search.breadth_first import bfs
+from distbfs.search.graph import Graph
 from distbfs.search.result import Result
 from distbfs.types import Array, Ids
 
@@ -39,7 +40,7 @@ class BackendGraph:
 
     def __contains__(self, node: object) -> bool:
         try:
-            return self.graph.has(self.own(node))
+            return self.own(node) in self.graph
         except (KeyError, TypeError):  # what has no hash is no node
             return False
 

@@ -22,7 +22,7 @@ from distbfs.options import BuildOptions
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Progress, Sum, no_progress
-from distbfs.search.graph_input import without_loops
+from distbfs.search.graph_rows import without_loops
 from distbfs.search.session import Held
 from distbfs.search.shared_tuples import SharedTuples
 from distbfs.search.vertices import (

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from distbfs.errors import UsageError
+from distbfs.errors import UsageError, WrongTypeError
 from distbfs.exchange.mpi import MpiWorld
 from distbfs.exchange.world import SoloWorld
-from distbfs.options import BuildOptions, SearchOptions
+from distbfs.options import BuildOptions, SearchOptions, type_name
 from distbfs.search.choose import Request, Say, choose, silent
 from distbfs.search.holding import Source
 from distbfs.search.opening import Opening
@@ -113,7 +113,7 @@ def source_of(
 ) -> Source:
     """Return what a graph is made of from what a program gives.
 
-    UsageError for anything but a store, a graph or tuples.
+    WrongTypeError for anything but a store, a graph or tuples.
     """
     if isinstance(source, (str, Path)):
         source = open_store(Path(source))
@@ -129,7 +129,7 @@ def source_of(
     if hasattr(source, "chunks"):
         build = BuildOptions(threshold=threshold, threads=threads)
         return Source(source.n, parts or world.size, tuples=source, build=build)
-    raise UsageError(
-        f"a {type(source).__name__} is no graph; allowed: a folder with a store, a "
+    raise WrongTypeError(
+        f"the source is of type {type_name(source)}; allowed: a folder with a store, a "
         "Graph, edge tuples"
     )
