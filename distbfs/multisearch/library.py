@@ -205,15 +205,20 @@ def betweenness(
     sources: Sources = None,
     *,
     normalized: bool = True,
+    endpoints: bool = False,
     engine: str = "auto",
 ) -> Array:
     """Return betweenness as NetworkX has it, float64 [n].
 
-    Of some sources: an estimate, scaled as by ``k`` there.
+    endpoints: whether the ends of paths are counted.  Of some sources: an estimate,
+    scaled as by ``k`` there.
     """
     with searching(graph, engine) as searcher:
         return of_betweenness.betweenness(
-            searcher, distinct(graph, sources), normalized=normalized
+            searcher,
+            distinct(graph, sources),
+            normalized=normalized,
+            endpoints=endpoints,
         )
 
 
