@@ -96,6 +96,27 @@ class BackendGraph:
         """Threads of a search; more than one cost more than they give here."""
         return 1 if self.graph.part.nn.edges < MANY_EDGES else 0
 
+    @cached_property
+    def hub(self) -> Any:
+        """A node that most edges leave; the graph has some nodes."""
+        return self.nodes[int(np.argmax(np.diff(self.graph.part.nn.offsets)))]
+
+    def odd_nearby(self) -> bool:
+        """Return whether some FEW_CHECKS edges about a node close an odd cycle."""
+        rows = self.graph.part.nn
+        colour = np.full(len(self), -1, dtype=np.int8)
+        layer = np.array([self.id_of(self.hub)] if len(self) else [], dtype=np.int64)
+        checks = side = 0
+        while len(layer) and checks < FEW_CHECKS:
+            colour[layer] = side
+            _, columns = rows.edges_of(layer)
+            colours = colour[columns]
+            if (colours == side).any():
+                return True
+            checks, side = checks + len(columns), 1 - side
+            layer = np.unique(columns[colours < 0]).astype(np.int64)
+        return False
+
     def all_reach_all(self) -> bool:
         """Return whether every node reaches all others; the graph has some."""
         first = self.nodes[0]
@@ -252,8 +273,7 @@ class BackendGraph:
         label = np.zeros(n, dtype=np.int64)
         if not n:
             return label
-        hub = int(np.argmax(np.diff(rows.offsets)))
-        reached = self.levels(self.nodes[hub]) >= 0
+        reached = self.levels(self.hub) >= 0
         label[reached] = np.argmax(reached)
         rest = np.flatnonzero(~reached)
         place = np.cumsum(~reached) - 1

@@ -169,10 +169,13 @@ def test_betweenness_of_a_larger_graph(directed, k):
         assert any(map(math.isnan, wanted.values())) == (k == 1 and not endpoints)
 
 
+@pytest.mark.parametrize("checks", [0, 1 << 13])
 @settings(max_examples=150, deadline=None)
 @given(graph=graphs(most=12))
-def test_two_colours(graph):
-    same("is_bipartite", graph)
+def test_two_colours(checks, graph):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("distbfs.networkx_backend.graph.FEW_CHECKS", checks)
+        same("is_bipartite", graph)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -186,6 +189,9 @@ def test_two_colours_of_larger_graphs(kind):
     same("is_bipartite", graph)
     graph.add_edge(102, 100)
     assert not nx.is_bipartite(graph)
+    same("is_bipartite", graph)
+    graph.remove_edge(102, 100)
+    graph.add_edge(7, 14 if nx.bipartite.color(graph)[7] == 1 else 7)
     same("is_bipartite", graph)
 
 
