@@ -16,7 +16,12 @@ from scipy.sparse.csgraph import breadth_first_order
 import distbfs
 from distbfs import errors
 from distbfs.device import cuda
+from distbfs.exchange.world import SoloWorld
+from distbfs.formats.base import ReaderOptions
+from distbfs.formats.tuples import open_tuples
+from distbfs.options import BuildOptions
 from distbfs.search import frames
+from distbfs.store.write import write_graph
 
 Graph = distbfs.Graph
 LIBRARIES = ("pandas", "polars", "pyarrow")
@@ -352,6 +357,40 @@ def test_files_that_are_refused(tmp_path):
         Graph.from_file(path, vertices=3)
     with pytest.raises(errors.UsageError, match="unknown format 'x'"):
         Graph.from_file(path, format="x")
+
+
+def stored(path, text, ids):
+    """A store of a file of lines, with the ids of the file."""
+    path.with_suffix(".el").write_text(text)
+    options = ReaderOptions(relabel=ids)
+    with open_tuples(SoloWorld(), path.with_suffix(".el"), options=options) as source:
+        write_graph(SoloWorld(), source, path, 2, BuildOptions(), ids=source.ids)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("ids", "text", "names"),
+    [
+        ("numbers", "70 30\n30 900\n5 6\n", [5, 6, 30, 70, 900]),
+        ("text", "ö b\nb c\nx y\n", ["b", "c", "x", "y", "ö"]),
+    ],
+)
+def test_stores_with_ids_of_their_own(tmp_path, ids, text, names):
+    path = stored(tmp_path / "graph", text, ids)
+    kind = int if ids == "numbers" else str
+    source, middle, _, far, *_ = map(kind, text.split())
+    with distbfs.open(path, engine="reference") as session:
+        result = session.search(source, targets=[far])
+        assert result.path_to(far) == [source, middle, far]
+        assert result.tree().tolist()[-1] == [middle, far]
+        levels = {source: 0, middle: 1, far: 2}
+        assert list(result.to_dict().items()) == [
+            (v, levels[v]) for v in names if v in levels
+        ]
+        assert result.frontier(2).tolist() == [far]
+        for wrong in (3.0, None, True, -1, "nobody", 1 << 70):
+            with pytest.raises(errors.UsageError, match="is no id of the graph"):
+                session.search(wrong)
 
 
 GRAPH = nx.path_graph(3)
