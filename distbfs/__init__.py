@@ -7,7 +7,8 @@
 
 Many searches at once: ``path_lengths``, ``reachable``, ``betweenness``,
 ``closeness``, ``eccentricity``, ``diameter``, ``within_hops``, and ``search_many`` for
-a ``Problem`` of one's own.  All names are imported when they are asked for.
+a ``Problem`` of one's own.  All names are imported when they are asked for.  Errors
+are ``DistbfsError``, and ValueError, TypeError, OSError or MemoryError as fits.
 """
 
 from importlib import import_module
@@ -15,10 +16,16 @@ from typing import Any
 
 __version__ = "0.1.0"
 
+_ERRORS = (
+    *("CompilerMissing", "DeviceMissing", "DiskFull", "DistbfsError", "FileError"),
+    *("InputError", "LaunchError", "LibraryMissing", "OutOfMemory", "RanksStuck"),
+    *("ResourceError", "SearchStopped", "ServiceError", "StoreError", "UsageError"),
+    *("ValidationError", "WrongTypeError"),
+)
 _HOMES = {
     "Graph": "distbfs.search.graph",
     "Result": "distbfs.search.result",
-    "bfs": "distbfs.search.graph",
+    "bfs": "distbfs.search.breadth_first",
     "Session": "distbfs.search.session",
     "open": "distbfs.search.open",
     "Problem": "distbfs.multisearch.problem",
@@ -32,7 +39,9 @@ _HOMES = {
     "search_many": "distbfs.multisearch.library",
     "within_hops": "distbfs.multisearch.library",
     "connect": "distbfs.service.client",
+    **dict.fromkeys(_ERRORS, "distbfs.errors"),
 }
+__all__ = sorted(_HOMES)  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:
@@ -42,4 +51,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_HOMES]
+    return [*__all__, "__version__"]

@@ -1,7 +1,8 @@
 """The exceptions of the package, each with the exit code that it ends a command with.
 
 Exit codes: 1 a search or validation failed, 2 wrong use or bad input, 3 no memory or
-no device.  A message is one line: what is wrong, where, and what is allowed.
+no device.  A message is one line: what is wrong, where, and what is allowed.  Those
+that Python has a kind for are of that kind too.
 """
 
 import errno
@@ -35,19 +36,27 @@ class RanksStuck(DistbfsError):  # noqa: N818
     exit_code = 1
 
 
-class UsageError(DistbfsError):
+class UsageError(DistbfsError, ValueError):
     """An option or argument is outside its allowed set."""
 
     exit_code = 2
 
 
-class InputError(DistbfsError):
+class WrongTypeError(UsageError, TypeError):
+    """An argument is of a type that cannot be taken."""
+
+
+class InputError(DistbfsError, ValueError):
     """A file or graph that was given cannot be used."""
 
     exit_code = 2
 
 
-class StoreError(InputError):
+class FileError(InputError, OSError):
+    """A file cannot be opened, read or written."""
+
+
+class StoreError(InputError, OSError):
     """A graph store is missing, altered, truncated or of another version."""
 
 
@@ -61,14 +70,14 @@ class PeerFailed(StoreError):  # noqa: N818
 def system_error(
     error: OSError,
     path: object = None,
-    kind: type[InputError] = InputError,
+    kind: type[InputError] = FileError,
     *,
     otherwise: str = "cannot be read or written",
 ) -> DistbfsError:
     """Return the package's error for one of the system: ``PATH: reason``.
 
     path: what it is about, by default the file that the error names
-    kind: of the error, which is a ResourceError where the disk is full
+    kind: of the error, which is DiskFull where the disk is full
     otherwise: the reason where the system gave none, but a library in its own words
     """
     where = error.filename if path is None else path
@@ -76,11 +85,11 @@ def system_error(
     if where is None:
         where, reason = "system", error.strerror or reason
     if error.errno in FULL:
-        return ResourceError(f"{where}: the disk is full ({reason})")
+        return DiskFull(f"{where}: the disk is full ({reason})")
     return kind(f"{where}: {reason}")
 
 
-class ServiceError(DistbfsError):
+class ServiceError(DistbfsError, OSError):
     """A service refused a request or could not answer it.
 
     code: one of ``CODES``, for programs; the exit code of a command follows from it
@@ -117,14 +126,26 @@ class LaunchError(DistbfsError):
 
 
 class ResourceError(DistbfsError):
-    """Not enough memory, or a device or compiler that is needed is missing."""
+    """Something that is needed is missing: memory, room, a device, a program."""
 
     exit_code = 3
 
 
-class CompilerMissing(ResourceError):  # noqa: N818
+class OutOfMemory(ResourceError, MemoryError):  # noqa: N818
+    """There is not enough memory, of the host or of a device."""
+
+
+class DiskFull(ResourceError, OSError):  # noqa: N818
+    """There is not enough room on a disk."""
+
+
+class LibraryMissing(ResourceError, ImportError):  # noqa: N818
+    """A Python package is not installed, which one extra or another brings."""
+
+
+class CompilerMissing(ResourceError, OSError):  # noqa: N818
     """No C compiler was found, or it cannot compile the kernels."""
 
 
-class DeviceMissing(ResourceError):  # noqa: N818
+class DeviceMissing(ResourceError, OSError):  # noqa: N818
     """No CUDA device was found, or it cannot be used or compiled for."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar
 
-from distbfs.errors import UsageError
+from distbfs.errors import UsageError, WrongTypeError
 
 MOST_LEVELS = (1 << 31) - 1  # levels are int32
 
@@ -26,13 +27,27 @@ def check_range(name: str, value: float, low: float, high: float | None = None) 
 
 
 def check_integer(name: str, value: Any) -> int:
-    """Return what Python takes as an index; UsageError for all else, and for bools."""
+    """Return what Python takes as an index; WrongTypeError for others and bools."""
     try:
         if not isinstance(value, bool):
             return operator.index(value)
     except TypeError:
         pass
-    raise UsageError(f"{name} is {value!r:.40}; allowed: an integer")
+    raise WrongTypeError(f"{name} is {value!r:.40}; allowed: an integer")
+
+
+def type_name(value: object) -> str:
+    """Return what the type of a value is called, with its package."""
+    kind = type(value)
+    package = kind.__module__.partition(".")[0]
+    return kind.__name__ if package == "builtins" else f"{package}.{kind.__name__}"
+
+
+def check_several(name: str, values: Any) -> Iterable[Any]:
+    """Return vertices, or pairs of them; WrongTypeError for what are not several."""
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        raise WrongTypeError(f"{name} is {values!r:.40}; allowed: several in a list")
+    return values
 
 
 def depth_limit(name: str, value: Any, most: int = MOST_LEVELS) -> int | None:

@@ -26,7 +26,7 @@ ENGINES = {
 RUNNERS = {  # of many searches
     "reference": "distbfs.multisearch.numpy_runner:ReferenceRunner",
     "openmp": "distbfs.multisearch.openmp_runner:OpenMPRunner",
-    "cuda": "distbfs.multisearch.cuda_runner:CudaRunner",
+    "xbfs": "distbfs.multisearch.cuda_runner:CudaRunner",
 }
 APPS = {  # of many searches
     "apsp": f"{APPLICATIONS}.paths:APP",

@@ -26,12 +26,16 @@ from distbfs.report.tables import print_table
 EDGES_A_NODE = 10
 CALLS: dict[str, Callable[[Any], tuple[Any, ...]]] = {
     **dict.fromkeys(FUNCTIONS, lambda g: (g, 0)),
+    "bidirectional_shortest_path": lambda g: (g, 0, len(g) - 1),
     "connected_components": lambda g: (g,),
     "descendants_at_distance": lambda g: (g, 0, 3),
     "has_path": lambda g: (g, 0, len(g) - 1),
+    "is_bipartite": lambda g: (g,),
     "is_connected": lambda g: (g,),
+    "multi_source_dijkstra_path": lambda g: (g, [0, 1, 2], None, None),
+    "multi_source_dijkstra_path_length": lambda g: (g, [0, 1, 2], None, None),
 }
-for name in ("all_pairs_shortest_path_length", "diameter"):
+for name in {*backend.MANY_SEARCHES} - {"eccentricity"}:
     del CALLS[name]  # searches from all nodes
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from distbfs import __version__
-from distbfs.errors import LaunchError, UsageError, system_error
+from distbfs.errors import DistbfsError, LaunchError, UsageError, system_error
 from distbfs.exchange.agreement import first_difference
 from distbfs.exchange.endings import AbortHook
 from distbfs.exchange.world import run_guarded, start
@@ -127,6 +127,8 @@ def run(arguments: Sequence[str]) -> int:
         return leave.exit_code
     except ClosedPipe as error:
         raise SystemExit(CLOSED_PIPE) from error
+    except DistbfsError:
+        raise
     except OSError as error:
         if error.errno is None:
             raise

@@ -15,7 +15,7 @@ import numpy as np
 
 from distbfs import registry
 from distbfs.device import cuda
-from distbfs.errors import ResourceError, UsageError
+from distbfs.errors import DistbfsError, OutOfMemory, UsageError
 from distbfs.exchange.watch import Watch
 from distbfs.formats.writing import check_place
 from distbfs.multisearch.application import Application, Facts, Task
@@ -63,7 +63,6 @@ from distbfs.terminal.shared import (
 
 SAMPLED = 64  # sources whose edges are counted for --energy
 APPS = every_application()
-PARTS_ENGINES = {"cuda": "pan"}  # what the engine is called that searches parts
 
 source_options = with_options(
     click.option(
@@ -87,14 +86,14 @@ run_options = with_options(
         "--engine",
         type=click.Choice(["auto", *registry.RUNNERS]),
         default="auto",
-        help="auto takes cuda where there is a device, else openmp.  [auto]",
+        help="auto takes xbfs where there is a device, else openmp.  [auto]",
     ),
     click.option("--method", default="", help="Variant of the engine."),
     click.option(
         "--threshold",
         default="16",
         metavar="T|auto",
-        help="Degree from which a warp takes a vertex (hybrid on cuda).  [16]",
+        help="Degree from which a warp takes a vertex (hybrid on xbfs).  [16]",
     ),
     click.option(
         "--batch",
@@ -249,7 +248,7 @@ def app_energy(
         degrees[part.vertices] = part.degrees
         rows = searcher.run(reachability.PROBLEM, some)["reachable"]
         edges = int((rows @ degrees).sum() / 2 / len(some) * count)
-    uuids = [cuda.uuid()] if searcher.engine == "cuda" else []
+    uuids = [cuda.uuid()] if searcher.engine == "xbfs" else []
     edges = searcher.world.broadcast(edges)
     return energy_of(searcher.world, again, count, edges, uuids)
 
@@ -280,8 +279,7 @@ def make_searcher(
     if way == "parts":
         if options.method:
             raise UsageError(f"method '{options.method}' is not for parts")
-        name = PARTS_ENGINES.get(engine, engine)
-        wanted = SearchOptions(engine=name, parents=False, threads=options.threads)
+        wanted = SearchOptions(engine=engine, parents=False, threads=options.threads)
         session = prepare_stored(terminal, store, wanted).open()
         terminal.say(engine_line(session))
         return PartsSearcher(session, options)
@@ -289,9 +287,11 @@ def make_searcher(
         part = whole_graph(store)
         runner, reason = agreed_runner(world, engine, part)
         searcher = WholeSearcher(world, runner, part, options)
+    except DistbfsError:
+        raise
     except MemoryError as error:
         need = readable(whole_bytes(manifest))
-        raise ResourceError(
+        raise OutOfMemory(
             f"{store.folder}: a rank needs about {need} for the whole graph; there is "
             "not enough memory"
         ) from error

@@ -9,7 +9,7 @@ import click
 
 from distbfs.benchmark.compare_figures import comparisons_of
 from distbfs.benchmark.compare_plots import KINDS, USUAL, draw_panels
-from distbfs.errors import InputError
+from distbfs.errors import DistbfsError, InputError
 from distbfs.formats.text import read_text
 from distbfs.report.plots import check_target, draw_trace
 from distbfs.report.trace import read_trace
@@ -76,8 +76,9 @@ def compare(file: Path, output: Path, kinds: tuple[str, ...], as_json: bool) -> 
     Bars a graph and engine; lines over threads where engines ran with several.
     """
     check_target(output)
+    text = read_text(file)
     try:
-        values = json.loads(read_text(file))
+        values = json.loads(text)
         chosen = kinds or USUAL
         draw_panels(values, output, chosen)
         rows = [
@@ -89,6 +90,8 @@ def compare(file: Path, output: Path, kinds: tuple[str, ...], as_json: bool) -> 
             for one in comparisons_of(values)
             for engine in one["engines"]
         ]
+    except DistbfsError:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{file}: no result of 'distbfs compare --json'") from error
     if as_json:

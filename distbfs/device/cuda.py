@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from distbfs.errors import DeviceMissing, ResourceError
+from distbfs.errors import DeviceMissing, DistbfsError, OutOfMemory, ResourceError
 from distbfs.types import Array, DeviceArray, Ids, Stream
 
 if TYPE_CHECKING:
@@ -111,16 +111,16 @@ def free_bytes() -> int:
 
 
 def require(need: int, what: str) -> None:
-    """Raise ResourceError unless ``need`` bytes of device memory can be had."""
+    """Raise OutOfMemory unless ``need`` bytes of device memory can be had."""
     have = free_bytes()
     if need > have:
-        raise ResourceError(
+        raise OutOfMemory(
             f"{what} needs {need} bytes of device memory; {have} are free"
         )
 
 
 class memory_of:  # noqa: N801 - used as a function
-    """Turn a lack of memory, also Thrust's, into a ResourceError, freeing the pool."""
+    """Turn a lack of memory, also Thrust's, into OutOfMemory, freeing the pool."""
 
     __slots__ = ("_what",)
 
@@ -136,9 +136,9 @@ class memory_of:  # noqa: N801 - used as a function
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if isinstance(error, MemoryError):
+        if isinstance(error, MemoryError) and not isinstance(error, DistbfsError):
             release()
-            raise ResourceError(
+            raise OutOfMemory(
                 f"{self._what}: {error}; {free_bytes()} bytes are free"
             ) from error
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from distbfs.device import cc
-from distbfs.errors import InputError, ResourceError
+from distbfs.errors import DistbfsError, InputError, LibraryMissing
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.line_rules import LARGEST_ID
 from distbfs.formats.lines import LineFault
@@ -43,11 +43,11 @@ BROKEN = (OSError, ValueError, LookupError, TypeError, RuntimeError, MemoryError
 
 
 def load(module: str) -> Any:
-    """Return a module of pyarrow; ResourceError where there is none."""
+    """Return a module of pyarrow; LibraryMissing where there is none."""
     try:
         return import_module(module)
     except ImportError as error:
-        raise ResourceError(
+        raise LibraryMissing(
             "pyarrow is missing, which reads and writes Parquet and Arrow; "
             "pip install 'distbfs[arrow]'"
         ) from error
@@ -59,7 +59,7 @@ def sound(where: str) -> Iterator[None]:
     broken = (*BROKEN, load("pyarrow").ArrowException)
     try:
         yield
-    except InputError:
+    except DistbfsError:
         raise
     except broken as error:
         what = " ".join(str(error).split()) or type(error).__name__

@@ -12,7 +12,7 @@ import zlib
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
-from distbfs.errors import InputError, ResourceError
+from distbfs.errors import InputError, LibraryMissing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,12 +84,12 @@ def plain_name(path: Path) -> str:
 
 
 def load_zstd() -> Any:
-    """Return the module for Zstandard; ResourceError where there is none."""
+    """Return the module for Zstandard; LibraryMissing where there is none."""
     name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
     try:
         return import_module(name)
     except ImportError as error:
-        raise ResourceError(
+        raise LibraryMissing(
             f"{name} is missing, which unpacks Zstandard; pip install backports.zstd"
         ) from error
 

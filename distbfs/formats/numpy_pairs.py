@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from distbfs.errors import InputError
+from distbfs.errors import DistbfsError, InputError
 from distbfs.formats.base import EdgeFile, ReaderOptions, Sides, Take
 from distbfs.formats.gap_sg import csr_rows
 from distbfs.formats.line_rules import LARGEST_ID
@@ -69,6 +69,8 @@ def sound(where: str) -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
+    except DistbfsError:
+        raise
     except BROKEN as error:
         what = (str(error).splitlines() or [""])[0] or type(error).__name__
         what = re.sub(" at 0x[0-9a-f]+", "", what)  # where an object is says nothing

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.errors import InputError, ResourceError, UsageError, system_error
+from distbfs.errors import DiskFull, DistbfsError, InputError, UsageError, system_error
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.line_rules import LARGEST_ID
 from distbfs.formats.text import HashedFile, Progress
@@ -46,11 +46,10 @@ class BinaryFile(HashedFile):
             if self.packing:
                 self.content = self._unpacked()
             self.size = os.fstat(self.content.fileno()).st_size
-        except OSError as error:
+        except BaseException as error:
             self.close()
-            raise system_error(error, path) from error
-        except BaseException:
-            self.close()
+            if isinstance(error, OSError) and not isinstance(error, DistbfsError):
+                raise system_error(error, path) from error
             raise
 
     def _unpacked(self) -> IO[bytes]:
@@ -63,10 +62,12 @@ class BinaryFile(HashedFile):
                 out.flush()
                 stack.pop_all()
                 return out
+        except DistbfsError:
+            raise
         except OSError as error:
             where = tempfile.gettempdir()
             what = f"{where}: cannot unpack {self.path}: {error.strerror or error}"
-            raise ResourceError(what) from error
+            raise DiskFull(what) from error
 
     def close(self) -> None:
         """Close the file, and delete what it was unpacked to."""

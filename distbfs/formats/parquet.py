@@ -110,7 +110,7 @@ class ParquetWriter:
     packs = False
 
     def write(self, path: Path, graph: Edges) -> None:
-        """Write a graph; ResourceError where pyarrow is missing."""
+        """Write a graph; LibraryMissing where pyarrow is missing."""
         pyarrow, parquet = load("pyarrow"), load("pyarrow.parquet")
         ids = graph.ids
         text = ids is not None and ids.kind == "text"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import xxhash
 
-from distbfs.errors import InputError, system_error
+from distbfs.errors import FileError, InputError, system_error
 from distbfs.formats.compressed import Unpacker, packing_of
 
 if TYPE_CHECKING:
@@ -26,17 +26,17 @@ BOM = b"\xef\xbb\xbf"
 
 
 def check_readable(path: Path) -> None:
-    """Raise InputError unless a path names a regular file."""
+    """Raise FileError unless a path names a regular file."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
+        raise FileError(f"{path}: no such file") from None
     except OSError as error:
         raise system_error(error, path) from error
     if stat.S_ISDIR(mode):
-        raise InputError(f"{path}: a directory, not a file")
+        raise FileError(f"{path}: a directory, not a file")
     if not stat.S_ISREG(mode):
-        raise InputError(f"{path}: not a regular file")
+        raise FileError(f"{path}: not a regular file")
 
 
 def read_text(path: Path) -> str:

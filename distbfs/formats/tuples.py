@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs import leftovers
-from distbfs.errors import DistbfsError, InputError, ResourceError, UsageError
+from distbfs.errors import (
+    DiskFull,
+    DistbfsError,
+    FileError,
+    InputError,
+    LibraryMissing,
+    ResourceError,
+    UsageError,
+)
 from distbfs.formats.base import ReaderOptions, make_reader
 from distbfs.formats.relabel import Distinct, relabel_numbers, relabel_words
 
@@ -30,15 +38,15 @@ CHUNK = 1 << 20
 PAIR_BYTES = 16
 FEW_VERTICES = 1 << 20
 VERTICES_PER_TUPLE = 256
-FAULTS: dict[str, type[DistbfsError]] = {
-    kind.__name__: kind for kind in (InputError, ResourceError, UsageError)
-}
+KINDS = (FileError, InputError, DiskFull, LibraryMissing, ResourceError, UsageError)
+FAULTS: dict[str, type[DistbfsError]] = {kind.__name__: kind for kind in KINDS}
 
 
 class FileTuples:
     """The edge tuples of a file (a TupleSource), read from a spool.
 
     The spool holds int64 pairs in the order of the file, in this machine's byte order.
+    ``pairs``, int64 [tuples, 2], is a map of it;
     ``ids`` is what the file calls the vertices, on rank 0, where they were relabelled;
     ``notes`` are to be said aloud.
     """
@@ -68,9 +76,9 @@ class FileTuples:
                 f"{spool}: the spool of {path} cannot be seen here; choose a folder "
                 "that all ranks share"
             )
-        self._pairs: Ids = np.zeros((0, 2), dtype=np.int64)
+        self.pairs: Ids = np.zeros((0, 2), dtype=np.int64)
         if tuples:
-            self._pairs = np.memmap(spool, np.int64, mode="r", shape=(tuples, 2))
+            self.pairs = np.memmap(spool, np.int64, mode="r", shape=(tuples, 2))
 
     def __enter__(self) -> Self:
         return self
@@ -81,7 +89,7 @@ class FileTuples:
     def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
         """Yield (u, v) int64 arrays that cover the tuples start … stop-1 in order."""
         for begin in range(start, stop, CHUNK):
-            pairs = self._pairs[begin : min(begin + CHUNK, stop)]
+            pairs = self.pairs[begin : min(begin + CHUNK, stop)]
             yield np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
 
     def describe(self) -> dict[str, Any]:
@@ -96,7 +104,7 @@ class FileTuples:
 
     def close(self) -> None:
         """Let go of the spool; the maps of other ranks stay valid."""
-        self._pairs = np.zeros((0, 2), dtype=np.int64)
+        self.pairs = np.zeros((0, 2), dtype=np.int64)
 
 
 class Spool:
@@ -150,7 +158,7 @@ def open_tuples(
     ranks (the system's folder for temporary files if None)
 
     Raises on all ranks alike: InputError for a file that cannot be used, UsageError for
-    an unknown format or options that it has no use for, ResourceError where the spool
+    an unknown format or options that it has no use for, DiskFull where the spool
     cannot be written.
     """
     asked = options or ReaderOptions()
@@ -204,7 +212,7 @@ def _spool(
         message = (
             f"{where}: cannot write the spool of {path}: {error.strerror or error}"
         )
-        return {"fault": ResourceError.__name__, "message": message}, None, None
+        return {"fault": DiskFull.__name__, "message": message}, None, None
     notes += [f"{path}: {note}" for note in edges.notes]
     if edges.unread:
         notes.append(f"{path}: {edges.unread} are not looked at")

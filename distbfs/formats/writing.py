@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from distbfs import leftovers
-from distbfs.errors import UsageError, system_error
+from distbfs.errors import DistbfsError, UsageError, system_error
 from distbfs.formats.compressed import load_zstd, packing_of, plain_name
 from distbfs.registry import WRITERS, lookup
 
@@ -126,6 +126,8 @@ def placed(path: Path, *, force: bool) -> Iterator[Path]:
             with partial.open("rb") as done:
                 os.fsync(done.fileno())
             give_name(partial, path, force=force)
+    except DistbfsError:
+        raise
     except OSError as error:
         raise system_error(error, path) from error
     finally:

@@ -48,7 +48,7 @@ BATCH_BYTES = 1 << 30
 class RunOptions:
     """How a problem runs.
 
-    method, threshold: of runner cuda; "" is its default, threshold a number or "auto"
+    method, threshold: of engine xbfs; "" is its default, threshold a number or "auto"
     batch: searches at a time, 0 = what fits in ``memory`` bytes
     bits: whether bit-parallel batches may serve a problem that allows them
     threads: 0 = what the system allows

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.device.take import take
-from distbfs.errors import ResourceError, SearchStopped, UsageError
+from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph, degree_class
 from distbfs.types import Array, DeviceArray, Ids, Stop
 
@@ -271,7 +271,7 @@ class BitSearches:
             need = 16 * lanes * rows * self.graph.active
             if need <= free or lanes == LANES[0]:
                 if need > free:
-                    raise ResourceError(
+                    raise OutOfMemory(
                         f"bit-parallel searches of {self.graph.active} vertices need "
                         f"{need} bytes of device memory; {max(free, 0)} are free"
                     )

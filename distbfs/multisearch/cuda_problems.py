@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
-from distbfs.errors import ResourceError, SearchStopped, UsageError
+from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
 from distbfs.multisearch.cuda_bits import above, check_sources
 from distbfs.multisearch.cuda_program import (
@@ -230,7 +230,7 @@ class Run:
             whole = k * row // (self.stride + n) * n
         free -= whole
         if free < each + row:
-            raise ResourceError(
+            raise OutOfMemory(
                 f"problem '{self.problem.name}' over {k} searches of {n} vertices "
                 f"needs {whole + shared + each + row} bytes of device memory and more; "
                 f"{cuda.free_bytes()} are free"

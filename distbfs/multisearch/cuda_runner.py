@@ -41,7 +41,7 @@ PULL_EDGES = {"auto": None, "push": NEVER, "pull": 0}
 class CudaRunner:
     """Problems on the current device; other methods than "bits" are those of blocks."""
 
-    name = "cuda"
+    name = "xbfs"
     methods = (BITS, *METHODS)
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class CudaRunner:
         """Return a whole graph in device memory."""
         if part.directed:
             raise UsageError(
-                "engine cuda runs problems over symmetric graphs, and this one is "
+                "engine xbfs runs problems over symmetric graphs, and this one is "
                 "directed; allowed: openmp, reference"
             )
         return graph_of_part(self.name, part)

@@ -37,7 +37,9 @@ from distbfs.multisearch.apps import reachability as of_reachability
 from distbfs.multisearch.base import Results, RunOptions
 from distbfs.multisearch.problem import Problem
 from distbfs.multisearch.searchers import WholeSearcher
+from distbfs.options import check_several
 from distbfs.partition.part import Part
+from distbfs.search.breadth_first import check_graph
 from distbfs.search.choose import choose_runner
 from distbfs.search.graph import Graph
 from distbfs.types import Array, Ids
@@ -45,28 +47,41 @@ from distbfs.types import Array, Ids
 Sources: TypeAlias = "Iterable[Any] | None"
 
 
-def searcher_of(graph: Graph, engine: str, options: RunOptions) -> WholeSearcher:
-    """Return what runs problems on a graph, kept with the graph for an engine."""
+@contextmanager
+def searching(
+    graph: Graph, engine: str, options: RunOptions | None = None
+) -> Iterator[WholeSearcher]:
+    """Yield what runs problems on a graph, kept with it for an engine, alone.
+
+    WrongTypeError for what is no graph.
+    """
 
     def make(part: Part) -> WholeSearcher:
         runner, _ = choose_runner(engine, part)
-        return WholeSearcher(SoloWorld(), runner, part, options)
+        return WholeSearcher(SoloWorld(), runner, part, chosen)
 
-    kept: WholeSearcher = graph.kept(("multisearch", engine), make)
-    kept.options = options
-    return kept
+    check_graph(graph)
+    chosen = options or RunOptions()
+    with graph.lock:
+        searcher: WholeSearcher = graph.kept(("multisearch", engine), make)
+        searcher.options = chosen
+        yield searcher
 
 
 def ids_of(graph: Graph, sources: Sources) -> Ids:
     """Return the ids of vertices, int64 [k]; UsageError for what is none."""
     if sources is None:
         return np.arange(graph.n, dtype=np.int64)
-    return np.array([graph.id_of(vertex) for vertex in sources], dtype=np.int64)
+    several = check_several("sources", sources)
+    return np.array([graph.id_of(vertex) for vertex in several], dtype=np.int64)
 
 
 def pairs_of(graph: Graph, pairs: Iterable[Any]) -> Ids:
     """Return the ids of pairs of vertices, int64 [q, 2]; UsageError for others."""
-    ends = [[graph.id_of(vertex) for vertex in pair] for pair in pairs]
+    ends = [
+        [graph.id_of(vertex) for vertex in check_several("a pair", pair)]
+        for pair in check_several("pairs", pairs)
+    ]
     for place, pair in enumerate(ends):
         if len(pair) != 2:
             raise UsageError(f"pair {place} has {len(pair)} vertices; allowed: 2")
@@ -109,6 +124,7 @@ def run_application(
     graph: Graph, name: str, places: Sources, engine: str, options: Mapping[str, Any]
 ) -> Results:
     """Run an application; see ``search_many``."""
+    check_graph(graph)
     app: Application = registry.lookup(registry.APPS, "application", name)
     ways = {field.name for field in fields(RunOptions)}
     chosen = RunOptions(**{k: v for k, v in options.items() if k in ways})
@@ -118,8 +134,7 @@ def run_application(
         pairs = pairs_of(graph, () if places is None else places)
     elif app.takes == "sources":
         sources = (ids_of if app.repeats else distinct)(graph, places)
-    with graph.lock:
-        searcher = searcher_of(graph, engine, chosen)
+    with searching(graph, engine, chosen) as searcher:
         kept = KeptArrays(len(sources), graph.n)
         facts = app.run(Task(searcher, sources, pairs, kept), **own)
     return Results(kept.values, facts)
@@ -136,7 +151,7 @@ def search_many(
 
     problem: see ``Problem`` and ``State``; or a name as of ``distbfs multisearch``,
     whose ``sources`` may be pairs of vertices (reachability)
-    engine: "auto", "reference", "openmp" or "cuda"; options: of ``RunOptions``, as
+    engine: "auto", "reference", "openmp" or "xbfs"; options: of ``RunOptions``, as
     ``batch``, ``threads``, ``depth``, ``method``, ``threshold``, and those of the
     application, as ``hops``
 
@@ -163,8 +178,7 @@ def search_many(
     if isinstance(problem, str):
         return run_application(graph, problem, sources, engine, options)
     chosen = RunOptions(**options)
-    with graph.lock:
-        searcher = searcher_of(graph, engine, chosen)
+    with searching(graph, engine, chosen) as searcher:
         return searcher.run(problem, ids_of(graph, sources), chosen)
 
 
@@ -176,17 +190,14 @@ def path_lengths(
     dtype: int8 (to 126), int16 or int32, -1 = unreached; "auto": the narrowest that
     holds all of them.
     """
-    with graph.lock:
-        searcher = searcher_of(graph, engine, RunOptions())
+    with searching(graph, engine) as searcher:
         return paths.levels(searcher, ids_of(graph, sources), dtype)
 
 
 def reachable(graph: Graph, pairs: Iterable[Any], engine: str = "auto") -> Array:
     """Return whether the first vertex of each pair reaches the second, bool [q]."""
-    ends = pairs_of(graph, pairs)
-    with graph.lock:
-        searcher = searcher_of(graph, engine, RunOptions())
-        return of_reachability.reachability(searcher, ends)
+    with searching(graph, engine) as searcher:
+        return of_reachability.reachability(searcher, pairs_of(graph, pairs))
 
 
 def betweenness(
@@ -194,16 +205,20 @@ def betweenness(
     sources: Sources = None,
     *,
     normalized: bool = True,
+    endpoints: bool = False,
     engine: str = "auto",
 ) -> Array:
     """Return betweenness as NetworkX has it, float64 [n].
 
-    Of some sources: an estimate, scaled as by ``k`` there.
+    endpoints: whether the ends of paths are counted.  Of some sources: an estimate,
+    scaled as by ``k`` there.
     """
-    with graph.lock:
-        searcher = searcher_of(graph, engine, RunOptions())
+    with searching(graph, engine) as searcher:
         return of_betweenness.betweenness(
-            searcher, distinct(graph, sources), normalized=normalized
+            searcher,
+            distinct(graph, sources),
+            normalized=normalized,
+            endpoints=endpoints,
         )
 
 
@@ -218,8 +233,7 @@ def closeness(
 
     normalized: ``wf_improved`` there.
     """
-    with graph.lock:
-        searcher = searcher_of(graph, engine, RunOptions())
+    with searching(graph, engine) as searcher:
         return of_closeness.closeness(
             searcher, distinct(graph, sources), normalized=normalized
         )
@@ -230,8 +244,7 @@ def eccentricity(graph: Graph, sources: Sources = None, engine: str = "auto") ->
 
     Unlike NetworkX it takes graphs that are not connected.
     """
-    with graph.lock:
-        searcher = searcher_of(graph, engine, RunOptions())
+    with searching(graph, engine) as searcher:
         return of_eccentricity.eccentricity(searcher, distinct(graph, sources))[0]
 
 
@@ -240,8 +253,8 @@ def diameter(graph: Graph, engine: str = "auto") -> dict[str, Any]:
 
     And whether the graph is ``connected``, and the ``searches`` that it took.  Exact.
     """
-    with graph.lock:
-        return of_diameter.diameter(searcher_of(graph, engine, RunOptions()))
+    with searching(graph, engine) as searcher:
+        return of_diameter.diameter(searcher)
 
 
 def within_hops(
@@ -254,6 +267,5 @@ def within_hops(
 
     hops: None, or n and more, for all, up to the largest depth of the sources
     """
-    with graph.lock:
-        searcher = searcher_of(graph, engine, RunOptions())
+    with searching(graph, engine) as searcher:
         return khop.khop(searcher, ids_of(graph, sources), hops)

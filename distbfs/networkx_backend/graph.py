@@ -11,7 +11,8 @@ import numpy as np
 
 from distbfs.graph.components import component_labels
 from distbfs.graph.csr import CSR
-from distbfs.search.graph import Graph, bfs
+from distbfs.search.breadth_first import bfs
+from distbfs.search.graph import Graph
 from distbfs.search.result import Result
 from distbfs.types import Array, Ids
 
@@ -39,7 +40,7 @@ class BackendGraph:
 
     def __contains__(self, node: object) -> bool:
         try:
-            return self.graph.has(self.own(node))
+            return self.own(node) in self.graph
         except (KeyError, TypeError):  # what has no hash is no node
             return False
 
@@ -94,6 +95,80 @@ class BackendGraph:
     def _threads(self) -> int:
         """Threads of a search; more than one cost more than they give here."""
         return 1 if self.graph.part.nn.edges < MANY_EDGES else 0
+
+    @cached_property
+    def hub(self) -> Any:
+        """A node that most edges leave; the graph has some nodes."""
+        return self.nodes[int(np.argmax(np.diff(self.graph.part.nn.offsets)))]
+
+    def odd_nearby(self) -> bool:
+        """Return whether some FEW_CHECKS edges about a node close an odd cycle."""
+        rows = self.graph.part.nn
+        colour = np.full(len(self), -1, dtype=np.int8)
+        layer = np.array([self.id_of(self.hub)] if len(self) else [], dtype=np.int64)
+        checks = side = 0
+        while len(layer) and checks < FEW_CHECKS:
+            colour[layer] = side
+            _, columns = rows.edges_of(layer)
+            colours = colour[columns]
+            if (colours == side).any():
+                return True
+            checks, side = checks + len(columns), 1 - side
+            layer = np.unique(columns[colours < 0]).astype(np.int64)
+        return False
+
+    def all_reach_all(self) -> bool:
+        """Return whether every node reaches all others; the graph has some."""
+        first = self.nodes[0]
+        ways = (False, True) if self.is_directed() else (False,)
+        return all((self.levels(first, reverse=way) >= 0).all() for way in ways)
+
+    def by_node(self, values: Array) -> dict[Any, Any]:
+        """Return a value for each node, [n], as a dictionary in their order."""
+        return dict(zip(self.nodes, values.tolist(), strict=True))
+
+    def path_between(self, source: Any, target: Any) -> list[Any] | None:
+        """Return the shortest path that NetworkX's search from both ends finds.
+
+        The smaller frontier goes first; None where there is no path.
+        """
+        ends = self.id_of(source), self.id_of(target)
+        if ends[0] == ends[1]:
+            return [source]
+        sides = self.graph.part.nn, self.graph.part.pulled
+        before = [np.full(len(self), -1, dtype=np.int64) for _ in sides]
+        frontiers = [np.array([end]) for end in ends]
+        for side, end in enumerate(ends):
+            before[side][end] = end
+        while all(map(len, frontiers)):
+            side = int(len(frontiers[0]) > len(frontiers[1]))
+            index, columns = sides[side].edges_of(frontiers[side])
+            met = np.flatnonzero(before[1 - side][columns] >= 0)[:1]
+            looked = slice(int(met[0]) + 1 if len(met) else None)
+            index, columns = index[looked], columns[looked].astype(np.int64)
+            fresh = np.flatnonzero(before[side][columns] < 0)
+            _, place = np.unique(columns[fresh], return_index=True)
+            place = fresh[np.sort(place)]
+            before[side][columns[place]] = frontiers[side][index[place]]
+            if len(met):
+                return self._joined_at(int(columns[-1]), before, (source, target))
+            frontiers[side] = columns[place]
+        return None
+
+    def _joined_at(
+        self, middle: int, before: list[Array], ends: tuple[Any, Any]
+    ) -> list[Any]:
+        """Return the nodes of two searches' paths to a vertex, from end to end."""
+        halves: list[list[Any]] = []
+        for parent, end in zip(before, ends, strict=True):
+            half = [middle]
+            while (step := int(parent[half[-1]])) != half[-1]:
+                half.append(step)
+            names = self.names(np.array(half))
+            if len(half) > 1:
+                names[-1] = end  # as it was given
+            halves.append(names)
+        return [*reversed(halves[0]), *halves[1][1:]]
 
     @cached_property
     def _looks(self) -> tuple[tuple[memoryview, memoryview], ...]:
@@ -198,8 +273,7 @@ class BackendGraph:
         label = np.zeros(n, dtype=np.int64)
         if not n:
             return label
-        hub = int(np.argmax(np.diff(rows.offsets)))
-        reached = self.levels(self.nodes[hub]) >= 0
+        reached = self.levels(self.hub) >= 0
         label[reached] = np.argmax(reached)
         rest = np.flatnonzero(~reached)
         place = np.cumsum(~reached) - 1
@@ -219,20 +293,28 @@ class BackendGraph:
             cuts = np.cumsum(np.bincount(result.level[order]))
             yield from map(self.names, np.split(order, cuts[:-1])[1:])
             return
+        for layer, _ in self.spread(sources):
+            yield self.names(layer)
+
+    def spread(self, sources: list[Any]) -> Iterator[tuple[Ids, Ids]]:
+        """Yield (vertices, their parents) of each level but the first, int64 [k].
+
+        Of a search from different sources at once, in the order of a queue.
+        """
         rows: CSR = self.graph.part.nn
         seen = np.zeros(self.graph.n, dtype=np.bool_)
         layer = np.array([self.id_of(node) for node in sources], dtype=np.int64)
         seen[layer] = True
         while True:
-            _, column = rows.edges_of(layer)
-            fresh = column[~seen[column]]
-            _, place = np.unique(fresh, return_index=True)
-            place.sort()
-            layer = fresh[place].astype(np.int64)
-            if not len(layer):
+            index, column = rows.edges_of(layer)
+            fresh = np.flatnonzero(~seen[column])
+            _, place = np.unique(column[fresh], return_index=True)
+            place = fresh[np.sort(place)]
+            if not len(place):
                 return
+            layer, parent = column[place].astype(np.int64), layer[index[place]]
             seen[layer] = True
-            yield self.names(layer)
+            yield layer, parent
 
 
 def whole_limit(limit: float | None) -> int | None:

@@ -7,24 +7,39 @@ from typing import Any
 URL = "https://networkx.org/documentation/stable/reference/backends.html"
 ORDERED = "Order and parents are those of NetworkX; one thread searches."
 LEVELS = "The fastest engine of the machine searches."
-UNWEIGHTED = f"Without weights alone.  {LEVELS}"
+PATHS = f"Without weights alone.  {ORDERED}"
+MANY = "Without weights alone.  Many searches share one traversal."
+MEASURE = f"{MANY}  Not with e or usebounds."
 
 FUNCTIONS = {
+    "all_pairs_shortest_path": ORDERED,
     "all_pairs_shortest_path_length": ORDERED,
     "ancestors": LEVELS,
+    "average_shortest_path_length": MANY,
+    "betweenness_centrality": MANY,
     "bfs_edges": f"{ORDERED}  Not with sort_neighbors.",
     "bfs_layers": ORDERED,
     "bfs_predecessors": f"{ORDERED}  Not with sort_neighbors.",
     "bfs_successors": f"{ORDERED}  Not with sort_neighbors.",
     "bfs_tree": f"{ORDERED}  Not with sort_neighbors.",
+    "bidirectional_shortest_path": ORDERED,
+    "center": MEASURE,
+    "closeness_centrality": MANY,
     "connected_components": "Components are found by hooking and pointer jumping.",
     "descendants": LEVELS,
     "descendants_at_distance": LEVELS,
-    "diameter": f"{UNWEIGHTED}  Not with e or usebounds.",
-    "eccentricity": f"{UNWEIGHTED}  Not with sp.",
+    "diameter": MEASURE,
+    "eccentricity": f"{MANY}  Not with sp.",
     "generic_bfs_edges": f"{ORDERED}  Not with neighbors.",
     "has_path": LEVELS,
+    "is_bipartite": "Components of a graph of twice the size tell.",
     "is_connected": LEVELS,
+    "multi_source_dijkstra_path": PATHS,
+    "multi_source_dijkstra_path_length": PATHS,
+    "periphery": MEASURE,
+    "radius": MEASURE,
+    "shortest_path": PATHS,
+    "shortest_path_length": PATHS,
     "single_source_shortest_path": ORDERED,
     "single_source_shortest_path_length": ORDERED,
     "single_target_shortest_path": ORDERED,

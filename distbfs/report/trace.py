@@ -94,8 +94,9 @@ def write_trace(path: Path, values: Mapping[str, Any]) -> None:
 
 def read_trace(path: Path) -> list[dict[str, Any]]:
     """Return the complete events of a trace file; InputError for another file."""
+    text = read_text(path)
     try:
-        values = json.loads(read_text(path))
+        values = json.loads(text)
         events = [event for event in values["traceEvents"] if event["ph"] == "X"]
         for event in events:
             event["ts"], event["dur"] = float(event["ts"]), float(event["dur"])

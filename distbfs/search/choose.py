@@ -362,7 +362,7 @@ def engine_for(graph: DeviceGraph, options: SearchOptions) -> tuple[SearchOption
 def choose_runner(name: str, part: Part | None = None) -> tuple[Any, str]:
     """Return a runner of many searches and why it was taken ("" where it was named).
 
-    ``auto`` takes cuda where there is a device and the graph ``part`` is symmetric,
+    ``auto`` takes xbfs where there is a device and the graph ``part`` is symmetric,
     else openmp, and reference where there is no C compiler.  Raises UsageError for an
     unknown name, ResourceError where the one that is named cannot run.
     """
@@ -373,7 +373,7 @@ def choose_runner(name: str, part: Part | None = None) -> tuple[Any, str]:
     if part is None or not part.directed:
         try:
             cuda.cupy()
-            first = registry.lookup(registry.RUNNERS, "engine", "cuda")()
+            first = registry.lookup(registry.RUNNERS, "engine", "xbfs")()
             return first, "there is a CUDA device"
         except (DeviceMissing, UsageError) as error:
             why = str(error).partition(";")[0]
@@ -388,17 +388,17 @@ def choose_runner(name: str, part: Part | None = None) -> tuple[Any, str]:
 def agreed_runner(world: World, engine: str, part: Part) -> tuple[Any, str]:
     """Return what runs on every rank, each on a device of its own, and why."""
     runner, reason = choose_runner(engine, part)
-    if engine not in ("auto", "cuda"):
+    if engine not in ("auto", "xbfs"):
         return runner, reason
-    why = first_reason(world, "" if runner.name == "cuda" else reason)
+    why = first_reason(world, "" if runner.name == "xbfs" else reason)
     if not why:
         try:
             take_devices(world, share=False)
         except LaunchError as error:
-            if engine == "cuda":
+            if engine == "xbfs":
                 raise
             why = str(error).partition(";")[0]
     if not why:
         return runner, reason
     # a rank that may not use its device goes with the others
-    return (choose_runner("openmp")[0] if runner.name == "cuda" else runner), why
+    return (choose_runner("openmp")[0] if runner.name == "xbfs" else runner), why

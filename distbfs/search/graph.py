@@ -1,19 +1,17 @@
-"""The Python interface: graphs from what a program holds, and searches of them.
+"""Graphs from what a program holds, and what they answer; ``bfs`` searches them.
 
->>> import distbfs
->>> graph = distbfs.Graph.from_edges([0, 0, 1, 2], [1, 2, 3, 3])
->>> result = distbfs.bfs(graph, 0)
->>> result.level
-array([0, 1, 1, 2], dtype=int32)
->>> result.path_to(3) in ([0, 1, 3], [0, 2, 3])
-True
+>>> from distbfs import Graph, bfs
+>>> graph = Graph.from_edges([0, 0, 1, 2], [1, 2, 3, 3])
+>>> len(graph), graph.degree(3), graph.neighbors(0)
+(4, 2, array([1, 2]))
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -26,23 +24,25 @@ from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.options import SearchOptions
 from distbfs.partition.part import Part
 from distbfs.search.choose import kind_of
+from distbfs.search.frames import ends_in, html_table, library
 from distbfs.search.graph_input import (
     HeldTuples,
     MatrixTuples,
     check_ends,
     csr_of,
-    integers,
+    ends_of,
     matrix_part,
     named_part,
     on_device,
+    read_ends,
     sent,
     shared,
 )
+from distbfs.search.graph_rows import edge_pairs, neighbours_of, sorted_rows
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
-from distbfs.search.result import Result
 from distbfs.search.session import Session
-from distbfs.types import Array
+from distbfs.types import Array, Ids
 
 
 class Graph:
@@ -52,8 +52,11 @@ class Graph:
     directed: whether edges lead one way only
     nodes: names of the vertices, None where they are 0 … n-1
 
-    Made by ``from_edges``, ``from_scipy``, ``from_networkx`` or ``from_dlpack``; loops
+    Made by ``from_edges``, ``from_pandas``, ``from_file`` and others like them; loops
     and repeats change no search.  Searches of one graph run one after the other.
+
+    ``len(graph)`` is n, ``v in graph`` tells vertices, and iteration gives them; graphs
+    are equal that have the same vertices, names and edges.
     """
 
     def __init__(
@@ -71,6 +74,8 @@ class Graph:
         self._index = index
         self._names: Array | None = None
         if nodes is not None:
+            if index is None:
+                self._index = {name: k for k, name in enumerate(nodes)}
             self._names = np.fromiter(nodes, dtype=object, count=len(nodes))
         self._begin()
 
@@ -93,29 +98,169 @@ class Graph:
         kind = "directed" if self.directed else "undirected"
         return f"<distbfs.Graph, {kind}, n = {self.n}, m = {self.m}>"
 
+    def _repr_html_(self) -> str:
+        kind = "directed" if self.directed else "undirected"
+        return html_table(f"{kind} graph", [("vertices", self.n), ("edges", self.m)])
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(range(self.n) if self.nodes is None else self.nodes)
+
+    def __contains__(self, vertex: object) -> bool:
+        if self._index is not None:
+            return vertex in self._index
+        return vertex in range(self.n)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other or not isinstance(other, Graph):
+            return self is other
+        mine, theirs = self.part, other.part
+        facts = [(g.n, g.directed, g.nodes, g.m) for g in (self, other)]
+        if facts[0] != facts[1]:
+            return False
+        pairs = zip(
+            *(vars(sorted_rows(x)).values() for x in (mine, theirs)), strict=True
+        )
+        return all(np.array_equal(a, b) for a, b in pairs)
+
+    def __hash__(self) -> int:
+        return hash((self.n, self.directed))
+
     @classmethod
     def from_edges(
-        cls, src: Any, dst: Any, n: int | None = None, *, directed: bool = False
+        cls, src: Any, dst: Any = None, n: int | None = None, *, directed: bool = False
     ) -> Graph:
-        """Return the graph of edges (src[k], dst[k]).
+        """Return the graph of edges (src[k], dst[k]), or of pairs.
 
         src, dst: integers [edges], anything that NumPy takes; int64 arrays are read
-        without a copy.  n: vertices, else one more than the largest id.  Vertices are
-        sorted by degree, which makes long series of searches faster.  Many edges go to
-        a CUDA device where there is one, and are made a graph with the first search.
+        without a copy; or src alone: integers [edges, 2], a list or set of tuples
+        n: vertices, else one more than the largest id
 
-        Raises InputError for what is no integer and for ids outside 0 … n-1.
+        Vertices are sorted by degree, which makes long series of searches faster.  Many
+        edges go to a CUDA device where there is one, and are made a graph with the
+        first search.
+
+        Raises WrongTypeError for what is no integer, InputError for arrays of other
+        shapes and for ids outside 0 … n-1.
 
         >>> Graph.from_edges([0, 1, 1], [1, 2, 2], n=5)
         <distbfs.Graph, undirected, n = 5, m = 4>
+        >>> Graph.from_edges([(0, 1), (1, 2)], directed=True)
+        <distbfs.Graph, directed, n = 3, m = 2>
         """
-        src, dst = integers(src, "src"), integers(dst, "dst")
+        return cls._of_ends(*ends_of(src, dst), n, None, directed=directed)
+
+    @classmethod
+    def _of_ends(
+        cls, src: Array, dst: Array, n: Any, nodes: list[Any] | None, *, directed: bool
+    ) -> Graph:
+        """Return the graph of ends, integers [edges] each; many go to a device."""
         source = check_ends(*sent(src, dst), n)
         if source.lent and source.n <= MAX_VERTICES:
-            return cls(None, tuples=source.narrowed(), directed=directed)
+            return cls(None, tuples=source.narrowed(), directed=directed, nodes=nodes)
         if source.lent:
             source = check_ends(src, dst, n)
-        return cls(source.part(directed=directed), directed=directed)
+        return cls(source.part(directed=directed), directed=directed, nodes=nodes)
+
+    @classmethod
+    def _of_table(
+        cls, kind: str, table: Any, columns: tuple[Any, Any], n: Any, **ways: bool
+    ) -> Graph:
+        if ways["relabel"] and n is not None:
+            raise UsageError("vertices that are relabelled are counted; leave out n")
+        src, dst, nodes = ends_in(table, kind, *columns, relabel=ways["relabel"])
+        if nodes is not None:
+            n = len(nodes)
+        return cls._of_ends(src, dst, n, nodes, directed=ways["directed"])
+
+    @classmethod
+    def from_pandas(
+        cls,
+        frame: Any,
+        src: Any = None,
+        dst: Any = None,
+        n: int | None = None,
+        *,
+        relabel: bool = False,
+        directed: bool = False,
+    ) -> Graph:
+        """Return the graph of the edges in two columns of a pandas DataFrame.
+
+        src, dst: the columns by name, else src and dst, source and target, from and to,
+        or u and v, or the only two; other columns are not looked at
+        n: vertices, else one more than the largest id
+        relabel: ids may be sparse or text; those that occur become the vertices, rising
+
+        Integers are read as ``from_edges`` reads arrays.  Raises InputError where there
+        are no such columns or something is missing in one, WrongTypeError for other
+        ids, LibraryMissing where pandas is.
+
+        >>> import pandas  # doctest: +SKIP
+        >>> Graph.from_pandas(
+        ...     pandas.DataFrame({"u": ["a", "b"], "v": ["b", "c"]}), relabel=True
+        ... ).nodes  # doctest: +SKIP
+        ['a', 'b', 'c']
+        """
+        ways = {"relabel": relabel, "directed": directed}
+        return cls._of_table("pandas", frame, (src, dst), n, **ways)
+
+    @classmethod
+    def from_polars(
+        cls,
+        frame: Any,
+        src: Any = None,
+        dst: Any = None,
+        n: int | None = None,
+        *,
+        relabel: bool = False,
+        directed: bool = False,
+    ) -> Graph:
+        """Return the graph of a polars DataFrame; see ``from_pandas``."""
+        ways = {"relabel": relabel, "directed": directed}
+        return cls._of_table("polars", frame, (src, dst), n, **ways)
+
+    @classmethod
+    def from_arrow(
+        cls,
+        table: Any,
+        src: Any = None,
+        dst: Any = None,
+        n: int | None = None,
+        *,
+        relabel: bool = False,
+        directed: bool = False,
+    ) -> Graph:
+        """Return the graph of an Arrow table; see ``from_pandas``."""
+        ways = {"relabel": relabel, "directed": directed}
+        return cls._of_table("pyarrow", table, (src, dst), n, **ways)
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        format: str = "",  # noqa: A002 - as the command calls it
+        directed: bool = False,
+        relabel: bool = False,
+        **options: Any,
+    ) -> Graph:
+        """Return the graph of a file in any format that ``distbfs convert`` reads.
+
+        format: its name there, "" to find it out by content, then by name
+        directed: keep edges one way; relabel: ids may be sparse or text, and name the
+        vertices
+        options: of ``ReaderOptions``: n, columns (two names), one_based, bipartite
+
+        What is said of the file, as weights that are not looked at, comes as a warning.
+        Raises FileError where it cannot be read, InputError where it is broken, and
+        UsageError for options that its format has no use for.
+        """
+        src, dst, n, ids = read_ends(
+            Path(path), format, directed=directed, relabel=relabel, **options
+        )
+        return cls._of_ends(src, dst, n, ids, directed=directed)
 
     @classmethod
     def from_scipy(cls, matrix: Any, *, directed: bool = False) -> Graph:
@@ -130,9 +275,10 @@ class Graph:
         Raises InputError for what is no such matrix, and for one whose arrays do not
         fit together: indices outside the shape, offsets that fall.
 
+        >>> import distbfs
         >>> import scipy.sparse as sp
         >>> matrix = sp.csr_array([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
-        >>> bfs(Graph.from_scipy(matrix, directed=True), 1).level
+        >>> distbfs.bfs(Graph.from_scipy(matrix, directed=True), 1).level
         array([-1,  0,  1], dtype=int32)
         """
         rows = csr_of(matrix)
@@ -148,9 +294,10 @@ class Graph:
         Digraphs are directed; edges of multigraphs count once.  Method "ordered" then
         finds vertices in the order of NetworkX.
 
+        >>> import distbfs
         >>> import networkx as nx
         >>> graph = Graph.from_networkx(nx.path_graph(["a", "b", "c"]))
-        >>> bfs(graph, "a").path_to("c")
+        >>> distbfs.bfs(graph, "a").path_to("c")
         ['a', 'b', 'c']
         """
         part, nodes, index = named_part(graph)
@@ -230,11 +377,57 @@ class Graph:
         """Return what vertices int64 [k] are called: ids, or an array of names [k]."""
         return ids if self._names is None else self._names[ids]
 
-    def has(self, vertex: Any) -> bool:
-        """Return whether there is such a vertex."""
-        if self._index is not None:
-            return vertex in self._index
-        return vertex in range(self.n)
+    def by_name(self, values: Any) -> dict[Any, Any]:
+        """Return a value for each vertex, [n], as a dictionary by vertex.
+
+        >>> path = Graph.from_edges([(0, 1), (1, 2)])
+        >>> path.by_name(path.degrees)
+        {0: 1, 1: 2, 2: 1}
+        """
+        return dict(zip(self, np.asarray(values).tolist(), strict=True))
+
+    def neighbors(self, vertex: Any) -> Array:
+        """Return the vertices that edges lead to from a vertex, [k].
+
+        They rise by id; those of a graph from NetworkX are in its order.
+
+        >>> Graph.from_edges([(0, 3), (0, 1), (2, 3)]).neighbors(3)
+        array([0, 2])
+        """
+        return self.named(neighbours_of(self.part, self.id_of(vertex)))
+
+    @property
+    def degrees(self) -> Ids:
+        """How many edges leave each vertex, int64 [n] by id."""
+        part = self.part
+        degrees = np.empty(part.local_count, dtype=np.int64)
+        degrees[part.vertices] = part.nn.degrees()
+        return degrees
+
+    def degree(self, vertex: Any) -> int:
+        """Return how many edges leave a vertex."""
+        return len(neighbours_of(self.part, self.id_of(vertex)))
+
+    def edges(self) -> Array:
+        """Return the edges, [edges, 2]; of an undirected graph each once.
+
+        >>> Graph.from_edges([1, 1, 2], [0, 2, 1]).edges()
+        array([[0, 1],
+               [1, 2]])
+        """
+        return self.named(edge_pairs(self.part))
+
+    def to_scipy(self, dtype: Any = np.int64) -> Any:
+        """Return the adjacency matrix, a SciPy CSR array [n, n] of ones, by id.
+
+        Column indices rise in each row.  Raises LibraryMissing where SciPy is.
+        """
+        sparse, rows = library("scipy.sparse"), sorted_rows(self.part)
+        most = max(rows.rows, rows.edges)
+        kind = np.int32 if most < 1 << 31 else np.int64
+        arrays = (x.astype(kind) for x in (rows.columns, rows.offsets))
+        ones = np.ones(rows.edges, dtype=dtype)
+        return sparse.csr_array((ones, *arrays), shape=(self.n, self.n))
 
     def id_of(self, vertex: Any) -> int:
         """Return the id of a vertex; UsageError where there is none."""
@@ -266,50 +459,3 @@ class Graph:
                 SoloWorld(), source, options, names=names
             )
         return self._sessions[options]
-
-
-def bfs(
-    graph: Graph,
-    source: Any,
-    engine: str = "auto",
-    *,
-    depth_limit: int | None = None,
-    targets: Iterable[Any] | None = None,
-    parents: bool = True,
-    method: str = "",
-    direction: str = "auto",
-    threads: int = 0,
-) -> Result:
-    """Search a graph breadth-first from a vertex.
-
-    source: a vertex id, or the name of a node
-    engine: "auto" (a CUDA device where there is one, else the CPU), "openmp",
-        "reference", or on a device "xbfs", "xbfs-paper", "bfs4k", "layer", "frontier",
-        "harish", "edge-parallel", "virtual-warp"; method: its variant
-    depth_limit: the last level that is searched, an integer of 0 or more
-    targets: vertices; the search ends with the level that finds the last of them
-    parents: whether parents are found too; direction: "auto", "push" or "pull"
-    threads: threads of engine openmp, 0 for all cores
-
-    Results of devices stay there, in CuPy arrays; ``to_numpy()`` brings them to the
-    host.  Raises UsageError for what is no vertex or no option, DeviceMissing and
-    CompilerMissing (both ResourceError) where the engine that is named cannot run.
-
-    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 4])
-    >>> bfs(graph, 0, depth_limit=2).level
-    array([ 0,  1,  2, -1, -1], dtype=int32)
-    >>> bfs(graph, 2, targets=[1]).reached
-    3
-    """
-    options = SearchOptions(
-        engine=engine,
-        method=method,
-        threads=threads,
-        parents=parents,
-        direction=direction,
-    )
-    with graph.lock:
-        result = graph.session(options).search(
-            source, depth_limit=depth_limit, targets=targets
-        )
-        return result.keep()

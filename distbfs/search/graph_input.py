@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Set as AbstractSet
+from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from distbfs.build.host.parts import construct
 from distbfs.device import cuda
-from distbfs.errors import DeviceMissing, InputError, UsageError
+from distbfs.errors import DeviceMissing, InputError, UsageError, WrongTypeError
 from distbfs.exchange.world import SoloWorld
-from distbfs.graph.csr import CSR, row_blocks, row_offsets
-from distbfs.options import BuildOptions, check_integer, check_range
+from distbfs.formats.base import ReaderOptions
+from distbfs.formats.tuples import open_tuples
+from distbfs.graph.csr import CSR, row_offsets
+from distbfs.options import BuildOptions, check_integer, check_range, type_name
 from distbfs.partition.device_part import to_device
-from distbfs.partition.layout import Layout
 from distbfs.partition.part import Part
+from distbfs.search.graph_rows import loopless, part_of_rows
 from distbfs.types import Array, Ids
 
 CHUNK = 1 << 20
@@ -119,32 +124,55 @@ def sent(src: Array, dst: Array) -> tuple[Any, Any]:
     """Return arrays of many integers in device memory, where a device has room."""
     if len(src) != len(dst) or not on_device(len(src), src.nbytes + dst.nbytes):
         return src, dst
-    return to_device(src), to_device(dst)
+    return to_device(np.ascontiguousarray(src)), to_device(np.ascontiguousarray(dst))
 
 
 def on_host(values: Any) -> Ids:
     """Return integers as int64 in host memory; no copy where they are that."""
     array: Array = values.get() if hasattr(values, "get") else values
-    return array.astype(np.int64, copy=False)
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def ends_of(src: Any, dst: Any) -> tuple[Array, Array]:
+    """Return both ends of edges, integers [edges] each, of pairs where dst is None."""
+    if dst is not None:
+        return integers(src, "src"), integers(dst, "dst")
+    pairs = np.zeros((0, 2), np.int64)
+    array = as_array(src, "edges array")
+    if array.size or array.ndim == 2:
+        pairs = check_integers(array, "edges array", 2)
+    if pairs.shape[1] != 2:
+        raise InputError(f"edges have shape {pairs.shape}; allowed: pairs, [edges, 2]")
+    return pairs[:, 0], pairs[:, 1]
+
+
+def as_array(values: Any, name: str) -> Array:
+    """Return what a program holds as an array; WrongTypeError for what cannot be."""
+    if isinstance(values, (AbstractSet, Iterator)):
+        values = list(values)
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"{name} is no array: {error}") from error
+    except TypeError as error:  # of arrays on devices, too
+        raise WrongTypeError(f"{name} is no array: {error}") from error
 
 
 def integers(values: Any, name: str) -> Array:
-    """Return a one-dimensional array of integers; InputError for anything else."""
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise InputError(f"{name} is no array: {error}") from error
+    """Return a one-dimensional array of integers; an error for anything else."""
+    array = as_array(values, name)
     if not array.size and array.ndim == 1:
         return np.zeros(0, dtype=np.int64)
     return check_integers(array, name)
 
 
-def check_integers(array: Any, name: str) -> Any:
-    """Return an array; InputError unless it holds integers in one dimension."""
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InputError(
+def check_integers(array: Any, name: str, dimensions: int = 1) -> Any:
+    """Return an array of so many dimensions; an error unless it holds integers."""
+    if array.ndim != dimensions or array.dtype.kind not in "iu":
+        wrong = InputError if array.dtype.kind in "iu" else WrongTypeError
+        raise wrong(
             f"{name} has {array.ndim} dimensions of {array.dtype}; "
-            "allowed: one dimension of integers"
+            f"allowed: {'one dimension' if dimensions == 1 else 'pairs'} of integers"
         )
     return array
 
@@ -152,7 +180,8 @@ def check_integers(array: Any, name: str) -> Any:
 def shared(values: Any, name: str) -> Any:
     """Return a DLPack array without a copy: NumPy's, or CuPy's if on a device."""
     if not hasattr(values, "__dlpack__"):
-        raise InputError(f"{name} is a {type(values).__name__}, which has no DLPack")
+        kind = type_name(values)
+        raise WrongTypeError(f"{name} is of type {kind}, which has no DLPack")
     if values.__dlpack_device__()[0] in HOST_DEVICES:
         return check_integers(np.from_dlpack(values), name)
     return check_integers(cuda.cupy().from_dlpack(values), name)
@@ -180,67 +209,18 @@ def check_ends(src: Any, dst: Any, n: int | None) -> HeldTuples:
     return HeldTuples(src, dst, n)
 
 
-def part_of_rows(offsets: Array, columns: Array, incoming: CSR | None) -> Part:
-    """Return rows as a graph in one part, numbered by id; no array is copied.
-
-    offsets: uint32 or uint64 [n + 1]; columns: uint32 [m], in any order
-    incoming: edges into each vertex, None where the rows are symmetric
-    """
-    n, none = len(offsets) - 1, CSR.empty(0)
-    ids, nn = np.zeros(0, dtype=np.int64), CSR(offsets, columns)
-    degrees = nn.degrees()
-    ends = 2 * degrees if incoming is not None else degrees
-    part = Part(
-        Layout(n, 1),
-        0,
-        int(degrees.max(initial=0)),
-        ids,
-        ids,
-        nn,
-        CSR.empty(n),
-        none,
-        none,
-        np.arange(n, dtype=np.uint32),
-        degrees if incoming is None else degrees + incoming.degrees(),
-        ends,
-        n,
-        incoming,
-    )
-    part.check()
-    return part
-
-
-def without_loops(part: Part) -> Part:
-    """Return a part without edges from a vertex to itself; itself where it has none."""
-    out, into = loopless(part.nn), part.incoming
-    if out is part.nn:
-        return part
-    return replace(part, nn=out, incoming=None if into is None else loopless(into))
-
-
-def loopless(rows: CSR) -> CSR:
-    """Return rows without edges to themselves; the same rows where there are none."""
-    loops = np.zeros(rows.rows, dtype=np.int64)
-    degrees = rows.degrees()
-    for first, last in row_blocks(rows.offsets):
-        edges = slice(int(rows.offsets[first]), int(rows.offsets[last]))
-        own = np.repeat(np.arange(first, last), degrees[first:last])
-        looped = own[rows.columns[edges] == own]
-        loops[first:last] = np.bincount(looped - first, minlength=last - first)
-    if not loops.any():
-        return rows
-    kept = rows.columns != rows.sources()
-    return CSR(row_offsets(degrees - loops), rows.columns[kept])
-
-
 def csr_of(matrix: Any) -> Any:
     """Return a SciPy sparse matrix by rows, itself where it is that.
 
-    Raises UsageError unless it is square, InputError unless its arrays fit together;
+    Raises WrongTypeError for anything else, UsageError unless it is square, InputError
+    unless its arrays fit together;
     conversions of SciPy would write outside of arrays.
     """
     if not hasattr(matrix, "tocsr"):
-        raise InputError(f"a {type(matrix).__name__} is no SciPy sparse matrix")
+        raise WrongTypeError(
+            f"the matrix is of type {type_name(matrix)}; allowed: a sparse one of "
+            "SciPy, as scipy.sparse.csr_array makes it of an array"
+        )
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
         raise UsageError(f"the matrix has shape {matrix.shape}; allowed: square")
     try:
@@ -331,9 +311,13 @@ def networkx_rows(
 def named_part(graph: Any) -> tuple[Part, list[Any] | None, dict[Any, int] | None]:
     """Return a NetworkX graph as (part, nodes, node -> id), in its own order.
 
-    Nodes and their places are None where nodes are the ids.  InputError for a view of
+    Nodes and their places are None where nodes are the ids.  WrongTypeError for what
+    is no NetworkX graph, InputError for a view of
     an undirected graph whose filter leaves an edge in one direction only.
     """
+    if not hasattr(graph, "_adj"):
+        kind = type_name(graph)
+        raise WrongTypeError(f"the graph is of type {kind}; allowed: NetworkX's")
     nodes = list(graph)
     index: dict[Any, int] | None = None
     if any(type(node) is not int or node != k for k, node in enumerate(nodes)):
@@ -356,3 +340,25 @@ def symmetric(rows: CSR) -> bool:
     source, target = rows.sources().astype(np.int64), rows.columns.astype(np.int64)
     there, back = source * rows.rows + target, target * rows.rows + source
     return np.array_equal(np.sort(there), np.sort(back))
+
+
+def read_ends(
+    path: Path, name: str, *, relabel: bool, **options: Any
+) -> tuple[Array, Array, int, list[Any] | None]:
+    """Return (src, dst, n, names or None) of the edges of a file, int64 [edges] each.
+
+    name: the format, "" to find it out; options: of ``ReaderOptions``
+    """
+    known = {item.name for item in fields(ReaderOptions)} - {"progress", "compiled"}
+    if unknown := options.keys() - known:
+        allowed = ", ".join(sorted(known))
+        raise UsageError(f"option '{min(unknown)}'; allowed: {allowed}")
+    reader = ReaderOptions(relabel="numbers" if relabel else "", **options)
+    with open_tuples(SoloWorld(), path, name=name, options=reader) as source:
+        for note in source.notes:
+            warnings.warn(note, stacklevel=3)
+        ids = source.ids
+        names: list[Any] | None = None
+        if ids is not None:
+            names = list(ids.names(np.arange(ids.count, dtype=np.int64)))
+        return source.pairs[:, 0], source.pairs[:, 1], source.n, names

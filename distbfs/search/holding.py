@@ -15,14 +15,14 @@ from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.build.host.parts import construct
 from distbfs.device import cuda
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
-from distbfs.errors import ResourceError, UsageError
+from distbfs.errors import OutOfMemory, UsageError
 from distbfs.generate.counted import Counted
 from distbfs.generate.hashing import permutation_by
 from distbfs.options import BuildOptions
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Progress, Sum, no_progress
-from distbfs.search.graph_input import without_loops
+from distbfs.search.graph_rows import without_loops
 from distbfs.search.session import Held
 from distbfs.search.shared_tuples import SharedTuples
 from distbfs.search.vertices import (
@@ -137,7 +137,7 @@ def hold_host_parts(world: World, source: Source) -> Held:
             watch = watching(done)
             parts = [store.load_part(index, watch) for index in mine]
     except MemoryError as error:
-        raise ResourceError(
+        raise OutOfMemory(
             f"{store.folder}: the parts of rank {world.rank} hold "
             f"{bytes_of(store, mine)} bytes, and a search needs more; there is not "
             "enough memory"

@@ -7,14 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from distbfs.errors import UsageError
+from distbfs.errors import UsageError, WrongTypeError
 from distbfs.exchange.mpi import MpiWorld
 from distbfs.exchange.world import SoloWorld
-from distbfs.options import BuildOptions, SearchOptions
+from distbfs.options import BuildOptions, SearchOptions, type_name
 from distbfs.search.choose import Request, Say, choose, silent
 from distbfs.search.holding import Source
 from distbfs.search.opening import Opening
 from distbfs.search.session import Held, Session
+from distbfs.search.store_names import StoreNames
 from distbfs.store.hdf5 import open_store
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ def open(  # noqa: A001
 ) -> Session:
     """Open a graph for searches; use it in ``with``, or ``close()`` it.
 
-    source: a folder with a store, a ``Graph``, or edge tuples, as those of a generator
+    source: a folder with a store, a ``Graph``, or edge tuples, as those of a generator;
+        vertices of a store are called as in the file that it was converted from
     comm: an mpi4py communicator, whose ranks all call this; None for this process alone
     devices: CUDA devices of this rank, how many or which; None for all that it can have
     engine: "auto" (devices where every rank has one, else "openmp"), or a name of
@@ -97,7 +99,11 @@ def open(  # noqa: A001
     made = source_of(source, world, parts, threshold, chosen.threads)
     separate = "threshold" if threshold is not None else "parts" if parts else ""
     request = Request(parts, separate, devices, domain)
-    names = made.graph if made.graph is not None and made.graph.nodes else None
+    names: Names | None = None
+    if made.graph is not None and made.graph.nodes is not None:
+        names = made.graph
+    elif made.store is not None and (ids := made.store.load_ids()) is not None:
+        names = StoreNames(ids)
     session = open_source(world, made, chosen, request, names=names)
     if ranks is not None:
         session.at_close.append(ranks.free)
@@ -113,7 +119,7 @@ def source_of(
 ) -> Source:
     """Return what a graph is made of from what a program gives.
 
-    UsageError for anything but a store, a graph or tuples.
+    WrongTypeError for anything but a store, a graph or tuples.
     """
     if isinstance(source, (str, Path)):
         source = open_store(Path(source))
@@ -129,7 +135,7 @@ def source_of(
     if hasattr(source, "chunks"):
         build = BuildOptions(threshold=threshold, threads=threads)
         return Source(source.n, parts or world.size, tuples=source, build=build)
-    raise UsageError(
-        f"a {type(source).__name__} is no graph; allowed: a folder with a store, a "
+    raise WrongTypeError(
+        f"the source is of type {type_name(source)}; allowed: a folder with a store, a "
         "Graph, edge tuples"
     )

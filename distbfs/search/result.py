@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from distbfs.errors import UsageError
+from distbfs.search.frames import (
+    arrow_table,
+    html_table,
+    pandas_frame,
+    polars_frame,
+)
 from distbfs.search.vertices import (
     VertexMap,
     array_module,
@@ -36,6 +42,7 @@ class Names(Protocol):
 
 
 Value = TypeVar("Value")
+NO_PREDECESSOR = -9999  # of SciPy
 
 
 def once(method: Callable[[Result], Value]) -> Callable[[Result], Value]:
@@ -98,7 +105,23 @@ class Result:
             self.order = np.asarray(outcome.order, dtype=np.int64)
 
     def __repr__(self) -> str:
-        return f"<distbfs.Result from {self.source!r:.60}, engine {self.engine}>"
+        facts = ", ".join(f"{name} {value}" for name, value in self._facts())
+        return f"<distbfs.Result from {self.source!r:.60}, {facts}>"
+
+    def _repr_html_(self) -> str:
+        return html_table(f"search from {self.source!r:.60}", self._facts())
+
+    def _facts(self) -> list[tuple[str, object]]:
+        """Return what is shown; on several ranks what is known without the others."""
+        alone = self._vertices.world.size == 1 and self._valid()
+        facts: list[tuple[str, object]] = [
+            (name, getattr(self, name))
+            for name in ("reached", "depth")
+            if alone or name in self._kept
+        ]
+        if not self._valid():
+            facts.append(("gone", "as the session has searched again"))
+        return [*facts, ("engine", self.engine)]
 
     def _arrays(self) -> tuple[Sequence[Any], Sequence[Any]]:
         if not self._valid():
@@ -314,6 +337,84 @@ class Result:
             child = child[np.argsort(level[child], kind="stable")]
         pairs = [parent[child], self._first() + child]  # type: ignore[index]
         return self.named(np.stack(pairs, axis=1))
+
+    def _columns(self) -> dict[str, Array]:
+        """Return vertex, level and parent, [block] each, of this rank's vertices.
+
+        Names are int64 where all are integers, else objects, and None for no parent.
+        """
+        level, parent = self.to_numpy()
+        block = self._first() + np.arange(len(level))
+        names = self.named(block)
+        kinds = {type(x) for x in names.tolist()} if names.dtype == object else {int}
+        if kinds <= {int}:
+            names = names.astype(np.int64)
+        columns = {"vertex": names, "level": level}
+        if parent is not None:
+            before = self.named(np.maximum(parent, 0)).astype(names.dtype)
+            before[parent < 0] = -1 if names.dtype == np.int64 else None
+            columns["parent"] = before
+        return columns
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame of vertex, level and parent, a row for each vertex.
+
+        Vertices are named as in the graph.  Level and parent are -1 for what was not
+        reached; where names are no integers, such a parent is missing.  Without parents
+        there is no such column.  On several ranks, the vertices of this rank's block.
+        Raises LibraryMissing where pandas is.
+        """
+        return pandas_frame(self._columns())
+
+    def to_polars(self) -> Any:
+        """Return a polars DataFrame; see ``to_pandas``.
+
+        Raises WrongTypeError where names are of types that make no column.
+        """
+        return polars_frame(self._columns())
+
+    def to_arrow(self) -> Any:
+        """Return an Arrow table; see ``to_polars``."""
+        return arrow_table(self._columns())
+
+    def to_dict(self) -> dict[Any, int]:
+        """Return the level of each vertex that was reached, by name, rising by id.
+
+        On several ranks, of this rank's block.
+
+        >>> import distbfs
+        >>> path = distbfs.Graph.from_edges([(0, 1), (1, 2)], n=9)
+        >>> distbfs.bfs(path, 1).to_dict()
+        {0: 1, 1: 0, 2: 1}
+        """
+        level = self.to_numpy()[0]
+        reached = np.flatnonzero(level >= 0)
+        names = self.named(self._first() + reached).tolist()
+        return dict(zip(names, level[reached].tolist(), strict=True))
+
+    def to_scipy(self) -> tuple[Array, Array]:
+        """Return (order, predecessors) as ``scipy.sparse.csgraph`` has them.
+
+        order: int32 [reached], ids by level, in the order of the queue where that is
+        known (method "ordered"), which is SciPy's; predecessors: int32 [n], -9999 for
+        the source and for what was not reached.  int64 where n does not fit int32.
+
+        >>> import distbfs
+        >>> star = distbfs.Graph.from_edges([0, 0, 0], [1, 2, 3])
+        >>> distbfs.bfs(star, 1).to_scipy()[1].tolist()
+        [1, -9999, 0, 0]
+        """
+        self._need_parents()
+        if self._vertices.world.size > 1:
+            raise UsageError("the result lies on several ranks; allowed: to_numpy()")
+        level, parent = self.to_numpy()
+        order = self.order
+        if order is None:
+            reached = np.flatnonzero(level >= 0)
+            order = reached[np.argsort(level[reached], kind="stable")]
+        kind = np.int32 if len(level) < 1 << 31 else np.int64
+        before = np.where(level > 0, parent, NO_PREDECESSOR)  # type: ignore[arg-type]
+        return order.astype(kind), before.astype(kind)
 
     def _need_parents(self) -> None:
         if not self.has_parents:

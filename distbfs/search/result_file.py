@@ -27,7 +27,12 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
-from distbfs.errors import InputError, ResourceError, system_error
+from distbfs.errors import (
+    DiskFull,
+    DistbfsError,
+    InputError,
+    system_error,
+)
 from distbfs.formats.ids import IdMap
 from distbfs.formats.writing import check_place, give_name
 from distbfs.types import Array, Ids, slice_bounds
@@ -87,7 +92,7 @@ class ResultBlocks:
     def write(self, row: int, level: Array, parent: Array | None) -> None:
         """Write this rank's block of one search and bring it to the disk.
 
-        Raises ResourceError where the disk is full, InputError for other faults.
+        Raises DiskFull where it is, InputError for other faults.
         """
         try:
             self._put("level", row, level)
@@ -156,7 +161,7 @@ class ResultFile:
 
         Returns which rows are done, bool [k].  Raises UsageError where the result is
         there already, InputError where the partial file belongs to another run, and
-        ResourceError where the disk has no room; ``force`` replaces both.
+        DiskFull where the disk has no room; ``force`` replaces both.
         """
         self._force = force
         check_place(self.path, force=force)
@@ -169,6 +174,8 @@ class ResultFile:
                     self._file = h5py.File(self._partial, "r+")
         except BlockingIOError as error:
             raise InputError(f"{self._partial}: another run writes to it") from error
+        except DistbfsError:
+            raise
         except OSError as error:
             raise system_error(
                 error,
@@ -206,7 +213,7 @@ class ResultFile:
             need += sum(array.nbytes for array in self._names.arrays().values())
         free = shutil.disk_usage(self.path.parent).free
         if need > free:
-            raise ResourceError(
+            raise DiskFull(
                 f"{self.path}: needs {need} bytes, {free} are free on its disk"
             )
         making = self._partial.with_name(self._partial.name + ".new")
@@ -324,6 +331,8 @@ class SharedResult:
             if token:
                 token = self._blocks.token(row, token)
             same = world.broadcast(token.hex()) == self._blocks.token(row).hex()
+        except DistbfsError:
+            raise
         except OSError as error:
             raise system_error(error, path) from error
         if not same:

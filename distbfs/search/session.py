@@ -14,6 +14,7 @@ from distbfs.device import cuda
 from distbfs.device.take import FEW, Ahead
 from distbfs.engines.base import WHOLE, Until
 from distbfs.errors import UsageError
+from distbfs.options import check_several
 from distbfs.search.result import Names, Result
 from distbfs.search.vertices import values_of
 from distbfs.timing import Trace, kept
@@ -136,7 +137,9 @@ class Session:
             return WHOLE
         ids: Ids | None = None
         if targets is not None:
-            named = [self._id_of(vertex) for vertex in targets]
+            named = [
+                self._id_of(vertex) for vertex in check_several("targets", targets)
+            ]
             ids = np.unique(self.vertices.inside(np.array(named, dtype=np.int64)))
         return Until(depth_limit, ids)
 

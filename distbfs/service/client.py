@@ -205,6 +205,8 @@ class SocketClient(Client):
                     None,
                 ):
                     return checked(answer)
+        except ServiceError:
+            raise
         except (OSError, ValueError) as error:
             self.close()
             raise _broken(self._path, error, self._timeout) from error
@@ -257,6 +259,8 @@ class HttpClient(Client):
             request.add_header("Authorization", f"Bearer {self._token}")
         try:
             return checked(json.loads(self._send(request)))
+        except ServiceError:
+            raise
         except URLError as error:
             why = error.reason
             if isinstance(why, TimeoutError) or not isinstance(why, OSError):
@@ -288,8 +292,9 @@ def connect(
         return HttpClient(text, token, timeout)
     path = Path(text)
     try:
-        if not stat.S_ISSOCK(path.stat().st_mode):
-            raise ServiceError("not_found", f"{path} is no socket of a service")
+        mode = path.stat().st_mode
     except OSError as error:
         raise ServiceError("not_found", f"{path}: {error.strerror}") from error
+    if not stat.S_ISSOCK(mode):
+        raise ServiceError("not_found", f"{path} is no socket of a service")
     return SocketClient(path, timeout)

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from threading import Lock
 
-from distbfs.errors import ServiceError
+from distbfs.errors import DistbfsError, ServiceError
 from distbfs.service.operations import Request
 from distbfs.service.service import Answer, Service
 
@@ -265,7 +265,7 @@ class Connection:
     def _fail(self, error: Exception) -> None:
         """Give the client up, and tell of errors that are not its own."""
         self.close()
-        if not isinstance(error, OSError):
+        if isinstance(error, DistbfsError) or not isinstance(error, OSError):
             context = {"message": "a client's connection", "exception": error}
             self._loop.call_exception_handler(context)
 

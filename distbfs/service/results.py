@@ -20,7 +20,13 @@ from typing import Protocol
 
 import numpy as np
 
-from distbfs.errors import DistbfsError, InputError, ResourceError, ServiceError
+from distbfs.errors import (
+    DiskFull,
+    DistbfsError,
+    InputError,
+    ResourceError,
+    ServiceError,
+)
 from distbfs.formats.ids import IdMap
 from distbfs.search.result_file import ResultFile
 from distbfs.types import Array, Ids
@@ -44,7 +50,7 @@ class ArrayFiles:
         shape = (n,) if rows == 1 else (rows, n)
         need = rows * n * (12 if parents else 4)
         if shutil.disk_usage(folder).free < need:
-            raise ResourceError(f"{need} bytes are needed on the disk of the results")
+            raise DiskFull(f"{need} bytes are needed on the disk of the results")
         level, parent = ENDINGS["npy"]
         self._level = self._new(folder / level, np.int32, shape)
         self._parent = self._new(folder / parent, np.int64, shape) if parents else None
@@ -190,5 +196,5 @@ def _refusal(error: OSError | DistbfsError) -> ServiceError:
         return ServiceError("exists", "there is a result of that name already")
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return ServiceError("no_room", "the disk of the results is full")
-    reason = error.strerror if isinstance(error, OSError) else error
+    reason = getattr(error, "strerror", None) or error
     return ServiceError("no_room", f"no result can be written: {reason}")

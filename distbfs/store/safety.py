@@ -21,7 +21,7 @@ from h5py import h5a, h5d, h5l, h5o, h5s, h5t, h5z
 from distbfs.errors import (
     DistbfsError,
     InputError,
-    ResourceError,
+    OutOfMemory,
     StoreError,
     system_error,
 )
@@ -61,7 +61,7 @@ def guarded(path: Path | str) -> Iterator[None]:
     except DistbfsError:
         raise
     except MemoryError as error:
-        raise ResourceError(f"{path}: not enough memory to hold it") from error
+        raise OutOfMemory(f"{path}: not enough memory to hold it") from error
     except OSError as error:
         raise system_error(error, path, StoreError) from error
     except (RuntimeError, KeyError, ValueError, TypeError, OverflowError) as error:
@@ -143,6 +143,8 @@ def opened(path: Path, file_bytes: int | None = None) -> Iterator[h5py.File]:
             ) as file:
                 check_version(file)
                 yield file
+        except DistbfsError:
+            raise
         except (OSError, RuntimeError, KeyError, ValueError) as error:
             if isinstance(error, OSError) and error.errno:
                 raise

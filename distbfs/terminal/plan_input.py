@@ -281,8 +281,9 @@ def read_records(path: Path) -> list[Record]:
 def read_report(path: Path) -> dict[str, Any]:
     """Return what ``graph500 --json`` printed; InputError where it did not."""
     keys = ("SCALE", "edgefactor", "parts", "num_mpi_processes")
+    text = read_text(path)
     try:
-        values = json.loads(read_text(path))
+        values = json.loads(text)
         numbers = {key: int(values[key]) for key in keys}
         threshold = values["TH"]
         rate, seconds = (float(values[k]) for k in ("harmonic_mean_TEPS", "mean_time"))

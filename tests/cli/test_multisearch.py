@@ -231,6 +231,8 @@ def test_ids_of_the_file(tmp_path):
     with h5py.File(out) as file:
         ids = [name.decode() for name in file["ids"][:]]
         assert file["value"][ids.index("b")] == 1
+    ends, _ = run("betweenness", store, "--no-normalized", "--endpoints")
+    assert (ends["largest"][0], ends["endpoints"]) == (["b", 3.0], True)
     pairs = tmp_path / "pairs.txt"
     pairs.write_text("a c\na x\n")
     done = here("multisearch", "reachability", store, "--pairs", pairs, "--json")

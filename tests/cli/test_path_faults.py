@@ -21,7 +21,7 @@ from launching import clean_environment
 
 from distbfs.cli import main
 from distbfs.cli.main import COMMANDS
-from distbfs.errors import InputError, ResourceError, StoreError, system_error
+from distbfs.errors import DiskFull, FileError, StoreError, system_error
 from distbfs.terminal.streams import CLOSED_PIPE, NamedFile
 
 NOBODY = 65534
@@ -155,10 +155,10 @@ def test_a_full_disk_is_code_3(number):
     error = system_error(OSError(number, "a library's words", "somewhere"), "here")
     reason = os.strerror(number)
     if number in NUMBERS[:3]:
-        assert (type(error), error.exit_code) == (ResourceError, 3)
+        assert (type(error), error.exit_code) == (DiskFull, 3)
         assert str(error) == f"here: the disk is full ({reason})"
     else:
-        assert (type(error), error.exit_code) == (InputError, 2)
+        assert (type(error), error.exit_code) == (FileError, 2)
         assert str(error) == f"here: {reason}"
 
 

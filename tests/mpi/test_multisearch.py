@@ -90,6 +90,11 @@ def test_ranks_find_what_one_finds(
             np.testing.assert_allclose(
                 betweenness(on, sources), betweenness(alone, sources), rtol=1e-12
             )
+            np.testing.assert_allclose(
+                betweenness(on, sources, endpoints=True),
+                betweenness(alone, sources, endpoints=True),
+                rtol=1e-12,
+            )
             functions = on.run(PROBLEM, sources)["value"]
             np.testing.assert_allclose(
                 functions, alone.run(PROBLEM, sources)["value"], rtol=1e-12

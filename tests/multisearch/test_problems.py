@@ -264,6 +264,6 @@ def test_more_searches_than_a_word_has_bits():
 
 
 def test_names_of_runners():
-    assert set(RUNNERS) == {"reference", "openmp", "cuda"}
-    with pytest.raises(UsageError, match="unknown engine 'gpu'; allowed: cuda, openmp"):
+    assert set(RUNNERS) == {"reference", "openmp", "xbfs"}
+    with pytest.raises(UsageError, match="unknown engine 'gpu'; allowed: openmp, ref"):
         choose_runner("gpu")

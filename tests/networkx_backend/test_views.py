@@ -15,10 +15,16 @@ from test_networkx_suite import needs_entry_points
 import distbfs
 from distbfs.errors import InputError
 from distbfs.networkx_backend import backend
+from distbfs.networkx_backend.backend import BETWEEN_TWO
 from distbfs.networkx_backend.info import FUNCTIONS
 
 KINDS = (nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph)
-OF_GRAPHS = ("connected_components", "diameter", "is_connected")
+OF_GRAPHS = (
+    *("all_pairs_shortest_path", "average_shortest_path_length", "center", "diameter"),
+    *("betweenness_centrality", "connected_components", "is_bipartite"),
+    *("is_connected", "periphery", "radius"),
+)
+MULTI_SOURCE = ("multi_source_dijkstra_path", "multi_source_dijkstra_path_length")
 STEPS = 12
 
 
@@ -38,6 +44,8 @@ def comparable(value):
     """A text that tells values, their order and types apart."""
     if isinstance(value, set):
         return sorted(map(repr, value))
+    if isinstance(value, dict) and all(type(x) is float for x in value.values()):
+        return repr({k: round(x, 12) for k, x in value.items()})  # of sums
     if isinstance(value, nx.Graph):
         return repr((type(value), list(value), list(value.edges)))
     if isinstance(value, list):
@@ -73,19 +81,36 @@ def arguments(rng, name, graph):
             drawn = rng.choice([float(drawn), np.int64(drawn), np.float32(drawn)])
         return rng.choice([True, False]) if rng.random() < 0.04 else drawn
 
+    def ends():
+        return {end: node() for end in ("source", "target") if rng.random() < 0.6}
+
     limit = rng.choice([None, None, 0, 1, 2, 3, 1.5, float("inf"), float("nan"), -1])
     if name in OF_GRAPHS:
         return (), {}
-    if name == "all_pairs_shortest_path_length":
-        return (limit,), {}
-    if name == "descendants_at_distance":
-        return (node(), rng.choice([0, 1, 2, 2.0, 1.5, True, "1", 99])), {}
-    if name == "has_path":
-        return (node(), node()), {}
-    if name == "eccentricity":
-        return rng.choice([(), (node(),), ([node(), node()],)]), {}
-    if name == "bfs_layers":
-        return rng.choice([(node(),), ([node(), node(), node()],)]), {}
+    special = {
+        "all_pairs_shortest_path_length": lambda: ((limit,), {}),
+        "bfs_layers": lambda: (
+            rng.choice([(node(),), ([node(), node(), node()],)]),
+            {},
+        ),
+        "bidirectional_shortest_path": lambda: ((node(), node()), {}),
+        "closeness_centrality": lambda: (rng.choice([(), (node(),)]), {}),
+        "descendants_at_distance": lambda: (
+            (node(), rng.choice([0, 1, 2, 2.0, 1.5, True, "1", 99])),
+            {},
+        ),
+        "eccentricity": lambda: (
+            rng.choice([(), (node(),), ([node(), node()],)]),
+            {},
+        ),
+        "has_path": lambda: ((node(), node()), {}),
+        **dict.fromkeys(BETWEEN_TWO, lambda: ((), ends())),
+        **dict.fromkeys(
+            MULTI_SOURCE, lambda: (([node(), node()], limit), {"weight": None})
+        ),
+    }
+    if name in special:
+        return special[name]()
     options = {}
     if name.startswith("single"):
         options["cutoff"] = limit
@@ -180,11 +205,16 @@ def test_order_of_larger_graphs(kind, named):
         graph = nx.relabel_nodes(graph, {k: (order[k], "x") for k in graph})
     for node in [*graph][:3]:
         for name in FUNCTIONS:
-            if name not in (*OF_GRAPHS, "eccentricity", "has_path"):
-                args = () if name.startswith("all_pairs") else (node,)
-                if name == "descendants_at_distance":
-                    args = (node, 3)
-                same(name, graph, *args)
+            if name in (*OF_GRAPHS, "eccentricity", "has_path"):
+                continue
+            args = () if name.startswith("all_pairs") else (node,)
+            if name == "descendants_at_distance":
+                args = (node, 3)
+            if name == "bidirectional_shortest_path":
+                args = (node, [*graph][-1])
+            options = {"weight": None} if name in MULTI_SOURCE else {}
+            args = ([*graph][:3],) if name in MULTI_SOURCE else args
+            same(name, graph, *args, **options)
     same("bfs_layers", graph, [*graph][::60])
 
 

@@ -20,11 +20,11 @@ from scipy.sparse.csgraph import shortest_path
 
 import distbfs
 from distbfs.device import cuda
-from distbfs.errors import DeviceMissing, InputError, UsageError
+from distbfs.errors import DeviceMissing, InputError, UsageError, WrongTypeError
 from distbfs.generate.cuda import LentTuples, device_tuples
 from distbfs.registry import ENGINES, lookup
+from distbfs.search import breadth_first, result
 from distbfs.search import graph as library
-from distbfs.search import result
 from distbfs.search.graph_input import scipy_rows
 
 
@@ -80,6 +80,15 @@ MAKERS = {
         s.u.astype(np.uint8), s.v.astype(np.int16), s.n, directed=d
     ),
     "dlpack": lambda s, d: distbfs.Graph.from_dlpack(s.u, s.v, s.n, directed=d),
+    "pairs": lambda s, d: distbfs.Graph.from_edges(
+        np.stack([s.u, s.v], axis=1), n=s.n, directed=d
+    ),
+    "tuples": lambda s, d: distbfs.Graph.from_edges(
+        list(zip(s.u.tolist(), s.v.tolist(), strict=True)), n=s.n, directed=d
+    ),
+    "an-iterator": lambda s, d: distbfs.Graph.from_edges(
+        zip(s.u.tolist(), s.v.tolist(), strict=True), n=s.n, directed=d
+    ),
     "scipy": lambda s, d: distbfs.Graph.from_scipy(matrix_of(s), directed=d),
     "scipy-coo": lambda s, d: distbfs.Graph.from_scipy(
         sp.coo_matrix(matrix_of(s)), directed=d
@@ -195,24 +204,43 @@ def test_no_vertices_and_no_edges():
 
 
 @pytest.mark.parametrize(
+    ("src", "dst", "text"),
+    [
+        ([0.5], [1.0], "src has 1 dimensions of float64; allowed: one dim"),
+        ([0], ["a"], "dst has 1 dimensions of <U1"),
+        ([0, np.nan], [1, 2], "src has 1 dimensions of float64"),
+        ([True], [0], "src has 1 dimensions of bool"),
+        ([1 << 70], [0], "src has 1 dimensions of object"),
+        ([("a", "b")], None, "edges array has 2 dimensions of <U1; allowed: pairs"),
+        ("ab", None, "edges array has 0 dimensions of <U2; allowed: pairs"),
+        (np.ones((2, 2)), None, "edges array has 2 dimensions of float64"),
+    ],
+)
+def test_edges_of_other_types(src, dst, text):
+    with pytest.raises(WrongTypeError, match=text) as caught:
+        distbfs.Graph.from_edges(src, dst)
+    assert isinstance(caught.value, TypeError)
+
+
+@pytest.mark.parametrize(
     ("src", "dst", "n", "text"),
     [
-        ([0.5], [1.0], None, "src has 1 dimensions of float64; allowed: one dim"),
         ([[0]], [1], None, "src has 2 dimensions"),
-        ([0], ["a"], None, "dst has 1 dimensions of <U1"),
         ([0, 1], [1], None, "2 sources and 1 targets"),
         ([0], [-1], None, "an edge has the end -1; allowed: 0 to 0"),
         ([0], [7], 7, "an edge has the end 7; allowed: 0 to 6"),
-        ([0, np.nan], [1, 2], None, "src has 1 dimensions of float64"),
-        ([True], [0], None, "src has 1 dimensions of bool"),
-        ([1 << 70], [0], None, "src has 1 dimensions of object"),
         ([[0], [1, 2]], [0, 1], None, "src is no array"),
         (np.array([1 << 63], np.uint64), [0], 5, "the end 9223372036854775808"),
+        ([0, 1], None, None, "edges array has 1 dimensions of int64; allowed: pairs"),
+        ([(0, 1, 2)], None, None, r"edges have shape \(1, 3\); allowed: pairs"),
+        ([(0, 1), (2,)], None, None, "edges array is no array"),
+        ([(0, 7)], None, 7, "an edge has the end 7; allowed: 0 to 6"),
     ],
 )
 def test_edges_that_are_refused(src, dst, n, text):
-    with pytest.raises(InputError, match=text):
+    with pytest.raises(InputError, match=text) as caught:
         distbfs.Graph.from_edges(src, dst, n)
+    assert isinstance(caught.value, ValueError)
 
 
 @pytest.mark.parametrize("n", [5.0, "5", True, -1, 1 << 63])
@@ -231,9 +259,9 @@ def test_sizes_of_any_integer(n):
 
 
 def test_what_has_no_dlpack_is_refused():
-    with pytest.raises(InputError, match="src is a list, which has no DLPack"):
+    with pytest.raises(WrongTypeError, match="type list, which has no DLPack"):
         distbfs.Graph.from_dlpack([0], [1])
-    with pytest.raises(InputError, match="src has 1 dimensions of float64"):
+    with pytest.raises(WrongTypeError, match="src has 1 dimensions of float64"):
         distbfs.Graph.from_cupy(np.array([0.0]), np.array([1.0]))
 
 
@@ -266,7 +294,7 @@ def test_matrices_that_are_refused():
     with pytest.raises(UsageError, match=r"shape \(2, 3\); allowed: square"):
         distbfs.Graph.from_scipy(sp.csr_array((2, 3)))
     for other in (None, np.eye(3)):
-        with pytest.raises(InputError, match="is no SciPy sparse matrix"):
+        with pytest.raises(WrongTypeError, match=r"allowed: a sparse one of SciPy"):
             distbfs.Graph.from_scipy(other)
 
 
@@ -369,7 +397,7 @@ def test_copies_search_too():
         assert distbfs.bfs(again, "c").path_to("a") == ["c", "b", "a"]
 
 
-@pytest.mark.parametrize("module", [distbfs, library, result])
+@pytest.mark.parametrize("module", [distbfs, library, breadth_first, result])
 def test_examples_in_docstrings(module):
     done = doctest.testmod(module)
     assert done.attempted > 2

@@ -9,7 +9,7 @@ import numpy as np
 
 from distbfs.build.host.rows import Rows, collect
 from distbfs.build.host.separate import Distributor, whole_rows
-from distbfs.errors import ResourceError, UsageError
+from distbfs.errors import OutOfMemory, UsageError
 from distbfs.generate.hashing import permutation_by
 from distbfs.graph.csr import CSR
 from distbfs.graph.degrees import DegreeHistogram, histogram_of
@@ -131,10 +131,10 @@ def construct(
 
 
 def check_memory(source: TupleSource, parts: int) -> None:
-    """Raise ResourceError where this machine does not hold the raw edges of a part."""
+    """Raise OutOfMemory where this machine does not hold the raw edges of a part."""
     need, (have, kind) = RAW_BYTES * 2 * source.tuples // parts, machine_memory()
     if need > have:
-        raise ResourceError(
+        raise OutOfMemory(
             f"building a graph of {source.tuples} tuples in {parts} parts takes "
             f"{readable(need)} for a part, and there are {readable(have)} ({kind}); "
             f"allowed: {-(-parts * need // have)} parts or more"

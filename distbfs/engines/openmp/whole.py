@@ -9,7 +9,7 @@ import numpy as np
 
 from distbfs.device import cc
 from distbfs.engines.base import WHOLE, LevelRecord, Until, WholeResult
-from distbfs.errors import ResourceError, SearchStopped, UsageError
+from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.csr import CSR
 from distbfs.partition.part import Part, mask_words
 from distbfs.types import Array, Stop
@@ -186,7 +186,7 @@ class OpenMPWhole:
         if levels == STOPPED:
             raise SearchStopped("the search was stopped between two levels")
         if levels < 0:
-            raise ResourceError("no memory for the queues of a search")
+            raise OutOfMemory("no memory for the queues of a search")
         level_records = [
             LevelRecord(MODES[row["mode"]], *(row[name].item() for name in COUNTS))
             for row in log[:levels]

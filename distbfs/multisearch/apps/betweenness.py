@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cc
-from distbfs.errors import ResourceError, SearchStopped, UsageError
-from distbfs.multisearch.application import NORMALIZED, Application, Facts, Task
+from distbfs.errors import OutOfMemory, SearchStopped, UsageError
+from distbfs.multisearch.application import NORMALIZED, Application, Facts, Option, Task
+from distbfs.multisearch.apps.reachability import PROBLEM as REACHABLE
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import Searcher
@@ -115,7 +116,7 @@ def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
             ctypes.c_int(threads),
         )
         if failed:
-            raise ResourceError(
+            raise OutOfMemory(
                 f"betweenness by {threads} threads needs {threads * n * 33} bytes; "
                 "there is not enough memory"
             )
@@ -124,15 +125,39 @@ def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
     return by_id
 
 
-def scaled(value: Array, sources: Ids, *, normalized: bool, directed: bool) -> Array:
+def path_ends(searcher: Searcher, sources: Ids) -> Array:
+    """Return how many paths from sources begin or end at each vertex, float64 [n].
+
+    Of pairs of a source and what it reaches.  Collective; on all ranks.
+    """
+    value = np.zeros(searcher.n)
+    step = searcher.at_once(1)
+    for first in range(0, len(sources), step):
+        some = sources[first : first + step]
+        rows = searcher.run(REACHABLE, some)["reachable"]
+        if searcher.world.rank == 0:
+            value += rows.sum(axis=0)
+            value[some] += rows.sum(axis=1) - 2  # a source is no end of its own
+    return searcher.world.allreduce(value)
+
+
+def scaled(
+    value: Array,
+    sources: Ids,
+    *,
+    normalized: bool,
+    directed: bool,
+    endpoints: bool = False,
+) -> Array:
     """Return sums of dependencies, float64 [n], as betweenness.
 
-    sources: int64 [k], distinct.  Of k < n sources values are estimates, scaled as
-    NetworkX does it: a source is none for itself, so that one source alone says nothing
-    of its own betweenness, which is NaN.  Without sources all values are 0.
+    sources: int64 [k], distinct; endpoints: the ends of paths are counted in the sums.
+    Of k < n sources values are estimates, scaled as NetworkX does it: without endpoints
+    a source is none for itself, so that one source alone says nothing of its own
+    betweenness, which is NaN.  Without sources all values are 0.
     """
     n, k = len(value), len(sources)
-    others = n - 1
+    others = n if endpoints else n - 1
     if others < 2 or not k:
         return np.zeros(n)
     halves = 1 if directed else 2
@@ -140,15 +165,22 @@ def scaled(value: Array, sources: Ids, *, normalized: bool, directed: bool) -> A
     pairs = others - 1 if normalized else halves / others
     of_others = 1 / ((others if every else k) * pairs)
     out = value * of_others
-    if not every:
+    if not every and not endpoints:
         out[sources] = value[sources] / ((k - 1) * pairs) if k > 1 else math.nan
     return out
 
 
-def betweenness(searcher: Searcher, sources: Ids, *, normalized: bool = True) -> Array:
+def betweenness(
+    searcher: Searcher,
+    sources: Ids,
+    *,
+    normalized: bool = True,
+    endpoints: bool = False,
+) -> Array:
     """Return betweenness, float64 [n], on all ranks (collective).
 
-    sources: int64 [k], distinct, all vertices for exact values; see ``scaled``.  Raises
+    sources: int64 [k], distinct, all vertices for exact values; see ``scaled``
+    endpoints: whether vertices lie between where paths begin and end.  Raises
     UsageError where the graph is in parts.
     """
     if searcher.part is None:
@@ -162,16 +194,28 @@ def betweenness(searcher: Searcher, sources: Ids, *, normalized: bool = True) ->
         value = searcher.world.allreduce(value)
     else:
         value = searcher.run(PROBLEM, sources)["value"]
-    return scaled(value, sources, normalized=normalized, directed=searcher.directed)
+    if endpoints:
+        value = value + path_ends(searcher, sources)
+    ways = {"normalized": normalized, "endpoints": endpoints}
+    return scaled(value, sources, directed=searcher.directed, **ways)
 
 
-def run(task: Task, *, normalized: bool) -> Facts:
+def run(task: Task, *, normalized: bool, endpoints: bool) -> Facts:
     """Find and hand over betweenness."""
-    value = betweenness(task.searcher, task.sources, normalized=normalized)
+    value = betweenness(
+        task.searcher, task.sources, normalized=normalized, endpoints=endpoints
+    )
     task.keep(value=value)
-    return {"normalized": normalized, "largest": task.largest(value)}
+    facts = {"normalized": normalized, "endpoints": endpoints}
+    return {**facts, "largest": task.largest(value)}
+
+
+ENDPOINTS = Option("endpoints", bool, False, "count the ends of paths as on them")
 
 
 APP = Application(
-    "betweenness", "betweenness of each vertex, as NetworkX has it", run, (NORMALIZED,)
+    "betweenness",
+    "betweenness of each vertex, as NetworkX has it",
+    run,
+    (NORMALIZED, ENDPOINTS),
 )

@@ -54,7 +54,7 @@ def searcher(source, engine, **options):
 def both(source, work, **options):
     """What some work finds on the device, and by the reference."""
     return (
-        work(searcher(source, "cuda", **options)),
+        work(searcher(source, "xbfs", **options)),
         work(searcher(source, "reference")),
     )
 
@@ -107,8 +107,8 @@ def test_every_dtype_and_no_vertices(device):
             np.testing.assert_array_equal(found, wanted)
     if line.n > 127:
         with pytest.raises(TooDeep):
-            levels(searcher(line, "cuda"), np.arange(1), "int8")
-    assert levels(searcher(NO_VERTEX, "cuda"), np.arange(0), "int8").shape == (0, 0)
+            levels(searcher(line, "xbfs"), np.arange(1), "int8")
+    assert levels(searcher(NO_VERTEX, "xbfs"), np.arange(0), "int8").shape == (0, 0)
 
 
 def test_refusals(device):
@@ -116,20 +116,20 @@ def test_refusals(device):
     some = np.arange(3)
     plain = Problem("plain", (State("x", "int64", "search"),), {"init": len})
     with pytest.raises(UsageError, match="has no CUDA text"):
-        searcher(source, "cuda").run(plain, some)
-    with pytest.raises(UsageError, match="method 'x' of engine cuda; allowed: bits"):
-        searcher(source, "cuda", method="x").run(plain, some)
+        searcher(source, "xbfs").run(plain, some)
+    with pytest.raises(UsageError, match="method 'x' of engine xbfs; allowed: bits"):
+        searcher(source, "xbfs", method="x").run(plain, some)
     wrong = Problem("wrong", (State("x", "int64", "search"),), {}, "void init(int) {}")
     with pytest.raises(UsageError, match="problem wrong cannot run by method bits"):
-        searcher(source, "cuda", method="bits").run(wrong, some)
+        searcher(source, "xbfs", method="bits").run(wrong, some)
     with pytest.raises(SearchStopped, match="stopped after 0 of 3"):
-        levels(searcher(source, "cuda", stop=lambda: True), some, "int8")
+        levels(searcher(source, "xbfs", stop=lambda: True), some, "int8")
     part = whole(source, directed=True)
     with pytest.raises(UsageError, match="this one is directed"):
-        choose_runner("cuda")[0].prepare(part)
+        choose_runner("xbfs")[0].prepare(part)
     delegates, _ = build(source, 1, threshold=2)
     with pytest.raises(UsageError, match="one part without delegates"):
-        choose_runner("cuda")[0].prepare(delegates[0])
+        choose_runner("xbfs")[0].prepare(delegates[0])
 
 
 @pytest.mark.parametrize("method", METHODS[1:])
@@ -140,7 +140,7 @@ def test_an_application_of_one_file(device, method, tmp_path, monkeypatch):
     monkeypatch.setitem(registry.APPS, "reach", "one_file:APP")
     graph = distbfs.Graph.from_edges([0, 1, 1, 3], [1, 2, 2, 4], n=6)
     ask = partial(distbfs.search_many, graph, "reach", [0, 3, 5], times=3)
-    assert ask("cuda", method=method)["edges"].tolist() == [12, 6, 0]
+    assert ask("xbfs", method=method)["edges"].tolist() == [12, 6, 0]
     assert ask("reference")["edges"].tolist() == [12, 6, 0]
 
 
@@ -154,6 +154,6 @@ def test_the_example_of_the_readme(device):
     names = {}
     code = "\n".join(line[4:] for line in lines if "print(" not in line)
     exec(compile(code, "README.md", "exec"), names)
-    found = distbfs.search_many(names["graph"], names["problem"], [0, 4], engine="cuda")
+    found = distbfs.search_many(names["graph"], names["problem"], [0, 4], engine="xbfs")
     for name in ("level", "paths"):
         np.testing.assert_array_equal(found[name], names["found"][name])

@@ -37,8 +37,9 @@ from distbfs.progress import Sum
 from distbfs.registry import ENGINES, EXCHANGES, lookup
 from distbfs.search import choose as choosing
 from distbfs.search import domains, opening, shared_tuples
+from distbfs.search.breadth_first import bfs
 from distbfs.search.choose import Request
-from distbfs.search.graph import Graph, bfs
+from distbfs.search.graph import Graph
 from distbfs.search.holding import Source, hold_device_parts, parts_of_store
 from distbfs.search.open import open_source
 from distbfs.search.opening import between_domains

@@ -1,0 +1,184 @@
+"""NetworkX's functions of many searches: distances, centralities, two colours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from distbfs.graph.components import component_labels
+from distbfs.multisearch import library
+from distbfs.multisearch.apps.closeness import PROBLEM as DISTANCES
+from distbfs.multisearch.apps.eccentricity import PROBLEM as DEPTHS
+from distbfs.networkx_backend.graph import BackendGraph
+from distbfs.networkx_backend.nodes import endpoint, members
+
+
+def infinite(G: BackendGraph) -> nx.NetworkXError:  # noqa: N803
+    """Return the error for a node that does not reach all others."""
+    kind = "digraph is not strongly" if G.is_directed() else "graph is not"
+    return nx.NetworkXError(f"Found infinite path length because the {kind} connected")
+
+
+def distance_sum(G: BackendGraph) -> int:  # noqa: N803
+    """Return the sum of all distances between nodes that reach each other."""
+    return int(library.search_many(G.graph, DISTANCES, None)["distance"].sum())
+
+
+def depths(G: BackendGraph, nodes: Sequence[Any]) -> list[int]:  # noqa: N803
+    """Return the largest distance from each node; NetworkXError where one is none."""
+    if not G.is_directed() and nodes and not G.all_reach_all():
+        raise infinite(G)
+    sums = library.search_many(G.graph, DEPTHS, map(G.own, nodes))
+    if (sums["reached"] < len(G)).any():
+        raise infinite(G)
+    largest: list[int] = sums["depth"].tolist()
+    return largest
+
+
+def eccentricity(
+    G: BackendGraph,  # noqa: N803
+    v: Any = None,
+    sp: None = None,  # noqa: ARG001
+    weight: None = None,  # noqa: ARG001
+) -> Any:
+    """Return largest distances, see ``networkx.eccentricity``."""
+    if v in G:
+        return depths(G, [v])[0]
+    nodes: list[Any] = []
+    fault: nx.NetworkXError | None = None
+    try:
+        for node in G.nodes if v is None else members(G, v):
+            nodes.append(node)  # noqa: PERF402 - those before an error are kept
+    except nx.NetworkXError as error:
+        fault = error
+    largest = depths(G, nodes)  # NetworkX asks node by node
+    if fault is not None:
+        raise fault
+    return dict(zip(nodes, largest, strict=True))
+
+
+def bounds(G: BackendGraph) -> dict[str, Any]:  # noqa: N803
+    """Return the radius and diameter of an undirected graph, from few searches."""
+    facts = library.diameter(G.graph)
+    if not facts["connected"]:
+        raise infinite(G)
+    return facts
+
+
+def diameter(
+    G: BackendGraph,  # noqa: N803
+    e: None = None,  # noqa: ARG001
+    usebounds: bool = False,  # noqa: ARG001
+    weight: None = None,  # noqa: ARG001
+) -> int:
+    """Return the largest distance, see ``networkx.diameter``."""
+    if len(G) and not G.is_directed():
+        return int(bounds(G)["diameter"])
+    return max(eccentricity(G).values())
+
+
+def radius(
+    G: BackendGraph,  # noqa: N803
+    e: None = None,  # noqa: ARG001
+    usebounds: bool = False,  # noqa: ARG001
+    weight: None = None,  # noqa: ARG001
+) -> int:
+    """Return the smallest eccentricity, see ``networkx.radius``."""
+    if len(G) and not G.is_directed():
+        return int(bounds(G)["radius"])
+    return min(eccentricity(G).values())
+
+
+def periphery(
+    G: BackendGraph,  # noqa: N803
+    e: None = None,  # noqa: ARG001
+    usebounds: bool = False,  # noqa: ARG001
+    weight: None = None,  # noqa: ARG001
+) -> list[Any]:
+    """Return the nodes farthest out, see ``networkx.periphery``."""
+    far = eccentricity(G)
+    largest = max(far.values())
+    return [node for node, depth in far.items() if depth == largest]
+
+
+def center(
+    G: BackendGraph,  # noqa: N803
+    e: None = None,  # noqa: ARG001
+    usebounds: bool = False,  # noqa: ARG001
+    weight: None = None,  # noqa: ARG001
+) -> list[Any]:
+    """Return the nodes in the middle, see ``networkx.center``."""
+    if not len(G) and not G.is_directed():
+        raise nx.NetworkXPointlessConcept("G has no nodes.")
+    far = eccentricity(G)
+    smallest = min(far.values())
+    return [node for node, depth in far.items() if depth == smallest]
+
+
+def closeness_centrality(
+    G: BackendGraph,  # noqa: N803
+    u: Any = None,
+    distance: None = None,  # noqa: ARG001
+    wf_improved: bool = True,
+) -> Any:
+    """Return closeness, see ``networkx.closeness_centrality``."""
+    if u is None:
+        values = library.closeness(G.graph, normalized=wf_improved)
+        return G.by_node(values)
+    node = G.own(endpoint(G, u, "Source"))
+    value = library.closeness(G.graph, [node], normalized=wf_improved)
+    return float(value[G.id_of(u)])
+
+
+def betweenness_centrality(
+    G: BackendGraph,  # noqa: N803
+    k: int | None = None,
+    normalized: bool = True,
+    weight: None = None,  # noqa: ARG001
+    endpoints: bool = False,
+    seed: Any = None,
+) -> dict[Any, float]:
+    """Return betweenness, see ``networkx.betweenness_centrality``.
+
+    The same nodes are drawn for a seed; sums are added up in another order.
+    """
+    nodes: list[Any] | None = None
+    if k is not None and k != len(G):
+        nodes = nx.utils.create_py_random_state(seed).sample(list(G), k)
+        if not nodes and len(G) > 1 + (not endpoints):
+            raise ZeroDivisionError("division by zero")  # as in NetworkX's scale
+    values = library.betweenness(
+        G.graph, nodes, normalized=bool(normalized), endpoints=bool(endpoints)
+    )
+    return G.by_node(values)
+
+
+def is_bipartite(G: BackendGraph) -> bool:  # noqa: N803
+    """Return whether two colours do, see ``networkx.is_bipartite``.
+
+    Few edges often tell that they do not.  Of the component of the node with most
+    neighbours the levels of a search are the colours.  Elsewhere they do where no node
+    is joined to its own other colour, in a graph of twice as many vertices whose edges
+    lead from each colour to the other.
+    """
+    if G.odd_nearby():
+        return False
+    n, rows = len(G), G.graph.part.nn
+    rest = np.arange(n)
+    if n and not G.is_directed():
+        level = G.levels(G.hub)
+        inside = np.flatnonzero(level >= 0)
+        index, columns = rows.edges_of(inside)
+        if (level[inside[index]] - level[columns] & 1 == 0).any():
+            return False
+        rest = np.flatnonzero(level < 0)
+    index, columns = rows.edges_of(rest)
+    place = np.empty(n, dtype=np.int64)
+    place[rest] = np.arange(len(rest))
+    u, v = index, place[columns]
+    ends = [(u, v + len(rest)), (u + len(rest), v)]
+    label = component_labels(2 * len(rest), lambda: ends)
+    return not (label[: len(rest)] == label[len(rest) :]).any()

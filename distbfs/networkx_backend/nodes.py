@@ -1,0 +1,73 @@
+"""Nodes as NetworkX checks them, with its errors."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import networkx as nx
+
+from distbfs.networkx_backend.graph import BackendGraph
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Let no garbage be collected while many objects are made that are all kept.
+
+    Else all objects of the program are looked at again and again.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def known(G: BackendGraph, node: Any) -> Any:  # noqa: N803
+    """Return a node; NetworkXError where it is none."""
+    if node not in G:
+        raise nx.NetworkXError(f"The node {node} is not in the graph.")
+    return node
+
+
+def begun(G: BackendGraph, node: Any) -> Any:  # noqa: N803
+    """Return a node whose neighbours are asked for; NetworkXError where it is none."""
+    if node not in G:
+        hash(node)  # NetworkX raises TypeError for what cannot be a node
+        kind = "digraph" if G.is_directed() else "graph"
+        raise nx.NetworkXError(f"The node {node} is not in the {kind}.")
+    return node
+
+
+def endpoint(G: BackendGraph, node: Any, what: str) -> Any:  # noqa: N803
+    """Return a node; NodeNotFound where it is none."""
+    if node not in G:
+        raise nx.NodeNotFound(f"{what} {node} is not in G")
+    return node
+
+
+def refuse_directed(G: BackendGraph) -> None:  # noqa: N803
+    """Raise what NetworkX raises for directed graphs."""
+    if G.is_directed():
+        raise nx.NetworkXNotImplemented("not implemented for directed type")
+
+
+def members(G: BackendGraph, nodes: Any) -> Iterator[Any]:  # noqa: N803
+    """Yield the nodes of a container, as ``Graph.nbunch_iter`` does."""
+    try:
+        container = iter(nodes)
+    except TypeError as error:
+        raise nx.NetworkXError(f"Node {nodes} is not in the graph.") from error
+    for node in container:
+        try:
+            hash(node)
+        except TypeError as error:
+            raise nx.NetworkXError(
+                f"Node {node} in sequence nbunch is not a valid node."
+            ) from error
+        if node in G:
+            yield node

@@ -1,0 +1,199 @@
+"""NetworkX's functions of shortest paths without weights, and of their lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import networkx as nx
+
+from distbfs.networkx_backend.graph import BackendGraph
+from distbfs.networkx_backend.measures import distance_sum
+from distbfs.networkx_backend.nodes import endpoint, uncollected
+
+METHODS = ("dijkstra", "bellman-ford")  # what NetworkX takes, without weights too
+
+
+def single_source_shortest_path_length(
+    G: BackendGraph,  # noqa: N803
+    source: Any,
+    cutoff: float | None = None,
+) -> dict[Any, int]:
+    """Return distances, see ``networkx.single_source_shortest_path_length``."""
+    return G.distances(endpoint(G, source, "Source"), cutoff)
+
+
+def single_target_shortest_path_length(
+    G: BackendGraph,  # noqa: N803
+    target: Any,
+    cutoff: float | None = None,
+) -> dict[Any, int]:
+    """Return distances, see ``networkx.single_target_shortest_path_length``."""
+    return G.distances(endpoint(G, target, "Target"), cutoff, reverse=True)
+
+
+def all_pairs_shortest_path_length(
+    G: BackendGraph,  # noqa: N803
+    cutoff: float | None = None,
+) -> Iterator[tuple[Any, dict[Any, int]]]:
+    """Yield distances, see ``networkx.all_pairs_shortest_path_length``."""
+    for node in G:
+        yield node, G.distances(node, cutoff)
+
+
+def single_source_shortest_path(
+    G: BackendGraph,  # noqa: N803
+    source: Any,
+    cutoff: float | None = None,
+) -> dict[Any, list[Any]]:
+    """Return paths, see ``networkx.single_source_shortest_path``."""
+    if source not in G:
+        raise nx.NodeNotFound(f"Source {source} not in G")
+    paths = {source: [source]}
+    with uncollected():
+        for parent, child in G.tree_edges(source, cutoff):
+            paths[child] = [*paths[parent], child]
+    return paths
+
+
+def single_target_shortest_path(
+    G: BackendGraph,  # noqa: N803
+    target: Any,
+    cutoff: float | None = None,
+) -> dict[Any, list[Any]]:
+    """Return paths, see ``networkx.single_target_shortest_path``."""
+    if target not in G:
+        raise nx.NodeNotFound(f"Target {target} not in G")
+    paths = {target: [target]}
+    with uncollected():
+        for parent, child in G.tree_edges(target, cutoff, reverse=True):
+            paths[child] = [child, *paths[parent]]
+    return paths
+
+
+def all_pairs_shortest_path(
+    G: BackendGraph,  # noqa: N803
+    cutoff: float | None = None,
+) -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
+    """Yield paths, see ``networkx.all_pairs_shortest_path``."""
+    for node in G:
+        yield node, single_source_shortest_path(G, node, cutoff)
+
+
+def bidirectional_shortest_path(
+    G: BackendGraph,  # noqa: N803
+    source: Any,
+    target: Any,
+) -> list[Any]:
+    """Return a path, see ``networkx.bidirectional_shortest_path``."""
+    endpoint(G, source, "Source")
+    path = G.path_between(source, endpoint(G, target, "Target"))
+    if path is None:
+        raise nx.NetworkXNoPath(f"No path between {source} and {target}.")
+    return path
+
+
+def check_method(method: str) -> None:
+    """Raise what NetworkX raises for a method that it does not know."""
+    if method not in METHODS:
+        raise ValueError(f"method not supported: {method}")
+
+
+def shortest_path(
+    G: BackendGraph,  # noqa: N803
+    source: Any = None,
+    target: Any = None,
+    weight: None = None,  # noqa: ARG001
+    method: str = "dijkstra",
+) -> Any:
+    """Return a path or paths, see ``networkx.shortest_path``."""
+    check_method(method)
+    if source is not None and target is not None:
+        return bidirectional_shortest_path(G, source, target)
+    if source is not None:
+        return single_source_shortest_path(G, source)
+    if target is None:
+        return all_pairs_shortest_path(G)
+    if target not in G:
+        raise nx.NodeNotFound(f"Source {target} not in G")
+    return single_target_shortest_path(G, target)
+
+
+def shortest_path_length(
+    G: BackendGraph,  # noqa: N803
+    source: Any = None,
+    target: Any = None,
+    weight: None = None,  # noqa: ARG001
+    method: str = "dijkstra",
+) -> Any:
+    """Return a length or lengths, see ``networkx.shortest_path_length``."""
+    check_method(method)
+    if source is not None and target is not None:
+        return len(bidirectional_shortest_path(G, source, target)) - 1
+    if source is not None:
+        return single_source_shortest_path_length(G, source)
+    if target is None:
+        return all_pairs_shortest_path_length(G)
+    return G.distances(endpoint(G, target, "Source"), reverse=True)
+
+
+def average_shortest_path_length(
+    G: BackendGraph,  # noqa: N803
+    weight: None = None,  # noqa: ARG001
+    method: str | None = None,  # noqa: ARG001
+) -> float:
+    """Return the mean length, see ``networkx.average_shortest_path_length``."""
+    n = len(G)
+    if n == 0:
+        raise nx.NetworkXPointlessConcept(
+            "the null graph has no paths, thus there is no average shortest path length"
+        )
+    if n == 1:
+        return 0
+    if not G.all_reach_all():
+        kind = "strongly connected" if G.is_directed() else "connected"
+        raise nx.NetworkXError(f"Graph is not {kind}.")
+    return distance_sum(G) / (n * (n - 1))
+
+
+def sources_of(G: BackendGraph, sources: Any) -> list[Any]:  # noqa: N803
+    """Return several sources, each once; NetworkX's errors for none and for others."""
+    if not sources:
+        raise ValueError("sources must not be empty")
+    for source in sources:
+        if source not in G:
+            raise nx.NodeNotFound(f"Node {source} not found in graph")
+    return list(dict.fromkeys(sources))
+
+
+def multi_source_dijkstra_path_length(
+    G: BackendGraph,  # noqa: N803
+    sources: Any,
+    cutoff: float | None = None,
+    weight: None = None,  # noqa: ARG001
+) -> dict[Any, int]:
+    """Return distances, see ``networkx.multi_source_dijkstra_path_length``."""
+    distances: dict[Any, int] = {}
+    for level, nodes in enumerate(G.layers(sources_of(G, sources))):
+        if level and cutoff is not None and level > cutoff:
+            break
+        distances.update(dict.fromkeys(nodes, level))
+    return distances
+
+
+def multi_source_dijkstra_path(
+    G: BackendGraph,  # noqa: N803
+    sources: Any,
+    cutoff: float | None = None,
+    weight: None = None,  # noqa: ARG001
+) -> dict[Any, list[Any]]:
+    """Return paths, see ``networkx.multi_source_dijkstra_path``."""
+    begun = sources_of(G, sources)
+    paths = {source: [source] for source in sources}
+    with uncollected():
+        for level, ends in enumerate(G.spread(begun), 1):
+            if cutoff is not None and level > cutoff:
+                break
+            for child, parent in zip(*map(G.names, ends), strict=True):
+                paths[child] = [*paths[parent], child]
+    return paths

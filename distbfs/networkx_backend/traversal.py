@@ -1,0 +1,140 @@
+"""NetworkX's functions of one search: edges, levels, reach, components."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from distbfs.networkx_backend.graph import BackendGraph
+from distbfs.networkx_backend.nodes import (
+    begun,
+    endpoint,
+    known,
+    refuse_directed,
+    uncollected,
+)
+
+
+def generic_bfs_edges(
+    G: BackendGraph,  # noqa: N803
+    source: Any,
+    neighbors: None = None,  # noqa: ARG001
+    depth_limit: int | None = None,
+) -> Iterator[tuple[Any, Any]]:
+    """Yield the edges of a search, see ``networkx.generic_bfs_edges``."""
+    yield from G.tree_edges(begun(G, source), depth_limit)
+
+
+def bfs_edges(
+    G: BackendGraph,  # noqa: N803
+    source: Any,
+    reverse: bool = False,
+    depth_limit: int | None = None,
+    sort_neighbors: None = None,  # noqa: ARG001
+) -> Iterator[tuple[Any, Any]]:
+    """Yield the edges of a search, see ``networkx.bfs_edges``."""
+    yield from G.tree_edges(begun(G, source), depth_limit, reverse=reverse)
+
+
+def bfs_tree(
+    G: BackendGraph,  # noqa: N803
+    source: Any,
+    reverse: bool = False,
+    depth_limit: int | None = None,
+    sort_neighbors: None = None,  # noqa: ARG001
+) -> Any:
+    """Return the tree of a search, see ``networkx.bfs_tree``."""
+    tree = nx.DiGraph()
+    tree.add_node(source)
+    with uncollected():
+        tree.add_edges_from(bfs_edges(G, source, reverse, depth_limit))
+    return tree
+
+
+def bfs_predecessors(
+    G: BackendGraph,  # noqa: N803
+    source: Any,
+    depth_limit: int | None = None,
+    sort_neighbors: None = None,  # noqa: ARG001
+) -> Iterator[tuple[Any, Any]]:
+    """Yield (node, predecessor), see ``networkx.bfs_predecessors``."""
+    for parent, child in bfs_edges(G, source, depth_limit=depth_limit):
+        yield child, parent
+
+
+def bfs_successors(
+    G: BackendGraph,  # noqa: N803
+    source: Any,
+    depth_limit: int | None = None,
+    sort_neighbors: None = None,  # noqa: ARG001
+) -> Iterator[tuple[Any, list[Any]]]:
+    """Yield (node, successors), see ``networkx.bfs_successors``."""
+    edges = list(bfs_edges(G, source, depth_limit=depth_limit))
+    if not edges:
+        yield source, []
+    for parent, pairs in groupby(edges, key=itemgetter(0)):
+        yield parent, [child for _, child in pairs]
+
+
+def bfs_layers(G: BackendGraph, sources: Any) -> Iterator[list[Any]]:  # noqa: N803
+    """Yield the nodes of each level, see ``networkx.bfs_layers``."""
+    if sources in G:
+        sources = [sources]
+    yield from G.layers([known(G, node) for node in set(sources)])
+
+
+def descendants_at_distance(
+    G: BackendGraph,  # noqa: N803
+    source: Any,
+    distance: float,
+) -> set[Any]:
+    """Return the nodes of one level, see ``networkx.descendants_at_distance``."""
+    known(G, source)
+    if distance not in range(len(G)):
+        return set()
+    if distance == 0:
+        return {source}
+    level = G.levels(source, limit=distance)
+    return set(G.names(np.flatnonzero(level == distance)))
+
+
+def has_path(G: BackendGraph, source: Any, target: Any) -> bool:  # noqa: N803
+    """Return whether a path leads there, see ``networkx.has_path``."""
+    return G.joined(endpoint(G, source, "Source"), endpoint(G, target, "Target"))
+
+
+def descendants(G: BackendGraph, source: Any) -> set[Any]:  # noqa: N803
+    """Return the nodes that are reached, see ``networkx.descendants``."""
+    return set(G.names(np.flatnonzero(G.levels(begun(G, source)) > 0)))
+
+
+def ancestors(G: BackendGraph, source: Any) -> set[Any]:  # noqa: N803
+    """Return the nodes that reach a node, see ``networkx.ancestors``."""
+    level = G.levels(begun(G, source), reverse=True)
+    return set(G.names(np.flatnonzero(level > 0)))
+
+
+def connected_components(G: BackendGraph) -> Iterator[set[Any]]:  # noqa: N803
+    """Return an iterator of node sets, see ``networkx.connected_components``."""
+    refuse_directed(G)
+    label = G.components()
+    order = np.argsort(label, kind="stable")
+    cuts = np.flatnonzero(np.diff(label[order])) + 1
+    names = G.names(order)
+    bounds = [0, *cuts.tolist(), len(names)]
+    return (set(names[low:high]) for low, high in pairwise(bounds) if high > low)
+
+
+def is_connected(G: BackendGraph) -> bool:  # noqa: N803
+    """Return whether there is one component, see ``networkx.is_connected``."""
+    refuse_directed(G)
+    if not len(G):
+        raise nx.NetworkXPointlessConcept(
+            "Connectivity is undefined for the null graph."
+        )
+    return bool((G.levels(G.nodes[0]) >= 0).all())

@@ -1,0 +1,77 @@
+"""One search of a graph, as a program asks for it.
+
+>>> import distbfs
+>>> graph = distbfs.Graph.from_edges([0, 0, 1, 2], [1, 2, 3, 3])
+>>> result = distbfs.bfs(graph, 0)
+>>> result.level
+array([0, 1, 1, 2], dtype=int32)
+>>> result.path_to(3) in ([0, 1, 3], [0, 2, 3])
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from distbfs.errors import WrongTypeError
+from distbfs.options import SearchOptions, type_name
+from distbfs.search.graph import Graph
+from distbfs.search.result import Result
+
+
+def check_graph(graph: Any) -> None:
+    """Raise WrongTypeError for what is no ``Graph``."""
+    if not isinstance(graph, Graph):
+        raise WrongTypeError(
+            f"the graph is of type {type_name(graph)}; allowed: a distbfs.Graph, as "
+            "Graph.from_networkx, from_scipy, from_edges and others make it"
+        )
+
+
+def bfs(
+    graph: Graph,
+    source: Any,
+    engine: str = "auto",
+    *,
+    depth_limit: int | None = None,
+    targets: Iterable[Any] | None = None,
+    parents: bool = True,
+    method: str = "",
+    direction: str = "auto",
+    threads: int = 0,
+) -> Result:
+    """Search a graph breadth-first from a vertex.
+
+    source: a vertex id, or the name of a node
+    engine: "auto" (a CUDA device where there is one, else the CPU), "openmp",
+        "reference", or on a device "xbfs", "xbfs-paper", "bfs4k", "layer", "frontier",
+        "harish", "edge-parallel", "virtual-warp"; method: its variant
+    depth_limit: the last level that is searched, an integer of 0 or more
+    targets: vertices; the search ends with the level that finds the last of them
+    parents: whether parents are found too; direction: "auto", "push" or "pull"
+    threads: threads of engine openmp, 0 for all cores
+
+    Results of devices stay there, in CuPy arrays; ``to_numpy()`` brings them to the
+    host.  Raises UsageError for what is no vertex or no option, DeviceMissing and
+    CompilerMissing (both ResourceError) where the engine that is named cannot run.
+
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 4])
+    >>> bfs(graph, 0, depth_limit=2).level
+    array([ 0,  1,  2, -1, -1], dtype=int32)
+    >>> bfs(graph, 2, targets=[1]).reached
+    3
+    """
+    check_graph(graph)
+    options = SearchOptions(
+        engine=engine,
+        method=method,
+        threads=threads,
+        parents=parents,
+        direction=direction,
+    )
+    with graph.lock:
+        result = graph.session(options).search(
+            source, depth_limit=depth_limit, targets=targets
+        )
+        return result.keep()

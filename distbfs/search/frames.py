@@ -1,0 +1,172 @@
+"""Tables of pandas, polars and Arrow: edges taken from them, results given as them.
+
+None of the libraries is imported before it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from distbfs.errors import InputError, LibraryMissing, UsageError, WrongTypeError
+from distbfs.formats.columns import choose
+from distbfs.options import type_name
+from distbfs.types import Array, Ids
+
+FRAMES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "Table"}
+
+
+def library(name: str) -> Any:
+    """Return a library; LibraryMissing where it is not installed."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        top = name.partition(".")[0]
+        raise LibraryMissing(f"{top} is missing; pip install {top}") from error
+
+
+def column_names(table: Any, kind: str) -> list[str]:
+    """Return the names of the columns; WrongTypeError for what is no such table."""
+    expected = getattr(library(kind), FRAMES[kind])
+    if not isinstance(table, expected):
+        raise WrongTypeError(
+            f"the table is of type {type_name(table)}; allowed: a {kind} "
+            f"{expected.__name__}"
+        )
+    names = table.column_names if kind == "pyarrow" else table.columns
+    return [str(name) for name in names]
+
+
+def pandas_column(table: Any, place: int) -> tuple[Any, Any, bool]:
+    """Return a column, its type, and whether something is missing in it."""
+    column = table.iloc[:, place]
+    kind = column.dtype
+    if isinstance(kind, np.dtype) and kind.kind in "iu":
+        return column, kind, False
+    lacking = bool(column.hasnans)
+    if kind.kind in "iu" and not lacking:  # to_numpy would make objects of them
+        column = column.astype(kind.numpy_dtype)
+    return column, kind, lacking
+
+
+def polars_column(table: Any, place: int) -> tuple[Any, Any, bool]:
+    """Return a column, its type, and whether something is missing in it."""
+    column = table.to_series(place)
+    return column, column.dtype, column.null_count() > 0
+
+
+def arrow_column(table: Any, place: int) -> tuple[Any, Any, bool]:
+    """Return a column, its type, and whether something is missing in it."""
+    column = table.column(place)
+    if library("pyarrow.types").is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    whole = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return Whole(whole), column.type, column.null_count > 0
+
+
+class Whole:
+    """An Arrow array, read as columns of the others are."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def to_numpy(self) -> Array:
+        """Return the values, of integers without a copy."""
+        values: Array = self._array.to_numpy(zero_copy_only=False)
+        return values
+
+
+COLUMNS: dict[str, Callable[[Any, int], tuple[Any, Any, bool]]] = {
+    "pandas": pandas_column,
+    "polars": polars_column,
+    "pyarrow": arrow_column,
+}
+
+
+def ends_in(
+    table: Any, kind: str, src: Any, dst: Any, *, relabel: bool
+) -> tuple[Array, Array, list[Any] | None]:
+    """Return two columns of a table, integers [rows] each, and the vertices' names.
+
+    kind: the library; src, dst: columns by name, None for those with a usual pair of
+    names, or the only two; relabel: ids may be any, names are those that occur
+    Raises InputError where the columns are not there or something is missing in one.
+    """
+    names = column_names(table, kind)
+    if (src is None) != (dst is None):
+        raise UsageError("one column is named; allowed: both src and dst, or none")
+    wanted = None if src is None else (str(src), str(dst))
+    ends = []
+    for place in choose(names, wanted, "the table"):
+        column, type_, lacking = COLUMNS[kind](table, place)
+        if lacking:
+            raise InputError(f"column {names[place]:.40} has a null, no id")
+        values = column.to_numpy()
+        if values.dtype.kind not in "iu" and not relabel:
+            raise WrongTypeError(
+                f"column {names[place]:.40} has values of {type_}; allowed: integers, "
+                "or any ids with relabel=True"
+            )
+        ends.append(values)
+    return renumbered(*ends) if relabel else (*ends, None)
+
+
+def renumbered(u: Array, v: Array) -> tuple[Ids, Ids, list[Any]]:
+    """Return ends [k] of edges as numbers of the ids that occur, and these, rising."""
+    both = np.concatenate([u, v])
+    if {u.dtype.kind, v.dtype.kind} <= {"i", "u"} and both.dtype.kind in "iu":
+        ids, numbers = np.unique(both, return_inverse=True)
+        return numbers[: len(u)], numbers[len(u) :], ids.tolist()
+    words = [*u.tolist(), *v.tolist()]
+    try:
+        names = sorted(set(words))
+    except TypeError as error:
+        raise WrongTypeError(f"ids of different types: {error}") from error
+    place = {name: k for k, name in enumerate(names)}
+    numbers = np.fromiter(map(place.__getitem__, words), np.int64, len(words))
+    return numbers[: len(u)], numbers[len(u) :], names
+
+
+def of_objects(values: Array) -> Any:
+    """Return an array as the libraries take it: objects, with None, as a list."""
+    return values.tolist() if values.dtype == object else values
+
+
+def pandas_frame(columns: Mapping[str, Array]) -> Any:
+    """Return arrays [rows] as a pandas DataFrame."""
+    return library("pandas").DataFrame(dict(columns))
+
+
+def polars_frame(columns: Mapping[str, Array]) -> Any:
+    """Return arrays [rows] as a polars DataFrame; see ``typed``."""
+    made = library("polars").DataFrame
+    return typed(lambda: made({k: of_objects(x) for k, x in columns.items()}))
+
+
+def arrow_table(columns: Mapping[str, Array]) -> Any:
+    """Return arrays [rows] as an Arrow table; see ``typed``."""
+    made = library("pyarrow").table
+    return typed(lambda: made({k: of_objects(x) for k, x in columns.items()}))
+
+
+def typed(make: Callable[[], Any]) -> Any:
+    """Return a table; WrongTypeError where names are of types that no column has."""
+    try:
+        return make()
+    except Exception as error:
+        why = " ".join(str(error).split())
+        raise WrongTypeError(f"names of vertices make no column: {why:.200}") from error
+
+
+def html_table(title: str, rows: Sequence[tuple[str, object]]) -> str:
+    """Return HTML that notebooks show: a title, then names and values."""
+    lines = [
+        f"<tr><th style='text-align:left'>{escape(name)}</th>"
+        f"<td style='text-align:left'>{escape(f'{value}')}</td></tr>"
+        for name, value in rows
+    ]
+    return f"<table><caption>{escape(title)}</caption>{''.join(lines)}</table>"

@@ -1,0 +1,102 @@
+"""Whole graphs as rows: parts made of them; rows and edges by id read from parts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from distbfs.graph.csr import CSR, row_blocks, row_offsets
+from distbfs.partition.layout import Layout
+from distbfs.partition.part import Part
+from distbfs.types import Array, Ids
+
+
+def part_of_rows(offsets: Array, columns: Array, incoming: CSR | None) -> Part:
+    """Return rows as a graph in one part, numbered by id; no array is copied.
+
+    offsets: uint32 or uint64 [n + 1]; columns: uint32 [m], in any order
+    incoming: edges into each vertex, None where the rows are symmetric
+    """
+    n, none = len(offsets) - 1, CSR.empty(0)
+    ids, nn = np.zeros(0, dtype=np.int64), CSR(offsets, columns)
+    degrees = nn.degrees()
+    ends = 2 * degrees if incoming is not None else degrees
+    part = Part(
+        Layout(n, 1),
+        0,
+        int(degrees.max(initial=0)),
+        ids,
+        ids,
+        nn,
+        CSR.empty(n),
+        none,
+        none,
+        np.arange(n, dtype=np.uint32),
+        degrees if incoming is None else degrees + incoming.degrees(),
+        ends,
+        n,
+        incoming,
+    )
+    part.check()
+    return part
+
+
+def without_loops(part: Part) -> Part:
+    """Return a part without edges from a vertex to itself; itself where it has none."""
+    out, into = loopless(part.nn), part.incoming
+    if out is part.nn:
+        return part
+    return replace(part, nn=out, incoming=None if into is None else loopless(into))
+
+
+def loopless(rows: CSR) -> CSR:
+    """Return rows without edges to themselves; the same rows where there are none."""
+    loops = np.zeros(rows.rows, dtype=np.int64)
+    degrees = rows.degrees()
+    for first, last in row_blocks(rows.offsets):
+        edges = slice(int(rows.offsets[first]), int(rows.offsets[last]))
+        own = np.repeat(np.arange(first, last), degrees[first:last])
+        looped = own[rows.columns[edges] == own]
+        loops[first:last] = np.bincount(looped - first, minlength=last - first)
+    if not loops.any():
+        return rows
+    kept = rows.columns != rows.sources()
+    return CSR(row_offsets(degrees - loops), rows.columns[kept])
+
+
+def sorted_rows(part: Part) -> CSR:
+    """Return a whole graph by id, the neighbours of each vertex rising."""
+    sources, targets = edges_by_id(part)
+    keys = sources.astype(np.uint64) << np.uint64(32) | targets.astype(np.uint64)
+    return CSR.from_keys(part.local_count, keys)
+
+
+def edge_pairs(part: Part) -> Ids:
+    """Return the edges of a whole graph by id, [edges, 2], undirected ones once.
+
+    Of a graph by id in the order of its rows, else they rise.
+    """
+    pairs = np.stack(edges_by_id(part), axis=1)
+    if not part.directed:
+        pairs = pairs[pairs[:, 0] <= pairs[:, 1]]
+    if not np.array_equal(part.vertices, np.arange(part.local_count)):
+        pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+    return pairs
+
+
+def edges_by_id(part: Part) -> tuple[Ids, Ids]:
+    """Return the ids of both ends of each stored edge, int64 [m], as they lie."""
+    ids = part.vertices.astype(np.int64)
+    return ids[part.nn.sources()], ids[part.nn.columns]
+
+
+def neighbours_of(part: Part, vertex: int) -> Ids:
+    """Return the ids of the neighbours of an id, int64 [k].
+
+    They rise where vertices are sorted by degree, else they are as they were given.
+    """
+    rows, number = part.nn, part.number_of(vertex)
+    some = rows.columns[int(rows.offsets[number]) : int(rows.offsets[number + 1])]
+    ids = part.vertices[some].astype(np.int64)
+    return ids if np.array_equal(ids, some) else np.sort(ids)

@@ -1,0 +1,35 @@
+"""The ids that vertices of a store have in their file, as programs use them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.errors import UsageError
+
+if TYPE_CHECKING:
+    from distbfs.formats.ids import IdMap
+    from distbfs.types import Array
+
+
+class StoreNames:
+    """What vertices are called: integers or text, from the map of a store."""
+
+    def __init__(self, ids: IdMap) -> None:
+        self._ids = ids
+        self._kind = int if ids.kind == "integer" else str
+
+    def id_of(self, vertex: Any) -> int:
+        """Return the id of a vertex; UsageError where there is none."""
+        plain = vertex.item() if isinstance(vertex, np.integer) else vertex
+        place = self._ids.find(str(plain)) if type(plain) is self._kind else -1
+        if place < 0:
+            raise UsageError(f"{vertex!r:.60} is no id of the graph")
+        return place
+
+    def named(self, ids: Array) -> Array:
+        """Return what vertices, integers of any shape, are called: int64 or objects."""
+        names = self._ids.names(ids.ravel())
+        kind = np.int64 if self._kind is int else object
+        return np.array(names, dtype=kind).reshape(ids.shape)
