@@ -110,6 +110,11 @@ def free_bytes() -> int:
     return int(free) + int(cupy().get_default_memory_pool().free_bytes())
 
 
+def use_current() -> None:
+    """Make the current device that of this thread; a launch may be its first call."""
+    cupy().cuda.Device().use()
+
+
 def require(need: int, what: str) -> None:
     """Raise OutOfMemory unless ``need`` bytes of device memory can be had."""
     have = free_bytes()

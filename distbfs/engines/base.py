@@ -378,6 +378,7 @@ class Engine(Protocol):
     domains: searches parts level by level, a ``DomainEngine``
     directed: searches directed graphs, too
     takes: which of stepwise, internal_ids and the factors of directions it knows
+    needless: options of exchanges that would do nothing, where it has domains
     own: a dataclass, the options of the engine alone
     devices: how many may search one graph together without such levels
     """

@@ -64,6 +64,7 @@ class ReferenceEngine:
     name = "reference"
     methods = ("numpy",)
     takes = ("stepwise", *FACTOR_OPTIONS)
+    needless = ()
     own = NoOptions
     on_device = False
     alone = domains = directed = True

@@ -29,7 +29,6 @@ from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.options import (
     COMMON_OPTIONS,
     EXCHANGE_OPTIONS,
-    FACTOR_OPTIONS,
     SearchOptions,
     check_range,
 )
@@ -153,7 +152,7 @@ def kind_of(engine: str) -> Any:
 def has_option(kind: Any, name: str) -> bool:
     """Return whether an option, not one of all engines, is of an engine's class."""
     if name in EXCHANGE_OPTIONS:
-        return bool(kind.domains)
+        return bool(kind.domains) and name not in kind.needless
     return name in kind.takes or name in {item.name for item in fields(kind.own)}
 
 
@@ -275,7 +274,8 @@ def _device_engine(options: SearchOptions, *, directed: bool) -> tuple[str, str]
     why = "there is a CUDA device"
     if directed:
         return DIRECTED, f"{why}, and the graph is directed"
-    asked = [x for x in between_asked(options) if x in FACTOR_OPTIONS]
+    kind, asked = kind_of("xbfs"), between_asked(options)
+    asked = [x for x in asked if not has_option(kind, x)]
     asked += [x for x, _ in options.own if x == "balance"]
     if asked:
         return "pan", f"{asked[0]} is an option of engine pan"

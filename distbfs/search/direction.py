@@ -92,8 +92,8 @@ class OuterPolicy:
         self.forced: DirectionName | None = None
         if options.direction == "pull":
             self.forced = "pull"
-        if options.direction == "push" or options.exchange.uniquify:
-            self.forced = "push"  # where numbers come once, questions would be lost
+        if options.direction == "push":
+            self.forced = "push"
 
     def start(self) -> None:
         """Begin a search."""

@@ -116,7 +116,7 @@ BETWEEN = [
     (("--engine", "xbfs", "--parts", 3, "--direction", "pull"), "xbfs", 3, "--parts"),
     (("--parts", 2), "xbfs", 2, "--parts"),
     (("--threshold", 4), "xbfs", 1, "--threshold"),
-    (("--uniquify",), "xbfs", 1, "uniquify"),
+    (("--uniquify",), "pan", 1, "uniquify"),
     (("--local-all2all", "--parts", 2), "xbfs", 2, "--parts"),
     (("--dd-factors", 1, 1), "pan", 1, "dd"),
 ]

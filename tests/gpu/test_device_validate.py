@@ -167,6 +167,7 @@ def test_short_memory_is_a_resource_error(cp):
         with pytest.raises(ResourceError, match="validation"):
             validate_on_device(ArrayTuples(source, np), root, level, parent)
     finally:
+        filling.clear()
         pool.set_limit(size=before)
 
 

@@ -147,6 +147,5 @@ def test_few_unvisited_vertices_ask():
     assert chosen(100, 1000, delegates=True) == {OUTER: "pull"}  # hubs find most
     assert chosen(1000, 10, direction="push") == {OUTER: "push"}
     assert chosen(10, 1000, direction="pull") == {OUTER: "pull"}
-    assert chosen(1000, 10, uniquify=True) == {OUTER: "push"}
     policy = policy_of(CHOSEN, SearchOptions(), delegates=True)
     assert isinstance(policy, DirectionPolicy)

@@ -109,6 +109,7 @@ class Crew(Generic[Made]):
             builder = self.builders[device]
             try:
                 with self._on(device):
+                    cuda.use_current()
                     made = work(builder, self._groups[device])
                     with cuda.memory_of("edge tuples for other devices"):
                         builder.keys.finish()

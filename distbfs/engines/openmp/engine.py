@@ -23,6 +23,7 @@ class OpenMPEngine:
     name = "openmp"
     methods = tuple(SOURCES)
     takes = ("stepwise", *FACTOR_OPTIONS)
+    needless = ()
     own = NoOptions
     on_device = False
     alone = domains = directed = True

@@ -282,7 +282,8 @@ def test_small_graphs_are_searched_by_one_device(devices):
         ({}, Request(4, "--parts"), "xbfs", "--parts is for searches between domains"),
         ({"dd": Factors(1, 1)}, Request(), "pan", "dd is an option of engine pan"),
         ({"exchange": "solo"}, Request(), "xbfs", "exchange is for searches between"),
-        ({"uniquify": True}, Request(), "xbfs", "uniquify is for searches between"),
+        ({"local_all2all": True}, Request(), "xbfs", "local_all2all is for searches"),
+        ({"uniquify": True}, Request(), "pan", "uniquify is an option of engine pan"),
         ({"engine": "xbfs"}, Request(2, "--parts"), "xbfs", "--parts is for searches"),
         ({"engine": "xbfs"}, Request(domain=1), "xbfs", "domains of one device"),
         ({}, Request(devices=1), "xbfs", "there is a CUDA device"),
@@ -304,6 +305,7 @@ def test_what_is_chosen(devices, options, request_, engine, why):
     [
         ({"engine": "xbfs", "knobs": "k1"}, Request(), UsageError, "it is of bfs4k"),
         ({"engine": "bfs4k", "uniquify": True}, Request(), UsageError, "reference, op"),
+        ({"engine": "xbfs", "uniquify": True}, Request(), UsageError, "openmp, pan"),
         ({"engine": "bfs4k"}, Request(2, "--parts"), UsageError, "between domains"),
         ({"engine": "xbfs", "dd": Factors(1, 1)}, Request(), UsageError, "is of .*pan"),
         ({"engine": "xbfs"}, Request(domain=3), UsageError, "engine xbfs: 1, 2"),

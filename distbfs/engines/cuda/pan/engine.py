@@ -34,6 +34,7 @@ class PanEngine:
     name = "pan"
     methods = (METHOD,)
     takes = FACTOR_OPTIONS
+    needless = ()
     own = PanOptions
     on_device = domains = True
     alone = directed = False

@@ -43,6 +43,7 @@ class XbfsEngine:
     name = "xbfs"
     methods = METHODS
     takes = ("stepwise", "internal_ids")
+    needless = ("uniquify",)  # a vertex is sent once
     own = NoOptions
     on_device = alone = domains = True
     directed = False
