@@ -231,6 +231,7 @@ class CheckingDevice:
         """End what goes from piece to piece, also where some are left."""
         self._pieces.close()
         self._shares.close()
+        del self._pieces, self._shares  # one that never began may still know of this
 
     def faults(self) -> Ids:
         """Return the report, int64 [REPORT_WORDS], when all is done."""
