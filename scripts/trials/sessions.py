@@ -65,7 +65,8 @@ def opened(
     options |= {"engine": trial.choose("auto", "openmp", "reference")}
     options |= {"threads": trial.choose(1, 1, 2)}
     trial.note(f"{type(source).__name__}, {parts}, TH {threshold}, {options}")
-    if trial.world.size == 1:
+    named = isinstance(source, Path) and open_store(source).load_ids() is not None
+    if trial.world.size == 1 and not named:  # here vertices are told by number
         return distbfs.open(source, parts=parts, threshold=threshold, **options)
     made = source_of(source, trial.world, parts, threshold)
     request = Request(parts, "parts" if parts else "")

@@ -29,7 +29,7 @@ GUARD = re.compile(r"^#ifndef (\w+)\n#define \1$", re.MULTILINE)
 DEFINED = re.compile(r"^(?:template <.*> )?INLINE [\w ]+?[ *]+(\w+)\(", re.MULTILINE)
 WITHOUT_PAPER = {
     *("build/cuda/graph.cu", "build/cuda/keys.cu", "store/cuda_rows.cu"),
-    *("device/rates.cu", "engines/cuda/common/ids.cu"),
+    *("build/cuda/shares.cu", "device/rates.cu", "engines/cuda/common/ids.cu"),
     *("engines/cuda/papers/bfs4k/degrees.cu", "multisearch/multi_results.cu"),
 }
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)

@@ -176,7 +176,7 @@ def test_narrower_rows_where_memory_is_short(device, monkeypatch):
     monkeypatch.setattr(cuda, "free_bytes", lambda: need + 100)
     assert BitSearches(made.graph).width == 128
     monkeypatch.setattr(cuda, "free_bytes", lambda: need - 100)
-    with pytest.raises(device_bits.ResourceError, match=r"need \d+ bytes of device"):
+    with pytest.raises(device_bits.OutOfMemory, match=r"need \d+ bytes of device"):
         BitSearches(made.graph)
 
 
