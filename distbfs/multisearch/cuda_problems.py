@@ -156,7 +156,7 @@ class Run:
         self.by_pair = [s for s in problem.state if s.per == "pair" and s.result]
         self.edges = options.method == "edge-parallel"
         self.levels = options.levels or self.program.levels or self.edges
-        self.post = "post" in self.program.used
+        self.ends = "end" in self.program.used
         self._number()
         self._shape()
 
@@ -203,7 +203,7 @@ class Run:
         )
         if self.levels and not self.options.levels:
             state += level
-        lists = 4 * (self.graph.active + 1) + 8 * (self.graph.active + 3) * self.post
+        lists = 4 * (self.graph.active + 1) + 8 * (self.graph.active + 3) * self.ends
         return state * self.stride + lists + (0 if self.shared else 4 * self.words)
 
     def _row_bytes(self, level: int) -> int:
@@ -307,7 +307,7 @@ class Run:
         count = self.graph.active
         small["order"] = cp.empty(blocks * (count + 1), np.uint32)
         small["starts"] = small["bits"] = small["from_row"] = None
-        if self.post:
+        if self.ends:
             small["starts"] = cp.empty(blocks * 2 * (count + 3), np.uint32)
         if not self.shared:
             small["bits"] = cp.empty(blocks * self.words, np.uint32)

@@ -1,18 +1,18 @@
 """A problem as CUDA: its state as structures, and its functions compiled in.
 
 The functions are device functions; each may be left out.  All threads of a search's
-block call ``init(Search &s)``, ``prior(Search &s)`` and ``post(Search &s)``;
+block call ``init``, ``prior``, ``post`` and ``end``, each of ``(Search &s)``;
 ``visit_vertex(Search &s, u32 u, u32 v)`` is called by one thread for each edge, and
 ``finalize(Whole &w)`` by all threads of a launch after all searches.
 
-- ``s.index``, ``s.source``, ``s.n``, ``s.depth`` (the level of u; in post the deepest),
+- ``s.index``, ``s.source``, ``s.n``, ``s.depth`` (the level of u; in end the deepest),
   ``s.size`` (vertices of that level), ``s.thread()`` of ``s.threads()``.
 - State by its name: ``s.x`` a reference (per search), ``s.x[v]`` (per vertex, which all
   searches share, or per pair).  ``s.level[v]`` is v's level, ``UNREACHED`` without.
   What several threads change takes ``atomicAdd`` and the like.
 - Vertices u, v are numbers: hubs first; ``s.id(v)`` is the id in the input,
   ``s.degree(v)`` the degree.
-- In post: ``s.each(d, f)`` calls f(v) for the vertices of level d, ``s.each_sum(d, f,
+- In end: ``s.each(d, f)`` calls f(v) for the vertices of level d, ``s.each_sum(d, f,
   g)`` calls g(u, sum of f(u, v) over the edges of u) for each; all threads call them,
   and all have done so when they return.
 - In finalize: ``w.x[i]`` per search, ``w.x[v]`` per vertex, ``w.k``, ``w.n``,
@@ -53,7 +53,7 @@ COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 SIGNATURES = {
     "visit_vertex": "visit_vertex(Search &s, u32 u, u32 v)",
     "finalize": "finalize(Whole &w)",
-    **{name: f"{name}(Search &s)" for name in ("init", "prior", "post")},
+    **{name: f"{name}(Search &s)" for name in ("init", "prior", "post", "end")},
 }
 
 

@@ -19,7 +19,7 @@ struct Job {
     Fields f;
 };
 
-#define ORDER (!EDGES || HAS_POST) /* whether the order of vertices is kept */
+#define ORDER (!EDGES || HAS_END) /* whether the order of vertices is kept */
 
 /* v was found by edges of this level where `fresh`; all lanes of a warp call it. */
 INLINE void enqueue(const Params &p, Block *b, u32 *order, u32 v, bool fresh) {
@@ -64,7 +64,7 @@ INLINE bool traverse(const Params &p, Search &s) {
             b->stop = p.stop && look(p.stop);
         }
         s.size = small_end - small + large_end - large;
-        if (HAS_POST && threadIdx.x == 0)
+        if (HAS_END && threadIdx.x == 0)
             s.starts[s.depth] = small, s.starts[p.active + 3 + s.depth] = large;
         __syncthreads();
         if (!s.size) break;
@@ -75,7 +75,7 @@ INLINE bool traverse(const Params &p, Search &s) {
         __syncthreads();
 #endif
         if (s.depth == p.most) {
-            if (HAS_POST && threadIdx.x == 0)
+            if (HAS_END && threadIdx.x == 0)
                 s.starts[s.depth + 1] = small_end,
                 s.starts[p.active + 4 + s.depth] = large_end;
             return true;
@@ -89,6 +89,10 @@ INLINE bool traverse(const Params &p, Search &s) {
 #else
         s.edges(small, small_end, large, large_end,
                 [&](u32 u, u32 v, bool there) { follow(p, s, u, v, there); });
+#endif
+#if HAS_POST
+        __syncthreads();
+        post(s);
 #endif
         small = small_end, large = large_end;
     }
@@ -136,8 +140,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS) search(con
             if (threadIdx.x == 0) p.control[1] = block.stop ? 2 : 1;
             break;
         }
-#if HAS_POST
-        post(s);
+#if HAS_END
+        end(s);
 #endif
         __syncthreads();
     }

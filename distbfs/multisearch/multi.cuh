@@ -53,7 +53,7 @@ struct Base {
     u32 index;  /* of the search, 0 … k-1 */
     u32 source; /* its number */
     u32 n;
-    u32 depth;  /* the level being expanded; in post the deepest */
+    u32 depth;  /* the level being expanded; in end the deepest */
     u32 size;   /* vertices of that level, in prior and visit_vertex */
     Row<LEVEL> level;
     const Params *p;
@@ -118,7 +118,7 @@ struct Base {
         });
     }
 
-    /* In post: call f(v), a thread each, for the vertices of a level. */
+    /* In end: call f(v), a thread each, for the vertices of a level. */
     template <class F> __device__ __forceinline__ void each(u32 d, F f) const {
         const u32 *large = starts + p->active + 3;
         for (u32 i = starts[d] + threadIdx.x; i < starts[d + 1]; i += THREADS) f(order[i]);
@@ -127,7 +127,7 @@ struct Base {
         __syncthreads();
     }
 
-    /* In post: for each vertex u of a level call g(u, sum of f(u, v) over its edges). */
+    /* In end: for each vertex u of a level call g(u, sum of f(u, v) over its edges). */
     template <class F, class G> __device__ __forceinline__ void each_sum(u32 d, F f, G g) const {
         const u32 *starts_large = starts + p->active + 3;
         rewind();

@@ -2,8 +2,8 @@
 
 A function gets the batch of searches that runs now, ``s``, and arrays that say where:
 
-- ``init(s, i)``, ``post(s, i)``: rows i of the batch, int64 [b]
-- ``prior(s, i)``: the rows that have a frontier, on level ``s.depth_now``
+- ``init(s, i)``, ``end(s, i)``: rows i of the batch, int64 [b]
+- ``prior(s, i)``, ``post(s, i)``: the rows that have a frontier, on ``s.depth_now``
 - ``visit_vertex(s, i, u, v)``: edges (u, v) out of the frontiers of rows i, int64 [e];
   u is on level ``s.depth_now``
 - ``finalize(s)``: after all batches; per-vertex state and results of all searches
@@ -274,21 +274,23 @@ def run_batches(
             s.frontiers.append((i, u))
             if depth == options.depth:
                 break
-            call(problem, "prior", s, np.unique(i))
+            at_work = np.unique(i)
+            call(problem, "prior", s, at_work)
             for edges in (
                 walk.edges(i, u) if "visit_vertex" in problem.functions else ()
             ):
                 call(problem, "visit_vertex", s, *edges)
+            call(problem, "post", s, at_work)
         if options.depth is not None:
             s.level[s.level > options.depth] = -1
         levels = max(levels, len(s.frontiers))
-        call(problem, "post", s, rows)
+        call(problem, "end", s, rows)
         outputs.take(s)
-    end = Searches(n, sources[:0], 0, None)
-    end.sources = sources
+    every = Searches(n, sources[:0], 0, None)
+    every.sources = sources
     for name, value in outputs.values.items():
-        setattr(end, name, value)
-    call(problem, "finalize", end)
+        setattr(every, name, value)
+    call(problem, "finalize", every)
     return outputs.results(), {"batches": len(batches), "levels": levels}
 
 

@@ -4,6 +4,7 @@
 #define HAS_PRIOR 0
 #define HAS_VISIT_VERTEX 0
 #define HAS_POST 0
+#define HAS_END 0
 #define HAS_FINALIZE 0
 struct Fields {
     u64 unused;

@@ -1,4 +1,4 @@
-"""What is wanted of many simultaneous searches: state, and up to five functions.
+"""What is wanted of many simultaneous searches: state, and up to six functions.
 
 Traversal, balancing and batching belong to the ways that run a problem; the problem
 says what is kept and what is done.  Each function may be left out:
@@ -8,10 +8,11 @@ says what is kept and what is done.  Each function may be left out:
 - ``visit_vertex(i, u, v)``: for each edge (u, v) out of search i's frontier, seen
   exactly once.  v has its level by then: it was found along this edge, by another edge
   of this level (level[v] == level[u] + 1 either way), or before.
-- ``post``: after a search's last level, with the order in which vertices were found.
+- ``post``: after each level of a search, when all its edges were visited.
+- ``end``: after a search's last level, with the order in which vertices were found.
 - ``finalize``: after all searches.
 
-Source: McLaughlin, Riedy, Bader 2015, Section III.
+Source: McLaughlin, Riedy, Bader 2015, Section III; ``end`` is ours.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-FUNCTIONS = ("init", "prior", "visit_vertex", "post", "finalize")
+FUNCTIONS = ("init", "prior", "visit_vertex", "post", "end", "finalize")
 Per = Literal["search", "vertex", "pair", "level"]
 
 

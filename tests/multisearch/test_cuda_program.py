@@ -72,7 +72,7 @@ def test_levels_are_kept_where_they_are_read():
             r"problem 'p': .*; its functions are to be: visit_vertex\(Search",
         ),
         (
-            "void post(Search &s) {\n  s.each(1,\n   [&](int a, int b) { });\n}",
+            "void end(Search &s) {\n  s.each(1,\n   [&](int a, int b) { });\n}",
             r"problem 'p', line [123]: ",
         ),
     ],

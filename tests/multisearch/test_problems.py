@@ -10,7 +10,7 @@ from wholes import HOSTS, all_levels, whole
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.multisearch import numpy_runner as arrays
 from distbfs.multisearch.base import KEPT, RunOptions
-from distbfs.multisearch.problem import Problem, State
+from distbfs.multisearch.problem import FUNCTIONS, Problem, State
 from distbfs.registry import RUNNERS
 from distbfs.search.choose import choose_runner
 
@@ -73,18 +73,23 @@ class Seen:
     """A problem that notes what it is told."""
 
     def __init__(self):
-        self.edges, self.prior, self.order = [], [], []
+        self.edges, self.prior, self.post, self.order = [], [], [], []
         functions = {
             "prior": self.note_prior,
             "visit_vertex": self.visit,
-            "post": self.note_order,
+            "post": self.note_post,
+            "end": self.note_order,
         }
         self.problem = Problem("seen", (State("level", "int32", "pair"),), functions)
 
     def note_prior(self, s, i):
         self.prior += [(s.first + k, s.depth_now) for k in i.tolist()]
 
+    def note_post(self, s, i):
+        self.post += [(s.first + k, s.depth_now) for k in i.tolist()]
+
     def visit(self, s, i, u, v):
+        assert not {(s.first + k, s.depth_now) for k in i.tolist()} & set(self.post)
         assert (s.level[i, u] == s.depth_now).all()
         down = s.level[i, v] - s.depth_now
         assert ((down <= 1) & (s.level[i, v] >= 0)).all()
@@ -119,6 +124,7 @@ def test_each_edge_is_seen_once(name, graph, batch, monkeypatch):
     frontiers = {(k, d) for k, row in enumerate(levels.tolist()) for d in row if d >= 0}
     assert set(seen.prior) == frontiers
     assert len(seen.prior) == len(frontiers)
+    assert seen.post == seen.prior
 
 
 @pytest.mark.parametrize("name", HOSTS)
@@ -168,7 +174,7 @@ def test_no_searches_and_no_vertices():
 
 
 @pytest.mark.parametrize("name", HOSTS)
-@pytest.mark.parametrize("which", ["init", "prior", "visit_vertex", "post", "finalize"])
+@pytest.mark.parametrize("which", FUNCTIONS)
 def test_an_error_names_the_function_and_the_line(name, which):
     def broken(*_):
         raise ZeroDivisionError("by\nnothing")

@@ -63,7 +63,7 @@ void visit_vertex(Search &s, u32 u, u32 v) {
 
 /* The array delta holds (1 + delta) / sigma of the levels that are done: delta of u is
  * sigma[u] times the sum of these over those that come after u. */
-void post(Search &s) {
+void end(Search &s) {
     for (u32 d = s.depth; d > 0; d--)
         s.each_sum(
             d,
@@ -83,7 +83,7 @@ PROBLEM = Problem(
         State("delta", "float64", "pair", result=False),
         State("value", "float64", "vertex"),
     ),
-    {"init": begin, "visit_vertex": count_paths, "post": accumulate},
+    {"init": begin, "visit_vertex": count_paths, "end": accumulate},
     CUDA,
 )
 

@@ -195,6 +195,9 @@ void visit_vertex(Search &s, u32 u, u32 v) {
     if (s.id(u) == s.first) atomicAdd(&s.near, s.degree(u) > 0 ? 1u : 0u);
 }
 void post(Search &s) {
+    if (s.thread() == 0) s.after += s.depth + 1;
+}
+void end(Search &s) {
     for (u32 d = 0; d <= s.depth; d++)
         s.each(d, [&](u32 v) { atomicAdd(&s.sum, (u64)d * s.id(v)); });
 }
@@ -206,6 +209,7 @@ void finalize(Whole &w) {
 """
 OWN_STATE = (
     State("rounds", "int16", "search"),
+    State("after", "uint32", "search"),
     State("edges_seen", "uint64", "search"),
     State("near", "uint32", "search", fill=7),
     State("first", "uint32", "search", fill=0, result=False),
@@ -227,6 +231,7 @@ def test_a_problem_of_ones_own(device, method):
     assert "first" not in found
     found = {name: array.get().tolist() for name, array in found.items()}
     assert found["rounds"] == [40, 40, 20, 10]
+    assert found["after"] == [1 + 2 + 3 + 4, 1 + 2 + 3 + 4, 1 + 2, 1]
     assert found["edges_seen"] == [10, 10, 2, 0]
     assert found["near"] == [9, 9, 7, 7]
     assert found["sum"] == [1 + 2 + 2 * 3 + 3 * 4, 3 + 2 * (1 + 2), 5, 0]
