@@ -284,7 +284,7 @@ class InnerBuilder:
             source={},
             seconds=self._clock.seconds,
         )
-        return InnerPart(
+        made = InnerPart(
             part.layout,
             part.index,
             domain,
@@ -297,6 +297,13 @@ class InnerBuilder:
             self.place,
             *outer,
         )
+        most = 1 << (64 - made.id_bits)  # told with an id in a word
+        if len(owned) > most:
+            raise UsageError(
+                f"part {part.index} owns {len(owned)} delegates; allowed: {most}; use "
+                "more parts or another threshold"
+            )
+        return made
 
 
 def inner_parts(

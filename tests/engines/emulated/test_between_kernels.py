@@ -25,10 +25,12 @@ from thread_peers import ThreadPeers
 from worlds import ThreadExchange, on_ranks
 
 from distbfs.build.cuda import inner
+from distbfs.build.cuda.inner_part import InnerPart
 from distbfs.device import cuda
 from distbfs.engines.base import Until
 from distbfs.engines.cuda.xbfs import arrays, between_params
 from distbfs.engines.cuda.xbfs.memory import box_words
+from distbfs.errors import UsageError
 from distbfs.exchange.solo import SoloExchange
 from distbfs.exchange.traffic import KINDS
 from distbfs.exchange.world import SoloWorld
@@ -536,3 +538,10 @@ def test_the_plan_knows_what_streams_take(device, monkeypatch, parts):
     aims = [(None, None)] * 3
     streamed(source, [1] * parts, aims, threshold=6)
     assert planned / 16 < max(took) <= planned
+
+
+def test_more_delegates_than_a_message_can_name(device, monkeypatch):
+    monkeypatch.setattr(InnerPart, "id_bits", 62)
+    placed = device_parts(GRAPHS["kronecker"], 2, threshold=2)
+    with pytest.raises(UsageError, match=r"part 0 owns .* delegates; allowed: 4; use"):
+        driver_of(placed, engine="xbfs")
