@@ -37,6 +37,7 @@ EXCHANGE = "tests/mpi/test_exchange_contract.py"
 SIMULATED = "tests/exchange/test_simulated_world.py"
 ROWS = "tests/graph/test_sorted_rows.py"
 CONSTRUCT = "tests/build/test_host_parts.py"
+BUILD_KERNELS = f"{EMULATED}/test_construct_kernels.py"
 THRESHOLD = "tests/plan/test_threshold.py"
 VALIDATE = "tests/validation/test_validate.py"
 TEAM = "tests/device/test_team.py"
@@ -922,6 +923,46 @@ MUTATIONS = (
         "bit_of(now, c);",
         "parents are asked for that a domain knows",
         (f"{OUTER_EDGES}::test_what_is_sent_is_what_the_model_of_th_counts",),
+    ),
+    Mutation(
+        "between-parent-of-another-share",
+        f"{CUDA}/xbfs/between.cuh",
+        "(NAME)local[k] * b.shares + share[k]",
+        "(NAME)local[k] * b.shares + b.share",
+        "a parent that another part sent is named as if it were of the own one",
+        (f"{OUTER_EDGES}::test_levels_and_parents",),
+    ),
+    Mutation(
+        "between-sent-by-part",
+        f"{CUDA}/xbfs/between_outer.cuh",
+        "first_to_set(b.sent, column, ok);",
+        "first_to_set(b.sent, from, ok);",
+        "a vertex that has told one neighbour tells no other",
+        (f"{OUTER_EDGES}::test_levels_and_parents",),
+    ),
+    Mutation(
+        "build-wide-rows-beyond-keys",
+        "distbfs/build/cuda/keys.py",
+        "return ranges.cut(capacity, rule.most_rows), capacity",
+        "return ranges.cut(capacity), capacity",
+        "rows of a range that keys of wide ids cannot tell apart",
+        (f"{BUILD_KERNELS}::test_keys_that_tell_few_rows_apart",),
+    ),
+    Mutation(
+        "build-wide-delegates-by-slot",
+        "distbfs/build/cuda/parts.cu",
+        "if (id != (u64)x) continue;",
+        "if (false) continue;",
+        "whatever lies where a delegate's search begins is taken for it",
+        (f"{BUILD_KERNELS}::test_keys_that_tell_few_rows_apart",),
+    ),
+    Mutation(
+        "build-wide-local-ids-stay",
+        "distbfs/build/cuda/places.py",
+        "columns[order] = there | numbers.astype(np.uint64)",
+        "pass",
+        "columns keep the local ids of other parts where numbers are to stand",
+        (f"{BUILD_KERNELS}::test_keys_that_tell_few_rows_apart",),
     ),
     Mutation(
         "between-several-not-everywhere",
