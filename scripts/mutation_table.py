@@ -970,7 +970,7 @@ MUTATIONS = (
         "if (ok[i]) set_everywhere(",
         "if (false) set_everywhere(",
         "devices of a domain do not see what came from other domains in a pull",
-        (f"{OUTER_EDGES}::test_several_devices_search_each_way[pull]",),
+        (f"{OUTER_EDGES}::test_several_devices_search_each_way[ids of 32 bits-pull]",),
     ),
     Mutation(
         "between-several-own-position",
@@ -994,7 +994,10 @@ MUTATIONS = (
         "lane = domains.device_of(owner) + own * (local % (lanes // own))",
         "lane = local % lanes",
         "delegates of a domain are on other devices than their vertices",
-        (f"{OUTER_EDGES}::test_domains_of_several_devices[sizes2-4-kronecker]",),
+        (
+            f"{OUTER_EDGES}::test_domains_of_several_devices"
+            "[ids of 32 bits-sizes2-4-kronecker]",
+        ),
     ),
     Mutation(
         "domains-lanes-apart",
