@@ -994,10 +994,7 @@ MUTATIONS = (
         "lane = domains.device_of(owner) + own * (local % (lanes // own))",
         "lane = local % lanes",
         "delegates of a domain are on other devices than their vertices",
-        (
-            f"{OUTER_EDGES}::test_domains_of_several_devices"
-            "[ids of 32 bits-sizes2-4-kronecker]",
-        ),
+        (f"{OUTER_EDGES}::test_domains_of_several_devices",),
     ),
     Mutation(
         "domains-lanes-apart",

@@ -46,7 +46,8 @@ class Devices:
 
         def run(device: CheckingDevice, *more: Any) -> Value:
             with device.seat.on(), cuda.memory_of("validation"):
-                cuda.use_current()
+                if len(self.own) > 1:
+                    cuda.use_current()
                 return work(device, *more)
 
         if len(self.own) < 2:
