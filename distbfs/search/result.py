@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from distbfs.errors import UsageError
+from distbfs.errors import UsageError, WrongTypeError
 from distbfs.search.frames import (
     arrow_table,
     html_table,
@@ -205,11 +205,24 @@ class Result:
         self._arrays()
         return self._numpy()
 
-    def at(self, vertices: Ids) -> tuple[Array, Ids | None]:
-        """Return (level int32 [k], parent int64 [k] or None) of ids, int64 [k]."""
+    def at(self, vertices: Any) -> tuple[Array, Ids | None]:
+        """Return (level int32 [k], parent int64 [k] or None) of ids, integers [k].
+
+        Raises WrongTypeError for what are no integers, UsageError for no vertices.
+        """
         level, parent = self._arrays()
+        ids = vertices
+        if not (isinstance(ids, np.ndarray) and ids.dtype == np.int64):
+            ids = np.asarray(vertices)
+            if ids.size and ids.dtype.kind not in "iu":
+                raise WrongTypeError(
+                    "vertices are asked for by ids, integers; results by name are in "
+                    "to_dict(), to_pandas() and the like"
+                )
+            ids = ids.astype(np.int64).ravel()
+            self._vertices.check(ids, "")
         return self._vertices.values_at(
-            level, parent, vertices, parents=self.has_parents, take=self._take
+            level, parent, ids, parents=self.has_parents, take=self._take
         )
 
     @property

@@ -164,13 +164,13 @@ class VertexMap:
         """Whether results of this rank lie on devices."""
         return any(shard.device is not None for shard in self.shards)
 
-    def check(self, ids: Ids) -> None:
+    def check(self, ids: Ids, what: str = "source ") -> None:
         """Raise UsageError unless all ids, int64 [k], are vertices."""
         n = self.layout.n
         outside = ids[(ids < 0) | (ids >= n)]
         if len(outside):
             allowed = f"allowed: 0 to {n - 1}" if n else "the graph has none"
-            raise UsageError(f"source {outside[0]} is not a vertex; {allowed}")
+            raise UsageError(f"{what}{outside[0]} is not a vertex; {allowed}")
 
     @cached_property
     def whole_here(self) -> bool:

@@ -40,9 +40,9 @@ def summary_fields(summary: BuildSummary) -> dict[str, Any]:
         "delegates": summary.delegates,
         **{f"{name}_edges": count for name, count in summary.edges.items()},
         "passes": summary.passes,
-        "making": summary.making,
         "generation_seconds": summary.generation_seconds,
         "construction_seconds": summary.construction_seconds,
+        **({"making": summary.making} if summary.making else {}),
     }
 
 

@@ -471,3 +471,16 @@ def test_the_package_shows_its_api_and_nothing_else():
         "assert '_HOMES' not in text and 'import_module' not in text\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_values_of_some_vertices():
+    graph = distbfs.Graph.from_edges([0, 1, 2], [1, 2, 3], n=6)
+    found = distbfs.bfs(graph, 0, engine="reference")
+    for ids in ([3, 0, 5], (3, 0, 5), np.array([3, 0, 5]), np.uint8([3, 0, 5])):
+        level, parent = found.at(ids)
+        assert (level.tolist(), parent.tolist()) == ([3, 0, -1], [2, 0, -1])
+    assert [len(x) for x in found.at([])] == [0, 0]
+    with pytest.raises(errors.WrongTypeError, match="asked for by ids, integers"):
+        found.at(["a"])
+    with pytest.raises(errors.UsageError, match=r"^6 is not a vertex; allowed: 0 to 5"):
+        found.at([0, 6])

@@ -32,7 +32,7 @@ class BuildSummary:
 
     repeats: input tuples that repeat another one in either direction
     passes: how often the tuples were read
-    making: whether each device, or rank on the host, made "all" tuples or its "share"
+    making: whether each device made "all" tuples or its "share"; "" on the host
     """
 
     n: int
@@ -46,9 +46,9 @@ class BuildSummary:
     edges: dict[str, int]
     histogram: DegreeHistogram
     passes: int
-    making: str
     generation_seconds: float
     construction_seconds: float
+    making: str = ""
 
 
 def in_groups(count: int, raw_bytes: int, limit: int) -> list[list[int]]:
@@ -124,7 +124,6 @@ def construct(
         edges=dict(zip(SUBGRAPHS, counts[1:].tolist(), strict=True)),
         histogram=histogram,
         passes=1 if len(groups) == 1 else 2 * len(groups),
-        making="share" if world.size > 1 else "all",
         generation_seconds=generation,
         construction_seconds=clock.get("total") - generation,
     )
@@ -208,7 +207,6 @@ def _construct_directed(
         edges={**dict.fromkeys(SUBGRAPHS, 0), "nn": nn.edges},
         histogram=histogram,
         passes=2,
-        making="all",
         generation_seconds=generation,
         construction_seconds=clock.get("total") - generation,
     )
