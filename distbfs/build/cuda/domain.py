@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,6 @@ from distbfs.build.cuda.making import Making
 from distbfs.build.cuda.numbering import CLASSES, Numbering
 from distbfs.build.cuda.parts import Crew
 from distbfs.build.cuda.separate import MAX_DEGREE, Builder, Shape
-from distbfs.build.cuda.shares import Seat
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.cuda import id_type
@@ -191,17 +191,9 @@ class DomainSummary:
 class MemberBuilder(Builder):
     """One device while it builds its parts of this rank."""
 
-    def __init__(
-        self,
-        source: TupleSource,
-        shape: Shape,
-        buffer_bytes: int | None,
-        done: Sum,
-        seat: Seat | None = None,
-    ) -> None:
-        super().__init__(source, shape, buffer_bytes, done, seat)
-        self._numbering = Kernels(self.clock)
-        self._source = source
+    @cached_property
+    def _numbering(self) -> Kernels:
+        return Kernels(self.clock)
 
     def measure(self, part: int) -> Measured:
         """Count the keys of the rows of a part."""
@@ -302,7 +294,7 @@ class MemberBuilder(Builder):
         graph = DeviceGraph(
             n=local,
             m=made.edges,
-            tuples=self._source.tuples,
+            tuples=self.source.tuples,
             loops=measured.loops,
             offsets=made.offsets,
             columns=made.columns,

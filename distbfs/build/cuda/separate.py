@@ -155,7 +155,7 @@ class Builder:
         done: Sum,
         seat: Seat | None = None,
     ) -> None:
-        self.shape, self.layout = shape, shape.layout
+        self.source, self.shape, self.layout = source, shape, shape.layout
         self.keys = KeyPasses(source, shape.parts, buffer_bytes, done, seat)
         self.kernels = self.keys.kernels
         self.clock = self.keys.clock
