@@ -15,7 +15,7 @@ from distbfs.build.cuda.domain import GRANULE
 from distbfs.device import cuda, programs
 from distbfs.engines.base import Until
 from distbfs.errors import UsageError
-from distbfs.graph.device_graph import DeviceGraph
+from distbfs.graph.device_graph import DeviceGraph, Tails
 from distbfs.types import Array, Ids
 
 KERNELS = Path(__file__).parent
@@ -46,14 +46,15 @@ POINTERS = (
     ["snapshot", "by_first", "next_snapshot", "next_by_first", "parent", "direct"],
     ["queue0", "queue1", "hub_queue0", "hub_queue1", "level_out", "level_wide"],
     ["parent_out", "control", "other", "state", "trace", "counts", "targets"],
-    ["stop"],
+    ["stop", "tail_row"],
 )
-LONGS = ("m", "stride", "mark_edges", "pull_edges", "n", "root", "root_id")
+LONGS = ("far", "m", "stride", "mark_edges", "pull_edges", "n", "root", "root_id")
 WORDS = (
     ["active", "words", "several", "hubs", "ranges", "pieces"],
     ["hub_words", "tile", "blocks", "block_ids", "shares"],
     [f"listed{k}" for k in range(COLUMNS + 1)],
     ["parents", "budget", "rows", "push_only", "pull_only", "last", "sought"],
+    ["tailed", "kept"],
 )
 
 
@@ -211,6 +212,8 @@ class Arrays:
             parents=parents,
             rows=ROWS,
         )
+        if g.tails is not None:
+            self._point_at_tails(g.tails)
         self._overrides = overrides
         self.set_limits(g.m, self.mean_next)
         self._neighbours()
@@ -223,6 +226,12 @@ class Arrays:
             self.make_queues(g.active, every=queues == "all")
         if deep or not in_ids:
             self.widen()
+
+    def _point_at_tails(self, tails: Tails) -> None:
+        p, at = self.params, tails.columns.ctypes.data
+        p.tail_row = tails.offsets.data.ptr
+        p.far = ((at - p.adj) % (1 << 64)) >> 2
+        p.tailed, p.kept = tails.tailed, tails.kept
 
     def widen(self) -> None:
         """Make room for levels beyond a byte."""
@@ -286,12 +295,14 @@ class Arrays:
         return kernel.prepare(params, params.blocks, RESULT_THREADS, shared=shared)
 
     def search_launch(
-        self, file: str, params: Any, *, count: int, in_ids: bool
+        self, file: str, params: Any, *, count: int, in_ids: bool, **macros: int
     ) -> programs.Launch:
-        """Return a whole search; params: its argument; count: 1 with counters."""
-        module = programs.Module(
-            KERNELS / file, OFFSET=self.offset, COUNT=count, IN_IDS=int(in_ids)
-        )
+        """Return a whole search; params: its argument; count: 1 with counters.
+
+        macros: what else the kernel is compiled with
+        """
+        form = {"COUNT": count, "IN_IDS": int(in_ids), **macros}
+        module = programs.Module(KERNELS / file, OFFSET=self.offset, **form)
         return module.kernel("search").prepare(
             params, self.grid, THREADS, shared=self.shared_bytes, cooperative=True
         )
@@ -336,9 +347,14 @@ class Arrays:
         if not g.active:
             return 0, 1.0, 1
         total = cp.zeros(1, dtype=cp.float64)
-        self._run("squares", g.offsets, g.active, total)
+        rest = 0 if g.tails is None else g.tails.tailed
+        self._run("squares", g.offsets[rest:], g.active - rest, total)
+        if g.tails is not None:
+            long = self._lengths(0, rest).astype(cp.float64)
+            total += (long * long).sum()
+            del long
         top = min(g.active, MOST_HUBS + 1)
-        degrees = cp.diff(g.offsets[: top + 1].astype(cp.int64)).get()
+        degrees = self._lengths(0, top).get()
         self.longest = int(degrees.max())  # of the first class, which comes first
         hubs, lane = 0, np.arange(top) // GRANULE % lanes
         for k in range(min(lanes, -(-top // GRANULE))):
@@ -350,9 +366,20 @@ class Arrays:
         longest, step = 0, 1 << 26
         for low in range(hubs, g.active, step):
             high = min(low + step, g.active)
-            longest = max(longest, int(cp.diff(g.offsets[low : high + 1]).max()))
+            longest = max(longest, int(self._lengths(low, high).max()))
         self.squares = float(total[0])
         return hubs, self.squares / max(g.m, 1), max(-(-longest // PIECE), 1)
+
+    def _lengths(self, low: int, high: int) -> Any:
+        """Return the degrees of the rows low … high-1, CuPy int64."""
+        cp, tails = cuda.cupy(), self.graph.tails
+        lengths = cp.diff(self.graph.offsets[low : high + 1]).astype(cp.int64)
+        if tails is not None and low < tails.tailed:
+            upto = min(high, tails.tailed)
+            lengths[: upto - low] += cp.diff(tails.offsets[low : upto + 1]).astype(
+                cp.int64
+            )
+        return lengths
 
     def _neighbours(self) -> None:
         """Copy first to eighth neighbours to arrays of their own."""

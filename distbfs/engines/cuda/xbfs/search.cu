@@ -11,7 +11,7 @@
  * Data: search.cuh.  Sources: Beamer, Asanovic, Patterson 2012 (direction); Gaihre et al.
  * 2019 (XBFS, scan-free queues, decisions at run time); Yasui, Fujisawa 2015 (order).
  *
- * variants: OFFSET=u32 COUNT=0 IN_IDS=0 | OFFSET=u32 COUNT=0 IN_IDS=1 | OFFSET=u64 COUNT=0 IN_IDS=0 | OFFSET=u64 COUNT=0 IN_IDS=1 | OFFSET=u32 COUNT=1 IN_IDS=0 | OFFSET=u32 COUNT=1 IN_IDS=1 | OFFSET=u64 COUNT=1 IN_IDS=0 | OFFSET=u64 COUNT=1 IN_IDS=1
+ * variants: OFFSET=u32 COUNT=0 IN_IDS=0 SPLIT=0 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=0 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=0 | OFFSET=u32 COUNT=1 IN_IDS=0 SPLIT=0 | OFFSET=u32 COUNT=1 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=1 IN_IDS=0 SPLIT=0 | OFFSET=u64 COUNT=1 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=0 SPLIT=1 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=1 | OFFSET=u64 COUNT=1 IN_IDS=0 SPLIT=1 | OFFSET=u64 COUNT=1 IN_IDS=1 SPLIT=1
  */
 #include "search.cuh"
 #include "gather.cuh"
@@ -35,6 +35,11 @@ INLINE void pulled(const Params &p, State &s, u32 left, bool last) {
     else if (p.pull_only) s.phase = PULLING;
     else if (last ? s.tails >= MOST_TAILS && found <= SMALL : (u64)found * 8 < left && !few(p, left))
         s.phase = GATHERING;
+}
+
+/* Where the edge checks of a level are counted; null where nobody counts. */
+INLINE u64 *counts_of(const Params &p, u32 depth) {
+    return COUNT && depth < p.rows ? p.counts + depth : 0;
 }
 
 /* Whether there are levels to search: what is found is not all, nor as deep as is wanted. */
@@ -75,7 +80,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
         s.depth = s.base = s.k = s.tails = 0, s.dirty = 1;
         s.phase = some ? PUSHING : FINISHING;
         s.count = some, s.hubs = root < p.hubs, s.left = p.active;
-        s.edges = some ? (u64)(p.row[root + 1] - p.row[root]) : 0;
+        s.edges = some ? degree_at(p, root, p.row[root]) : 0;
         if (lead && some) {
             p.queue[0][0] = make_uint4(root, 0, (u32)p.row[root], (u32)s.edges);
             if (root < p.hubs) p.hub_queue[0][0] = root;
@@ -111,8 +116,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             } else if (may_pull && (s.edges >= p.pull_edges || p.pull_only)) {
                 s.phase = PULLING, s.base = s.depth;
             } else if (may_pull && s.edges >= p.mark_edges) {
+                count_tails(p, p.queue[now], s.count, counts_of(p, s.depth + 1), warp, warps, lane);
                 park(&parked, r);
-                mark(p, p.queue[now], s.count, p.hub_queue[now], s.hubs,
+                mark(p, p.queue[now], s.count, s.edges, p.hub_queue[now], s.hubs,
                      Marks{p, visited, visited + p.stride}, room, warp, warps, lane);
                 r = unpark(&parked);
                 grid_sum(&c->barrier, turn, 0, 0, 0, 0, p.stop, &stop);
@@ -135,6 +141,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                             __syncthreads();
                         }
                         const Queue next = {p.queue[to], p.hub_queue[to], small ? &own : mail};
+                        count_tails(p, p.queue[s.depth & 1], s.count,
+                                    counts_of(p, s.depth + 1), by, of, lane);
                         park(&parked, r);
                         /* the last warp, which has no edges of small frontiers */
                         if (small && p.stop && threadIdx.x == THREADS - 1) stop = look(p.stop);
@@ -175,7 +183,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             /* few unvisited vertices do not pay for the copying of hub bits */
             const u32 hub_words = s.left >= p.active / 8 ? p.hub_words : 0;
             const bool last = few(p, s.left);
-            u64 *checks = COUNT && s.depth + 1 < p.rows ? p.counts + s.depth + 1 : 0;
+            u64 *checks = counts_of(p, s.depth + 1);
             park(&parked, r);
             if (!last) {
                 const u32 open = pull(p, visited, visited + p.stride, visited, room, hub_words,

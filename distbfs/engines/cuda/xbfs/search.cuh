@@ -98,10 +98,12 @@ struct Params {
     Control *control, *other; /* the other is cleared for the next launch */
     State *state;
     u64 *trace;               /* [rows][4] or null: time, what << 32 | depth, vertices, edges */
-    u64 *counts;              /* [2][rows], by level, with COUNT: edge checks; looks at
-                                 bits of hubs */
+    u64 *counts;              /* [3][rows], by level, with COUNT: edge checks; looks at
+                                 bits of hubs; columns of tails */
     const u32 *targets;       /* [sought], numbers, NONE without edges; null: none at all */
     const u64 *stop;          /* [1], of the host: 1 to end a search; null: nobody asks */
+    const u64 *tail_row;      /* [tailed + 1], where tails begin, the first at 0: rows.cuh */
+    u64 far;                  /* where tails are, from adj on */
     u64 m, stride;
     u64 mark_edges;           /* a push of so many edges is followed by a pull */
     u64 pull_edges;           /* a frontier of so many edges is not pushed at all */
@@ -112,7 +114,12 @@ struct Params {
     u32 listed[COLUMNS + 1];  /* listed[k]: vertices of degree k + 2 or more come first */
     u32 parents, budget, rows, push_only, pull_only;
     u32 last, sought;         /* the last level that is searched; how many targets */
+    u32 tailed, kept;         /* rows that may have tails; columns before a tail */
 };
+
+#ifndef SPLIT
+#define SPLIT 0 /* rows have tails in host memory */
+#endif
 
 /* The number of an id, NONE where it has none. */
 INLINE u32 number_of(const Params &p, u64 id) {

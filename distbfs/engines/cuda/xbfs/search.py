@@ -38,6 +38,7 @@ STEPS = (
     "results",
     "merge",
 )
+COUNTERS = 3  # of a level: edge checks, looks at bits of hubs, columns of tails
 DONE, STOPPED = 4, 5  # of Phase in search.cuh
 NARROW = 126  # the largest level of one byte, in search.cuh
 
@@ -96,7 +97,8 @@ class FastSearch:
             self._kept = cuda.cupy().zeros(size, dtype=np.uint8)
             self._back = Back(self._kept)
             self._cluster: ClusterSearch | None = None
-            if suits(self._arrays.mean_next) and direction == "auto" and graph.active:
+            narrow = suits(a.mean_next) and direction == "auto" and graph.active
+            if narrow and graph.tails is None:
                 a.widen()
                 self._cluster = ClusterSearch(graph, a.wide, a.parent, in_ids=in_ids)
         self.params = self._arrays.params
@@ -119,7 +121,11 @@ class FastSearch:
         """Return the search without (0) or with (1) counters."""
         if count not in self._launches:
             self._launches[count] = self._arrays.search_launch(
-                "search.cu", self.params, count=count, in_ids=self.in_ids
+                "search.cu",
+                self.params,
+                count=count,
+                in_ids=self.in_ids,
+                SPLIT=int(self.graph.tails is not None),
             )
         return self._launches[count]
 
@@ -149,7 +155,7 @@ class FastSearch:
                 return result
         self._begin(1 if stepwise else NO_LIMIT)
         if records and self._counts is None:
-            self._counts = cuda.cupy().zeros((2, ROWS), dtype=np.uint64)
+            self._counts = cuda.cupy().zeros((COUNTERS, ROWS), dtype=np.uint64)
         self.params.counts = self._counts.data.ptr if records else 0
         if records:
             self._counts.fill(0)
@@ -214,12 +220,14 @@ class FastSearch:
         sizes = cuda.counts(result.level[result.level >= 0], len(steps) + 1).tolist()
         counts = self._counts[:, : len(steps) + 1].get()
         counts = np.pad(counts, [(0, 0), (0, len(steps) + 1 - counts.shape[1])])
-        checks, looks = counts.tolist()
+        checks, looks, tails = counts.tolist()
         log, left = [], self.graph.active - sizes[0]
         for k, (step, seconds) in enumerate(steps, 1):
             pulls = step.startswith("pull")
             frontier = left if pulls else sizes[k - 1]
             extra = {"hub_looks": looks[k]}
+            if self.graph.tails is not None:
+                extra["tail_edges"] = tails[k]
             log.append(LevelRecord(step, frontier, checks[k], sizes[k], seconds, extra))
             left -= sizes[k]
         return log
