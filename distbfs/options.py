@@ -214,6 +214,7 @@ class ExchangeOptions:
 
 
 FACTOR_OPTIONS = tuple(item.name for item in fields(SubgraphFactors))
+MEMORY_OPTIONS = ("device_memory", "host_memory")
 EXCHANGE_OPTIONS = ("exchange", *(item.name for item in fields(ExchangeOptions)[1:]))
 
 
@@ -228,6 +229,9 @@ class SearchOptions:
     stepwise: use the host level loop even where the engine can run alone
     internal_ids: leave results of an engine on a device in the numbers of its graph
     share_device: let ranks of engine xbfs use the same device
+    device_memory: bytes that a graph and its searches may take on the one device that
+        holds it, None for what is free; rows that do not fit go on in host memory
+    host_memory: bytes of those, None for what this process may use
     factors, exchange: of searches between domains
     own: options of the engine alone, (name, value) by name: fields of its ``own``
     """
@@ -240,6 +244,8 @@ class SearchOptions:
     stepwise: bool = False
     internal_ids: bool = False
     share_device: bool = False
+    device_memory: int | None = None
+    host_memory: int | None = None
     factors: SubgraphFactors = SubgraphFactors()
     exchange: ExchangeOptions = ExchangeOptions()
     own: tuple[tuple[str, Any], ...] = ()
@@ -247,6 +253,10 @@ class SearchOptions:
     def __post_init__(self) -> None:
         check_range("threads", self.threads, 0, 4096)
         check_choice("direction", self.direction, ("auto", "push", "pull"))
+        for name in MEMORY_OPTIONS:
+            value = getattr(self, name)
+            if value is not None:
+                check_range(name, check_integer(name, value), 0)
 
     @classmethod
     def named(cls, **options: Any) -> SearchOptions:

@@ -377,7 +377,9 @@ class Engine(Protocol):
     alone: searches whole graphs, in one part without delegates
     domains: searches parts level by level, a ``DomainEngine``
     directed: searches directed graphs, too
-    takes: which of stepwise, internal_ids and the factors of directions it knows
+    takes: which of stepwise, internal_ids, device_memory, host_memory and the factors
+        of directions it knows; with device_memory it searches a graph on one device
+        whose rows have tails in host memory, and has ``state_bytes``
     needless: options of exchanges that would do nothing, where it has domains
     own: a dataclass, the options of the engine alone
     devices: how many may search one graph together without such levels

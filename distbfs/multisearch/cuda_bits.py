@@ -237,6 +237,11 @@ class BitSearches:
     ) -> None:
         if graph.n > MAX_VERTICES:
             raise UsageError(f"{graph.n} vertices; allowed: {MAX_VERTICES}")
+        if graph.tails is not None:
+            raise UsageError(
+                "many searches at once need the whole graph on the device, and "
+                f"{graph.held_back} of its edges are in host memory"
+            )
         self.graph, self._with_levels, self._with_counts = graph, levels, counts
         self._lanes = self._choose_lanes(width)
         self.width = SEARCHES * self._lanes

@@ -29,6 +29,7 @@ from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.options import (
     COMMON_OPTIONS,
     EXCHANGE_OPTIONS,
+    MEMORY_OPTIONS,
     SearchOptions,
     check_range,
 )
@@ -205,6 +206,20 @@ def take_some(
 
 
 def _on_devices(
+    world: World, options: SearchOptions, *asked: Any, **named: Any
+) -> Choice:
+    """Return what searches on devices (collective); asked, named: as of ``_placed``."""
+    choice = _placed(world, options, *asked, **named)
+    limited = [x for x in MEMORY_OPTIONS if getattr(options, x) is not None]
+    if limited and choice.place not in ("device", "first"):
+        raise UsageError(
+            f"{limited[0]} is of a graph on one device, and this one is searched by "
+            "several; ask for devices 1"
+        )
+    return choice
+
+
+def _placed(
     world: World,
     options: SearchOptions,
     n: int,
@@ -327,6 +342,7 @@ def make_host_engine(
 def check_options(options: SearchOptions) -> None:
     """Raise UsageError for options that the engine does not take."""
     flags = [x for x in ("stepwise", "internal_ids") if getattr(options, x)]
+    flags += [x for x in MEMORY_OPTIONS if getattr(options, x) is not None]
     asked = [*between_asked(options), *(x for x, _ in options.own), *flags]
     for name in asked:
         if not has_option(kind_of(options.engine), name):
@@ -345,7 +361,8 @@ def engine_for(graph: DeviceGraph, options: SearchOptions) -> tuple[SearchOption
     search for the row of an edge.  ``scripts/bench_engines.py`` measures whether a
     threshold here is off.
     """
-    if options.direction != "push" or options.engine != "xbfs" or not graph.active:
+    free = options.direction != "push" or options.engine != "xbfs"
+    if free or not graph.active or graph.tails is not None:
         return options, ""
     average = graph.m / graph.active
     search = kind_of("xbfs")(options).on_graph(graph)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.ranges import PAIR_BYTES
+from distbfs.build.cuda.room import PAIR_BYTES
 from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.graph.device_graph import MAX_VERTICES

@@ -51,6 +51,7 @@ from distbfs.search.session import Held, Session
 from distbfs.timing import clock
 
 if TYPE_CHECKING:
+    from distbfs.graph.device_graph import DeviceGraph
     from distbfs.search.result import Names
     from distbfs.search.runners.base import Runner
     from distbfs.types import World
@@ -151,8 +152,9 @@ def _open_device(opening: Opening) -> Session:
     search = None
     why = opening.choice.why
     if world.rank == 0:
+        engine = kind_of(options.engine)(options)
         if held is None:
-            graph = graph_on_device(opening.source, options.engine)
+            graph = graph_on_device(opening.source, engine, options)
             held = held_graph(world, opening.source.n, graph)
         began = clock()
         if held.graph is None:
@@ -160,15 +162,27 @@ def _open_device(opening: Opening) -> Session:
         if opening.auto:
             options, chosen = engine_for(held.graph, options)
             why = f"{why}; {chosen}" if chosen else why
-        engine = kind_of(options.engine)(options)
+            engine = kind_of(options.engine)(options)
         search = OnDevice(engine.on_graph(held.graph), held.graph)
         timed(held, began)
+        why = "; ".join(x for x in (why, where_rows_are(held.graph)) if x)
         about = {**engine.describe(), "internal_ids": options.internal_ids}
     about, why, name = world.broadcast([about, why, options.engine])
     options = replace(options, engine=name)
     held = held or held_graph(world, opening.source.n, None)
     runner = WholeRunner(world, search, stepwise=options.stepwise)
     return opening.session(held, runner, options, lambda: dict(about), why)
+
+
+def where_rows_are(graph: DeviceGraph) -> str:
+    """Return what of a graph is in host memory, in words, "" where nothing is."""
+    if graph.tails is None:
+        return ""
+    share, size = graph.held_back / graph.m, readable(graph.tails.columns.nbytes)
+    return (
+        f"{share:.3g} of the edges are in host memory ({size}), beyond "
+        f"{graph.tails.kept} of a row"
+    )
 
 
 def _open_domain(opening: Opening) -> Session:

@@ -82,11 +82,17 @@ LOADS = {
             ("results.cu",),
             {**WIDTH, "IN_IDS": (1,), **IDS, **NAMES},
         ),
+    ],
+    "engines/cuda/xbfs/domain.py": [
+        ("engines/cuda/xbfs", ("domain.cu",), {**COUNTED, "IN_IDS": FLAG})
+    ],
+    "engines/cuda/xbfs/search.py": [
         (
             "engines/cuda/xbfs",
-            ("search.cu", "domain.cu"),
-            {**COUNTED, "IN_IDS": FLAG},
-        ),
+            ("search.cu",),
+            {**COUNTED, "IN_IDS": FLAG, "SPLIT": (0,)},
+            {**COUNTED, "OFFSET": ("u64",), "IN_IDS": FLAG, "SPLIT": (1,)},
+        )
     ],
     "engines/cuda/xbfs/between.py": [
         (

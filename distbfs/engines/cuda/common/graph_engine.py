@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from distbfs.build.cuda.graph_of_rows import from_rows
+from distbfs.build.cuda.room import Room
 from distbfs.device import cuda, programs
 from distbfs.engines.base import (
     WHOLE,
@@ -36,8 +37,11 @@ SOURCE = Path(__file__).with_name("ids.cu")
 THREADS, BLOCKS = 256, 8  # of the kernels there; blocks on a multiprocessor
 
 
-def graph_of_part(engine: str, part: Part) -> DeviceGraph:
-    """Return a part that is a whole graph as a graph in device memory."""
+def graph_of_part(engine: str, part: Part, room: Room | None = None) -> DeviceGraph:
+    """Return a part that is a whole graph as a graph in device memory.
+
+    room: as of ``build.cuda.graph.build``
+    """
     if part.layout.parts != 1 or part.delegate_count:
         raise UsageError(
             f"engine {engine} searches a graph that is one part without delegates"
@@ -52,6 +56,7 @@ def graph_of_part(engine: str, part: Part) -> DeviceGraph:
         0,
         {},
         incoming=part.incoming,
+        room=room,
     )
 
 
@@ -241,6 +246,11 @@ class GraphEngine(ABC):
 
     def on_graph(self, graph: DeviceGraph) -> DeviceSearch:
         """Prepare the searches of a graph in device memory."""
+        if graph.tails is not None:
+            raise UsageError(
+                f"engine {self.name} needs the whole graph on the device, and "
+                f"{graph.held_back} of its edges are in host memory; use xbfs"
+            )
         if graph.n > MAX_VERTICES:
             raise UsageError(
                 f"engine {self.name} searches up to 2^31 vertices, not {graph.n}; use "

@@ -294,15 +294,8 @@ class Arrays:
         kernel.share_memory(RESULT_BLOCKS, shared)
         return kernel.prepare(params, params.blocks, RESULT_THREADS, shared=shared)
 
-    def search_launch(
-        self, file: str, params: Any, *, count: int, in_ids: bool, **macros: int
-    ) -> programs.Launch:
-        """Return a whole search; params: its argument; count: 1 with counters.
-
-        macros: what else the kernel is compiled with
-        """
-        form = {"COUNT": count, "IN_IDS": int(in_ids), **macros}
-        module = programs.Module(KERNELS / file, OFFSET=self.offset, **form)
+    def search_launch(self, module: programs.Module, params: Any) -> programs.Launch:
+        """Return a whole search; params: its argument."""
         return module.kernel("search").prepare(
             params, self.grid, THREADS, shared=self.shared_bytes, cooperative=True
         )

@@ -20,6 +20,7 @@ from distbfs.device.stop_word import StopWord
 from distbfs.device.take import Back
 from distbfs.engines.base import WHOLE, Until
 from distbfs.engines.cuda.xbfs.arrays import (
+    KERNELS,
     ELSEWHERE,
     ROWS,
     Arrays,
@@ -136,9 +137,13 @@ class MemberSearch:
     def _launch(self, count: int) -> programs.Launch:
         """Return the search without (0) or with (1) counters."""
         if count not in self._launches:
-            self._launches[count] = self.arrays.search_launch(
-                "domain.cu", self.params, count=count, in_ids=self.in_ids
+            module = programs.Module(
+                KERNELS / "domain.cu",
+                OFFSET=self.arrays.offset,
+                COUNT=count,
+                IN_IDS=int(self.in_ids),
             )
+            self._launches[count] = self.arrays.search_launch(module, self.params)
         return self._launches[count]
 
     def _recorded(self, records: bool) -> TimedGraph:

@@ -13,6 +13,7 @@ from distbfs.device.stop_word import StopWord
 from distbfs.device.take import Back
 from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
 from distbfs.engines.cuda.xbfs.arrays import (
+    KERNELS,
     NO_LIMIT,
     ROWS,
     Arrays,
@@ -120,13 +121,15 @@ class FastSearch:
     def _launch(self, count: int) -> programs.Launch:
         """Return the search without (0) or with (1) counters."""
         if count not in self._launches:
-            self._launches[count] = self._arrays.search_launch(
-                "search.cu",
-                self.params,
-                count=count,
-                in_ids=self.in_ids,
+            module = programs.Module(
+                KERNELS / "search.cu",
+                OFFSET=self._arrays.offset,
+                COUNT=count,
+                IN_IDS=int(self.in_ids),
                 SPLIT=int(self.graph.tails is not None),
             )
+            launch = self._arrays.search_launch(module, self.params)
+            self._launches[count] = launch
         return self._launches[count]
 
     def _reset(self) -> None:
