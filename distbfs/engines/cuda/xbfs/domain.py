@@ -20,8 +20,8 @@ from distbfs.device.stop_word import StopWord
 from distbfs.device.take import Back
 from distbfs.engines.base import WHOLE, Until
 from distbfs.engines.cuda.xbfs.arrays import (
-    KERNELS,
     ELSEWHERE,
+    KERNELS,
     ROWS,
     Arrays,
     last_and_targets,
