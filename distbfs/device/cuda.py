@@ -155,20 +155,6 @@ def pinned_empty(count: int, dtype: npt.DTypeLike) -> Array:
     return np.frombuffer(memory, dtype=dtype, count=count)
 
 
-def pinned(count: int, dtype: npt.DTypeLike, what: str) -> Array:
-    """Return large pinned host memory that kernels read in place, contents undefined.
-
-    Raises OutOfMemory, with what it is for, where so much cannot be pinned.
-    """
-    try:
-        return pinned_empty(count, dtype)
-    except (MemoryError, cupy().cuda.runtime.CUDARuntimeError) as error:
-        size = count * np.dtype(dtype).itemsize
-        raise OutOfMemory(
-            f"{what}: {size} bytes of host memory cannot be pinned: {error}"
-        ) from error
-
-
 def copy_to_host(array: DeviceArray, pinned: Array, stream: Stream) -> None:
     """Begin to copy a contiguous array, also where the stream is being captured."""
     runtime, at = cupy().cuda.runtime, array.data.ptr

@@ -12,6 +12,7 @@ from distbfs.build.cuda.numbering import Numbering
 from distbfs.build.cuda.ranges import KEY_BYTES, RESERVE, Ranges
 from distbfs.build.cuda.room import Budget, Split
 from distbfs.device import cuda
+from distbfs.device.host_memory import pinned
 from distbfs.errors import InputError
 from distbfs.graph.device_graph import COLUMN_PAD, Tails
 from distbfs.types import DeviceArray
@@ -47,7 +48,7 @@ class Rows:
         self._written = self._in_tails = 0
         if split is not None:
             self._tail_offsets = cupy.empty(split.tailed + 1, np.uint64)
-            self._tails = cuda.pinned(split.tails, np.uint32, "tails of rows")
+            self._tails = pinned(split.tails, np.uint32, "tails of rows")
 
     @property
     def m(self) -> int:

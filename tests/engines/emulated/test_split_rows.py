@@ -14,6 +14,8 @@ import distbfs
 from distbfs.build.cuda import room as rooms
 from distbfs.build.cuda.graph import build
 from distbfs.build.cuda.room import Room
+from distbfs.device import cuda
+from distbfs.device.host_memory import pinned
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.exchange.world import SoloWorld
@@ -108,15 +110,31 @@ def test_host_memory_is_limited_by_control_groups(monkeypatch):
     assert build(source, room=Room(limit, None, NOTHING)).held_back
 
 
-def test_memory_that_cannot_be_pinned_is_one_line(device, monkeypatch):
-    def refuse(count, dtype):
-        raise MemoryError(f"cudaErrorMemoryAllocation of {count} {dtype}")
+def test_memory_that_cannot_be_pinned_is_one_line(monkeypatch):
+    def refuse(*_):
+        raise RuntimeError("cudaErrorMemoryAllocation")
 
     source = GRAPHS["kronecker"]
     limit = sum(least_and_all(source)) // 2
-    monkeypatch.setattr(rooms.cuda, "pinned_empty", refuse, raising=True)
-    with pytest.raises(OutOfMemory, match="bytes of host memory cannot be pinned"):
+    runtime = cuda.cupy().cuda.runtime
+    monkeypatch.setattr(runtime, "hostRegister", refuse)
+    with pytest.raises(OutOfMemory, match="of host memory cannot be pinned: cuda"):
         build(source, room=Room(limit, None, NOTHING))
+
+
+def test_pinned_memory_lives_as_long_as_arrays_of_it(monkeypatch):
+    ended = []
+    runtime = cuda.cupy().cuda.runtime
+    monkeypatch.setattr(runtime, "hostUnregister", ended.append)
+    whole = pinned(5_000_000, np.uint32, "a test")
+    some = whole[4_000_000:]
+    del whole
+    some[:] = 7
+    assert (some == 7).all()
+    assert not ended
+    del some
+    assert len(ended) == 1
+    assert pinned(0, np.uint32, "a test").size == 0
 
 
 def test_sessions_say_what_is_held_back(monkeypatch, tmp_path):

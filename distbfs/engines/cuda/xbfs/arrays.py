@@ -31,6 +31,7 @@ PIECE = 128
 HUB_DEGREE, MOST_HUBS = 512, 1 << 17
 HUB_WORDS = 16000  # bits of hubs in shared memory
 PAD = 1024
+TAIL_SHARE = 80  # of all edges; see ``pull_tails``
 PULL_SHARE, MARK_SHARE = 20, 16  # of all edges; see ``PushLimits``
 BLOCK_EDGES = 2048  # of a frontier that one block pushes alone, as in search.cuh
 QUEUE_SHARE = 8  # of all vertices that a level after pulls has when it becomes a queue
@@ -48,7 +49,10 @@ POINTERS = (
     ["parent_out", "control", "other", "state", "trace", "counts", "targets"],
     ["stop", "tail_row"],
 )
-LONGS = ("far", "m", "stride", "mark_edges", "pull_edges", "n", "root", "root_id")
+LONGS = (
+    *("far", "m", "stride", "mark_edges", "pull_edges", "pull_tails", "n", "root"),
+    "root_id",
+)
 WORDS = (
     ["active", "words", "several", "hubs", "ranges", "pieces"],
     ["hub_words", "tile", "blocks", "block_ids", "shares"],
@@ -86,6 +90,15 @@ class PushLimits:
         """Return the limits of a graph with m stored edges."""
         mark = max(1, int(m / (MARK_SHARE * max(mean_next, 1.0))))
         return cls(mark, max(1, m // pull_share))
+
+
+def pull_tails(m: int, kept: int) -> int:
+    """Return the columns of tails that a frontier is no longer pushed from.
+
+    A pull that follows finds a visited neighbour among about as many columns as there
+    are edges to one of the frontier; with fewer ``kept`` it would go through tails.
+    """
+    return max(1, m // TAIL_SHARE, 2 * m // kept)
 
 
 def padded(count: int, unit: int = PAD) -> int:
@@ -264,6 +277,8 @@ class Arrays:
         limits = PushLimits.of(m, mean_next, pull_share or PULL_SHARE)
         self.params.mark_edges = limits.mark_edges
         self.params.pull_edges = limits.pull_edges
+        if self.graph.tails is not None:
+            self.params.pull_tails = pull_tails(m, self.graph.tails.kept)
         for name, value in self._overrides.items():
             setattr(self.params, name, value)
 

@@ -37,6 +37,13 @@ INLINE void pulled(const Params &p, State &s, u32 left, bool last) {
         s.phase = GATHERING;
 }
 
+/* Whether a frontier is so wide that it is not pushed.  Of its rows at least what is beyond
+ * `kept` columns of each is in tails, and that takes longer than a pull needs. */
+INLINE bool pulls_at_once(const Params &p, const State &s) {
+    if (SPLIT && s.edges >= (u64)s.count * p.kept + p.pull_tails) return true;
+    return s.edges >= p.pull_edges;
+}
+
 /* Where the edge checks of a level are counted; null where nobody counts. */
 INLINE u64 *counts_of(const Params &p, u32 depth) {
     return COUNT && depth < p.rows ? p.counts + depth : 0;
@@ -89,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             if (p.parents) p.parent[root] = root;
         }
         /* others may look at the root only after a meeting; block 0 alone may at once */
-        if (s.edges > SMALL || s.edges >= p.mark_edges || s.edges >= p.pull_edges || p.pull_only ||
+        if (s.edges > SMALL || s.edges >= p.mark_edges || pulls_at_once(p, s) || p.pull_only ||
             !p.last)
             grid_sum(&c->barrier, turn, 0);
         else __syncthreads();
@@ -113,7 +120,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                 s.phase = FINISHING, s.depth--; /* the last level has found nothing */
             } else if (s.depth >= p.last) {
                 s.phase = FINISHING;
-            } else if (may_pull && (s.edges >= p.pull_edges || p.pull_only)) {
+            } else if (may_pull && (pulls_at_once(p, s) || p.pull_only)) {
                 s.phase = PULLING, s.base = s.depth;
             } else if (may_pull && s.edges >= p.mark_edges) {
                 count_tails(p, p.queue[now], s.count, counts_of(p, s.depth + 1), warp, warps, lane);
@@ -158,7 +165,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                         __syncthreads();
                         if (!budget || !s.count || s.edges > SMALL || (p.stop && stop)) break;
                         if (s.depth >= p.last || p.targets) break;
-                        if (may_pull && (s.edges >= p.mark_edges || s.edges >= p.pull_edges)) break;
+                        if (may_pull && (s.edges >= p.mark_edges || pulls_at_once(p, s))) break;
                     }
                     if (small && threadIdx.x == 0) c->run = r;
                 }

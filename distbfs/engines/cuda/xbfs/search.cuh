@@ -107,6 +107,7 @@ struct Params {
     u64 m, stride;
     u64 mark_edges;           /* a push of so many edges is followed by a pull */
     u64 pull_edges;           /* a frontier of so many edges is not pushed at all */
+    u64 pull_tails;           /* nor one with so many of them in tails */
     u64 n, root, root_id;     /* root: local id, ELSEWHERE: another device has it */
     u32 active, words, several; /* several: vertices of degree 2 or more */
     u32 hubs, ranges, pieces, hub_words, tile, blocks, block_ids;
