@@ -156,6 +156,17 @@ def has_option(kind: Any, name: str) -> bool:
     return name in kind.takes or name in {item.name for item in fields(kind.own)}
 
 
+def set_problem(engine: str) -> str:
+    """Return why an engine cannot search from several vertices at once, "" if it can."""
+    if kind_of(engine).sets:
+        return ""
+    others = ", ".join(x for x in registry.ENGINES if kind_of(x).sets)
+    return (
+        f"engine {engine} searches from one vertex, and the sources are several; "
+        f"allowed: {others}"
+    )
+
+
 def owners_of(name: str) -> list[str]:
     """Return the engines that have an option."""
     return [x for x in registry.ENGINES if has_option(kind_of(x), name)]

@@ -130,4 +130,7 @@ def library_session(world: World, name: str, rows: Rows) -> Session:
     about = {"engine": name, "method": library.call(), "peer": True}
     runner = WholeRunner(world, LibrarySearch(library))
     options = SearchOptions(engine=name, parents=False)
-    return Session(world, held, runner, options, describe=lambda: about)
+    one = f"{options.engine} is searched from one vertex"
+    return Session(
+        world, held, runner, options, describe=lambda: about, one_source=one
+    )
