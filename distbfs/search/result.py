@@ -336,7 +336,8 @@ class Result:
         steps = [int(at)]
         distance = int(self.at(np.array(steps))[0][0])
         if distance < 0:
-            raise UsageError(f"{vertex} was not reached from {self._from()}")
+            origin = self.source if len(self.roots) == 1 else self._from()
+            raise UsageError(f"{vertex} was not reached from {origin}")
         for _ in range(distance):
             steps.append(self._parent_of(steps[-1]))
         steps.reverse()

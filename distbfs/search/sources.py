@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 SHOWN = 4  # sources of a set
 
+
 def vertices_of(source: Any, names: Names | None) -> list[Any] | Ids | None:
     """Return the vertices of a set as they are named there; None for one vertex.
 

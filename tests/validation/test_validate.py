@@ -21,14 +21,15 @@ FEW = settings(max_examples=40, deadline=None)
 
 
 def search(n, u, v, root):
-    """Breadth-first search with a queue; levels and parents."""
+    """Breadth-first search with a queue from one root or several; levels, parents."""
     neighbours = [[] for _ in range(n)]
     for a, b in zip(u, v, strict=True):
         neighbours[a].append(b)
         neighbours[b].append(a)
     level, parent = [-1] * n, [-1] * n
-    level[root], parent[root] = 0, root
-    queue = deque([root])
+    queue = deque(np.atleast_1d(root).tolist())
+    for x in queue:
+        level[x], parent[x] = 0, x
     while queue:
         x = queue.popleft()
         for y in neighbours[x]:
@@ -48,8 +49,8 @@ def is_search(n, u, v, root, level, parent):
     edges = set(zip(u, v, strict=True)) | set(zip(v, u, strict=True))
     for x in range(n):
         p = int(parent[x])
-        if level[x] < 0 or x == root:
-            good = p == (-1 if x != root else root)
+        if level[x] < 0 or x in np.atleast_1d(root):
+            good = p == (x if x in np.atleast_1d(root) else -1)
         else:
             good = 0 <= p < n and (x, p) in edges and level[p] == level[x] - 1
         if not good:
@@ -95,7 +96,9 @@ def graphs(draw, smallest=1, largest=9):
     n = draw(st.integers(smallest, largest))
     ids = st.integers(0, n - 1)
     edges = draw(st.lists(st.tuples(ids, ids), max_size=18))
-    return n, [a for a, _ in edges], [b for _, b in edges], draw(ids)
+    several = st.sets(ids, min_size=2).map(lambda x: np.array([*x]))
+    root = draw(st.one_of(ids, several) if n > 1 else ids)
+    return n, [a for a, _ in edges], [b for _, b in edges], root
 
 
 @FAST
@@ -104,6 +107,7 @@ def graphs(draw, smallest=1, largest=9):
 @example((1, [0, 0], [0, 0], 0), False)
 @example((5, [], [], 3), True)
 @example((4, [0, 0, 1, 1], [1, 1, 0, 1], 0), True)
+@example((4, [0, 1], [1, 2], np.array([2, 0, 3, 1])), True)
 def test_accepts_a_search(graph, with_parents):
     n, u, v, root = graph
     level, parent = search(n, u, v, root)

@@ -131,6 +131,4 @@ def library_session(world: World, name: str, rows: Rows) -> Session:
     runner = WholeRunner(world, LibrarySearch(library))
     options = SearchOptions(engine=name, parents=False)
     one = f"{options.engine} is searched from one vertex"
-    return Session(
-        world, held, runner, options, describe=lambda: about, one_source=one
-    )
+    return Session(world, held, runner, options, describe=lambda: about, one_source=one)
