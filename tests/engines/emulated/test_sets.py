@@ -27,7 +27,9 @@ def check(session, source):
             found = session.search(roots, **options)
             level, parent = found.to_numpy()
             wanted = source.distances(roots)
-            last = {"depth_limit": 1, "targets": 0}.get(next(iter(options), ""), 1 << 20)
+            last = {"depth_limit": 1, "targets": 0}.get(
+                next(iter(options), ""), 1 << 20
+            )
             wanted = np.where(wanted <= last, wanted, -1)
             np.testing.assert_array_equal(level, wanted)
             np.testing.assert_array_equal(parent[roots], roots)
@@ -59,7 +61,11 @@ def test_one_device(name, internal, way):
 @pytest.mark.parametrize("internal", [False, True])
 @pytest.mark.parametrize("count", [2, 3])
 def test_one_domain(devices, count, internal, way):  # noqa: F811
-    for name, direction in (("kronecker", "auto"), ("sparse", "push"), ("long", "auto")):
+    for name, direction in (
+        ("kronecker", "auto"),
+        ("sparse", "push"),
+        ("long", "auto"),
+    ):
         devices[:] = [0] * count
         request, source = Request(domain=count), GRAPHS[name]
         options = {"internal_ids": internal, "direction": direction}
@@ -90,6 +96,8 @@ def test_engines_of_one_source_say_so():
         if kind.sets:
             continue
         session = opened(engine=name)
-        with pytest.raises(UsageError, match=f"^engine {name} searches from one.* xbfs"):
+        with pytest.raises(
+            UsageError, match=f"^engine {name} searches from one.* xbfs"
+        ):
             session.search([0, 1])
         session.close()

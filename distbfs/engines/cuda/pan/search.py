@@ -328,7 +328,10 @@ class CudaPart:
         self._run("start", cp.cuda.get_current_stream())
         self._mask = self._own_mask
         with cuda.memory_of("the roots of a search"):
-            known = (("fresh", numbers[active], p.words), ("dfresh", delegates, p.dwords))
+            known = (
+                ("fresh", numbers[active], p.words),
+                ("dfresh", delegates, p.dwords),
+            )
             for name, bits, words in known:
                 mask = mask_of(bits, 32 * words).view(np.uint32)
                 self._held[name][: len(mask)] = cp.asarray(mask)

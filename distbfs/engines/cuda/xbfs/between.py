@@ -56,7 +56,17 @@ WORK = tuple(  # where ``Work`` is counted
     )
 )
 KERNEL_NAMES = (
-    *("clean_up", "begin", "begin_roots", "outer", "level", "ask", "empty", "tell_sizes", "answer"),
+    *(
+        "clean_up",
+        "begin",
+        "begin_roots",
+        "outer",
+        "level",
+        "ask",
+        "empty",
+        "tell_sizes",
+        "answer",
+    ),
     *("take_mask", "take_items", "take_answers", "settle", "choose", "end"),
     *("ask_parents", "answer_parents", "take_parents"),
 )

@@ -258,7 +258,7 @@ class FastSearch:
         """Set what is searched, where results go, and who is asked meanwhile."""
         p, n = self.params, self.graph.n
         several = isinstance(root, np.ndarray)
-        for one in (root[[0, -1]].tolist() if several else [root]):
+        for one in root[[0, -1]].tolist() if several else [root]:
             if not 0 <= one < n:
                 raise UsageError(f"root is {one}; allowed: 0 to {n - 1}")
         if several:
