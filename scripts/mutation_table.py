@@ -1736,8 +1736,8 @@ MUTATIONS = (
     Mutation(
         "device-validate-rule-1",
         "distbfs/validation/cuda.cu",
-        "if (own != (x == c.root))",
-        "if (own && x == c.root && !own)",
+        "if (own != root)",
+        "if (own && root && !own)",
         "rule 1 on the device",
         (DEVICE_FAULTS,),
     ),

@@ -172,7 +172,7 @@ def some_roots(source, count, seed=0):
 
 
 def some_sets(source, seed=0):
-    """Sets of roots, rising: two, some with hubs and lone vertices, all, the lone ones."""
+    """Sets of roots, rising: two, a ninth with a hub, all, those without edges."""
     rng, n = np.random.default_rng(seed), source.n
     ends = [int(source.degrees.argmax()), int(source.degrees.argmin())]
     yield np.unique(rng.permutation(n)[:2])

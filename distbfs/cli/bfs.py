@@ -41,7 +41,7 @@ from distbfs.types import Array, Root
 
 
 def start(result: Result, ids: IdMap | None) -> dict[str, Any]:
-    """Return where a search began, as the file calls it: a vertex, or those of a set."""
+    """Return where a search began, as the file calls it: a vertex, or several."""
     names = result.roots.tolist() if ids is None else ids.names(result.roots)
     return {"source": names[0]} if len(names) == 1 else {"sources": [*names]}
 

@@ -135,14 +135,19 @@ def above(graph: DeviceGraph, degree: int) -> int:
     wanted = int(degree_class(np.array([degree]))[0])
     while low < high:
         middle = (low + high) // 2
-        rows = [
-            graph.offsets,
-            *([] if graph.in_offsets is None else [graph.in_offsets]),
-        ]
-        ends = [x[middle : middle + 2].get().astype(np.int64) for x in rows]
-        have = int(degree_class(sum(x[1:] - x[:-1] for x in ends))[0])
+        have = degree_class(sum_of_rows(graph, middle))[0]
         low, high = (middle + 1, high) if have >= wanted else (low, middle)
     return low
+
+
+def sum_of_rows(graph: DeviceGraph, number: int) -> Ids:
+    """Return how many edges a vertex has, out and in, int64 [1]."""
+    ends = graph.offsets[number : number + 2].get().astype(np.int64)
+    count: Ids = np.diff(ends)
+    if graph.in_offsets is not None:
+        ends = graph.in_offsets[number : number + 2].get().astype(np.int64)
+        count = count + np.diff(ends)
+    return count
 
 
 def asked_kernel() -> programs.Kernel:

@@ -156,7 +156,7 @@ def has_option(kind: Any, name: str) -> bool:
 
 
 def set_problem(engine: str) -> str:
-    """Return why an engine cannot search from several vertices at once, "" if it can."""
+    """Return why an engine cannot search from a set of vertices, "" if it can."""
     if kind_of(engine).sets:
         return ""
     others = ", ".join(x for x in registry.ENGINES if kind_of(x).sets)

@@ -76,9 +76,10 @@ class Result:
     order: int64 [reached], ids as a queue finds them, or None (method "ordered")
 
     Arrays are indexed by vertex id and hold -1 for what was not reached; each root is
-    its own parent, at level 0.  They are overwritten by the session's next search: ``keep`` returns a
-    result that is not.  Of a session of several ranks, properties and methods but
-    ``keep`` are collective, and equal on all ranks where nothing else is said.
+    its own parent, at level 0.  They are overwritten by the session's next search:
+    ``keep`` returns a result that is not.  Of a session of several ranks, properties
+    and methods but ``keep`` are collective, and equal on all ranks where nothing else
+    is said.
     """
 
     def __init__(
@@ -355,8 +356,9 @@ class Result:
     def tree(self) -> Array:
         """Return the edges (parent, child) of the search trees, [reached - k, 2].
 
-        There is a tree for each of the k sources.  By the level of the child, then by its id; in the order of the queue where that
-        is known.  On several ranks, the children of this rank's block.
+        There is a tree for each of the k sources.  By the level of the child, then by
+        its id; in the order of the queue where that is known.  On several ranks, the
+        children of this rank's block.
 
         >>> import distbfs
         >>> star = distbfs.Graph.from_edges([0, 0, 0], [1, 2, 3])

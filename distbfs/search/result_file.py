@@ -2,9 +2,9 @@
 
 ``OUT.h5`` holds ``sources`` int64 [k], ``level`` int32 [k, n] and, unless levels only
 were asked for, ``parent`` int64 [k, n], in input ids; its attribute ``ids`` is "input".
-Where a search began at several vertices, ``sources`` has the smallest
-of them, and all those of search i are ``set_sources[set_bounds[i] : set_bounds[i + 1]]``,
-int64; the two are there where any search of the file is such a one.
+Where a search began at several vertices, ``sources`` has the smallest of them, and all
+those of search i are ``set_sources[set_bounds[i] : set_bounds[i + 1]]``, int64; the two
+are there where any search of the file is such a one.
 Where vertices have other ids in their file, ``ids`` [n], int64 or UTF-8
 text, are those: vertex v, also of ``sources`` and ``parent``, is called ids[v] there.
 

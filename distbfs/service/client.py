@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from http.client import HTTPException
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
@@ -128,10 +128,10 @@ class Client(ABC):
 
 def _start(source: Vertex | Vertices) -> dict[str, Any]:
     """Return the field that says where a search begins: at a vertex, or at several."""
-    one = isinstance(source, str) or not isinstance(source, Iterable)
-    if one or getattr(source, "ndim", 1) == 0:
-        return {"source": source}
-    return {"sources": list(source)}
+    several = isinstance(source, Iterable) and not isinstance(source, str)
+    if several and not (isinstance(source, np.ndarray) and not source.ndim):
+        return {"sources": list(cast("Iterable[Vertex]", source))}
+    return {"source": source}
 
 
 def checked(answer: object) -> dict[str, Any]:

@@ -100,9 +100,10 @@ def together(session: Session) -> Together | None:
         if session.world.size > 1 or session.layout.parts > 1:
             return None
         if held.graph is not None:
-            if not held.graph.active:
-                return None
-            return OnDevice(BitSearches(held.graph, width=SEARCHES))
+            bits = (
+                BitSearches(held.graph, width=SEARCHES) if held.graph.active else None
+            )
+            return None if bits is None else OnDevice(bits)
         about = session.describe()
         if about["engine"] != "openmp" or about["mode"] != "resident":
             return None

@@ -142,7 +142,7 @@ class OpenMPPart:
         self._work, self._checks = self._arrays["work"], self._arrays["checks"]
         self._counting = False
         self._room = self._edges = 0
-        self._isolated: Root | None = None  # local ids of roots without edges
+        self._isolated: Ids | None = None  # local ids of roots without edges
 
     def start(
         self,
@@ -168,7 +168,8 @@ class OpenMPPart:
             self._state.target_count = self._state.lost_targets = 0
         self._state.alone = int(lone)
         if lone:
-            self._isolated, number = int(self.part.vertices[number]), None
+            self._isolated = np.array([local], dtype=np.int64)
+            number = None
         self._library.part_start(
             self._self,
             -1 if number is None else number,
@@ -306,11 +307,11 @@ class OpenMPPart:
             owned = self._arrays["delegate_parent"][self._owned]
             self._parent[self._owned_local] = owned
         if self._isolated is not None:
-            root = self.part.layout.global_of(self.part.index, self._isolated)
-            self._write(self._isolated, 0, root)
+            roots = self.part.layout.global_of(self.part.index, self._isolated)
+            self._write(self._isolated, 0, roots)
         return self._level, self._parent
 
-    def _write(self, local: Root, level: int, parent: Root) -> None:
+    def _write(self, local: Ids, level: int, parent: Root) -> None:
         self._level[local] = level
         if self._parent is not None:
             self._parent[local] = parent

@@ -12,7 +12,7 @@ from distbfs.device import cuda
 if TYPE_CHECKING:
     from distbfs.search.runners.base import Found, Runner
     from distbfs.timing import Trace
-    from distbfs.types import World
+    from distbfs.types import Root, World
 
 
 class DeviceClock:

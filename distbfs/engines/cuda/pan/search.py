@@ -208,7 +208,7 @@ class CudaPart:
         self._counting = False
         self._lost_targets = 0
         self._work = Work()
-        self._isolated: Root | None = None  # local ids of roots without edges
+        self._isolated: Ids | None = None  # local ids of roots without edges
 
     def _boxes(self, nn: DeviceRows) -> Ids:
         """Return where the items for each part begin and all end, int64 [parts + 1].
@@ -306,7 +306,7 @@ class CudaPart:
             lone = number is not None and number >= self.part.active
             self._aim(targets, number if lone else None)
             if lone:
-                self._isolated, number = int(self.part.vertices[number]), None
+                self._isolated, number = np.array([local], dtype=np.int64), None
             self._counting = counting
             p = self.params
             p.number = NONE if number is None else number
@@ -374,7 +374,7 @@ class CudaPart:
         work, _ = self._control.values()
         if self._isolated is not None and not self.params.depth:
             # roots that are in no row that the kernels look at
-            work[NORMALS] += np.size(self._isolated)
+            work[NORMALS] += len(self._isolated)
         work[TARGETS] += self._lost_targets
         self._work = Work._make(work.tolist())
         return work
@@ -464,19 +464,16 @@ class CudaPart:
         with self._device:
             self._run("finish", cuda.cupy().cuda.get_current_stream())
             if self._isolated is not None:
-                root = self.part.layout.global_of(self.part.index, self._isolated)
-                self._write(self._isolated, 0, root)
+                roots = self.part.layout.global_of(self.part.index, self._isolated)
+                self._write(self._isolated, 0, roots)
         return self.level, self.parent
 
-    def _write(self, local: Root, level: int, parent: Root) -> None:
-        at, ids = local, parent
-        if isinstance(local, np.ndarray):
-            at = cuda.cupy().asarray(local)
-        if isinstance(parent, np.ndarray):
-            ids = cuda.cupy().asarray(parent.astype(self.vertex))
+    def _write(self, local: Ids, level: int, parent: Root) -> None:
+        at = cuda.cupy().asarray(local)
         self.level[at] = level
         if self.parent is not None:
-            self.parent[at] = ids
+            parents = np.broadcast_to(parent, local.shape).astype(self.vertex)
+            self.parent[at] = cuda.cupy().asarray(parents)
 
 
 def _check_size(part: DevicePart, placement: Placement) -> None:

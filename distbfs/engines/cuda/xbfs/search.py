@@ -257,11 +257,11 @@ class FastSearch:
     def _ask(self, root: Root, until: Until, stop: Stop | None = None) -> None:
         """Set what is searched, where results go, and who is asked meanwhile."""
         p, n = self.params, self.graph.n
-        several = isinstance(root, np.ndarray)
-        for one in root[[0, -1]].tolist() if several else [root]:
+        ends = root[[0, -1]].tolist() if isinstance(root, np.ndarray) else [root]
+        for one in ends:
             if not 0 <= one < n:
                 raise UsageError(f"root is {one}; allowed: 0 to {n - 1}")
-        if several:
+        if isinstance(root, np.ndarray):
             way = way_of(len(root), self.graph.active, push_only=bool(p.push_only))
             numbers, lone = split(self.graph.numbers_at(root), root)
             begin_at_set(self._arrays, p, numbers, lone, lone, way)
