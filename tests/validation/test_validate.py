@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from worlds import on_ranks
 
 from distbfs.errors import UsageError
+from distbfs.exchange.world import SoloWorld
 from distbfs.types import slice_bounds
 from distbfs.validation import host as module
 from distbfs.validation import tuple_checks as scan
@@ -228,6 +229,27 @@ def test_messages_name_rule_count_and_example(what, vertex, value, message):
     (level if what == "level" else parent)[vertex] = value
     verdict = answers(PATH, 0, level, parent)
     assert " ".join(message.split()) in verdict.errors
+
+
+def test_roots_of_a_set_are_named_and_checked():
+    level, parent = np.array([0, 0, 1, 2, 0, 1]), np.array([0, 1, 1, 2, 4, 4])
+    level = level.astype(np.int32)
+    assert answers(PATH, np.array([4, 0, 1]), level, parent).valid
+    for roots, wrong, message in (
+        ([0, 4], 1, "the 2 roots from 0 to 4 alone must be at level 0; 1 vertices"),
+        ([0, 4], 1, "alone must be their own parents; 1 vertices are not so, e.g. ver"),
+        ([0, 1, 3, 4], 3, "the 4 roots from 0 to 4 alone must be at level 0"),
+    ):
+        verdict = answers(PATH, np.array(roots), level, parent)
+        assert any(message in x and f"vertex {wrong} " in x for x in verdict.errors)
+    for roots, message in (
+        ([0, 6], "root is 6; allowed: 0 to 5"),
+        ([1, 1], "root 1 is there twice"),
+        ([], "not one or several integers"),
+        ([0.5, 1], "not one or several integers"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            validate(SoloWorld(), PATH, np.array(roots), level, parent)
 
 
 def test_levels_only_says_so_and_finds_a_level_without_support():
