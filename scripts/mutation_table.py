@@ -1734,6 +1734,22 @@ MUTATIONS = (
         (FAULTS,),
     ),
     Mutation(
+        "roots-of-a-set-that-another-part-has",
+        "distbfs/search/runners/between.py",
+        "own = local[owners == search.part.index]",
+        "own = local[owners >= 0]",
+        "each domain begins with its own roots",
+        (f"{ENDS}::test_sets",),
+    ),
+    Mutation(
+        "set-of-roots-without-its-queue",
+        "distbfs/engines/cuda/xbfs/seeds.cuh",
+        "if (p.from_set == BY_QUEUE) append(",
+        "if (p.from_set == BY_PULL) append(",
+        "a set's first level is its queue",
+        (f"{EMULATED}/test_sets.py::test_one_device",),
+    ),
+    Mutation(
         "device-validate-rule-1",
         "distbfs/validation/cuda.cu",
         "if (own != root)",

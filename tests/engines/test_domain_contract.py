@@ -121,10 +121,9 @@ def test_levels_parents_and_where_searches_end(engine, count, name):
 
 
 @EACH
-@pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_sets(engine, count, name):
-    source = GRAPHS[name]
+def test_sets(engine, name):
+    source, count = GRAPHS[name], 3
     for threshold in THRESHOLDS:
         runner = runner_of(domains_of(source, engine, count, threshold))
         for roots in some_sets(source):

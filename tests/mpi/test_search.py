@@ -103,7 +103,7 @@ def test_directions(world: Ranks, per_rank: int, parents: bool, direction: str) 
 @pytest.mark.parametrize("engine", ["openmp", "reference"])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_sets(world: Ranks, name: str, engine: str) -> None:
-    """Of vertices of several parts, delegates and others; with one vertex after each."""
+    """Of several parts, delegates and others; and from one vertex after each."""
     for threshold in (0, 4, 10**9):
         parts, _ = parts_of(world, name, 1, threshold)
         roots = [x for some in some_sets(GRAPHS[name]) for x in (some, int(some[0]))]

@@ -60,8 +60,10 @@ def both(source, work, *, directed=False, **options):
     )
 
 
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("method", "directed"),
+    [*((method, False) for method in METHODS), ("", True), ("hybrid", True)],
+)
 def test_applications(device, method, directed):
     for name, source in SMALL.items():
         some = np.random.default_rng(3).permutation(source.n)[:7].astype(np.int64)
@@ -77,8 +79,10 @@ def test_applications(device, method, directed):
             np.testing.assert_array_equal(found, wanted, err_msg=name)
 
 
-@pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("method", METHODS[:3])
+@pytest.mark.parametrize(
+    ("method", "directed"),
+    [*((method, False) for method in METHODS[:3]), ("", True), ("edge-parallel", True)],
+)
 def test_betweenness(device, method, directed):
     for name, source in SMALL.items():
         every = np.arange(source.n)
