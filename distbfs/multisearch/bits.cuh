@@ -49,8 +49,8 @@ struct Control {
 struct Params {
     const OFFSET *row;      /* [active + 1] */
     const u32 *adj;         /* [m + pad] */
-    const OFFSET *in_row;   /* as row and adj, what pulls look at; with DIRECTED */
-    const u32 *in_adj;
+    const OFFSET *in_row;   /* [active + 1], what pulls look at, with DIRECTED */
+    const u32 *in_adj;      /* [m + pad] */
     uint4 *seen;            /* [active][PIECES] */
     uint4 *front[2];        /* [active][PIECES]; that of the next level has no bits where
                              * nothing is marked two levels before it */
