@@ -12,7 +12,7 @@ import click
 import numpy as np
 
 from distbfs.exchange.watch import Watch
-from distbfs.formats.ids import IdMap, name_of
+from distbfs.formats.ids import IdMap
 from distbfs.report.tables import print_table
 from distbfs.search.result import Result
 from distbfs.search.result_file import ResultFile, SharedResult
@@ -35,16 +35,22 @@ from distbfs.terminal.shared import (
     stop_requests,
     trace_option,
 )
-from distbfs.terminal.sources import agreed_sources
+from distbfs.terminal.sources import agreed_roots
 from distbfs.terminal.trace_file import check_trace, finish_trace, start_trace
-from distbfs.types import Array, Ids
+from distbfs.types import Array, Root
+
+
+def start(result: Result, ids: IdMap | None) -> dict[str, Any]:
+    """Return where a search began, as the file calls it: a vertex, or several."""
+    names = result.roots.tolist() if ids is None else ids.names(result.roots)
+    return {"source": names[0]} if len(names) == 1 else {"sources": [*names]}
 
 
 def figures(result: Result, ids: IdMap | None) -> dict[str, Any]:
     """Return what is reported of a search (collective)."""
     wall = {} if result.wall_seconds is None else {"wall_seconds": result.wall_seconds}
     return {
-        "source": name_of(result.root, ids),
+        **start(result, ids),
         "reached": result.reached,
         "depth": result.depth,
         "nedge": result.nedge,
@@ -59,8 +65,7 @@ def write_records(file: TextIO | None, result: Result, ids: IdMap | None) -> Non
     if file is None:
         return
     for record in result.records:
-        source = name_of(result.root, ids)
-        file.write(json.dumps({"source": source, **record}) + "\n")
+        file.write(json.dumps({**start(result, ids), **record}) + "\n")
     file.flush()
 
 
@@ -69,7 +74,7 @@ def open_result(
     stack: ExitStack,
     output: Path | None,
     store: Store,
-    sources: Ids,
+    sources: Sequence[Root],
     ids: IdMap | None,
     *,
     parents: bool,
@@ -99,10 +104,17 @@ def open_result(
 
 def print_searches(rows: Sequence[dict[str, Any]]) -> None:
     """Print one line for each search."""
-    names = ("source", "reached", "depth", "nedge", "seconds")
-    cells = [[*(row[name] for name in names), row["TEPS"] / 1e9] for row in rows]
+    names = ("reached", "depth", "nedge", "seconds")
+    cells = [
+        [begun(row), *(row[name] for name in names), row["TEPS"] / 1e9] for row in rows
+    ]
     if cells:
-        print_table((*names, "GTEPS"), cells)
+        print_table(("source", *names, "GTEPS"), cells)
+
+
+def begun(row: dict[str, Any]) -> Any:
+    """Return what a table says of where a search began."""
+    return row["source"] if "source" in row else f"{len(row['sources'])} vertices"
 
 
 def print_all(rows: Sequence[dict[str, Any]], energy: dict[str, Any] | None) -> None:
@@ -128,6 +140,14 @@ def print_all(rows: Sequence[dict[str, Any]], energy: dict[str, Any] | None) -> 
     help="File with one source a line.",
 )
 @click.option(
+    "--source-set",
+    "sets",
+    metavar="IDS|@FILE",
+    multiple=True,
+    help="Sources of one search together, ids between commas or one a line of a file: "
+    "levels are hops from the nearest; may be given several times.",
+)
+@click.option(
     "--output",
     "-o",
     type=click.Path(path_type=Path),
@@ -146,6 +166,7 @@ def command(
     store: Path,
     words: tuple[str, ...],
     sources_file: Path | None,
+    sets: tuple[str, ...],
     output: Path | None,
     records: Path | None,
     force: bool,
@@ -163,7 +184,7 @@ def command(
     opened = open_store(store)
     manifest = opened.manifest
     ids = opened.load_ids() if world.rank == 0 else None
-    sources = agreed_sources(world, manifest.n, words, sources_file, ids)
+    sources = agreed_roots(world, manifest.n, words, sources_file, sets, ids)
     request = make_request(devices=choices.pop("devices"), domain=choices.pop("domain"))
     options = make_search_options(world, **choices)
     opening = prepare_stored(terminal, opened, options, request)
@@ -185,7 +206,6 @@ def command(
             session = opening.open()
         terminal.say(engine_line(session))
         trace = start_trace(trace_file, session)
-        session.check(sources)
         rows: list[dict[str, Any]] = []
         waiting = np.flatnonzero(~done)
         shared = None
@@ -196,7 +216,7 @@ def command(
             for row in waiting.tolist():
                 if stop.agreed(world):
                     break
-                outcome = session.search(int(sources[row]), records=records is not None)
+                outcome = session.search(sources[row], records=records is not None)
                 rows.append(figures(outcome, ids))
                 write_records(log, outcome, ids)
                 if shared is not None:
@@ -206,7 +226,7 @@ def command(
         finish_trace(terminal, trace_file, trace)
         energy = None
         if with_energy and rows:
-            again = sources[waiting[: len(rows)]].tolist()
+            again = [sources[row] for row in waiting[: len(rows)].tolist()]
             energy = searches_energy(session, again, sum(x["nedge"] for x in rows))
         session.close()
         if done.all() and result is not None:

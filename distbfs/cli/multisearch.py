@@ -285,7 +285,7 @@ def make_searcher(
         return PartsSearcher(session, options)
     try:
         part = whole_graph(store)
-        runner, reason = agreed_runner(world, engine, part)
+        runner, reason = agreed_runner(world, engine)
         searcher = WholeSearcher(world, runner, part, options)
     except DistbfsError:
         raise

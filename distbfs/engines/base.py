@@ -18,7 +18,7 @@ from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import SearchOptions, depth_limit
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
-from distbfs.types import Array, Choice, Ids, Stop, Words
+from distbfs.types import Array, Choice, Ids, Root, Stop, Words
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class WholeSearch(Protocol):
 
     def search(
         self,
-        root: int,
+        root: Root,
         *,
         records: bool = False,
         until: Until = WHOLE,
@@ -90,6 +90,8 @@ class WholeSearch(Protocol):
     ) -> WholeResult:
         """Search from a vertex id; an engine may go on after ``until``.
 
+        root: or the ids of a set, of engines that take ``sets``; no target is among
+            them
         stop: asked before each level, of a device as of ``DeviceSearch``; SearchStopped
             where it said yes
         """
@@ -182,8 +184,8 @@ class DomainSearch(Protocol):
 
     def start(
         self,
-        local: int | None,
-        delegate: int | None,
+        local: Root | None,
+        delegate: Root | None,
         *,
         counting: bool = False,
         targets: Targets | None = None,
@@ -192,6 +194,7 @@ class DomainSearch(Protocol):
 
         local: the root's local id if it is a normal vertex of this part;
         delegate: the root's delegate number if it is one (the same on all parts);
+        of a set both are arrays, which may be empty;
         counting: edge checks are wanted; else ``advance`` may return 0
         targets: to be counted in ``work`` until they are reached
         """
@@ -351,7 +354,7 @@ class DeviceSearch(Protocol):
 
     def search(
         self,
-        root: int,
+        root: Root,
         *,
         records: bool = False,
         until: Until = WHOLE,
@@ -359,6 +362,7 @@ class DeviceSearch(Protocol):
     ) -> DeviceResult:
         """Search from a vertex id; the result ends with the last level of ``until``.
 
+        root: as of ``WholeSearch``
         stop: asked between launches, and while one runs from 1 ms on; its kernel looks
             at the answer between levels (``StopWord``).  SearchStopped where it said
             yes and there were levels left.
@@ -377,6 +381,7 @@ class Engine(Protocol):
     alone: searches whole graphs, in one part without delegates
     domains: searches parts level by level, a ``DomainEngine``
     directed: searches directed graphs, too
+    sets: searches from several vertices at once, too
     takes: which of stepwise, internal_ids, device_memory, host_memory and the factors
         of directions it knows; with device_memory it searches a graph on one device
         whose rows have tails in host memory, and has ``state_bytes``
@@ -391,6 +396,7 @@ class Engine(Protocol):
     alone: bool
     domains: bool
     directed: bool
+    sets: bool
     takes: tuple[str, ...]
     own: type
     devices: int

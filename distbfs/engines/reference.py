@@ -30,7 +30,16 @@ from distbfs.graph.csr import CSR
 from distbfs.options import FACTOR_OPTIONS, SearchOptions, check_choice
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part, bits_of, mask_of
-from distbfs.types import SUBGRAPHS, Array, Choice, DirectionName, Ids, Stop, Words
+from distbfs.types import (
+    SUBGRAPHS,
+    Array,
+    Choice,
+    DirectionName,
+    Ids,
+    Root,
+    Stop,
+    Words,
+)
 
 NOBODY = -1
 SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
@@ -67,7 +76,7 @@ class ReferenceEngine:
     needless = ()
     own = NoOptions
     on_device = False
-    alone = domains = directed = True
+    alone = domains = directed = sets = True
     devices = 1
 
     def __init__(self, options: SearchOptions) -> None:
@@ -109,18 +118,18 @@ class ReferenceWhole:
 
     def search(
         self,
-        root: int,
+        root: Root,
         *,
         records: bool = False,
         until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> WholeResult:
-        """Search from a vertex id; SearchStopped where ``stop`` said so at a level."""
+        """Search from ids; SearchStopped where ``stop`` said so at a level."""
         ids = self._part.vertices.astype(np.int64)
         n = len(ids)
         level = np.full(n, -1, dtype=np.int32)
         parent = np.full(n, -1, dtype=np.int32 if n < 1 << 31 else np.int64)
-        frontier = np.flatnonzero(ids == root)
+        frontier = np.flatnonzero(np.isin(ids, root))
         level[frontier], parent[frontier] = 0, frontier
         log: list[LevelRecord] = []
         targets = np.zeros(0, dtype=np.int64)
@@ -182,13 +191,13 @@ class ReferencePart:
 
     def start(
         self,
-        local: int | None,
-        delegate: int | None,
+        local: Root | None,
+        delegate: Root | None,
         *,
         counting: bool = False,  # noqa: ARG002
         targets: Targets | None = None,
     ) -> None:
-        """Forget the last search; set the root where this part knows it."""
+        """Forget the last search; set the roots that this part knows."""
         n, d = self._shape
         self._targets = targets
         self._depth = 0
@@ -197,10 +206,10 @@ class ReferencePart:
         self._parent = np.full(n, NOBODY, dtype=np.int64)
         self._delegate_parent = np.full(d, NOBODY, dtype=np.int64)
         self._rank = np.full(n, -1, dtype=np.int32)
-        number = None if local is None else self.part.number_of(local)
-        if number is not None:
-            self._level[number] = 0
-            self._parent[number] = self._ids[number]
+        if local is not None:
+            numbers = self.part.numbers_of(np.atleast_1d(local))
+            self._level[numbers] = 0
+            self._parent[numbers] = self._ids[numbers]
         if delegate is not None:
             self._delegate_level[delegate] = 0
             self._delegate_parent[delegate] = self.part.delegates[delegate]

@@ -41,9 +41,13 @@ def bfs(
     direction: str = "auto",
     threads: int = 0,
 ) -> Result:
-    """Search a graph breadth-first from a vertex.
+    """Search a graph breadth-first from a vertex, or from all of a set at once.
 
-    source: a vertex id, or the name of a node
+    source: a vertex id, or the name of a node; or several of them in a list, a set, a
+        range, an array or a tuple, repeats allowed: levels are hops from the nearest,
+        and each of them is a root, its own parent.  A text, and a tuple that is the
+        name of a node, is that node.  Engines "auto", "openmp", "reference" and "xbfs"
+        search from a set
     engine: "auto" (a CUDA device where there is one, else the CPU), "openmp",
         "reference", or on a device "xbfs", "xbfs-paper", "bfs4k", "layer", "frontier",
         "harish", "edge-parallel", "virtual-warp"; method: its variant
@@ -61,6 +65,8 @@ def bfs(
     array([ 0,  1,  2, -1, -1], dtype=int32)
     >>> bfs(graph, 2, targets=[1]).reached
     3
+    >>> bfs(graph, [0, 4]).level
+    array([0, 1, 2, 1, 0], dtype=int32)
     """
     check_graph(graph)
     options = SearchOptions(

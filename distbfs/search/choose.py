@@ -44,7 +44,6 @@ from distbfs.search.domains import (
 if TYPE_CHECKING:
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.partition.layout import Placement
-    from distbfs.partition.part import Part
     from distbfs.types import World
 
 Say: TypeAlias = Callable[[str], None]
@@ -155,6 +154,17 @@ def has_option(kind: Any, name: str) -> bool:
     if name in EXCHANGE_OPTIONS:
         return bool(kind.domains) and name not in kind.needless
     return name in kind.takes or name in {item.name for item in fields(kind.own)}
+
+
+def set_problem(engine: str) -> str:
+    """Return why an engine cannot search from a set of vertices, "" if it can."""
+    if kind_of(engine).sets:
+        return ""
+    others = ", ".join(x for x in registry.ENGINES if kind_of(x).sets)
+    return (
+        f"engine {engine} searches from one vertex, and the sources are several; "
+        f"allowed: {others}"
+    )
 
 
 def owners_of(name: str) -> list[str]:
@@ -376,24 +386,22 @@ def engine_for(graph: DeviceGraph, options: SearchOptions) -> tuple[SearchOption
     )
 
 
-def choose_runner(name: str, part: Part | None = None) -> tuple[Any, str]:
+def choose_runner(name: str) -> tuple[Any, str]:
     """Return a runner of many searches and why it was taken ("" where it was named).
 
-    ``auto`` takes xbfs where there is a device and the graph ``part`` is symmetric,
-    else openmp, and reference where there is no C compiler.  Raises UsageError for an
-    unknown name, ResourceError where the one that is named cannot run.
+    ``auto`` takes xbfs where there is a device, else openmp, and reference where there
+    is no C compiler.  Raises UsageError for an unknown name, ResourceError where the
+    one that is named cannot run.
     """
     if name != "auto":
         named = registry.lookup(registry.RUNNERS, "engine", name)()
         return named, ""
-    why = "the graph is directed"
-    if part is None or not part.directed:
-        try:
-            cuda.cupy()
-            first = registry.lookup(registry.RUNNERS, "engine", "xbfs")()
-            return first, "there is a CUDA device"
-        except (DeviceMissing, UsageError) as error:
-            why = str(error).partition(";")[0]
+    try:
+        cuda.cupy()
+        first = registry.lookup(registry.RUNNERS, "engine", "xbfs")()
+        return first, "there is a CUDA device"
+    except (DeviceMissing, UsageError) as error:
+        why = str(error).partition(";")[0]
     try:
         second = registry.lookup(registry.RUNNERS, "engine", "openmp")()
     except CompilerMissing as error:
@@ -402,9 +410,9 @@ def choose_runner(name: str, part: Part | None = None) -> tuple[Any, str]:
     return second, why
 
 
-def agreed_runner(world: World, engine: str, part: Part) -> tuple[Any, str]:
+def agreed_runner(world: World, engine: str) -> tuple[Any, str]:
     """Return what runs on every rank, each on a device of its own, and why."""
-    runner, reason = choose_runner(engine, part)
+    runner, reason = choose_runner(engine)
     if engine not in ("auto", "xbfs"):
         return runner, reason
     why = first_reason(world, "" if runner.name == "xbfs" else reason)

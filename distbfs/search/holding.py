@@ -82,6 +82,8 @@ class OwnGraph(Protocol):
     def named(self, ids: Array) -> Array:
         """Return what vertices int64 [k] are called, [k]."""
 
+    def __contains__(self, vertex: object) -> bool: ...
+
 
 @dataclass(frozen=True)
 class Source:

@@ -26,6 +26,7 @@ from distbfs.search.choose import (
     engine_for,
     kind_of,
     make_host_engine,
+    set_problem,
 )
 from distbfs.search.domain import DomainDriver
 from distbfs.search.domains import (
@@ -93,6 +94,7 @@ class Opening:
             notes=device_notes(self.world, held.devices),
             why=f"auto: {why}" if why and self.auto else why,
             names=self.names,
+            one_source=set_problem(options.engine),
         )
 
 

@@ -2,6 +2,9 @@
 
 ``OUT.h5`` holds ``sources`` int64 [k], ``level`` int32 [k, n] and, unless levels only
 were asked for, ``parent`` int64 [k, n], in input ids; its attribute ``ids`` is "input".
+Where a search began at several vertices, ``sources`` has the smallest of them, and all
+those of search i are ``set_sources[set_bounds[i] : set_bounds[i + 1]]``, int64; the two
+are there where any search of the file is such a one.
 Where vertices have other ids in their file, ``ids`` [n], int64 or UTF-8
 text, are those: vertex v, also of ``sources`` and ``parent``, is called ids[v] there.
 
@@ -18,7 +21,7 @@ import fcntl
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -35,7 +38,7 @@ from distbfs.errors import (
 )
 from distbfs.formats.ids import IdMap
 from distbfs.formats.writing import check_place, give_name
-from distbfs.types import Array, Ids, slice_bounds
+from distbfs.types import Array, Ids, Root, slice_bounds
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -61,6 +64,17 @@ def write_names(file: h5py.File, ids: IdMap) -> None:
     for start in range(0, ids.count, NAMES_AT_ONCE):
         stop = min(start + NAMES_AT_ONCE, ids.count)
         dataset[start:stop] = ids.names(np.arange(start, stop, dtype=np.int64))
+
+
+def arrays_of(sources: Sequence[Root] | Ids) -> dict[str, Ids]:
+    """Return the datasets that say where searches begin."""
+    each = [np.atleast_1d(np.asarray(root, dtype=np.int64)) for root in sources]
+    sizes = [len(roots) for roots in each]
+    arrays = {"sources": np.array([roots.min() for roots in each], dtype=np.int64)}
+    if set(sizes) <= {1}:
+        return arrays
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    return {**arrays, "set_bounds": bounds, "set_sources": np.concatenate(each)}
 
 
 @contextmanager
@@ -131,6 +145,7 @@ class ResultFile:
 
     A context manager.
 
+    sources: of each search, an id or those of a set
     columns: vertices
     identity: a text that tells the graph and the kind of result apart from others
     ids: what vertices are called in their file, if they have other ids there
@@ -139,7 +154,7 @@ class ResultFile:
     def __init__(
         self,
         path: Path,
-        sources: Ids,
+        sources: Sequence[Root] | Ids,
         columns: int,
         identity: str,
         *,
@@ -148,7 +163,7 @@ class ResultFile:
     ) -> None:
         self.path = path
         self._partial = path.parent / (path.name + ".partial")
-        self._sources = sources
+        self._starts = arrays_of(sources)
         self._shape = (len(sources), columns)
         self._identity = identity
         self._arrays = tuple(KINDS) if parents else ("level",)
@@ -208,7 +223,8 @@ class ResultFile:
     def _create(self) -> None:
         rows, n = self._shape
         row = n * sum(KINDS[name].itemsize for name in self._arrays)
-        need = rows * (row + 9) + (1 << 16)
+        starts = sum(array.nbytes for array in self._starts.values())
+        need = rows * (row + 1) + starts + (1 << 16)
         if self._names is not None:
             need += sum(array.nbytes for array in self._names.arrays().values())
         free = shutil.disk_usage(self.path.parent).free
@@ -226,7 +242,7 @@ class ResultFile:
             early.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
             early.set_obj_track_times(False)
             wanted: list[tuple[str, tuple[int, ...], str]] = [
-                ("sources", (rows,), "<i8"),
+                *((name, x.shape, "<i8") for name, x in self._starts.items()),
                 *((name, (rows, n), KINDS[name].str) for name in self._arrays),
                 ("done", (rows,), "u1"),
             ]
@@ -234,7 +250,8 @@ class ResultFile:
                 space = h5py.h5s.create_simple(shape)
                 dtype = h5py.h5t.py_create(np.dtype(kind))
                 h5py.h5d.create(file.id, name.encode(), dtype, space, early)
-            file["sources"][:] = self._sources
+            for name, values in self._starts.items():
+                file[name][:] = values
             file["done"][:] = 0
             if self._names is not None:
                 write_names(file, self._names)
@@ -244,14 +261,14 @@ class ResultFile:
 
     def _fits(self, file: h5py.File) -> bool:
         """Return whether a partial file is of the same graph, sources and options."""
-        names = {"sources", *self._arrays, "done"}
+        names = {*self._starts, *self._arrays, "done"}
         names |= {NAMES} if self._names is not None else set()
         return (
             set(file) == names
             and file.attrs.get(IDENTITY) == self._identity
             and file.attrs.get(IDS) == "input"
             and file["level"].shape == self._shape
-            and np.array_equal(file["sources"][:], self._sources)
+            and all(np.array_equal(file[x][:], y) for x, y in self._starts.items())
         )
 
     def _opened(self) -> h5py.File:

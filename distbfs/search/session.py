@@ -16,6 +16,7 @@ from distbfs.engines.base import WHOLE, Until
 from distbfs.errors import UsageError
 from distbfs.options import check_several
 from distbfs.search.result import Names, Result
+from distbfs.search.sources import ids_of_set, vertices_of, without_roots
 from distbfs.search.vertices import values_of
 from distbfs.timing import Trace, kept
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from distbfs.partition.part import Part
     from distbfs.search.runners.base import Runner
     from distbfs.search.vertices import VertexMap
-    from distbfs.types import Array, Ids, Stop, Take, World
+    from distbfs.types import Array, Ids, Root, Stop, Take, World
 
 
 @dataclass
@@ -66,6 +67,7 @@ class Session:
 
     world: the ranks; held: the graph; why: why the engine, runner and exchange are
     these; layout: vertices and parts; at_close: called when the session is over
+    one_source: why it cannot search from a set, "" where it can
 
     Methods are collective over the ranks.  One search runs at a time.
     """
@@ -81,11 +83,12 @@ class Session:
         notes: dict[str, str] | None = None,
         why: str = "",
         names: Names | None = None,
+        one_source: str = "",
     ) -> None:
         self.world, self.held, self.options = world, held, options
         self.why, self.vertices = why, held.vertices
         self._runner, self._describe, self._names = runner, describe, names
-        self._notes = notes or {}
+        self._notes, self._one_source = notes or {}, one_source
         self._trace: Trace | None = None
         self._ahead: Ahead | None = None
         self.at_close: list[Callable[[], object]] = []
@@ -131,6 +134,16 @@ class Session:
             raise UsageError(f"source {vertex!r:.60} is not a vertex; {allowed}")
         return int(vertex)
 
+    def _roots_of(self, source: Any) -> Root:
+        """Return the id of a vertex, or those of a set; a set of one is as a vertex."""
+        several = vertices_of(source, self._names)
+        if several is None:
+            return self._id_of(source)
+        ids = ids_of_set(several, self.n, self._id_of)
+        if len(ids) > 1 and self._one_source:
+            raise UsageError(self._one_source)
+        return ids if len(ids) > 1 else int(ids[0])
+
     def _until(self, depth_limit: int | None, targets: Iterable[Any] | None) -> Until:
         """Return the end of a search, targets by ids inside; WHOLE where none."""
         if depth_limit is None and targets is None:
@@ -167,9 +180,11 @@ class Session:
         records: bool = False,
         wanted: Ids | None = None,
     ) -> Result:
-        """Search breadth-first from a vertex.
+        """Search breadth-first from a vertex, or from all of a set at once.
 
-        source: an id, or the name of a node where the graph has names
+        source: an id, or the name of a node where the graph has names; or several in a
+            list, a set, a range, an array or a tuple: levels are hops from the nearest
+            of them.  A tuple that is the name of a node is that node
         parents: whether parents are given too, where the session finds them
         depth_limit: the last level that is searched, an integer of 0 or more
         targets: vertices; the search ends with the level that finds the last of them
@@ -181,17 +196,24 @@ class Session:
             where one device has searched
 
         The result is valid until the next search.  Raises UsageError for what is no
-        vertex, SearchStopped on all ranks where ``stop`` said so on one and there were
+        vertex, for an empty set, and for a set where the engine takes one vertex only;
+        SearchStopped on all ranks where ``stop`` said so on one and there were
         levels left.
         """
-        root = self._id_of(source)
+        root = self._roots_of(source)
         until = self._until(depth_limit, targets)
-        inside = self.vertices.one_inside(root)
+        inside: Root
+        if isinstance(root, np.ndarray):
+            inside = np.sort(self.vertices.inside(root))
+            until = without_roots(until, inside)
+        else:
+            inside = self.vertices.one_inside(root)
+        first = int(root[0]) if isinstance(root, np.ndarray) else root
         self._searches += 1
         turn = self._searches
         self.world.barrier()
         began = time.perf_counter()
-        with kept(self._trace, "search", root=root), self._taking(wanted) as take:
+        with kept(self._trace, "search", root=first), self._taking(wanted) as take:
             outcome = self._runner.search(
                 inside, parents=parents, until=until, stop=stop, records=records
             )

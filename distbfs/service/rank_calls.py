@@ -78,7 +78,12 @@ class Ranks:
                 continue
 
     def search(
-        self, source: int, steps: Sequence[Step], *, parents: bool, stop: Stop
+        self,
+        source: int | tuple[int, ...],
+        steps: Sequence[Step],
+        *,
+        parents: bool,
+        stop: Stop,
     ) -> tuple[float, list[Any]]:
         """Search on all ranks (rank 0); returns (seconds, what each step returned).
 

@@ -45,6 +45,11 @@ class Ticket:
         return self.late or self.gone()
 
 
+def _of_one(ticket: Ticket) -> bool:
+    """Return whether a request is for one source, not for a set."""
+    return not isinstance(ticket.request.values["source"], tuple)
+
+
 class Tickets:
     """A queue of at most ``limit`` tickets, for many threads that put and one.
 
@@ -109,12 +114,14 @@ class Tickets:
         if self._together is None or first.request.op not in SMALL:
             return []
         fewest, most = self._together
+        if not _of_one(first):
+            return []
         if 1 + len(self._waiting) < fewest:
             return []
         sources: set[int] = set()
         group = []
         for ticket in (first, *self._waiting):
-            if ticket.request.op not in SMALL:
+            if ticket.request.op not in SMALL or not _of_one(ticket):
                 continue
             source = ticket.request.values["source"]
             if source in sources or len(sources) < most:

@@ -32,6 +32,7 @@ NO_FOLDER = "start the service with --results, or ask for the result 'summary'"
 
 Answer = dict[str, Any]  # JSON values
 Done = Callable[[Answer], None]
+Source = int | tuple[int, ...]  # a vertex, or those of a set
 Row = tuple[Array, Array | None]  # level int32 [n] and parent int64 [n] by id
 
 
@@ -355,11 +356,16 @@ class Service:
                 )
 
     def _summary(
-        self, source: int, seconds: float, counts: list[int], nedge: int
+        self, source: Source, seconds: float, counts: list[int], nedge: int
     ) -> dict[str, Any]:
         self.metrics.traversed(nedge, seconds)
+        begun: dict[str, Any] = {}
+        if isinstance(source, tuple):
+            begun["sources"] = self.names.each(np.array(source))
+        else:
+            begun["source"] = self.names.of(source)
         summary = {
-            "source": self.names.of(source),
+            **begun,
             "reached": sum(counts),
             "depth": len(counts) - 1,
             "nedge": nedge,
@@ -441,17 +447,18 @@ class Service:
         return {} if self.names.ids is None else {"ids": self.names.all()}
 
     def _file(
-        self, values: dict[str, Any], sources: list[int], rows: Iterable[Row]
+        self, values: dict[str, Any], sources: Sequence[Source], rows: Iterable[Row]
     ) -> dict[str, Any]:
         """Write rows of (level, parent); returns the paths of the files."""
         if self._results is None:
             raise ServiceError("bad_request", f"no folder for results; {NO_FOLDER}")
         stem = "bfs" if "source" in values else "multi_bfs"
-        if len(sources) == 1 and self.names.kind != "text":
-            stem = f"bfs-{self.names.of(sources[0])}"
+        first, *others = sources
+        if not (others or isinstance(first, tuple) or self.names.kind == "text"):
+            stem = f"bfs-{self.names.of(first)}"
         made = self._results.new(
             values["format"],
-            np.array(sources, dtype=np.int64),
+            [x if isinstance(x, int) else np.array(x) for x in sources],
             self.n,
             name=values["name"],
             stem=stem,

@@ -33,7 +33,7 @@ from commands import (
     wait_until,
     write_edge_list,
 )
-from graphs import Tuples, random_tuples
+from graphs import Tuples, check_search, random_tuples
 from launching import clean_environment, is_open_mpi, needs_mpi
 
 from distbfs.terminal import shared as common
@@ -95,6 +95,40 @@ def test_results(stores, output, ranks, parts):
         assert one["nedge"] == nedge(GRAPH, one["source"])
         assert one["seconds"] > 0
         assert one["TEPS"] == pytest.approx(one["nedge"] / one["seconds"])
+
+
+@pytest.mark.parametrize(
+    ("ranks", "parts"), [(1, 1), pytest.param(2, 4, marks=needs_mpi)]
+)
+def test_sets_of_sources(stores, output, tmp_path, ranks, parts):
+    """Beside searches from one vertex; a run that ended is gone on with."""
+    file = tmp_path / "set.txt"
+    file.write_text("# a set\n149\n3\n\n3\n")
+    words = ("--source", 7, "--source-set", "0,77,0", "--source-set", f"@{file}")
+    words = ("bfs", stores[parts], *words, "--source-set", 5, "-o", output, "--json")
+    searches = on(ranks, *words).values["searches"]
+    sets = [[7], [0, 77], [3, 149], [5]]
+    starts = [x.get("sources", [x.get("source")]) for x in searches]
+    assert starts == sets
+    with h5py.File(output) as found:
+        bounds, every = found["set_bounds"][:], found["set_sources"][:]
+        assert found["sources"][:].tolist() == [min(x) for x in sets]
+        for row, roots in enumerate(sets):
+            assert every[bounds[row] : bounds[row + 1]].tolist() == roots
+            level, parent = found["level"][row], found["parent"][row]
+            check_search(GRAPH, np.array(roots), level, parent)
+            assert searches[row]["reached"] == (level >= 0).sum()
+    for wrong, message in (
+        ("150", "source 150 is not a vertex; allowed: 0 to 149"),
+        (",", "',' names no vertex"),
+        ("1,x", "'x' is no vertex id"),
+        (f"@{tmp_path}/none", "No such file"),
+    ):
+        done = here("bfs", stores[parts], "--source-set", wrong)
+        assert done.code == 2
+        assert message in done.err
+    table = here("bfs", stores[parts], "--source-set", "0,77").out
+    assert "2 vertices" in table
 
 
 def test_levels_are_those_of_networkx(stores, output):

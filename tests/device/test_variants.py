@@ -109,7 +109,7 @@ LOADS = {
     ],
     "multisearch/cuda_bits.py": [
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ("u8",)}),
-        ("multisearch", ("bits.cu",), {**WIDTH, "PIECES": LANES}),
+        ("multisearch", ("bits.cu",), {**WIDTH, "PIECES": LANES, "DIRECTED": (0, 1)}),
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS[:3]}),
     ],
     "multisearch/cuda_problems.py": [

@@ -81,6 +81,37 @@ def test_answers(tmp_path):
         assert service.metrics.last["source"] == 1
 
 
+def test_sets_of_sources(tmp_path):
+    """One search serves requests of the same set, and files say what it began at."""
+    several, out = [FAR, 3, FAR], tmp_path / "out"
+    wanted = SOURCE.distances(np.unique(several))
+    with serving(tmp_path, results=out) as (service, path), connect(path) as client:
+        assert client.distances(several, range(N)) == wanted.tolist()
+        assert client.distances({3}, [NEAR]) == [int(WANTED[NEAR])]
+        assert client.reachable(np.array(several), [FAR, NEAR]) == [True, True]
+        assert client.path(several, FAR) == [FAR]
+        answer = client.bfs(several, result="inline")
+        check_search(SOURCE, np.unique(several), *map(as_ids, arrays_in(answer)))
+        assert answer["sources"] == sorted({3, FAR})
+        assert "source" not in answer
+        (file,) = client.bfs(several, result="file")["files"]
+        with h5py.File(file) as found:
+            assert found["set_sources"][:].tolist() == sorted({3, FAR})
+            assert found["level"][0].tolist() == wanted.tolist()
+        before = service.ranks.session.searches
+        with pytest.raises(ServiceError, match="not both"):
+            client.call("bfs", source=1, sources=[2])
+        assert service.ranks.session.searches == before
+
+
+def arrays_in(answer):
+    return answer["level"], answer["parent"]
+
+
+def as_ids(values):
+    return np.array(values, dtype=np.int32)
+
+
 def test_the_example_of_the_manual(tmp_path):
     with serving(tmp_path) as (_, path), Talker(path) as talker:
         assert talker.ask(

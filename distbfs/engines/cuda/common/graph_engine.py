@@ -31,7 +31,7 @@ from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
 from distbfs.options import SearchOptions, check_choice
 from distbfs.partition.part import Part
-from distbfs.types import DeviceArray, Stop
+from distbfs.types import DeviceArray, Root, Stop
 
 SOURCE = Path(__file__).with_name("ids.cu")
 THREADS, BLOCKS = 256, 8  # of the kernels there; blocks on a multiprocessor
@@ -141,13 +141,15 @@ class ById:
 
     def search(
         self,
-        root: int,
+        root: Root,
         *,
         records: bool = False,
         until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> DeviceResult:
         """Search from a vertex id; see ``DeviceSearch``."""
+        if isinstance(root, np.ndarray):
+            raise UsageError("the engine searches from one vertex, not from a set")
         if not 0 <= root < self.graph.n:
             raise UsageError(f"root is {root}; allowed: 0 to {self.graph.n - 1}")
         ends = self._by_number(until)
@@ -190,7 +192,7 @@ class OnHost:
 
     def search(
         self,
-        root: int,
+        root: Root,
         *,
         records: bool = False,
         until: Until = WHOLE,
@@ -221,7 +223,7 @@ class GraphEngine(ABC):
     takes: ClassVar[tuple[str, ...]] = ("internal_ids",)
     own: ClassVar[type] = NoOptions
     on_device = alone = directed = True
-    domains = False
+    domains = sets = False
     devices = 1
 
     def __init__(self, options: SearchOptions) -> None:

@@ -16,7 +16,7 @@ from distbfs.device import cuda, programs
 from distbfs.engines.base import Until
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import DeviceGraph, Tails
-from distbfs.types import Array, Ids
+from distbfs.types import Array, Ids, Root
 
 KERNELS = Path(__file__).parent
 THREADS, WARPS = 1024, 32
@@ -47,7 +47,7 @@ POINTERS = (
     ["snapshot", "by_first", "next_snapshot", "next_by_first", "parent", "direct"],
     ["queue0", "queue1", "hub_queue0", "hub_queue1", "level_out", "level_wide"],
     ["parent_out", "control", "other", "state", "trace", "counts", "targets"],
-    ["stop", "tail_row"],
+    ["stop", "roots", "lones", "tail_row"],
 )
 LONGS = (
     *("far", "m", "stride", "mark_edges", "pull_edges", "pull_tails", "n", "root"),
@@ -58,6 +58,7 @@ WORDS = (
     ["hub_words", "tile", "blocks", "block_ids", "shares"],
     [f"listed{k}" for k in range(COLUMNS + 1)],
     ["parents", "budget", "rows", "push_only", "pull_only", "last", "sought"],
+    ["from_set", "root_count", "lone_count"],
     ["tailed", "kept"],
 )
 
@@ -136,10 +137,10 @@ def range_bounds(load: Any, ranges: int, longest: int) -> tuple[Array, int]:
         ranges *= 2
 
 
-def last_and_targets(until: Until, root: int, n: int) -> tuple[int, Ids | None]:
+def last_and_targets(until: Until, root: Root, n: int) -> tuple[int, Ids | None]:
     """Return (last level, targets whose last one ends the search before, or None).
 
-    targets: int64 [k], ids but for the root's, which is found before the first level
+    targets: int64 [k], ids but for roots', which are found before the first level
 
     Raises UsageError for a target that is no vertex.
     """
@@ -150,7 +151,7 @@ def last_and_targets(until: Until, root: int, n: int) -> tuple[int, Ids | None]:
     for target in targets[[0, -1]].tolist():
         if not 0 <= target < n:
             raise UsageError(f"target is {target}; allowed: 0 to {n - 1}")
-    others = targets[targets != root]
+    others = targets[~np.isin(targets, root)]
     return (last, others) if len(others) else (0, None)
 
 

@@ -45,7 +45,7 @@ class XbfsEngine:
     takes = ("stepwise", "internal_ids", *MEMORY_OPTIONS)
     needless = ("uniquify",)  # a vertex is sent once
     own = NoOptions
-    on_device = alone = domains = True
+    on_device = alone = domains = sets = True
     directed = False
     devices = MOST_PARTS
 

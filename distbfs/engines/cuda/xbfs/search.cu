@@ -7,6 +7,7 @@
  * the bitmaps while that list is worked on, and what is found after that is added.
  * A search ends before all is found after its last level, or with targets when they are
  * visited: then levels are not run on without a meeting, and one more meeting counts them.
+ * A search from a set begins with all of it as a queue, or with a pull (seeds.cuh).
  * It also ends, without results, after a level in which block 0 sees the host's word.
  * Data: search.cuh.  Sources: Beamer, Asanovic, Patterson 2012 (direction); Gaihre et al.
  * 2019 (XBFS, scan-free queues, decisions at run time); Yasui, Fujisawa 2015 (order).
@@ -20,6 +21,7 @@
 #include "pull_last.cuh"
 #include "push.cuh"
 #include "results.cuh"
+#include "seeds.cuh"
 
 INLINE void take(State &s, u64 size, u64 edges, u64 hubs) {
     s.count = (u32)size, s.hubs = (u32)hubs;
@@ -68,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
     Run r = {*p.state, 0, 0, 0, p.budget};
     State &s = r.s;
     u32 &turn = r.turn, &used = r.used, &traced = r.traced, &budget = r.budget;
-    const u32 root = p.numbers[p.root];
+    const u32 root = p.from_set ? NONE : p.numbers[p.root];
 #define NOTE(what, vertices, edge_count)                                                 \
     if (lead && p.trace && traced < p.rows) {                                            \
         u64 *t = p.trace + (u64)traced++ * 4;                                            \
@@ -83,12 +85,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             clean(p, p.snapshot, p.by_first);
             grid_sum(&c->barrier, turn, 0);
         }
-        const bool some = root != NONE;
+        const bool some = root != NONE || p.root_count;
         s.depth = s.base = s.k = s.tails = 0, s.dirty = 1;
         s.phase = some ? PUSHING : FINISHING;
         s.count = some, s.hubs = root < p.hubs, s.left = p.active;
-        s.edges = some ? degree_at(p, root, p.row[root]) : 0;
-        if (lead && some) {
+        s.edges = root != NONE ? degree_at(p, root, p.row[root]) : 0;
+        if (lead && root != NONE) {
             p.queue[0][0] = make_uint4(root, 0, (u32)p.row[root], (u32)s.edges);
             if (root < p.hubs) p.hub_queue[0][0] = root;
             atomicOr(p.snapshot + (root >> 5), 1u << (root & 31));
@@ -96,8 +98,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             if (p.parents) p.parent[root] = root;
         }
         /* others may look at the root only after a meeting; block 0 alone may at once */
-        if (s.edges > SMALL || s.edges >= p.mark_edges || pulls_at_once(p, s) || p.pull_only ||
-            !p.last)
+        if (p.from_set) {
+            Mail *mail = &c->mail[used++ % 3];
+            begin_set(p, Queue{p.queue[0], p.hub_queue[0], mail}, warp, warps, lane,
+                      [](u32 v) { return v; });
+            grid_sum(&c->barrier, turn, 0, &mail->size, 3, news);
+            if (p.from_set == BY_QUEUE) take(s, news[0], news[1], news[2]);
+            else s.count = p.root_count, s.edges = p.pull_edges;
+        } else if (s.edges > SMALL || s.edges >= p.mark_edges || pulls_at_once(p, s) ||
+                   p.pull_only || !p.last)
             grid_sum(&c->barrier, turn, 0);
         else __syncthreads();
     }

@@ -36,6 +36,9 @@ enum Step { START, BLOCK_PUSH, GRID_PUSH, MARK_PUSH, PULL, PULL_LAST, GATHER, FL
 /* STOPPED: ended by the host, without results, and the bitmaps are dirty. */
 enum Phase { PUSHING, PULLING, GATHERING, FINISHING, DONE, STOPPED };
 
+/* How a search from a set begins, alike on all devices: its roots are a queue, or too many. */
+enum FromSet { BY_QUEUE = 1, BY_PULL };
+
 /* What one launch leaves for the next when a search goes level by level. */
 struct State {
     u32 phase, depth;
@@ -102,6 +105,9 @@ struct Params {
                                  bits of hubs; columns of tails */
     const u32 *targets;       /* [sought], numbers, NONE without edges; null: none at all */
     const u64 *stop;          /* [1], of the host: 1 to end a search; null: nobody asks */
+    const u32 *roots;         /* [root_count], numbers, of a set; each once */
+    const u64 *lones;         /* [2][lone_count], local ids, rising, and ids of those roots of
+                                 a set that have no edges */
     const u64 *tail_row;      /* [tailed + 1], where tails begin, the first at 0: rows.cuh */
     u64 far;                  /* where tails are, from adj on */
     u64 m, stride;
@@ -115,6 +121,8 @@ struct Params {
     u32 listed[COLUMNS + 1];  /* listed[k]: vertices of degree k + 2 or more come first */
     u32 parents, budget, rows, push_only, pull_only;
     u32 last, sought;         /* the last level that is searched; how many targets */
+    u32 from_set;             /* FromSet: `root` is ELSEWHERE then; 0: from that root alone */
+    u32 root_count, lone_count; /* of this device */
     u32 tailed, kept;         /* rows that may have tails; columns before a tail */
 };
 

@@ -20,9 +20,15 @@ from distbfs.engines.cuda.xbfs.arrays import (
     last_and_targets,
 )
 from distbfs.engines.cuda.xbfs.cluster import ClusterSearch, suits
+from distbfs.engines.cuda.xbfs.seeds import (
+    begin_at_root,
+    begin_at_set,
+    split,
+    way_of,
+)
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
-from distbfs.types import Stop
+from distbfs.types import Root, Stop
 
 CONTROL_BYTES = 8 * (4 * 16 + 3 * 16 + 16)  # with room at the end
 HIGHEST_AT = 8 * (4 * 16 + 3 * 16)  # ``highest`` in ``Control``
@@ -140,19 +146,19 @@ class FastSearch:
 
     def search(
         self,
-        root: int,
+        root: Root,
         *,
         records: bool = False,
         until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> DeviceResult:
-        """Search from an id; with records, a launch a level and with counters.
+        """Search from ids; with records, a launch a level and with counters.
 
         Raises UsageError for a root or a target that is no vertex, SearchStopped.
         """
         stepwise = records or self._stepwise
         self._ask(root, until, None if stepwise else stop)
-        if self._cluster is not None and not stepwise:
+        if self._cluster is not None and not (stepwise or self.params.from_set):
             result = self._by_cluster(self._cluster)
             if result is not None:
                 return result
@@ -259,13 +265,21 @@ class FastSearch:
             steps.append((STEPS[what], depth, int(row[2]), int(row[3]), seconds))
         return steps
 
-    def _ask(self, root: int, until: Until, stop: Stop | None = None) -> None:
+    def _ask(self, root: Root, until: Until, stop: Stop | None = None) -> None:
         """Set what is searched, where results go, and who is asked meanwhile."""
-        if not 0 <= root < self.graph.n:
-            raise UsageError(f"root is {root}; allowed: 0 to {self.graph.n - 1}")
-        p = self.params
-        p.root = p.root_id = root
-        self._arrays.end_with(p, *last_and_targets(until, root, self.graph.n))
+        p, n = self.params, self.graph.n
+        ends = root[[0, -1]].tolist() if isinstance(root, np.ndarray) else [root]
+        for one in ends:
+            if not 0 <= one < n:
+                raise UsageError(f"root is {one}; allowed: 0 to {n - 1}")
+        if isinstance(root, np.ndarray):
+            way = way_of(len(root), self.graph.active, push_only=bool(p.push_only))
+            numbers, lone = split(self.graph.numbers_at(root), root)
+            begin_at_set(self._arrays, p, numbers, lone, lone, way)
+        else:
+            p.root = p.root_id = root
+            begin_at_root(p)
+        self._arrays.end_with(p, *last_and_targets(until, root, n))
         self._word.stop = stop
         p.stop = self._word.address
         if self._results_taken:
