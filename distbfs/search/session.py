@@ -15,6 +15,7 @@ from distbfs.device.take import FEW, Ahead
 from distbfs.engines.base import WHOLE, Until
 from distbfs.errors import UsageError
 from distbfs.options import check_several
+from distbfs.search.paths import NO_PATHS
 from distbfs.search.result import Names, Result
 from distbfs.search.vertices import values_of
 from distbfs.timing import Trace, kept
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from distbfs.partition.device_part import DevicePart
     from distbfs.partition.layout import Layout
     from distbfs.partition.part import Part
+    from distbfs.search.paths import PathFinder
     from distbfs.search.runners.base import Runner
     from distbfs.search.vertices import VertexMap
     from distbfs.types import Array, Ids, Stop, Take, World
@@ -81,7 +83,9 @@ class Session:
         notes: dict[str, str] | None = None,
         why: str = "",
         names: Names | None = None,
+        paths: PathFinder = NO_PATHS,
     ) -> None:
+        self._paths = paths
         self.world, self.held, self.options = world, held, options
         self.why, self.vertices = why, held.vertices
         self._runner, self._describe, self._names = runner, describe, names
@@ -212,6 +216,7 @@ class Session:
             names=self._names,
             valid=lambda: turn == self._searches,
             take=take,
+            paths=self._paths,
         )
 
     @property
