@@ -144,6 +144,7 @@ class PartPaths:
     """A ``PathFinder`` over the parts of all ranks; the graph is symmetric."""
 
     directed = False
+    refusal = ""
 
     def __init__(self, world: World, parts: Sequence[Part]) -> None:
         self._world, self._parts = world, list(parts)

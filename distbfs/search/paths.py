@@ -31,12 +31,14 @@ class PathFinder(Protocol):
     """Answers what lies between the levels of a search; methods are collective.
 
     directed: whether edges lead one way, known where there are some
+    refusal: why nothing is answered, "" where it is; the same on all ranks
 
     level: of the shards of this rank by local id, as of ``Found``; all ids are ids
     inside
     """
 
     directed: bool
+    refusal: str
 
     def counts(
         self, level: Sequence[Any], levels: int, dtype: str
@@ -66,11 +68,11 @@ class NoPaths:
 
     directed = False
 
-    def __init__(self, why: str) -> None:
-        self._why = why
+    def __init__(self, refusal: str) -> None:
+        self.refusal = refusal
 
     def _refuse(self) -> NoReturn:
-        raise UsageError(self._why)
+        raise UsageError(self.refusal)
 
     def counts(
         self,
@@ -152,6 +154,8 @@ class WholePaths:
 
     rows, counter: None on ranks that have nothing of it
     """
+
+    refusal = ""
 
     def __init__(
         self, world: World, rows: WholeRows | None, counter: PathCounter | None

@@ -69,7 +69,7 @@ class ResultPaths(ABC):
         if passed:
             raise UsageError(
                 f"more than 2^64 - 1 shortest paths lead to a vertex on level {passed}"
-                "; allowed: dtype 'float64'"
+                "; float64 holds their number, rounded"
             )
         if vertices.whole_here:
             return counts[0]
@@ -111,18 +111,7 @@ class ResultPaths(ABC):
         Raises UsageError as ``predecessors_to``.
         """
         vertex = self._reached(target)
-        before = before_each(self._edges_to(vertex))
-        numbers: dict[int, int] = {}
-        waiting = [vertex]
-        while waiting:
-            at = waiting[-1]
-            missing = [u for u in before.get(at, ()) if u not in numbers]
-            if missing:
-                waiting.extend(missing)
-                continue
-            waiting.pop()
-            numbers[at] = sum(numbers[u] for u in before[at]) if at in before else 1
-        return numbers[vertex]
+        return count_back(self._edges_to(vertex), vertex)
 
     def all_paths_to(
         self, target: Any, limit: int | None = None
@@ -180,6 +169,22 @@ def before_each(pairs: Ids) -> dict[int, list[int]]:
     for u, v in pairs.tolist():
         before.setdefault(v, []).append(u)
     return before
+
+
+def count_back(pairs: Ids, target: int) -> int:
+    """Return the number of paths to a vertex along its edges of ``predecessors_to``."""
+    before = before_each(pairs)
+    numbers: dict[int, int] = {}
+    waiting = [target]
+    while waiting:
+        at = waiting[-1]
+        missing = [u for u in before.get(at, ()) if u not in numbers]
+        if missing:
+            waiting.extend(missing)
+            continue
+        waiting.pop()
+        numbers[at] = sum(numbers[u] for u in before[at]) if at in before else 1
+    return numbers[target]
 
 
 def paths_back(before: dict[int, list[int]], target: int) -> Iterator[list[int]]:

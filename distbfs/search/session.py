@@ -67,7 +67,8 @@ class Session:
     """A graph with what searches it; made by ``distbfs.open``, a context manager.
 
     world: the ranks; held: the graph; why: why the engine, runner and exchange are
-    these; layout: vertices and parts; at_close: called when the session is over
+    these; layout: vertices and parts; paths: what results ask for shortest paths;
+    at_close: called when the session is over
 
     Methods are collective over the ranks.  One search runs at a time.
     """
@@ -85,7 +86,7 @@ class Session:
         names: Names | None = None,
         paths: PathFinder = NO_PATHS,
     ) -> None:
-        self._paths = paths
+        self.paths = paths
         self.world, self.held, self.options = world, held, options
         self.why, self.vertices = why, held.vertices
         self._runner, self._describe, self._names = runner, describe, names
@@ -216,7 +217,7 @@ class Session:
             names=self._names,
             valid=lambda: turn == self._searches,
             take=take,
-            paths=self._paths,
+            paths=self.paths,
         )
 
     @property
