@@ -16,7 +16,9 @@ from distbfs.formats.ids import IdMap, name_of
 from distbfs.report.tables import print_table
 from distbfs.search.result import Result
 from distbfs.search.result_file import ResultFile, SharedResult
+from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
+from distbfs.terminal.asked_paths import PathsAsked, paths_options, print_paths
 from distbfs.terminal.energy import energy_option, print_energy, searches_energy
 from distbfs.terminal.shared import (
     AT_ONCE,
@@ -35,9 +37,9 @@ from distbfs.terminal.shared import (
     stop_requests,
     trace_option,
 )
-from distbfs.terminal.sources import agreed_sources
+from distbfs.terminal.sources import agreed_sources, agreed_target
 from distbfs.terminal.trace_file import check_trace, finish_trace, start_trace
-from distbfs.types import Array, Ids
+from distbfs.types import Array, Ids, World
 
 
 def figures(result: Result, ids: IdMap | None) -> dict[str, Any]:
@@ -74,6 +76,8 @@ def open_result(
     *,
     parents: bool,
     force: bool,
+    hops: int | None,
+    paths: str,
 ) -> tuple[ResultFile | None, Array]:
     """Return rank 0's result file and which searches are done (collective)."""
     done = np.zeros(len(sources), dtype=bool)
@@ -85,9 +89,16 @@ def open_result(
         digests = manifest.digests[0]
         graph = [manifest.n, digests["vertices"], digests["nn/columns"]]
         named = [] if manifest.ids is None else [manifest.ids.digests]
-        identity = json.dumps([*graph, manifest.source, *named])
+        limit = [] if hops is None else [f"{hops} hops"]
+        identity = json.dumps([*graph, manifest.source, *named, *limit])
         result = ResultFile(
-            output, sources, manifest.n, identity, parents=parents, ids=ids
+            output,
+            sources,
+            manifest.n,
+            identity,
+            parents=parents,
+            ids=ids,
+            paths=paths,
         )
         stack.enter_context(result)
         done = result.open(force=force)
@@ -105,11 +116,46 @@ def print_searches(rows: Sequence[dict[str, Any]]) -> None:
         print_table((*names, "GTEPS"), cells)
 
 
-def print_all(rows: Sequence[dict[str, Any]], energy: dict[str, Any] | None) -> None:
-    """Print the searches and, where it was asked for, their energy."""
-    print_searches(rows)
-    if energy is not None:
-        print_energy(energy)
+def open_shared(
+    world: World, stack: ExitStack, result: ResultFile | None, n: int, waiting: Ids
+) -> SharedResult | None:
+    """Return what all ranks write rows by, None where none waits (collective)."""
+    if not len(waiting):
+        return None
+    return stack.enter_context(SharedResult(world, result, n, int(waiting[0])))
+
+
+def energy_of(
+    session: Session, sources: Ids, rows: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the energy of searches that were made, by making them again."""
+    return searches_energy(session, sources.tolist(), sum(x["nedge"] for x in rows))
+
+
+def warn_of_rest(done: Array, output: Path | None) -> None:
+    """Say on the log where searches, done bool [k], were stopped on request."""
+    if not done.all():
+        LOG.warning(
+            "stopped on request after %d of %d searches%s",
+            done.sum(),
+            len(done),
+            "; the same command goes on" if output is not None else "",
+        )
+
+
+def print_result(
+    terminal: Terminal, values: dict[str, Any], energy: dict[str, Any] | None
+) -> None:
+    """Print the searches and, where it was asked for, their paths and energy."""
+    rows = values["searches"]
+
+    def text() -> None:
+        print_searches(rows)
+        print_paths(rows)
+        if energy is not None:
+            print_energy(energy)
+
+    terminal.result(values if energy is None else {**values, "energy": energy}, text)
 
 
 @click.command("bfs")
@@ -137,6 +183,7 @@ def print_all(rows: Sequence[dict[str, Any]], energy: dict[str, Any] | None) -> 
     "--records", type=click.Path(path_type=Path), help="File for one JSON line a level."
 )
 @click.option("--force", is_flag=True, help="Replace an output that is there.")
+@paths_options
 @trace_option
 @energy_option
 @search_options
@@ -149,6 +196,11 @@ def command(
     output: Path | None,
     records: Path | None,
     force: bool,
+    counts: str | None,
+    paths_to: str | None,
+    most_paths: int,
+    edges: Path | None,
+    hops: int | None,
     trace_file: Path | None,
     with_energy: bool,
     patience: float | None,
@@ -164,8 +216,22 @@ def command(
     manifest = opened.manifest
     ids = opened.load_ids() if world.rank == 0 else None
     sources = agreed_sources(world, manifest.n, words, sources_file, ids)
+    asked = PathsAsked(
+        world,
+        counts,
+        agreed_target(world, manifest.n, paths_to, ids),
+        most_paths,
+        edges,
+        force,
+    )
     request = make_request(devices=choices.pop("devices"), domain=choices.pop("domain"))
     options = make_search_options(world, **choices)
+    asked.check(
+        sources,
+        output=output,
+        json_output=json_output,
+        energy=with_energy and hops is not None,
+    )
     opening = prepare_stored(terminal, opened, options, request)
     with ExitStack() as stack:
         stop = stack.enter_context(stop_requests())
@@ -179,50 +245,47 @@ def command(
             ids,
             parents=options.parents,
             force=force,
+            hops=hops,
+            paths=counts or "",
         )
         log = open_records(terminal, stack, records, append=bool(done.any()))
         with stop.within(AT_ONCE):
             session = opening.open()
         terminal.say(engine_line(session))
+        asked.check_session(session)
         trace = start_trace(trace_file, session)
         session.check(sources)
         rows: list[dict[str, Any]] = []
         waiting = np.flatnonzero(~done)
         shared = None
-        if output is not None and len(waiting):
-            shared = SharedResult(world, result, manifest.n, int(waiting[0]))
-            stack.enter_context(shared)
+        if output is not None:
+            shared = open_shared(world, stack, result, manifest.n, waiting)
         with terminal.progress("searching", len(sources)) as tick:
             for row in waiting.tolist():
                 if stop.agreed(world):
                     break
-                outcome = session.search(int(sources[row]), records=records is not None)
-                rows.append(figures(outcome, ids))
+                outcome = session.search(
+                    int(sources[row]), records=records is not None, depth_limit=hops
+                )
+                rows.append({**figures(outcome, ids), **asked.of(outcome, ids)})
                 write_records(log, outcome, ids)
                 if shared is not None:
-                    shared.write(row, *outcome.to_numpy())
+                    shared.write(row, *outcome.to_numpy(), asked.counted)
                 done[row] = True
                 tick(int(done.sum()))
         finish_trace(terminal, trace_file, trace)
         energy = None
         if with_energy and rows:
-            again = sources[waiting[: len(rows)]].tolist()
-            energy = searches_energy(session, again, sum(x["nedge"] for x in rows))
+            energy = energy_of(session, sources[waiting[: len(rows)]], rows)
         session.close()
         if done.all() and result is not None:
             result.finish()
-        if not done.all():
-            LOG.warning(
-                "stopped on request after %d of %d searches%s",
-                done.sum(),
-                len(done),
-                "; the same command goes on" if output is not None else "",
-            )
+        warn_of_rest(done, output)
         values = {
             "store": str(store),
             **session.describe(),
             "searches": rows,
             "complete": bool(done.all()),
         }
-        values |= {} if energy is None else {"energy": energy}
-        terminal.result(values, lambda: print_all(rows, energy))
+        if not asked.on_stdout:
+            print_result(terminal, values, energy)
