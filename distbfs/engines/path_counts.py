@@ -20,7 +20,12 @@ LOW, HALF = np.uint64((1 << 32) - 1), np.uint64(32)
 
 
 class PathCounter(Protocol):
-    """Counts the shortest paths of searches of a whole graph."""
+    """Counts the shortest paths of searches of a whole graph.
+
+    seconds: device time of the last count, 0 on hosts
+    """
+
+    seconds: float
 
     def counts(self, level: Any, levels: int, dtype: str) -> tuple[Any, int]:
         """Return (counts [n] by id, the first level where one passes uint64, or 0).
@@ -79,6 +84,8 @@ def totals_of(words: Array) -> tuple[Array, bool]:
 
 class NumpyCounter:
     """A ``PathCounter`` that pushes the counts of each level to the next."""
+
+    seconds = 0.0
 
     def __init__(self, part: Part) -> None:
         self._part = part

@@ -153,9 +153,11 @@ class WholePaths:
     """A ``PathFinder`` of a graph in the memory of one rank.
 
     rows, counter: None on ranks that have nothing of it
+    seconds: device time of the last counts, 0 where there is none
     """
 
     refusal = ""
+    seconds = 0.0
 
     def __init__(
         self, world: World, rows: WholeRows | None, counter: PathCounter | None
@@ -172,6 +174,7 @@ class WholePaths:
             return [], 0
         with self._lock, device_of(level[0]):
             counts, passed = self._counter.counts(level[0], levels, dtype)
+            self.seconds = self._counter.seconds
         return [counts], passed
 
     def predecessors(self, level: Sequence[Any], target: int) -> Ids:

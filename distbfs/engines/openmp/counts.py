@@ -33,6 +33,8 @@ class Counting(ctypes.Structure):
 class OpenMPCounter:
     """A ``PathCounter`` by the threads of a process, any number at a time."""
 
+    seconds = 0.0
+
     def __init__(self, part: Part, threads: int) -> None:
         self._part, self._threads = part, threads
 
