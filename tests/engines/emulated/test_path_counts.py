@@ -89,17 +89,18 @@ def test_any_directed_graph(device, matrix):
     np.testing.assert_array_equal(counts, path_counts(matrix, level))
 
 
-@pytest.mark.parametrize("turned", [False, True])
-def test_counts_beyond_64_bits(device, turned):
-    """In a push, and in a pull along few rows."""
-    source = diamonds(64)
-    root = 3 * 64 if turned else 0
-    level = source.distances(root).astype(np.int32)
+@pytest.mark.parametrize("leaves", [0, 9])
+def test_counts_beyond_64_bits(device, leaves):
+    """In a pull, and in a push to a vertex that has many edges to leaves."""
+    chain, end = diamonds(64), 3 * 64
+    u = [*chain.u, *[end] * leaves]
+    source = Tuples(end + 1 + leaves, u, [*chain.v, *range(end + 1, end + 1 + leaves)])
+    level = source.distances(0).astype(np.int32)
     counter = DeviceCounter(HostGraph(source).graph)
     for now in (level, np.minimum(level, 127) * (level < 128) - (level > 127)):
         passed = counter.counts(cuda.cupy().asarray(now), int(now.max()), "uint64")[1]
         assert passed == (128 if now is level else 0)
-    counts, passed = counter.counts(cuda.cupy().asarray(level), 128, "float64")
+    counts, passed = counter.counts(cuda.cupy().asarray(level), 129, "float64")
     assert passed == 0
     assert counts.get().max() == 2.0**64
 
