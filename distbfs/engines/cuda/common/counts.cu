@@ -161,37 +161,55 @@ INLINE void sort(const Params &p, u32 first, u32 last, u32 *next) {
     }
 }
 
-/* The count of the row's end in a push; its edges e = `from`, from + step, … below
- * `count` are looked at.  Returns the sum of what a pull sees. */
+/* Columns e, e + step, … of a row of `count`, NONE beyond it. */
+struct Batch {
+    u32 v[AHEAD];
+};
+INLINE Batch load(const u32 *adj, u32 e, u32 count, u32 step) {
+    Batch b;
+#pragma unroll
+    for (int j = 0; j < AHEAD; j++) b.v[j] = e + j * step < count ? adj[e + j * step] : NONE;
+    return b;
+}
+
+/* A push gives its count to those of a batch that are on the level, a pull returns the sum
+ * of theirs. */
+template <bool PULL> INLINE COUNT look_at(const Params &p, Level &s, const Batch &b, COUNT given) {
+    if (!PULL) {
+        bool below[AHEAD];
+#pragma unroll
+        for (int j = 0; j < AHEAD; j++)
+            below[j] = b.v[j] != NONE && p.at[b.v[j]] == (LEVEL)s.depth;
+#pragma unroll
+        for (int j = 0; j < AHEAD; j++)
+            if (below[j]) add(s, p.sigma + b.v[j], given);
+        return 0;
+    }
+    u32 code[AHEAD], small = 0;
+    COUNT sum = 0;
+#pragma unroll
+    for (int j = 0; j < AHEAD; j++)
+        code[j] = b.v[j] < s.hubs ? s.table[b.v[j]] : b.v[j] != NONE ? p.code[b.v[j]] : 0;
+#pragma unroll
+    for (int j = 0; j < AHEAD; j++) {
+        if (code[j] < LARGE) small += code[j];
+        else sum = plus(s, sum, p.sigma[b.v[j]]);
+    }
+    return plus(s, sum, (COUNT)small);
+}
+
+/* The edges `from`, from + step, … of a row; the next batch is on its way meanwhile. */
 template <bool PULL>
 INLINE COUNT look_along(const Params &p, Level &s, const u32 *adj, u32 from, u32 count, u32 step,
                         COUNT given) {
     COUNT sum = 0;
-    u32 small = 0;
+    Batch now = load(adj, from, count, step);
     for (u32 e = from; e < count; e += AHEAD * step) {
-        u32 v[AHEAD];
-#pragma unroll
-        for (int j = 0; j < AHEAD; j++) v[j] = e + j * step < count ? adj[e + j * step] : NONE;
-        if (PULL) {
-            u32 code[AHEAD];
-#pragma unroll
-            for (int j = 0; j < AHEAD; j++)
-                code[j] = v[j] < s.hubs ? s.table[v[j]] : v[j] != NONE ? p.code[v[j]] : 0;
-#pragma unroll
-            for (int j = 0; j < AHEAD; j++) {
-                if (code[j] < LARGE) small += code[j];
-                else sum = plus(s, sum, p.sigma[v[j]]);
-            }
-        } else {
-            bool below[AHEAD];
-#pragma unroll
-            for (int j = 0; j < AHEAD; j++) below[j] = v[j] != NONE && p.at[v[j]] == (LEVEL)s.depth;
-#pragma unroll
-            for (int j = 0; j < AHEAD; j++)
-                if (below[j]) add(s, p.sigma + v[j], given);
-        }
+        const Batch next = load(adj, e + AHEAD * step, count, step);
+        sum = plus(s, sum, look_at<PULL>(p, s, now, given));
+        now = next;
     }
-    return PULL ? plus(s, sum, (COUNT)small) : 0;
+    return sum;
 }
 
 /* Sum over each group of `width` lanes, in all of them. */
@@ -212,7 +230,9 @@ INLINE void leave(const Params &p, bool mine, u32 v, u32 count, u32 *tail) {
     }
 }
 
-/* The rows of a list, 32 a warp, each by so many lanes as its mean length fills. */
+/* The rows of a list, 32 a warp, each by as many lanes as hold the longest in a batch,
+ * where it is not much longer than the others.  Then the batch of the next rows is on its
+ * way while one is looked at. */
 template <bool PULL>
 INLINE void look_at_rows(const Params &p, Level &s, const u32 *list, u32 size, u32 *tail, u32 warp,
                          u32 warps) {
@@ -226,19 +246,34 @@ INLINE void look_at_rows(const Params &p, Level &s, const u32 *list, u32 size, u
         leave(p, count >= LONG, v, count, tail);
         if (count >= LONG) count = 0;
         const COUNT own = PULL || !count ? 0 : p.sigma[v];
-        const u32 total = __reduce_add_sync(ALL, count);
+        const u32 total = __reduce_add_sync(ALL, count), most = __reduce_max_sync(ALL, count);
+        const bool even = most * 32 <= total * 4 && most <= 32 * AHEAD;
+        const u32 filled = even ? most * 32 : total;
         u32 width = 1;
-        while (width < 32 && width * AHEAD * 32 < total) width *= 2;
-        for (u32 k = 0; k < width; k++) {
-            const u32 one = k * (32 / width) + lane / width;
+        while (width < 32 && width * AHEAD * 32 < filled) width *= 2;
+        const u32 each = 32 / width, group = lane / width, in_group = lane % width;
+        Batch now;
+        if (even) {
+            const OFFSET begin = __shfl_sync(ALL, first, group);
+            now = load(adj + begin, in_group, __shfl_sync(ALL, count, group), width);
+        }
+        for (u32 one = group; one < 32; one += each) {
             const u32 edges = __shfl_sync(ALL, count, one);
             const OFFSET begin = __shfl_sync(ALL, first, one);
             const u32 end = __shfl_sync(ALL, v, one);
             const COUNT given = PULL ? 0 : __shfl_sync(ALL, own, one);
-            COUNT sum = look_along<PULL>(p, s, adj + begin, lane % width, edges, width, given);
+            COUNT sum;
+            if (even) {
+                const u32 after = one + each < 32 ? one + each : one;
+                const OFFSET next_begin = __shfl_sync(ALL, first, after);
+                const u32 next_edges = __shfl_sync(ALL, count, after);
+                const Batch next = load(adj + next_begin, in_group, next_edges, width);
+                sum = look_at<PULL>(p, s, now, given);
+                now = next;
+            } else sum = look_along<PULL>(p, s, adj + begin, in_group, edges, width, given);
             if (!PULL) continue;
             sum = group_sum(s, sum, width);
-            if (lane % width == 0 && edges) p.sigma[end] = sum;
+            if (in_group == 0 && edges) p.sigma[end] = sum;
         }
     }
 }
@@ -260,24 +295,24 @@ INLINE void look_at_pieces(const Params &p, Level &s, u32 pieces, u32 warp, u32 
     }
 }
 
-/* Counts by id, four of a thread at a time. */
+/* Counts by id, eight of a thread at a time. */
 INLINE void results(const Params &p) {
     const u64 step = threads_of();
-    for (u64 i = thread_of(); i < p.n; i += 4 * step) {
-        COUNT counts[4];
-        u32 number[4];
-        int level[4];
+    for (u64 i = thread_of(); i < p.n; i += 8 * step) {
+        COUNT counts[8];
+        u32 number[8];
+        int level[8];
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
+        for (int j = 0; j < 8; j++) {
             const u64 id = i + j * step;
             level[j] = id < p.n ? (int)p.level[id] : -1;
             number[j] = level[j] > 0 ? p.numbers[id] : NONE;
         }
 #pragma unroll
-        for (int j = 0; j < 4; j++)
+        for (int j = 0; j < 8; j++)
             counts[j] = number[j] == NONE ? (COUNT)(level[j] == 0) : p.sigma[number[j]];
 #pragma unroll
-        for (int j = 0; j < 4; j++)
+        for (int j = 0; j < 8; j++)
             if (i + j * step < p.n) p.out[i + j * step] = counts[j];
     }
 }
