@@ -1,12 +1,13 @@
 /* Numbers of shortest paths, level by level, from the levels of a search, in one launch.
  *
- * A cooperative grid, one block of 1,024 threads a multiprocessor.  Vertices are sorted by
- * level, hubs still first in each piece.  From a level to the next, counts are pushed
- * along the rows of the upper one, or pulled along the rows of the lower one, whichever is
- * cheaper; a pull looks at up to twice the edges for the same, as it adds nothing in
- * memory.  A pull asks no level: what is one level up, and no other neighbour, has a code
- * that is not 0; a byte that is the count itself where it is less than 255.  Codes of hubs
- * lie in shared memory.  Rows of LONG edges and more are cut into pieces for warps.
+ * Method: a cooperative grid, one block of 1,024 threads a multiprocessor, meets after each
+ * step.  Vertices are sorted by level, hubs still first in each piece.  From a level to the
+ * next, counts are pushed along the rows of the upper one, or pulled along the rows of the
+ * lower one, whichever is cheaper; a pull looks at up to twice the edges for the same, as it
+ * adds nothing in memory.  A pull asks no level: what is one level up, and no other
+ * neighbour, has a code that is not 0; a byte that is the count itself where it is less than
+ * 255.  Codes of hubs lie in shared memory.  Rows of LONG edges and more are cut into pieces
+ * for warps.
  *
  * Bytes, Kronecker of scale 25 (active 17e6, m 1.05e9): levels by number and lists 0.25e9,
  * results by id 0.5e9, columns of the rows that are looked at, about 0.3 m, 1.3e9: 0.5 ms
@@ -48,8 +49,8 @@ struct Params {
     u32 *order;                  /* [active], numbers by level */
     u64 *begin;                  /* [levels + 1], 0; where each level begins in `order` */
     u64 *edges, *into, *cursor;  /* [levels + 1] each, 0; edges out of a level, and in */
-    uint2 *piece;                /* (number, which LONG edges of its row) */
-    Control *control;            /* 0 */
+    uint2 *piece;                /* [2 m / LONG]: number, which LONG edges of its row */
+    Control *control;            /* [1], 0 */
     u32 n, active, levels, hubs; /* hubs: codes that fit shared memory, in 16s */
     u64 table_edges;             /* of a pull, that pay for the copies of hub codes */
 };
