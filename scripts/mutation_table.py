@@ -19,6 +19,7 @@ UNTIL = f"{EMULATED}/test_until.py"
 ENGINES = f"{EMULATED}/test_graph_engines.py"
 CLUSTER = f"{EMULATED}/test_cluster_kernel.py"
 FAST = f"{EMULATED}/test_fast_kernels.py"
+PATH_COUNTS = f"{EMULATED}/test_path_counts.py"
 STEPS = f"{EMULATED}/test_fast_strategies.py"
 PARTS = f"{EMULATED}/test_part_strategies.py"
 PART = f"{EMULATED}/test_part_kernels.py"
@@ -2019,5 +2020,30 @@ MUTATIONS = (
             "tests/store/test_store_verify.py::test_nn_edge_one_way_between_parts",
             "tests/store/test_store_verify.py::test_a_directed_store_is_verified",
         ),
+    ),
+    # numbers of shortest paths
+    Mutation(
+        "counts-pull-codes",
+        f"{CUDA}/common/counts.cu",
+        "p.code[v] = p.sigma[v] < LARGE ? (u8)p.sigma[v] : LARGE;",
+        "p.code[v] = (u8)(u32)p.sigma[v];",
+        "counts of 255 and more are cut to a byte in pulls",
+        (f"{PATH_COUNTS}::test_counts",),
+    ),
+    Mutation(
+        "counts-push-overflow",
+        f"{CUDA}/common/counts.cu",
+        "if (EXACT) s.over |= old + x < old;",
+        "if (EXACT) s.over |= false;",
+        "a push does not see that a count passes 64 bits",
+        (f"{PATH_COUNTS}::test_counts_beyond_64_bits",),
+    ),
+    Mutation(
+        "counts-of-delegates",
+        "distbfs/search/part_paths.py",
+        "shared.settle(now, self._world.allreduce(sums.words))",
+        "shared.settle(now, sums.words)",
+        "counts of delegates are those of one rank's edges",
+        ("tests/search/test_paths.py::test_parts_on_ranks",),
     ),
 )

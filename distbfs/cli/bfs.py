@@ -16,7 +16,9 @@ from distbfs.formats.ids import IdMap
 from distbfs.report.tables import print_table
 from distbfs.search.result import Result
 from distbfs.search.result_file import ResultFile, SharedResult
+from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
+from distbfs.terminal.asked_paths import PathsAsked, paths_options, print_paths
 from distbfs.terminal.energy import energy_option, print_energy, searches_energy
 from distbfs.terminal.shared import (
     AT_ONCE,
@@ -35,9 +37,9 @@ from distbfs.terminal.shared import (
     stop_requests,
     trace_option,
 )
-from distbfs.terminal.sources import agreed_roots
+from distbfs.terminal.sources import agreed_roots, agreed_target
 from distbfs.terminal.trace_file import check_trace, finish_trace, start_trace
-from distbfs.types import Array, Root
+from distbfs.types import Array, Ids, Root, World
 
 
 def start(result: Result, ids: IdMap | None) -> dict[str, Any]:
@@ -79,6 +81,8 @@ def open_result(
     *,
     parents: bool,
     force: bool,
+    hops: int | None,
+    paths: str,
 ) -> tuple[ResultFile | None, Array]:
     """Return rank 0's result file and which searches are done (collective)."""
     done = np.zeros(len(sources), dtype=bool)
@@ -90,9 +94,16 @@ def open_result(
         digests = manifest.digests[0]
         graph = [manifest.n, digests["vertices"], digests["nn/columns"]]
         named = [] if manifest.ids is None else [manifest.ids.digests]
-        identity = json.dumps([*graph, manifest.source, *named])
+        limit = [] if hops is None else [f"{hops} hops"]
+        identity = json.dumps([*graph, manifest.source, *named, *limit])
         result = ResultFile(
-            output, sources, manifest.n, identity, parents=parents, ids=ids
+            output,
+            sources,
+            manifest.n,
+            identity,
+            parents=parents,
+            ids=ids,
+            paths=paths,
         )
         stack.enter_context(result)
         done = result.open(force=force)
@@ -117,11 +128,46 @@ def begun(row: dict[str, Any]) -> Any:
     return row["source"] if "source" in row else f"{len(row['sources'])} vertices"
 
 
-def print_all(rows: Sequence[dict[str, Any]], energy: dict[str, Any] | None) -> None:
-    """Print the searches and, where it was asked for, their energy."""
-    print_searches(rows)
-    if energy is not None:
-        print_energy(energy)
+def open_shared(
+    world: World, stack: ExitStack, result: ResultFile | None, n: int, waiting: Ids
+) -> SharedResult | None:
+    """Return what all ranks write rows by, None where none waits (collective)."""
+    if not len(waiting):
+        return None
+    return stack.enter_context(SharedResult(world, result, n, int(waiting[0])))
+
+
+def energy_of(
+    session: Session, sources: Sequence[Root], rows: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the energy of searches that were made, by making them again."""
+    return searches_energy(session, sources, sum(x["nedge"] for x in rows))
+
+
+def warn_of_rest(done: Array, output: Path | None) -> None:
+    """Say on the log where searches, done bool [k], were stopped on request."""
+    if not done.all():
+        LOG.warning(
+            "stopped on request after %d of %d searches%s",
+            done.sum(),
+            len(done),
+            "; the same command goes on" if output is not None else "",
+        )
+
+
+def print_result(
+    terminal: Terminal, values: dict[str, Any], energy: dict[str, Any] | None
+) -> None:
+    """Print the searches and, where it was asked for, their paths and energy."""
+    rows = values["searches"]
+
+    def text() -> None:
+        print_searches(rows)
+        print_paths(rows)
+        if energy is not None:
+            print_energy(energy)
+
+    terminal.result(values if energy is None else {**values, "energy": energy}, text)
 
 
 @click.command("bfs")
@@ -157,6 +203,7 @@ def print_all(rows: Sequence[dict[str, Any]], energy: dict[str, Any] | None) -> 
     "--records", type=click.Path(path_type=Path), help="File for one JSON line a level."
 )
 @click.option("--force", is_flag=True, help="Replace an output that is there.")
+@paths_options
 @trace_option
 @energy_option
 @search_options
@@ -170,6 +217,11 @@ def command(
     output: Path | None,
     records: Path | None,
     force: bool,
+    counts: str | None,
+    paths_to: str | None,
+    most_paths: int,
+    edges: Path | None,
+    hops: int | None,
     trace_file: Path | None,
     with_energy: bool,
     patience: float | None,
@@ -185,8 +237,22 @@ def command(
     manifest = opened.manifest
     ids = opened.load_ids() if world.rank == 0 else None
     sources = agreed_roots(world, manifest.n, words, sources_file, sets, ids)
+    asked = PathsAsked(
+        world,
+        counts,
+        agreed_target(world, manifest.n, paths_to, ids),
+        most_paths,
+        edges,
+        force,
+    )
     request = make_request(devices=choices.pop("devices"), domain=choices.pop("domain"))
     options = make_search_options(world, **choices)
+    asked.check(
+        sources,
+        output=output,
+        json_output=json_output,
+        energy=with_energy and hops is not None,
+    )
     opening = prepare_stored(terminal, opened, options, request)
     with ExitStack() as stack:
         stop = stack.enter_context(stop_requests())
@@ -200,49 +266,47 @@ def command(
             ids,
             parents=options.parents,
             force=force,
+            hops=hops,
+            paths=counts or "",
         )
         log = open_records(terminal, stack, records, append=bool(done.any()))
         with stop.within(AT_ONCE):
             session = opening.open()
         terminal.say(engine_line(session))
+        asked.check_session(session)
         trace = start_trace(trace_file, session)
         rows: list[dict[str, Any]] = []
         waiting = np.flatnonzero(~done)
         shared = None
-        if output is not None and len(waiting):
-            shared = SharedResult(world, result, manifest.n, int(waiting[0]))
-            stack.enter_context(shared)
+        if output is not None:
+            shared = open_shared(world, stack, result, manifest.n, waiting)
         with terminal.progress("searching", len(sources)) as tick:
             for row in waiting.tolist():
                 if stop.agreed(world):
                     break
-                outcome = session.search(sources[row], records=records is not None)
-                rows.append(figures(outcome, ids))
+                outcome = session.search(
+                    sources[row], records=records is not None, depth_limit=hops
+                )
+                rows.append({**figures(outcome, ids), **asked.of(outcome, ids)})
                 write_records(log, outcome, ids)
                 if shared is not None:
-                    shared.write(row, *outcome.to_numpy())
+                    shared.write(row, *outcome.to_numpy(), asked.counted)
                 done[row] = True
                 tick(int(done.sum()))
         finish_trace(terminal, trace_file, trace)
         energy = None
         if with_energy and rows:
             again = [sources[row] for row in waiting[: len(rows)].tolist()]
-            energy = searches_energy(session, again, sum(x["nedge"] for x in rows))
+            energy = energy_of(session, again, rows)
         session.close()
         if done.all() and result is not None:
             result.finish()
-        if not done.all():
-            LOG.warning(
-                "stopped on request after %d of %d searches%s",
-                done.sum(),
-                len(done),
-                "; the same command goes on" if output is not None else "",
-            )
+        warn_of_rest(done, output)
         values = {
             "store": str(store),
             **session.describe(),
             "searches": rows,
             "complete": bool(done.all()),
         }
-        values |= {} if energy is None else {"energy": energy}
-        terminal.result(values, lambda: print_all(rows, energy))
+        if not asked.on_stdout:
+            print_result(terminal, values, energy)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from distbfs.engines.path_counts import PathCounter
 from distbfs.exchange.bins import Bins
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import SearchOptions, depth_limit
@@ -424,6 +425,9 @@ class HostEngine(DomainEngine, Protocol):
 
     def whole(self, part: Part) -> WholeSearch:
         """Prepare the search of a graph that is one part without delegates."""
+
+    def counter(self, part: Part) -> PathCounter:
+        """Prepare what counts the shortest paths of a graph that is one such part."""
 
 
 class DeviceEngine(Engine, Protocol):

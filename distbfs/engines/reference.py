@@ -24,6 +24,7 @@ from distbfs.engines.base import (
     WholeResult,
     Work,
 )
+from distbfs.engines.path_counts import NumpyCounter
 from distbfs.errors import SearchStopped
 from distbfs.exchange.bins import Bins
 from distbfs.graph.csr import CSR
@@ -95,6 +96,10 @@ class ReferenceEngine:
     ) -> ReferencePart:
         """Prepare the search of one part, level by level."""
         return ReferencePart(part, self._parents)
+
+    def counter(self, part: Part) -> NumpyCounter:
+        """Prepare what counts the shortest paths of a whole graph."""
+        return NumpyCounter(part)
 
     def describe(self) -> dict[str, Any]:
         """Return what the engine runs on, for reports."""

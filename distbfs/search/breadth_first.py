@@ -16,6 +16,7 @@ from typing import Any
 
 from distbfs.errors import WrongTypeError
 from distbfs.options import SearchOptions, type_name
+from distbfs.search.edge_table import EdgeTable
 from distbfs.search.graph import Graph
 from distbfs.search.result import Result
 
@@ -81,3 +82,20 @@ def bfs(
             source, depth_limit=depth_limit, targets=targets
         )
         return result.keep()
+
+
+def k_hop_subgraph(
+    graph: Graph, source: Any, hops: int | None = None, engine: str = "auto"
+) -> EdgeTable:
+    """Return the edges between the vertices within some hops of a source.
+
+    source, engine: as of ``bfs``; hops: an integer of 0 or more, None for all that is
+    reached.  NetworkX calls the graph of these edges an ego graph.  See
+    ``Result.edges_within`` for the order of the rows, and for errors.
+
+    >>> graph = Graph.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)])
+    >>> k_hop_subgraph(graph, 1, 1).edges.tolist()
+    [[1, 0], [1, 2], [0, 2]]
+    """
+    result = bfs(graph, source, engine, depth_limit=hops, parents=False)
+    return result.edges_within(hops)

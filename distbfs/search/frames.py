@@ -131,6 +131,12 @@ def renumbered(u: Array, v: Array) -> tuple[Ids, Ids, list[Any]]:
     return numbers[: len(u)], numbers[len(u) :], names
 
 
+def whole_names(names: Array) -> Array:
+    """Return names [k] as int64 where all are integers, else as they are."""
+    kinds = {type(x) for x in names.tolist()} if names.dtype == object else {int}
+    return names.astype(np.int64) if kinds <= {int} else names
+
+
 def of_objects(values: Array) -> Any:
     """Return an array as the libraries take it: objects, with None, as a list."""
     return values.tolist() if values.dtype == object else values

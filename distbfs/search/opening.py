@@ -45,6 +45,8 @@ from distbfs.search.holding import (
     hold_host_parts,
     timed,
 )
+from distbfs.search.part_paths import PartPaths
+from distbfs.search.paths import NoPaths, device_paths, host_paths
 from distbfs.search.runners.between import BetweenDomains
 from distbfs.search.runners.clock import ClockedRunner
 from distbfs.search.runners.whole import OnDevice, OnDevices, OnHost, WholeRunner
@@ -53,9 +55,15 @@ from distbfs.timing import clock
 
 if TYPE_CHECKING:
     from distbfs.graph.device_graph import DeviceGraph
+    from distbfs.search.paths import PathFinder
     from distbfs.search.result import Names
     from distbfs.search.runners.base import Runner
     from distbfs.types import World
+
+ON_DEVICES = NoPaths(
+    "counts and sets of shortest paths are made on one device or on CPUs, not on "
+    "several devices; search with --devices 1 or --engine openmp"
+)
 
 
 @dataclass(frozen=True)
@@ -82,6 +90,7 @@ class Opening:
         options: SearchOptions,
         describe: Callable[[], dict[str, Any]],
         why: str | None = None,
+        paths: PathFinder = ON_DEVICES,
     ) -> Session:
         """Return the session."""
         why = self.choice.why if why is None else why
@@ -95,6 +104,7 @@ class Opening:
             why=f"auto: {why}" if why and self.auto else why,
             names=self.names,
             one_source=set_problem(options.engine),
+            paths=paths,
         )
 
 
@@ -123,7 +133,11 @@ def _open_host(opening: Opening) -> Session:
     began = clock()
     first = held.parts[0]
     runner: Runner
-    if first.layout.parts == 1 and not first.delegate_count and not options.stepwise:
+    whole = first.layout.parts == 1 and not first.delegate_count
+    paths: PathFinder = PartPaths(world, held.parts)
+    if whole:
+        paths = host_paths(world, first, engine.counter(first))
+    if whole and not options.stepwise:
         runner = WholeRunner(world, OnHost(engine.whole(first)))
     else:
         if first.directed:
@@ -131,7 +145,8 @@ def _open_host(opening: Opening) -> Session:
         placement = Placement(first.layout.parts, world.size)
         searches = [engine.domain(part, placement) for part in held.parts]
         runner = between_domains(world, searches, exchange, options, placement)
-    return opening.session(timed(held, began), runner, options, engine.describe)
+    held, describe = timed(held, began), engine.describe
+    return opening.session(held, runner, options, describe, paths=paths)
 
 
 def _host_parts(opening: Opening, threads: int) -> Held:
@@ -173,7 +188,8 @@ def _open_device(opening: Opening) -> Session:
     options = replace(options, engine=name)
     held = held or held_graph(world, opening.source.n, None)
     runner = WholeRunner(world, search, stepwise=options.stepwise)
-    return opening.session(held, runner, options, lambda: dict(about), why)
+    paths = device_paths(world, held.graph)
+    return opening.session(held, runner, options, lambda: dict(about), why, paths)
 
 
 def where_rows_are(graph: DeviceGraph) -> str:

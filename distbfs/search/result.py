@@ -14,7 +14,10 @@ from distbfs.search.frames import (
     html_table,
     pandas_frame,
     polars_frame,
+    whole_names,
 )
+from distbfs.search.paths import NO_PATHS
+from distbfs.search.result_paths import ResultPaths
 from distbfs.search.sources import described
 from distbfs.search.vertices import (
     VertexMap,
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from distbfs.search.parents import ParentCost
+    from distbfs.search.paths import PathFinder
     from distbfs.search.runners.base import Found
 
 
@@ -63,7 +67,7 @@ def once(method: Callable[[Result], Value]) -> Callable[[Result], Value]:
     return call
 
 
-class Result:
+class Result(ResultPaths):
     """Levels and parents of one search, where they were found.
 
     source: the vertex, or the set, that was searched from, as the caller named it
@@ -96,7 +100,9 @@ class Result:
         names: Names | None = None,
         valid: Callable[[], bool] = lambda: True,
         take: Take = values_of,
+        paths: PathFinder = NO_PATHS,
     ) -> None:
+        self._paths = paths
         self._vertices, self._outcome, self._names = vertices, outcome, names
         self._valid, self._take = valid, take
         self._kept: dict[str, Any] = {}
@@ -384,10 +390,7 @@ class Result:
         """
         level, parent = self.to_numpy()
         block = self._first() + np.arange(len(level))
-        names = self.named(block)
-        kinds = {type(x) for x in names.tolist()} if names.dtype == object else {int}
-        if kinds <= {int}:
-            names = names.astype(np.int64)
+        names = whole_names(self.named(block))
         columns = {"vertex": names, "level": level}
         if parent is not None:
             before = self.named(np.maximum(parent, 0)).astype(names.dtype)

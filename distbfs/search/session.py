@@ -15,6 +15,7 @@ from distbfs.device.take import FEW, Ahead
 from distbfs.engines.base import WHOLE, Until
 from distbfs.errors import UsageError
 from distbfs.options import check_several
+from distbfs.search.paths import NO_PATHS
 from distbfs.search.result import Names, Result
 from distbfs.search.sources import ids_of_set, vertices_of, without_roots
 from distbfs.search.vertices import values_of
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from distbfs.partition.device_part import DevicePart
     from distbfs.partition.layout import Layout
     from distbfs.partition.part import Part
+    from distbfs.search.paths import PathFinder
     from distbfs.search.runners.base import Runner
     from distbfs.search.vertices import VertexMap
     from distbfs.types import Array, Ids, Root, Stop, Take, World
@@ -66,8 +68,9 @@ class Session:
     """A graph with what searches it; made by ``distbfs.open``, a context manager.
 
     world: the ranks; held: the graph; why: why the engine, runner and exchange are
-    these; layout: vertices and parts; at_close: called when the session is over
-    one_source: why it cannot search from a set, "" where it can
+    these; layout: vertices and parts; paths: what results ask for shortest paths;
+    at_close: called when the session is over; one_source: why it cannot search from a
+    set, "" where it can
 
     Methods are collective over the ranks.  One search runs at a time.
     """
@@ -84,7 +87,9 @@ class Session:
         why: str = "",
         names: Names | None = None,
         one_source: str = "",
+        paths: PathFinder = NO_PATHS,
     ) -> None:
+        self.paths = paths
         self.world, self.held, self.options = world, held, options
         self.why, self.vertices = why, held.vertices
         self._runner, self._describe, self._names = runner, describe, names
@@ -234,6 +239,7 @@ class Session:
             names=self._names,
             valid=lambda: turn == self._searches,
             take=take,
+            paths=self.paths,
         )
 
     @property

@@ -102,6 +102,19 @@ class Client(ABC):
         )["path"]
         return vertices
 
+    def all_paths(
+        self, source: Vertex | Vertices, target: Vertex, **fields: Any
+    ) -> dict[str, Any]:
+        """Return ``distance``, ``count`` and ``edges`` of all shortest paths.
+
+        count: how many there are, exact; edges: [u, v], each once, u one step nearer to
+        the source; -1, 0 and None where there are none.  ServiceError ``too_large``
+        where the edges are more than the service puts into an answer, ``bad_request``
+        where its graph lies on several devices.
+        """
+        answer = self.call("all_paths", **_start(source), target=target, **fields)
+        return {name: answer[name] for name in ("distance", "count", "edges")}
+
     def stats(self) -> dict[str, Any]:
         """Return counts, times in seconds, limits and the graph (JSON values)."""
         return self.call("stats")

@@ -70,6 +70,22 @@ def answers(kind: str) -> dict[str, tuple[list[str], dict[str, Any]]]:
             ["distance", "path"],
             {"distance": {"type": "integer"}, "path": path},
         ),
+        "all_paths": (
+            ["distance", "count", "edges"],
+            {
+                "distance": {"type": "integer"},
+                "count": {"type": "integer", "minimum": 0},
+                "edges": {
+                    "type": ["array", "null"],
+                    "items": {
+                        "type": "array",
+                        "items": name,
+                        "minItems": 2,
+                        "maxItems": 2,
+                    },
+                },
+            },
+        ),
         "reachable": (
             ["reachable"],
             {"reachable": {"type": "array", "items": {"type": "boolean"}}},

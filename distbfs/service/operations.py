@@ -92,6 +92,13 @@ OPERATIONS: dict[str, Operation] = {
             "target": Field("vertex", "where the path ends", required=True),
         },
     ),
+    "all_paths": Operation(
+        "All shortest paths: their number and edges, null where there are none.",
+        {
+            **START,
+            "target": Field("vertex", "where the paths end", required=True),
+        },
+    ),
     "reachable": Operation(
         "Whether a source reaches targets.", {**START, "targets": TARGETS}
     ),

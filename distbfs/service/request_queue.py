@@ -13,7 +13,7 @@ from distbfs.errors import ServiceError
 from distbfs.service.arrivals import Arrivals
 from distbfs.service.operations import Request
 
-ONE_SOURCE = ("bfs", "distances", "path", "reachable")
+ONE_SOURCE = ("bfs", "distances", "path", "all_paths", "reachable")
 SMALL = ("distances", "reachable")  # what searches from many sources answer together
 
 

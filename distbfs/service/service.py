@@ -78,6 +78,7 @@ class Service:
             "bfs": self._bfs,
             "distances": self._distances,
             "path": self._path,
+            "all_paths": self._all_paths,
             "reachable": self._reachable,
         }
 
@@ -121,7 +122,8 @@ class Service:
 
         name: of the request, for the log; done: takes the answer, once, on any thread;
         gone: see ``Ticket``.  Raises ServiceError: ``draining`` where the service ends,
-        ``busy`` where the queue is full, ``bad_request`` for a path without parents.
+        ``busy`` where the queue is full, ``bad_request`` for a path without parents and
+        for paths where the session has none.
         """
         if self.draining:
             raise ServiceError("draining", "the service ends", request.id)
@@ -129,6 +131,9 @@ class Service:
             raise ServiceError(
                 "bad_request", "the service runs with --no-parents", request.id
             )
+        refusal = self.ranks.session.paths.refusal
+        if request.op == "all_paths" and refusal:
+            raise ServiceError("bad_request", refusal, request.id)
         arrived = time.monotonic()
         until = arrived + (request.deadline or self.limits.deadline)
         ticket = Ticket(request, done, gone, name, arrived, until)
@@ -313,6 +318,8 @@ class Service:
         values = request.values
         if request.op == "path":
             return [["path", values["target"], self.limits.inline]], True
+        if request.op == "all_paths":
+            return [["all_paths", values["target"], self.limits.inline // 2]], False
         if request.op == "bfs":
             where = self._where(values, 1)
             steps: list[Step] = [["counts"], ["traversed"]]
@@ -392,6 +399,20 @@ class Service:
         if path is not None:
             path = self.names.each(np.array(path, dtype=np.int64))
         return {"distance": distance, "path": path}
+
+    def _all_paths(self, _: Request, __: float, values: Sequence[Any]) -> Answer:
+        [(distance, number, pairs)] = values
+        if pairs is None and distance >= 0:
+            raise ServiceError(
+                "too_large",
+                f"the paths have more than {self.limits.inline // 2} edges, which are "
+                f"more than the allowed {self.limits.inline} values",
+            )
+        edges = None
+        if pairs is not None:
+            names = self.names.each(np.array(pairs, dtype=np.int64).ravel())
+            edges = [names[k : k + 2] for k in range(0, len(names), 2)]
+        return {"distance": distance, "count": number, "edges": edges}
 
     def _bfs(self, request: Request, seconds: float, values: Sequence[Any]) -> Answer:
         fields = request.values

@@ -63,6 +63,16 @@ def read_set(option: str, n: int, ids: IdMap | None) -> list[int]:
     return sorted(set(sources))
 
 
+def agreed_target(
+    world: Ranks, n: int, word: str | None, ids: IdMap | None
+) -> int | None:
+    """Return the vertex of ``--paths-to`` that rank 0 reads (collective)."""
+    target: int | None = None
+    if world.rank == 0 and word is not None:
+        target = source_of(word, "--paths-to", n, ids, "target")
+    return None if (agreed := world.broadcast(target)) is None else int(agreed)
+
+
 def agreed_sources(
     world: Ranks, n: int, words: Sequence[str], path: Path | None, ids: IdMap | None
 ) -> Ids:
@@ -96,17 +106,19 @@ def agreed_roots(
     return [*sources, *(x if len(x) > 1 else int(x[0]) for x in groups)]
 
 
-def source_of(word: str, place: str, n: int, ids: IdMap | None) -> int:
+def source_of(
+    word: str, place: str, n: int, ids: IdMap | None, what: str = "source"
+) -> int:
     """Return the vertex of an id; UsageError ``PLACE: …`` where there is none."""
     if ids is not None:
         vertex = ids.find(word)
         if vertex < 0:
-            raise UsageError(f"{place}: source {word[:SHOWN]!a} is no id of the graph")
+            raise UsageError(f"{place}: {what} {word[:SHOWN]!a} is no id of the graph")
         return vertex
     if not re.fullmatch(r"-?[0-9]{1,40}", word):
         raise UsageError(f"{place}: {word[:SHOWN]!a} is no vertex id")
     if not 0 <= int(word) < n:
         raise UsageError(
-            f"{place}: source {int(word)} is not a vertex; allowed: 0 to {n - 1}"
+            f"{place}: {what} {int(word)} is not a vertex; allowed: 0 to {n - 1}"
         )
     return int(word)

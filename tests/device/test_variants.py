@@ -47,6 +47,13 @@ LOADS = {
     ],
     "device/rates.py": [("device", ("rates.cu",), {})],
     "device/take.py": [("device", ("take.cu",), {})],
+    "engines/cuda/common/counts.py": [
+        (
+            "engines/cuda/common",
+            ("counts.cu",),
+            {**WIDTH, "LEVEL": ("i8", "i32"), "COUNT": ("u64", "f64")},
+        )
+    ],
     "engines/cuda/common/graph_engine.py": [("engines/cuda/common", ("ids.cu",), {})],
     "engines/cuda/common/host_loop.py": [
         (

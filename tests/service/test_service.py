@@ -24,10 +24,12 @@ from serving import (
     serving,
     wait_for,
 )
+from shortest_paths import diamonds
 from test_operations import LIKELY
 
 import distbfs
 from distbfs.errors import InputError, ServiceError, UsageError
+from distbfs.search.paths import NoPaths
 from distbfs.service.client import connect
 from distbfs.service.client_thread import listen
 from distbfs.service.json_lines import SocketDoor
@@ -162,6 +164,28 @@ def test_a_long_path_is_told_apart_from_none(tmp_path):
         with pytest.raises(ServiceError, match="the path has 21 vertices") as caught:
             client.path(0, 20)
         assert caught.value.code == "too_large"
+
+
+def test_all_paths(tmp_path):
+    source = diamonds(70)
+    edges = [[0, 1], [0, 2], [1, 3], [2, 3], [3, 4], [3, 5], [4, 6], [5, 6]]
+    none = {"distance": -1, "count": 0, "edges": None}
+    with (
+        serving(tmp_path, source, inline=16) as (service, path),
+        connect(path) as client,
+    ):
+        four = {"distance": 4, "count": 4, "edges": edges}
+        assert client.all_paths(0, 6) == four
+        assert client.all_paths(3, 3) == {"distance": 0, "count": 1, "edges": []}
+        with pytest.raises(ServiceError, match="more than 8 edges") as caught:
+            client.all_paths(0, 7)
+        assert caught.value.code == "too_large"
+        service.ranks.session.paths = NoPaths("none here")
+        with pytest.raises(ServiceError, match="none here") as caught:
+            client.all_paths(0, 6)
+        assert caught.value.code == "bad_request"
+    with serving(tmp_path) as (_, path), connect(path) as client:
+        assert client.all_paths(3, FAR) == none
 
 
 def test_deadlines_are_answered_while_a_search_is_stuck(tmp_path):
