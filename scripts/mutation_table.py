@@ -264,8 +264,8 @@ MUTATIONS = (
     Mutation(
         "bfs4k-k7",
         "distbfs/engines/cuda/papers/bfs4k/bfs4k_queue.cuh",
-        "if (total >= 32 * p.turns) {",
-        "if (total >= 32 * LOCAL) {",
+        "if (p.turns && total >= 32 * p.turns) {",
+        "if (p.turns && total >= 32 * LOCAL) {",
         "K7 without effect",
         (f"{KNOBS}::test_k7_is_the_average_from_which_lanes_write_in_turns",),
     ),

@@ -279,6 +279,13 @@ def figure_14(bench: Any, name: str) -> Row:
         ways[step] = made_search(graph, Knobs(**chosen), table=knobs["table"])
     ways[AUTOMATIC] = made_search(graph, auto_knobs(degrees_of(graph)))
     row = bench.strategies("bfs4k", name, ways)
+    row["written_in_turns"] = {
+        step: sum(
+            record.extra["in_turns"]
+            for record in ways[step].search(bench.numbers[0], records=True).records
+        )
+        for step in STEPS
+    }
     baselines, _ = engine_runs.searches_of(graph, BASELINES)
     done = engine_runs.run(baselines, bench.starts, bench.each / 4, source)
     for way, one in done.items():

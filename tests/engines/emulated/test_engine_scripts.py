@@ -59,8 +59,12 @@ def test_bench_engines(scripts, tmp_path, monkeypatch, capsys):
     assert near["bfs4k_over_push"] > 0
     assert near["auto_over_best"] > 0
     assert near["best"] in module.BEST
-    assert near["repeats_in_frontier"] == 0, "method claim queues none"
-    assert row["repeats"]["bfs4k/claim"]["frontier"] > 100
+    counts = row["repeats"]
+    assert counts["bfs4k/claim"]["in_frontier"] == 0
+    assert counts["bfs4k/claim"]["frontier"] > 100
+    queued = counts["bfs4k/hash"]
+    assert near["repeats_in_frontier"] == queued["in_frontier"] / queued["frontier"]
+    assert 0 < queued["in_frontier"] <= queued["repeats_missed"]
     assert "bfs4k / push" in capsys.readouterr().out
 
 
@@ -75,7 +79,7 @@ def test_what_misses_a_goal_is_named(scripts):
         "auto": 1.2,
     }
     told = {name: {"median_seconds": x} for name, x in times.items()}
-    counted = {"bfs4k/claim": {"in_frontier_share": 0.01}}
+    counted = {"bfs4k/hash": {"in_frontier_share": 0.01}}
     near = module.reach(told, counted)
     assert near["bfs4k_over_push"] == 1.75
     assert near["auto_over_best"] == 1.2

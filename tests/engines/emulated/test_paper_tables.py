@@ -148,3 +148,17 @@ def test_the_oracle_is_never_extrapolated(papers):
     assert table.oracle(row(4.0, 5.0, 3), "seconds") == 4.0, "it took longer already"
     assert table.oracle(row(4.0, 3.0, 3), "seconds") is None, "nobody knows"
     assert table.saved(row(4.0, 3.0, 3), "seconds", "hybrid") is None
+
+
+def test_no_step_of_figure_14_is_like_another(papers):
+    """Knobs differ, and writes in turns happen from their step on."""
+    table = importlib.import_module("papers.bfs4k")
+    knobs, seen = {"table": False}, []
+    for more in table.STEPS.values():
+        knobs = knobs | more
+        assert knobs not in seen
+        seen.append(knobs)
+    bench = importlib.import_module("papers.bench").Bench(each=1e-4, roots=1, most=8000)
+    turns = table.figure_14(bench, "kron_g500-logn20")["written_in_turns"]
+    before, after = turns["+ one block"], turns["+ coalesced writes"]
+    assert before == 0 < after
