@@ -31,7 +31,7 @@ from papers.entries import (
     verdict,
 )
 from papers.graphs import BFS4K
-from papers.likeness import draw_graphs, judge_graphs, measure_graph
+from papers.likeness import graph_table
 
 HASH, CLAIM = "bfs4k/hash/push", "bfs4k/claim/push"
 PUBLISHED_KNOBS = "k3=16,k6=128,k7=10"  # Section 7; the others follow from the degrees
@@ -318,81 +318,36 @@ def draw_figure_14(figure: Any, rows: Rows) -> None:
     plots.bars(figure.subplots(), names, series, "ms a search", log=True)
 
 
+# fmt: off
 PAPER = Paper(
     "bfs4k",
     "Busato, Bombieri: BFS-4K, IEEE TPDS 2015",
     (
-        Entry(
-            "table 1",
-            "the graphs",
-            "18 graphs of several kinds: vertices, edges, degrees, diameters",
-            graphs=GRAPHS,
-            measure=lambda bench, name: measure_graph(bench, "bfs4k", name),
-            judge=lambda rows: judge_graphs(rows["table 1"]),
-            draw=lambda figure, rows: draw_graphs(figure, rows["table 1"]),
-            size=(12, 7),
-            value=4,
-        ),
-        Entry(
-            "table 2",
-            "visiting times beside three baselines",
-            "BFS-4K is the fastest on every graph",
-            graphs=GRAPHS,
-            measure=table_2,
-            judge=judge_table_2,
-            draw=draw_table_2,
-            size=(12, 4.5),
-            value=1,
-        ),
-        Entry(
-            "figure 12",
-            "repeats by visiting technique",
+        graph_table("bfs4k", "table 1", "18 graphs of several kinds", (12, 7)),
+        Entry("table 2", "visiting times beside three baselines",
+            "BFS-4K is the fastest on every graph", graphs=GRAPHS, measure=table_2,
+            judge=judge_table_2, draw=draw_table_2, size=(12, 4.5), value=1),
+        Entry("figure 12", "repeats by visiting technique",
             "virtual warps make most repeats, edge-discover few; the tables find most",
-            graphs=USUAL,
-            measure=figure_12,
-            judge=judge_figure_12,
-            draw=draw_figure_12,
-            size=(11, 4),
-            value=2,
-        ),
-        Entry(
-            "figure 13",
-            "hash tables of a block against those of a warp",
+            graphs=USUAL, measure=figure_12, judge=judge_figure_12, draw=draw_figure_12,
+            size=(11, 4), value=2),
+        Entry("figure 13", "hash tables of a block against those of a warp",
             "25.8 % fewer missed repeats, 65 % fewer conflicts, 7.5 % less time",
-            graphs=USUAL,
-            measure=figure_13,
-            judge=judge_figure_13,
-            draw=draw_figure_13,
-            size=(9, 4),
-            value=2,
-        ),
-        Entry(
-            "figure 14",
-            "what each feature brings",
-            "each feature adds to the speed-up; all together are best",
-            graphs=USUAL,
-            measure=figure_14,
-            judge=judge_figure_14,
-            draw=draw_figure_14,
-            size=(9, 5),
-            value=2,
-        ),
-        Entry(
-            "figure 15",
-            "speed-ups over the baselines",
+            graphs=USUAL, measure=figure_13, judge=judge_figure_13, draw=draw_figure_13,
+            size=(9, 4), value=2),
+        Entry("figure 14", "what each feature brings",
+            "each feature adds to the speed-up; all together are best", graphs=USUAL,
+            measure=figure_14, judge=judge_figure_14, draw=draw_figure_14, size=(9, 5),
+            value=2),
+        Entry("figure 15", "speed-ups over the baselines",
             "above 1 on every graph, more than 100 over Harish on large diameters",
-            rows_of=("table 2",),
-            judge=judge_figure_15,
-            draw=draw_figure_15,
-            size=(12, 4.5),
-        ),
-        Entry(
-            "table 2, Luo and Garland",
-            "two more rivals",
-            cannot="their programs are not part of this package; published times stand "
-            "in the rows of table 2",
-        ),
+            rows_of=("table 2",), judge=judge_figure_15, draw=draw_figure_15,
+            size=(12, 4.5)),
+        Entry("table 2, Luo and Garland", "two more rivals",
+            cannot="their programs are not part of this package; published times "
+            "stand in the rows of table 2"),
         Entry("figure 1", "", cannot="a list of complexities, without a measurement"),
         *drawn(*(f"figure {k}" for k in range(2, 12))),
     ),
 )
+# fmt: on

@@ -91,6 +91,11 @@ def table_1(bench: Any, name: str) -> Row:
     }
 
 
+def milliseconds(row: Row, method: str) -> dict[str, float]:
+    """Return times by the number of threads."""
+    return {many: 1e3 * x for many, x in row["seconds"][method].items()}
+
+
 def gains(row: Row, method: str) -> dict[str, float]:
     """Return speed-ups over one thread by the number of threads."""
     seconds = row["seconds"][method]
@@ -284,96 +289,48 @@ def judge_figure_7(rows: Rows) -> Verdict:
     return verdict(len(ahead) == every, told)
 
 
+# fmt: off
 PAPER = Paper(
     "cs406",
     "Sevilmis, Sivri, Aydin: Parallelization of BFS, CS406 project, 2019",
     (
-        Entry(
-            "table 1",
-            "openmp by threads: times, speed-ups, efficiency",
+        Entry("table 1", "openmp by threads: times, speed-ups, efficiency",
             "speed-ups of 2.3 to 6.2 with 8 or 16 threads; hybrid faster in all",
-            graphs=GRAPHS,
-            measure=table_1,
-            judge=judge_table_1,
-            value=4,
-            device=False,
-        ),
-        Entry(
-            "table 2",
-            "layer-based searches on a device",
+            graphs=GRAPHS, measure=table_1, judge=judge_table_1, value=4, device=False),
+        Entry("table 2", "layer-based searches on a device",
             "hybrid ahead of push on all graphs, up to 52 times one thread",
-            graphs=GRAPHS,
-            measure=on_device(LAYER),
-            judge=judge_hybrid("table 2", LAYER),
-            value=3,
-        ),
-        Entry(
-            "table 3",
-            "frontier-based searches on a device",
+            graphs=GRAPHS, measure=on_device(LAYER),
+            judge=judge_hybrid("table 2", LAYER), value=3),
+        Entry("table 3", "frontier-based searches on a device",
             "hybrid ahead of push but on europe, where it is slower by 10 %",
-            graphs=GRAPHS,
-            measure=on_device(FRONTIER),
-            judge=judge_hybrid("table 3", FRONTIER),
-            value=3,
-        ),
-        Entry(
-            "figure 2",
-            "times by threads, top-down and hybrid",
-            "hybrid takes less time at every number of threads",
-            rows_of=("table 1",),
+            graphs=GRAPHS, measure=on_device(FRONTIER),
+            judge=judge_hybrid("table 3", FRONTIER), value=3),
+        Entry("figure 2", "times by threads, top-down and hybrid",
+            "hybrid takes less time at every number of threads", rows_of=("table 1",),
             judge=judge_figure_2,
-            draw=over_threads(
-                lambda row, m: {k: 1e3 * x for k, x in row["seconds"][m].items()},
-                "ms a search",
-                log=True,
-            ),
-            size=(9, 4),
-            device=False,
-        ),
-        Entry(
-            "figure 3",
-            "speed-ups by threads",
-            "they grow to 16 threads but on europe and wiki",
-            rows_of=("table 1",),
-            judge=judge_figure_3,
-            draw=over_threads(gains, "speed-up over one thread"),
-            size=(9, 4),
-            device=False,
-        ),
-        Entry(
-            "figure 4",
-            "parallel efficiency by threads",
-            "higher for top-down than for hybrid",
-            rows_of=("table 1",),
-            judge=judge_figure_4,
-            draw=over_threads(efficiency, "efficiency"),
-            size=(9, 4),
-            device=False,
-        ),
-        Entry(
-            "figure 5",
-            "times on the device, by graph",
+            draw=over_threads(milliseconds, "ms a search", log=True),
+            size=(9, 4), device=False),
+        Entry("figure 3", "speed-ups by threads",
+            "they grow to 16 threads but on europe and wiki", rows_of=("table 1",),
+            judge=judge_figure_3, draw=over_threads(gains, "speed-up over one thread"),
+            size=(9, 4), device=False),
+        Entry("figure 4", "parallel efficiency by threads",
+            "higher for top-down than for hybrid", rows_of=("table 1",),
+            judge=judge_figure_4, draw=over_threads(efficiency, "efficiency"),
+            size=(9, 4), device=False),
+        Entry("figure 5", "times on the device, by graph",
             "frontier far ahead of layer on europe, which has thousands of levels",
-            rows_of=("table 2", "table 3"),
-            judge=judge_figure_5,
-            draw=draw_by_graph(device_times, "ms a search", 1e3),
-        ),
-        Entry(
-            "figure 6",
-            "speed-ups on the device over one thread",
+            rows_of=("table 2", "table 3"), judge=judge_figure_5,
+            draw=draw_by_graph(device_times, "ms a search", 1e3)),
+        Entry("figure 6", "speed-ups on the device over one thread",
             "above 1 but for layer on europe; the highest is layer, hybrid on rmat-er",
-            rows_of=("table 1", "table 2", "table 3"),
-            judge=judge_figure_6,
-            draw=draw_by_graph(device_gains, "speed-up over one thread"),
-        ),
-        Entry(
-            "figure 7",
-            "speed-ups of threads and device beside each other",
+            rows_of=("table 1", "table 2", "table 3"), judge=judge_figure_6,
+            draw=draw_by_graph(device_gains, "speed-up over one thread")),
+        Entry("figure 7", "speed-ups of threads and device beside each other",
             "the device is ahead of 16 threads on all graphs but europe",
-            rows_of=("table 1", "table 2", "table 3"),
-            judge=judge_figure_7,
-            draw=draw_by_graph(all_gains, "speed-up over one thread"),
-        ),
+            rows_of=("table 1", "table 2", "table 3"), judge=judge_figure_7,
+            draw=draw_by_graph(all_gains, "speed-up over one thread")),
         *drawn("figure 1"),
     ),
 )
+# fmt: on

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from papers import plots
-from papers.entries import HOLDS, OTHER, Row, Verdict, names_of
-from papers.graphs import properties
+from papers.entries import HOLDS, OTHER, Entry, Row, Verdict, names_of
+from papers.graphs import BY_PAPER, properties
 
 NEAR = 0.2  # of a published value
 COMPARED = {  # measured -> published
@@ -57,3 +57,18 @@ def draw_graphs(figure: Any, rows: Sequence[Row]) -> None:
         plots.bars(axes, names_of(rows), {key: values}, key, log=True, one=True)
         axes.get_legend().remove()
     figure.suptitle("measured over published", fontsize=9)
+
+
+def graph_table(paper: str, name: str, says: str, size: tuple[float, float]) -> Entry:
+    """Return the entry of a paper's table of graphs."""
+    return Entry(
+        name,
+        "the graphs, published and made",
+        says,
+        graphs=tuple(BY_PAPER[paper]),
+        measure=lambda bench, graph: measure_graph(bench, paper, graph),
+        judge=lambda rows: judge_graphs(rows[name]),
+        draw=lambda figure, rows: draw_graphs(figure, rows[name]),
+        size=size,
+        value=4,
+    )

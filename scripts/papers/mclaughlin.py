@@ -22,7 +22,7 @@ from papers.entries import (
     verdict,
 )
 from papers.graphs import MCLAUGHLIN
-from papers.likeness import draw_graphs, judge_graphs, measure_graph
+from papers.likeness import graph_table
 
 EDGE, WORK, WARP, HYBRID, AUTO = (
     *("edge-parallel", "work-efficient", "warp", "hybrid"),
@@ -188,50 +188,23 @@ def draw_figure_1(figure: Any, rows: Rows) -> None:
     plots.lines(figure.subplots(), series, "threshold T", label, log="y")
 
 
+# fmt: off
 PAPER = Paper(
     "mclaughlin",
     "McLaughlin, Riedy, Bader: Simultaneous Breadth-First Searches, HPEC 2015",
     (
-        Entry(
-            "table i",
-            "the graphs",
-            "twelve graphs of several kinds: vertices and edges",
-            graphs=GRAPHS,
-            measure=lambda bench, name: measure_graph(bench, "mclaughlin", name),
-            judge=lambda rows: judge_graphs(rows["table i"]),
-            draw=lambda figure, rows: draw_graphs(figure, rows["table i"]),
-            size=(10, 6),
-            value=4,
-        ),
-        Entry(
-            "table ii",
-            "seconds of 1,024 searches by method",
+        graph_table("mclaughlin", "table i", "twelve graphs of several kinds", (10, 6)),
+        Entry("table ii", "seconds of 1,024 searches by method",
             "the hybrid saves 42 % of the oracle's time on average, -3 % on ldoor",
-            graphs=GRAPHS,
-            measure=table_2,
-            judge=judge_saved("seconds"),
-            draw=draw_methods("seconds", "seconds"),
-            size=(11, 4.5),
-            value=1,
-        ),
-        Entry(
-            "table iii",
-            "joules of 1,024 searches by method",
+            graphs=GRAPHS, measure=table_2, judge=judge_saved("seconds"),
+            draw=draw_methods("seconds", "seconds"), size=(11, 4.5), value=1),
+        Entry("table iii", "joules of 1,024 searches by method",
             "the hybrid saves 62 % of the oracle's energy on average",
-            rows_of=("table ii",),
-            judge=judge_saved("joules"),
-            draw=draw_methods("joules", "joules of the GPU"),
-            size=(11, 4.5),
-        ),
-        Entry(
-            "figure 1",
-            "the threshold T",
-            "T = 8 and 16 bring most, T = 0 and endless less",
-            graphs=GRAPHS,
-            measure=figure_1,
-            judge=judge_figure_1,
-            draw=draw_figure_1,
-            value=2,
-        ),
+            rows_of=("table ii",), judge=judge_saved("joules"),
+            draw=draw_methods("joules", "joules of the GPU"), size=(11, 4.5)),
+        Entry("figure 1", "the threshold T",
+            "T = 8 and 16 bring most, T = 0 and endless less", graphs=GRAPHS,
+            measure=figure_1, judge=judge_figure_1, draw=draw_figure_1, value=2),
     ),
 )
+# fmt: on

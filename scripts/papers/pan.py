@@ -63,6 +63,16 @@ def parts_of(
 # table I, figures 5, 7 and 12: counts
 
 
+def published_parts(bench: Any, source: Kronecker) -> PartGraph:
+    """Build parts with the TH of fewest bytes, on one device as on two.
+
+    One part has no delegates unless TH is named, and then nothing that pulls.
+    """
+    histogram = memory.expected_degrees(source.scale, 16)
+    threshold = suggest_host_threshold(histogram, max(bench.world.size, 2))
+    return parts_of(bench, source, threshold)
+
+
 def table_1(bench: Any, name: str) -> Row:
     """Weigh the parts of a graph, by the formula and as stored."""
     threshold = None if name == "auto" else int(name)
@@ -249,6 +259,10 @@ def figure_12(bench: Any, name: str) -> Row:
     return {"graph": name, **facts, "threshold": at, "share": told}
 
 
+def draw_figure_12(figure: Any, rows: Rows) -> None:
+    draw_shares(figure.subplots(), rows["figure 12"][0])
+
+
 def judge_figure_12(rows: Rows) -> Verdict:
     [row] = rows["figure 12"]
     wide = [
@@ -326,7 +340,7 @@ BETWEEN = tuple(f"host+{x}" for x in ("BR", "IR", "BR+L", "BR+U", "BR+L+U", "BR+
 
 def figure_8(bench: Any, _: str) -> Row:
     """Measure options of searches and of the exchange, with a breakdown."""
-    graph = parts_of(bench, kronecker(bench, SCALE))
+    graph = published_parts(bench, kronecker(bench, SCALE))
     ways = ALONE + (BETWEEN if bench.world.size > 1 else ())
     variants = {way: graph.variant(way, bench.looked) for way in ways}
     return {"graph": "", **graph.facts, "variants": variants}
@@ -369,7 +383,7 @@ def scaling(scale: Any) -> Any:
 
     def measure(bench: Any, _: str) -> Row:
         source = kronecker(bench, scale(bench.world.size))
-        graph = parts_of(bench, source)
+        graph = published_parts(bench, source)
         variants = {way: graph.variant(way, bench.looked) for way in NAMES}
         row = {"graph": "", "scale": source.scale, **graph.facts, "variants": variants}
         del graph
@@ -443,7 +457,7 @@ def table_2(bench: Any, _: str) -> Row:
     """Measure the paper's own single-node row of as many devices."""
     devices = bench.world.size
     source = kronecker(bench, 23 + devices.bit_length())
-    graph = parts_of(bench, source)
+    graph = published_parts(bench, source)
     return {
         "graph": "",
         "scale": source.scale,
@@ -474,7 +488,7 @@ PAPER_FACTORS = {"dd": 0.5, "dn": 0.05, "nd": 1e-7}
 
 def factors(bench: Any, name: str) -> Row:
     """Measure one direction factor over decades, the others at their defaults."""
-    graph = parts_of(bench, kronecker(bench, SCALE))
+    graph = published_parts(bench, kronecker(bench, SCALE))
     ways = {f"{x:g}": graph.variant(f"{name}={x:g}") for x in DECADES}
     usual = getattr(SubgraphFactors(), name).to_pull
     return {
@@ -513,144 +527,67 @@ def draw_factors(figure: Any, rows: Rows) -> None:
     axes.set_ylim(bottom=0)
 
 
-TH = ("16", "32", "64", "128", "256", "auto")
-SEARCHED = {"draw": draw_breakdowns("figure 8", "variants"), "size": (10, 4.5)}
+TH = ("8", "16", "32", "64", "128", "256")
+# fmt: off
 PAPER = Paper(
     "pan",
     "Pan, Pearce, Owens: Scalable BFS on a GPU Cluster, IPDPS 2018",
     (
-        Entry(
-            "table i",
-            "bytes of the subgraphs",
+        Entry("table i", "bytes of the subgraphs",
             "8n + 8dp + 4m + 4|Enn|, a third of an edge list, about half of CSR",
-            graphs=("auto", "8", "128"),
-            measure=table_1,
-            judge=judge_table_1,
-            draw=draw_table_1,
-            value=4,
-            device=False,
-        ),
-        Entry(
-            "table ii",
-            "rates beside other work",
+            graphs=("auto", "8", "128"), measure=table_1, judge=judge_table_1,
+            draw=draw_table_1, value=4, device=False),
+        Entry("table ii", "rates beside other work",
             "22.9, 32.5 and 39.8 GTEPS on 1, 2 and 4 P100; 259.8 on 124",
-            measure=table_2,
-            judge=judge_table_2,
-            value=2,
-        ),
-        Entry(
-            "figure 5",
-            "edges and delegates over TH, scale 30",
-            "any TH from 16 to 512 keeps nn edges under 10 %",
-            measure=figure_5,
-            judge=judge_figure_5,
-            draw=draw_figure_5,
-            size=(9, 4),
-            value=4,
-            device=False,
-        ),
-        Entry(
-            "figure 6",
-            "rates over TH",
-            "a wide range is best, 45 to 90 at scale 30 on 16 devices",
-            graphs=TH,
+            measure=table_2, judge=judge_table_2, value=2),
+        Entry("figure 5", "edges and delegates over TH, scale 30",
+            "any TH from 16 to 512 keeps nn edges under 10 %", measure=figure_5,
+            judge=judge_figure_5, draw=draw_figure_5, size=(9, 4), value=4,
+            device=False),
+        Entry("figure 6", "rates over TH",
+            "a wide range is best, 45 to 90 at scale 30 on 16 devices", graphs=TH,
             measure=over_thresholds(lambda bench: kronecker(bench, SCALE)),
             judge=judge_thresholds("figure 6", 45, 90),
-            draw=draw_thresholds("figure 6"),
-            value=3,
-        ),
-        Entry(
-            "figure 7",
-            "suggested TH over scales",
+            draw=draw_thresholds("figure 6"), value=3),
+        Entry("figure 7", "suggested TH over scales",
             "TH grows by about 1.41 a scale; 1.75 % delegates, 6.3 % nn at scale 33",
-            measure=figure_7,
-            judge=judge_figure_7,
-            draw=draw_figure_7,
-            size=(9, 4),
-            value=4,
-            device=False,
-        ),
-        Entry(
-            "figure 8",
-            "options: DO, L, U, IR and BR",
+            measure=figure_7, judge=judge_figure_7, draw=draw_figure_7, size=(9, 4),
+            value=4, device=False),
+        Entry("figure 8", "options: DO, L, U, IR and BR",
             "DO cuts computation to a third; L and U bring little; BR beats IR",
-            measure=figure_8,
-            judge=judge_figure_8,
-            value=3,
-            **SEARCHED,
-        ),
-        Entry(
-            "figure 9",
-            "weak scaling",
-            "mostly linear to 124 devices",
+            measure=figure_8, judge=judge_figure_8,
+            draw=draw_breakdowns("figure 8", "variants"), size=(10, 4.5), value=3),
+        Entry("figure 9", "weak scaling", "mostly linear to 124 devices",
             measure=scaling(lambda devices: WEAK + devices.bit_length() - 1),
-            judge=judge_scaling("figure 9", 0.6),
-            draw=draw_scaling("figure 9"),
-            value=2,
-        ),
-        Entry(
-            "figure 10",
-            "breakdown along weak scaling",
+            judge=judge_scaling("figure 9", 0.6), draw=draw_scaling("figure 9"),
+            value=2),
+        Entry("figure 10", "breakdown along weak scaling",
             "computation grows 4 times over 7 scales, communication slightly faster",
-            rows_of=("figure 9",),
-            judge=judge_figure_10,
-            draw=draw_breakdowns("figure 9", "scales"),
-            size=(10, 4.5),
-        ),
-        Entry(
-            "figure 11",
-            "strong scaling",
+            rows_of=("figure 9",), judge=judge_figure_10,
+            draw=draw_breakdowns("figure 9", "scales"), size=(10, 4.5)),
+        Entry("figure 11", "strong scaling",
             "29 % more with twice the devices, then flat; BFS scales better",
-            measure=scaling(lambda _: STRONG),
-            judge=judge_scaling("figure 11", 0.5),
-            draw=draw_scaling("figure 11"),
-            value=3,
-        ),
-        Entry(
-            "figure 12",
-            "edges and delegates over TH, Friendster",
-            "a wide range of TH is suitable, 16 to 128",
-            graphs=(FRIENDSTER,),
-            measure=figure_12,
-            judge=judge_figure_12,
-            draw=lambda figure, rows: draw_shares(
-                figure.subplots(), rows["figure 12"][0]
-            ),
-            value=4,
-            device=False,
-        ),
-        Entry(
-            "figure 13",
-            "rates over TH, Friendster",
-            "TH from 32 to 91 is near the best",
-            graphs=TH,
+            measure=scaling(lambda _: STRONG), judge=judge_scaling("figure 11", 0.5),
+            draw=draw_scaling("figure 11"), value=3),
+        Entry("figure 12", "edges and delegates over TH, Friendster",
+            "a wide range of TH is suitable, 16 to 128", graphs=(FRIENDSTER,),
+            measure=figure_12, judge=judge_figure_12, draw=draw_figure_12, value=4,
+            device=False),
+        Entry("figure 13", "rates over TH, Friendster",
+            "TH from 32 to 91 is near the best", graphs=TH,
             measure=over_thresholds(lambda bench: bench.source("pan", FRIENDSTER)),
             judge=judge_thresholds("figure 13", 32, 91),
-            draw=draw_thresholds("figure 13"),
-            value=3,
-        ),
-        Entry(
-            "direction factors",
-            "Section VI-B: when a subgraph turns to pull",
-            "0.5, 0.05 and 1e-7 for dd, dn and nd are near the best",
-            graphs=SWITCHING,
-            measure=factors,
-            judge=judge_factors,
-            draw=draw_factors,
-            value=3,
-        ),
-        Entry(
-            "figure 1",
-            "",
-            cannot="a survey of other machines' results, not a measurement of this one",
-        ),
+            draw=draw_thresholds("figure 13"), value=3),
+        Entry("direction factors", "Section VI-B: when a subgraph turns to pull",
+            "0.5, 0.05 and 1e-7 for dd, dn and nd are near the best", graphs=SWITCHING,
+            measure=factors, judge=judge_factors, draw=draw_factors, value=3),
+        Entry("figure 1", "",
+            cannot="a survey of other machines, not a measurement of this one"),
         *drawn("figure 2", "figure 3", "figure 4"),
-        Entry(
-            "WDC 2012",
-            "Section VI-D: the hyperlink graph on 160 devices",
+        Entry("WDC 2012", "Section VI-D: the hyperlink graph on 160 devices",
             "84.2 GTEPS of BFS, 79.7 of DOBFS",
             cannot="its 224 billion edges need more memory than eight devices have, "
-            "and its 330 levels no generator has",
-        ),
+            "and its 330 levels no generator has"),
     ),
 )
+# fmt: on

@@ -241,7 +241,6 @@ class PartGraph:
             "edges": dict(zip(SUBGRAPHS, edges.tolist(), strict=True)),
             "delegates": parts[0].delegate_count,
             "threshold": parts[0].threshold,
-            "suggested": threshold is None,
             "devices": world.size,
             "generation_seconds": generation,
             "construction_seconds": construction,

@@ -7,7 +7,7 @@ from itertools import cycle
 from typing import Any
 
 GREYS = ("0.15", "0.85", "0.5", "1.0", "0.65", "0.35", "0.75", "0.95")
-HATCHES = ("", "//", "", "..", "xx", "\\\\", "++", "oo")
+HATCHES = ("", "//", "", "..", "xx", "\\\\", "++")  # no multiple of the greys
 MARKS = "osD^vP*Xdh<>"
 STYLES = ("-", "--", ":", "-.")
 

@@ -31,7 +31,7 @@ from papers.entries import (
     verdict,
 )
 from papers.graphs import XBFS
-from papers.likeness import draw_graphs, judge_graphs, measure_graph
+from papers.likeness import graph_table
 
 GRAPHS = tuple(XBFS)
 SCAN = {"frontier": "single-scan", "asynchronous": False}
@@ -280,7 +280,7 @@ def speedups(entry: str, over: str, ways: Sequence[str], label: str) -> Any:
     def draw(figure: Any, rows: Rows) -> None:
         series = {way: gained(rows[entry], over, way) for way in ways}
         names = names_of(rows[entry])
-        plots.bars(figure.subplots(), names, series, label, one=True)
+        plots.bars(figure.subplots(), names, series, f"speed-up {label}", one=True)
 
     return draw
 
@@ -423,119 +423,48 @@ def over(
     return Entry(name, title, says, graphs=graphs, measure=measure, **more)
 
 
+# fmt: off
 PAPER = Paper(
     "xbfs",
     "Gaihre, Wu, Yao, Liu: XBFS, HPDC 2019",
     (
-        over(
-            "table 1",
-            "the graphs",
-            "ten graphs: vertices and edges",
-            lambda bench, name: measure_graph(bench, "xbfs", name),
-            judge=lambda rows: judge_graphs(rows["table 1"]),
-            draw=lambda figure, rows: draw_graphs(figure, rows["table 1"]),
-            size=(9, 6),
-            value=4,
-        ),
-        over(
-            "table 2",
-            "run times beside others",
-            "3.5 times as fast as Enterprise, the fastest on every graph",
-            table_2,
-            judge=judge_table_2,
-            draw=draw_table_2,
-            size=(11, 4.5),
-            value=1,
-        ),
-        Entry(
-            "figure 5",
-            "queues by atomic additions over those by a prefix sum",
+        graph_table("xbfs", "table 1", "ten graphs", (9, 6)),
+        over("table 2", "run times beside others",
+            "3.5 times as fast as Enterprise, the fastest on every graph", table_2,
+            judge=judge_table_2, draw=draw_table_2, size=(11, 4.5), value=1),
+        Entry("figure 5", "queues by atomic additions over those by a prefix sum",
             "atomic additions are faster, 1.7 times on a V100",
             graphs=tuple(f"{100 * share:g}%" for share in queues.SHARES),
-            measure=figure_5,
-            judge=judge_figure_5,
-            draw=draw_figure_5,
-            value=3,
-        ),
-        over(
-            "figure 9",
-            "degree and work of pulled vertices",
+            measure=figure_5, judge=judge_figure_5, draw=draw_figure_5, value=3),
+        over("figure 9", "degree and work of pulled vertices",
             "most vertices of high degree need few edge checks, some need many",
-            figure_9,
-            judge=judge_figure_9,
-            draw=draw_figure_9,
-            size=(11, 5),
-            value=3,
-        ),
-        over(
-            "figure 10",
-            "vertices of the next level that a pull finds early",
-            "88 % on average, over 99 % on six graphs, 40 % on US",
-            figure_10,
-            judge=judge_figure_10,
-            draw=draw_figure_10,
-            value=3,
-        ),
-        over(
-            "figure 11",
-            "what each contribution brings over Enterprise",
-            "2.3, 3.1 and 3.5 times",
-            steps,
-            judge=judge_figure_11,
-            draw=speedups(
-                "figure 11", BASELINE, (*STEPS,), "speed-up over the baseline"
-            ),
-            value=1,
-        ),
-        over(
-            "figure 12",
-            "shares of time of push and pull",
-            "pulls take 70 % in the baseline, 68 % with Ad, 57 % with all",
-            None,
-            rows_of=("figure 11",),
-            judge=judge_figure_12,
-            draw=draw_figure_12,
-            size=(11, 3.5),
-        ),
-        over(
-            "figure 13",
-            "shares of time of the ways to make queues",
+            figure_9, judge=judge_figure_9, draw=draw_figure_9, size=(11, 5), value=3),
+        over("figure 10", "vertices of the next level that a pull finds early",
+            "88 % on average, over 99 % on six graphs, 40 % on US", figure_10,
+            judge=judge_figure_10, draw=draw_figure_10, value=3),
+        over("figure 11", "what each contribution brings over Enterprise",
+            "2.3, 3.1 and 3.5 times", steps, judge=judge_figure_11,
+            draw=speedups("figure 11", BASELINE, (*STEPS,), "over the baseline"),
+            value=1),
+        over("figure 12", "shares of time of push and pull",
+            "pulls take 70 % in the baseline, 68 % with Ad, 57 % with all", None,
+            rows_of=("figure 11",), judge=judge_figure_12, draw=draw_figure_12,
+            size=(11, 3.5)),
+        over("figure 13", "shares of time of the ways to make queues",
             "scan-free 18, single-scan 15.7, no queue 11.4, double-scan 54.9 %",
-            figure_13,
-            judge=judge_figure_13,
-            draw=draw_figure_13,
-            value=3,
-        ),
-        over(
-            "figure 14",
-            "ways to balance pulls, over degree classes",
-            "static 1.4, warp and thread 1.6 times",
-            figure_14,
-            judge=judge_figure_14,
-            draw=speedups(
-                "figure 14", "degree", BALANCES, "speed-up over degree classes"
-            ),
-            value=1,
-        ),
-        over(
-            "figure 15",
-            "edge checks of synchronous and asynchronous pulls",
-            "23.2 % fewer on average, 51 % on DP, 1 % on OR",
-            figure_15,
-            judge=judge_figure_15,
-            draw=draw_figure_15,
-            value=3,
-        ),
-        over(
-            "figure 16",
-            "several kinds of GPU",
-            "P6000 1.8, Titan Xp 2.3 and V100 4.1 times as fast as a K80",
-            None,
-            rows_of=("table 2",),
-            judge=judge_figure_16,
-            draw=draw_figure_16,
-        ),
+            figure_13, judge=judge_figure_13, draw=draw_figure_13, value=3),
+        over("figure 14", "ways to balance pulls, over degree classes",
+            "static 1.4, warp and thread 1.6 times", figure_14, judge=judge_figure_14,
+            draw=speedups("figure 14", "degree", BALANCES, "over degree classes"),
+            value=1),
+        over("figure 15", "edge checks of synchronous and asynchronous pulls",
+            "23.2 % fewer on average, 51 % on DP, 1 % on OR", figure_15,
+            judge=judge_figure_15, draw=draw_figure_15, value=3),
+        over("figure 16", "several kinds of GPU",
+            "P6000 1.8, Titan Xp 2.3 and V100 4.1 times as fast as a K80", None,
+            rows_of=("table 2",), judge=judge_figure_16, draw=draw_figure_16),
         *drawn("figure 1", "figure 2", "figure 3", "figure 4", "figure 6"),
         *drawn("figure 7", "figure 8"),
     ),
 )
+# fmt: on

@@ -93,7 +93,7 @@ def test_every_entry_is_made_or_says_why_not(papers, paper, tmp_path, monkeypatc
             assert [row["graph"] for row in entry["rows"]] == list(declared.graphs)
         elif not declared.cannot:
             assert entry["verdict"]["word"] != "not measured" or paper in PARTLY
-        if declared.draw is not None:
+        if declared.draw is not None and entry["verdict"]["word"] != "not measured":
             image = plots / f"{paper}_{name.replace(' ', '_')}.png"
             assert image.read_bytes()[:4] == b"\x89PNG"
 
