@@ -93,6 +93,14 @@ MUTATIONS = (
         (f"{PAPER}::test_donated_rows_are_looked_at_to_their_end",),
     ),
     Mutation(
+        "paper-degree-block-forgets",
+        "distbfs/engines/cuda/papers/xbfs/balance_degree.cuh",
+        "if (found != NONE && lane_id() == 0) hit = found;",
+        "if (found != NONE && lane_id() == 0 && !base) hit = found;",
+        "a block that shares a row sees parents in its first neighbours alone",
+        (f"{PAPER}::test_classes_of_degrees_are_looked_at_together",),
+    ),
+    Mutation(
         "paper-thread-is-static",
         "distbfs/engines/cuda/papers/xbfs/balance_thread.cuh",
         "at = threads_of<u32>(THREADS) + atomicAdd(&slot->ticket, 1u);",
@@ -286,12 +294,28 @@ MUTATIONS = (
         (f"{KNOBS}::test_ext_goes_through_long_rows_without_searches",),
     ),
     Mutation(
+        "bfs4k-hash-pulls",
+        "distbfs/engines/cuda/papers/bfs4k/search.py",
+        'pulls=o.direction == "auto" and self._claim,',
+        'pulls=o.direction == "auto",',
+        "method hash pulls, which is not published",
+        (f"{KNOBS}::test_hash_pushes_as_published",),
+    ),
+    Mutation(
         "bfs4k-hash-drops-nothing",
         "distbfs/engines/cuda/papers/bfs4k/bfs4k_repeats.cuh",
         "kept |= (u32)(own || !same) << k;",
         "kept |= 1u << k;",
         "the hash table drops no repeats",
         (f"{KNOBS}::test_repeats_are_dropped_by_the_table",),
+    ),
+    Mutation(
+        "papers-oracle-extrapolated",
+        "scripts/papers/mclaughlin.py",
+        'if edge["levels"] is not None and edge[key] < work[key]:',
+        'if edge["levels"] is None and edge[key] < work[key]:',
+        "searches that were cut off count as if they had ended",
+        (f"{EMULATED}/test_paper_tables.py::test_the_oracle_is_never_extrapolated",),
     ),
     Mutation(
         "bfs4k-hash-loses",
