@@ -99,12 +99,14 @@ def test_k6_of_more_threads_has_fewer_conflicts(device):
     assert conflicts == sorted(set(conflicts), reverse=True)
 
 
-@pytest.mark.parametrize("k7", [0, 1, LOCAL])
+@pytest.mark.parametrize("k7", [0, 1, 5, 6, LOCAL])
 def test_k7_is_the_average_from_which_lanes_write_in_turns(device, k7):
     """A warp that finds the leaves of a star has full local queues."""
     leaves = 8 * 32 * LOCAL
     log = records(HostGraph(star(leaves)), k7=k7, k1=32, **GRID)
     assert log[0].extra["in_turns"] == (leaves if k7 else 0) // 32 * 32
+    few = records(HostGraph(star(5 * 32)), k7=k7, k1=32, **GRID)
+    assert few[0].extra["in_turns"] == (5 * 32 if k7 in (1, 5) else 0)
 
 
 @pytest.mark.parametrize("k5", [0, 4])
