@@ -230,8 +230,10 @@ class PartGraph:
             raise ValidationError("no vertex has a neighbour besides itself: no search")
         held = self.held[0]
         parts: Sequence[Any] = held.device_parts or held.parts
-        sizes = [[getattr(x, name).edges for name in SUBGRAPHS] for x in parts]
-        edges = world.allreduce(np.array(sizes, dtype=np.int64).sum(axis=0))
+        edges = np.zeros(len(SUBGRAPHS), dtype=np.int64)
+        for x in parts:  # none where the search has a graph of its own
+            edges += [getattr(x, name).edges for name in SUBGRAPHS]
+        edges = world.allreduce(edges)
         taken = np.array([held.generation_seconds, held.construction_seconds])
         generation, construction = world.allreduce(taken, "max").tolist()
         self.facts: dict[str, Any] = {
@@ -239,8 +241,8 @@ class PartGraph:
             "m": int(edges.sum()),
             "source": source.describe(),
             "edges": dict(zip(SUBGRAPHS, edges.tolist(), strict=True)),
-            "delegates": parts[0].delegate_count,
-            "threshold": parts[0].threshold,
+            "delegates": parts[0].delegate_count if parts else None,
+            "threshold": parts[0].threshold if parts else None,
             "devices": world.size,
             "generation_seconds": generation,
             "construction_seconds": construction,

@@ -22,6 +22,7 @@ SHARES = (0.01, 0.1, 0.5)  # of vertices that are in the frontier
 WAYS = ("atomic_warp", "atomic_block", "scan")
 MILLION = 1 << 20
 REPEATS = 5
+DRAWN = 1 << 24  # vertices that are drawn; longer arrays repeat them
 
 
 class Ways:
@@ -72,19 +73,20 @@ class Ways:
 
     def check(self, way: str, expected: Any) -> None:
         """Raise ValidationError unless the queue holds the members."""
-        queue = self.queue.get()[: len(expected)]
-        queue = queue if way == "scan" else np.sort(queue)
-        if int(self.tail.get()[0]) != len(expected) or (queue != expected).any():
+        queue = self.queue[: len(expected)]
+        queue = queue if way == "scan" else cuda.cupy().sort(queue)
+        right = int(self.tail.get()[0]) == len(expected)
+        if not right or not bool((queue == expected).all()):
             raise ValidationError(f"{way} with blocks of {self._block}: a wrong queue")
 
 
 def measure(vertices: int, share: float, blocks: tuple[int, ...] = BLOCKS) -> Any:
     """Return the times of all ways for one array."""
-    host = (np.random.default_rng(1).random(vertices, np.float32) < share).astype(
-        np.int32
-    )
-    expected = np.flatnonzero(host).astype(np.uint32)
-    status = cuda.cupy().asarray(host)
+    cp = cuda.cupy()
+    draws = np.random.default_rng(1).random(min(vertices, DRAWN), np.float32)
+    drawn = cp.asarray((draws < share).astype(np.int32))
+    status = cp.tile(drawn, -(-vertices // len(draws)))[:vertices]
+    expected = cp.flatnonzero(status).astype(np.uint32)
     by_block: dict[str, dict[int, float]] = {way: {} for way in WAYS}
     for block in blocks:
         ways = Ways(block, status, len(expected))
