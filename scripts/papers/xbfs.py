@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from distbfs.device import cuda
+from distbfs.engines.cuda.papers.bfs4k.knobs import degrees_of
 from distbfs.engines.cuda.papers.xbfs.engine import default_balance
 from distbfs.engines.cuda.papers.xbfs.search import BALANCES, MODES, PaperSearch
 from papers import plots, queues
@@ -341,7 +342,8 @@ def figure_14(bench: Any, name: str) -> Row:
     graph, _ = bench.graph("xbfs", name)
     ways = {x: {"balance": x, "asynchronous": False} for x in BALANCES}
     row = bench.strategies("xbfs", name, ways)
-    return row | {DEFAULT: default_balance(graph)}
+    known = degrees_of(graph).as_dict()
+    return row | {DEFAULT: default_balance(graph), "degrees": known}
 
 
 def judge_figure_14(rows: Rows) -> Verdict:
