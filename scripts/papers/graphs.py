@@ -102,13 +102,13 @@ M = 1e6
 BFS4K = {
     "Amazon0505": Published(0.41 * M, 3.4 * M, ring(8, 0.1), False, 10, 3.1, 40, 0.41),
     "web-Google": Published(
-        *(0.9 * M, 5.1 * M, web(3.2, 456, 0.4, 8), False, 456, 6.5, 34, 0.51)
+        *(0.9 * M, 5.1 * M, web(2.7, 456, 0.4, 10), False, 456, 6.5, 34, 0.51)
     ),
     "com-youtube": Published(
-        *(1.2 * M, 6.0 * M, web(2.15, 28_754, 0.05), False, 28_754, 50.2, 24, 0.081)
+        *(1.2 * M, 6.0 * M, web(2.2, 38_000, 0.05), False, 28_754, 50.2, 24, 0.081)
     ),
     "as-skitter": Published(
-        *(1.7 * M, 22.2 * M, web(2.2, 35_455, 0.2), False, 35_455, 136.9, 31, 0.258)
+        *(1.7 * M, 22.2 * M, web(2.15, 46_000, 0.2), False, 35_455, 136.9, 31, 0.258)
     ),
     "roadNet-CA": Published(2.0 * M, 5.5 * M, road, False, 12, 1.0, 865, 0.046),
     "soc-LiveJournal1": Published(
@@ -129,7 +129,7 @@ BFS4K = {
     "cage15": Published(5.2 * M, 94.0 * M, mesh(5, 18), False, 46, 5.7, 56),
     "kkt_power": Published(2.1 * M, 13.0 * M, ring(6, 0.03), False, 95, 7.5, 49),
     "coPapersCiteseer": Published(
-        *(0.434 * M, 32.1 * M, web(2.6, 1_188, 0.6, 80), False, 1_188, 101.3, 34)
+        *(0.434 * M, 32.1 * M, web(2.05, 1_188, 0.3, 100), False, 1_188, 101.3, 34)
     ),
     "kron_g500-logn20": Published(
         *(1 << 20, 100.7 * M, scaled(Kronecker, 48), True, 413_378, 1_033.2, 7)
