@@ -93,51 +93,45 @@ def road(n: int, _: float) -> TupleSource:
     return Road(n)
 
 
+def fire(n: int, _: float) -> TupleSource:
+    """Return Gen-ForestFire (f: 0.35, b: 0.32, which is 0.914 of f)."""
+    return ForestFire(n, 0.35, 0.914)
+
+
 def triangles(n: int, _: float) -> TupleSource:
     """Return a triangulated square."""
     return Triangulation(n)
 
 
+# fmt: off
 M = 1e6
 BFS4K = {
     "Amazon0505": Published(0.41 * M, 3.4 * M, ring(8, 0.1), False, 10, 3.1, 40, 0.41),
-    "web-Google": Published(
-        *(0.9 * M, 5.1 * M, web(2.7, 456, 0.4, 10), False, 456, 6.5, 34, 0.51)
-    ),
-    "com-youtube": Published(
-        *(1.2 * M, 6.0 * M, web(2.2, 38_000, 0.05), False, 28_754, 50.2, 24, 0.081)
-    ),
-    "as-skitter": Published(
-        *(1.7 * M, 22.2 * M, web(2.15, 46_000, 0.2), False, 35_455, 136.9, 31, 0.258)
-    ),
+    "web-Google": Published(0.9 * M, 5.1 * M, web(2.7, 456, 0.4, 10), False, 456, 6.5,
+        34, 0.51),
+    "com-youtube": Published(1.2 * M, 6.0 * M, web(2.2, 38_000, 0.05), False, 28_754,
+        50.2, 24, 0.081),
+    "as-skitter": Published(1.7 * M, 22.2 * M, web(2.15, 46_000, 0.2), False, 35_455,
+        136.9, 31, 0.258),
     "roadNet-CA": Published(2.0 * M, 5.5 * M, road, False, 12, 1.0, 865, 0.046),
-    "soc-LiveJournal1": Published(
-        *(4.8 * M, 69.0 * M, web(2.6, 20_293, 0.3), False, 20_293, 36.1, 19, 0.274)
-    ),
-    "Gen-ForestFire": Published(
-        *(1.0 * M, 7.3 * M, lambda n, _: ForestFire(n, 0.35, 0.32)),
-        *(True, 2_416, 38.3, 19),
-    ),
+    "soc-LiveJournal1": Published(4.8 * M, 69.0 * M, web(2.6, 20_293, 0.3), False,
+        20_293, 36.1, 19, 0.274),
+    "Gen-ForestFire": Published(1.0 * M, 7.3 * M, fire, True, 2_416, 38.3, 19),
     "Gen-SmallWorld": Published(2.0 * M, 40.0 * M, ring(20, 0.3), True, 32, 2.3, 7),
     "europa.osm": Published(50.9 * M, 108.1 * M, road, False, 13, 0.5, 30_102),
-    "hugehubbles-00020": Published(
-        *(21.2 * M, 63.6 * M, lambda n, _: Triangulation(n)),
-        *(False, 3, 0.0, 7_905),
-    ),
+    "hugehubbles-00020": Published(21.2 * M, 63.6 * M, mesh(2, 4), False, 3, 0.0,
+        7_905),
     "nlpkt160": Published(8.3 * M, 221.2 * M, mesh(3, 26), False, 27, 2.7, 162),
     "audikw1": Published(0.94 * M, 76.7 * M, mesh(3, 80), False, 344, 42.4, 81),
     "cage15": Published(5.2 * M, 94.0 * M, mesh(5, 18), False, 46, 5.7, 56),
     "kkt_power": Published(2.1 * M, 13.0 * M, ring(6, 0.03), False, 95, 7.5, 49),
-    "coPapersCiteseer": Published(
-        *(0.434 * M, 32.1 * M, web(2.05, 1_188, 0.3, 100), False, 1_188, 101.3, 34)
-    ),
-    "kron_g500-logn20": Published(
-        *(1 << 20, 100.7 * M, scaled(Kronecker, 48), True, 413_378, 1_033.2, 7)
-    ),
+    "coPapersCiteseer": Published(0.434 * M, 32.1 * M, web(2.05, 1_188, 0.3, 100),
+        False, 1_188, 101.3, 34),
+    "kron_g500-logn20": Published(1 << 20, 100.7 * M, scaled(Kronecker, 48), True,
+        413_378, 1_033.2, 7),
     "random.2Mv.128Me": Published(2.0 * M, 128.0 * M, flat, True, 183, 10.6, 5),
-    "rmat.2Mv.128Me": Published(
-        1 << 21, 128.0 * M, scaled(RmatG, 32), True, 8_785, 136.8, 5
-    ),
+    "rmat.2Mv.128Me": Published(1 << 21, 128.0 * M, scaled(RmatG, 32), True, 8_785,
+        136.8, 5),
 }
 CS406 = {
     "coPapers": BFS4K["coPapersCiteseer"],
@@ -153,12 +147,10 @@ MCLAUGHLIN = {
     "auto": Published(448_695, 6_629_222, mesh(3, 14)),
     "delaunay_n21": Published(2_097_152, 12_582_816, triangles),
     "ecology1": Published(1_000_000, 3_996_000, mesh(2, 4), exact=True),
-    "hollywood-2009": Published(
-        1_139_905, 115_031_232, web(2.3, 11_467, 0.5, 60), highest=11_467
-    ),
-    "kron_g500-logn19": Published(
-        524_288, 43_561_574, scaled(Kronecker, 48), exact=True
-    ),
+    "hollywood-2009": Published(1_139_905, 115_031_232, web(2.3, 11_467, 0.5, 60),
+        highest=11_467),
+    "kron_g500-logn19": Published(524_288, 43_561_574, scaled(Kronecker, 48),
+        exact=True),
     "ldoor": Published(952_203, 45_570_272, mesh(2, 48), highest=76),
     "rgg_n_2_21_s0": Published(2_097_152, 28_975_990, Geometric, exact=True),
     "roadNet-CA": BFS4K["roadNet-CA"],
@@ -168,31 +160,20 @@ XBFS = {
     "DB": Published(3_966_924, 2 * 13_820_853, web(2.2, 470_000, 0.1)),
     "DP": Published(4_000_150, 2 * 8_649_016, web(2.9, 900, 0.3, 6)),
     "EW": Published(21_504_191, 2 * 266_769_613, web(2.15, 500_000, 0.1)),
-    "FR": Published(
-        *(65_608_357, 2 * 710_869_285, web(2.8, 5_214, 0.2)),
-        highest=5_214,
-        clustering=0.162,
-    ),
-    "LJ": Published(
-        *(4_036_538, 2 * 34_681_190, web(2.6, 14_815, 0.3)),
-        highest=14_815,
-        clustering=0.284,
-    ),
-    "OR": Published(
-        *(3_072_626, 2 * 117_185_083, web(2.7, 33_313, 0.2)),
-        highest=33_313,
-        clustering=0.167,
-    ),
+    "FR": Published(65_608_357, 2 * 710_869_285, web(2.8, 5_214, 0.2), highest=5_214,
+        clustering=0.162),
+    "LJ": Published(4_036_538, 2 * 34_681_190, web(2.6, 14_815, 0.3), highest=14_815,
+        clustering=0.284),
+    "OR": Published(3_072_626, 2 * 117_185_083, web(2.7, 33_313, 0.2), highest=33_313,
+        clustering=0.167),
     "TR": Published(27_665_730, 2 * 140_613_762, web(2.1, 1_000_000, 0.0)),
-    "US": Published(
-        *(3_774_768, 2 * 16_518_947, web(4.0, 793, 0.15)),
-        highest=793,
-        clustering=0.076,
-    ),
+    "US": Published(3_774_768, 2 * 16_518_947, web(4.0, 793, 0.15), highest=793,
+        clustering=0.076),
     "WK": Published(18_268_992, 2 * 172_183_984, web(2.15, 600_000, 0.1)),
     "WL": Published(12_150_976, 2 * 378_142_420, web(2.3, 700_000, 0.1)),
 }
 PAN = {"friendster, 1/8": Published(67e6 / 8, 5.17e9 / 8, web(2.8, 5_214, 0.2))}
+# fmt: on
 BY_PAPER = {
     "bfs4k": BFS4K,
     "cs406": CS406,
