@@ -113,8 +113,8 @@ class Knobs:
     thread takes; k4: edge-discover where the frontier times k4 is below the resident
     threads or rows are shorter than a virtual warp, 0 never; k5: vertices a thread up
     to which one block searches alone, 0 never; k6: threads that share a hash table;
-    k7: vertices a thread, on average, from which a warp writes in turns; ext: the
-    extended edge-discover
+    k7: vertices a thread, on average, from which a warp writes in turns, 0 never; ext:
+    the extended edge-discover
     """
 
     k1: int | None = None
@@ -135,7 +135,7 @@ class Knobs:
         "k3": (1, 1024),
         "k4": (0, 64),
         "k5": (0, 4),
-        "k7": (0, 32),
+        "k7": (0, 16),
     }
 
     def __post_init__(self) -> None:

@@ -483,7 +483,7 @@ def test_what_is_sent_is_what_the_model_of_th_counts(
     """Numbers, questions with as many answers, and those for parents, to the last."""
     monkeypatch.syspath_prepend(str(SCRIPTS))
     outer = importlib.import_module("threshold_counts").Outer
-    for module in ("threshold_counts", "pan_figures"):
+    for module in ("threshold_counts", "figures"):
         monkeypatch.delitem(sys.modules, module)
     source = GRAPHS[name]
     made, _ = build(source, parts, threshold=threshold)
