@@ -27,7 +27,7 @@ MOST_RANGES = 64  # of rows, and so passes over the tuples, unless told otherwis
 LEAST_KEPT = 8  # columns of a row on the device, at least: pulls read them first
 DEALT_BYTES = KEY_BYTES + 4  # a key, its place in the sort, and its column
 MOST_DEALT = 5 << 29  # keys that are dealt out at once
-SPARE = 1 << 29  # of the device, for what nobody counts
+SPARE, SPARE_VERTEX = 3 << 29, 2  # of the device, for validation and other work
 OTHERS = 50  # 1 / OTHERS of limited host memory is not for tails
 
 
@@ -78,7 +78,7 @@ class Room:
         total, active = ranges.total, numbering.active
         fixed = held_bytes(n, active) + 8 * (active + 1)
         fixed += self.state(n, active, total, numbering.at_least)
-        have = self.free(held_bytes(n, active) + 4 * active)
+        have = self.free(held_bytes(n, active) + 4 * active, SPARE_VERTEX * n)
         if fixed + 4 * (total + COLUMN_PAD) <= have:
             return None
         low, high = LEAST_KEPT - 1, ranges.longest
@@ -99,9 +99,9 @@ class Room:
         self._check_host(4 * split.tails)
         return split
 
-    def free(self, held: int = 0) -> int:
+    def free(self, held: int = 0, spare: int = 0) -> int:
         """Return the bytes of the device for what is ``held`` and what is not yet."""
-        free = cuda.free_bytes() + held - SPARE
+        free = cuda.free_bytes() + held - SPARE - spare
         return free if self.device_bytes is None else min(free, self.device_bytes)
 
     def _check_host(self, need: int) -> None:
