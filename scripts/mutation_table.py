@@ -508,10 +508,29 @@ MUTATIONS = (
     Mutation(
         "fast-pull-rule-turned",
         "distbfs/engines/cuda/xbfs/search.cu",
-        "if (may_pull && (s.edges >= p.pull_edges || p.pull_only)) {",
-        "if (may_pull && (s.edges < p.pull_edges || p.pull_only)) {",
+        "return s.edges >= p.pull_edges;",
+        "return s.edges < p.pull_edges;",
         "frontiers of few edges are pulled",
         (f"{STEPS}::test_steps_follow_the_edges_of_the_frontier",),
+    ),
+    Mutation(
+        "tail-begins-one-column-late",
+        "distbfs/engines/cuda/xbfs/rows.cuh",
+        "return tail_at(p, v) + (j - p.kept);",
+        "return tail_at(p, v) + (j - p.kept) + 1;",
+        "columns of tails are taken from the wrong place",
+        ("tests/engines/emulated/test_fast_kernels.py::test_tails_in_host_memory[8]",),
+    ),
+    Mutation(
+        "rows-split-beyond-the-device",
+        "distbfs/build/cuda/room.py",
+        "            if fixed + Split.at(kept, numbering, ranges).device_bytes <= have:",
+        "            if Split.at(kept, numbering, ranges).device_bytes <= have:",
+        "rows leave no room for numbers and searches",
+        (
+            "tests/engines/emulated/test_split_rows.py"
+            "::test_rows_from_little_to_all_of_them_on_the_device[kronecker]",
+        ),
     ),
     Mutation(
         "fast-mark-rule-turned",
