@@ -20,6 +20,7 @@ ENGINES = f"{EMULATED}/test_graph_engines.py"
 CLUSTER = f"{EMULATED}/test_cluster_kernel.py"
 FAST = f"{EMULATED}/test_fast_kernels.py"
 PATH_COUNTS = f"{EMULATED}/test_path_counts.py"
+SPLIT = "tests/engines/emulated/test_split_rows.py"
 STEPS = f"{EMULATED}/test_fast_strategies.py"
 PARTS = f"{EMULATED}/test_part_strategies.py"
 PART = f"{EMULATED}/test_part_kernels.py"
@@ -524,13 +525,10 @@ MUTATIONS = (
     Mutation(
         "rows-split-beyond-the-device",
         "distbfs/build/cuda/room.py",
-        "            if fixed + Split.at(kept, numbering, ranges).device_bytes <= have:",
-        "            if Split.at(kept, numbering, ranges).device_bytes <= have:",
+        "if fixed + Split.at(kept, numbering, ranges).device_bytes <= have:",
+        "if Split.at(kept, numbering, ranges).device_bytes <= have:",
         "rows leave no room for numbers and searches",
-        (
-            "tests/engines/emulated/test_split_rows.py"
-            "::test_rows_from_little_to_all_of_them_on_the_device[kronecker]",
-        ),
+        (f"{SPLIT}::test_rows_from_little_to_all_of_them_on_the_device[kronecker]",),
     ),
     Mutation(
         "fast-mark-rule-turned",
