@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from distbfs.errors import WrongTypeError
+from distbfs.errors import UsageError, WrongTypeError
 from distbfs.options import SearchOptions, type_name
 from distbfs.search.graph import Graph
 from distbfs.search.result import Result
+from distbfs.search.view import View
 
 
 def check_graph(graph: Any) -> None:
@@ -40,6 +41,10 @@ def bfs(
     method: str = "",
     direction: str = "auto",
     threads: int = 0,
+    vertices: Any = None,
+    edges: Any = None,
+    where: str | None = None,
+    view: View | None = None,
 ) -> Result:
     """Search a graph breadth-first from a vertex.
 
@@ -51,6 +56,10 @@ def bfs(
     targets: vertices; the search ends with the level that finds the last of them
     parents: whether parents are found too; direction: "auto", "push" or "pull"
     threads: threads of engine openmp, 0 for all cores
+    vertices: bool [n], the vertices that are seen; edges: bool [edges], in the order of
+        ``graph.edges()``; where: a predicate over attributes that the graph keeps, as
+        "weight < 3"; a search sees an edge if all three say so
+    view: the same, of ``graph.view``, where many searches see it
 
     Results of devices stay there, in CuPy arrays; ``to_numpy()`` brings them to the
     host.  Raises UsageError for what is no vertex or no option, DeviceMissing and
@@ -61,6 +70,8 @@ def bfs(
     array([ 0,  1,  2, -1, -1], dtype=int32)
     >>> bfs(graph, 2, targets=[1]).reached
     3
+    >>> bfs(graph, 0, vertices=[True, True, True, False, True]).level
+    array([ 0,  1,  2, -1, -1], dtype=int32)
     """
     check_graph(graph)
     options = SearchOptions(
@@ -70,8 +81,16 @@ def bfs(
         parents=parents,
         direction=direction,
     )
-    with graph.lock:
-        result = graph.session(options).search(
-            source, depth_limit=depth_limit, targets=targets
+    if view is not None and not isinstance(view, View):
+        raise WrongTypeError(
+            f"the view is of type {type_name(view)}; allowed: what graph.view returns"
         )
+    if vertices is not None or edges is not None or where is not None:
+        if view is not None:
+            raise UsageError("a view stands for vertices, edges and where; give one")
+        view = graph.view(vertices, edges, where)
+    with graph.lock:
+        session = graph.session(options)
+        session.see(view)
+        result = session.search(source, depth_limit=depth_limit, targets=targets)
         return result.keep()

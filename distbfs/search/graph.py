@@ -42,6 +42,7 @@ from distbfs.search.graph_rows import edge_pairs, neighbours_of, sorted_rows
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 from distbfs.search.session import Session
+from distbfs.search.view import View
 from distbfs.types import Array, Ids
 
 
@@ -82,12 +83,13 @@ class Graph:
     def _begin(self) -> None:
         self._sessions: dict[SearchOptions, Session] = {}
         self._kept: dict[Hashable, Any] = {}
+        self._view: View | None = None
         self._lock = Lock()
         self._process = os.getpid()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy needs: all but what searches hold."""
-        held = ("_sessions", "_kept", "_lock", "_process")
+        held = ("_sessions", "_kept", "_view", "_lock", "_process")
         return {k: v for k, v in vars(self).items() if k not in held}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -416,6 +418,31 @@ class Graph:
                [1, 2]])
         """
         return self.named(edge_pairs(self.part))
+
+    def view(
+        self, vertices: Any = None, edges: Any = None, where: str | None = None
+    ) -> View:
+        """Return what many searches see of the graph, for ``bfs(…, view=…)``.
+
+        vertices: bool [n] by id; edges: bool [edges], in the order of ``edges()``,
+        where an undirected edge stands once and its flag is for both directions; where:
+        a predicate over attributes that the graph keeps.  None: all.
+
+        The last view is kept and returned again where the same is asked for.  Errors
+        are those of ``View``; edges and attributes are checked by the first search.
+        """
+        view = View(self.n, vertices, edges, where)
+        if self._view is None or not view.same(self._view):
+            self._view = view
+        return self._view
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """Attributes of the edges that the graph keeps: name -> kind.
+
+        Kinds are "int64", "float64" and "text".
+        """
+        return {name: x.kind for name, x in self.part.attributes.items()}
 
     def to_scipy(self, dtype: Any = np.int64) -> Any:
         """Return the adjacency matrix, a SciPy CSR array [n, n] of ones, by id.

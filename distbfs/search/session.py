@@ -13,10 +13,12 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.device.take import FEW, Ahead
 from distbfs.engines.base import WHOLE, Until
-from distbfs.errors import UsageError
+from distbfs.errors import InputError, UsageError
 from distbfs.options import check_several
 from distbfs.search.result import Names, Result
+from distbfs.search.sight import Sight, sight_of
 from distbfs.search.vertices import values_of
+from distbfs.search.view import View
 from distbfs.timing import Trace, kept
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ class Held:
 
     graph: whole, on one device; parts: in host memory; device_parts: on devices; rows:
         of one domain of devices; each may be searched by other engines as well
+    host_parts: returns the parts that ``graph`` was made of, with their attributes, in
+        host memory, where there are such
     devices: CUDA devices of this rank that search
     edges: stored directed edges of this rank's share
     threshold: TH where there are delegates, else None
@@ -53,6 +57,7 @@ class Held:
     parts: Sequence[Part] = ()
     device_parts: Sequence[DevicePart] = ()
     rows: Sequence[MemberRows] = ()
+    host_parts: Callable[[], Sequence[Part]] | None = None
     devices: Sequence[int] = ()
     edges: int = 0
     threshold: int | None = None
@@ -90,6 +95,8 @@ class Session:
         self._ahead: Ahead | None = None
         self.at_close: list[Callable[[], object]] = []
         self._searches = 0
+        self._sight: Sight | None = None
+        self._view: View | None = None
 
     @property
     def layout(self) -> Layout:
@@ -122,6 +129,36 @@ class Session:
         """Return which ids, int64 [k], have a neighbour besides themselves, bool."""
         return self.vertices.connected(ids)
 
+    def view(
+        self, vertices: Any = None, edges: Any = None, where: str | None = None
+    ) -> View:
+        """Return what searches may see, for ``see``; see ``View``.
+
+        vertices, edges: flags, equal on all ranks; where: a predicate over attributes
+        that the store keeps, as "weight < 3"
+        """
+        return View(self.n, vertices, edges, where)
+
+    def see(self, view: View | None) -> None:
+        """See some vertices and edges in later searches; None: all (collective).
+
+        What devices and threads need for it is made once, and kept while searches go on
+        with the same view.  Raises UsageError where the engine has no masks or an
+        attribute was not kept, InputError for a view of another graph.
+        """
+        if view is not None and view.whole:
+            view = None
+        if view is self._view:
+            return
+        if view is not None and view.n != self.n:
+            raise InputError(f"a view of {view.n} vertices; the graph has {self.n}")
+        if self._sight is None:
+            self._sight = sight_of(
+                self.world, self.held, self._runner, self.options.engine
+            )
+        self._sight.see(view)
+        self._view = view
+
     def _id_of(self, vertex: Any) -> int:
         if self._names is not None:
             return self._names.id_of(vertex)
@@ -140,7 +177,10 @@ class Session:
             named = [
                 self._id_of(vertex) for vertex in check_several("targets", targets)
             ]
-            ids = np.unique(self.vertices.inside(np.array(named, dtype=np.int64)))
+            outside = np.array(named, dtype=np.int64)
+            if self._view is not None and not self._view.sees(outside).all():
+                return Until(depth_limit)  # one is never reached
+            ids = np.unique(self.vertices.inside(outside))
         return Until(depth_limit, ids)
 
     def _taking(self, wanted: Ids | None) -> AbstractContextManager[Take]:
@@ -185,6 +225,8 @@ class Session:
         levels left.
         """
         root = self._id_of(source)
+        if self._view is not None and not self._view.sees(np.array([root])).all():
+            raise UsageError(f"source {source!r:.60} is a vertex that is not seen")
         until = self._until(depth_limit, targets)
         inside = self.vertices.one_inside(root)
         self._searches += 1
@@ -201,7 +243,7 @@ class Session:
             wall = float(self.world.allreduce(np.array([wall]), "max")[0])
         on_device = outcome.seconds is not None
         return Result(
-            self.vertices,
+            self.vertices if self._sight is None else self._sight.vertices,
             outcome,
             root,
             parents=parents and self.options.parents,

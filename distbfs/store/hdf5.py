@@ -308,7 +308,7 @@ class Store:
             def read(name: str) -> Array:
                 return read_array(datasets[name], name, record.digests[name], watch)
 
-            graphs = {
+            graphs: dict[str, Any] = {
                 name: CSR(read(f"{name}/offsets"), read(f"{name}/columns"))
                 for name in (*SUBGRAPHS, *(["incoming"] if directed else []))
             }

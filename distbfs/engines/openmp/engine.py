@@ -26,7 +26,7 @@ class OpenMPEngine:
     needless = ()
     own = NoOptions
     on_device = False
-    alone = domains = directed = True
+    alone = domains = directed = masks = True
     devices = 1
 
     def __init__(self, options: SearchOptions) -> None:

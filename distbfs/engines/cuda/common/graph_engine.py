@@ -216,7 +216,7 @@ class GraphEngine(ABC):
     takes: ClassVar[tuple[str, ...]] = ("internal_ids",)
     own: ClassVar[type] = NoOptions
     on_device = alone = directed = True
-    domains = False
+    domains = masks = False
     devices = 1
 
     def __init__(self, options: SearchOptions) -> None:
