@@ -12,12 +12,17 @@ import click
 import numpy as np
 
 from distbfs.exchange.watch import Watch
+from distbfs.exchange.world import Ranks
 from distbfs.formats.ids import IdMap, name_of
+from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table
+from distbfs.search.choose import Request
 from distbfs.search.result import Result
 from distbfs.search.result_file import ResultFile, SharedResult
+from distbfs.search.view import View
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.terminal.energy import energy_option, print_energy, searches_energy
+from distbfs.terminal.seen import agreed_view
 from distbfs.terminal.shared import (
     AT_ONCE,
     LOG,
@@ -74,6 +79,7 @@ def open_result(
     *,
     parents: bool,
     force: bool,
+    view: View,
 ) -> tuple[ResultFile | None, Array]:
     """Return rank 0's result file and which searches are done (collective)."""
     done = np.zeros(len(sources), dtype=bool)
@@ -85,7 +91,7 @@ def open_result(
         digests = manifest.digests[0]
         graph = [manifest.n, digests["vertices"], digests["nn/columns"]]
         named = [] if manifest.ids is None else [manifest.ids.digests]
-        identity = json.dumps([*graph, manifest.source, *named])
+        identity = json.dumps([*graph, manifest.source, *named, *view.facts()])
         result = ResultFile(
             output, sources, manifest.n, identity, parents=parents, ids=ids
         )
@@ -112,6 +118,14 @@ def print_all(rows: Sequence[dict[str, Any]], energy: dict[str, Any] | None) -> 
         print_energy(energy)
 
 
+def asked_options(
+    world: Ranks, choices: dict[str, Any]
+) -> tuple[Request, SearchOptions]:
+    """Return where to search, and how, of the options of a command line."""
+    request = make_request(devices=choices.pop("devices"), domain=choices.pop("domain"))
+    return request, make_search_options(world, **choices)
+
+
 @click.command("bfs")
 @click.argument("store", type=STORE)
 @click.option(
@@ -136,6 +150,17 @@ def print_all(rows: Sequence[dict[str, Any]], energy: dict[str, Any] | None) -> 
 @click.option(
     "--records", type=click.Path(path_type=Path), help="File for one JSON line a level."
 )
+@click.option(
+    "--where",
+    help="See only edges of which this holds, over attributes kept by convert --keep, "
+    "as 'weight < 3'.",
+)
+@click.option(
+    "--vertices",
+    "vertices_file",
+    type=click.Path(path_type=Path),
+    help="See only these vertices: a .npy file of n flags, or one id a line.",
+)
 @click.option("--force", is_flag=True, help="Replace an output that is there.")
 @trace_option
 @energy_option
@@ -148,6 +173,8 @@ def command(
     sources_file: Path | None,
     output: Path | None,
     records: Path | None,
+    where: str | None,
+    vertices_file: Path | None,
     force: bool,
     trace_file: Path | None,
     with_energy: bool,
@@ -164,8 +191,8 @@ def command(
     manifest = opened.manifest
     ids = opened.load_ids() if world.rank == 0 else None
     sources = agreed_sources(world, manifest.n, words, sources_file, ids)
-    request = make_request(devices=choices.pop("devices"), domain=choices.pop("domain"))
-    options = make_search_options(world, **choices)
+    view = agreed_view(world, opened, where, vertices_file, ids)
+    request, options = asked_options(world, choices)
     opening = prepare_stored(terminal, opened, options, request)
     with ExitStack() as stack:
         stop = stack.enter_context(stop_requests())
@@ -179,10 +206,12 @@ def command(
             ids,
             parents=options.parents,
             force=force,
+            view=view,
         )
         log = open_records(terminal, stack, records, append=bool(done.any()))
         with stop.within(AT_ONCE):
             session = opening.open()
+            session.see(view)
         terminal.say(engine_line(session))
         trace = start_trace(trace_file, session)
         session.check(sources)
@@ -223,6 +252,6 @@ def command(
             **session.describe(),
             "searches": rows,
             "complete": bool(done.all()),
+            **({} if energy is None else {"energy": energy}),
         }
-        values |= {} if energy is None else {"energy": energy}
         terminal.result(values, lambda: print_all(rows, energy))

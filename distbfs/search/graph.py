@@ -9,10 +9,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,12 @@ import numpy as np
 from distbfs.build.cuda.ranges import PAIR_BYTES
 from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
+from distbfs.graph.attributes import Values
 from distbfs.graph.device_graph import MAX_VERTICES
-from distbfs.options import SearchOptions
+from distbfs.options import SearchOptions, check_several
 from distbfs.partition.part import Part
 from distbfs.search.choose import kind_of
-from distbfs.search.frames import ends_in, html_table, library
+from distbfs.search.frames import ends_in, html_table, kept_in, library
 from distbfs.search.graph_input import (
     HeldTuples,
     MatrixTuples,
@@ -156,9 +158,24 @@ class Graph:
 
     @classmethod
     def _of_ends(
-        cls, src: Array, dst: Array, n: Any, nodes: list[Any] | None, *, directed: bool
+        cls,
+        src: Array,
+        dst: Array,
+        n: Any,
+        nodes: list[Any] | None,
+        attributes: Mapping[str, Values] = MappingProxyType({}),
+        *,
+        directed: bool,
     ) -> Graph:
-        """Return the graph of ends, integers [edges] each; many go to a device."""
+        """Return the graph of ends, integers [edges] each; many go to a device.
+
+        attributes: one value an edge; such a graph is made on the host
+        """
+        if attributes:
+            source = check_ends(src, dst, n)
+            source.attributes = attributes
+            part = source.part(directed=directed)
+            return cls(part, directed=directed, nodes=nodes)
         source = check_ends(*sent(src, dst), n)
         if source.lent and source.n <= MAX_VERTICES:
             return cls(None, tuples=source.narrowed(), directed=directed, nodes=nodes)
@@ -168,14 +185,21 @@ class Graph:
 
     @classmethod
     def _of_table(
-        cls, kind: str, table: Any, columns: tuple[Any, Any], n: Any, **ways: bool
+        cls,
+        kind: str,
+        table: Any,
+        columns: tuple[Any, Any],
+        n: Any,
+        keep: Sequence[str],
+        **ways: bool,
     ) -> Graph:
         if ways["relabel"] and n is not None:
             raise UsageError("vertices that are relabelled are counted; leave out n")
         src, dst, nodes = ends_in(table, kind, *columns, relabel=ways["relabel"])
         if nodes is not None:
             n = len(nodes)
-        return cls._of_ends(src, dst, n, nodes, directed=ways["directed"])
+        kept = kept_in(table, kind, list(check_several("keep", keep)))
+        return cls._of_ends(src, dst, n, nodes, kept, directed=ways["directed"])
 
     @classmethod
     def from_pandas(
@@ -187,6 +211,7 @@ class Graph:
         *,
         relabel: bool = False,
         directed: bool = False,
+        keep: Sequence[str] = (),
     ) -> Graph:
         """Return the graph of the edges in two columns of a pandas DataFrame.
 
@@ -194,6 +219,9 @@ class Graph:
         or u and v, or the only two; other columns are not looked at
         n: vertices, else one more than the largest id
         relabel: ids may be sparse or text; those that occur become the vertices, rising
+        keep: columns that are kept as attributes of the edges, for ``where`` of
+        ``bfs``; of repeated edges, in either direction of an undirected one, the
+        smallest value
 
         Integers are read as ``from_edges`` reads arrays.  Raises InputError where there
         are no such columns or something is missing in one, WrongTypeError for other
@@ -206,7 +234,7 @@ class Graph:
         ['a', 'b', 'c']
         """
         ways = {"relabel": relabel, "directed": directed}
-        return cls._of_table("pandas", frame, (src, dst), n, **ways)
+        return cls._of_table("pandas", frame, (src, dst), n, keep, **ways)
 
     @classmethod
     def from_polars(
@@ -218,10 +246,11 @@ class Graph:
         *,
         relabel: bool = False,
         directed: bool = False,
+        keep: Sequence[str] = (),
     ) -> Graph:
         """Return the graph of a polars DataFrame; see ``from_pandas``."""
         ways = {"relabel": relabel, "directed": directed}
-        return cls._of_table("polars", frame, (src, dst), n, **ways)
+        return cls._of_table("polars", frame, (src, dst), n, keep, **ways)
 
     @classmethod
     def from_arrow(
@@ -233,10 +262,11 @@ class Graph:
         *,
         relabel: bool = False,
         directed: bool = False,
+        keep: Sequence[str] = (),
     ) -> Graph:
         """Return the graph of an Arrow table; see ``from_pandas``."""
         ways = {"relabel": relabel, "directed": directed}
-        return cls._of_table("pyarrow", table, (src, dst), n, **ways)
+        return cls._of_table("pyarrow", table, (src, dst), n, keep, **ways)
 
     @classmethod
     def from_file(
@@ -246,6 +276,7 @@ class Graph:
         format: str = "",  # noqa: A002 - as the command calls it
         directed: bool = False,
         relabel: bool = False,
+        keep: Sequence[str] = (),
         **options: Any,
     ) -> Graph:
         """Return the graph of a file in any format that ``distbfs convert`` reads.
@@ -253,16 +284,22 @@ class Graph:
         format: its name there, "" to find it out by content, then by name
         directed: keep edges one way; relabel: ids may be sparse or text, and name the
         vertices
+        keep: columns that are kept as attributes, as ``convert --keep`` takes them
         options: of ``ReaderOptions``: n, columns (two names), one_based, bipartite
 
         What is said of the file, as weights that are not looked at, comes as a warning.
         Raises FileError where it cannot be read, InputError where it is broken, and
         UsageError for options that its format has no use for.
         """
-        src, dst, n, ids = read_ends(
-            Path(path), format, directed=directed, relabel=relabel, **options
+        ways = {"directed": directed, "relabel": relabel}
+        src, dst, n, ids, kept = read_ends(
+            Path(path),
+            format,
+            keep=list(check_several("keep", keep)),
+            **ways,
+            **options,
         )
-        return cls._of_ends(src, dst, n, ids, directed=directed)
+        return cls._of_ends(src, dst, n, ids, kept, directed=directed)
 
     @classmethod
     def from_scipy(cls, matrix: Any, *, directed: bool = False) -> Graph:

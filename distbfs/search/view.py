@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xxhash
 
 from distbfs.errors import InputError, UsageError, WrongTypeError
 from distbfs.graph.attributes import Values
@@ -73,6 +74,14 @@ class View:
         """Whether all is seen."""
         return self.vertices is None and self.edges is None and self.where is None
 
+    def facts(self) -> list[str]:
+        """Return what tells it from others, nothing where all is seen."""
+        if self.whole:
+            return []
+        masks = [x for x in (self.vertices, self.edges) if x is not None]
+        digests = [xxhash.xxh3_128_hexdigest(np.packbits(x).data) for x in masks]
+        return [*digests, "" if self.where is None else self.where.text]
+
     def same(self, other: View) -> bool:
         """Return whether another one of the same graph sees the same."""
         masks = [
@@ -107,6 +116,17 @@ def flags_of(values: Any, name: str) -> Marks:
     return flags
 
 
+def check_attributes(where: Predicate, attributes: dict[str, Values]) -> None:
+    """Raise UsageError unless a predicate fits attributes; those of no edge suffice."""
+    for name in where.names:
+        if name not in attributes:
+            raise UsageError(
+                f"attribute '{name:.60}' was not kept with the graph; there are: "
+                f"{', '.join(attributes) or 'none'}"
+            )
+    where.of(attributes, 0)
+
+
 class PartViews:
     """Makes what is seen of the parts of this rank; methods are collective.
 
@@ -126,7 +146,10 @@ class PartViews:
         Raises InputError where edges are not as many as the graph has, UsageError for
         attributes that were not kept.
         """
-        self._check_attributes(view)
+        if view.where is not None:
+            there = self._parts[0].attributes
+            none = {k: Values(x.values["nn"][:0], x.words) for k, x in there.items()}
+            check_attributes(view.where, none)  # on all ranks alike
         if view.edges is not None:
             self._check_edges(view.edges)
         made = []
@@ -137,20 +160,6 @@ class PartViews:
             }
             made.append(part.with_rows(rows))
         return made
-
-    def _check_attributes(self, view: View) -> None:
-        if view.where is None:
-            return
-        there = self._parts[0].attributes
-        for name in view.where.names:
-            if name not in there:
-                held = ", ".join(there) or "none"
-                raise UsageError(
-                    f"attribute '{name:.60}' was not kept with the graph; there are: "
-                    f"{held}"
-                )
-        none = {k: Values(x.values["nn"][:0], x.words) for k, x in there.items()}
-        view.where.of(none, 0)  # on all ranks alike
 
     def _check_edges(self, edges: Marks) -> None:
         if self._listing is None:

@@ -19,6 +19,7 @@ import xxhash
 
 from distbfs.errors import PeerFailed, StoreError
 from distbfs.formats.ids import id_map
+from distbfs.graph.attributes import Attribute
 from distbfs.graph.csr import CSR
 from distbfs.options import check_range
 from distbfs.partition.part import Part
@@ -157,7 +158,10 @@ class StoreWriter:
             arrays, edges = schema.part_arrays(part), schema.part_edges(part)
             layout, index, d = part.layout, part.index, part.delegate_count
             directed = part.directed
-            specs = schema.part_specs(layout, index, d, edges, directed=directed)
+            kinds = {name: x.kind for name, x in part.attributes.items()}
+            specs = schema.part_specs(
+                layout, index, d, edges, directed=directed, kinds=kinds
+            )
             safety.check_types(arrays, specs)
             safety.check_part(part)
             attributes = schema.part_attributes(
@@ -286,6 +290,7 @@ class Store:
                 manifest.delegates,
                 record.edges,
                 directed=record.directed,
+                kinds=manifest.kinds,
             )
             datasets = safety.check_objects(file, specs, record.file_bytes)
             total = sum(item.size * item.dtype.itemsize for item in datasets.values())
@@ -322,9 +327,18 @@ class Store:
                 degrees=read("degrees"),
                 tuple_degrees=read("tuple_degrees"),
                 active=record.active,
+                attributes={
+                    name: Attribute(
+                        {x: read(f"{x}/attribute_{name}") for x in graphs},
+                        tuple(facts["words"]) if "words" in facts else None,
+                    )
+                    for name, facts in manifest.attributes.items()
+                },
                 **graphs,
             )
             safety.check_part(part)
+            for name, kept in part.attributes.items():
+                safety.check_words(name, kept)
             for name in ("nd_sources", "dn_sources", "dd_sources"):
                 compare_array(
                     datasets[name], name, record.digests[name], getattr(part, name)
