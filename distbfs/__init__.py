@@ -25,7 +25,9 @@ _ERRORS = (
 _HOMES = {
     "Graph": "distbfs.search.graph",
     "Result": "distbfs.search.result",
+    "EdgeTable": "distbfs.search.edge_table",
     "bfs": "distbfs.search.breadth_first",
+    "k_hop_subgraph": "distbfs.search.breadth_first",
     "Session": "distbfs.search.session",
     "open": "distbfs.search.open",
     "Problem": "distbfs.multisearch.problem",

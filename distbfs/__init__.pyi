@@ -26,6 +26,8 @@ from distbfs.multisearch.library import within_hops as within_hops
 from distbfs.multisearch.problem import Problem as Problem
 from distbfs.multisearch.problem import State as State
 from distbfs.search.breadth_first import bfs as bfs
+from distbfs.search.breadth_first import k_hop_subgraph as k_hop_subgraph
+from distbfs.search.edge_table import EdgeTable as EdgeTable
 from distbfs.search.graph import Graph as Graph
 from distbfs.search.open import open as open
 from distbfs.search.result import Result as Result

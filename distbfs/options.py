@@ -113,8 +113,8 @@ class Knobs:
     thread takes; k4: edge-discover where the frontier times k4 is below the resident
     threads or rows are shorter than a virtual warp, 0 never; k5: vertices a thread up
     to which one block searches alone, 0 never; k6: threads that share a hash table;
-    k7: vertices a thread, on average, from which a warp writes in turns; ext: the
-    extended edge-discover
+    k7: vertices a thread, on average, from which a warp writes in turns, 0 never; ext:
+    the extended edge-discover
     """
 
     k1: int | None = None
@@ -135,7 +135,7 @@ class Knobs:
         "k3": (1, 1024),
         "k4": (0, 64),
         "k5": (0, 4),
-        "k7": (0, 32),
+        "k7": (0, 16),
     }
 
     def __post_init__(self) -> None:
@@ -214,6 +214,7 @@ class ExchangeOptions:
 
 
 FACTOR_OPTIONS = tuple(item.name for item in fields(SubgraphFactors))
+MEMORY_OPTIONS = ("device_memory", "host_memory")
 EXCHANGE_OPTIONS = ("exchange", *(item.name for item in fields(ExchangeOptions)[1:]))
 
 
@@ -228,6 +229,9 @@ class SearchOptions:
     stepwise: use the host level loop even where the engine can run alone
     internal_ids: leave results of an engine on a device in the numbers of its graph
     share_device: let ranks of engine xbfs use the same device
+    device_memory: bytes that a graph and its searches may take on the one device that
+        holds it, None for what is free; rows that do not fit go on in host memory
+    host_memory: bytes of those, None for what this process may use
     factors, exchange: of searches between domains
     own: options of the engine alone, (name, value) by name: fields of its ``own``
     """
@@ -240,6 +244,8 @@ class SearchOptions:
     stepwise: bool = False
     internal_ids: bool = False
     share_device: bool = False
+    device_memory: int | None = None
+    host_memory: int | None = None
     factors: SubgraphFactors = SubgraphFactors()
     exchange: ExchangeOptions = ExchangeOptions()
     own: tuple[tuple[str, Any], ...] = ()
@@ -247,6 +253,10 @@ class SearchOptions:
     def __post_init__(self) -> None:
         check_range("threads", self.threads, 0, 4096)
         check_choice("direction", self.direction, ("auto", "push", "pull"))
+        for name in MEMORY_OPTIONS:
+            value = getattr(self, name)
+            if value is not None:
+                check_range(name, check_integer(name, value), 0)
 
     @classmethod
     def named(cls, **options: Any) -> SearchOptions:

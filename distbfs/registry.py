@@ -57,6 +57,8 @@ FAMILIES = {
     "geometric": "distbfs.generate.geometric:Geometric",
     "triangulation": "distbfs.generate.triangulation:Triangulation",
     "small-world": "distbfs.generate.small_world:SmallWorld",
+    "stencil": "distbfs.generate.stencil:Stencil",
+    "chung-lu": "distbfs.generate.chung_lu:ChungLu",
     "forest-fire": "distbfs.generate.forest_fire:ForestFire",
     "rmat-er": "distbfs.generate.rmat:RmatER",
     "rmat-g": "distbfs.generate.rmat:RmatG",

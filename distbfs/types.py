@@ -24,6 +24,7 @@ DirectionName: TypeAlias = Literal["push", "pull"]
 Choice: TypeAlias = Mapping[str, DirectionName]  # of dd, dn and nd
 Stop: TypeAlias = Callable[[], bool]  # asked between levels whether to give up
 Take: TypeAlias = Callable[[Any, Ids], Array]  # values at places, on the host
+Root: TypeAlias = int | Ids  # an id, or those of a set: int64 [k], rising, each once
 
 SUBGRAPHS = ("nn", "nd", "dn", "dd")
 UNREACHED = -1

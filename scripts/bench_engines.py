@@ -120,8 +120,8 @@ def reach(figures_of: dict[str, Any], counted: dict[str, Any] | None) -> dict[st
         best = min(every, key=lambda name: every[name] or 0.0)
         ratios["best"] = best
         ratios["auto_over_best"] = auto / (every[best] or 1.0)
-    if counted:
-        ratios["repeats_in_frontier"] = counted[CLAIM]["in_frontier_share"]
+    if counted:  # method claim queues none by its rule
+        ratios["repeats_in_frontier"] = counted[HASH]["in_frontier_share"]
     return ratios
 
 
@@ -138,7 +138,9 @@ def verdict(rows: list[dict[str, Any]]) -> dict[str, list[str]]:
         "bfs4k above 1.5 x push-only": over("bfs4k_over_push", RATIO),
         "bfs4k behind layer or frontier": behind,
         "auto above 1.05 x best": over("auto_over_best", NEAR),
-        "repeats in the frontier above 0.5 %": over("repeats_in_frontier", MISSED),
+        "repeats in the frontier of hash above 0.5 %": over(
+            "repeats_in_frontier", MISSED
+        ),
     }
 
 

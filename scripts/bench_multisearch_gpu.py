@@ -14,7 +14,7 @@ import time
 from typing import Any
 
 import figures
-import multi_figures as multi
+import many_searches as many
 import numpy as np
 
 from distbfs.device import cuda
@@ -39,12 +39,12 @@ class Bench:
 
     def __init__(self, args: Any) -> None:
         self.args = args
-        self.source = multi.kronecker(args)
+        self.source = many.kronecker(args)
         self.graph: DeviceGraph = figures.built(self.source)
-        self.sources = multi.sources_of(self.graph, args.roots, args.seed)
-        self.edges, self.deepest = multi.traversed(self.graph, self.sources)
+        self.sources = many.sources_of(self.graph, args.roots, args.seed)
+        self.edges, self.deepest = many.traversed(self.graph, self.sources)
         self.levels = all_levels(self.graph, self.sources)
-        self.checked = multi.check_levels(
+        self.checked = many.check_levels(
             self.source, self.sources, self.levels, args.checked, "bit-parallel"
         )
 
@@ -70,9 +70,7 @@ class Bench:
             run()
             if bool((out != self.levels).any()):
                 raise ValidationError(f"bit-parallel, width {width}: other levels")
-            measured = multi.timed(
-                run, len(self.sources), self.edges, self.args.seconds
-            )
+            measured = many.timed(run, len(self.sources), self.edges, self.args.seconds)
             more = {"pulls": pulls, "pushes": pushes, "joules": measured.joules}
             rows.append({"width": width, **more, **measured.as_dict()})
             del searches, out
@@ -84,7 +82,7 @@ class Bench:
             return sum(batch.seconds for _, _, batch in done)
 
         count()
-        measured = multi.timed(count, len(self.sources), self.edges, self.args.seconds)
+        measured = many.timed(count, len(self.sources), self.edges, self.args.seconds)
         return {
             "levels": rows,
             "counts": {"joules": measured.joules, **measured.as_dict()},
@@ -93,9 +91,9 @@ class Bench:
     def methods(self) -> list[dict[str, Any]]:
         """Path lengths by each method, levels by block; and the levels themselves."""
         rows = []
-        ways = [(name, 16) for name in multi.METHODS]
+        ways = [(name, 16) for name in many.METHODS]
         for method, threshold in [*ways, ("hybrid", None)]:
-            row = multi.measure_method(
+            row = many.measure_method(
                 self.graph,
                 self.sources,
                 method,
@@ -106,11 +104,11 @@ class Bench:
             )
             row["name"] = method if threshold else f"{method}, T auto"
             rows.append(row)
-            if method == "edge-parallel" and row["stretched"] > 1:
+            if row["levels"] is not None:
                 continue
             options = DeviceOptions(method, threshold, levels=True)
             some = self.sources[:: max(len(self.sources) // 256, 1)]
-            found = DeviceRunner().run(multi.PATHS, self.graph, some, options)["level"]
+            found = DeviceRunner().run(many.PATHS, self.graph, some, options)["level"]
             same = self.levels[:: max(len(self.sources) // 256, 1)]
             if bool((found != same).any()):
                 raise ValidationError(f"method {method}: other levels")
@@ -133,7 +131,7 @@ class Bench:
             runner.run(problem, self.graph, self.sources, options)
             return runner.seconds
 
-        measured = multi.timed(run, len(self.sources), self.edges, self.args.seconds)
+        measured = many.timed(run, len(self.sources), self.edges, self.args.seconds)
         more = {"difference": worst, "joules": measured.joules, "blocks": runner.blocks}
         return {**more, **measured.as_dict()}
 

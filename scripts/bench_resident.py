@@ -6,7 +6,13 @@
 A cell is DEVICES:SCALE of a Kronecker graph with 16 tuples a vertex, or DEVICES:road.
 On several devices, searches are resident in the input's ids and in internal ones; on
 one, those of method fast in both.  A cell DEVICES:SCALE:1 has method fast on one
-device beside them.  Modes take turns, root by root; each root's reached vertices and
+device beside them.  Mode "fast counts" is method fast on one device in ids, and then
+the numbers of shortest paths, in uint64, whose time is added; where they are validated,
+those of engine openmp must be the same, which takes long beyond scale 20:
+
+    python scripts/bench_resident.py --cells 1:18 1:25 --modes fast "fast counts"
+
+Modes take turns, root by root; each root's reached vertices and
 levels must agree, and the first ones are validated by the tuples.  Times are device
 events around a search, of the slowest device.  Where not all fits (DEVICES:31), --modes
 names those that are wanted.
@@ -24,6 +30,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from distbfs.benchmark.graph500 import validation_on_devices
 from distbfs.benchmark.roots import choose_roots
 from distbfs.device import cuda
@@ -38,10 +46,13 @@ from distbfs.search.choose import Request
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 from distbfs.search.session import Session
+from distbfs.search.vertices import host_array
 
 CELLS = ("1:22", "1:25", "4:22:1", "4:26", "2:27", "4:28", "2:road")
 ROAD_VERTICES = 4_190_000
 MODES = ("resident", "resident internal", "fast", "fast internal")
+COUNTS = "fast counts"
+HOSTED = 20  # the largest scale whose counts are compared
 HEAD = ("devices", "graph", "mode", "GTEPS", "ms", "us a level", "levels", "validated")
 
 
@@ -61,7 +72,7 @@ class Cell:
         if self.devices > 1:
             counts |= dict.fromkeys(MODES[:2], self.devices)
         if self.devices == 1 or len(words) == 3:
-            counts |= dict.fromkeys(MODES[2:], 1)
+            counts |= dict.fromkeys((*MODES[2:], COUNTS), 1)
         for mode, count in counts.items():
             if mode in modes:
                 began = time.perf_counter()
@@ -87,10 +98,13 @@ def measure(cell: Cell, roots: int, validate: int, seed: int) -> list[dict[str, 
     """Return a row for each mode of a cell."""
     first = next(iter(cell.sessions.values()))
     chosen = choose_roots(cell.source.n, roots, seed, first.connected).tolist()
+    hosted = host_session(cell) if COUNTS in cell.sessions and validate else None
     check = {x: validation_on_devices(s, cell.source) for x, s in cell.sessions.items()}
     seen: dict[str, list[dict[str, Any]]] = {mode: [] for mode in cell.sessions}
-    for session in cell.sessions.values():
-        session.search(chosen[0])
+    for mode, session in cell.sessions.items():
+        result = session.search(chosen[0])
+        if mode == COUNTS:
+            result.path_counts()
     for k, root in enumerate(chosen):
         order = list(cell.sessions)
         answers = set()
@@ -101,10 +115,25 @@ def measure(cell: Cell, roots: int, validate: int, seed: int) -> list[dict[str, 
             errors = list(check[mode](result).errors) if k < validate else []
             row = {"seconds": result.seconds, "levels": result.depth + 1}
             row |= {"edges": result.nedge, "validated": k < validate, "errors": errors}
+            if mode == COUNTS:
+                counts = result.path_counts()
+                row["seconds"] += session.paths.seconds
+                if k < validate and hosted is not None:
+                    wanted = hosted.search(root).path_counts()
+                    same = np.array_equal(host_array(counts), wanted)
+                    errors += [] if same else [f"root {root}: counts differ"]
             seen[mode].append(row)
         if len(answers) > 1:
             raise DistbfsError(f"root {root}: modes disagree: {sorted(answers)}")
     return [summary(cell, mode, rows) for mode, rows in seen.items()]
+
+
+def host_session(cell: Cell) -> Session | None:
+    """Return what counts on the host, None for graphs that are too large for it."""
+    if cell.graph != "road" and int(cell.graph) > HOSTED:
+        return None
+    source = Source(cell.source.n, 1, tuples=cell.source)
+    return open_source(SoloWorld(), source, SearchOptions("openmp"), Request())
 
 
 def summary(cell: Cell, mode: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -112,7 +141,7 @@ def summary(cell: Cell, mode: str, rows: list[dict[str, Any]]) -> dict[str, Any]
     inverse = [x["seconds"] / max(x["edges"], 1) for x in rows]
     errors = [error for x in rows for error in x["errors"]]
     return {
-        "devices": cell.devices if mode not in MODES[2:] else 1,
+        "devices": cell.devices if mode in MODES[:2] else 1,
         "graph": cell.graph,
         "mode": mode,
         "gteps": len(rows) / sum(inverse) * 1e-9,
@@ -132,7 +161,9 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     text = __doc__ or ""
     parser = argparse.ArgumentParser(description=text.partition("\n")[0])
     parser.add_argument("--cells", nargs="+", default=list(CELLS))
-    parser.add_argument("--modes", nargs="+", default=list(MODES), choices=MODES)
+    parser.add_argument(
+        "--modes", nargs="+", default=list(MODES), choices=(*MODES, COUNTS)
+    )
     parser.add_argument("--roots", type=int, default=64)
     parser.add_argument("--validate", type=int, default=4, help="roots of each cell")
     parser.add_argument("--seed", type=int, default=1)
@@ -169,12 +200,24 @@ def main(words: Sequence[str] | None = None) -> int:
         write(wanted.out, rows, skipped)
     write(wanted.out, rows, skipped)
     print_table(HEAD, [shown(row) for row in rows])
+    for graph, ratio in counting_ratios(rows):
+        print(f"{graph}: levels and counts at {ratio:.3f} of the rate of levels alone")
     for text in skipped:
         print(f"skipped: {text}")
     wrong = [error for row in rows for error in row["errors"]]
     for error in wrong:
         print(error, file=sys.stderr)
     return int(bool(wrong))
+
+
+def counting_ratios(rows: Sequence[dict[str, Any]]) -> list[tuple[str, float]]:
+    """Return (graph, median time of mode fast over that with counts) where both are."""
+    medians = {(row["graph"], row["mode"]): row["median_ms"] for row in rows}
+    return [
+        (graph, medians[graph, "fast"] / ms)
+        for (graph, mode), ms in medians.items()
+        if mode == COUNTS and (graph, "fast") in medians
+    ]
 
 
 def shown(row: dict[str, Any]) -> list[str]:

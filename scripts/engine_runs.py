@@ -20,15 +20,8 @@ from distbfs.benchmark.statistics import rate_statistics
 from distbfs.engines.base import DeviceSearch
 from distbfs.errors import ResourceError, ValidationError
 from distbfs.generate.cuda import device_tuples
-from distbfs.generate.geometric import Geometric
-from distbfs.generate.kronecker import Kronecker
-from distbfs.generate.rmat import RmatB, RmatER, RmatG
-from distbfs.generate.road import Road
-from distbfs.generate.small_world import SmallWorld
-from distbfs.generate.triangulation import Triangulation
-from distbfs.generate.uniform import Uniform
 from distbfs.graph.device_graph import DeviceGraph
-from distbfs.options import SearchOptions
+from distbfs.options import Knobs, SearchOptions
 from distbfs.search.choose import engine_for
 from distbfs.types import TupleSource
 from distbfs.validation.cuda import validate_on_device
@@ -42,37 +35,6 @@ Make = Callable[[int], TupleSource]  # takes by what vertices are divided
 def scaled(kind: Any, scale: int, factor: int) -> Make:
     """Return what makes a graph of 2^scale vertices."""
     return lambda less: kind(scale - less.bit_length() + 1, factor)
-
-
-# Stand-ins for the graphs of BFS-4K's Table 1, by its names: vertices and stored edges
-# of the same size, degrees and levels as like as a family of the generator has them.
-BFS4K_GRAPHS: dict[str, Make] = {
-    "Amazon0505": lambda less: SmallWorld(400_000 // less, 8, 0.1),
-    "web-Google": scaled(Kronecker, 20, 3),
-    "com-youtube": scaled(Kronecker, 20, 3),
-    "as-skitter": scaled(Kronecker, 21, 6),
-    "roadNet-CA": lambda less: Road(2_000_000 // less),
-    "soc-LiveJournal1": scaled(Kronecker, 22, 8),
-    "Gen-SmallWorld": lambda less: SmallWorld(2_000_000 // less, 20, 0.3),
-    "europa.osm": lambda less: Road(50_900_000 // less),
-    "hugehubbles-00020": lambda less: Triangulation(10_600_000 // less),
-    "nlpkt160": lambda less: SmallWorld(8_300_000 // less, 26, 0.001),
-    "audikw1": lambda less: Geometric(900_000 // less, 81.0),
-    "cage15": lambda less: SmallWorld(5_200_000 // less, 18, 0.01),
-    "kkt_power": lambda less: Uniform.of_degree(2_100_000 // less, 6.3),
-    "coPapersCiteseer": scaled(Kronecker, 19, 32),
-    "kron_g500-logn20": scaled(Kronecker, 20, 48),
-    "random.2Mv.128Me": lambda less: Uniform.of_degree(2_000_000 // less, 64),
-    "rmat.2Mv.128Me": scaled(RmatG, 21, 32),
-}
-# The same for the graphs of CS406.
-CS406_GRAPHS: dict[str, Make] = {
-    "coPapers": scaled(Kronecker, 19, 32),
-    "rmat-er": scaled(RmatER, 24, 8),
-    "rmat-b": scaled(RmatB, 24, 8),
-    "europe": lambda less: Road(50_900_000 // less),
-    "wiki": scaled(Kronecker, 21, 8),
-}
 
 
 def arguments(
@@ -102,10 +64,13 @@ def made(graphs: Mapping[str, Make], args: Any) -> Iterator[tuple[str, TupleSour
 
 
 def options_of(text: str) -> SearchOptions:
-    """Return options from ``ENGINE[/METHOD[/DIRECTION]]``."""
-    engine, _, rest = text.partition("/")
-    method, _, direction = rest.partition("/")
-    return SearchOptions(engine=engine, method=method, direction=direction or "auto")
+    """Return options from ``ENGINE[/METHOD[/DIRECTION[/KNOBS]]]``."""
+    engine, method, direction, knobs = (text.split("/") + [""] * 3)[:4]
+    more = {"knobs": Knobs.parse(knobs)} if knobs else {}
+    direction = direction or "auto"
+    return SearchOptions.named(
+        engine=engine, method=method, direction=direction, **more
+    )
 
 
 def prepared(graph: DeviceGraph, options: SearchOptions) -> DeviceSearch:

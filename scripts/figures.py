@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,30 +20,22 @@ from distbfs.device import cuda
 from distbfs.engines.base import DeviceResult
 from distbfs.engines.cuda.common.host_results import host_levels
 from distbfs.engines.cuda.papers.xbfs.engine import XbfsPaperEngine
-from distbfs.engines.cuda.papers.xbfs.search import PaperSearch
 from distbfs.errors import DistbfsError
 from distbfs.exchange.world import SoloWorld
-from distbfs.generate.kronecker import Kronecker
-from distbfs.generate.uniform import Uniform
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph
 from distbfs.multisearch.input_graph import NO_DELEGATES
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.report.provenance import provenance
-from distbfs.search.holding import Source, graph_on_device
-from distbfs.search.open import open_source, source_of
+from distbfs.search.holding import Source
+from distbfs.search.open import open_source
 from distbfs.search.session import Session
 from distbfs.types import TupleSource
 
 RESULTS = Path(__file__).parent / "results"
 
 
-def arguments(
-    description: str | None, *, roots: int = 16, stores: bool = False
-) -> argparse.ArgumentParser:
-    """Return a parser with the options that every script has.
-
-    stores: the script may be given stores instead of its own graphs
-    """
+def arguments(description: str | None, *, roots: int = 16) -> argparse.ArgumentParser:
+    """Return a parser with the options that every script has."""
     parser = argparse.ArgumentParser(
         description=(description or "").partition("\n")[0],
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
@@ -53,17 +44,13 @@ def arguments(
     parser.add_argument("--small", action="store_true", help="a quick check")
     parser.add_argument("--roots", type=int, default=roots, help="searches a graph")
     parser.add_argument("--seed", type=int, default=1, help="seed of the roots")
-    if stores:
-        parser.add_argument(
-            "stores", type=Path, nargs="*", help="search these, not the stand-ins"
-        )
     return parser
 
 
-def main(work: Callable[[], None]) -> None:
+def main(work: Callable[[], None], *, device: bool = True) -> None:
     """Run a script; an error of the package is one line and its exit code."""
     try:
-        if not {"-h", "--help"} & set(sys.argv):
+        if device and not {"-h", "--help"} & set(sys.argv):
             cuda.cupy()
         work()
     except DistbfsError as error:
@@ -131,123 +118,6 @@ def drawn(
     print(f"wrote {image}")
 
 
-def stand_in(scale: int, factor: int) -> Callable[[int], TupleSource]:
-    """Return what makes a Kronecker graph, of a scale that is lower by some."""
-    return lambda less: Kronecker(scale - less, factor)
-
-
-def scattered(n: int, tuples: int) -> Callable[[int], TupleSource]:
-    """Return what makes a uniform graph, 2^less times smaller."""
-    return lambda less: Uniform(n >> less, tuples >> less)
-
-
-# Graphs as large as those of Table 1 of the XBFS paper, by its abbreviations: Kronecker
-# of the nearest scale and edge factor for the skewed ones, uniform for the two whose
-# degrees are even.
-STAND_INS: dict[str, Callable[[int], TupleSource]] = {
-    "DB": stand_in(22, 3),
-    "DP": scattered(4_000_150, 8_649_016),
-    "EW": stand_in(24, 16),
-    "FR": stand_in(26, 11),
-    "LJ": stand_in(22, 8),
-    "OR": stand_in(22, 28),
-    "TR": stand_in(25, 4),
-    "US": scattered(3_774_768, 16_518_947),
-    "WK": stand_in(24, 10),
-    "WL": stand_in(24, 23),
-}
-SMALLER = 8  # --small: 2^SMALLER times smaller
-
-
-def graphs(args: argparse.Namespace) -> Iterator[tuple[str, DeviceGraph]]:
-    """Yield the graphs of a figure one after another: stand-ins, or given stores."""
-    for path in args.stores:
-        cuda.release()
-        yield path.name, stored(path)
-    if args.stores:
-        return
-    for name, make in STAND_INS.items():
-        yield name, built(make(SMALLER if args.small else 0))
-
-
-def stored(path: Path) -> DeviceGraph:
-    """Return the graph of a store."""
-    return graph_on_device(source_of(path, SoloWorld(), None, None), "xbfs")
-
-
-def over_graphs(
-    args: argparse.Namespace,
-    measure: Callable[[DeviceGraph, list[int]], dict[str, Any]],
-) -> list[dict[str, Any]]:
-    """Measure every graph; return one dict each.
-
-    measure: takes a graph and the roots by vertex number
-    """
-    rows = []
-    for name, graph in graphs(args):
-        roots, _ = roots_of(graph, args.roots, args.seed)
-        row = {
-            "graph": name,
-            "source": graph.source,
-            "n": graph.n,
-            "active": graph.active,
-            "m": graph.m,
-            "roots": len(roots),
-        }
-        rows.append(row | measure(graph, numbers_of(graph, roots)))
-        print(f"{name}: n {graph.n}, m {graph.m}", flush=True)
-        del graph
-    return rows
-
-
-def bars(
-    axes: Any, names: Sequence[str], series: dict[str, list[float]], label: str
-) -> None:
-    """Draw groups of bars, one group a name."""
-    axes.set_axisbelow(True)
-    axes.grid(axis="y", alpha=0.3)
-    width = 0.8 / len(series)
-    for k, (title, values) in enumerate(series.items()):
-        at = [x + (k - (len(series) - 1) / 2) * width for x in range(len(names))]
-        axes.bar(at, values, width, label=title)
-    finish(axes, names, label)
-
-
-def stacked(
-    axes: Any, names: Sequence[str], series: dict[str, list[float]], label: str
-) -> None:
-    """Draw stacks of bars, one stack a name."""
-    base = np.zeros(len(names))
-    for title, values in series.items():
-        axes.bar(range(len(names)), values, 0.7, bottom=base, label=title)
-        base += values
-    finish(axes, names, label)
-
-
-def finish(axes: Any, names: Sequence[str], label: str) -> None:
-    """Name the groups of bars and the axis; show what the colours mean."""
-    axes.set_xticks(range(len(names)), names)
-    axes.set_ylabel(label)
-    legend_above(axes, 4)
-
-
-def legend_above(axes: Any, columns: int) -> None:
-    """Show what the colours mean, above the axes."""
-    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
-    axes.legend(fontsize=8, ncols=columns, frameon=False, **place)
-
-
-def column(rows: Sequence[dict[str, Any]], *keys: str) -> list[Any]:
-    """Return one value of each row, keys one inside the other."""
-    values = []
-    for row in rows:
-        value: Any = row
-        for key in keys:
-            value = value[key]
-        values.append(value)
-    return values
-
-
 def roots_of(graph: DeviceGraph, count: int, seed: int) -> tuple[list[int], int]:
     """Return roots in the largest component, and how many others were passed over.
 
@@ -301,38 +171,6 @@ def by_id(graph: DeviceGraph, result: DeviceResult) -> tuple[Any, Any]:
     ids = graph.vertices[cp.maximum(result.parent, 0)].astype(np.int32)
     parent[graph.vertices] = cp.where(result.parent < 0, np.int32(-1), ids)
     return level, parent
-
-
-def paper_seconds(
-    searches: Mapping[str, PaperSearch], numbers: Sequence[int], repeats: int = 3
-) -> dict[str, float]:
-    """Return the median seconds of each search, which alternate, over all roots.
-
-    numbers: roots by vertex number; a root counts by its shortest repeat
-    """
-    times: dict[str, list[float]] = {name: [] for name in searches}
-    for number in [numbers[0], *numbers]:
-        taken: dict[str, list[float]] = {name: [] for name in searches}
-        for _ in range(repeats):
-            for name, search in searches.items():
-                taken[name].append(search.search(number).seconds)
-        for name, seconds in taken.items():
-            times[name].append(min(seconds))
-    return {name: statistics.median(x[1:]) for name, x in times.items()}
-
-
-def shares(search: PaperSearch, numbers: Sequence[int]) -> dict[str, float]:
-    """Return the share of time of each kind of level, over all roots.
-
-    Of searches with counters, by the device's clock.
-    """
-    spent: dict[str, float] = {}
-    for number in numbers:
-        for record in search.search(number, records=True).records:
-            kind = record["direction"]
-            spent[kind] = spent.get(kind, 0.0) + record["seconds"]
-    total = sum(spent.values())
-    return {kind: seconds / total for kind, seconds in spent.items()}
 
 
 def numbers_of(graph: DeviceGraph, roots: Iterable[int]) -> list[int]:

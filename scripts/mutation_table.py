@@ -19,6 +19,8 @@ UNTIL = f"{EMULATED}/test_until.py"
 ENGINES = f"{EMULATED}/test_graph_engines.py"
 CLUSTER = f"{EMULATED}/test_cluster_kernel.py"
 FAST = f"{EMULATED}/test_fast_kernels.py"
+PATH_COUNTS = f"{EMULATED}/test_path_counts.py"
+SPLIT = "tests/engines/emulated/test_split_rows.py"
 STEPS = f"{EMULATED}/test_fast_strategies.py"
 PARTS = f"{EMULATED}/test_part_strategies.py"
 PART = f"{EMULATED}/test_part_kernels.py"
@@ -91,6 +93,14 @@ MUTATIONS = (
         "if (__popc(open) > 0) continue;",
         "the last lane's row is never shared",
         (f"{PAPER}::test_donated_rows_are_looked_at_to_their_end",),
+    ),
+    Mutation(
+        "paper-degree-block-forgets",
+        "distbfs/engines/cuda/papers/xbfs/balance_degree.cuh",
+        "if (found != NONE && lane_id() == 0) hit = found;",
+        "if (found != NONE && lane_id() == 0 && !base) hit = found;",
+        "a block that shares a row sees parents in its first neighbours alone",
+        (f"{PAPER}::test_classes_of_degrees_are_looked_at_together",),
     ),
     Mutation(
         "paper-thread-is-static",
@@ -264,8 +274,8 @@ MUTATIONS = (
     Mutation(
         "bfs4k-k7",
         "distbfs/engines/cuda/papers/bfs4k/bfs4k_queue.cuh",
-        "if (total >= 32 * p.turns) {",
-        "if (total >= 32 * LOCAL) {",
+        "if (p.turns && total >= 32 * p.turns) {",
+        "if (p.turns && total >= 32 * LOCAL) {",
         "K7 without effect",
         (f"{KNOBS}::test_k7_is_the_average_from_which_lanes_write_in_turns",),
     ),
@@ -286,12 +296,28 @@ MUTATIONS = (
         (f"{KNOBS}::test_ext_goes_through_long_rows_without_searches",),
     ),
     Mutation(
+        "bfs4k-hash-pulls",
+        "distbfs/engines/cuda/papers/bfs4k/search.py",
+        'pulls=o.direction == "auto" and self._claim,',
+        'pulls=o.direction == "auto",',
+        "method hash pulls, which is not published",
+        (f"{KNOBS}::test_hash_pushes_as_published",),
+    ),
+    Mutation(
         "bfs4k-hash-drops-nothing",
         "distbfs/engines/cuda/papers/bfs4k/bfs4k_repeats.cuh",
         "kept |= (u32)(own || !same) << k;",
         "kept |= 1u << k;",
         "the hash table drops no repeats",
         (f"{KNOBS}::test_repeats_are_dropped_by_the_table",),
+    ),
+    Mutation(
+        "papers-oracle-extrapolated",
+        "scripts/papers/mclaughlin.py",
+        'if edge["levels"] is not None and edge[key] < work[key]:',
+        'if edge["levels"] is None and edge[key] < work[key]:',
+        "searches that were cut off count as if they had ended",
+        (f"{EMULATED}/test_paper_tables.py::test_the_oracle_is_never_extrapolated",),
     ),
     Mutation(
         "bfs4k-hash-loses",
@@ -483,10 +509,26 @@ MUTATIONS = (
     Mutation(
         "fast-pull-rule-turned",
         "distbfs/engines/cuda/xbfs/search.cu",
-        "if (may_pull && (s.edges >= p.pull_edges || p.pull_only)) {",
-        "if (may_pull && (s.edges < p.pull_edges || p.pull_only)) {",
+        "return s.edges >= p.pull_edges;",
+        "return s.edges < p.pull_edges;",
         "frontiers of few edges are pulled",
         (f"{STEPS}::test_steps_follow_the_edges_of_the_frontier",),
+    ),
+    Mutation(
+        "tail-begins-one-column-late",
+        "distbfs/engines/cuda/xbfs/rows.cuh",
+        "return tail_at(p, v) + (j - p.kept);",
+        "return tail_at(p, v) + (j - p.kept) + 1;",
+        "columns of tails are taken from the wrong place",
+        ("tests/engines/emulated/test_fast_kernels.py::test_tails_in_host_memory[8]",),
+    ),
+    Mutation(
+        "rows-split-beyond-the-device",
+        "distbfs/build/cuda/room.py",
+        "if fixed + Split.at(kept, numbering, ranges).device_bytes <= have:",
+        "if Split.at(kept, numbering, ranges).device_bytes <= have:",
+        "rows leave no room for numbers and searches",
+        (f"{SPLIT}::test_rows_from_little_to_all_of_them_on_the_device[kronecker]",),
     ),
     Mutation(
         "fast-mark-rule-turned",
@@ -758,8 +800,8 @@ MUTATIONS = (
     Mutation(
         "openmp-part-adopts",
         f"{OPENMP}/part.c",
-        "!= s->level[id] - 1) e++;",
-        "!= s->level[id]) e++;",
+        "s->delegate_level[columns(&s->nd)[e]] == s->level[id] - 1))",
+        "s->delegate_level[columns(&s->nd)[e]] == s->level[id]))",
         "delivered vertices take a delegate of their own level as parent",
         (f"{PAIRS}::test_searches_do_not_leak",),
     ),
@@ -1301,10 +1343,18 @@ MUTATIONS = (
     Mutation(
         "session-targets-inside",
         "distbfs/search/session.py",
-        "np.unique(self.vertices.inside(np.array(named, dtype=np.int64)))",
-        "np.unique(np.array(named, dtype=np.int64))",
+        "np.unique(self.vertices.inside(outside))",
+        "np.unique(outside)",
         "targets are other vertices where there is a permutation",
         (f"{SESSION}::test_targets_and_depth",),
+    ),
+    Mutation(
+        "session-paths-of-view",
+        "distbfs/search/session.py",
+        "self._paths if self._view is None else PATHS_OF_ALL",
+        "self._paths",
+        "paths of a search with a view go along edges that it does not see",
+        ("tests/search/test_views.py::test_paths_are_of_all_edges",),
     ),
     # whole launches that end early
     Mutation(
@@ -1734,10 +1784,26 @@ MUTATIONS = (
         (FAULTS,),
     ),
     Mutation(
+        "roots-of-a-set-that-another-part-has",
+        "distbfs/search/runners/between.py",
+        "own = local[owners == search.part.index]",
+        "own = local[owners >= 0]",
+        "each domain begins with its own roots",
+        (f"{ENDS}::test_sets",),
+    ),
+    Mutation(
+        "set-of-roots-without-its-queue",
+        "distbfs/engines/cuda/xbfs/seeds.cuh",
+        "if (p.from_set == BY_QUEUE) append(",
+        "if (p.from_set == BY_PULL) append(",
+        "a set's first level is its queue",
+        (f"{EMULATED}/test_sets.py::test_one_device",),
+    ),
+    Mutation(
         "device-validate-rule-1",
         "distbfs/validation/cuda.cu",
-        "if (own != (x == c.root))",
-        "if (own && x == c.root && !own)",
+        "if (own != root)",
+        "if (own && root && !own)",
         "rule 1 on the device",
         (DEVICE_FAULTS,),
     ),
@@ -2003,5 +2069,30 @@ MUTATIONS = (
             "tests/store/test_store_verify.py::test_nn_edge_one_way_between_parts",
             "tests/store/test_store_verify.py::test_a_directed_store_is_verified",
         ),
+    ),
+    # numbers of shortest paths
+    Mutation(
+        "counts-pull-codes",
+        f"{CUDA}/common/counts.cu",
+        "p.code[v] = p.sigma[v] < LARGE ? (u8)p.sigma[v] : LARGE;",
+        "p.code[v] = (u8)(u32)p.sigma[v];",
+        "counts of 255 and more are cut to a byte in pulls",
+        (f"{PATH_COUNTS}::test_counts",),
+    ),
+    Mutation(
+        "counts-push-overflow",
+        f"{CUDA}/common/counts.cu",
+        "if (EXACT) s.over |= old + x < old;",
+        "if (EXACT) s.over |= false;",
+        "a push does not see that a count passes 64 bits",
+        (f"{PATH_COUNTS}::test_counts_beyond_64_bits",),
+    ),
+    Mutation(
+        "counts-of-delegates",
+        "distbfs/search/part_paths.py",
+        "shared.settle(now, self._world.allreduce(sums.words))",
+        "shared.settle(now, sums.words)",
+        "counts of delegates are those of one rank's edges",
+        ("tests/search/test_paths.py::test_parts_on_ranks",),
     ),
 )

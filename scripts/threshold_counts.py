@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
+import figures
 import numpy as np
-import pan_figures as pan
 
 from distbfs.benchmark.roots import choose_roots
 from distbfs.build.host.parts import construct
@@ -158,11 +158,10 @@ def source_of(family: str, scale: int) -> TupleSource:
 
 
 def main() -> None:
-    parser = pan.arguments(__doc__)
+    parser = figures.arguments(__doc__, roots=8)
     parser.add_argument("--scales", type=int, nargs="+", default=[16, 18])
     parser.add_argument("--parts", type=int, nargs="+", default=[2, 8, 64])
     parser.add_argument("--families", nargs="+", default=list(FAMILIES))
-    parser.add_argument("--roots", type=int, default=8, help="searches of a graph")
     parser.add_argument("--thresholds", type=int, nargs="+", help="not powers of two")
     args = parser.parse_args()
     if not 1 <= min(args.scales) <= max(args.scales) <= LARGEST:
@@ -179,7 +178,7 @@ def main() -> None:
         histogram = whole.histogram
         best = suggest_threshold(histogram, parts)
         print(f"{family} {scale}, {parts} parts: TH {best} is suggested")
-        powers = pan.thresholds(2 * histogram.largest, 1)
+        powers = [1 << k for k in range((2 * histogram.largest).bit_length())]
         for threshold in sorted({best, *(args.thresholds or powers)}):
             counted, modelled = count(source, parts, threshold, roots)
             rows.append(
@@ -192,9 +191,8 @@ def main() -> None:
             ]
             times = f"us {1e6 * above(counted):.4g} {1e6 * above(modelled):.4g}"
             print(f"  TH {threshold:6}  {'  '.join(pairs)}  {times}", flush=True)
-    pan.save(
-        args.out, "threshold_counts", {"roots": roots, "rows": rows}, draw_of(rows)
-    )
+    values = {"roots": roots, "rows": rows}
+    figures.save(args.out, "threshold_counts", values, draw_of(rows), device=False)
 
 
 def above(cost: ThresholdCost) -> float:
@@ -225,4 +223,4 @@ def draw_of(rows: list[dict[str, Any]]) -> Callable[[Any], None]:
 
 
 if __name__ == "__main__":
-    pan.main(main)
+    figures.main(main, device=False)

@@ -63,8 +63,9 @@ class Tuples:
         return np.bincount(np.concatenate([self.u, self.v]), minlength=self.n)
 
     def distances(self, root):
-        """Levels by scipy, -1 where the root does not reach."""
-        hops = shortest_path(self.matrix, unweighted=True, indices=root)
+        """Levels by scipy from the nearest root, -1 where none reaches."""
+        hops = shortest_path(self.matrix, unweighted=True, indices=np.atleast_1d(root))
+        hops = hops.min(axis=0)
         return np.where(np.isinf(hops), -1, hops).astype(np.int32)
 
 
@@ -168,6 +169,18 @@ def some_roots(source, count, seed=0):
     roots += rng.integers(0, source.n, count).tolist()
     roots = roots[: max(count, 2)]
     return [roots[k] for k in rng.permutation(len(roots))]
+
+
+def some_sets(source, seed=0):
+    """Sets of roots, rising: two, a ninth with a hub, all, those without edges."""
+    rng, n = np.random.default_rng(seed), source.n
+    ends = [int(source.degrees.argmax()), int(source.degrees.argmin())]
+    yield np.unique(rng.permutation(n)[:2])
+    yield np.unique([*ends, *rng.permutation(n)[: n // 9 + 1]])
+    yield np.arange(n)
+    lone = np.flatnonzero(source.degrees == 0)
+    if len(lone) > 1:
+        yield lone
 
 
 def without_repeats(source):

@@ -2,9 +2,11 @@
 
 import networkx as nx
 import numpy as np
+import pytest
 
 import distbfs
 from distbfs import Graph
+from distbfs.errors import UsageError
 from distbfs.search.graph_input import HeldTuples
 
 
@@ -27,11 +29,21 @@ def masked(seed, directed):
     return u, v, n, vertices, edges, source, kept
 
 
+def seen_set(kept, source):
+    """Return the source and some other vertices that are seen, int64 [k], k > 1."""
+    several = np.union1d([source], np.array(kept)[source % 3 :: 5])
+    return several if len(several) > 1 else np.array(kept)
+
+
 def check(level, parent, nedge, source, kept):
-    """Compare a result with NetworkX."""
+    """Compare a result with NetworkX; source: a vertex, or several."""
     expected = np.full(len(level), -1)
-    for vertex, depth in nx.single_source_shortest_path_length(kept, source).items():
+    sources = set(np.atleast_1d(source).tolist())
+    for vertex, depth in nx.multi_source_dijkstra_path_length(
+        kept, sources, weight=None
+    ).items():
         expected[vertex] = depth
+    assert set(np.flatnonzero(parent == np.arange(len(level))).tolist()) == sources
     assert np.array_equal(level, expected)
     for vertex in np.flatnonzero(expected > 0).tolist():
         assert kept.has_edge(int(parent[vertex]), vertex)
@@ -61,7 +73,15 @@ def search_parts(seed, comm=None):
                 one = session.search(source)
                 level, parent = one.at(np.arange(n))
                 check(level, parent, one.nedge, source, kept)
+            several = seen_set(kept, source)
+            one = session.search(several)
+            several_levels, parent = one.at(np.arange(n))
+            check(several_levels, parent, one.nedge, several, kept)
+            with pytest.raises(UsageError, match="this one has a view"):
+                one.path_counts()
             hidden = None if vertices is None else np.flatnonzero(~vertices)[:1]
             if hidden is not None and len(hidden):
+                with pytest.raises(UsageError, match=r"1 of \d+ sources are vertices"):
+                    session.search(np.append(several, hidden))
                 to = session.search(source, targets=hidden)
                 assert np.array_equal(to.at(np.arange(n))[0], level)

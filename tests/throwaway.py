@@ -49,7 +49,7 @@ class QueueEngine:
     methods = ("list",)
     takes = ()
     own = NoOptions
-    on_device = domains = False
+    on_device = domains = sets = False
     alone = directed = True
     devices = 1
 

@@ -119,7 +119,7 @@ def validation_of(session: Session, source: TupleSource) -> Check:
         return validation_on_devices(session, source)
 
     def on_host(outcome: Result) -> Validation:
-        return validate(session.world, source, outcome.root, *outcome.to_numpy())
+        return validate(session.world, source, outcome.roots, *outcome.to_numpy())
 
     return on_host
 
@@ -147,7 +147,7 @@ def validation_on_devices(session: Session, source: TupleSource) -> Check:
             )
             for device, at in places.items()
         ]
-        known = (layout.n, layout.parts, outcome.root)
+        known = (layout.n, layout.parts, outcome.roots)
         return validate_on_devices(world, seats, *known, parents=outcome.has_parents)
 
     return check

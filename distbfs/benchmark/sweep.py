@@ -17,7 +17,7 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "k2": (0.0, 0.01, 0.05, 0.15, 0.5),
     "k3": (4, 16, 64),
     "k6": (32, 128, 512, 1024),
-    "k7": (0, 2, 10, 32),
+    "k7": (0, 1, 4, 10),
 }
 Measure = Callable[[Knobs, Knobs], tuple[float, float]]
 

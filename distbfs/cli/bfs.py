@@ -13,14 +13,16 @@ import numpy as np
 
 from distbfs.exchange.watch import Watch
 from distbfs.exchange.world import Ranks
-from distbfs.formats.ids import IdMap, name_of
+from distbfs.formats.ids import IdMap
 from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table
 from distbfs.search.choose import Request
 from distbfs.search.result import Result
 from distbfs.search.result_file import ResultFile, SharedResult
+from distbfs.search.session import Session
 from distbfs.search.view import View
 from distbfs.store.hdf5 import Store, open_store
+from distbfs.terminal.asked_paths import PathsAsked, paths_options, print_paths
 from distbfs.terminal.energy import energy_option, print_energy, searches_energy
 from distbfs.terminal.seen import agreed_view
 from distbfs.terminal.shared import (
@@ -40,16 +42,22 @@ from distbfs.terminal.shared import (
     stop_requests,
     trace_option,
 )
-from distbfs.terminal.sources import agreed_sources
+from distbfs.terminal.sources import agreed_roots, agreed_target
 from distbfs.terminal.trace_file import check_trace, finish_trace, start_trace
-from distbfs.types import Array, Ids
+from distbfs.types import Array, Ids, Root, World
+
+
+def start(result: Result, ids: IdMap | None) -> dict[str, Any]:
+    """Return where a search began, as the file calls it: a vertex, or several."""
+    names = result.roots.tolist() if ids is None else ids.names(result.roots)
+    return {"source": names[0]} if len(names) == 1 else {"sources": [*names]}
 
 
 def figures(result: Result, ids: IdMap | None) -> dict[str, Any]:
     """Return what is reported of a search (collective)."""
     wall = {} if result.wall_seconds is None else {"wall_seconds": result.wall_seconds}
     return {
-        "source": name_of(result.root, ids),
+        **start(result, ids),
         "reached": result.reached,
         "depth": result.depth,
         "nedge": result.nedge,
@@ -64,8 +72,7 @@ def write_records(file: TextIO | None, result: Result, ids: IdMap | None) -> Non
     if file is None:
         return
     for record in result.records:
-        source = name_of(result.root, ids)
-        file.write(json.dumps({"source": source, **record}) + "\n")
+        file.write(json.dumps({**start(result, ids), **record}) + "\n")
     file.flush()
 
 
@@ -74,11 +81,13 @@ def open_result(
     stack: ExitStack,
     output: Path | None,
     store: Store,
-    sources: Ids,
+    sources: Sequence[Root],
     ids: IdMap | None,
     *,
     parents: bool,
     force: bool,
+    hops: int | None,
+    paths: str,
     view: View,
 ) -> tuple[ResultFile | None, Array]:
     """Return rank 0's result file and which searches are done (collective)."""
@@ -91,9 +100,17 @@ def open_result(
         digests = manifest.digests[0]
         graph = [manifest.n, digests["vertices"], digests["nn/columns"]]
         named = [] if manifest.ids is None else [manifest.ids.digests]
-        identity = json.dumps([*graph, manifest.source, *named, *view.facts()])
+        limit = [] if hops is None else [f"{hops} hops"]
+        seen = view.facts()
+        identity = json.dumps([*graph, manifest.source, *named, *limit, *seen])
         result = ResultFile(
-            output, sources, manifest.n, identity, parents=parents, ids=ids
+            output,
+            sources,
+            manifest.n,
+            identity,
+            parents=parents,
+            ids=ids,
+            paths=paths,
         )
         stack.enter_context(result)
         done = result.open(force=force)
@@ -105,17 +122,59 @@ def open_result(
 
 def print_searches(rows: Sequence[dict[str, Any]]) -> None:
     """Print one line for each search."""
-    names = ("source", "reached", "depth", "nedge", "seconds")
-    cells = [[*(row[name] for name in names), row["TEPS"] / 1e9] for row in rows]
+    names = ("reached", "depth", "nedge", "seconds")
+    cells = [
+        [begun(row), *(row[name] for name in names), row["TEPS"] / 1e9] for row in rows
+    ]
     if cells:
-        print_table((*names, "GTEPS"), cells)
+        print_table(("source", *names, "GTEPS"), cells)
 
 
-def print_all(rows: Sequence[dict[str, Any]], energy: dict[str, Any] | None) -> None:
-    """Print the searches and, where it was asked for, their energy."""
-    print_searches(rows)
-    if energy is not None:
-        print_energy(energy)
+def begun(row: dict[str, Any]) -> Any:
+    """Return what a table says of where a search began."""
+    return row["source"] if "source" in row else f"{len(row['sources'])} vertices"
+
+
+def open_shared(
+    world: World, stack: ExitStack, result: ResultFile | None, n: int, waiting: Ids
+) -> SharedResult | None:
+    """Return what all ranks write rows by, None where none waits (collective)."""
+    if not len(waiting):
+        return None
+    return stack.enter_context(SharedResult(world, result, n, int(waiting[0])))
+
+
+def energy_of(
+    session: Session, sources: Sequence[Root], rows: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the energy of searches that were made, by making them again."""
+    return searches_energy(session, sources, sum(x["nedge"] for x in rows))
+
+
+def warn_of_rest(done: Array, output: Path | None) -> None:
+    """Say on the log where searches, done bool [k], were stopped on request."""
+    if not done.all():
+        LOG.warning(
+            "stopped on request after %d of %d searches%s",
+            done.sum(),
+            len(done),
+            "; the same command goes on" if output is not None else "",
+        )
+
+
+def print_result(
+    terminal: Terminal, values: dict[str, Any], energy: dict[str, Any] | None
+) -> None:
+    """Print the searches and, where it was asked for, their paths and energy."""
+    rows = values["searches"]
+
+    def text() -> None:
+        print_searches(rows)
+        print_paths(rows)
+        if energy is not None:
+            print_energy(energy)
+
+    terminal.result(values if energy is None else {**values, "energy": energy}, text)
 
 
 def asked_options(
@@ -142,6 +201,14 @@ def asked_options(
     help="File with one source a line.",
 )
 @click.option(
+    "--source-set",
+    "sets",
+    metavar="IDS|@FILE",
+    multiple=True,
+    help="Sources of one search together, ids between commas or one a line of a file: "
+    "levels are hops from the nearest; may be given several times.",
+)
+@click.option(
     "--output",
     "-o",
     type=click.Path(path_type=Path),
@@ -162,6 +229,7 @@ def asked_options(
     help="See only these vertices: a .npy file of n flags, or one id a line.",
 )
 @click.option("--force", is_flag=True, help="Replace an output that is there.")
+@paths_options
 @trace_option
 @energy_option
 @search_options
@@ -171,11 +239,17 @@ def command(
     store: Path,
     words: tuple[str, ...],
     sources_file: Path | None,
+    sets: tuple[str, ...],
     output: Path | None,
     records: Path | None,
     where: str | None,
     vertices_file: Path | None,
     force: bool,
+    counts: str | None,
+    paths_to: str | None,
+    most_paths: int,
+    edges: Path | None,
+    hops: int | None,
     trace_file: Path | None,
     with_energy: bool,
     patience: float | None,
@@ -190,9 +264,24 @@ def command(
     opened = open_store(store)
     manifest = opened.manifest
     ids = opened.load_ids() if world.rank == 0 else None
-    sources = agreed_sources(world, manifest.n, words, sources_file, ids)
+    sources = agreed_roots(world, manifest.n, words, sources_file, sets, ids)
     view = agreed_view(world, opened, where, vertices_file, ids)
+    asked = PathsAsked(
+        world,
+        counts,
+        agreed_target(world, manifest.n, paths_to, ids),
+        most_paths,
+        edges,
+        force,
+    )
     request, options = asked_options(world, choices)
+    asked.check(
+        sources,
+        output=output,
+        json_output=json_output,
+        energy=with_energy and hops is not None,
+        masked=not view.whole,
+    )
     opening = prepare_stored(terminal, opened, options, request)
     with ExitStack() as stack:
         stop = stack.enter_context(stop_requests())
@@ -206,6 +295,8 @@ def command(
             ids,
             parents=options.parents,
             force=force,
+            hops=hops,
+            paths=counts or "",
             view=view,
         )
         log = open_records(terminal, stack, records, append=bool(done.any()))
@@ -213,45 +304,39 @@ def command(
             session = opening.open()
             session.see(view)
         terminal.say(engine_line(session))
+        asked.check_session(session)
         trace = start_trace(trace_file, session)
-        session.check(sources)
         rows: list[dict[str, Any]] = []
         waiting = np.flatnonzero(~done)
-        shared = None
-        if output is not None and len(waiting):
-            shared = SharedResult(world, result, manifest.n, int(waiting[0]))
-            stack.enter_context(shared)
+        saved = waiting if output is not None else waiting[:0]
+        shared = open_shared(world, stack, result, manifest.n, saved)
         with terminal.progress("searching", len(sources)) as tick:
             for row in waiting.tolist():
                 if stop.agreed(world):
                     break
-                outcome = session.search(int(sources[row]), records=records is not None)
-                rows.append(figures(outcome, ids))
+                outcome = session.search(
+                    sources[row], records=records is not None, depth_limit=hops
+                )
+                rows.append({**figures(outcome, ids), **asked.of(outcome, ids)})
                 write_records(log, outcome, ids)
                 if shared is not None:
-                    shared.write(row, *outcome.to_numpy())
+                    shared.write(row, *outcome.to_numpy(), asked.counted)
                 done[row] = True
                 tick(int(done.sum()))
         finish_trace(terminal, trace_file, trace)
         energy = None
         if with_energy and rows:
-            again = sources[waiting[: len(rows)]].tolist()
-            energy = searches_energy(session, again, sum(x["nedge"] for x in rows))
+            again = [sources[row] for row in waiting[: len(rows)].tolist()]
+            energy = energy_of(session, again, rows)
         session.close()
         if done.all() and result is not None:
             result.finish()
-        if not done.all():
-            LOG.warning(
-                "stopped on request after %d of %d searches%s",
-                done.sum(),
-                len(done),
-                "; the same command goes on" if output is not None else "",
-            )
+        warn_of_rest(done, output)
         values = {
             "store": str(store),
             **session.describe(),
             "searches": rows,
             "complete": bool(done.all()),
-            **({} if energy is None else {"energy": energy}),
         }
-        terminal.result(values, lambda: print_all(rows, energy))
+        if not asked.on_stdout:
+            print_result(terminal, values, energy)

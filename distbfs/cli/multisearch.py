@@ -91,9 +91,9 @@ run_options = with_options(
     click.option("--method", default="", help="Variant of the engine."),
     click.option(
         "--threshold",
-        default="16",
+        default="auto",
         metavar="T|auto",
-        help="Degree from which a warp takes a vertex (hybrid on xbfs).  [16]",
+        help="Degree from which a warp takes a vertex (hybrid on xbfs).  [auto]",
     ),
     click.option(
         "--batch",
@@ -285,7 +285,7 @@ def make_searcher(
         return PartsSearcher(session, options)
     try:
         part = whole_graph(store)
-        runner, reason = agreed_runner(world, engine, part)
+        runner, reason = agreed_runner(world, engine)
         searcher = WholeSearcher(world, runner, part, options)
     except DistbfsError:
         raise

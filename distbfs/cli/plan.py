@@ -30,11 +30,11 @@ from distbfs.terminal.plan_input import (
     model_of,
     of_kronecker,
     of_store,
-    parse_size,
     ranks_of,
     runs_of,
 )
 from distbfs.terminal.shared import PLACE, STORE, open_terminal, output_options
+from distbfs.terminal.sizes import parse_size
 from distbfs.validation.states import device_bytes as checking_bytes
 
 FILE_OVERHEAD = 7 << 10  # HDF5 headers of a file, about

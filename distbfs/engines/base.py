@@ -13,13 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from distbfs.engines.path_counts import PathCounter
 from distbfs.exchange.bins import Bins
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.graph.device_view import DeviceView
 from distbfs.options import SearchOptions, depth_limit
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
-from distbfs.types import Array, Choice, Ids, Stop, Words
+from distbfs.types import Array, Choice, Ids, Root, Stop, Words
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class WholeSearch(Protocol):
 
     def search(
         self,
-        root: int,
+        root: Root,
         *,
         records: bool = False,
         until: Until = WHOLE,
@@ -91,6 +92,8 @@ class WholeSearch(Protocol):
     ) -> WholeResult:
         """Search from a vertex id; an engine may go on after ``until``.
 
+        root: or the ids of a set, of engines that take ``sets``; no target is among
+            them
         stop: asked before each level, of a device as of ``DeviceSearch``; SearchStopped
             where it said yes
         """
@@ -198,8 +201,8 @@ class DomainSearch(Protocol):
 
     def start(
         self,
-        local: int | None,
-        delegate: int | None,
+        local: Root | None,
+        delegate: Root | None,
         *,
         counting: bool = False,
         targets: Targets | None = None,
@@ -208,6 +211,7 @@ class DomainSearch(Protocol):
 
         local: the root's local id if it is a normal vertex of this part;
         delegate: the root's delegate number if it is one (the same on all parts);
+        of a set both are arrays, which may be empty;
         counting: edge checks are wanted; else ``advance`` may return 0
         targets: to be counted in ``work`` until they are reached
         """
@@ -367,7 +371,7 @@ class DeviceSearch(Protocol):
 
     def search(
         self,
-        root: int,
+        root: Root,
         *,
         records: bool = False,
         until: Until = WHOLE,
@@ -375,6 +379,7 @@ class DeviceSearch(Protocol):
     ) -> DeviceResult:
         """Search from a vertex id; the result ends with the last level of ``until``.
 
+        root: as of ``WholeSearch``
         stop: asked between launches, and while one runs from 1 ms on; its kernel looks
             at the answer between levels (``StopWord``).  SearchStopped where it said
             yes and there were levels left.
@@ -402,7 +407,10 @@ class Engine(Protocol):
     directed: searches directed graphs, too
     masks: searches may see some vertices and edges only: a ``ViewingSearch`` of parts
         in host memory, a ``ViewingDeviceSearch`` of a graph on one device
-    takes: which of stepwise, internal_ids and the factors of directions it knows
+    sets: searches from several vertices at once, too
+    takes: which of stepwise, internal_ids, device_memory, host_memory and the factors
+        of directions it knows; with device_memory it searches a graph on one device
+        whose rows have tails in host memory, and has ``state_bytes``
     needless: options of exchanges that would do nothing, where it has domains
     own: a dataclass, the options of the engine alone
     devices: how many may search one graph together without such levels
@@ -415,6 +423,7 @@ class Engine(Protocol):
     domains: bool
     directed: bool
     masks: bool
+    sets: bool
     takes: tuple[str, ...]
     own: type
     devices: int
@@ -442,6 +451,9 @@ class HostEngine(DomainEngine, Protocol):
 
     def whole(self, part: Part) -> WholeSearch:
         """Prepare the search of a graph that is one part without delegates."""
+
+    def counter(self, part: Part) -> PathCounter:
+        """Prepare what counts the shortest paths of a graph that is one such part."""
 
 
 class DeviceEngine(Engine, Protocol):

@@ -24,13 +24,23 @@ from distbfs.engines.base import (
     WholeResult,
     Work,
 )
+from distbfs.engines.path_counts import NumpyCounter
 from distbfs.errors import SearchStopped
 from distbfs.exchange.bins import Bins
 from distbfs.graph.csr import CSR
 from distbfs.options import FACTOR_OPTIONS, SearchOptions, check_choice
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part, bits_of, mask_of
-from distbfs.types import SUBGRAPHS, Array, Choice, DirectionName, Ids, Stop, Words
+from distbfs.types import (
+    SUBGRAPHS,
+    Array,
+    Choice,
+    DirectionName,
+    Ids,
+    Root,
+    Stop,
+    Words,
+)
 
 NOBODY = -1
 SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
@@ -67,7 +77,7 @@ class ReferenceEngine:
     needless = ()
     own = NoOptions
     on_device = False
-    alone = domains = directed = masks = True
+    alone = domains = directed = masks = sets = True
     devices = 1
 
     def __init__(self, options: SearchOptions) -> None:
@@ -86,6 +96,10 @@ class ReferenceEngine:
     ) -> ReferencePart:
         """Prepare the search of one part, level by level."""
         return ReferencePart(part, self._parents)
+
+    def counter(self, part: Part) -> NumpyCounter:
+        """Prepare what counts the shortest paths of a whole graph."""
+        return NumpyCounter(part)
 
     def describe(self) -> dict[str, Any]:
         """Return what the engine runs on, for reports."""
@@ -113,18 +127,18 @@ class ReferenceWhole:
 
     def search(
         self,
-        root: int,
+        root: Root,
         *,
         records: bool = False,
         until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> WholeResult:
-        """Search from a vertex id; SearchStopped where ``stop`` said so at a level."""
+        """Search from ids; SearchStopped where ``stop`` said so at a level."""
         ids = self._part.vertices.astype(np.int64)
         n = len(ids)
         level = np.full(n, -1, dtype=np.int32)
         parent = np.full(n, -1, dtype=np.int32 if n < 1 << 31 else np.int64)
-        frontier = np.flatnonzero(ids == root)
+        frontier = np.flatnonzero(np.isin(ids, root))
         level[frontier], parent[frontier] = 0, frontier
         log: list[LevelRecord] = []
         targets = np.zeros(0, dtype=np.int64)
@@ -189,13 +203,13 @@ class ReferencePart:
 
     def start(
         self,
-        local: int | None,
-        delegate: int | None,
+        local: Root | None,
+        delegate: Root | None,
         *,
         counting: bool = False,  # noqa: ARG002
         targets: Targets | None = None,
     ) -> None:
-        """Forget the last search; set the root where this part knows it."""
+        """Forget the last search; set the roots that this part knows."""
         n, d = self._shape
         self._targets = targets
         self._depth = 0
@@ -204,10 +218,10 @@ class ReferencePart:
         self._parent = np.full(n, NOBODY, dtype=np.int64)
         self._delegate_parent = np.full(d, NOBODY, dtype=np.int64)
         self._rank = np.full(n, -1, dtype=np.int32)
-        number = None if local is None else self.part.number_of(local)
-        if number is not None:
-            self._level[number] = 0
-            self._parent[number] = self._ids[number]
+        if local is not None:
+            numbers = self.part.numbers_of(np.atleast_1d(local))
+            self._level[numbers] = 0
+            self._parent[numbers] = self._ids[numbers]
         if delegate is not None:
             self._delegate_level[delegate] = 0
             self._delegate_parent[delegate] = self.part.delegates[delegate]

@@ -15,6 +15,7 @@ import numpy as np
 
 from distbfs.errors import InputError, UsageError
 from distbfs.formats.arrow import read_columns as arrow_columns
+from distbfs.formats.attributes import Values, check_names, values_of_column
 from distbfs.formats.base import HEAD_BYTES, ReaderOptions, sniff
 from distbfs.formats.columns import load, opened, sound
 from distbfs.formats.delimited import BLANKS, RecordLines, cut, find_layout
@@ -22,7 +23,6 @@ from distbfs.formats.edge_list import read_head
 from distbfs.formats.matrix_market import MatrixMarketReader
 from distbfs.formats.packed import BinaryFile
 from distbfs.formats.text import TextFile
-from distbfs.graph.attributes import Values, check_names, values_of_column
 
 if TYPE_CHECKING:
     from pathlib import Path

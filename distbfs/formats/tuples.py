@@ -22,10 +22,10 @@ from distbfs.errors import (
     ResourceError,
     UsageError,
 )
+from distbfs.formats.attributes import Values
 from distbfs.formats.base import ReaderOptions, make_reader
 from distbfs.formats.kept import read_kept
 from distbfs.formats.relabel import Distinct, relabel_numbers, relabel_words
-from distbfs.graph.attributes import Values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

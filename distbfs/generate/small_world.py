@@ -13,7 +13,7 @@ import numpy as np
 
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
-from distbfs.generate.parameters import Parameter
+from distbfs.generate.parameters import NEIGHBOURS, Parameter
 from distbfs.generate.positions import ByFormula
 from distbfs.generate.uniform import scaled
 from distbfs.types import Ids, Words
@@ -22,7 +22,7 @@ MAX_VERTICES = 1 << 48
 DRAW_BITS = 53  # of a draw that is compared with p
 # Gen-SmallWorld of Busato and Bombieri 2015, Table 1: k = 10 on each side, p = 0.3
 PARAMETERS = (
-    Parameter("neighbours", int, "Nearest on the ring, both sides", 2, usual=20),
+    NEIGHBOURS,
     Parameter("rewired", float, "Chance that an edge leads elsewhere", 0, 1, usual=0.3),
 )
 
@@ -52,6 +52,13 @@ class SmallWorld(ByFormula):
         self.neighbours, self.rewired, self.seed = neighbours, float(rewired), seed
         self.tuples = vertices * (neighbours // 2)
         self._key = mix_seed(seed, 6)
+
+    @classmethod
+    def of_size(
+        cls, vertices: int, neighbours: int = 20, rewired: float = 0.3, seed: int = 1
+    ) -> SmallWorld:
+        """Return a ring of so many vertices."""
+        return cls(vertices, neighbours, rewired, seed)
 
     def describe(self) -> dict[str, Any]:
         """Return what recreates the tuples."""

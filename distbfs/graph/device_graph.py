@@ -41,6 +41,22 @@ def degree_class(degrees: Array) -> Ids:
 
 
 @dataclass
+class Tails:
+    """What long rows have beyond their first columns, in pinned host memory.
+
+    kept: columns of a row that lie on the device; tailed: rows with tails have numbers
+        below it
+    offsets: uint64 [tailed + 1], where tails begin, on the device
+    columns: NumPy uint32 [offsets[-1]], numbers, which kernels read in place
+    """
+
+    kept: int
+    tailed: int
+    offsets: DeviceArray
+    columns: Array
+
+
+@dataclass
 class DeviceGraph:
     """Rows of neighbours by number, without loops and repeats.
 
@@ -60,6 +76,8 @@ class DeviceGraph:
         have one (sets.cuh); else None
     in_offsets, in_columns: of a directed graph, whose rows hold the edges out: as
         offsets and columns, the edges in; else None
+    tails: where the graph is larger than the device: offsets and columns are then of
+        the first columns of each row alone, and offsets are uint64; else None
 
     The arrays are CuPy's.  Of a directed graph, vertices are numbered by the sum of
     both degrees, rows may be empty, and a tuple is two ends at the vertex it leaves.
@@ -81,6 +99,7 @@ class DeviceGraph:
     members: DeviceArray | None = None
     in_offsets: DeviceArray | None = None
     in_columns: DeviceArray | None = None
+    tails: Tails | None = None
 
     @property
     def directed(self) -> bool:
@@ -129,4 +148,10 @@ class DeviceGraph:
         arrays = [self.offsets, self.columns, self.vertices, self.numbers]
         arrays += self.pulled if self.directed else ()
         arrays += () if self.members is None else (self.members,)
+        arrays += () if self.tails is None else (self.tails.offsets,)
         return sum(int(a.nbytes) for a in (*arrays, self.tuple_degrees))
+
+    @property
+    def held_back(self) -> int:
+        """Stored edges that are in host memory."""
+        return 0 if self.tails is None else len(self.tails.columns)

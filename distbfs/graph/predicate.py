@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.errors import UsageError, WrongTypeError
-from distbfs.graph.attributes import Values
+from distbfs.formats.attributes import Values
 from distbfs.options import type_name
 from distbfs.types import Array, Marks
 

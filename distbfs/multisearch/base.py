@@ -58,7 +58,7 @@ class RunOptions:
     """
 
     method: str = ""
-    threshold: int | str = 16
+    threshold: int | str = "auto"
     batch: int = 0
     bits: bool = True
     threads: int = 0

@@ -5,7 +5,7 @@
  * the edges out of the frontier.  It ends after a level in which block 0 sees the host's
  * word.  Data and sources: bits.cuh.
  *
- * variants: OFFSET=u32,u64 PIECES=1,2,4
+ * variants: OFFSET=u32,u64 PIECES=1,2,4 DIRECTED=0,1
  */
 #include "bits.cuh"
 #include "bits_pull.cuh"
@@ -119,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) begin(const Begin b) {
         atomicOr(front + at, 1u << (i & 31));
         const u32 bit = 1u << (v & 31);
         if (atomicOr(p.mark[0] + (v >> 5), bit) & bit) continue;
-        atomicAdd(&p.state->edges, (u64)(p.row[v + 1] - p.row[v]));
+        atomicAdd(&p.state->edges, (u64)edges_of(p, v));
         if (v < p.hubs) p.queue[0][p.active - 1 - atomicAdd(&p.state->hubs, 1u)] = v;
         else p.queue[0][atomicAdd(&p.state->count, 1u)] = v;
     }

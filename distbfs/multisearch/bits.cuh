@@ -20,6 +20,10 @@
 #define MARKS 4
 #define AHEAD 4              /* neighbours that a lane reads at a time */
 
+#ifndef DIRECTED
+#define DIRECTED 0 /* edges lead one way only */
+#endif
+
 #if PIECES == 4
 typedef u8 Part; /* the marks of the vertices of a warp */
 #elif PIECES == 2
@@ -32,7 +36,7 @@ typedef u32 Part;
 struct State {
     u32 depth, count, hubs; /* of the frontier: level, queue from its front, from its end */
     u32 dense;              /* there is no queue */
-    u64 edges;              /* out of the frontier */
+    u64 edges;              /* out of the frontier, see edges_of */
     u32 pulls, pushes;      /* levels */
     u32 stopped, pad;       /* the host wants the searches to end */
 };
@@ -45,6 +49,8 @@ struct Control {
 struct Params {
     const OFFSET *row;      /* [active + 1] */
     const u32 *adj;         /* [m + pad] */
+    const OFFSET *in_row;   /* [active + 1], what pulls look at, with DIRECTED */
+    const u32 *in_adj;      /* [m + pad] */
     uint4 *seen;            /* [active][PIECES] */
     uint4 *front[2];        /* [active][PIECES]; that of the next level has no bits where
                              * nothing is marked two levels before it */
@@ -85,6 +91,18 @@ INLINE u32 over_groups(u32 x) {
     for (int s = PIECES; s < 32; s <<= 1) x |= __shfl_xor_sync(ALL, x, s);
     return x;
 }
+
+/* What a vertex of the frontier adds to its edges: where rows may be empty, one more, so that
+ * no frontier has none. */
+template <class P> INLINE u32 edges_of(const P &p, u32 v) {
+    return (u32)(p.row[v + 1] - p.row[v]) + DIRECTED;
+}
+
+/* The rows that pulls look at. */
+template <class P> INLINE const OFFSET *pulled_row(const P &p) {
+    return DIRECTED ? p.in_row : p.row;
+}
+template <class P> INLINE const u32 *pulled_adj(const P &p) { return DIRECTED ? p.in_adj : p.adj; }
 
 /* Which thread this is, and where the level's data are. */
 struct Level {

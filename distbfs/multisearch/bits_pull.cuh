@@ -15,7 +15,7 @@ INLINE uint4 ask(const P &p, const Level &l, OFFSET at, OFFSET end, u32 step, ui
 #pragma unroll
         for (int k = 0; k < AHEAD; k++) {
             const OFFSET here = at + (OFFSET)k * step;
-            u[k] = at < end && here < end ? __ldg(p.adj + here) : NONE;
+            u[k] = at < end && here < end ? __ldg(pulled_adj(p) + here) : NONE;
         }
 #pragma unroll
         for (int k = 0; k < AHEAD; k++)
@@ -51,7 +51,7 @@ template <class P> INLINE u32 pull(const P &p, const Level &l, u32 *room) {
         if (group_any(some(want))) { /* the same for all threads of the block */
             if (threadIdx.x < WORDS) room[threadIdx.x] = 0;
             __syncthreads();
-            const OFFSET begin = p.row[v], end = p.row[v + 1];
+            const OFFSET begin = pulled_row(p)[v], end = pulled_row(p)[v + 1];
             const u32 first = (threadIdx.x >> 5) * GROUP + l.group;
             found = ask(p, l, begin + first, end, WARPS * GROUP, want);
             found.x = over_groups(found.x), found.y = over_groups(found.y);
@@ -70,7 +70,7 @@ template <class P> INLINE u32 pull(const P &p, const Level &l, u32 *room) {
             const bool any = finish_pull(p, l, l.group ? NONE : v, seen, found);
             if (any && l.lane == 0) {
                 mark_next(p, l, v);
-                edges += (u32)(p.row[v + 1] - p.row[v]);
+                edges += edges_of(p, v);
             }
         }
     }
@@ -78,7 +78,7 @@ template <class P> INLINE u32 pull(const P &p, const Level &l, u32 *room) {
         const uint4 seen = p.seen[(u64)v * PIECES + l.piece], want = without(full, seen);
         uint4 found = zero;
         if (group_any(some(want))) {
-            const OFFSET begin = p.row[v], end = p.row[v + 1];
+            const OFFSET begin = pulled_row(p)[v], end = pulled_row(p)[v + 1];
             found = ask(p, l, begin + l.group, end, GROUP, want);
             found.x = over_groups(found.x) & want.x, found.y = over_groups(found.y) & want.y;
             found.z = over_groups(found.z) & want.z, found.w = over_groups(found.w) & want.w;
@@ -86,7 +86,7 @@ template <class P> INLINE u32 pull(const P &p, const Level &l, u32 *room) {
         const bool any = finish_pull(p, l, l.group ? NONE : v, seen, found);
         if (any && l.lane == 0) {
             mark_next(p, l, v);
-            edges += (u32)(p.row[v + 1] - p.row[v]);
+            edges += edges_of(p, v);
         }
     }
     for (u32 tile = p.wide / GROUP + l.warp; tile * GROUP < p.active; tile += l.warps) {
@@ -95,7 +95,7 @@ template <class P> INLINE u32 pull(const P &p, const Level &l, u32 *room) {
         OFFSET at = 0, end = 0;
         if (v != NONE) {
             seen = p.seen[(u64)v * PIECES + l.piece], want = without(full, seen);
-            at = p.row[v], end = p.row[v + 1];
+            at = pulled_row(p)[v], end = pulled_row(p)[v + 1];
         }
         const u32 degree = (u32)(end - at);
         if (!group_any(some(want))) at = end;
@@ -104,7 +104,7 @@ template <class P> INLINE u32 pull(const P &p, const Level &l, u32 *room) {
                            found.w & want.w);
         const bool any = finish_pull(p, l, v, seen, found);
         u32 bits = __ballot_sync(ALL, any && l.piece == 0);
-        if (any && l.piece == 0) edges += degree;
+        if (any && l.piece == 0) edges += DIRECTED ? edges_of(p, v) : degree;
         if (PIECES > 1) { /* every PIECES-th bit */
             u32 packed = 0;
             for (u32 k = 0; k < GROUP; k++) packed |= (bits >> k * PIECES & 1) << k;

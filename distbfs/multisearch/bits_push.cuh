@@ -111,7 +111,7 @@ INLINE u32 settle_queue(const P &p, const Level &l, const u32 *old, u32 old_coun
         const uint4 fresh = l.next[(u64)place(p, v) * PIECES + l.piece];
         settle(p, l, v, p.seen[(u64)v * PIECES + l.piece], fresh);
         announce(p, l, v, fresh);
-        if (l.piece == 0) edges += (u32)(p.row[v + 1] - p.row[v]);
+        if (l.piece == 0) edges += edges_of(p, v);
     }
     for (u32 i = l.warp * GROUP + l.group; i < old_all; i += step) {
         const u32 v = entry(p, old, old_count, i);

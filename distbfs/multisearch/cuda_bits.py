@@ -54,7 +54,10 @@ class Params(ctypes.Structure):
     """``Params`` in bits.cuh."""
 
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("row", "adj", "seen")),
+        *(
+            (name, ctypes.c_void_p)
+            for name in ("row", "adj", "in_row", "in_adj", "seen")
+        ),
         ("front", ctypes.c_void_p * 2),
         ("plane", ctypes.c_void_p * PLANES),
         ("mark", ctypes.c_void_p * MARKS),
@@ -123,6 +126,7 @@ def check_sources(graph: DeviceGraph, sources: ArrayLike) -> Ids:
 def above(graph: DeviceGraph, degree: int) -> int:
     """Return about how many vertices have ``degree`` edges or more; they come first.
 
+    Edges out and in of a directed graph, by whose sum its vertices are numbered.
     Exact where no edge was repeated and ``degree`` begins a degree class.
     """
     if degree < len(graph.at_least):
@@ -131,10 +135,19 @@ def above(graph: DeviceGraph, degree: int) -> int:
     wanted = int(degree_class(np.array([degree]))[0])
     while low < high:
         middle = (low + high) // 2
-        ends = graph.offsets[middle : middle + 2].get().astype(np.int64)
-        have = int(degree_class(ends[1:] - ends[:-1])[0])
+        have = degree_class(sum_of_rows(graph, middle))[0]
         low, high = (middle + 1, high) if have >= wanted else (low, middle)
     return low
+
+
+def sum_of_rows(graph: DeviceGraph, number: int) -> Ids:
+    """Return how many edges a vertex has, out and in, int64 [1]."""
+    ends = graph.offsets[number : number + 2].get().astype(np.int64)
+    count: Ids = np.diff(ends)
+    if graph.in_offsets is not None:
+        ends = graph.in_offsets[number : number + 2].get().astype(np.int64)
+        count = count + np.diff(ends)
+    return count
 
 
 def asked_kernel() -> programs.Kernel:
@@ -237,6 +250,11 @@ class BitSearches:
     ) -> None:
         if graph.n > MAX_VERTICES:
             raise UsageError(f"{graph.n} vertices; allowed: {MAX_VERTICES}")
+        if graph.tails is not None:
+            raise UsageError(
+                "many searches at once need the whole graph on the device, and "
+                f"{graph.held_back} of its edges are in host memory"
+            )
         self.graph, self._with_levels, self._with_counts = graph, levels, counts
         self._lanes = self._choose_lanes(width)
         self.width = SEARCHES * self._lanes
@@ -251,6 +269,7 @@ class BitSearches:
             KERNELS / "bits.cu",
             OFFSET="u64" if graph.offsets.dtype.itemsize == 8 else "u32",
             PIECES=self._lanes,
+            DIRECTED=int(graph.directed),
         )
         self._begin = module.kernel("begin")
         self._launch = module.kernel("search").prepare(
@@ -292,10 +311,12 @@ class BitSearches:
             self._counts = cp.zeros((MORE_LEVELS, self.width), np.uint32)
 
     def _parameters(self, pull_edges: int | None) -> Params:
-        graph = self.graph
+        graph, (in_offsets, in_columns) = self.graph, self.graph.pulled
         p = Params(
             row=graph.offsets.data.ptr,
             adj=graph.columns.data.ptr,
+            in_row=in_offsets.data.ptr,
+            in_adj=in_columns.data.ptr,
             seen=self._seen.data.ptr,
             control=self._control.data.ptr,
             state=self._state.data.ptr,

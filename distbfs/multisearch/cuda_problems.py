@@ -31,7 +31,6 @@ from distbfs.options import check_choice
 from distbfs.types import DeviceArray, Ids, Stop
 
 METHODS = ("hybrid", "warp", "work-efficient", "edge-parallel")
-WARP_DEGREE = 16
 LEVEL_TYPES = {"u8": "int8", "u16": "int16", "u32": "int32"}
 BLOCK_THREADS = (1024, 256)
 WIDE_MEAN = 8  # mean degree from which frontiers are wide and a block has 1,024 threads
@@ -61,7 +60,7 @@ class DeviceOptions:
     """
 
     method: str = "hybrid"
-    warp_degree: int | None = WARP_DEGREE
+    warp_degree: int | None = None
     levels: bool = False
     batch: int | None = None
     block: int | None = None
@@ -89,7 +88,7 @@ class DeviceRunner:
     """
 
     seconds: float = 0.0
-    warp_degree: int = WARP_DEGREE
+    warp_degree: int = ENDLESS
     batches: int = 0
     blocks: int = 0
     block: int = 0

@@ -49,11 +49,6 @@ class CudaRunner:
 
     def prepare(self, part: Part) -> DeviceGraph:
         """Return a whole graph in device memory."""
-        if part.directed:
-            raise UsageError(
-                "engine xbfs runs problems over symmetric graphs, and this one is "
-                "directed; allowed: openmp, reference"
-            )
         return graph_of_part(self.name, part)
 
     def run(

@@ -57,7 +57,7 @@ def searching(
     """
 
     def make(part: Part) -> WholeSearcher:
-        runner, _ = choose_runner(engine, part)
+        runner, _ = choose_runner(engine)
         return WholeSearcher(SoloWorld(), runner, part, chosen)
 
     check_graph(graph)

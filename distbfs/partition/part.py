@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.errors import InputError
-from distbfs.graph.attributes import Attribute
+from distbfs.formats.attributes import Attribute
 from distbfs.graph.csr import CSR
 from distbfs.partition.layout import Layout
 from distbfs.types import SUBGRAPHS, Array, Ids, Numbers, Words

@@ -209,6 +209,11 @@ def expected_shape(
     )
 
 
+def memory_limit() -> int | None:
+    """Return the bytes that control groups let this process use, None: any number."""
+    return min(_cgroup_limits(), default=None)
+
+
 def machine_memory() -> tuple[int, str]:
     """Return (bytes that this process may use, "physical" or "cgroup limit")."""
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

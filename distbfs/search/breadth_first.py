@@ -16,6 +16,7 @@ from typing import Any
 
 from distbfs.errors import UsageError, WrongTypeError
 from distbfs.options import SearchOptions, type_name
+from distbfs.search.edge_table import EdgeTable
 from distbfs.search.graph import Graph
 from distbfs.search.result import Result
 from distbfs.search.view import View
@@ -46,9 +47,13 @@ def bfs(
     where: str | None = None,
     view: View | None = None,
 ) -> Result:
-    """Search a graph breadth-first from a vertex.
+    """Search a graph breadth-first from a vertex, or from all of a set at once.
 
-    source: a vertex id, or the name of a node
+    source: a vertex id, or the name of a node; or several of them in a list, a set, a
+        range, an array or a tuple, repeats allowed: levels are hops from the nearest,
+        and each of them is a root, its own parent.  A text, and a tuple that is the
+        name of a node, is that node.  Engines "auto", "openmp", "reference" and "xbfs"
+        search from a set
     engine: "auto" (a CUDA device where there is one, else the CPU), "openmp",
         "reference", or on a device "xbfs", "xbfs-paper", "bfs4k", "layer", "frontier",
         "harish", "edge-parallel", "virtual-warp"; method: its variant
@@ -58,7 +63,8 @@ def bfs(
     threads: threads of engine openmp, 0 for all cores
     vertices: bool [n], the vertices that are seen; edges: bool [edges], in the order of
         ``graph.edges()``; where: a predicate over attributes that the graph keeps, as
-        "weight < 3"; a search sees an edge if all three say so
+        "weight < 3"; a search sees an edge if all three say so.  Engines "openmp" and
+        "reference" take them; shortest paths are then not counted nor listed
     view: the same, of ``graph.view``, where many searches see it
 
     Results of devices stay there, in CuPy arrays; ``to_numpy()`` brings them to the
@@ -70,8 +76,10 @@ def bfs(
     array([ 0,  1,  2, -1, -1], dtype=int32)
     >>> bfs(graph, 2, targets=[1]).reached
     3
-    >>> bfs(graph, 0, vertices=[True, True, True, False, True]).level
+    >>> bfs(graph, 0, "openmp", vertices=[True, True, True, False, True]).level
     array([ 0,  1,  2, -1, -1], dtype=int32)
+    >>> bfs(graph, [0, 4]).level
+    array([0, 1, 2, 1, 0], dtype=int32)
     """
     check_graph(graph)
     options = SearchOptions(
@@ -94,3 +102,20 @@ def bfs(
         session.see(view)
         result = session.search(source, depth_limit=depth_limit, targets=targets)
         return result.keep()
+
+
+def k_hop_subgraph(
+    graph: Graph, source: Any, hops: int | None = None, engine: str = "auto"
+) -> EdgeTable:
+    """Return the edges between the vertices within some hops of a source.
+
+    source, engine: as of ``bfs``; hops: an integer of 0 or more, None for all that is
+    reached.  NetworkX calls the graph of these edges an ego graph.  See
+    ``Result.edges_within`` for the order of the rows, and for errors.
+
+    >>> graph = Graph.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)])
+    >>> k_hop_subgraph(graph, 1, 1).edges.tolist()
+    [[1, 0], [1, 2], [0, 2]]
+    """
+    result = bfs(graph, source, engine, depth_limit=hops, parents=False)
+    return result.edges_within(hops)

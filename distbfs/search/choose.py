@@ -29,6 +29,7 @@ from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.options import (
     COMMON_OPTIONS,
     EXCHANGE_OPTIONS,
+    MEMORY_OPTIONS,
     SearchOptions,
     check_range,
 )
@@ -43,7 +44,6 @@ from distbfs.search.domains import (
 if TYPE_CHECKING:
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.partition.layout import Placement
-    from distbfs.partition.part import Part
     from distbfs.types import World
 
 Say: TypeAlias = Callable[[str], None]
@@ -156,6 +156,17 @@ def has_option(kind: Any, name: str) -> bool:
     return name in kind.takes or name in {item.name for item in fields(kind.own)}
 
 
+def set_problem(engine: str) -> str:
+    """Return why an engine cannot search from a set of vertices, "" if it can."""
+    if kind_of(engine).sets:
+        return ""
+    others = ", ".join(x for x in registry.ENGINES if kind_of(x).sets)
+    return (
+        f"engine {engine} searches from one vertex, and the sources are several; "
+        f"allowed: {others}"
+    )
+
+
 def owners_of(name: str) -> list[str]:
     """Return the engines that have an option."""
     return [x for x in registry.ENGINES if has_option(kind_of(x), name)]
@@ -205,6 +216,20 @@ def take_some(
 
 
 def _on_devices(
+    world: World, options: SearchOptions, *asked: Any, **named: Any
+) -> Choice:
+    """Return what searches on devices (collective); asked, named: as of ``_placed``."""
+    choice = _placed(world, options, *asked, **named)
+    limited = [x for x in MEMORY_OPTIONS if getattr(options, x) is not None]
+    if limited and choice.place not in ("device", "first"):
+        raise UsageError(
+            f"{limited[0]} is of a graph on one device, and this one is searched by "
+            "several; ask for devices 1"
+        )
+    return choice
+
+
+def _placed(
     world: World,
     options: SearchOptions,
     n: int,
@@ -327,6 +352,7 @@ def make_host_engine(
 def check_options(options: SearchOptions) -> None:
     """Raise UsageError for options that the engine does not take."""
     flags = [x for x in ("stepwise", "internal_ids") if getattr(options, x)]
+    flags += [x for x in MEMORY_OPTIONS if getattr(options, x) is not None]
     asked = [*between_asked(options), *(x for x, _ in options.own), *flags]
     for name in asked:
         if not has_option(kind_of(options.engine), name):
@@ -345,7 +371,8 @@ def engine_for(graph: DeviceGraph, options: SearchOptions) -> tuple[SearchOption
     search for the row of an edge.  ``scripts/bench_engines.py`` measures whether a
     threshold here is off.
     """
-    if options.direction != "push" or options.engine != "xbfs" or not graph.active:
+    free = options.direction != "push" or options.engine != "xbfs"
+    if free or not graph.active or graph.tails is not None:
         return options, ""
     average = graph.m / graph.active
     search = kind_of("xbfs")(options).on_graph(graph)
@@ -359,24 +386,22 @@ def engine_for(graph: DeviceGraph, options: SearchOptions) -> tuple[SearchOption
     )
 
 
-def choose_runner(name: str, part: Part | None = None) -> tuple[Any, str]:
+def choose_runner(name: str) -> tuple[Any, str]:
     """Return a runner of many searches and why it was taken ("" where it was named).
 
-    ``auto`` takes xbfs where there is a device and the graph ``part`` is symmetric,
-    else openmp, and reference where there is no C compiler.  Raises UsageError for an
-    unknown name, ResourceError where the one that is named cannot run.
+    ``auto`` takes xbfs where there is a device, else openmp, and reference where there
+    is no C compiler.  Raises UsageError for an unknown name, ResourceError where the
+    one that is named cannot run.
     """
     if name != "auto":
         named = registry.lookup(registry.RUNNERS, "engine", name)()
         return named, ""
-    why = "the graph is directed"
-    if part is None or not part.directed:
-        try:
-            cuda.cupy()
-            first = registry.lookup(registry.RUNNERS, "engine", "xbfs")()
-            return first, "there is a CUDA device"
-        except (DeviceMissing, UsageError) as error:
-            why = str(error).partition(";")[0]
+    try:
+        cuda.cupy()
+        first = registry.lookup(registry.RUNNERS, "engine", "xbfs")()
+        return first, "there is a CUDA device"
+    except (DeviceMissing, UsageError) as error:
+        why = str(error).partition(";")[0]
     try:
         second = registry.lookup(registry.RUNNERS, "engine", "openmp")()
     except CompilerMissing as error:
@@ -385,9 +410,9 @@ def choose_runner(name: str, part: Part | None = None) -> tuple[Any, str]:
     return second, why
 
 
-def agreed_runner(world: World, engine: str, part: Part) -> tuple[Any, str]:
+def agreed_runner(world: World, engine: str) -> tuple[Any, str]:
     """Return what runs on every rank, each on a device of its own, and why."""
-    runner, reason = choose_runner(engine, part)
+    runner, reason = choose_runner(engine)
     if engine not in ("auto", "xbfs"):
         return runner, reason
     why = first_reason(world, "" if runner.name == "xbfs" else reason)

@@ -21,7 +21,7 @@ from distbfs.timing import Stopwatch, Trace
 
 if TYPE_CHECKING:
     from distbfs.exchange.peer_memory import PeerGroup
-    from distbfs.types import Stop, World
+    from distbfs.types import Root, Stop, World
 
 PATIENCE_SECONDS = 8
 
@@ -93,7 +93,7 @@ class DomainDriver:
 
     def search(
         self,
-        root: int,
+        root: Root,
         *,
         records: bool = False,
         parents: bool = True,

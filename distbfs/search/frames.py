@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from distbfs.errors import InputError, LibraryMissing, UsageError, WrongTypeError
+from distbfs.formats.attributes import Values, check_names, values_of_column
 from distbfs.formats.columns import choose
-from distbfs.graph.attributes import Values, check_names, values_of_column
 from distbfs.options import type_name
 from distbfs.types import Array, Ids
 
@@ -149,6 +149,12 @@ def renumbered(u: Array, v: Array) -> tuple[Ids, Ids, list[Any]]:
     place = {name: k for k, name in enumerate(names)}
     numbers = np.fromiter(map(place.__getitem__, words), np.int64, len(words))
     return numbers[: len(u)], numbers[len(u) :], names
+
+
+def whole_names(names: Array) -> Array:
+    """Return names [k] as int64 where all are integers, else as they are."""
+    kinds = {type(x) for x in names.tolist()} if names.dtype == object else {int}
+    return names.astype(np.int64) if kinds <= {int} else names
 
 
 def of_objects(values: Array) -> Any:

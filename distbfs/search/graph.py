@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.ranges import PAIR_BYTES
+from distbfs.build.cuda.room import PAIR_BYTES
 from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
-from distbfs.graph.attributes import Values
+from distbfs.formats.attributes import Values
 from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.options import SearchOptions, check_several
 from distbfs.partition.part import Part
@@ -113,9 +113,12 @@ class Graph:
         return iter(range(self.n) if self.nodes is None else self.nodes)
 
     def __contains__(self, vertex: object) -> bool:
-        if self._index is not None:
+        if self._index is None:
+            return vertex in range(self.n)
+        try:
             return vertex in self._index
-        return vertex in range(self.n)
+        except TypeError:  # it, or what is in it, cannot be a name
+            return False
 
     def __eq__(self, other: object) -> bool:
         if self is other or not isinstance(other, Graph):
@@ -496,7 +499,7 @@ class Graph:
     def id_of(self, vertex: Any) -> int:
         """Return the id of a vertex; UsageError where there is none."""
         if self._index is not None:
-            if vertex not in self._index:
+            if vertex not in self:
                 raise UsageError(f"{vertex!r:.60} is no node of the graph")
             return self._index[vertex]
         whole = isinstance(vertex, (int, np.integer)) and not isinstance(vertex, bool)

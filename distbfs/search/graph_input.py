@@ -15,9 +15,9 @@ from distbfs.build.host.kept import construct_kept
 from distbfs.device import cuda
 from distbfs.errors import DeviceMissing, InputError, UsageError, WrongTypeError
 from distbfs.exchange.world import SoloWorld
+from distbfs.formats.attributes import Values
 from distbfs.formats.base import ReaderOptions
 from distbfs.formats.tuples import open_tuples
-from distbfs.graph.attributes import Values
 from distbfs.graph.csr import CSR, row_offsets
 from distbfs.options import BuildOptions, check_integer, check_range, type_name
 from distbfs.partition.device_part import to_device

@@ -12,13 +12,14 @@ import numpy as np
 from distbfs.build.cuda.domain import construct_domain
 from distbfs.build.cuda.graph import build
 from distbfs.build.cuda.parts import construct_on_devices
+from distbfs.build.cuda.room import Room
 from distbfs.build.host.kept import construct_kept
 from distbfs.device import cuda
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.generate.counted import Counted
 from distbfs.generate.hashing import permutation_by
-from distbfs.options import BuildOptions
+from distbfs.options import BuildOptions, SearchOptions
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Progress, Sum, no_progress
@@ -80,6 +81,8 @@ class OwnGraph(Protocol):
 
     def named(self, ids: Array) -> Array:
         """Return what vertices int64 [k] are called, [k]."""
+
+    def __contains__(self, vertex: object) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -218,32 +221,43 @@ def held_graph(world: World, n: int, graph: DeviceGraph | None) -> Held:
                 "active": graph.active,
                 "m": graph.m,
                 "bytes": graph.nbytes,
+                **held_back(graph),
                 "seconds": dict(graph.seconds),
             }
         },
     )
 
 
-def graph_on_device(source: Source, engine: str) -> DeviceGraph:
+def held_back(graph: DeviceGraph) -> dict[str, int]:
+    """Return what of a graph is in host memory, nothing where it is on the device."""
+    if graph.tails is None:
+        return {}
+    return {"held_back": graph.held_back, "kept": graph.tails.kept}
+
+
+def graph_on_device(source: Source, engine: Any, options: SearchOptions) -> DeviceGraph:
     """Bring a graph to the current device, in input ids.
 
-    The rows of a store are put together on the device as they are read.
+    The rows of a store are put together on the device as they are read.  What does not
+    fit beside the searches of the engine goes to host memory, where it can read that.
     """
+    form: dict[str, Any] = {"buffer_bytes": source.buffer_bytes, "room": None}
+    if "device_memory" in engine.takes and not source.directed:
+        memory = options.device_memory, options.host_memory
+        form["room"] = Room(*memory, engine.state_bytes)
     if source.graph is not None:
         lent = source.graph.lent_tuples
-        if lent is not None:
-            with source.telling("building") as done:
-                return build(
-                    lent, directed=source.directed, distinct=lent.distinct, done=done
-                )
-        return graph_of_part(engine, without_loops(source.graph.part))
-    if source.store is None:
-        tuples, buffer_bytes = source.any_tuples(), source.buffer_bytes
+        if lent is None:
+            part = without_loops(source.graph.part)
+            return graph_of_part(engine.name, part, form["room"])
+        form |= {"directed": source.directed, "distinct": lent.distinct}
         with source.telling("building") as done:
-            return build(tuples, buffer_bytes=buffer_bytes, done=done)
-    store = source.store
+            return build(lent, **form, done=done)
+    if source.store is None:
+        with source.telling("building") as done:
+            return build(source.any_tuples(), **form, done=done)
     with source.telling("loading") as done:
-        return graph_of_store(store, buffer_bytes=source.buffer_bytes, done=done)
+        return graph_of_store(source.store, **form, done=done)
 
 
 def hold_domain(world: World, source: Source, devices: Sequence[int]) -> Held:

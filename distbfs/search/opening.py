@@ -26,6 +26,7 @@ from distbfs.search.choose import (
     engine_for,
     kind_of,
     make_host_engine,
+    set_problem,
 )
 from distbfs.search.domain import DomainDriver
 from distbfs.search.domains import (
@@ -44,6 +45,8 @@ from distbfs.search.holding import (
     hold_host_parts,
     timed,
 )
+from distbfs.search.part_paths import PartPaths
+from distbfs.search.paths import NoPaths, device_paths, host_paths
 from distbfs.search.runners.between import BetweenDomains
 from distbfs.search.runners.clock import ClockedRunner
 from distbfs.search.runners.whole import OnDevice, OnDevices, OnHost, WholeRunner
@@ -51,9 +54,16 @@ from distbfs.search.session import Held, Session
 from distbfs.timing import clock
 
 if TYPE_CHECKING:
+    from distbfs.graph.device_graph import DeviceGraph
+    from distbfs.search.paths import PathFinder
     from distbfs.search.result import Names
     from distbfs.search.runners.base import Runner
     from distbfs.types import World
+
+ON_DEVICES = NoPaths(
+    "counts and sets of shortest paths are made on one device or on CPUs, not on "
+    "several devices; search with --devices 1 or --engine openmp"
+)
 
 
 @dataclass(frozen=True)
@@ -80,6 +90,7 @@ class Opening:
         options: SearchOptions,
         describe: Callable[[], dict[str, Any]],
         why: str | None = None,
+        paths: PathFinder = ON_DEVICES,
     ) -> Session:
         """Return the session."""
         why = self.choice.why if why is None else why
@@ -92,6 +103,8 @@ class Opening:
             notes=device_notes(self.world, held.devices),
             why=f"auto: {why}" if why and self.auto else why,
             names=self.names,
+            one_source=set_problem(options.engine),
+            paths=paths,
         )
 
 
@@ -120,7 +133,11 @@ def _open_host(opening: Opening) -> Session:
     began = clock()
     first = held.parts[0]
     runner: Runner
-    if first.layout.parts == 1 and not first.delegate_count and not options.stepwise:
+    whole = first.layout.parts == 1 and not first.delegate_count
+    paths: PathFinder = PartPaths(world, held.parts)
+    if whole:
+        paths = host_paths(world, first, engine.counter(first))
+    if whole and not options.stepwise:
         runner = WholeRunner(world, OnHost(engine.whole(first)))
     else:
         if first.directed:
@@ -128,7 +145,8 @@ def _open_host(opening: Opening) -> Session:
         placement = Placement(first.layout.parts, world.size)
         searches = [engine.domain(part, placement) for part in held.parts]
         runner = between_domains(world, searches, exchange, options, placement)
-    return opening.session(timed(held, began), runner, options, engine.describe)
+    held, describe = timed(held, began), engine.describe
+    return opening.session(held, runner, options, describe, paths=paths)
 
 
 def _host_parts(opening: Opening, threads: int) -> Held:
@@ -151,8 +169,9 @@ def _open_device(opening: Opening) -> Session:
     search = None
     why = opening.choice.why
     if world.rank == 0:
+        engine = kind_of(options.engine)(options)
         if held is None:
-            graph = graph_on_device(opening.source, options.engine)
+            graph = graph_on_device(opening.source, engine, options)
             held = held_graph(world, opening.source.n, graph)
         began = clock()
         if held.graph is None:
@@ -160,15 +179,28 @@ def _open_device(opening: Opening) -> Session:
         if opening.auto:
             options, chosen = engine_for(held.graph, options)
             why = f"{why}; {chosen}" if chosen else why
-        engine = kind_of(options.engine)(options)
+            engine = kind_of(options.engine)(options)
         search = OnDevice(engine.on_graph(held.graph), held.graph)
         timed(held, began)
+        why = "; ".join(x for x in (why, where_rows_are(held.graph)) if x)
         about = {**engine.describe(), "internal_ids": options.internal_ids}
     about, why, name = world.broadcast([about, why, options.engine])
     options = replace(options, engine=name)
     held = held or held_graph(world, opening.source.n, None)
     runner = WholeRunner(world, search, stepwise=options.stepwise)
-    return opening.session(held, runner, options, lambda: dict(about), why)
+    paths = device_paths(world, held.graph)
+    return opening.session(held, runner, options, lambda: dict(about), why, paths)
+
+
+def where_rows_are(graph: DeviceGraph) -> str:
+    """Return what of a graph is in host memory, in words, "" where nothing is."""
+    if graph.tails is None:
+        return ""
+    share, size = graph.held_back / graph.m, readable(graph.tails.columns.nbytes)
+    return (
+        f"{share:.3g} of the edges are in host memory ({size}), beyond "
+        f"{graph.tails.kept} of a row"
+    )
 
 
 def _open_domain(opening: Opening) -> Session:

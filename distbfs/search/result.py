@@ -14,7 +14,11 @@ from distbfs.search.frames import (
     html_table,
     pandas_frame,
     polars_frame,
+    whole_names,
 )
+from distbfs.search.paths import NO_PATHS
+from distbfs.search.result_paths import ResultPaths
+from distbfs.search.sources import described
 from distbfs.search.vertices import (
     VertexMap,
     array_module,
@@ -22,12 +26,13 @@ from distbfs.search.vertices import (
     row_slices,
     values_of,
 )
-from distbfs.types import AnyArray, Array, Ids, Take, slice_bounds
+from distbfs.types import AnyArray, Array, Ids, Root, Take, slice_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from distbfs.search.parents import ParentCost
+    from distbfs.search.paths import PathFinder
     from distbfs.search.runners.base import Found
 
 
@@ -39,6 +44,8 @@ class Names(Protocol):
 
     def named(self, ids: Array) -> Array:
         """Return what vertices int64 [k] are called, [k]."""
+
+    def __contains__(self, vertex: object) -> bool: ...
 
 
 Value = TypeVar("Value")
@@ -60,10 +67,11 @@ def once(method: Callable[[Result], Value]) -> Callable[[Result], Value]:
     return call
 
 
-class Result:
+class Result(ResultPaths):
     """Levels and parents of one search, where they were found.
 
-    source: the vertex that was searched from, as the caller named it; root: its id
+    source: the vertex, or the set, that was searched from, as the caller named it
+    roots: int64 [k], its ids, rising, each once; root: the first, of a vertex the one
     seconds: device time of the slowest device, else the wall time of the slowest rank
     wall_seconds: that wall time, None where it is ``seconds``
     records: one JSON-like dict a level, where records were asked for
@@ -71,17 +79,18 @@ class Result:
     has_parents: whether parents were found too
     order: int64 [reached], ids as a queue finds them, or None (method "ordered")
 
-    Arrays are indexed by vertex id and hold -1 for what was not reached; a root is its
-    own parent.  They are overwritten by the session's next search: ``keep`` returns a
-    result that is not.  Of a session of several ranks, properties and methods but
-    ``keep`` are collective, and equal on all ranks where nothing else is said.
+    Arrays are indexed by vertex id and hold -1 for what was not reached; each root is
+    its own parent, at level 0.  They are overwritten by the session's next search:
+    ``keep`` returns a result that is not.  Of a session of several ranks, properties
+    and methods but ``keep`` are collective, and equal on all ranks where nothing else
+    is said.
     """
 
     def __init__(
         self,
         vertices: VertexMap,
         outcome: Found,
-        root: int,
+        root: Root,
         *,
         parents: bool,
         seconds: float,
@@ -91,11 +100,15 @@ class Result:
         names: Names | None = None,
         valid: Callable[[], bool] = lambda: True,
         take: Take = values_of,
+        paths: PathFinder = NO_PATHS,
     ) -> None:
+        self._paths = paths
         self._vertices, self._outcome, self._names = vertices, outcome, names
         self._valid, self._take = valid, take
         self._kept: dict[str, Any] = {}
-        self.root, self.source = root, root if source is None else source
+        self.roots: Ids = np.atleast_1d(np.asarray(root, dtype=np.int64))
+        self.root = int(self.roots[0])
+        self.source = root if source is None else source
         self.seconds, self.wall_seconds = seconds, wall_seconds
         self.records, self.phases = outcome.records, outcome.phases
         self.parent_cost: ParentCost = outcome.parent_cost
@@ -106,10 +119,27 @@ class Result:
 
     def __repr__(self) -> str:
         facts = ", ".join(f"{name} {value}" for name, value in self._facts())
-        return f"<distbfs.Result from {self.source!r:.60}, {facts}>"
+        return f"<distbfs.Result from {self._from()}, {facts}>"
 
     def _repr_html_(self) -> str:
-        return html_table(f"search from {self.source!r:.60}", self._facts())
+        return html_table(f"search from {self._from()}", self._facts())
+
+    def _from(self) -> str:
+        """Return what a line says of the sources."""
+        return described(
+            [self.source] if len(self.roots) == 1 else self.sources.tolist()
+        )
+
+    @property
+    def sources(self) -> Array:
+        """The vertices that were searched from, [k], rising by id, by their names.
+
+        >>> import distbfs
+        >>> path = distbfs.Graph.from_edges([0, 1, 2], [1, 2, 3])
+        >>> distbfs.bfs(path, [3, 0, 3]).sources
+        array([0, 3])
+        """
+        return self.named(self.roots)
 
     def _facts(self) -> list[tuple[str, object]]:
         """Return what is shown; on several ranks what is known without the others."""
@@ -161,7 +191,7 @@ class Result:
 
     @property
     def level(self) -> Any:
-        """Hops from the source: int8, int16 or int32 [n] by vertex id.
+        """Hops from the nearest source: int8, int16 or int32 [n] by vertex id.
 
         NumPy's, or CuPy's where one device holds all; UsageError where the vertices
         lie on several devices or ranks: see ``to_numpy``.
@@ -228,7 +258,7 @@ class Result:
     @property
     @once
     def reached(self) -> int:
-        """Number of vertices reached, the source among them."""
+        """Number of vertices reached, the sources among them."""
         count = 0
         for level in self._arrays()[0]:
             with device_of(level):
@@ -298,7 +328,7 @@ class Result:
         return slice_bounds(vertices.layout.n, world.size, world.rank)[0]
 
     def path_to(self, vertex: Any) -> list[Any]:
-        """Return a shortest path from the source to a vertex, both included.
+        """Return a shortest path from the nearest source to a vertex, both included.
 
         Raises UsageError where the vertex was not reached or parents are missing.
 
@@ -313,7 +343,8 @@ class Result:
         steps = [int(at)]
         distance = int(self.at(np.array(steps))[0][0])
         if distance < 0:
-            raise UsageError(f"{vertex} was not reached from {self.source}")
+            origin = self.source if len(self.roots) == 1 else self._from()
+            raise UsageError(f"{vertex} was not reached from {origin}")
         for _ in range(distance):
             steps.append(self._parent_of(steps[-1]))
         steps.reverse()
@@ -329,10 +360,11 @@ class Result:
         return -1 if parent is None else int(parent[0])
 
     def tree(self) -> Array:
-        """Return the edges (parent, child) of the search tree, [reached - 1, 2].
+        """Return the edges (parent, child) of the search trees, [reached - k, 2].
 
-        By the level of the child, then by its id; in the order of the queue where that
-        is known.  On several ranks, the children of this rank's block.
+        There is a tree for each of the k sources.  By the level of the child, then by
+        its id; in the order of the queue where that is known.  On several ranks, the
+        children of this rank's block.
 
         >>> import distbfs
         >>> star = distbfs.Graph.from_edges([0, 0, 0], [1, 2, 3])
@@ -344,7 +376,7 @@ class Result:
         self._need_parents()
         level, parent = self.to_numpy()
         if self.order is not None:
-            child = self.order[1:]
+            child = self.order[len(self.roots) :]
         else:
             child = np.flatnonzero(level > 0)
             child = child[np.argsort(level[child], kind="stable")]
@@ -358,10 +390,7 @@ class Result:
         """
         level, parent = self.to_numpy()
         block = self._first() + np.arange(len(level))
-        names = self.named(block)
-        kinds = {type(x) for x in names.tolist()} if names.dtype == object else {int}
-        if kinds <= {int}:
-            names = names.astype(np.int64)
+        names = whole_names(self.named(block))
         columns = {"vertex": names, "level": level}
         if parent is not None:
             before = self.named(np.maximum(parent, 0)).astype(names.dtype)
@@ -410,7 +439,7 @@ class Result:
 
         order: int32 [reached], ids by level, in the order of the queue where that is
         known (method "ordered"), which is SciPy's; predecessors: int32 [n], -9999 for
-        the source and for what was not reached.  int64 where n does not fit int32.
+        sources and for what was not reached.  int64 where n does not fit int32.
 
         >>> import distbfs
         >>> star = distbfs.Graph.from_edges([0, 0, 0], [1, 2, 3])

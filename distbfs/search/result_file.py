@@ -2,6 +2,11 @@
 
 ``OUT.h5`` holds ``sources`` int64 [k], ``level`` int32 [k, n] and, unless levels only
 were asked for, ``parent`` int64 [k, n], in input ids; its attribute ``ids`` is "input".
+Where a search began at several vertices, ``sources`` has the smallest of them, and all
+those of search i are ``set_sources[set_bounds[i] : set_bounds[i + 1]]``, int64; the two
+are there where any search of the file is such a one.
+``paths`` [k, n], uint64 or float64, are numbers of shortest paths where they were asked
+for.
 Where vertices have other ids in their file, ``ids`` [n], int64 or UTF-8
 text, are those: vertex v, also of ``sources`` and ``parent``, is called ids[v] there.
 
@@ -18,7 +23,7 @@ import fcntl
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -35,7 +40,7 @@ from distbfs.errors import (
 )
 from distbfs.formats.ids import IdMap
 from distbfs.formats.writing import check_place, give_name
-from distbfs.types import Array, Ids, slice_bounds
+from distbfs.types import Array, Ids, Root, slice_bounds
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -46,6 +51,7 @@ KINDS: dict[str, np.dtype[Any]] = {
     "level": np.dtype("<i4"),
     "parent": np.dtype("<i8"),
 }
+PATHS = "paths"
 TOKEN = 16  # bytes that ranks find where rank 0 has put them
 AT_ONCE = 1 << 30  # bytes of one call
 IDENTITY = "graph"
@@ -61,6 +67,17 @@ def write_names(file: h5py.File, ids: IdMap) -> None:
     for start in range(0, ids.count, NAMES_AT_ONCE):
         stop = min(start + NAMES_AT_ONCE, ids.count)
         dataset[start:stop] = ids.names(np.arange(start, stop, dtype=np.int64))
+
+
+def arrays_of(sources: Sequence[Root] | Ids) -> dict[str, Ids]:
+    """Return the datasets that say where searches begin."""
+    each = [np.atleast_1d(np.asarray(root, dtype=np.int64)) for root in sources]
+    sizes = [len(roots) for roots in each]
+    arrays = {"sources": np.array([roots.min() for roots in each], dtype=np.int64)}
+    if set(sizes) <= {1}:
+        return arrays
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    return {**arrays, "set_bounds": bounds, "set_sources": np.concatenate(each)}
 
 
 @contextmanager
@@ -89,21 +106,30 @@ class ResultBlocks:
         self._columns, self._first = columns, first
         self._handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
 
-    def write(self, row: int, level: Array, parent: Array | None) -> None:
+    def write(
+        self,
+        row: int,
+        level: Array,
+        parent: Array | None,
+        paths: Array | None = None,
+    ) -> None:
         """Write this rank's block of one search and bring it to the disk.
 
+        paths: of the type that the file has
         Raises DiskFull where it is, InputError for other faults.
         """
         try:
             self._put("level", row, level)
             if parent is not None:
                 self._put("parent", row, parent)
+            if paths is not None:
+                self._put(PATHS, row, paths)
             os.fsync(self._handle)
         except OSError as error:
             raise system_error(error, self._path) from error
 
     def _put(self, name: str, row: int, values: Array) -> None:
-        kind = KINDS[name]
+        kind = KINDS.get(name, values.dtype)
         at = self._places[name] + kind.itemsize * (row * self._columns + self._first)
         rest = np.ascontiguousarray(values, kind).view(np.uint8)
         while len(rest):
@@ -131,27 +157,32 @@ class ResultFile:
 
     A context manager.
 
+    sources: of each search, an id or those of a set
     columns: vertices
     identity: a text that tells the graph and the kind of result apart from others
     ids: what vertices are called in their file, if they have other ids there
+    paths: the dtype of numbers of shortest paths, "" where there are none
     """
 
     def __init__(
         self,
         path: Path,
-        sources: Ids,
+        sources: Sequence[Root] | Ids,
         columns: int,
         identity: str,
         *,
         parents: bool,
         ids: IdMap | None = None,
+        paths: str = "",
     ) -> None:
         self.path = path
         self._partial = path.parent / (path.name + ".partial")
-        self._sources = sources
+        self._starts = arrays_of(sources)
         self._shape = (len(sources), columns)
         self._identity = identity
-        self._arrays = tuple(KINDS) if parents else ("level",)
+        self._kinds = {k: KINDS[k] for k in KINDS if parents or k != "parent"}
+        if paths:
+            self._kinds[PATHS] = np.dtype(paths)
         self._names = ids
         self._file: h5py.File | None = None
         self._force = False
@@ -207,8 +238,9 @@ class ResultFile:
 
     def _create(self) -> None:
         rows, n = self._shape
-        row = n * sum(KINDS[name].itemsize for name in self._arrays)
-        need = rows * (row + 9) + (1 << 16)
+        row = n * sum(kind.itemsize for kind in self._kinds.values())
+        starts = sum(array.nbytes for array in self._starts.values())
+        need = rows * (row + 1) + starts + (1 << 16)
         if self._names is not None:
             need += sum(array.nbytes for array in self._names.arrays().values())
         free = shutil.disk_usage(self.path.parent).free
@@ -226,15 +258,16 @@ class ResultFile:
             early.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
             early.set_obj_track_times(False)
             wanted: list[tuple[str, tuple[int, ...], str]] = [
-                ("sources", (rows,), "<i8"),
-                *((name, (rows, n), KINDS[name].str) for name in self._arrays),
+                *((name, x.shape, "<i8") for name, x in self._starts.items()),
+                *((name, (rows, n), kind.str) for name, kind in self._kinds.items()),
                 ("done", (rows,), "u1"),
             ]
             for name, shape, kind in wanted:
                 space = h5py.h5s.create_simple(shape)
                 dtype = h5py.h5t.py_create(np.dtype(kind))
                 h5py.h5d.create(file.id, name.encode(), dtype, space, early)
-            file["sources"][:] = self._sources
+            for name, values in self._starts.items():
+                file[name][:] = values
             file["done"][:] = 0
             if self._names is not None:
                 write_names(file, self._names)
@@ -244,14 +277,15 @@ class ResultFile:
 
     def _fits(self, file: h5py.File) -> bool:
         """Return whether a partial file is of the same graph, sources and options."""
-        names = {"sources", *self._arrays, "done"}
+        names = {*self._starts, *self._kinds, "done"}
         names |= {NAMES} if self._names is not None else set()
         return (
             set(file) == names
+            and all(file[name].dtype == kind for name, kind in self._kinds.items())
             and file.attrs.get(IDENTITY) == self._identity
             and file.attrs.get(IDS) == "input"
             and file["level"].shape == self._shape
-            and np.array_equal(file["sources"][:], self._sources)
+            and all(np.array_equal(file[x][:], y) for x, y in self._starts.items())
         )
 
     def _opened(self) -> h5py.File:
@@ -263,7 +297,7 @@ class ResultFile:
     def places(self) -> tuple[str, dict[str, int]]:
         """The partial file's absolute path, and where its arrays begin, in bytes."""
         file = self._opened()
-        offsets = {name: int(file[name].id.get_offset()) for name in self._arrays}
+        offsets = {name: int(file[name].id.get_offset()) for name in self._kinds}
         return str(self._partial.absolute()), offsets
 
     def write(self, row: int, level: Array, parent: Array | None) -> None:
@@ -342,9 +376,15 @@ class SharedResult:
             )
         world.barrier()
 
-    def write(self, row: int, level: Array, parent: Array | None) -> None:
+    def write(
+        self,
+        row: int,
+        level: Array,
+        parent: Array | None,
+        paths: Array | None = None,
+    ) -> None:
         """Write this rank's block; the search counts as done when all have done so."""
-        self._blocks.write(row, level, parent)
+        self._blocks.write(row, level, parent, paths)
         self._world.barrier()
         if self._result is not None:
             self._result.mark(row)

@@ -15,8 +15,10 @@ from distbfs.device.take import FEW, Ahead
 from distbfs.engines.base import WHOLE, Until
 from distbfs.errors import InputError, UsageError
 from distbfs.options import check_several
+from distbfs.search.paths import NO_PATHS, PATHS_OF_ALL
 from distbfs.search.result import Names, Result
 from distbfs.search.sight import Sight, sight_of
+from distbfs.search.sources import ids_of_set, vertices_of, without_roots
 from distbfs.search.vertices import values_of
 from distbfs.search.view import View
 from distbfs.timing import Trace, kept
@@ -32,9 +34,10 @@ if TYPE_CHECKING:
     from distbfs.partition.device_part import DevicePart
     from distbfs.partition.layout import Layout
     from distbfs.partition.part import Part
+    from distbfs.search.paths import PathFinder
     from distbfs.search.runners.base import Runner
     from distbfs.search.vertices import VertexMap
-    from distbfs.types import Array, Ids, Stop, Take, World
+    from distbfs.types import Array, Ids, Root, Stop, Take, World
 
 
 @dataclass
@@ -70,7 +73,9 @@ class Session:
     """A graph with what searches it; made by ``distbfs.open``, a context manager.
 
     world: the ranks; held: the graph; why: why the engine, runner and exchange are
-    these; layout: vertices and parts; at_close: called when the session is over
+    these; layout: vertices and parts; at_close: called when the session is over;
+    one_source: why it cannot search from a set, "" where it can; paths: what results
+    ask for shortest paths
 
     Methods are collective over the ranks.  One search runs at a time.
     """
@@ -86,11 +91,14 @@ class Session:
         notes: dict[str, str] | None = None,
         why: str = "",
         names: Names | None = None,
+        one_source: str = "",
+        paths: PathFinder = NO_PATHS,
     ) -> None:
+        self._paths = paths
         self.world, self.held, self.options = world, held, options
         self.why, self.vertices = why, held.vertices
         self._runner, self._describe, self._names = runner, describe, names
-        self._notes = notes or {}
+        self._notes, self._one_source = notes or {}, one_source
         self._trace: Trace | None = None
         self._ahead: Ahead | None = None
         self.at_close: list[Callable[[], object]] = []
@@ -107,6 +115,11 @@ class Session:
     def n(self) -> int:
         """Number of vertices."""
         return self.layout.n
+
+    @property
+    def paths(self) -> PathFinder:
+        """What results ask for shortest paths; it refuses while a view is seen."""
+        return self._paths if self._view is None else PATHS_OF_ALL
 
     @property
     def edges(self) -> int:
@@ -168,6 +181,33 @@ class Session:
             raise UsageError(f"source {vertex!r:.60} is not a vertex; {allowed}")
         return int(vertex)
 
+    def _roots_of(self, source: Any) -> Root:
+        """Return the id of a vertex, or those of a set; a set of one is as a vertex."""
+        several = vertices_of(source, self._names)
+        if several is None:
+            return self._id_of(source)
+        ids = ids_of_set(several, self.n, self._id_of)
+        if len(ids) > 1 and self._one_source:
+            raise UsageError(self._one_source)
+        return ids if len(ids) > 1 else int(ids[0])
+
+    def _check_seen(self, root: Root) -> None:
+        """Raise UsageError where an id, or one of those of a set, is not seen."""
+        if self._view is None:
+            return
+        ids = np.atleast_1d(np.asarray(root, dtype=np.int64))
+        hidden = ids[~self._view.sees(ids)]
+        if not len(hidden):
+            return
+        some = hidden[:1] if self._names is None else self._names.named(hidden[:1])
+        name = f"{some.tolist()[0]!r:.60}"
+        if len(ids) == 1:
+            raise UsageError(f"source {name} is a vertex that is not seen")
+        raise UsageError(
+            f"{len(hidden)} of {len(ids)} sources are vertices that are not seen; the "
+            f"first is {name}"
+        )
+
     def _until(self, depth_limit: int | None, targets: Iterable[Any] | None) -> Until:
         """Return the end of a search, targets by ids inside; WHOLE where none."""
         if depth_limit is None and targets is None:
@@ -207,9 +247,11 @@ class Session:
         records: bool = False,
         wanted: Ids | None = None,
     ) -> Result:
-        """Search breadth-first from a vertex.
+        """Search breadth-first from a vertex, or from all of a set at once.
 
-        source: an id, or the name of a node where the graph has names
+        source: an id, or the name of a node where the graph has names; or several in a
+            list, a set, a range, an array or a tuple: levels are hops from the nearest
+            of them.  A tuple that is the name of a node is that node
         parents: whether parents are given too, where the session finds them
         depth_limit: the last level that is searched, an integer of 0 or more
         targets: vertices; the search ends with the level that finds the last of them
@@ -221,19 +263,25 @@ class Session:
             where one device has searched
 
         The result is valid until the next search.  Raises UsageError for what is no
-        vertex, SearchStopped on all ranks where ``stop`` said so on one and there were
-        levels left.
+        vertex or is not seen, for an empty set, and for a set where the engine takes
+        one vertex only; SearchStopped on all ranks where ``stop`` said so on one and
+        there were levels left.
         """
-        root = self._id_of(source)
-        if self._view is not None and not self._view.sees(np.array([root])).all():
-            raise UsageError(f"source {source!r:.60} is a vertex that is not seen")
+        root = self._roots_of(source)
+        self._check_seen(root)
         until = self._until(depth_limit, targets)
-        inside = self.vertices.one_inside(root)
+        inside: Root
+        if isinstance(root, np.ndarray):
+            inside = np.sort(self.vertices.inside(root))
+            until = without_roots(until, inside)
+        else:
+            inside = self.vertices.one_inside(root)
+        first = int(root[0]) if isinstance(root, np.ndarray) else root
         self._searches += 1
         turn = self._searches
         self.world.barrier()
         began = time.perf_counter()
-        with kept(self._trace, "search", root=root), self._taking(wanted) as take:
+        with kept(self._trace, "search", root=first), self._taking(wanted) as take:
             outcome = self._runner.search(
                 inside, parents=parents, until=until, stop=stop, records=records
             )
@@ -254,6 +302,7 @@ class Session:
             names=self._names,
             valid=lambda: turn == self._searches,
             take=take,
+            paths=self.paths,
         )
 
     @property

@@ -34,7 +34,7 @@ def sight_of(world: World, held: Held, runner: Runner, engine: str) -> Sight:
     if not kind_of(engine).masks:
         raise UsageError(
             f"engine {engine} sees all vertices and edges; masks are for engines "
-            "openmp, reference and, on one device, xbfs"
+            "openmp and reference"
         )
     if held.parts:
         return PartSight(world, held, runner)

@@ -22,11 +22,18 @@ class StoreNames:
 
     def id_of(self, vertex: Any) -> int:
         """Return the id of a vertex; UsageError where there is none."""
-        plain = vertex.item() if isinstance(vertex, np.integer) else vertex
-        place = self._ids.find(str(plain)) if type(plain) is self._kind else -1
+        place = self._place(vertex)
         if place < 0:
             raise UsageError(f"{vertex!r:.60} is no id of the graph")
         return place
+
+    def __contains__(self, vertex: object) -> bool:
+        return self._place(vertex) >= 0
+
+    def _place(self, vertex: object) -> int:
+        """Return the id of a vertex, -1 where there is none."""
+        plain = vertex.item() if isinstance(vertex, np.integer) else vertex
+        return self._ids.find(str(plain)) if type(plain) is self._kind else -1
 
     def named(self, ids: Array) -> Array:
         """Return what vertices, integers of any shape, are called: int64 or objects."""

@@ -242,7 +242,7 @@ class VertexMap:
         levels = values[0].astype(np.int32)
         return levels, self.outside(values[1]) if parents else None
 
-    def block(self, arrays: Sequence[AnyArray], dtype: type[np.integer]) -> Array:
+    def block(self, arrays: Sequence[AnyArray], dtype: type[np.number[Any]]) -> Array:
         """Return this rank's block of values by input id, on the host (collective).
 
         arrays: of the shards of this rank; rank r has the ids ``slice_bounds(n, size,
@@ -284,7 +284,7 @@ class BlockMap:
         arrived = world.alltoall(np.split(ids[self._order], self._cuts))
         self._place = np.concatenate(arrived) - first
 
-    def gather(self, values: Sequence[Array], dtype: type[np.integer]) -> Array:
+    def gather(self, values: Sequence[Array], dtype: type[np.number[Any]]) -> Array:
         """Return this rank's block from the arrays of its shards (collective)."""
         joined = np.concatenate([np.zeros(0, dtype), *values])[self._order]
         out = np.empty(self._size, dtype=dtype)

@@ -5,7 +5,7 @@
 >>> graph.edges().tolist()
 [[0, 1], [0, 3], [1, 2], [2, 3]]
 >>> view = graph.view(edges=[True, False, True, True])
->>> bfs(graph, 0, view=view).level
+>>> bfs(graph, 0, "openmp", view=view).level
 array([0, 1, 2, 3], dtype=int32)
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 import xxhash
 
 from distbfs.errors import InputError, UsageError, WrongTypeError
-from distbfs.graph.attributes import Values
+from distbfs.formats.attributes import Values
 from distbfs.graph.predicate import Predicate
 from distbfs.graph.seen_rows import SeenRows
 from distbfs.partition.edge_keys import EdgeIds, Listing

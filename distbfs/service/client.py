@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from http.client import HTTPException
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
@@ -51,16 +51,17 @@ class Client(ABC):
     def close(self) -> None:  # noqa: B027
         """Leave the service; nothing is held open unless a subclass says so."""
 
-    def bfs(self, source: Vertex, **fields: Any) -> dict[str, Any]:
+    def bfs(self, source: Vertex | Vertices, **fields: Any) -> dict[str, Any]:
         """Search from a source; return what was found (JSON values).
 
+        source: a vertex, or several: the nearest counts, here and in other methods
         fields: ``result`` ("auto", "inline", "file", "summary"), ``format`` ("hdf5",
         "npy") and ``name`` of a file, ``parents`` (bool).  Always there: ``reached``,
         ``depth``, ``nedge``, ``seconds``, ``TEPS`` and ``levels``, the vertices of each
         level; with them ``level`` and ``parent`` [n], -1 = unreached, or ``files``, the
         paths where the service has written them.
         """
-        return self.call("bfs", source=source, **fields)
+        return self.call("bfs", **_start(source), **fields)
 
     def multi_bfs(self, sources: Vertices, **fields: Any) -> dict[str, Any]:
         """Search from several sources, one after the other.
@@ -70,22 +71,26 @@ class Client(ABC):
         """
         return self.call("multi_bfs", sources=list(sources), **fields)
 
-    def distances(self, source: Vertex, targets: Vertices, **fields: Any) -> list[int]:
+    def distances(
+        self, source: Vertex | Vertices, targets: Vertices, **fields: Any
+    ) -> list[int]:
         """Return the levels of targets [k], in hops; -1 for those not reached."""
         levels: list[int] = self.call(
-            "distances", source=source, targets=list(targets), **fields
+            "distances", **_start(source), targets=list(targets), **fields
         )["distances"]
         return levels
 
-    def reachable(self, source: Vertex, targets: Vertices, **fields: Any) -> list[bool]:
+    def reachable(
+        self, source: Vertex | Vertices, targets: Vertices, **fields: Any
+    ) -> list[bool]:
         """Return whether the source reaches each target [k]."""
         flags: list[bool] = self.call(
-            "reachable", source=source, targets=list(targets), **fields
+            "reachable", **_start(source), targets=list(targets), **fields
         )["reachable"]
         return flags
 
     def path(
-        self, source: Vertex, target: Vertex, **fields: Any
+        self, source: Vertex | Vertices, target: Vertex, **fields: Any
     ) -> list[int | str] | None:
         """Return the vertices of a shortest path, None where there is none.
 
@@ -93,9 +98,22 @@ class Client(ABC):
         they are more than the service puts into an answer.
         """
         vertices: list[int | str] | None = self.call(
-            "path", source=source, target=target, **fields
+            "path", **_start(source), target=target, **fields
         )["path"]
         return vertices
+
+    def all_paths(
+        self, source: Vertex | Vertices, target: Vertex, **fields: Any
+    ) -> dict[str, Any]:
+        """Return ``distance``, ``count`` and ``edges`` of all shortest paths.
+
+        count: how many there are, exact; edges: [u, v], each once, u one step nearer to
+        the source; -1, 0 and None where there are none.  ServiceError ``too_large``
+        where the edges are more than the service puts into an answer, ``bad_request``
+        where its graph lies on several devices.
+        """
+        answer = self.call("all_paths", **_start(source), target=target, **fields)
+        return {name: answer[name] for name in ("distance", "count", "edges")}
 
     def stats(self) -> dict[str, Any]:
         """Return counts, times in seconds, limits and the graph (JSON values)."""
@@ -119,6 +137,14 @@ class Client(ABC):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _start(source: Vertex | Vertices) -> dict[str, Any]:
+    """Return the field that says where a search begins: at a vertex, or at several."""
+    several = isinstance(source, Iterable) and not isinstance(source, str)
+    if several and not (isinstance(source, np.ndarray) and not source.ndim):
+        return {"sources": list(cast("Iterable[Vertex]", source))}
+    return {"source": source}
 
 
 def checked(answer: object) -> dict[str, Any]:

@@ -51,6 +51,7 @@ def answers(kind: str) -> dict[str, tuple[list[str], dict[str, Any]]]:
     kept = {} if kind == "number" else {"ids": {"type": "array", "items": name}}
     summary = {
         "source": name,
+        "sources": {"type": "array", "items": name, "description": "of a set"},
         "reached": {"type": "integer"},
         "depth": {"type": "integer"},
         "nedge": {"type": "integer"},
@@ -63,11 +64,27 @@ def answers(kind: str) -> dict[str, tuple[list[str], dict[str, Any]]]:
     path = {"type": ["array", "null"], "items": name}
     each = {"type": "object", "properties": summary}
     return {
-        "bfs": (["source", "reached", "levels"], {**summary, **kept, "files": FILES}),
+        "bfs": (["reached", "levels"], {**summary, **kept, "files": FILES}),
         "distances": (["distances"], {"distances": LEVELS}),
         "path": (
             ["distance", "path"],
             {"distance": {"type": "integer"}, "path": path},
+        ),
+        "all_paths": (
+            ["distance", "count", "edges"],
+            {
+                "distance": {"type": "integer"},
+                "count": {"type": "integer", "minimum": 0},
+                "edges": {
+                    "type": ["array", "null"],
+                    "items": {
+                        "type": "array",
+                        "items": name,
+                        "minItems": 2,
+                        "maxItems": 2,
+                    },
+                },
+            },
         ),
         "reachable": (
             ["reachable"],
@@ -120,10 +137,16 @@ def request_schema(
 ) -> dict[str, Any]:
     """Return the JSON schema of the body of an operation."""
     fields = operation.accepted
+    required = [name for name, item in fields.items() if item.required]
+    either: dict[str, Any] = {}
+    if operation.takes_sets:
+        required.remove("source")
+        either["oneOf"] = [{"required": ["source"]}, {"required": ["sources"]}]
     return {
         "type": "object",
         "additionalProperties": False,
-        "required": [name for name, item in fields.items() if item.required],
+        "required": required,
+        **either,
         "properties": {
             "id": {
                 "description": "repeated in the answer",

@@ -1,6 +1,7 @@
 """What can be asked of a service: operations, their fields, and the check of both.
 
 A request is a JSON object: ``{"id": 7, "op": "path", "source": 0, "target": 3}``.
+``"sources": [0, 9]`` in place of ``source`` search from a set of vertices at once.
 ``id`` is an integer or a short text that the answer repeats; ``deadline`` is how many
 seconds the answer may take.  The same table makes the description of the HTTP service.
 """
@@ -54,8 +55,16 @@ class Operation:
         accepted = {**self.fields, "deadline": DEADLINE}
         object.__setattr__(self, "accepted", accepted)
 
+    @property
+    def takes_sets(self) -> bool:
+        """Whether ``sources`` may stand in place of ``source``."""
+        return "source" in self.fields
 
-SOURCE = Field("vertex", "where the search begins", required=True)
+
+START = {
+    "source": Field("vertex", "where the search begins", required=True),
+    "sources": Field("vertices", "instead of it: those of a set, the nearest counts"),
+}
 TARGETS = Field("vertices", "vertices that are asked for", required=True)
 RESULTS = {
     "result": Field(
@@ -71,20 +80,27 @@ RESULTS = {
     "parents": Field("flag", "whether parents are wanted", default=True),
 }
 OPERATIONS: dict[str, Operation] = {
-    "bfs": Operation("Search from one source.", {"source": SOURCE, **RESULTS}),
+    "bfs": Operation("Search from a source, or a set.", {**START, **RESULTS}),
     "distances": Operation(
         "Levels of targets from a source, -1 where it does not reach.",
-        {"source": SOURCE, "targets": TARGETS},
+        {**START, "targets": TARGETS},
     ),
     "path": Operation(
         "One shortest path, null where there is none.",
         {
-            "source": SOURCE,
+            **START,
             "target": Field("vertex", "where the path ends", required=True),
         },
     ),
+    "all_paths": Operation(
+        "All shortest paths: their number and edges, null where there are none.",
+        {
+            **START,
+            "target": Field("vertex", "where the paths end", required=True),
+        },
+    ),
     "reachable": Operation(
-        "Whether a source reaches targets.", {"source": SOURCE, "targets": TARGETS}
+        "Whether a source reaches targets.", {**START, "targets": TARGETS}
     ),
     "multi_bfs": Operation(
         "Search from several sources.",
@@ -101,7 +117,10 @@ OPERATIONS: dict[str, Operation] = {
 
 @dataclass(frozen=True)
 class Request:
-    """A request that was checked; ``values`` has every field of its operation."""
+    """A request that was checked; ``values`` has every field of its operation.
+
+    Of a set, its ``source`` is a tuple of vertices, and there are no ``sources``.
+    """
 
     id: int | str | None
     op: str
@@ -196,7 +215,13 @@ class Checker:
                     f"{name} has no field {_shown(key)}; allowed: {allowed}",
                 )
         checked: dict[str, Any] = {}
+        if OPERATIONS[name].takes_sets:
+            fields = {key: item for key, item in fields.items() if key != "sources"}
+            if "sources" in values:
+                checked["source"] = self._set(name, values)
         for key, item in fields.items():
+            if key in checked:
+                continue
             if key in values:
                 checked[key] = self._value(key, item, values[key])
             elif item.required:
@@ -210,6 +235,14 @@ class Checker:
                 "bad_request", f"result {checked['result']} writes no file to name"
             )
         return Request(number, name, checked, deadline)
+
+    def _set(self, name: str, values: dict[str, Any]) -> int | tuple[int, ...]:
+        """Return the vertices of a set, rising; one where it has one."""
+        if "source" in values:
+            text = f"{name} takes 'source' or 'sources', not both"
+            raise ServiceError("bad_request", text)
+        several = sorted(set(self._vertices("sources", values["sources"])))
+        return several[0] if len(several) == 1 else tuple(several)
 
     def _value(self, key: str, item: Field, value: Any) -> Any:
         if item.kind == "vertices":

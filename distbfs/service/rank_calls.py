@@ -17,6 +17,7 @@ import numpy as np
 from distbfs.errors import SearchStopped
 from distbfs.exchange.signals import StopFlag
 from distbfs.search.result import Result
+from distbfs.search.result_paths import count_back
 from distbfs.search.session import Session
 from distbfs.search.vertices import gather_on_first
 from distbfs.service.shared_traversal import together
@@ -53,6 +54,7 @@ class Ranks:
         self._steps: dict[str, Callable[..., Any]] = {
             "at": self._at,
             "path": self._path,
+            "all_paths": self._all_paths,
             "counts": self._counts,
             "traversed": self._traversed,
             "block": self._block,
@@ -78,7 +80,12 @@ class Ranks:
                 continue
 
     def search(
-        self, source: int, steps: Sequence[Step], *, parents: bool, stop: Stop
+        self,
+        source: int | tuple[int, ...],
+        steps: Sequence[Step],
+        *,
+        parents: bool,
+        stop: Stop,
     ) -> tuple[float, list[Any]]:
         """Search on all ranks (rank 0); returns (seconds, what each step returned).
 
@@ -155,6 +162,21 @@ class Ranks:
             path.append(int(parent[0]))
             _, parent = result.at(np.array(path[-1:]))
         return distance, path[::-1]
+
+    def _all_paths(
+        self, result: Result, target: int, most: int
+    ) -> tuple[int, int, list[list[int]] | None]:
+        """Return (level of a target, number of shortest paths, their edges (u, v)).
+
+        No edges, and 0, where it was not reached, or for more than ``most`` of them.
+        """
+        distance = int(result.at(np.array([target]))[0][0])
+        if distance < 0:
+            return distance, 0, None
+        pairs = result.predecessors_to(target)
+        if len(pairs) > most:
+            return distance, 0, None
+        return distance, count_back(pairs, target), pairs.tolist()
 
     def _counts(self, result: Result) -> list[int]:
         """Return how many vertices each level has."""

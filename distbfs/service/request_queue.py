@@ -13,7 +13,7 @@ from distbfs.errors import ServiceError
 from distbfs.service.arrivals import Arrivals
 from distbfs.service.operations import Request
 
-ONE_SOURCE = ("bfs", "distances", "path", "reachable")
+ONE_SOURCE = ("bfs", "distances", "path", "all_paths", "reachable")
 SMALL = ("distances", "reachable")  # what searches from many sources answer together
 
 
@@ -43,6 +43,11 @@ class Ticket:
     def lost(self) -> bool:
         """Whether there is no use in going on with it."""
         return self.late or self.gone()
+
+
+def _of_one(ticket: Ticket) -> bool:
+    """Return whether a request is for one source, not for a set."""
+    return not isinstance(ticket.request.values["source"], tuple)
 
 
 class Tickets:
@@ -109,12 +114,14 @@ class Tickets:
         if self._together is None or first.request.op not in SMALL:
             return []
         fewest, most = self._together
+        if not _of_one(first):
+            return []
         if 1 + len(self._waiting) < fewest:
             return []
         sources: set[int] = set()
         group = []
         for ticket in (first, *self._waiting):
-            if ticket.request.op not in SMALL:
+            if ticket.request.op not in SMALL or not _of_one(ticket):
                 continue
             source = ticket.request.values["source"]
             if source in sources or len(sources) < most:

@@ -29,7 +29,7 @@ from distbfs.errors import (
 )
 from distbfs.formats.ids import IdMap
 from distbfs.search.result_file import ResultFile
-from distbfs.types import Array, Ids
+from distbfs.types import Array, Root
 
 HIDDEN = ".partial-"
 KEPT = ".ids.npy"
@@ -133,7 +133,7 @@ class ResultFolder:
     def new(
         self,
         form: str,
-        sources: Ids,
+        sources: Sequence[Root],
         n: int,
         *,
         name: str | None,

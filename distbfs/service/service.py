@@ -32,6 +32,7 @@ NO_FOLDER = "start the service with --results, or ask for the result 'summary'"
 
 Answer = dict[str, Any]  # JSON values
 Done = Callable[[Answer], None]
+Source = int | tuple[int, ...]  # a vertex, or those of a set
 Row = tuple[Array, Array | None]  # level int32 [n] and parent int64 [n] by id
 
 
@@ -77,6 +78,7 @@ class Service:
             "bfs": self._bfs,
             "distances": self._distances,
             "path": self._path,
+            "all_paths": self._all_paths,
             "reachable": self._reachable,
         }
 
@@ -120,7 +122,8 @@ class Service:
 
         name: of the request, for the log; done: takes the answer, once, on any thread;
         gone: see ``Ticket``.  Raises ServiceError: ``draining`` where the service ends,
-        ``busy`` where the queue is full, ``bad_request`` for a path without parents.
+        ``busy`` where the queue is full, ``bad_request`` for a path without parents and
+        for paths where the session has none.
         """
         if self.draining:
             raise ServiceError("draining", "the service ends", request.id)
@@ -128,6 +131,9 @@ class Service:
             raise ServiceError(
                 "bad_request", "the service runs with --no-parents", request.id
             )
+        refusal = self.ranks.session.paths.refusal
+        if request.op == "all_paths" and refusal:
+            raise ServiceError("bad_request", refusal, request.id)
         arrived = time.monotonic()
         until = arrived + (request.deadline or self.limits.deadline)
         ticket = Ticket(request, done, gone, name, arrived, until)
@@ -312,6 +318,8 @@ class Service:
         values = request.values
         if request.op == "path":
             return [["path", values["target"], self.limits.inline]], True
+        if request.op == "all_paths":
+            return [["all_paths", values["target"], self.limits.inline // 2]], False
         if request.op == "bfs":
             where = self._where(values, 1)
             steps: list[Step] = [["counts"], ["traversed"]]
@@ -355,11 +363,16 @@ class Service:
                 )
 
     def _summary(
-        self, source: int, seconds: float, counts: list[int], nedge: int
+        self, source: Source, seconds: float, counts: list[int], nedge: int
     ) -> dict[str, Any]:
         self.metrics.traversed(nedge, seconds)
+        begun: dict[str, Any] = {}
+        if isinstance(source, tuple):
+            begun["sources"] = self.names.each(np.array(source))
+        else:
+            begun["source"] = self.names.of(source)
         summary = {
-            "source": self.names.of(source),
+            **begun,
             "reached": sum(counts),
             "depth": len(counts) - 1,
             "nedge": nedge,
@@ -386,6 +399,20 @@ class Service:
         if path is not None:
             path = self.names.each(np.array(path, dtype=np.int64))
         return {"distance": distance, "path": path}
+
+    def _all_paths(self, _: Request, __: float, values: Sequence[Any]) -> Answer:
+        [(distance, number, pairs)] = values
+        if pairs is None and distance >= 0:
+            raise ServiceError(
+                "too_large",
+                f"the paths have more than {self.limits.inline // 2} edges, which are "
+                f"more than the allowed {self.limits.inline} values",
+            )
+        edges = None
+        if pairs is not None:
+            names = self.names.each(np.array(pairs, dtype=np.int64).ravel())
+            edges = [names[k : k + 2] for k in range(0, len(names), 2)]
+        return {"distance": distance, "count": number, "edges": edges}
 
     def _bfs(self, request: Request, seconds: float, values: Sequence[Any]) -> Answer:
         fields = request.values
@@ -441,17 +468,18 @@ class Service:
         return {} if self.names.ids is None else {"ids": self.names.all()}
 
     def _file(
-        self, values: dict[str, Any], sources: list[int], rows: Iterable[Row]
+        self, values: dict[str, Any], sources: Sequence[Source], rows: Iterable[Row]
     ) -> dict[str, Any]:
         """Write rows of (level, parent); returns the paths of the files."""
         if self._results is None:
             raise ServiceError("bad_request", f"no folder for results; {NO_FOLDER}")
         stem = "bfs" if "source" in values else "multi_bfs"
-        if len(sources) == 1 and self.names.kind != "text":
-            stem = f"bfs-{self.names.of(sources[0])}"
+        first, *others = sources
+        if not (others or isinstance(first, tuple) or self.names.kind == "text"):
+            stem = f"bfs-{self.names.of(first)}"
         made = self._results.new(
             values["format"],
-            np.array(sources, dtype=np.int64),
+            [x if isinstance(x, int) else np.array(x) for x in sources],
             self.n,
             name=values["name"],
             stem=stem,

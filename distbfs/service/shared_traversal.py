@@ -87,8 +87,8 @@ def together(session: Session) -> Together | None:
     """Return a batched searcher beside a session, None where there is none.
 
     Collective, and so are its searches.
-    There is one where one rank searches a whole graph by engine openmp, or a symmetric
-    one on a device with room for it, and where all ranks search one on a domain of
+    There is one where one rank searches a whole graph by engine openmp, or one on a
+    device with room for it, and where all ranks search one on a domain of
     devices with room.
     """
     held = session.held
@@ -100,11 +100,10 @@ def together(session: Session) -> Together | None:
         if session.world.size > 1 or session.layout.parts > 1:
             return None
         if held.graph is not None:
-            symmetric = not held.graph.directed and held.graph.active
-            device_search = (
-                BitSearches(held.graph, width=SEARCHES) if symmetric else None
+            bits = (
+                BitSearches(held.graph, width=SEARCHES) if held.graph.active else None
             )
-            return None if device_search is None else OnDevice(device_search)
+            return None if bits is None else OnDevice(bits)
         about = session.describe()
         if about["engine"] != "openmp" or about["mode"] != "resident":
             return None

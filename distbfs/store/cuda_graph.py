@@ -18,7 +18,7 @@ from distbfs.build.cuda.graph import (
     check_size,
 )
 from distbfs.build.cuda.kernels import Kernels
-from distbfs.build.cuda.ranges import VERTEX_BYTES, Budget
+from distbfs.build.cuda.room import VERTEX_BYTES, Budget, Room
 from distbfs.device import cuda
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.progress import Sum
@@ -71,13 +71,14 @@ def graph_of_store(
     store: Store,
     *,
     buffer_bytes: int | None = None,
+    room: Room | None = None,
     done: Sum | None = None,
 ) -> DeviceGraph:
     """Return the graph of a store, in input ids.
 
-    buffer_bytes: as of ``build``; done: told how many bytes to read, and of those read.
-    Raises StoreError where a file is not what the manifest says, ResourceError where
-    device memory is short.
+    buffer_bytes, room: as of ``build``; done: told how many bytes to read, and of those
+    read.  Raises StoreError where a file is not what the manifest says, ResourceError
+    where device memory is short.
     """
     manifest = store.manifest
     n, m = manifest.n, manifest.m
@@ -91,7 +92,8 @@ def graph_of_store(
         with kernels.phase("memory"):
             cuda.release()
             by_vertex = VERTEX_BYTES + len(sides) * ROW_BYTES
-            cuda.require(by_vertex * n + len(sides) * 4 * m, what)
+            columns = len(sides) * 4 * m if room is None else 0
+            cuda.require(by_vertex * n + columns, what)
             degrees = [cupy.zeros(n, np.uint32) for _ in sides]
             ends = cupy.zeros(n, np.uint32)
         with kernels.phase("rows"):
@@ -102,7 +104,7 @@ def graph_of_store(
 
         def side(names: Sequence[str]) -> tuple[EachEdge, Budget]:
             edges = EachEdge(held.pop(), manifest.parts, names)
-            return edges, Budget(n, m, MOST, buffer_bytes, cheap=True)
+            return edges, Budget(n, m, MOST, buffer_bytes, cheap=True, room=room)
 
         if manifest.directed:
             ways = [partial(side, names) for names in sides]

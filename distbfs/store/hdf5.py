@@ -18,8 +18,8 @@ import numpy as np
 import xxhash
 
 from distbfs.errors import PeerFailed, StoreError
+from distbfs.formats.attributes import Attribute
 from distbfs.formats.ids import id_map
-from distbfs.graph.attributes import Attribute
 from distbfs.graph.csr import CSR
 from distbfs.options import check_range
 from distbfs.partition.part import Part

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from distbfs.graph.attributes import Attribute
+    from distbfs.formats.attributes import Attribute
     from distbfs.partition.part import Part
     from distbfs.store.schema import DatasetSpec, Manifest
 

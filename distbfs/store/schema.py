@@ -131,8 +131,8 @@ class PartRecord:
     @property
     def attributes(self) -> tuple[str, ...]:
         """The names of the attributes of edges, as they stand in the file."""
-        found = (ATTRIBUTE.fullmatch(str(name)) for name in self.digests)
-        return tuple(dict.fromkeys(match[2] for match in found if match))
+        matches = (ATTRIBUTE.fullmatch(str(name)) for name in self.digests)
+        return tuple(dict.fromkeys(match[2] for match in matches if match))
 
     @property
     def directed(self) -> bool:

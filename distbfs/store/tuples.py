@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from distbfs.formats.attributes import Values
 from distbfs.generate.hashing import Permutation, permutation_by
-from distbfs.graph.attributes import Values
 from distbfs.graph.csr import CSR
 from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part

@@ -18,7 +18,7 @@ from distbfs.device import cuda
 from distbfs.device.energy import measured
 from distbfs.report.energy import energy_figures, energy_lines, energy_values, joined
 from distbfs.search.session import Session
-from distbfs.types import World
+from distbfs.types import Root, World
 
 SECONDS = 2.0
 
@@ -63,7 +63,7 @@ def energy_of(
 
 
 def searches_energy(
-    session: Session, roots: Sequence[int], edges: int
+    session: Session, roots: Sequence[Root], edges: int
 ) -> dict[str, Any]:
     """Return the energy of searches from all roots (collective).
 
@@ -72,7 +72,7 @@ def searches_energy(
 
     def run() -> None:
         for root in roots:
-            session.search(int(root))
+            session.search(root)
 
     return energy_of(session.world, run, len(roots), edges, gpus_of(session))
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 
 from distbfs.errors import InputError, UsageError, system_error
@@ -40,27 +38,6 @@ from distbfs.store.hdf5 import Store, open_store, read_array
 from distbfs.store.shape import shape_of
 from distbfs.terminal.shared import Terminal, need_symmetric
 from distbfs.types import SUBGRAPHS
-
-UNITS = {"": 1, **{u: 1000**k for k, u in enumerate("kMGTP", 1)}}
-UNITS |= {f"{u}i": 1024**k for k, u in enumerate("KMGTP", 1)}
-SIZE = re.compile(r"([\d.]+(?:e\d+)?) ?([kMGTP]|[KMGTP]i|)B?(?:/s)?")
-
-
-def parse_size(
-    ctx: click.Context, param: click.Parameter, value: str | None
-) -> float | None:
-    """Return what an option means by 25e9, 141GB or 80GiB; "/s" may follow."""
-    if value is None:
-        return None
-    match = SIZE.fullmatch(value.strip())
-    try:
-        size = float(match[1]) * UNITS[match[2]] if match else 0.0
-    except ValueError:
-        size = 0.0
-    if not 0 < size < float("inf"):
-        text = f"{value!r} is not a size above 0; write 25e9, 141GB or 80GiB"
-        raise click.BadParameter(text, ctx, param)
-    return size
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.errors import FileError, InputError
-from distbfs.graph.attributes import Values
+from distbfs.formats.attributes import Values
 from distbfs.search.view import View, check_attributes, flags_of
 from distbfs.terminal.sources import read_sources
 

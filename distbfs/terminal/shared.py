@@ -39,6 +39,7 @@ from distbfs.search.open import prepare
 from distbfs.search.opening import Opening
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
+from distbfs.terminal.sizes import whole_size
 from distbfs.terminal.streams import NamedFile
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -400,6 +401,19 @@ search_options = with_options(
         "--share-device",
         is_flag=True,
         help="Let several ranks of engine xbfs use one device; slow, for trials.",
+    ),
+    click.option(
+        "--device-memory",
+        callback=whole_size,
+        metavar="BYTES",
+        help="What a graph on one device and its searches may take there, as 40GiB; "
+        "columns of long rows that do not fit go to host memory.  [what is free]",
+    ),
+    click.option(
+        "--host-memory",
+        callback=whole_size,
+        metavar="BYTES",
+        help="What these may take of the host.  [what this process may use]",
     ),
     click.option(
         "--exchange",

@@ -12,7 +12,7 @@ from distbfs.errors import InputError, UsageError
 from distbfs.exchange.world import Ranks
 from distbfs.formats.ids import IdMap
 from distbfs.formats.text import text_lines
-from distbfs.types import Ids
+from distbfs.types import Ids, Root
 
 NUMBER = re.compile("[0-9]{1,19}")
 SHOWN = 40
@@ -26,23 +26,51 @@ def read_sources(
     One id a line, ``#`` comments; ids are those of the file that the graph came from.
     Raises UsageError or InputError for what is no vertex.
     """
-    words = list(options)
-    where = ["--source"] * len(words)
+    sources = [source_of(word, "--source", n, ids) for word in options]
     if path is not None:
-        for number, line in enumerate(text_lines(path), 1):
-            text = line.partition("#")[0].strip()
-            if not text:
-                continue
-            if ids is None and not NUMBER.fullmatch(text):
-                raise InputError(f"{path}:{number}: '{text[:SHOWN]}' is no vertex id")
-            words.append(text)
-            where.append(f"{path}:{number}")
-    if not words:
+        sources += sources_in(path, n, ids)
+    if not sources:
         raise UsageError("no source; give --source or --sources with at least one id")
-    sources = [
-        source_of(word, place, n, ids) for word, place in zip(words, where, strict=True)
-    ]
     return np.array(sources, dtype=np.int64)
+
+
+def sources_in(path: Path, n: int, ids: IdMap | None) -> list[int]:
+    """Return the vertices that a file names, one a line."""
+    sources = []
+    for number, line in enumerate(text_lines(path), 1):
+        text = line.partition("#")[0].strip()
+        if not text:
+            continue
+        if ids is None and not NUMBER.fullmatch(text):
+            raise InputError(f"{path}:{number}: '{text[:SHOWN]}' is no vertex id")
+        sources.append(source_of(text, f"{path}:{number}", n, ids))
+    return sources
+
+
+def read_set(option: str, n: int, ids: IdMap | None) -> list[int]:
+    """Return the vertices of one ``--source-set``, rising, each once.
+
+    option: ids between commas, or @FILE with one a line.  Raises UsageError or
+    InputError for none and for what is no vertex.
+    """
+    if option.startswith("@"):
+        sources = sources_in(Path(option[1:]), n, ids)
+    else:
+        words = [word.strip() for word in option.split(",")]
+        sources = [source_of(x, "--source-set", n, ids) for x in words if x]
+    if not sources:
+        raise UsageError(f"--source-set: {option[:SHOWN]!a} names no vertex")
+    return sorted(set(sources))
+
+
+def agreed_target(
+    world: Ranks, n: int, word: str | None, ids: IdMap | None
+) -> int | None:
+    """Return the vertex of ``--paths-to`` that rank 0 reads (collective)."""
+    target: int | None = None
+    if world.rank == 0 and word is not None:
+        target = source_of(word, "--paths-to", n, ids, "target")
+    return None if (agreed := world.broadcast(target)) is None else int(agreed)
 
 
 def agreed_sources(
@@ -55,17 +83,42 @@ def agreed_sources(
     return np.array(world.broadcast(sources), dtype=np.int64)
 
 
-def source_of(word: str, place: str, n: int, ids: IdMap | None) -> int:
+def agreed_roots(
+    world: Ranks,
+    n: int,
+    words: Sequence[str],
+    path: Path | None,
+    sets: Sequence[str],
+    ids: IdMap | None,
+) -> list[Root]:
+    """Return where each search begins: sources, then sets of them (collective).
+
+    sets: see ``read_set``
+    """
+    each: list[list[int]] | None = None
+    if world.rank == 0:
+        each = [read_set(option, n, ids) for option in sets]
+    if words or path is not None or not sets:
+        sources = agreed_sources(world, n, words, path, ids).tolist()
+    else:
+        sources = []
+    groups = [np.array(x, dtype=np.int64) for x in world.broadcast(each)]
+    return [*sources, *(x if len(x) > 1 else int(x[0]) for x in groups)]
+
+
+def source_of(
+    word: str, place: str, n: int, ids: IdMap | None, what: str = "source"
+) -> int:
     """Return the vertex of an id; UsageError ``PLACE: …`` where there is none."""
     if ids is not None:
         vertex = ids.find(word)
         if vertex < 0:
-            raise UsageError(f"{place}: source {word[:SHOWN]!a} is no id of the graph")
+            raise UsageError(f"{place}: {what} {word[:SHOWN]!a} is no id of the graph")
         return vertex
     if not re.fullmatch(r"-?[0-9]{1,40}", word):
         raise UsageError(f"{place}: {word[:SHOWN]!a} is no vertex id")
     if not 0 <= int(word) < n:
         raise UsageError(
-            f"{place}: source {int(word)} is not a vertex; allowed: 0 to {n - 1}"
+            f"{place}: {what} {int(word)} is not a vertex; allowed: 0 to {n - 1}"
         )
     return int(word)

@@ -74,7 +74,21 @@ struct Check {
                                      1 found faults */
     u32 shift, far, code;         /* far: bits of a state that may be another device's */
     u32 prints, each;             /* prints: pack them, too */
+    const u64 *roots;             /* [root_count], rising, of a set; null: there is one */
+    u64 root_count;
 };
+
+/* Whether a vertex is the root, or one of those of a set. */
+INLINE bool is_root(const Check &c, u64 x) {
+    if (!c.roots) return x == c.root;
+    u64 low = 0, high = c.root_count; /* the first that is not below x */
+    while (low < high) {
+        const u64 mid = low + (high - low) / 2;
+        if (c.roots[mid] < x) low = mid + 1;
+        else high = mid;
+    }
+    return low < c.root_count && c.roots[low] == x;
+}
 
 /* Where a vertex is. */
 struct Place {
@@ -213,7 +227,7 @@ extern "C" __global__ void __launch_bounds__(256) deal(const Check c) {
 
 /* Whether the level of a vertex's parent has to be looked at. */
 INLINE bool steps(const Check &c, u64 x, int found, i64 of) {
-    return found >= 1 && of >= 0 && of < (i64)c.n && of != (i64)x && x != c.root;
+    return found >= 1 && of >= 0 && of < (i64)c.n && of != (i64)x && !is_root(c, x);
 }
 
 /* What pass 1 asks for of a part: ids: [count], parents or n */
@@ -231,7 +245,8 @@ INLINE void check_vertex(Tally &tally, const Check &c, u64 x, int found, const P
     const i64 n = c.n;
     if (found < -1 || found >= n)
         fault(tally, LEVEL_RANGE, x);
-    if ((found == 0) != (x == c.root))
+    const bool root = is_root(c, x);
+    if ((found == 0) != root)
         fault(tally, ROOT_LEVEL, x);
     if (!parent)
         return;
@@ -239,7 +254,7 @@ INLINE void check_vertex(Tally &tally, const Check &c, u64 x, int found, const P
     const bool allowed = of >= 0 && of < n, own = of == (i64)x;
     if (!allowed && of != -1)
         fault(tally, PARENT_RANGE, x);
-    if (own != (x == c.root))
+    if (own != root)
         fault(tally, ROOT_PARENT, x);
     if ((found >= 0) != (of != -1))
         fault(tally, SET, x);
@@ -395,7 +410,7 @@ extern "C" __global__ void __launch_bounds__(256) check_marks(const Check c) {
     for (u64 k = thread_of(); k < end; k += threads_of()) {
         const u64 x = k * c.parts + c.part;
         const int found = level[k];
-        if (x == c.root || found < 0 || state_at(c, row + (ID)k) & top_bit(c))
+        if (is_root(c, x) || found < 0 || state_at(c, row + (ID)k) & top_bit(c))
             continue;
         if (!parent) {
             if (found >= 1)

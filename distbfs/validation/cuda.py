@@ -27,7 +27,7 @@ from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.cuda import MAX_VERTICES, id_type
 from distbfs.partition.layout import local_count
-from distbfs.types import UNREACHED, DeviceArray, Ids, slice_bounds
+from distbfs.types import UNREACHED, DeviceArray, Ids, Root, slice_bounds
 from distbfs.validation.between import Devices
 from distbfs.validation.cuda_device import (
     DEPTH,
@@ -39,7 +39,7 @@ from distbfs.validation.cuda_device import (
     Seat,
     Shard,
 )
-from distbfs.validation.faults import KINDS, Tally
+from distbfs.validation.faults import KINDS, Tally, checked_roots
 from distbfs.validation.host import BOTH, LEVELS, Validation
 from distbfs.validation.states import (
     CHUNK,
@@ -63,7 +63,7 @@ NOT_HERE = np.iinfo(np.int64).min
 
 def validate_on_device(
     tuples: DeviceTuples,
-    root: int,
+    root: Root,
     level: DeviceArray,
     parent: DeviceArray | None,
     *,
@@ -85,7 +85,7 @@ def validate_on_devices(
     seats: Sequence[Seat],
     n: int,
     parts: int,
-    root: int,
+    root: Root,
     *,
     parents: bool | None = None,
     chunk: int = CHUNK,
@@ -93,6 +93,7 @@ def validate_on_devices(
     """Check the result of a search by the tuples, on the devices that have it.
 
     seats: of this rank, none where it has no results; together they have all parts
+    root: as of ``host.validate``
     parents: whether there are some (default: what the first shard has)
     chunk: tuples looked at in one piece, or a sixteenth where there are several devices
 
@@ -102,11 +103,12 @@ def validate_on_devices(
     started = time.perf_counter()
     if parents is None:
         parents = seats[0].shards[0].parent is not None
-    _check_arguments(n, parts, root, seats, chunk, parents=parents)
-    check = _Check(world, seats, n, parts, root, parents=parents)
+    _check_arguments(n, parts, seats, chunk, parents=parents)
+    roots = checked_roots(root, n)
+    check = _Check(world, seats, n, parts, roots, parents=parents)
     with cuda.memory_of("validation"), closing(check):
         report = check.run(min(chunk, MAX_CHUNK))
-        errors = check.tally(report).errors(root)
+        errors = check.tally(report).errors(roots)
     return Validation(
         valid=not errors,
         errors=errors,
@@ -119,15 +121,13 @@ def validate_on_devices(
 
 
 def _check_arguments(
-    n: int, parts: int, root: int, seats: Sequence[Seat], chunk: int, *, parents: bool
+    n: int, parts: int, seats: Sequence[Seat], chunk: int, *, parents: bool
 ) -> None:
     """Raise UsageError for what the kernels cannot take."""
     if n > MAX_VERTICES:
         raise UsageError(
             f"{n} vertices do not fit validation on devices; allowed: {MAX_VERTICES}"
         )
-    if not 0 <= root < n:
-        raise UsageError(f"root is {root}; allowed: 0 to {n - 1}")
     if chunk < 1:
         raise UsageError(f"chunk is {chunk}; allowed: 1 and more")
     for shard in (shard for seat in seats for shard in seat.shards):
@@ -159,11 +159,11 @@ class _Check:
         seats: Sequence[Seat],
         n: int,
         parts: int,
-        root: int,
+        roots: Ids,
         *,
         parents: bool,
     ) -> None:
-        self._world, self._n, self._parts, self._root = world, n, parts, root
+        self._world, self._n, self._parts, self._roots = world, n, parts, roots
         self._with_parents = parents
         of_rank = world.allgather(np.array([len(seats)], dtype=np.int64))
         counts = [int(x[0]) for x in of_rank]
@@ -185,7 +185,7 @@ class _Check:
             devices.seats(self._parts),
         )
         form = self._form(vertices, chunk)
-        known = (form, self._root, seats, vertices, chunk)
+        known = (form, self._roots, seats, vertices, chunk)
         devices.each(lambda device: device.take(*known, parents=parents))
         if not form.asked:
             devices.each(lambda device: device.pack(prints=parents and not form.alone))

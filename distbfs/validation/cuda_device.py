@@ -53,6 +53,8 @@ class CheckParams(ctypes.Structure):
         *((name, ctypes.c_uint32) for name in ("parts", "own", "part", "thorough")),
         *((name, ctypes.c_uint32) for name in ("shift", "far", "code")),
         *((name, ctypes.c_uint32) for name in ("prints", "each")),
+        ("roots", ctypes.c_void_p),
+        ("root_count", ctypes.c_uint64),
     )
 
 
@@ -127,7 +129,7 @@ class CheckingDevice:
     def take(
         self,
         form: Form,
-        root: int,
+        roots: Ids,
         seats: Array,
         vertices: int,
         chunk: int,
@@ -136,6 +138,7 @@ class CheckingDevice:
     ) -> None:
         """Make what kernels know of all parts.
 
+        roots: int64 [k], rising
         seats: uint32 [parts], which device has a part; vertices: of a part, at most
         """
         cp, shards, parts = cuda.cupy(), self.seat.shards, len(seats)
@@ -144,7 +147,7 @@ class CheckingDevice:
         width = whole_threads(self._chunk)
         self.check = CheckParams(
             n=self.seat.tuples.n,
-            root=root,
+            root=int(roots[0]),
             per=row_length(vertices),
             gap=width,
             parts=parts,
@@ -153,6 +156,9 @@ class CheckingDevice:
             far=form.far,
             code=form.code,
         )
+        if len(roots) > 1:
+            self._hold("roots", cp.asarray(roots.astype(np.uint64)))
+            self.check.root_count = len(roots)
         level_type = self._hold_results("level", np.dtype(np.int8), parts)
         parent_type = np.dtype(f"i{ids.itemsize}")
         if parents:

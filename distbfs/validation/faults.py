@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from distbfs.errors import UsageError
+
 if TYPE_CHECKING:
-    from distbfs.types import Array, Ids, Marks, World
+    from distbfs.types import Array, Ids, Marks, Root, World
 
 # The kinds in the order in which they are told.  An example is kept as four numbers:
 # (a, b) the vertex, or the ends of the tuple, and (x, y) what was found there.
@@ -16,9 +18,9 @@ TEXTS = {
     "outside": "input: {count} tuples have an end outside the graph, e.g. ({a}, {b})",
     "level_range": "levels: {count} are outside -1 … n-1, e.g. {x} of vertex {a}",
     "parent_range": "parents: {count} are outside -1 … n-1, e.g. {x} of vertex {a}",
-    "root_level": "rule 1: the root {root} alone must be at level 0; {count} vertices "
+    "root_level": "rule 1: {roots} alone must be at level 0; {count} vertices "
     "are not so, e.g. vertex {a} at level {x}",
-    "root_parent": "rule 1: the root {root} alone must be its own parent; {count} "
+    "root_parent": "rule 1: {roots} alone must be {own}; {count} "
     "vertices are not so, e.g. vertex {a} with parent {x}",
     "step": "rule 2: {count} tree edges do not join levels that differ by one, e.g. "
     "vertex {a} at level {x} with parent {b} at level {y}",
@@ -34,6 +36,22 @@ TEXTS = {
     "parent {x}",
 }
 KINDS = {name: row for row, name in enumerate(TEXTS)}
+
+
+def checked_roots(root: Root, n: int) -> Ids:
+    """Return the roots of a search, int64 [k], rising; UsageError for other than that.
+
+    root: one, or those of a set, integers [k], each once, in any order
+    """
+    roots = np.atleast_1d(np.asarray(root))
+    if roots.ndim > 1 or roots.dtype.kind not in "iu" or not len(roots):
+        raise UsageError("roots are not one or several integers")
+    rising: Ids = np.sort(roots).astype(np.int64)
+    if len(outside := rising[(rising < 0) | (rising >= n)]):
+        raise UsageError(f"root is {outside[0]}; allowed: 0 to {n - 1}")
+    if len(again := rising[1:][rising[1:] == rising[:-1]]):
+        raise UsageError(f"root {again[0]} is there twice")
+    return rising
 
 
 @dataclass
@@ -73,10 +91,14 @@ class Tally:
                 merged.add(kind, *row)
         return merged
 
-    def errors(self, root: int) -> list[str]:
-        """Return one line for each kind of fault that was found."""
+    def errors(self, roots: Ids) -> list[str]:
+        """Return one line for each kind of fault that was found; roots: [k], rising."""
+        named, own = f"the root {roots[0]}", "its own parent"
+        if len(roots) > 1:
+            named = f"the {len(roots)} roots from {roots[0]} to {roots[-1]}"
+            own = "their own parents"
         return [
-            text.format(count=count, root=root, a=a, b=b, x=x, y=y)
+            text.format(count=count, roots=named, own=own, a=a, b=b, x=x, y=y)
             for text, (count, _, a, b, x, y) in zip(
                 TEXTS.values(), self.rows.tolist(), strict=True
             )

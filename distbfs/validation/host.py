@@ -4,7 +4,8 @@ It knows the tuples and the result, nothing of engines, parts or stores.  The ru
 (Graph500 specification 2.0, Section "Validation"):
 
 1. the parents form a tree without cycles: the root alone is its own parent and alone
-   at level 0, and along parents the level falls at each step (rule 2);
+   at level 0, and along parents the level falls at each step (rule 2); of a search from
+   a set, each vertex of it, and nothing else, is the root of a tree;
 2. each tree edge joins levels that differ by exactly one;
 3. each tuple joins two vertices whose levels differ by at most one, or two unreached;
 4. the tree spans the component of the root: no tuple leads out of it, and a vertex has
@@ -30,13 +31,15 @@ from distbfs.types import (
     Array,
     Ids,
     Levels,
+    Marks,
+    Root,
     TupleSource,
     World,
     slice_bounds,
 )
 from distbfs.validation import tuple_checks as scan
 from distbfs.validation.block_values import REPLICATED_LIMIT, Lookup, make_lookup
-from distbfs.validation.faults import Tally
+from distbfs.validation.faults import Tally, checked_roots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +74,7 @@ class Validation:
 def validate(
     world: World,
     source: TupleSource,
-    root: int,
+    root: Root,
     level: Levels,
     parent: Array | None,
     *,
@@ -81,6 +84,7 @@ def validate(
 ) -> Validation:
     """Check the result of a search by its tuples; collective.
 
+    root: an id, or those of a search from a set, integers [k], each once
     level, parent: this rank's block, vertices slice_bounds(n, size, rank) in input ids,
         level int32, parent int32 or int64, or None where levels only were asked for
     limit: bytes up to which results are replicated (n · 12) and not routed
@@ -90,23 +94,22 @@ def validate(
     """
     started = time.perf_counter()
     n = source.n
-    if not 0 <= root < n:
-        raise UsageError(f"root is {root}; allowed: 0 to {n - 1}")
+    roots = checked_roots(root, n)
     _check_blocks(world, n, level, parent)
     lookup = make_lookup(world, n, level, parent, limit)
     block = Block(slice_bounds(n, world.size, world.rank)[0], level, parent)
     tally = Tally()
-    _check_vertices(lookup, block, root, chunk, tally)
+    _check_vertices(lookup, block, roots, chunk, tally)
     nedge = _check_tuples(
         world, source, lookup, parent is not None, chunk, threads, tally
     )
-    _check_marks(lookup, block, root, chunk, tally)
+    _check_marks(lookup, block, roots, chunk, tally)
     tally = tally.merge(world)
     sums = np.array([nedge, np.count_nonzero(level >= 0)], dtype=np.int64)
     nedge, reached = world.allreduce(sums, "sum").tolist()
     deepest = np.array([level.max(initial=UNREACHED)], dtype=np.int64)
     depth = int(world.allreduce(deepest, "max")[0])
-    errors = tally.errors(root)
+    errors = tally.errors(roots)
     seconds = np.array([time.perf_counter() - started])
     return Validation(
         valid=not errors,
@@ -139,6 +142,15 @@ class Block:
             yield ids, level, parent
 
 
+def among(roots: Ids, ids: Ids) -> Marks:
+    """Return which ids, int64 [k], consecutive, are roots, rising."""
+    marks = np.zeros(len(ids), dtype=np.bool_)
+    if len(ids):
+        first, stop = np.searchsorted(roots, [ids[0], ids[-1] + 1])
+        marks[roots[first:stop] - ids[0]] = True
+    return marks
+
+
 def _check_blocks(world: World, n: int, level: Levels, parent: Array | None) -> None:
     """Raise UsageError on all ranks if a block has a wrong shape or dtype."""
     low, high = slice_bounds(n, world.size, world.rank)
@@ -158,13 +170,13 @@ def _check_blocks(world: World, n: int, level: Levels, parent: Array | None) -> 
 
 
 def _check_vertices(
-    lookup: Lookup, block: Block, root: int, chunk: int, tally: Tally
+    lookup: Lookup, block: Block, roots: Ids, chunk: int, tally: Tally
 ) -> None:
-    """Check ranges, the root and rules 1, 2 and 4 on this rank's vertices."""
+    """Check ranges, the roots and rules 1, 2 and 4 on this rank's vertices."""
     n = lookup.n
     empty = (EMPTY, EMPTY, EMPTY)
     for ids, level, parent in lookup.rounds(block.pieces(chunk), empty):
-        is_root = ids == root
+        is_root = among(roots, ids)
         tally.add_vertices(
             "level_range", (level < UNREACHED) | (level >= n), ids, level
         )
@@ -227,13 +239,13 @@ def _cut(
 
 
 def _check_marks(
-    lookup: Lookup, block: Block, root: int, chunk: int, tally: Tally
+    lookup: Lookup, block: Block, roots: Ids, chunk: int, tally: Tally
 ) -> None:
     """Check rule 5 on this rank's vertices; for levels only, a nearer neighbour."""
     unmarked = ~lookup.marked()
     for ids, level, parent in block.pieces(chunk):
         at = int(ids[0]) - block.low
-        lacking = unmarked[at : at + len(ids)] & (level >= 0) & (ids != root)
+        lacking = unmarked[at : at + len(ids)] & (level >= 0) & ~among(roots, ids)
         if block.parent is None:
             tally.add_vertices("nearer", lacking & (level >= 1), ids, level)
         else:

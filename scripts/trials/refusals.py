@@ -205,7 +205,7 @@ def bad_vertices(trial: Trial) -> None:
     truth = draw_graph(trial, most=60)
     ends = truth.pairs[:, 0], truth.pairs[:, 1]
     graph = distbfs.Graph.from_edges(*ends, n=truth.n, directed=truth.directed)
-    bad = (-1, truth.n, 0.5, "0", None, True, 1 << 63, -(1 << 63), float("nan"), (0,))
+    bad = (-1, truth.n, 0.5, "0", None, True, 1 << 63, -(1 << 63), float("nan"), ())
     for vertex in bad:
         refuses(trial, lambda v=vertex: distbfs.bfs(graph, v), f"source {vertex!r}")
     if not truth.n:

@@ -1,6 +1,7 @@
 """``distbfs bfs``: results in input ids, records, engines, resumption, refusals."""
 
 import contextlib
+import gzip
 import json
 import os
 import pty
@@ -33,8 +34,9 @@ from commands import (
     wait_until,
     write_edge_list,
 )
-from graphs import Tuples, random_tuples
+from graphs import Tuples, check_search, random_tuples
 from launching import clean_environment, is_open_mpi, needs_mpi
+from shortest_paths import path_counts
 
 from distbfs.terminal import shared as common
 
@@ -95,6 +97,99 @@ def test_results(stores, output, ranks, parts):
         assert one["nedge"] == nedge(GRAPH, one["source"])
         assert one["seconds"] > 0
         assert one["TEPS"] == pytest.approx(one["nedge"] / one["seconds"])
+
+
+@pytest.mark.parametrize(
+    ("ranks", "parts"), [(1, 1), pytest.param(2, 4, marks=needs_mpi)]
+)
+def test_sets_of_sources(stores, output, tmp_path, ranks, parts):
+    """Beside searches from one vertex; a run that ended is gone on with."""
+    file = tmp_path / "set.txt"
+    file.write_text("# a set\n149\n3\n\n3\n")
+    words = ("--source", 7, "--source-set", "0,77,0", "--source-set", f"@{file}")
+    words = ("bfs", stores[parts], *words, "--source-set", 5, "-o", output, "--json")
+    searches = on(ranks, *words).values["searches"]
+    sets = [[7], [0, 77], [3, 149], [5]]
+    starts = [x.get("sources", [x.get("source")]) for x in searches]
+    assert starts == sets
+    with h5py.File(output) as found:
+        bounds, every = found["set_bounds"][:], found["set_sources"][:]
+        assert found["sources"][:].tolist() == [min(x) for x in sets]
+        for row, roots in enumerate(sets):
+            assert every[bounds[row] : bounds[row + 1]].tolist() == roots
+            level, parent = found["level"][row], found["parent"][row]
+            check_search(GRAPH, np.array(roots), level, parent)
+            assert searches[row]["reached"] == (level >= 0).sum()
+    for wrong, message in (
+        ("150", "source 150 is not a vertex; allowed: 0 to 149"),
+        (",", "',' names no vertex"),
+        ("1,x", "'x' is no vertex id"),
+        (f"@{tmp_path}/none", "No such file"),
+    ):
+        done = here("bfs", stores[parts], "--source-set", wrong)
+        assert done.code == 2
+        assert message in done.err
+    table = here("bfs", stores[parts], "--source-set", "0,77").out
+    assert "2 vertices" in table
+
+
+@pytest.mark.parametrize(
+    ("ranks", "parts"),
+    [(1, 1), (1, 2), pytest.param(2, 4, marks=needs_mpi)],
+)
+def test_shortest_paths(stores, output, ranks, parts):
+    """Their numbers, those to one vertex, and the edges within some hops."""
+    graph = nx.Graph(zip(GRAPH.u.tolist(), GRAPH.v.tolist(), strict=True))
+    level = GRAPH.distances(3)
+    target = int(level.argmax())
+    words = ("bfs", stores[parts], "--source", 3, "--paths-to", target, "--json")
+    [one] = on(ranks, *words, "-o", output, "--counts", "uint64").values["searches"]
+    wanted = path_counts(GRAPH.matrix, level)
+    with h5py.File(output) as file:
+        assert file["paths"].dtype == np.uint64
+        np.testing.assert_array_equal(file["paths"][0], wanted)
+    assert one["largest_count"] == wanted.max()
+    answer = one["paths_to"]
+    every = sorted(nx.all_shortest_paths(graph, 3, target))
+    assert (answer["target"], answer["distance"]) == (target, level.max())
+    assert answer["count"] == wanted[target] == len(every)
+    assert all(path in every for path in answer["paths"])
+    assert len(answer["paths"]) == min(10, len(every))
+    table = output.with_name("edges.csv.gz")
+    done = on(ranks, *words[:4], "--hops", 2, "--edges", table, "--json")
+    assert done.values["searches"][0]["depth"] == 2
+    head, *rows = gzip.decompress(table.read_bytes()).decode().split()
+    assert head == "u,v,level_u,level_v"
+    near = nx.ego_graph(graph, 3, radius=2)
+    near.remove_edges_from(list(nx.selfloop_edges(near)))
+    cells = [tuple(map(int, row.split(","))) for row in rows]
+    assert len(cells) == near.number_of_edges()
+    for u, v, above, below in cells:
+        assert near.has_edge(u, v)
+        assert (above, below) == (level[u], level[v])
+    assert cells == sorted(cells, key=lambda row: (row[2], row[0], row[1]))
+
+
+def test_wrong_use_of_paths(stores, output):
+    words = ("bfs", stores[1], "--source", 3)
+    printed = here(*words, "--hops", 0, "--edges", "-")
+    assert (printed.code, printed.out) == (0, "u,v,level_u,level_v\n")
+    lost = int(np.flatnonzero(GRAPH.distances(3) < 0)[0])
+    assert f"no path from 3 to {lost}" in here(*words, "--paths-to", lost).out
+    for more, why in (
+        (("--paths-to", 150), "--paths-to: target 150 is not a vertex"),
+        (("--edges", "-", "--json"), "CSV on stdout"),
+        (("--edges", "-", "--source", 4), "one source, not 2"),
+        (("--edges", "-", "-o", output), "--edges goes without --output"),
+        (("--hops", 1, "--energy"), "leave --hops out"),
+        (("--counts", "int8"), "int8"),
+    ):
+        done = here(*words, *more)
+        assert done.code == 2
+        assert why in done.err
+    assert here(*words, "--counts", "uint64", "-o", output).code == 0
+    with h5py.File(output) as file:
+        assert set(file) == {"sources", "level", "parent", "paths", "done"}
 
 
 def test_levels_are_those_of_networkx(stores, output):

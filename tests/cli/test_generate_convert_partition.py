@@ -19,6 +19,7 @@ from commands import (
 from graphs import Tuples, kronecker, random_tuples
 from launching import needs_mpi
 
+from distbfs.generate.chung_lu import ChungLu
 from distbfs.generate.forest_fire import ForestFire
 from distbfs.generate.formula import BinaryTree, Complete, Star
 from distbfs.generate.formula import Path as PathGraph
@@ -26,6 +27,7 @@ from distbfs.generate.geometric import Geometric
 from distbfs.generate.rmat import RmatB, RmatER
 from distbfs.generate.road import Road
 from distbfs.generate.small_world import SmallWorld
+from distbfs.generate.stencil import Stencil
 from distbfs.generate.triangulation import Triangulation
 from distbfs.generate.uniform import Uniform
 from distbfs.store.hdf5 import open_store
@@ -150,6 +152,12 @@ OTHERS = [
         ("small-world", "-s", 6, "--neighbours", 4, "--rewired", 0.5),
         SmallWorld(64, 4, 0.5),
     ),
+    (("stencil", "-n", 90), Stencil(90, 6, 2)),
+    (
+        ("stencil", "-s", 6, "--neighbours", 10, "--dimensions", 3),
+        Stencil(64, 10, 3),
+    ),
+    (("chung-lu", "-n", 90), ChungLu(90, 16.0, 2.3, 1000, 0.1, 32)),
     (("forest-fire", "-n", 90), ForestFire(90, 0.35, 0.914)),
     (
         ("forest-fire", "-n", 90, "--forward", 0.3, "--backward", 0.5, "--seed", 4),

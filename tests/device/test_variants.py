@@ -47,6 +47,13 @@ LOADS = {
     ],
     "device/rates.py": [("device", ("rates.cu",), {})],
     "device/take.py": [("device", ("take.cu",), {})],
+    "engines/cuda/common/counts.py": [
+        (
+            "engines/cuda/common",
+            ("counts.cu",),
+            {**WIDTH, "LEVEL": ("i8", "i32"), "COUNT": ("u64", "f64")},
+        )
+    ],
     "engines/cuda/common/graph_engine.py": [("engines/cuda/common", ("ids.cu",), {})],
     "engines/cuda/common/host_loop.py": [
         (
@@ -82,11 +89,17 @@ LOADS = {
             ("results.cu",),
             {**WIDTH, "IN_IDS": (1,), **IDS, **NAMES},
         ),
+    ],
+    "engines/cuda/xbfs/domain.py": [
+        ("engines/cuda/xbfs", ("domain.cu",), {**COUNTED, "IN_IDS": FLAG})
+    ],
+    "engines/cuda/xbfs/search.py": [
         (
             "engines/cuda/xbfs",
-            ("search.cu", "domain.cu"),
-            {**COUNTED, "IN_IDS": FLAG},
-        ),
+            ("search.cu",),
+            {**COUNTED, "IN_IDS": FLAG, "SPLIT": (0,)},
+            {**COUNTED, "OFFSET": ("u64",), "IN_IDS": FLAG, "SPLIT": (1,)},
+        )
     ],
     "engines/cuda/xbfs/between.py": [
         (
@@ -103,7 +116,7 @@ LOADS = {
     ],
     "multisearch/cuda_bits.py": [
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ("u8",)}),
-        ("multisearch", ("bits.cu",), {**WIDTH, "PIECES": LANES}),
+        ("multisearch", ("bits.cu",), {**WIDTH, "PIECES": LANES, "DIRECTED": (0, 1)}),
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS[:3]}),
     ],
     "multisearch/cuda_problems.py": [

@@ -4,7 +4,16 @@ from functools import cache
 
 import numpy as np
 import pytest
-from graphs import NAMED, Tuples, build, grid, kronecker, random_tuples, some_roots
+from graphs import (
+    NAMED,
+    Tuples,
+    build,
+    grid,
+    kronecker,
+    random_tuples,
+    some_roots,
+    some_sets,
+)
 from variants import make_engine, on_a_device
 
 from distbfs.engines.base import COUNTS, Until, Work
@@ -73,7 +82,7 @@ def check(runner, source, root, depth=None, targets=None, **more):
     assert found.levels == last + 1
     parent = joined(found.parent, source.n)
     reached = np.flatnonzero(level > 0)
-    assert parent[root] == root
+    np.testing.assert_array_equal(parent[root], root)
     assert (parent[level < 0] == -1).all()
     assert (level[parent[reached]] == level[reached] - 1).all()
     assert np.isin(parent[reached] * source.n + reached, edge_keys(source)).all()
@@ -109,6 +118,20 @@ def test_levels_parents_and_where_searches_end(engine, count, name):
         for root in some_roots(source, 2):
             for depth, targets in aims(source, root):
                 check(runner, source, root, depth, targets)
+
+
+@EACH
+@pytest.mark.parametrize("name", GRAPHS)
+def test_sets(engine, name):
+    source, count = GRAPHS[name], 3
+    for threshold in THRESHOLDS:
+        runner = runner_of(domains_of(source, engine, count, threshold))
+        for roots in some_sets(source):
+            for depth in (None, 0, 1):
+                check(runner, source, roots, depth)
+            far = np.setdiff1d(np.array([source.distances(roots).argmax()]), roots)
+            check(runner, source, roots, None, far, records=True)
+            check(runner, source, int(roots[-1]))
 
 
 @EACH

@@ -15,6 +15,7 @@ from graphs import (
     kronecker,
     random_tuples,
     some_roots,
+    some_sets,
     sources,
     uniform,
 )
@@ -93,6 +94,21 @@ def test_named_graphs(engine, method, direction, name):
         for records in (True, False):
             result = search.search(root, records=records)
             check_result(source, root, result, records=records, engine=engine)
+
+
+@pytest.mark.parametrize(
+    ("engine", "method", "direction"),
+    [w for w in ways(DIRECTIONS) if lookup(ENGINES, "engine", w.values[0]).sets],
+)
+def test_sets(engine, method, direction):
+    """From several at once, and from one after them, of every graph."""
+    for source in NAMED.values():
+        search = searcher(whole(source), engine, method, direction=direction, threads=2)
+        for roots in some_sets(source):
+            for root in (roots, int(roots[-1])):
+                result = search.search(root, records=root is roots)
+                records = root is roots
+                check_result(source, root, result, records=records, engine=engine)
 
 
 def check_recorded(source, root, search, engine):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from slices import same, taken
 
 from distbfs.cli.generate import make_source
+from distbfs.generate.chung_lu import ChungLu
 from distbfs.generate.families import from_description
 from distbfs.generate.forest_fire import ForestFire
 from distbfs.generate.formula import Complete
@@ -19,6 +20,7 @@ from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.rmat import RmatB, RmatER, RmatG
 from distbfs.generate.road import Road
 from distbfs.generate.small_world import SmallWorld
+from distbfs.generate.stencil import Stencil
 from distbfs.generate.triangulation import Triangulation
 from distbfs.generate.uniform import Uniform
 from distbfs.progress import no_progress
@@ -31,6 +33,8 @@ EXAMPLES = {
     "geometric": Geometric(200, 7.5, seed=6),
     "triangulation": Triangulation(70, seed=7),
     "small-world": SmallWorld(50, 4, 0.25, seed=8),
+    "stencil": Stencil(70, 10, 3),
+    "chung-lu": ChungLu(90, 6.0, 2.5, 30, 0.3, 7, seed=10),
     "forest-fire": ForestFire(80, 0.35, 0.3, seed=9),
     "rmat-er": RmatER(6, 4, seed=3),
     "rmat-g": RmatG(6, 4, seed=3),

@@ -11,6 +11,7 @@ from slices import same, taken
 from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.generate import forest_fire
+from distbfs.generate.chung_lu import ChungLu
 from distbfs.generate.forest_fire import ForestFire
 from distbfs.generate.formula import MAX_COMPLETE, BinaryTree, Complete, Path, Star
 from distbfs.generate.geometric import Geometric
@@ -18,6 +19,7 @@ from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.rmat import RmatB, RmatER, RmatG
 from distbfs.generate.road import Road
 from distbfs.generate.small_world import SmallWorld
+from distbfs.generate.stencil import Stencil
 from distbfs.generate.triangulation import Triangulation
 from distbfs.progress import untold
 
@@ -106,6 +108,101 @@ def test_as_many_edges_are_rewired_as_were_asked_for():
 def test_small_worlds_that_are_refused(words, text):
     with pytest.raises(UsageError, match=text):
         SmallWorld(*words)
+
+
+# stencils
+
+
+@pytest.mark.parametrize(
+    ("vertices", "neighbours", "dimensions"),
+    [(20, 4, 2), (60, 6, 3), (9, 2, 1), (30, 12, 2), (64, 26, 3), (81, 8, 4)],
+)
+def test_stencils_join_the_nearest_of_a_grid(vertices, neighbours, dimensions):
+    source = Stencil(vertices, neighbours, dimensions)
+    made = graph(source)
+    assert source.n == np.prod(source.sides) == len(made)
+    at = np.array(np.unravel_index(range(source.n), source.sides)).T
+    for u, v in made.edges:
+        assert ((at[u] - at[v]) ** 2).sum() <= 4
+    if neighbours == 2 * dimensions:
+        lattice = nx.grid_graph(list(source.sides)[::-1])
+        ids = {c: np.ravel_multi_index(np.atleast_1d(c), source.sides) for c in lattice}
+        assert wanted(made) == wanted(nx.relabel_nodes(lattice, ids))
+
+
+def test_a_vertex_inside_a_stencil_has_all_its_neighbours():
+    for neighbours, dimensions in ((4, 2), (6, 2), (48, 2), (14, 3), (80, 3), (18, 5)):
+        source = Stencil(9**dimensions, neighbours, dimensions)
+        u, v = source.tuples_at(np.arange(source.tuples))
+        degrees = np.bincount(np.concatenate([u, v]), minlength=source.n)
+        assert degrees[source.n // 2] == degrees.max() == neighbours
+    assert Stencil(1_000_000, 4, 2).tuples == 3_996_000 // 2  # ecology1
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ((1, 4, 2), "vertices is 1; allowed: 2 to"),
+        ((9, 5, 2), "neighbours is 5; allowed: even, 2 to 256"),
+        ((9, 4, 7), "dimensions is 7; allowed: 1 to 6"),
+    ],
+)
+def test_stencils_that_are_refused(words, text):
+    with pytest.raises(UsageError, match=text):
+        Stencil(*words)
+
+
+# power laws
+
+
+def test_degrees_follow_the_power_law():
+    n, degree, exponent = 100_000, 12.0, 2.4
+    source = ChungLu(n, degree, exponent, 2000, 0.0, 2, seed=3)
+    u, v = taken(source, 0, source.tuples)
+    degrees = np.bincount(np.concatenate([u, v]), minlength=n)
+    assert degrees.mean() == degree
+    assert degrees.max() == pytest.approx(2000, rel=0.1)
+    above = [np.count_nonzero(degrees >= d) for d in (40, 80, 160, 320)]
+    slope = np.diff(np.log2(above))
+    assert slope == pytest.approx(1 - exponent, abs=0.3)
+    hubs = np.flatnonzero(degrees > 300)
+    assert len(hubs) > 20, "of which ids"
+    assert np.abs(np.median(hubs) / n - 0.5) < 0.25, "hubs are anywhere"
+
+
+def test_communities_make_triangles():
+    clustering, sizes = [], (0.0, 0.5)
+    for inside in sizes:
+        source = ChungLu(3000, 10.0, 2.5, 60, inside, 10, seed=5)
+        u, v = taken(source, 0, source.tuples)
+        near = u // 10 == v // 10
+        assert near.mean() == pytest.approx(inside, abs=0.02)
+        made = nx.Graph(zip(u.tolist(), v.tolist(), strict=True))
+        made.remove_edges_from(nx.selfloop_edges(made))
+        clustering.append(nx.average_clustering(made))
+    assert clustering[0] < 0.03
+    assert clustering[1] > 0.08  # about (inside)^2 of the density of a community
+
+
+def test_even_weights_where_the_highest_is_no_more_than_the_mean():
+    source = ChungLu(1000, 40.0, 2.5, 1, 0.0, 2)
+    u, v = taken(source, 0, source.tuples)
+    degrees = np.bincount(np.concatenate([u, v]), minlength=1000)
+    assert degrees.std() == pytest.approx(40**0.5, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("vertices", 1), ("degree", 0), ("degree", float("nan")), ("exponent", 2)),
+        *(("highest", 0), ("inside", 1.5), ("inside", float("nan")), ("community", 1)),
+    ],
+)
+def test_power_laws_that_are_refused(name, value):
+    usual = {"vertices": 9, "degree": 2.0, "exponent": 2.5, "highest": 4}
+    usual |= {"inside": 0.1, "community": 3, name: value}
+    with pytest.raises(UsageError, match=f"{name} is {value}; allowed: "):
+        ChungLu(**usual)
 
 
 # triangulation

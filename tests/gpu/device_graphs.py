@@ -3,6 +3,8 @@
 Also what tests and measurements of searches by vertex number have in common.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from graphs import Tuples, grid, kronecker, random_tuples
 
@@ -11,6 +13,7 @@ from distbfs.graph.device_graph import (
     COLUMN_PAD,
     ISOLATED,
     DeviceGraph,
+    Tails,
     degree_class,
 )
 
@@ -62,6 +65,26 @@ class HostGraph:
             tuple_degrees=cp.asarray(source.ends.astype(np.uint32)),
             source=source.describe(),
             seconds={},
+        )
+
+    def split(self, kept):
+        """Return the same graph with tails: ``kept`` columns of a row on the device."""
+        cp = cuda.cupy()
+        classes = degree_class(self.degrees)
+        tailed = int((classes >= degree_class(np.array([kept]))).sum())
+        heads = np.minimum(self.degrees, kept)
+        place = np.arange(self.m) - self.offsets[self.rows]
+        tails = cuda.pinned_empty(int((self.degrees - heads).sum()), np.uint32)
+        tails[:] = self.columns[place >= kept]
+        columns = np.zeros(int(heads.sum()) + COLUMN_PAD, np.uint32)
+        columns[: int(heads.sum())] = self.columns[place < kept]
+        starts = np.concatenate([[0], np.cumsum((self.degrees - heads)[:tailed])])
+        offsets = np.concatenate([[0], np.cumsum(heads)]).astype(np.uint64)
+        return replace(
+            self.graph,
+            offsets=cp.asarray(offsets),
+            columns=cp.asarray(columns),
+            tails=Tails(kept, tailed, cp.asarray(starts.astype(np.uint64)), tails),
         )
 
     def levels(self, root):

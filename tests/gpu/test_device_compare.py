@@ -17,13 +17,8 @@ ENGINES = (
     "xbfs,xbfs-paper,xbfs-paper:frontier=scan-free,balance=static,async=no,"
     "openmp,reference"
 )
-SCRIPTS = [
-    *sorted((ROOT / "scripts").glob("xbfs_*.py")),
-    *sorted((ROOT / "scripts").glob("bfs4k_*.py")),
-    ROOT / "scripts" / "cs406_tables.py",
-    ROOT / "scripts" / "bench_engines.py",
-    ROOT / "scripts" / "bench_gpu.py",
-]
+SCRIPTS = [ROOT / "scripts" / name for name in ("bench_engines.py", "bench_gpu.py")]
+PAPERS = ("bfs4k", "cs406", "mclaughlin", "xbfs", "pan")
 
 
 def distbfs(capsys, *words):
@@ -92,3 +87,23 @@ def test_scripts(script, tmp_path):
     assert values["rows"]
     assert values["device"]["device"]
     assert values["command"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("paper", PAPERS)
+def test_papers(paper, tmp_path):
+    """Every entry, on small graphs."""
+    run = ROOT / "scripts" / "papers" / "run.py"
+    words = [paper, "--small", "--roots", "3", "--sources", "32", "--out", tmp_path]
+    done = subprocess.run(
+        [sys.executable, run, *words],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stderr
+    values = json.loads((tmp_path / f"paper_{paper}.json").read_text())
+    assert values["device"]["device"]
+    for entry in values["entries"].values():
+        assert entry["verdict"]["reason"]

@@ -41,7 +41,7 @@ KNOBS = [
     *(Knobs(k4=k4, ext=ext) for k4 in (1, 2, 64) for ext in (True, False)),
     *(Knobs(k5=k5) for k5 in range(5)),
     *(Knobs(k6=k6, k5=0, k4=0) for k6 in (32, 64, 128, 256, 512, 1024)),
-    *(Knobs(k7=k7, k1=1, k4=0, k5=0) for k7 in (0, 1, 10, 32)),
+    *(Knobs(k7=k7, k1=1, k4=0, k5=0) for k7 in (0, 1, 10, 16)),
 ]
 LARGE = {
     "kronecker": lambda: Kronecker(18),

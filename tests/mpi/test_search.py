@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from graphs import NAMED, Tuples, build, random_tuples, some_roots
+from graphs import NAMED, Tuples, build, random_tuples, some_roots, some_sets
 from sessions import open_parts
 
 from distbfs.errors import UsageError
@@ -50,13 +50,15 @@ def parts_of(world: Ranks, name: str, per_rank: int, threshold: int | None) -> A
     return build(GRAPHS[name], per_rank * world.size, world, **options)
 
 
-def check(world: Ranks, name: str, parts: Any, options: SearchOptions) -> None:
-    """Search from a few roots; collective."""
+def check(
+    world: Ranks, name: str, parts: Any, options: SearchOptions, roots: Any = None
+) -> None:
+    """Search from a few roots, or from each of ``roots``; collective."""
     source = GRAPHS[name]
     permutation = Permutation(source.n, SEED) if source.n > 1 else None
     session = open_parts(world, parts, options, permutation)
     low, high = slice_bounds(source.n, world.size, world.rank)
-    for root in some_roots(source, 2):
+    for root in roots or some_roots(source, 2):
         outcome = session.search(root, records=True)
         level, parent = outcome.to_numpy()
         wanted = source.distances(root)
@@ -96,6 +98,17 @@ def test_directions(world: Ranks, per_rank: int, parents: bool, direction: str) 
     parts, _ = parts_of(world, "kronecker", per_rank, 8)
     options = SearchOptions(threads=1, parents=parents, direction=direction)
     check(world, "kronecker", parts, options)
+
+
+@pytest.mark.parametrize("engine", ["openmp", "reference"])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_sets(world: Ranks, name: str, engine: str) -> None:
+    """Of several parts, delegates and others; and from one vertex after each."""
+    for threshold in (0, 4, 10**9):
+        parts, _ = parts_of(world, name, 1, threshold)
+        roots = [x for some in some_sets(GRAPHS[name]) for x in (some, int(some[0]))]
+        options = SearchOptions(engine=engine, threads=1)
+        check(world, name, parts, options, roots)
 
 
 @pytest.mark.parametrize("chunk", [1, 7])

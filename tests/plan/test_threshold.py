@@ -199,7 +199,7 @@ def counts_of(monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPTS))
     module = importlib.import_module("threshold_counts")
     yield module.count
-    for name in ("threshold_counts", "pan_figures"):
+    for name in ("threshold_counts", "figures"):
         sys.modules.pop(name, None)
 
 

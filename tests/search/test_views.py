@@ -3,9 +3,9 @@
 import networkx as nx
 import numpy as np
 import pytest
-from masked import check, masked, search_parts
+from masked import check, masked, search_parts, seen_set
 
-from distbfs import Graph, bfs
+from distbfs import Graph, bfs, k_hop_subgraph
 from distbfs.errors import DistbfsError
 
 HOST = (
@@ -31,6 +31,9 @@ def test_whole_graphs(directed):
             all_of_it = bfs(graph, source, **options).level
             one = bfs(graph, source, vertices=vertices, edges=edges, **options)
             check(one.level, one.parent, one.nedge, source, kept)
+            several = seen_set(kept, source)
+            one = bfs(graph, several, vertices=vertices, edges=edges, **options)
+            check(one.level, one.parent, one.nedge, several, kept)
             assert np.array_equal(bfs(graph, source, **options).level, all_of_it)
 
 
@@ -83,6 +86,32 @@ def test_views_are_kept_and_do_not_change():
     assert graph.view([True, True, False, True]) is view
     assert bfs(graph, 0, view=view).reached == 2
     assert repr(view) == "<distbfs.View of 3 of 4 vertices>"
+
+
+@pytest.mark.parametrize("engine", ["reference", "openmp"])
+def test_paths_are_of_all_edges(engine):
+    graph = Graph.from_edges([0, 0, 1, 2], [1, 2, 3, 3])
+    whole = bfs(graph, 0, engine)
+    one = bfs(graph, 0, engine, edges=[True, True, True, False])
+    assert one.path_to(3) == [0, 1, 3]
+    for call in (
+        one.path_counts,
+        one.edges_within,
+        lambda: one.predecessors_to(3),
+        lambda: one.path_count_to(3),
+        lambda: one.all_paths_to(3),
+    ):
+        with pytest.raises(DistbfsError, match="this one has a view"):
+            call()
+    assert whole.path_counts().tolist() == [1, 1, 1, 2]
+    assert bfs(graph, 0, engine).path_count_to(3) == 2
+    assert len(k_hop_subgraph(graph, 0, engine=engine).edges) == 4
+
+
+def test_hidden_sources_by_name():
+    graph = Graph.from_networkx(nx.Graph([("a", "b"), ("b", "c")]))
+    with pytest.raises(DistbfsError, match=r"1 of 2 sources .* the first is 'c'"):
+        bfs(graph, ["a", "c"], "reference", vertices=[True, True, False])
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,9 @@ def test_what_is_asked_for():
         ({"op": "x" * 500}, "unknown_op", "xxx..."),
         ({"op": "health", "x": 1}, "bad_request", 'health has no field "x"'),
         ({"op": "bfs"}, "bad_request", "bfs lacks 'source'"),
+        ({"op": "bfs", "sources": []}, "bad_request", "at least one"),
+        ({"op": "bfs", "source": 1, "sources": [2]}, "bad_request", "not both"),
+        ({"op": "path", "sources": [0] * 6, "target": 1}, "too_large", "1 to 5"),
         ({"op": "bfs", "source": True}, "bad_request", "source is true; allowed: ver"),
         ({"op": "bfs", "source": 1.5}, "bad_request", "vertices 0 to 49"),
         ({"op": "bfs", "source": 50}, "bad_request", "source is 50"),
@@ -153,3 +156,11 @@ def test_what_is_refused(line, code, text):
 def test_refusals_keep_the_id():
     assert refusal({"id": 5, "op": "bfs"}).id == 5
     assert refusal({"id": {}, "op": "bfs"}).id is None
+
+
+def test_sources_of_a_set_are_one_start():
+    asked = b'{"op": "distances", "sources": [9, 1, 9], "targets": [3]}'
+    wanted = Request(None, "distances", {"source": (1, 9), "targets": [3]})
+    assert CHECKER.line(asked) == wanted
+    one = CHECKER.line(b'{"op": "path", "sources": [4, 4], "target": 3}')
+    assert one.values == {"source": 4, "target": 3}

@@ -24,10 +24,12 @@ from serving import (
     serving,
     wait_for,
 )
+from shortest_paths import diamonds
 from test_operations import LIKELY
 
 import distbfs
 from distbfs.errors import InputError, ServiceError, UsageError
+from distbfs.search.paths import NoPaths
 from distbfs.service.client import connect
 from distbfs.service.client_thread import listen
 from distbfs.service.json_lines import SocketDoor
@@ -81,6 +83,37 @@ def test_answers(tmp_path):
         assert service.metrics.last["source"] == 1
 
 
+def test_sets_of_sources(tmp_path):
+    """One search serves requests of the same set, and files say what it began at."""
+    several, out = [FAR, 3, FAR], tmp_path / "out"
+    wanted = SOURCE.distances(np.unique(several))
+    with serving(tmp_path, results=out) as (service, path), connect(path) as client:
+        assert client.distances(several, range(N)) == wanted.tolist()
+        assert client.distances({3}, [NEAR]) == [int(WANTED[NEAR])]
+        assert client.reachable(np.array(several), [FAR, NEAR]) == [True, True]
+        assert client.path(several, FAR) == [FAR]
+        answer = client.bfs(several, result="inline")
+        check_search(SOURCE, np.unique(several), *map(as_ids, arrays_in(answer)))
+        assert answer["sources"] == sorted({3, FAR})
+        assert "source" not in answer
+        (file,) = client.bfs(several, result="file")["files"]
+        with h5py.File(file) as found:
+            assert found["set_sources"][:].tolist() == sorted({3, FAR})
+            assert found["level"][0].tolist() == wanted.tolist()
+        before = service.ranks.session.searches
+        with pytest.raises(ServiceError, match="not both"):
+            client.call("bfs", source=1, sources=[2])
+        assert service.ranks.session.searches == before
+
+
+def arrays_in(answer):
+    return answer["level"], answer["parent"]
+
+
+def as_ids(values):
+    return np.array(values, dtype=np.int32)
+
+
 def test_the_example_of_the_manual(tmp_path):
     with serving(tmp_path) as (_, path), Talker(path) as talker:
         assert talker.ask(
@@ -131,6 +164,28 @@ def test_a_long_path_is_told_apart_from_none(tmp_path):
         with pytest.raises(ServiceError, match="the path has 21 vertices") as caught:
             client.path(0, 20)
         assert caught.value.code == "too_large"
+
+
+def test_all_paths(tmp_path):
+    source = diamonds(70)
+    edges = [[0, 1], [0, 2], [1, 3], [2, 3], [3, 4], [3, 5], [4, 6], [5, 6]]
+    none = {"distance": -1, "count": 0, "edges": None}
+    with (
+        serving(tmp_path, source, inline=16) as (service, path),
+        connect(path) as client,
+    ):
+        four = {"distance": 4, "count": 4, "edges": edges}
+        assert client.all_paths(0, 6) == four
+        assert client.all_paths(3, 3) == {"distance": 0, "count": 1, "edges": []}
+        with pytest.raises(ServiceError, match="more than 8 edges") as caught:
+            client.all_paths(0, 7)
+        assert caught.value.code == "too_large"
+        service.ranks.session.paths = NoPaths("none here")
+        with pytest.raises(ServiceError, match="none here") as caught:
+            client.all_paths(0, 6)
+        assert caught.value.code == "bad_request"
+    with serving(tmp_path) as (_, path), connect(path) as client:
+        assert client.all_paths(3, FAR) == none
 
 
 def test_deadlines_are_answered_while_a_search_is_stuck(tmp_path):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from worlds import on_ranks
 
 from distbfs.errors import UsageError
+from distbfs.exchange.world import SoloWorld
 from distbfs.types import slice_bounds
 from distbfs.validation import host as module
 from distbfs.validation import tuple_checks as scan
@@ -21,14 +22,15 @@ FEW = settings(max_examples=40, deadline=None)
 
 
 def search(n, u, v, root):
-    """Breadth-first search with a queue; levels and parents."""
+    """Breadth-first search with a queue from one root or several; levels, parents."""
     neighbours = [[] for _ in range(n)]
     for a, b in zip(u, v, strict=True):
         neighbours[a].append(b)
         neighbours[b].append(a)
     level, parent = [-1] * n, [-1] * n
-    level[root], parent[root] = 0, root
-    queue = deque([root])
+    queue = deque(np.atleast_1d(root).tolist())
+    for x in queue:
+        level[x], parent[x] = 0, x
     while queue:
         x = queue.popleft()
         for y in neighbours[x]:
@@ -48,8 +50,8 @@ def is_search(n, u, v, root, level, parent):
     edges = set(zip(u, v, strict=True)) | set(zip(v, u, strict=True))
     for x in range(n):
         p = int(parent[x])
-        if level[x] < 0 or x == root:
-            good = p == (-1 if x != root else root)
+        if level[x] < 0 or x in np.atleast_1d(root):
+            good = p == (x if x in np.atleast_1d(root) else -1)
         else:
             good = 0 <= p < n and (x, p) in edges and level[p] == level[x] - 1
         if not good:
@@ -95,7 +97,9 @@ def graphs(draw, smallest=1, largest=9):
     n = draw(st.integers(smallest, largest))
     ids = st.integers(0, n - 1)
     edges = draw(st.lists(st.tuples(ids, ids), max_size=18))
-    return n, [a for a, _ in edges], [b for _, b in edges], draw(ids)
+    several = st.sets(ids, min_size=2).map(lambda x: np.array([*x]))
+    root = draw(st.one_of(ids, several) if n > 1 else ids)
+    return n, [a for a, _ in edges], [b for _, b in edges], root
 
 
 @FAST
@@ -104,6 +108,7 @@ def graphs(draw, smallest=1, largest=9):
 @example((1, [0, 0], [0, 0], 0), False)
 @example((5, [], [], 3), True)
 @example((4, [0, 0, 1, 1], [1, 1, 0, 1], 0), True)
+@example((4, [0, 1], [1, 2], np.array([2, 0, 3, 1])), True)
 def test_accepts_a_search(graph, with_parents):
     n, u, v, root = graph
     level, parent = search(n, u, v, root)
@@ -224,6 +229,27 @@ def test_messages_name_rule_count_and_example(what, vertex, value, message):
     (level if what == "level" else parent)[vertex] = value
     verdict = answers(PATH, 0, level, parent)
     assert " ".join(message.split()) in verdict.errors
+
+
+def test_roots_of_a_set_are_named_and_checked():
+    level, parent = np.array([0, 0, 1, 2, 0, 1]), np.array([0, 1, 1, 2, 4, 4])
+    level = level.astype(np.int32)
+    assert answers(PATH, np.array([4, 0, 1]), level, parent).valid
+    for roots, wrong, message in (
+        ([0, 4], 1, "the 2 roots from 0 to 4 alone must be at level 0; 1 vertices"),
+        ([0, 4], 1, "alone must be their own parents; 1 vertices are not so, e.g. ver"),
+        ([0, 1, 3, 4], 3, "the 4 roots from 0 to 4 alone must be at level 0"),
+    ):
+        verdict = answers(PATH, np.array(roots), level, parent)
+        assert any(message in x and f"vertex {wrong} " in x for x in verdict.errors)
+    for roots, message in (
+        ([0, 6], "root is 6; allowed: 0 to 5"),
+        ([1, 1], "root 1 is there twice"),
+        ([], "not one or several integers"),
+        ([0.5, 1], "not one or several integers"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            validate(SoloWorld(), PATH, np.array(roots), level, parent)
 
 
 def test_levels_only_says_so_and_finds_a_level_without_support():

@@ -18,7 +18,7 @@ from distbfs.search.runners.whole import WholeRunner
 from distbfs.search.session import Held, Session
 from distbfs.search.vertices import Shard, VertexMap
 from distbfs.timing import Trace
-from distbfs.types import Ids, Levels, TupleSource, World
+from distbfs.types import Ids, Levels, Root, TupleSource, World
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,9 @@ def installed() -> list[str]:
     return names
 
 
+ONE_SOURCE = "a library searches from one vertex, and the sources are several"
+
+
 class LibrarySearch:
     """A library as a ``DomainSearch``; seconds are those of its call."""
 
@@ -103,8 +106,10 @@ class LibrarySearch:
     def __init__(self, library: Library) -> None:
         self._library = library
 
-    def search(self, root: int, **options: Any) -> Found:  # noqa: ARG002
+    def search(self, root: Root, **options: Any) -> Found:  # noqa: ARG002
         """Search from an id to the end; levels alone."""
+        if isinstance(root, np.ndarray):
+            raise UsageError(ONE_SOURCE)
         began = time.perf_counter()
         answer = self._library.search(root)
         seconds = time.perf_counter() - began
@@ -130,4 +135,6 @@ def library_session(world: World, name: str, rows: Rows) -> Session:
     about = {"engine": name, "method": library.call(), "peer": True}
     runner = WholeRunner(world, LibrarySearch(library))
     options = SearchOptions(engine=name, parents=False)
-    return Session(world, held, runner, options, describe=lambda: about)
+    return Session(
+        world, held, runner, options, describe=lambda: about, one_source=ONE_SOURCE
+    )

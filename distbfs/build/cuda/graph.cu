@@ -15,6 +15,7 @@
 #include "keys.cuh"
 
 #define CLASSES 128
+#define SPAN 1024 /* columns that a warp deals out at a time */
 
 /* Counts the ends of a chunk of tuples.
  *
@@ -182,6 +183,31 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 write_rows_64(u64 count, const u64 *keys, const u64 *starts, u64 base, u32 *columns,
               u64 *offsets) {
     write<u64>(count, keys, starts, base, columns, offsets);
+}
+
+/* Deals rows out: their first columns to the device, the rest to host memory.
+ *
+ * A warp takes SPAN columns at a time, and each lane goes on from the row that it is in.
+ * rows: of these columns, none is empty; offsets: [rows + 1], from 0; columns:
+ * [offsets[rows]]; kept: columns of a head; head_at, tail_at: [rows], where those of a row
+ * begin; heads: [all columns of heads]; tails: [all of tails], in host memory
+ */
+extern "C" __global__ void __launch_bounds__(THREADS)
+deal_rows(u64 rows, u32 kept, const u64 *__restrict__ offsets, const u32 *__restrict__ columns,
+          const u64 *__restrict__ head_at, const u64 *__restrict__ tail_at,
+          u32 *__restrict__ heads, u32 *__restrict__ tails) {
+    const u64 count = offsets[rows], warps = (u64)gridDim.x * WARPS;
+    for (u64 first = ((u64)blockIdx.x * WARPS + threadIdx.x / 32) * SPAN; first < count;
+         first += warps * SPAN) {
+        const u64 stop = first + SPAN < count ? first + SPAN : count;
+        u64 row = last_before(rows, first, [&](u64 r) { return offsets[r]; });
+        for (u64 i = first + lane_id(); i < stop; i += 32) {
+            while (offsets[row + 1] <= i) row++;
+            const u64 j = i - offsets[row];
+            if (j < kept) heads[head_at[row] + j] = columns[i];
+            else tails[tail_at[row] + (j - kept)] = columns[i];
+        }
+    }
 }
 
 /* Turns entries of rows into pairs of ids.

@@ -17,7 +17,7 @@ import numpy as np
 from distbfs.build.cuda.chunks import Chunks, Passes, Side
 from distbfs.build.cuda.kernels import BLOCK, Kernels
 from distbfs.build.cuda.numbering import Numbering
-from distbfs.build.cuda.ranges import Budget
+from distbfs.build.cuda.room import Budget, Room
 from distbfs.build.cuda.rows import make_rows
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
@@ -45,10 +45,8 @@ def assemble(
         numbering = Numbering(kernels, degrees.pop())
         lengths = [numbering.sorted]
         del numbering.sorted
-    offsets, columns, m = make_rows(
-        kernels, chunks, numbering, lengths, budget, both=both, wide=wide
-    )
-    return {**numbering.arrays(), "m": m, "offsets": offsets, "columns": columns}
+    made = make_rows(kernels, chunks, numbering, lengths, budget, both=both, wide=wide)
+    return {**numbering.arrays(), **made}
 
 
 def assemble_directed(
@@ -74,16 +72,17 @@ def assemble_directed(
             lengths = [degrees.pop(0)[numbering.vertices]]
             empty = (lengths[0] == 0).get()
         chunks, budget = side()
-        offsets, columns, m = make_rows(
+        rows = make_rows(
             kernels, chunks, numbering, lengths, budget, both=False, wide=wide
         )
+        edges.append(rows.pop("m"))
         with kernels.phase("rows"):
-            offsets.set(_filled(offsets.get(), empty, m))
-        made |= {f"{name}offsets": offsets, f"{name}columns": columns, "m": m}
-        edges.append(m)
+            offsets = rows["offsets"]
+            offsets.set(_filled(offsets.get(), empty, edges[-1]))
+        made |= {f"{name}{key}": value for key, value in rows.items()}
     if edges[0] != edges[1]:
         raise InputError("edges in and edges out are not as many")
-    return made
+    return {**made, "m": edges[0]}
 
 
 def _filled(offsets: Array, empty: Marks, m: int) -> Array:
@@ -110,6 +109,7 @@ def build(
     distinct: bool = False,
     buffer_bytes: int | None = None,
     wide: bool = False,
+    room: Room | None = None,
     done: Sum | None = None,
 ) -> DeviceGraph:
     """Return the graph of a source's tuples.
@@ -119,6 +119,8 @@ def build(
     buffer_bytes: device memory for keys and their sort (default: what is free, up to
     BUFFER_BYTES; the keys of the longest row fit in any case)
     wide: offsets of 64 bits for any number of edges
+    room: for the graph and its searches, where rows may have tails in host memory: of a
+        graph that is not directed
     done: told of tuples in all passes that make them; see ``Chunks``
     """
     check_size(source.n)
@@ -132,7 +134,7 @@ def build(
         with kernels.phase("memory"):
             cuda.release()
             cheap = tuples.generated
-            budget = Budget(n, 2 * count, count, buffer_bytes, cheap=cheap)
+            budget = Budget(n, 2 * count, count, buffer_bytes, cheap=cheap, room=room)
             chunks = Chunks(tuples, count, hold=budget.hold, done=done)
             chunks.expect(1 + directed)
             degrees = [cupy.zeros(n, np.uint32) for _ in range(1 + directed)]

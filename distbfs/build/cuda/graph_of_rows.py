@@ -14,7 +14,7 @@ from distbfs.build.cuda.graph import (
     check_size,
 )
 from distbfs.build.cuda.kernels import BLOCK, Kernels
-from distbfs.build.cuda.ranges import Budget
+from distbfs.build.cuda.room import Budget, Room
 from distbfs.device import cuda
 from distbfs.errors import InputError
 from distbfs.graph.csr import CSR
@@ -79,6 +79,7 @@ def from_rows(
     incoming: CSR | None = None,
     buffer_bytes: int | None = None,
     wide: bool = False,
+    room: Room | None = None,
 ) -> DeviceGraph:
     """Return the graph of rows on the host that are numbered in another way.
 
@@ -97,7 +98,7 @@ def from_rows(
             kernels = Kernels(clock)
         with kernels.phase("memory"):
             cuda.release()
-            budget = Budget(n, count, count, buffer_bytes, cheap=False)
+            budget = Budget(n, count, count, buffer_bytes, cheap=False, room=room)
         rows = CSR(offsets, columns)
         with kernels.phase("degrees"):
             ids = cuda.cupy().asarray(vertices.astype(np.uint32, copy=False))

@@ -42,8 +42,13 @@ class Numbering:
         out = (class_starts, self.vertices, self.numbers, self.sorted)
         kernels.launch("assign_numbers", tiles, warps, *form, starts, *out)
         classes = degree_class(np.arange(AT_LEAST))
-        self.at_least = class_starts.get().astype(np.int64)[CLASSES - classes]
+        self._starts = class_starts.get().astype(np.int64)
+        self.at_least = self._starts[CLASSES - classes]
         self.at_least[0] = self.active
+
+    def at_least_of(self, degree: int) -> int:
+        """Return a number that all of a vertex of this degree or more are below."""
+        return int(self._starts[CLASSES - degree_class(np.array([degree]))[0]])
 
     def arrays(self) -> dict[str, Any]:
         """Return what a DeviceGraph has of it."""

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from distbfs.build.cuda.chunks import longest
 from distbfs.build.cuda.kernels import Kernels
 from distbfs.device import cuda
 from distbfs.types import DeviceArray, Ids
 
 ROWS_TILE = 1024  # numbers whose degrees are summed together
 KEY_BYTES = 16  # a key and its place in the sort
-PAIR_BYTES = 8
-BUFFER_BYTES = 96 << 30  # for keys, at most, where nothing else is said
 RESERVE = 1 << 30
-VERTEX_BYTES = 28  # of all arrays by vertex at once, at most
-MOST_RANGES = 64  # of rows, and so passes over the tuples, unless told otherwise
 
 
 class Ranges:
@@ -36,10 +31,20 @@ class Ranges:
         self.longest = int(longest.get()[0])
         self.total = int(self._before[-1])
 
-    def cut(self, capacity: int, rows: int | None = None) -> list[tuple[int, int, int]]:
+    def beyond(self, rows: int, kept: int) -> int:
+        """Return the keys of the first rows beyond ``kept`` of each."""
+        cupy = cuda.cupy()
+        some = self._degrees[:rows]
+        first = cupy.minimum(some, np.uint32(kept)).sum(dtype=np.uint64)
+        return self._keys_before(rows) - int(first)
+
+    def cut(
+        self, capacity: int, rows: int | None = None, at: int | None = None
+    ) -> list[tuple[int, int, int]]:
         """Return (first row, last + 1, keys) of ranges of ``capacity`` keys or less.
 
-        capacity: the longest row fits it; rows: that a range may have
+        capacity: the longest row fits it; rows: that a range may have; at: a row that a
+        range begins with
         """
         out: list[tuple[int, int, int]] = []
         row = done = 0
@@ -47,6 +52,8 @@ class Ranges:
             last = self._row_after(done + capacity)
             if rows is not None:
                 last = min(last, row + rows)
+            if at is not None and row < at:
+                last = min(last, at)
             upto = self._keys_before(last)
             out.append((row, last, upto - done))
             row, done = last, upto
@@ -66,26 +73,3 @@ class Ranges:
     def _tile(self, tile: int) -> Ids:
         first = tile * ROWS_TILE
         return self._degrees[first : first + ROWS_TILE].get().astype(np.int64)
-
-
-class Budget:
-    """Bytes for keys, and whether the pairs can be kept.
-
-    n: vertices; count: pairs; keys: at most; buffer_bytes: what keys may take
-    Raises ResourceError where the graph would leave less than MOST_RANGES ranges of
-    keys need, or than buffer_bytes if that is less.
-    """
-
-    def __init__(
-        self, n: int, keys: int, count: int, buffer_bytes: int | None, *, cheap: bool
-    ) -> None:
-        final = VERTEX_BYTES * n + 4 * keys
-        most = BUFFER_BYTES if buffer_bytes is None else buffer_bytes
-        least = min(most, KEY_BYTES * keys // MOST_RANGES)
-        need = final + PAIR_BYTES * longest(count)
-        what = f"building a graph of {n} vertices and {keys} directed edges"
-        cuda.require(need + least + RESERVE // 4, what)
-        spare = max(cuda.free_bytes() - need - RESERVE, least)
-        self.buffer = min(most, spare)
-        single = KEY_BYTES * keys <= self.buffer
-        self.hold = single or (not cheap and PAIR_BYTES * count <= spare - self.buffer)

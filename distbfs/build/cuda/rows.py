@@ -9,10 +9,12 @@ import numpy as np
 from distbfs.build.cuda.chunks import Passes
 from distbfs.build.cuda.kernels import KEYS_TILE, Kernels
 from distbfs.build.cuda.numbering import Numbering
-from distbfs.build.cuda.ranges import KEY_BYTES, RESERVE, Budget, Ranges
+from distbfs.build.cuda.ranges import KEY_BYTES, RESERVE, Ranges
+from distbfs.build.cuda.room import Budget, Split
 from distbfs.device import cuda
+from distbfs.device.host_memory import pinned
 from distbfs.errors import InputError
-from distbfs.graph.device_graph import COLUMN_PAD
+from distbfs.graph.device_graph import COLUMN_PAD, Tails
 from distbfs.types import DeviceArray
 
 WASTE = 10  # columns may take 1 / WASTE more than they need
@@ -23,6 +25,7 @@ class Rows:
     """Columns and offsets, written range by range.
 
     active: rows; total: keys, repeats counted; wide: offsets of 64 bits
+    split: how rows are split, None where all columns are on the device
     """
 
     def __init__(
@@ -33,14 +36,24 @@ class Rows:
         total: int,
         *,
         wide: bool,
+        split: Split | None = None,
     ) -> None:
         cupy = cuda.cupy()
-        self._kernels, self._numbers = kernels, numbers
-        self._active, self._total, self._wide = active, total, wide
-        self._large = wide or total >= WIDE
+        self._kernels, self._numbers, self._split = kernels, numbers, split
+        self._active, self._total = active, split.heads if split else total
+        self._wide = wide or split is not None
+        self._large = self._wide or total >= WIDE
         self._offsets = cupy.empty(active + 1, np.uint64 if self._large else np.uint32)
-        self._columns = cupy.empty(total + COLUMN_PAD, np.uint32)
-        self.m = 0
+        self._columns = cupy.empty(self._total + COLUMN_PAD, np.uint32)
+        self._written = self._in_tails = 0
+        if split is not None:
+            self._tail_offsets = cupy.empty(split.tailed + 1, np.uint64)
+            self._tails = pinned(split.tails, np.uint32, "tails of rows")
+
+    @property
+    def m(self) -> int:
+        """Columns written, without repeats."""
+        return self._written + self._in_tails
 
     def add(
         self,
@@ -74,28 +87,69 @@ class Rows:
             )
         return keys[:total]
 
-    def write(self, keys: Any, low: int) -> None:
-        """Append sorted keys of the rows from ``low`` on."""
+    def write(self, keys: Any, rows: tuple[int, int, int]) -> None:
+        """Append sorted keys of a range of rows (first, last + 1, keys)."""
+        low, high, _ = rows
+        if self._split is not None and low < self._split.tailed:
+            self._deal(keys, low, high, self._split.kept)
+            return
+        self._written += self._write(
+            keys, self._written, self._columns[self._written :], self._offsets[low:]
+        )
+
+    def _write(
+        self, keys: Any, base: int, columns: DeviceArray, offsets: DeviceArray
+    ) -> int:
+        """Write columns, and offsets from ``base`` on; return how many columns."""
         starts, fresh = self._kernels.fresh_before(keys)
         name = "write_rows_64" if self._large else "write_rows_32"
-        sizes = np.uint64(len(keys)), np.uint64(self.m)
-        out = (self._columns[self.m :], self._offsets[low:])
-        arguments = (sizes[0], keys, starts, sizes[1], *out)
+        count = np.uint64(len(keys))
+        arguments = (count, keys, starts, np.uint64(base), columns, offsets)
         self._kernels.launch(name, len(keys), KEYS_TILE, *arguments)
-        self.m += fresh
+        return fresh
 
-    def finish(self) -> tuple[DeviceArray, DeviceArray]:
-        """Return (offsets, columns) of the rows, as in DeviceGraph."""
-        last = self._offsets.dtype.type(self.m)
-        self._offsets[self._active :].set(np.array([last]))
-        if self._large and not self._wide and self.m < WIDE:
+    def _deal(self, keys: Any, low: int, high: int, kept: int) -> None:
+        """Write rows of which all but the first columns go to host memory."""
+        cupy, rows = cuda.cupy(), high - low
+        columns = cupy.empty(len(keys), np.uint32)
+        offsets = cupy.empty(rows + 1, np.uint64)
+        count = self._write(keys, 0, columns, offsets)
+        offsets[rows:].set(np.array([count], np.uint64))
+        lengths = cupy.diff(offsets)
+        heads = cupy.minimum(lengths, np.uint64(kept))
+        places = []
+        for sizes, at, out in (
+            (heads, self._written, self._offsets),
+            (lengths - heads, self._in_tails, self._tail_offsets),
+        ):
+            place = out[low : high + 1]
+            place[:1] = at
+            place[1:] = cupy.cumsum(sizes, dtype=np.uint64) + np.uint64(at)
+            places.append(place)
+        arguments = (np.uint64(rows), np.uint32(kept), offsets, columns, *places)
+        tails = np.uint64(self._tails.ctypes.data)
+        self._kernels.launch(
+            "deal_rows", count, KEYS_TILE, *arguments, self._columns, tails
+        )
+        self._written, self._in_tails = (int(x[-1:].get()[0]) for x in places)
+
+    def finish(self) -> dict[str, Any]:
+        """Return offsets, columns, m and tails of the rows, as in DeviceGraph."""
+        written = self._written
+        self._offsets[self._active :].set(np.array([written], self._offsets.dtype))
+        if self._large and not self._wide and written < WIDE:
             self._offsets = self._offsets.astype(np.uint32)
-        columns = self._columns[: self.m + COLUMN_PAD]
-        columns[self.m :].set(np.zeros(COLUMN_PAD, dtype=np.uint32))
-        wasteful = (self._total - self.m) * WASTE > self._total
+        columns = self._columns[: written + COLUMN_PAD]
+        columns[written:].set(np.zeros(COLUMN_PAD, dtype=np.uint32))
+        wasteful = (self._total - written) * WASTE > self._total
         if wasteful and columns.nbytes + RESERVE < cuda.free_bytes():
             columns = columns.copy()
-        return self._offsets, columns
+        made = {"m": self.m, "offsets": self._offsets, "columns": columns}
+        if self._split is not None:
+            tails = self._tails[: self._in_tails]
+            kept, tailed, *_ = self._split
+            made["tails"] = Tails(kept, tailed, self._tail_offsets, tails)
+        return made
 
 
 def make_rows(
@@ -107,24 +161,25 @@ def make_rows(
     *,
     both: bool,
     wide: bool,
-) -> tuple[DeviceArray, DeviceArray, int]:
-    """Return (offsets, columns, edges) of rows from pairs of ids.
+) -> dict[str, Any]:
+    """Return offsets, columns, m and tails of rows from pairs of ids.
 
     chunks: one pass over them is planned
     lengths: uint32 [active], keys of each row, one array in a list, which is emptied
     both: a pair is two directed edges.  Offsets of empty rows are not set.
     """
     with kernels.phase("numbering"):
-        ranges = Ranges(kernels, lengths.pop())
-        capacity = min(max(budget.buffer // KEY_BYTES, ranges.longest), ranges.total)
-        bounds = ranges.cut(capacity)
-        active = numbering.active
-        del ranges._degrees
+        ranges, active = Ranges(kernels, lengths.pop()), numbering.active
+        split = budget.split(numbering, ranges)
+        capacity = budget.keys_at_once(active, ranges, split)
+        bounds = ranges.cut(capacity, at=split and split.tailed)
+        total, columns = ranges.total, split.heads if split else ranges.total
+        del ranges
     with kernels.phase("memory"):
         cuda.release()
-        need = 4 * ranges.total + 8 * active + KEY_BYTES * capacity + RESERVE // 4
-        cuda.require(need, f"building a graph of {ranges.total} directed edges")
-        rows = Rows(kernels, numbering.numbers, active, ranges.total, wide=wide)
+        need = 4 * columns + 8 * active + KEY_BYTES * capacity + RESERVE // 4
+        cuda.require(need, f"building a graph of {total} directed edges")
+        rows = Rows(kernels, numbering.numbers, active, total, wide=wide, split=split)
         buffer = cuda.cupy().empty(capacity, np.uint64)
     chunks.expect(len(bounds) - 1)
     for index, bound in enumerate(bounds):
@@ -134,11 +189,10 @@ def make_rows(
         with kernels.phase("sort"):
             keys.sort()
         with kernels.phase("rows"):
-            rows.write(keys, bound[0])
+            rows.write(keys, bound)
         del keys
     chunks.drop()
     del buffer
     with kernels.phase("memory"):
         cuda.release()
-        offsets, columns = rows.finish()
-    return offsets, columns, rows.m
+        return rows.finish()

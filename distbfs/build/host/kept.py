@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.build.host.parts import BuildSummary, construct
+from distbfs.formats.attributes import Attribute, Values
 from distbfs.generate.hashing import permutation_by
-from distbfs.graph.attributes import Attribute, Values
 from distbfs.partition.edge_keys import EdgeIds, keys_of
 
 if TYPE_CHECKING:

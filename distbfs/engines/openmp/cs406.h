@@ -89,9 +89,9 @@ static inline int64_t search_queues(const whole_graph *graph, uint32_t root, int
     if (threads > TEAM_MOST) threads = TEAM_MOST;
     thread_queue *queues = calloc((size_t)threads, sizeof(thread_queue));
     if (!queues) return -1;
-    queue_level l = {.g = g, .frontier = g->queue[0], .count = 1, .queues = queues};
+    queue_level l = {.g = g, .frontier = g->queue[0], .queues = queues};
     int stopped = 0;
-    start_search(g, root);
+    l.count = start_search(g, root);
     while (l.count && !l.failed && !ends_with(g, l.level)) {
         stopped = g->stop && g->stop();
         if (stopped) break;

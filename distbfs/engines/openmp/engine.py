@@ -6,6 +6,7 @@ from typing import Any
 
 from distbfs.device import cc
 from distbfs.engines.base import NoOptions
+from distbfs.engines.openmp.counts import OpenMPCounter
 from distbfs.engines.openmp.part import OpenMPPart
 from distbfs.engines.openmp.whole import SOURCES, OpenMPWhole, prepare
 from distbfs.errors import UsageError
@@ -26,7 +27,7 @@ class OpenMPEngine:
     needless = ()
     own = NoOptions
     on_device = False
-    alone = domains = directed = masks = True
+    alone = domains = directed = masks = sets = True
     devices = 1
 
     def __init__(self, options: SearchOptions) -> None:
@@ -64,6 +65,10 @@ class OpenMPEngine:
                 "leave --method out for several parts, delegates or --stepwise"
             )
         return OpenMPPart(part, self._threads, self._options.parents)
+
+    def counter(self, part: Part) -> OpenMPCounter:
+        """Prepare what counts the shortest paths of a whole graph."""
+        return OpenMPCounter(part, self._threads)
 
     def describe(self) -> dict[str, Any]:
         """Return what the engine runs on, for reports."""

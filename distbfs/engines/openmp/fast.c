@@ -388,7 +388,7 @@ static int64_t run_level(search_state *s, int mode) {
     return checks;
 }
 
-/* Search from a root (a number); levels and parents of all ids with edges are written.
+/* Search from a root (a number), or from those of the graph's set; levels and parents of all ids with edges are written.
  * records: [limit] or NULL; direction: 0 by price, 1 push only, 2 pull only.
  * Returns the number of levels that were run, STOPPED where stop said so; it ends as
  * ends_with tells. */
@@ -396,10 +396,9 @@ int64_t search_fast(const whole_graph *graph, uint32_t root, int threads, int di
                     level_record *records, int64_t limit) {
     whole_graph copy = *graph;
     search_state s = {.g = &copy, .threads = threads, .queue = copy.queue[0],
-                      .spare = copy.queue[1], .count = 1, .reached = 1, .missed = -1,
-                      .queued = 1};
-    start_search(&copy, root);
-    s.edges = degree(&copy, root);
+                      .spare = copy.queue[1], .missed = -1, .queued = 1};
+    s.count = s.reached = start_search(&copy, root);
+    for (int64_t k = 0; k < s.count; k++) s.edges += degree(&copy, s.queue[k]);
     int stopped = 0;
     while (s.count && !ends_with(&copy, s.level)) {
         stopped = copy.stop && copy.stop();

@@ -14,9 +14,8 @@ int64_t search_ordered(const whole_graph *graph, uint32_t root, int threads, int
     whole_graph copy = *graph;
     whole_graph *g = &copy;
     uint32_t *queue = g->queue[0];
-    int64_t first = 0, last = 1, level = 0;
+    int64_t first = 0, last = start_search(g, root), level = 0;
     int stopped = 0;
-    start_search(g, root);
     while (first < last && !ends_with(g, level)) {
         stopped = g->stop && g->stop();
         if (stopped) break;

@@ -64,7 +64,7 @@ typedef struct {
     int64_t *targets;    /* [target_count] not reached: normal v as v, delegate c as ~c */
     int64_t dirty_count, frontier_count, delivered_count, unvisited_nd, depth;
     int64_t target_count, lost_targets; /* lost: that have no edges */
-    int64_t alone; /* 1: the root is of this part and in no row of it */
+    int64_t alone; /* roots that are of this part and in no row of it */
 } part_state;
 
 enum { VISIT_NN = 1, VISIT_ND = 2, VISIT_DN = 4, VISIT_DD = 8 };
@@ -125,6 +125,22 @@ static inline int64_t lengths(const OFFSET *offsets, int64_t rows, int64_t base,
     return sum;
 }
 
+static void add_root(part_state *s, uint32_t v) {
+    set(s->visited, v);
+    if (!s->frontier[v >> 6]) s->frontier_dirty[s->frontier_count++] = v >> 6;
+    set(s->frontier, v);
+    s->level[s->vertices[v]] = 0;
+    if (s->parent) s->parent[s->vertices[v]] = vertex_id(s, v);
+    s->unvisited_nd -= test(s->nd_mask, v);
+}
+
+static void add_delegate_root(part_state *s, uint32_t c) {
+    set(s->delegate_visited, c);
+    set(s->delegate_frontier, c);
+    s->delegate_level[c] = 0;
+    s->delegate_parent[c] = s->delegate_ids[c];
+}
+
 void part_start(part_state *s, int64_t number, int64_t delegate) {
     size_t bytes = (size_t)s->words * 8, delegate_bytes = (size_t)s->delegate_words * 8;
     memset(s->visited, 0, bytes);
@@ -140,21 +156,15 @@ void part_start(part_state *s, int64_t number, int64_t delegate) {
     s->unvisited_nd = 0;
     for (int64_t w = 0; w < s->words; w++)
         s->unvisited_nd += __builtin_popcountll(s->nd_mask[w]);
-    if (number >= 0) {
-        uint32_t v = (uint32_t)number;
-        set(s->visited, v);
-        set(s->frontier, v);
-        s->frontier_dirty[s->frontier_count++] = v >> 6;
-        s->level[s->vertices[v]] = 0;
-        if (s->parent) s->parent[s->vertices[v]] = vertex_id(s, number);
-        s->unvisited_nd -= test(s->nd_mask, v);
-    }
-    if (delegate >= 0) {
-        set(s->delegate_visited, (uint32_t)delegate);
-        set(s->delegate_frontier, (uint32_t)delegate);
-        s->delegate_level[delegate] = 0;
-        s->delegate_parent[delegate] = s->delegate_ids[delegate];
-    }
+    if (number >= 0) add_root(s, (uint32_t)number);
+    if (delegate >= 0) add_delegate_root(s, (uint32_t)delegate);
+}
+
+/* The roots of a set: numbers [count], delegates [delegate_count]; each once. */
+void part_add_roots(part_state *s, const uint32_t *numbers, int64_t count,
+                    const uint32_t *delegates, int64_t delegate_count) {
+    for (int64_t k = 0; k < count; k++) add_root(s, numbers[k]);
+    for (int64_t k = 0; k < delegate_count; k++) add_delegate_root(s, delegates[k]);
 }
 
 /* A kernel that threads share, its sums and what it asks for. */
@@ -222,7 +232,7 @@ int64_t part_work(part_state *s) {
     dn[3] = s->unvisited_nd;
     dd[3] = dd[2];
     int64_t all[COUNTS] = {
-        k.normals + (s->alone && !s->depth), s->index ? 0 : found, k.nn,
+        k.normals + (s->depth ? 0 : s->alone), s->index ? 0 : found, k.nn,
         dd[0], dd[1], dd[2], dd[3], dn[0], dn[1], dn[2], dn[3],
         k.nd, k.nd_q, s->unvisited_nd, dn[2], left_targets(s)};
     memcpy(s->work, all, sizeof all);

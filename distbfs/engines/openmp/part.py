@@ -13,7 +13,7 @@ from distbfs.engines.base import CHOSEN, COUNTS, Offer, Targets, Work
 from distbfs.exchange.bins import Bins
 from distbfs.graph.csr import CSR
 from distbfs.partition.part import Part, mask_of, mask_words
-from distbfs.types import SUBGRAPHS, Array, Choice, Ids, Words
+from distbfs.types import SUBGRAPHS, Array, Choice, Ids, Root, Words
 
 REMOTE = -2
 NAMES = (
@@ -40,6 +40,7 @@ NO_CHECKS = [0] * len(SUBGRAPHS)
 POINTER, NUMBER = ctypes.c_void_p, ctypes.c_int64
 FUNCTIONS = {  # of part.c: what they return and take after the state
     "start": (None, (NUMBER, NUMBER)),
+    "add_roots": (None, (POINTER, NUMBER, POINTER, NUMBER)),
     "work": (NUMBER, ()),
     "visit": (NUMBER, (ctypes.c_int, ctypes.c_int)),
     "take_normals": (None, (NUMBER, POINTER, NUMBER)),
@@ -130,7 +131,7 @@ class OpenMPPart:
         self._work, self._checks = self._arrays["work"], self._arrays["checks"]
         self._counting = False
         self._room = self._edges = 0
-        self._isolated: int | None = None
+        self._isolated: Ids | None = None  # local ids of roots without edges
 
     def see(self, part: Part) -> None:
         """See the edges of the part that its rows tell of; see ``ViewingSearch``."""
@@ -159,8 +160,8 @@ class OpenMPPart:
 
     def start(
         self,
-        local: int | None,
-        delegate: int | None,
+        local: Root | None,
+        delegate: Root | None,
         *,
         counting: bool = False,
         targets: Targets | None = None,
@@ -169,6 +170,10 @@ class OpenMPPart:
         if self._isolated is not None:
             self._write(self._isolated, -1, -1)
             self._isolated = None
+        self._counting = counting
+        if isinstance(local, np.ndarray):
+            self._start_set(local, np.asarray(delegate), targets)
+            return
         number = None if local is None else self.part.number_of(local)
         lone = number is not None and number >= self.part.active
         if targets is not None:
@@ -177,12 +182,34 @@ class OpenMPPart:
             self._state.target_count = self._state.lost_targets = 0
         self._state.alone = int(lone)
         if lone:
-            self._isolated, number = int(self.part.vertices[number]), None
-        self._counting = counting
+            self._isolated = np.array([local], dtype=np.int64)
+            number = None
         self._library.part_start(
             self._self,
             -1 if number is None else number,
             -1 if delegate is None else delegate,
+        )
+
+    def _start_set(self, local: Ids, delegates: Ids, targets: Targets | None) -> None:
+        """Begin at the roots of a set; see ``start``."""
+        numbers = self.part.numbers_of(local)
+        edged = numbers < self.part.active
+        if targets is not None:
+            self._aim(targets, None)
+        else:
+            self._state.target_count = self._state.lost_targets = 0
+        self._state.alone = int((~edged).sum())
+        if not edged.all():
+            self._isolated = self.part.vertices[numbers[~edged]].astype(np.int64)
+        normals = numbers[edged].astype(np.uint32)
+        others = delegates.astype(np.uint32)
+        self._library.part_start(self._self, -1, -1)
+        self._library.part_add_roots(
+            self._self,
+            normals.ctypes.data,
+            len(normals),
+            others.ctypes.data,
+            len(others),
         )
 
     def _aim(self, targets: Targets, lone: int | None) -> None:
@@ -294,11 +321,11 @@ class OpenMPPart:
             owned = self._arrays["delegate_parent"][self._owned]
             self._parent[self._owned_local] = owned
         if self._isolated is not None:
-            root = self.part.layout.global_of(self.part.index, self._isolated)
-            self._write(self._isolated, 0, root)
+            roots = self.part.layout.global_of(self.part.index, self._isolated)
+            self._write(self._isolated, 0, roots)
         return self._level, self._parent
 
-    def _write(self, local: int, level: int, parent: int) -> None:
+    def _write(self, local: Ids, level: int, parent: Root) -> None:
         self._level[local] = level
         if self._parent is not None:
             self._parent[local] = parent

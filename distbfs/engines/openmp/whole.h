@@ -43,6 +43,8 @@ typedef struct {
     int64_t wanted;
     int (*stop)(void);            /* asked before each level; NULL: never */
     const uint64_t *seen, *in_seen; /* [ceil(edges / 64)], of MASKED alone */
+    const uint32_t *roots;        /* [root_count], numbers of a set; NULL: there is one */
+    int64_t root_count;
 } whole_graph;
 
 #define STOPPED (-2) /* what a search returns that was told to stop */
@@ -73,13 +75,19 @@ static inline void reach(const whole_graph *g, uint32_t v, uint32_t from, int32_
     if (g->parent) g->parent[id] = (int32_t)g->vertices[from];
 }
 
-/* Mark the root and nothing else as visited; bits past the last vertex stay set. */
-static inline void start_search(whole_graph *g, uint32_t root) {
+/* Mark the root, or those of a set, and nothing else as visited; bits past the last vertex
+ * stay set.  Returns how many there are. */
+static inline int64_t start_search(whole_graph *g, uint32_t root) {
+    const uint32_t *roots = g->roots ? g->roots : &root;
+    int64_t count = g->roots ? g->root_count : 1;
     memset(g->visited, 0, (size_t)g->words * 8);
     if (g->active & 63) g->visited[g->words - 1] = ~UINT64_C(0) << (g->active & 63);
-    set(g->visited, root);
-    reach(g, root, root, 0);
-    g->queue[0][0] = root;
+    for (int64_t k = 0; k < count; k++) {
+        set(g->visited, roots[k]);
+        reach(g, roots[k], roots[k], 0);
+        g->queue[0][k] = roots[k];
+    }
+    return count;
 }
 
 /* Whether the search ends with a level; goes on through the targets that are found. */

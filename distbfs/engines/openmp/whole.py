@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from distbfs.engines.base import WHOLE, LevelRecord, Until, WholeResult
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.csr import CSR
 from distbfs.partition.part import Part, mask_words
-from distbfs.types import Array, Stop
+from distbfs.types import Array, Ids, Root, Stop
 
 SOURCES = {
     "fast": "fast.c",
@@ -58,6 +59,8 @@ class WholeGraph(ctypes.Structure):
         ("stop", ASK),
         ("seen", ctypes.c_void_p),
         ("in_seen", ctypes.c_void_p),
+        ("roots", ctypes.c_void_p),
+        ("root_count", ctypes.c_int64),
     )
 
 
@@ -116,7 +119,7 @@ class OpenMPWhole:
         self._parent = cc.aligned_full(n, -1, np.int32) if parents else None
         self._numbers = np.empty(n, dtype=np.uint32)
         self._numbers[part.vertices] = np.arange(n, dtype=np.uint32)
-        self._isolated: int | None = None
+        self._isolated: Root | None = None  # roots of the last search without edges
         self._graph = self._prepare(part)
 
     def _choose(self, part: Part) -> None:
@@ -171,25 +174,19 @@ class OpenMPWhole:
 
     def search(
         self,
-        root: int,
+        root: Root,
         *,
         records: bool = False,
         until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> WholeResult:
-        """Search from a vertex id; SearchStopped where ``stop`` said so at a level."""
+        """Search from ids; SearchStopped where ``stop`` said so at a level."""
         if self._isolated is not None:
             self._write(self._isolated, -1, -1)
             self._isolated = None
-        number = int(self._numbers[root])
-        if number >= self._active:
-            if self._active:
-                self._unreach()
-            self._isolated = root
-            self._write(root, 0, root)
-            alone = [LevelRecord(MODES[0], 1, 0, 0, 0.0)] if records else []
-            order = np.array([root]) if self._ordered else None
-            return WholeResult(self._level, self._parent, 1, alone, order)
+        number, alone = self._numbers_of(root)
+        if number is None:
+            return self._nowhere(root, records=records)
         targets = self._targets(until)
         self._graph.depth = NO_LIMIT if until.depth is None else until.depth
         self._graph.targets = cc.pointer(targets if len(targets) else None)
@@ -212,9 +209,48 @@ class OpenMPWhole:
             LevelRecord(MODES[row["mode"]], *(row[name].item() for name in COUNTS))
             for row in log[:levels]
         ]
-        return WholeResult(
-            self._level, self._parent, levels, level_records, self._order()
-        )
+        order = self._order()
+        if alone is not None:
+            self._isolated = alone
+            self._write(alone, 0, alone)
+            if order is not None:
+                order = np.concatenate([alone, order])
+            if level_records:
+                level_records[0] = replace(
+                    level_records[0],
+                    frontier=level_records[0].frontier + len(alone),
+                )
+        return WholeResult(self._level, self._parent, levels, level_records, order)
+
+    def _numbers_of(self, root: Root) -> tuple[int | None, Ids | None]:
+        """Return (number of the first root with edges or None, ids of those without).
+
+        The C side is told of a set.  No ids are given where all roots have edges, and
+        where none has.
+        """
+        self._graph.roots, self._graph.root_count = None, 0
+        if not isinstance(root, np.ndarray):
+            number = int(self._numbers[root])
+            return (number if number < self._active else None), None
+        numbers = self._numbers[root]
+        edged = numbers < self._active
+        self._roots = numbers[edged]
+        if not len(self._roots):
+            return None, None
+        self._graph.roots = self._roots.ctypes.data
+        self._graph.root_count = len(self._roots)
+        return int(self._roots[0]), None if edged.all() else root[~edged]
+
+    def _nowhere(self, root: Root, *, records: bool) -> WholeResult:
+        """Return a search from vertices without edges."""
+        if self._active:
+            self._unreach()
+        self._isolated = root
+        self._write(root, 0, root)
+        order = np.atleast_1d(np.asarray(root, dtype=np.int64))
+        alone = [LevelRecord(MODES[0], len(order), 0, 0, 0.0)] if records else []
+        queue = order if self._ordered else None
+        return WholeResult(self._level, self._parent, 1, alone, queue)
 
     def _targets(self, until: Until) -> Array:
         """Return the numbers of the targets; none where one cannot be found."""
@@ -229,7 +265,7 @@ class OpenMPWhole:
             return None
         return self._vertices[self._held[1][0][: np.count_nonzero(self._level >= 0)]]
 
-    def _write(self, vertex: int, level: int, parent: int) -> None:
+    def _write(self, vertex: Root, level: int, parent: Root) -> None:
         self._level[vertex] = level
         if self._parent is not None:
             self._parent[vertex] = parent

@@ -11,7 +11,7 @@ from distbfs.search.parents import ParentCost
 
 if TYPE_CHECKING:
     from distbfs.timing import Trace
-    from distbfs.types import Stop
+    from distbfs.types import Root, Stop
 
 
 @dataclass
@@ -87,14 +87,14 @@ class Runner(Protocol):
 
     def search(
         self,
-        root: int,
+        root: Root,
         *,
         parents: bool = True,
         until: Until = WHOLE,
         stop: Stop | None = None,
         records: bool = False,
     ) -> Found:
-        """Search from an id inside.
+        """Search from an id inside, or from those of a set.
 
         stop: on all ranks or on none; SearchStopped on all ranks where one said yes
         """

@@ -32,6 +32,7 @@ from distbfs.partition.layout import Placement
 from distbfs.search.direction import OUTER, OuterPolicy, policy_of
 from distbfs.search.parents import CarriedParents, Finder, ParentCost, ParentFinder
 from distbfs.search.runners.base import Found
+from distbfs.search.runners.expected import LevelKey
 from distbfs.search.runners.seat import streams_serve
 from distbfs.search.runners.streamed import StreamedLevels
 from distbfs.timing import Stopwatch, Trace, kept
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from distbfs.exchange.base import Exchange, StreamedExchange
     from distbfs.exchange.bins import Bins
     from distbfs.options import SearchOptions
-    from distbfs.types import Array, Stop, Words, World
+    from distbfs.types import Array, Root, Stop, Words, World
 
 UNTIMED = nullcontext()
 WIDE = 1 << 62  # more vertices than there are
@@ -184,7 +185,7 @@ class BetweenDomains:
         self._sums = self._counts[:-1]
         self._nothing: list[list[tuple[int, Array]]] = [[] for _ in searches]
         self._root, self._hidden = Work(), 0  # delegates that no level has found
-        self._delegate: int | None = None  # number of the root
+        self._before = LevelKey.of_root(None)  # what stands before the first level
         self._ahead = False  # levels may be launched before it is known what they do
         self._streamed: StreamedLevels | None = None
         if searches[0].streamed and exchange.streamed:
@@ -222,14 +223,14 @@ class BetweenDomains:
 
     def search(
         self,
-        root: int,
+        root: Root,
         *,
         records: bool = False,
         parents: bool = True,
         until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> Found:
-        """Search from a vertex id (collective).
+        """Search from a vertex id, or from those of a set (collective).
 
         parents: False leaves them out of this search
         until: the same on all ranks; no array holds a level beyond it
@@ -247,7 +248,7 @@ class BetweenDomains:
         whole = UNTIMED if timed is clock else clock("levels")
         stream: AbstractContextManager[None] = UNTIMED
         if self._streamed is not None:
-            stream = self._streamed.levels(self._delegate)
+            stream = self._streamed.levels(self._before)
         with whole, stream:
             levels = self._levels(until, stop, timed, clock, log)
         self._world.doing = "parents"
@@ -380,23 +381,40 @@ class BetweenDomains:
             for search, own in zip(self._searches, sent[:-1], strict=True)
         ]
 
-    def _start(self, root: int, until: Until, *, counting: bool) -> None:
+    def _start(self, root: Root, until: Until, *, counting: bool) -> None:
         """Tell every domain where the search begins; all ranks find it alike."""
         self._policy.start()
+        self._hidden = self._delegates.count
+        targets: list[Targets | None] = [None] * len(self._searches)
+        if until.targets is not None:
+            targets = self._targets(np.unique(until.targets))
+        if isinstance(root, np.ndarray):
+            self._start_set(root, targets, counting=counting)
+            return
         delegate: int | None = int(self._delegates.of(np.array([root]))[0])
         if delegate == -1:
             delegate = None
         normal = delegate is None
-        self._hidden, self._delegate = self._delegates.count, delegate
+        self._before = LevelKey.of_root(delegate)
         self._root = Work(int(normal), int(not normal), int(normal), open=WIDE)
         part, local = self._layout.part_of(root), self._layout.local_of(root)
-        targets: list[Targets | None] = [None] * len(self._searches)
-        if until.targets is not None:
-            targets = self._targets(np.unique(until.targets))
         for search, wanted in zip(self._searches, targets, strict=True):
             here = delegate is None and search.part.index == part
             mine = local if here else None
             search.start(mine, delegate, counting=counting, targets=wanted)
+
+    def _start_set(
+        self, roots: Ids, targets: Sequence[Targets | None], *, counting: bool
+    ) -> None:
+        """Tell every domain of the roots of a set, int64 [k], rising."""
+        numbers = self._delegates.of(roots)
+        normals, delegates = roots[numbers < 0], numbers[numbers >= 0]
+        self._before = LevelKey.of_set(len(roots))
+        self._root = Work(len(normals), len(delegates), len(normals), open=WIDE)
+        owners, local = self._layout.part_of(normals), self._layout.local_of(normals)
+        for search, wanted in zip(self._searches, targets, strict=True):
+            own = local[owners == search.part.index]
+            search.start(own, delegates, counting=counting, targets=wanted)
 
     def _targets(self, ids: Ids) -> list[Targets | None]:
         """Return the targets that each domain of this rank owns; ids: each once."""

@@ -12,7 +12,7 @@ from distbfs.device import cuda
 if TYPE_CHECKING:
     from distbfs.search.runners.base import Found, Runner
     from distbfs.timing import Trace
-    from distbfs.types import World
+    from distbfs.types import Root, World
 
 
 class DeviceClock:
@@ -66,7 +66,7 @@ class ClockedRunner:
     def trace(self, trace: Trace | None) -> None:
         self._runner.trace = trace
 
-    def search(self, root: int, **options: Any) -> Found:
+    def search(self, root: Root, **options: Any) -> Found:
         """Search from an id inside; see ``runners.base.Runner``."""
         self._clock.begin()
         with cuda.memory_of("a search"):

@@ -58,6 +58,11 @@ class LevelKey(NamedTuple):
             return cls(ROOT, ROOT)
         return cls(2 * ROOT - steps(delegate), ROOT)
 
+    @classmethod
+    def of_set(cls, roots: int) -> LevelKey:
+        """Return the same for a search from so many roots."""
+        return cls(3 * ROOT - steps(roots), ROOT)
+
     def after_root(self) -> LevelKey:
         """Return what stands for counts before the second level, or these counts."""
         return self._replace(left=2 * ROOT) if self.left == ROOT else self

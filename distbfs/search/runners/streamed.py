@@ -89,13 +89,13 @@ class StreamedLevels:
                 cuda.cupy().cuda.get_current_stream().wait_event(seat.done)
 
     @contextmanager
-    def levels(self, delegate: int | None) -> Iterator[None]:
-        """Run the levels of a search inside; delegate: number of the root."""
+    def levels(self, before: LevelKey) -> Iterator[None]:
+        """Run the levels of a search inside; before: of its root, or roots."""
         with self.stream():
             self._each(lambda seat: seat.search.clear_counts())
             self._turn = 0
             self._counted = self._counted._replace(unknown=0)
-            self._known = LevelKey.of_root(delegate)
+            self._known = before
             try:
                 yield
             finally:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from distbfs.partition.part import Part
     from distbfs.search.domain import DomainDriver
     from distbfs.timing import Trace
-    from distbfs.types import Stop, World
+    from distbfs.types import Root, Stop, World
 
 
 def records_of(records: Sequence[LevelRecord]) -> list[dict[str, Any]]:
@@ -42,7 +42,7 @@ class DomainSearch(Protocol):
 
     def search(
         self,
-        root: int,
+        root: Root,
         *,
         parents: bool = True,
         until: Until = WHOLE,
@@ -73,7 +73,7 @@ class OnHost:
 
     def search(
         self,
-        root: int,
+        root: Root,
         *,
         parents: bool = True,
         until: Until = WHOLE,
@@ -113,7 +113,7 @@ class OnDevice:
 
     def search(
         self,
-        root: int,
+        root: Root,
         *,
         parents: bool = True,
         until: Until = WHOLE,
@@ -146,20 +146,21 @@ class OnDevice:
         )
 
     def _in_ids(
-        self, root: int, level: Any, parent: Any
+        self, root: Root, level: Any, parent: Any
     ) -> tuple[list[Any], list[Any]]:
         """Return results by number as results by id, in device memory."""
         cp, vertices = cuda.cupy(), self._graph.vertices
         with cuda.memory_of("results in input ids"):
             levels = cp.full(self._graph.n, -1, dtype=level.dtype)
             levels[vertices] = level
-            levels[root] = 0
+            at = cp.asarray(root) if isinstance(root, np.ndarray) else root
+            levels[at] = 0
             if parent is None:
                 return [levels], [None]
             parents = cp.full(self._graph.n, -1, dtype=np.int32)
             above = vertices[cp.maximum(parent, 0)].astype(np.int32)
             parents[vertices] = cp.where(parent < 0, np.int32(-1), above)
-            parents[root] = root
+            parents[at] = at
         return [levels], [parents]
 
     def see(self, view: DeviceView | None) -> None:
@@ -190,7 +191,7 @@ class OnDevices:
 
     def search(
         self,
-        root: int,
+        root: Root,
         *,
         parents: bool = True,
         until: Until = WHOLE,
@@ -243,7 +244,7 @@ class WholeRunner:
 
     def search(
         self,
-        root: int,
+        root: Root,
         *,
         parents: bool = True,
         until: Until = WHOLE,

@@ -383,6 +383,8 @@ class ArrayModule:
             runtime=SimpleNamespace(
                 CUDARuntimeError=RuntimeError,
                 getDeviceCount=lambda: 1,
+                hostRegister=lambda *_: None,
+                hostUnregister=lambda _: None,
                 memcpy=lambda to, at, size, kind: ctypes.memmove(to, at, size),
                 memcpyAsync=lambda to, at, size, *_: ctypes.memmove(to, at, size),
                 memcpyDeviceToHost=2,

@@ -45,3 +45,22 @@ def test_rows_of_all_modes(tmp_path, capsys):
     ]
     assert all(x["validated"] == 1 and x["gteps"] > 0 for x in told["rows"])
     assert "skipped: 4:8" in capsys.readouterr().out
+
+
+def test_levels_and_counts(capsys, monkeypatch):
+    words = ["--cells", "1:8", "--roots", "2", "--validate", "2"]
+    words += ["--modes", "fast", bench_resident.COUNTS]
+    assert bench_resident.main(words) == 0
+    assert "8: levels and counts at 0." in capsys.readouterr().out
+    wrong = bench_resident.host_session
+
+    class Wrong:
+        def __init__(self, cell):
+            self.session = wrong(cell)
+
+        def search(self, root):
+            return self.session.search(root, depth_limit=1)
+
+    monkeypatch.setattr(bench_resident, "host_session", Wrong)
+    assert bench_resident.main(words) == 1
+    assert "counts differ" in capsys.readouterr().err

@@ -207,7 +207,8 @@ def streamed(source, sizes, aims=((None, None),), records=False, **options):
     placement = one_each(sizes) if sizes else options.pop("owners")
     parts = placement.parts
     placed = device_parts(source, parts, threshold=options.pop("threshold"))
-    overrides, count = options.pop("overrides", {}), options.pop("count", 2)
+    overrides = options.pop("overrides", {})
+    roots = options.pop("roots", None) or some_roots(source, options.pop("count", 2))
     options = SearchOptions.named(engine="xbfs", **options)
 
     def work(world):
@@ -228,7 +229,7 @@ def streamed(source, sizes, aims=((None, None),), records=False, **options):
         runner = BetweenDomains(world, searches, exchange, options, placement)
         assert runner._streamed is not None
         results = []
-        for root in some_roots(source, count):
+        for root in roots:
             for depth, targets in aims:
                 until = Until(depth, targets)
                 found = runner.search(root, until=until, records=records)
@@ -273,7 +274,7 @@ class DeviceLike:
 
 def check_parents(source, root, level, parent):
     reached = np.flatnonzero(level > 0)
-    assert parent[root] == root
+    np.testing.assert_array_equal(parent[root], root)
     assert (parent[level < 0] == -1).all()
     assert (level[parent[reached]] == level[reached] - 1).all()
     keys = source.edges @ np.array([source.n, 1])
@@ -482,7 +483,7 @@ def test_what_is_sent_is_what_the_model_of_th_counts(
     """Numbers, questions with as many answers, and those for parents, to the last."""
     monkeypatch.syspath_prepend(str(SCRIPTS))
     outer = importlib.import_module("threshold_counts").Outer
-    for module in ("threshold_counts", "pan_figures"):
+    for module in ("threshold_counts", "figures"):
         monkeypatch.delitem(sys.modules, module)
     source = GRAPHS[name]
     made, _ = build(source, parts, threshold=threshold)

@@ -99,12 +99,14 @@ def test_k6_of_more_threads_has_fewer_conflicts(device):
     assert conflicts == sorted(set(conflicts), reverse=True)
 
 
-@pytest.mark.parametrize("k7", [0, 1, LOCAL, LOCAL + 1, 32])
+@pytest.mark.parametrize("k7", [0, 1, 5, 6, LOCAL])
 def test_k7_is_the_average_from_which_lanes_write_in_turns(device, k7):
     """A warp that finds the leaves of a star has full local queues."""
     leaves = 8 * 32 * LOCAL
     log = records(HostGraph(star(leaves)), k7=k7, k1=32, **GRID)
-    assert log[0].extra["in_turns"] == (leaves if k7 <= LOCAL else 0) // 32 * 32
+    assert log[0].extra["in_turns"] == (leaves if k7 else 0) // 32 * 32
+    few = records(HostGraph(star(5 * 32)), k7=k7, k1=32, **GRID)
+    assert few[0].extra["in_turns"] == (5 * 32 if k7 in (1, 5) else 0)
 
 
 @pytest.mark.parametrize("k5", [0, 4])
@@ -137,6 +139,15 @@ def test_only_dense_levels_are_pulled(device):
         dense = [pulls and 32 * r.frontier >= made.active for r in log]
         assert [r.direction == "pull" for r in log] == dense
         assert any(dense) == pulls
+
+
+@pytest.mark.parametrize(("method", "pulls"), [("claim", True), ("hash", False)])
+def test_hash_pushes_as_published(device, method, pulls):
+    made = HostGraph(shuffled(bipartite(190, 260)))
+    options = SearchOptions.named(engine="bfs4k", method=method, knobs=Knobs(**GRID))
+    found = Bfs4kEngine(options).by_number(made.graph).search(0, records=True)
+    made.check(0, found)
+    assert any(record.direction == "pull" for record in found.records) == pulls
 
 
 @pytest.mark.parametrize(("method", "claims"), [("claim", True), ("hash", False)])

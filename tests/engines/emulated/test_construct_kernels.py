@@ -23,7 +23,8 @@ from distbfs.build.cuda import keys as device_keys
 from distbfs.build.cuda.domain import construct_domain
 from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.build.cuda.places import number_columns
-from distbfs.build.cuda.ranges import KEY_BYTES, MOST_RANGES, Budget
+from distbfs.build.cuda.ranges import KEY_BYTES
+from distbfs.build.cuda.room import MOST_RANGES, Budget
 from distbfs.device import cuda
 from distbfs.errors import InputError, ResourceError, UsageError
 from distbfs.exchange.world import SoloWorld

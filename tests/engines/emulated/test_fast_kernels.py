@@ -111,6 +111,35 @@ def test_thresholds_that_force_each_way(device, in_ids, named):
     faults.tell()
 
 
+@pytest.mark.parametrize("kept", [8, 40])
+def test_tails_in_host_memory(device, kept):
+    """Every way through rows that are in two pieces, and what is read of tails."""
+    device.multiprocessors = 3
+    faults, some = Faults(), ("always-mark", "pull-early", "mark-then-pull")
+    ways = [{}, {"pull_tails": 1}, *(OVERRIDES[x] for x in some)]
+    forms = [{"direction": "push"}, {"direction": "pull"}]
+    forms += [{"overrides": way} for way in ways]
+    for k, name in enumerate(("kronecker", "two-big", "hubs", "long-rows", "star")):
+        made = host(name)
+        graph = made.split(kept)
+        assert graph.held_back == np.maximum(made.degrees - kept, 0).sum()
+        for options in forms:
+            in_ids = (k + len(options.get("overrides", ""))) % 2 == 0
+            search = FastSearch(graph, in_ids=in_ids, **options)
+            for root in roots_of(made, 2):
+                for records in (False, True):
+                    found = faults.look(made, search, root, name, records=records)
+                    look_at_levels(faults, made, root, found, f"{name}, {options}")
+                tails = [x.extra["tail_edges"] for x in found.records]
+                checks = [x.checks for x in found.records]
+                assert all(a <= b for a, b in zip(tails, checks, strict=True))
+                if options == {"direction": "push"} and made.source.degrees[root]:
+                    level = wanted_levels(made, root)[made.vertices] >= 0
+                    beyond = np.maximum(made.degrees[level] - kept, 0)
+                    assert sum(tails) == beyond.sum()
+    faults.tell()
+
+
 @DIRECTION
 def test_records_are_the_histogram_of_levels(device, direction):
     faults = Faults()

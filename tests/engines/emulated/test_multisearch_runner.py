@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import throwaway
-from graphs import NAMED, NO_VERTEX, build, kronecker, random_tuples
+from graphs import NAMED, NO_VERTEX, Tuples, build, kronecker, random_tuples
 
 sys.path.append(str(Path(__file__).parents[2] / "multisearch"))
 
@@ -46,21 +46,25 @@ def device(device, monkeypatch):
     return device
 
 
-def searcher(source, engine, **options):
+def searcher(source, engine, *, directed=False, **options):
     runner, _ = choose_runner(engine)
-    return WholeSearcher(SoloWorld(), runner, whole(source), RunOptions(**options))
+    part = whole(source, directed)
+    return WholeSearcher(SoloWorld(), runner, part, RunOptions(**options))
 
 
-def both(source, work, **options):
+def both(source, work, *, directed=False, **options):
     """What some work finds on the device, and by the reference."""
     return (
-        work(searcher(source, "xbfs", **options)),
-        work(searcher(source, "reference")),
+        work(searcher(source, "xbfs", directed=directed, **options)),
+        work(searcher(source, "reference", directed=directed)),
     )
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_applications(device, method):
+@pytest.mark.parametrize(
+    ("method", "directed"),
+    [*((method, False) for method in METHODS), ("", True), ("hybrid", True)],
+)
+def test_applications(device, method, directed):
     for name, source in SMALL.items():
         some = np.random.default_rng(3).permutation(source.n)[:7].astype(np.int64)
         pairs = np.stack([some, some[::-1]], axis=1)
@@ -71,19 +75,39 @@ def test_applications(device, method):
             lambda s, some=some: khop(s, some, 2),
             lambda s, pairs=pairs: reachability(s, pairs),
         ):
-            found, wanted = both(source, work, method=method)
+            found, wanted = both(source, work, method=method, directed=directed)
             np.testing.assert_array_equal(found, wanted, err_msg=name)
 
 
-@pytest.mark.parametrize("method", METHODS[:3])
-def test_betweenness(device, method):
+@pytest.mark.parametrize(
+    ("method", "directed"),
+    [*((method, False) for method in METHODS[:3]), ("", True), ("edge-parallel", True)],
+)
+def test_betweenness(device, method, directed):
     for name, source in SMALL.items():
         every = np.arange(source.n)
         for some in (every, every[:1], every[:0]):
             found, wanted = both(
-                source, lambda s, some=some: betweenness(s, some), method=method
+                source,
+                lambda s, some=some: betweenness(s, some),
+                method=method,
+                directed=directed,
             )
             np.testing.assert_allclose(found, wanted, rtol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("direction", ["push", "pull", "auto"])
+def test_directions_of_directed_graphs(device, direction):
+    """The last level of a search may have no edges out; nor the first."""
+    chain, one = Tuples(5, [0, 1, 3], [1, 2, 0]), Tuples(3, [0, 0], [1, 2])
+    for source in (chain, one, SMALL["random"], SMALL["kronecker"]):
+        some = np.arange(source.n)[::2]
+        for work in (
+            lambda s, some=some: levels(s, some, "int16"),
+            lambda s, some=some: khop(s, some, None),
+        ):
+            found, wanted = both(source, work, direction=direction, directed=True)
+            np.testing.assert_array_equal(found, wanted)
 
 
 def test_diameter(device):
@@ -124,9 +148,8 @@ def test_refusals(device):
         searcher(source, "xbfs", method="bits").run(wrong, some)
     with pytest.raises(SearchStopped, match="stopped after 0 of 3"):
         levels(searcher(source, "xbfs", stop=lambda: True), some, "int8")
-    part = whole(source, directed=True)
-    with pytest.raises(UsageError, match="this one is directed"):
-        choose_runner("xbfs")[0].prepare(part)
+    with pytest.raises(UsageError, match="diameter needs a symmetric graph"):
+        diameter(searcher(source, "xbfs", directed=True))
     delegates, _ = build(source, 1, threshold=2)
     with pytest.raises(UsageError, match="one part without delegates"):
         choose_runner("xbfs")[0].prepare(delegates[0])

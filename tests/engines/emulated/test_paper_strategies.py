@@ -159,7 +159,12 @@ def check_records(host, root, found, asynchronous):
                 assert r["repeats"] == 0
         known = r["found_early"]
     assert known == 0
-    np.testing.assert_array_equal(found.work.sum(axis=0), work)
+    np.testing.assert_array_equal(found.work[:, :2].sum(axis=0), work)
+    by_checks = found.work[:, 2:]
+    np.testing.assert_array_equal(by_checks.sum(axis=1), found.work[:, 0])
+    least = by_checks @ (1 << np.arange(32))
+    assert (least <= found.work[:, 1]).all()
+    assert (found.work[:, 1] <= 2 * least).all()
 
 
 @cache
@@ -200,6 +205,23 @@ def test_donated_rows_are_looked_at_to_their_end(rungs):
         assert second["checks"] == others + shared_checks(place, rungs)
 
 
+@pytest.mark.parametrize(("rungs", "step"), [(31, 1), (32, 32), (100, 32), (600, 256)])
+def test_classes_of_degrees_are_looked_at_together(device, rungs, step):
+    """The hub is taken by a thread, a warp or a block; found by one neighbour alone."""
+    host = ladders(rungs)
+    form = {"balance": "degree", "direction": "pull", "asynchronous": False}
+    search = PaperSearch(host.graph, **form)
+    tails = np.flatnonzero(host.degrees == 1)
+    for tail in tails[:: len(tails) // 6].tolist():
+        found = search.search(tail, records=True)
+        host.check(tail, found)
+        own = np.flatnonzero(host.levels(tail) == 1)
+        place = np.flatnonzero(host.columns[: host.degrees[0]] == own[0])[0]
+        others = pull_checks(host, tail, 2)[1:].sum()
+        looked = min(step * (place // step + 1), rungs)
+        assert found.records[1]["checks"] == others + looked
+
+
 @pytest.mark.parametrize("asynchronous", [True, False], ids=["async", "sync"])
 @pytest.mark.parametrize("balance", paper.BALANCES)
 def test_how_balances_hand_entries_out(balance, asynchronous):
@@ -213,13 +235,14 @@ def test_how_balances_hand_entries_out(balance, asynchronous):
         for r in found.records:
             size = r["frontier"]
             bulks = WARP * -(-size // WARP)
-            wanted = {"static": 0, "thread": size}.get(balance, bulks)
+            wanted = {"static": 0, "degree": 0, "thread": size}.get(balance, bulks)
             assert r["handed_out"] == wanted
             donations += r["donations"]
             if asynchronous:
                 continue
             least = pull_checks(host, root, r["level"]).sum()
-            assert least <= r["checks"] <= least + (WARP - 1) * r["donations"]
+            more = size if balance == "degree" else r["donations"]
+            assert least <= r["checks"] <= least + (WARP - 1) * more
     assert bool(donations) == (balance == "donation")
 
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from distbfs.build.cuda.graph_of_rows import from_rows
+from distbfs.build.cuda.room import Room
 from distbfs.device import cuda, programs
 from distbfs.engines.base import (
     WHOLE,
@@ -30,14 +31,17 @@ from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
 from distbfs.options import SearchOptions, check_choice
 from distbfs.partition.part import Part
-from distbfs.types import DeviceArray, Stop
+from distbfs.types import DeviceArray, Root, Stop
 
 SOURCE = Path(__file__).with_name("ids.cu")
 THREADS, BLOCKS = 256, 8  # of the kernels there; blocks on a multiprocessor
 
 
-def graph_of_part(engine: str, part: Part) -> DeviceGraph:
-    """Return a part that is a whole graph as a graph in device memory."""
+def graph_of_part(engine: str, part: Part, room: Room | None = None) -> DeviceGraph:
+    """Return a part that is a whole graph as a graph in device memory.
+
+    room: as of ``build.cuda.graph.build``
+    """
     if part.layout.parts != 1 or part.delegate_count:
         raise UsageError(
             f"engine {engine} searches a graph that is one part without delegates"
@@ -52,6 +56,7 @@ def graph_of_part(engine: str, part: Part) -> DeviceGraph:
         0,
         {},
         incoming=part.incoming,
+        room=room,
     )
 
 
@@ -136,13 +141,15 @@ class ById:
 
     def search(
         self,
-        root: int,
+        root: Root,
         *,
         records: bool = False,
         until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> DeviceResult:
         """Search from a vertex id; see ``DeviceSearch``."""
+        if isinstance(root, np.ndarray):
+            raise UsageError("the engine searches from one vertex, not from a set")
         if not 0 <= root < self.graph.n:
             raise UsageError(f"root is {root}; allowed: 0 to {self.graph.n - 1}")
         ends = self._by_number(until)
@@ -185,7 +192,7 @@ class OnHost:
 
     def search(
         self,
-        root: int,
+        root: Root,
         *,
         records: bool = False,
         until: Until = WHOLE,
@@ -216,7 +223,7 @@ class GraphEngine(ABC):
     takes: ClassVar[tuple[str, ...]] = ("internal_ids",)
     own: ClassVar[type] = NoOptions
     on_device = alone = directed = True
-    domains = masks = False
+    domains = masks = sets = False
     devices = 1
 
     def __init__(self, options: SearchOptions) -> None:
@@ -241,6 +248,11 @@ class GraphEngine(ABC):
 
     def on_graph(self, graph: DeviceGraph) -> DeviceSearch:
         """Prepare the searches of a graph in device memory."""
+        if graph.tails is not None:
+            raise UsageError(
+                f"engine {self.name} needs the whole graph on the device, and "
+                f"{graph.held_back} of its edges are in host memory; use xbfs"
+            )
         if graph.n > MAX_VERTICES:
             raise UsageError(
                 f"engine {self.name} searches up to 2^31 vertices, not {graph.n}; use "

@@ -36,7 +36,7 @@ class PanEngine:
     takes = FACTOR_OPTIONS
     needless = ()
     own = PanOptions
-    on_device = domains = True
+    on_device = domains = sets = True
     alone = directed = masks = False
     devices = 1
 

@@ -21,7 +21,7 @@ from distbfs.exchange.local_phase import brought_here
 from distbfs.partition.device_part import DevicePart, DeviceRows
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import PART_SHIFT, mask_of, mask_words
-from distbfs.types import Choice, DirectionName, Ids
+from distbfs.types import Choice, DirectionName, Ids, Root
 
 SOURCE = Path(__file__).with_name("search.cu")
 THREADS = 256
@@ -208,7 +208,7 @@ class CudaPart:
         self._counting = False
         self._lost_targets = 0
         self._work = Work()
-        self._isolated: int | None = None
+        self._isolated: Ids | None = None  # local ids of roots without edges
 
     def _boxes(self, nn: DeviceRows) -> Ids:
         """Return where the items for each part begin and all end, int64 [parts + 1].
@@ -285,23 +285,28 @@ class CudaPart:
 
     def start(
         self,
-        local: int | None,
-        delegate: int | None,
+        local: Root | None,
+        delegate: Root | None,
         *,
         counting: bool = False,
         targets: Targets | None = None,
     ) -> None:
-        """Forget the last search; set the root where this part knows it."""
+        """Forget the last search; set the root, or roots, where this part knows it."""
         with self._device:
             main = cuda.cupy().cuda.get_current_stream()
             if self._isolated is not None:
                 self._write(self._isolated, -1, -1)
                 self._isolated = None
+            if isinstance(local, np.ndarray):
+                self._start_set(local, np.asarray(delegate), targets)
+                self._counting = counting
+                self._advance(main)
+                return
             number = None if local is None else self.part.number_of(local)
             lone = number is not None and number >= self.part.active
             self._aim(targets, number if lone else None)
             if lone:
-                self._isolated, number = int(self.part.vertices[number]), None
+                self._isolated, number = np.array([local], dtype=np.int64), None
             self._counting = counting
             p = self.params
             p.number = NONE if number is None else number
@@ -310,6 +315,34 @@ class CudaPart:
             self._run("start", main)
             self._mask = self._own_mask
             self._advance(main)
+
+    def _start_set(self, local: Ids, delegates: Ids, targets: Targets | None) -> None:
+        """Begin at the roots of a set: bits that no visit has to find."""
+        cp, p, part = cuda.cupy(), self.params, self.part
+        self._aim(targets, None)
+        numbers = part.numbers_of(local)
+        active = numbers < part.active
+        p.number = p.delegate = NONE
+        p.depth = 0
+        self._counting = False
+        self._run("start", cp.cuda.get_current_stream())
+        self._mask = self._own_mask
+        with cuda.memory_of("the roots of a search"):
+            known = (
+                ("fresh", numbers[active], p.words),
+                ("dfresh", delegates, p.dwords),
+            )
+            for name, bits, words in known:
+                mask = mask_of(bits, 32 * words).view(np.uint32)
+                self._held[name][: len(mask)] = cp.asarray(mask)
+            rows = cp.asarray(local[active])
+            if self.parent is not None:
+                ids = part.layout.global_of(part.index, local[active])
+                self.parent[rows] = cp.asarray(ids.astype(self.vertex))
+                places = cp.asarray(delegates)
+                self._held["dparent"][places] = self._held["delegate_ids"][places]
+            if not active.all():
+                self._isolated = np.sort(local[~active])
 
     def _aim(self, targets: Targets | None, lone: int | None) -> None:
         """Count targets in ``work``; lone: the number of a root without edges."""
@@ -340,7 +373,8 @@ class CudaPart:
         """Return what the next level costs; its queues are formed already."""
         work, _ = self._control.values()
         if self._isolated is not None and not self.params.depth:
-            work[NORMALS] += 1  # the root is in no row that the kernels look at
+            # roots that are in no row that the kernels look at
+            work[NORMALS] += len(self._isolated)
         work[TARGETS] += self._lost_targets
         self._work = Work._make(work.tolist())
         return work
@@ -430,14 +464,16 @@ class CudaPart:
         with self._device:
             self._run("finish", cuda.cupy().cuda.get_current_stream())
             if self._isolated is not None:
-                root = self.part.layout.global_of(self.part.index, self._isolated)
-                self._write(self._isolated, 0, root)
+                roots = self.part.layout.global_of(self.part.index, self._isolated)
+                self._write(self._isolated, 0, roots)
         return self.level, self.parent
 
-    def _write(self, local: int, level: int, parent: int) -> None:
-        self.level[local] = level
+    def _write(self, local: Ids, level: int, parent: Root) -> None:
+        at = cuda.cupy().asarray(local)
+        self.level[at] = level
         if self.parent is not None:
-            self.parent[local] = parent
+            parents = np.broadcast_to(parent, local.shape).astype(self.vertex)
+            self.parent[at] = cuda.cupy().asarray(parents)
 
 
 def _check_size(part: DevicePart, placement: Placement) -> None:

@@ -15,8 +15,8 @@ from distbfs.build.cuda.domain import GRANULE
 from distbfs.device import cuda, programs
 from distbfs.engines.base import Until
 from distbfs.errors import UsageError
-from distbfs.graph.device_graph import DeviceGraph
-from distbfs.types import Array, Ids
+from distbfs.graph.device_graph import DeviceGraph, Tails
+from distbfs.types import Array, Ids, Root
 
 KERNELS = Path(__file__).parent
 THREADS, WARPS = 1024, 32
@@ -31,6 +31,7 @@ PIECE = 128
 HUB_DEGREE, MOST_HUBS = 512, 1 << 17
 HUB_WORDS = 16000  # bits of hubs in shared memory
 PAD = 1024
+TAIL_SHARE = 80  # of all edges; see ``pull_tails``
 PULL_SHARE, MARK_SHARE = 20, 16  # of all edges; see ``PushLimits``
 BLOCK_EDGES = 2048  # of a frontier that one block pushes alone, as in search.cuh
 QUEUE_SHARE = 8  # of all vertices that a level after pulls has when it becomes a queue
@@ -46,14 +47,19 @@ POINTERS = (
     ["snapshot", "by_first", "next_snapshot", "next_by_first", "parent", "direct"],
     ["queue0", "queue1", "hub_queue0", "hub_queue1", "level_out", "level_wide"],
     ["parent_out", "control", "other", "state", "trace", "counts", "targets"],
-    ["stop"],
+    ["stop", "roots", "lones", "tail_row"],
 )
-LONGS = ("m", "stride", "mark_edges", "pull_edges", "n", "root", "root_id")
+LONGS = (
+    *("far", "m", "stride", "mark_edges", "pull_edges", "pull_tails", "n", "root"),
+    "root_id",
+)
 WORDS = (
     ["active", "words", "several", "hubs", "ranges", "pieces"],
     ["hub_words", "tile", "blocks", "block_ids", "shares"],
     [f"listed{k}" for k in range(COLUMNS + 1)],
     ["parents", "budget", "rows", "push_only", "pull_only", "last", "sought"],
+    ["from_set", "root_count", "lone_count"],
+    ["tailed", "kept"],
 )
 
 
@@ -85,6 +91,15 @@ class PushLimits:
         """Return the limits of a graph with m stored edges."""
         mark = max(1, int(m / (MARK_SHARE * max(mean_next, 1.0))))
         return cls(mark, max(1, m // pull_share))
+
+
+def pull_tails(m: int, kept: int) -> int:
+    """Return the columns of tails that a frontier is no longer pushed from.
+
+    A pull that follows finds a visited neighbour among about as many columns as there
+    are edges to one of the frontier; with fewer ``kept`` it would go through tails.
+    """
+    return max(1, m // TAIL_SHARE, 2 * m // kept)
 
 
 def padded(count: int, unit: int = PAD) -> int:
@@ -122,10 +137,10 @@ def range_bounds(load: Any, ranges: int, longest: int) -> tuple[Array, int]:
         ranges *= 2
 
 
-def last_and_targets(until: Until, root: int, n: int) -> tuple[int, Ids | None]:
+def last_and_targets(until: Until, root: Root, n: int) -> tuple[int, Ids | None]:
     """Return (last level, targets whose last one ends the search before, or None).
 
-    targets: int64 [k], ids but for the root's, which is found before the first level
+    targets: int64 [k], ids but for roots', which are found before the first level
 
     Raises UsageError for a target that is no vertex.
     """
@@ -136,7 +151,7 @@ def last_and_targets(until: Until, root: int, n: int) -> tuple[int, Ids | None]:
     for target in targets[[0, -1]].tolist():
         if not 0 <= target < n:
             raise UsageError(f"target is {target}; allowed: 0 to {n - 1}")
-    others = targets[targets != root]
+    others = targets[~np.isin(targets, root)]
     return (last, others) if len(others) else (0, None)
 
 
@@ -211,6 +226,8 @@ class Arrays:
             parents=parents,
             rows=ROWS,
         )
+        if g.tails is not None:
+            self._point_at_tails(g.tails)
         self._overrides = overrides
         self.set_limits(g.m, self.mean_next)
         self._neighbours()
@@ -223,6 +240,12 @@ class Arrays:
             self.make_queues(g.active, every=queues == "all")
         if deep or not in_ids:
             self.widen()
+
+    def _point_at_tails(self, tails: Tails) -> None:
+        p, at = self.params, tails.columns.ctypes.data
+        p.tail_row = tails.offsets.data.ptr
+        p.far = ((at - p.adj) % (1 << 64)) >> 2
+        p.tailed, p.kept = tails.tailed, tails.kept
 
     def widen(self) -> None:
         """Make room for levels beyond a byte."""
@@ -255,6 +278,8 @@ class Arrays:
         limits = PushLimits.of(m, mean_next, pull_share or PULL_SHARE)
         self.params.mark_edges = limits.mark_edges
         self.params.pull_edges = limits.pull_edges
+        if self.graph.tails is not None:
+            self.params.pull_tails = pull_tails(m, self.graph.tails.kept)
         for name, value in self._overrides.items():
             setattr(self.params, name, value)
 
@@ -285,13 +310,8 @@ class Arrays:
         kernel.share_memory(RESULT_BLOCKS, shared)
         return kernel.prepare(params, params.blocks, RESULT_THREADS, shared=shared)
 
-    def search_launch(
-        self, file: str, params: Any, *, count: int, in_ids: bool
-    ) -> programs.Launch:
-        """Return a whole search; params: its argument; count: 1 with counters."""
-        module = programs.Module(
-            KERNELS / file, OFFSET=self.offset, COUNT=count, IN_IDS=int(in_ids)
-        )
+    def search_launch(self, module: programs.Module, params: Any) -> programs.Launch:
+        """Return a whole search; params: its argument."""
         return module.kernel("search").prepare(
             params, self.grid, THREADS, shared=self.shared_bytes, cooperative=True
         )
@@ -336,9 +356,14 @@ class Arrays:
         if not g.active:
             return 0, 1.0, 1
         total = cp.zeros(1, dtype=cp.float64)
-        self._run("squares", g.offsets, g.active, total)
+        rest = 0 if g.tails is None else g.tails.tailed
+        self._run("squares", g.offsets[rest:], g.active - rest, total)
+        if g.tails is not None:
+            long = self._lengths(0, rest).astype(cp.float64)
+            total += (long * long).sum()
+            del long
         top = min(g.active, MOST_HUBS + 1)
-        degrees = cp.diff(g.offsets[: top + 1].astype(cp.int64)).get()
+        degrees = self._lengths(0, top).get()
         self.longest = int(degrees.max())  # of the first class, which comes first
         hubs, lane = 0, np.arange(top) // GRANULE % lanes
         for k in range(min(lanes, -(-top // GRANULE))):
@@ -350,9 +375,20 @@ class Arrays:
         longest, step = 0, 1 << 26
         for low in range(hubs, g.active, step):
             high = min(low + step, g.active)
-            longest = max(longest, int(cp.diff(g.offsets[low : high + 1]).max()))
+            longest = max(longest, int(self._lengths(low, high).max()))
         self.squares = float(total[0])
         return hubs, self.squares / max(g.m, 1), max(-(-longest // PIECE), 1)
+
+    def _lengths(self, low: int, high: int) -> Any:
+        """Return the degrees of the rows low … high-1, CuPy int64."""
+        cp, tails = cuda.cupy(), self.graph.tails
+        lengths = cp.diff(self.graph.offsets[low : high + 1]).astype(cp.int64)
+        if tails is not None and low < tails.tailed:
+            upto = min(high, tails.tailed)
+            lengths[: upto - low] += cp.diff(tails.offsets[low : upto + 1]).astype(
+                cp.int64
+            )
+        return lengths
 
     def _neighbours(self) -> None:
         """Copy first to eighth neighbours to arrays of their own."""

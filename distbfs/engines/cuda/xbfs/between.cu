@@ -76,6 +76,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) begin(const __grid_constan
 #endif
 }
 
+/* The roots of a set that this device knows, after `begin`. */
+extern "C" __global__ void __launch_bounds__(THREADS) begin_roots(const __grid_constant__ Between b) {
+    const Params &p = b.own;
+    const State s = *p.state;
+    const u32 lane = threadIdx.x & 31;
+    for (u64 i = blockIdx.x * (u64)THREADS + threadIdx.x; i - lane < p.root_count;
+         i += (u64)gridDim.x * THREADS) {
+        bool some = i < p.root_count;
+        const u32 v = some ? p.roots[i] : 0;
+        admit<1>(b, s, &some, &v, lane);
+        if (some && p.parents) p.parent[v] = position_here(b, v);
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS) outer(const __grid_constant__ Between b) {
     if (skips(b)) return;
     const State s = *b.own.state;
@@ -169,9 +183,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_answers(const __grid_
     take_answers_of(b, *b.own.state, threadIdx.x & 31);
 }
 
-/* Whether the root is a vertex without edges of this device, of which nothing else knows. */
-INLINE bool lone(const Between &b, const State &s) {
-    return !s.depth && b.own.root != ELSEWHERE && b.own.numbers[b.own.root] == NONE;
+/* How many roots are vertices without edges of this device, of which nothing else knows. */
+INLINE u32 lone(const Between &b, const State &s) {
+    if (s.depth) return 0;
+    if (b.own.from_set) return b.own.lone_count;
+    return b.own.root != ELSEWHERE && b.own.numbers[b.own.root] == NONE;
 }
 
 /* This thread's share of what is counted between two levels. */

@@ -35,13 +35,14 @@ from distbfs.engines.cuda.xbfs.between_params import (
     first_words,
 )
 from distbfs.engines.cuda.xbfs.search import CONTROL_BYTES, State
+from distbfs.engines.cuda.xbfs.seeds import BY_QUEUE, begin_at_root, begin_at_set
 from distbfs.engines.cuda.xbfs.shared import DeviceControl, SharedMemory
 from distbfs.errors import DistbfsError
 from distbfs.exchange.bins import Bins
 from distbfs.exchange.local_phase import brought_here
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.partition.part import mask_words
-from distbfs.types import Choice, Ids
+from distbfs.types import Choice, Ids, Root
 
 NARROW = 126  # the largest level of one byte, in search.cuh
 TOGETHER = ("level", "settle")  # kernels whose blocks meet
@@ -55,7 +56,17 @@ WORK = tuple(  # where ``Work`` is counted
     )
 )
 KERNEL_NAMES = (
-    *("clean_up", "begin", "outer", "level", "ask", "empty", "tell_sizes", "answer"),
+    *(
+        "clean_up",
+        "begin",
+        "begin_roots",
+        "outer",
+        "level",
+        "ask",
+        "empty",
+        "tell_sizes",
+        "answer",
+    ),
     *("take_mask", "take_items", "take_answers", "settle", "choose", "end"),
     *("ask_parents", "answer_parents", "take_parents"),
 )
@@ -239,36 +250,54 @@ class BetweenLevels:
 
     def start(
         self,
-        local: int | None,
-        delegate: int | None,
+        local: Root | None,
+        delegate: Root | None,
         *,
         counting: bool = False,
         targets: Targets | None = None,
     ) -> None:
-        """Forget the last search; set the root where this part knows it."""
+        """Forget the last search; set the root, or roots, where this part knows it."""
         with self.device:
             main = cuda.cupy().cuda.get_current_stream()
             self._count(counting=counting)
             p, own = self.params, self.own
-            self._aim(targets, local)
             own.root = own.root_id = ELSEWHERE
             p.delegate = ISOLATED
-            if local is not None:
-                own.root = local
-                own.root_id = self.part.layout.global_of(self.part.index, local)
-            if delegate is not None:
-                p.delegate = delegate
+            several = isinstance(local, np.ndarray)
+            if isinstance(local, np.ndarray):
+                self._aim(targets, None)
+                self._begin_at(local, np.asarray(delegate))
+            else:
+                self._aim(targets, local)
+                begin_at_root(own)
+                if local is not None:
+                    own.root = local
+                    own.root_id = self.part.layout.global_of(self.part.index, local)
+                if delegate is not None:
+                    p.delegate = delegate
             way = PUSHES if p.rule & PUSHES else ASKS
-            p.begins = GOES | (way if delegate is None else 0)
+            p.begins = GOES | (way if several or delegate is None else 0)
             own.snapshot, own.next_snapshot = own.next_snapshot, own.snapshot
             own.by_first, own.next_by_first = own.next_by_first, own.by_first
             if self._dirty:
                 self._run("clean_up", main)
             self._dirty, self.depth = True, 0
             self._run("begin", main)
+            if several:
+                self._run("begin_roots", main)
             self._run("settle", main)
             if targets is not None or not p.gathered:
                 self._work.begin(main)
+
+    def _begin_at(self, local: Ids, delegates: Ids) -> None:
+        """Set the roots of a set: local ids of own vertices, and all delegates."""
+        numbers = self.part.numbers_of(local)
+        isolated = numbers >= WIDE
+        own = self.part.numbers_at(delegates)
+        known = np.concatenate([numbers[~isolated], own[own >= 0]])
+        lone = np.sort(local[isolated])
+        ids = self.part.layout.global_of(self.part.index, lone)
+        begin_at_set(self._arrays, self.own, known, lone, ids, BY_QUEUE)
 
     def _count(self, *, counting: bool) -> None:
         """Take the kernels with or without counters of edge checks."""

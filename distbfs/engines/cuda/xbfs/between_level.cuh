@@ -165,7 +165,7 @@ INLINE void search_level(const Between &b, u32 *room) {
         if (COUNT && lead && checks) *checks = s.edges;
         s.step = GRID_PUSH;
     } else if (s.phase == PUSHING) {
-        mark(p, p.queue[now], s.count, p.hub_queue[now], s.hubs,
+        mark(p, p.queue[now], s.count, s.edges, p.hub_queue[now], s.hubs,
              Marks{p, visited, p.snapshot + p.stride}, room, warp, warps, lane);
         if (COUNT && lead && checks) *checks = s.edges;
         s.base = s.depth, s.k = 1, s.phase = PULLING, s.step = MARK_PUSH;

@@ -23,6 +23,7 @@
 #include "pull.cuh"
 #include "pull_last.cuh"
 #include "results.cuh"
+#include "seeds.cuh"
 
 /* A pull is done and leaves `left` vertices of all. */
 INLINE void pulled(const Member &r, JointState &j, u64 left, bool last) {
@@ -127,6 +128,28 @@ INLINE void begin(const Member &r, JointState &j) {
     if (p.parents) p.parent[root] = position_of(r, root);
 }
 
+/* The queues that all devices begin with where there is a set of roots, or what makes them
+ * begin with a pull; false where the search has failed. */
+INLINE bool begin_at_set(const Member &r, JointState &j, u32 warp, u32 warps, u32 lane) {
+    const Params &p = r.own;
+    Mail *mail = &p.control->mail[0];
+    begin_set(p, Queue{p.queue[0], p.hub_queue[0], mail}, warp, warps, lane,
+              [&](u32 v) { return position_of(r, v); });
+    if (!meet_here(r, j)) return false;
+    if (threadIdx.x == 0) {
+        State &s = j.s;
+        const u64 size = __ldcg(&mail->size);
+        j.used = 1, s.count = (u32)size, s.hubs = (u32)__ldcg(&mail->hubs);
+        s.edges = sizeof(OFFSET) == 8 ? __ldcg(&mail->edges) : size >> 32;
+        if (p.from_set == BY_PULL) {
+            s.count = p.root_count;
+            j.known = 1, j.count = r.active_all, j.edges = j.most = p.pull_edges;
+        }
+    }
+    __syncthreads();
+    return true;
+}
+
 /* What follows a pull that leaves `open` vertices to this thread; false where the search
  * has failed.  late: all replicas have its words already */
 INLINE bool pull_ends(const Member &r, JointState &j, Received &received, const u32 *fresh, u32 open,
@@ -179,6 +202,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
     }
     if (first) begin(r, j);
     __syncthreads();
+    if (p.from_set && !begin_at_set(r, j, warp, warps, lane)) return;
     while (j.s.phase < DONE) {
         const State &s = j.s;
         u32 *visited = p.snapshot + s.k * p.stride;

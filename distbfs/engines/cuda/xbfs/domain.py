@@ -21,6 +21,7 @@ from distbfs.device.take import Back
 from distbfs.engines.base import WHOLE, Until
 from distbfs.engines.cuda.xbfs.arrays import (
     ELSEWHERE,
+    KERNELS,
     ROWS,
     Arrays,
     last_and_targets,
@@ -33,6 +34,12 @@ from distbfs.engines.cuda.xbfs.search import (
     STOPPED,
     State,
 )
+from distbfs.engines.cuda.xbfs.seeds import (
+    begin_at_root,
+    begin_at_set,
+    split,
+    way_of,
+)
 from distbfs.engines.cuda.xbfs.shared import (
     ALONE,
     FAILED_AT,
@@ -44,7 +51,7 @@ from distbfs.engines.cuda.xbfs.shared import (
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.options import SearchOptions
-from distbfs.types import Stop
+from distbfs.types import Ids, Root, Stop
 
 if TYPE_CHECKING:
     from distbfs.device.timed_graph import TimedGraph
@@ -121,6 +128,7 @@ class MemberSearch:
         self._counts: Any = None
         self._launches: dict[int, programs.Launch] = {}
         self._turn, self._word = 0, StopWord()
+        self._lone: Ids = np.zeros(0, np.int64)  # roots of a set without edges
 
     def connect(self) -> None:
         """Take the arguments of searches, when ``shared`` is connected."""
@@ -136,9 +144,13 @@ class MemberSearch:
     def _launch(self, count: int) -> programs.Launch:
         """Return the search without (0) or with (1) counters."""
         if count not in self._launches:
-            self._launches[count] = self.arrays.search_launch(
-                "domain.cu", self.params, count=count, in_ids=self.in_ids
+            module = programs.Module(
+                KERNELS / "domain.cu",
+                OFFSET=self.arrays.offset,
+                COUNT=count,
+                IN_IDS=int(self.in_ids),
             )
+            self._launches[count] = self.arrays.search_launch(module, self.params)
         return self._launches[count]
 
     def _recorded(self, records: bool) -> TimedGraph:
@@ -156,13 +168,13 @@ class MemberSearch:
 
     def ready(
         self,
-        root: int,
+        root: Root,
         *,
         records: bool = False,
         until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> None:
-        """Set the arguments of a search from a vertex id.
+        """Set the arguments of a search from ids.
 
         stop: asked in ``wait``; where it says yes, all parts end at the same level
         Raises UsageError for a target that is no vertex.
@@ -174,8 +186,12 @@ class MemberSearch:
                 targets[layout.part_of(targets) == self.part.index]
             )
         self.arrays.end_with(p, last, targets)
-        mine = layout.part_of(root) == self.part.index
-        p.root, p.root_id = (layout.local_of(root) if mine else ELSEWHERE), root
+        if isinstance(root, np.ndarray):
+            self._begin_at(root)
+        else:
+            mine = layout.part_of(root) == self.part.index
+            p.root, p.root_id = (layout.local_of(root) if mine else ELSEWHERE), root
+            begin_at_root(p)
         p.snapshot, p.next_snapshot = p.next_snapshot, p.snapshot
         p.by_first, p.next_by_first = p.next_by_first, p.by_first
         base = self._kept.data.ptr
@@ -193,6 +209,16 @@ class MemberSearch:
         self._graph = self._recorded(records)
         self._graph.set_arguments()
         cuda.cupy().cuda.Device().synchronize()  # the results of the last search
+
+    def _begin_at(self, roots: Ids) -> None:
+        """Set those roots of a set, ids int64 [k], rising, that this part has."""
+        p, layout = self.own, self.part.layout
+        own = layout.local_of(roots[layout.part_of(roots) == self.part.index])
+        numbers, self._lone = split(self.part.graph.numbers_at(own), own)
+        ids = layout.global_of(self.part.index, self._lone)
+        active = int(self.part.actives.sum())
+        way = way_of(len(roots), active, push_only=bool(p.push_only))
+        begin_at_set(self.arrays, p, numbers, self._lone, ids, way)
 
     def start(self) -> None:
         """Begin the search; nothing but launches may come before all parts have."""
@@ -241,7 +267,7 @@ class MemberSearch:
         count = self.part.local_count if self.in_ids else self.part.graph.active
         level = (a.wide if self._wide else a.level)[:count]
         if not self.in_ids:
-            level = self._by_id(level, 0)
+            level = self._by_id(level, ids=False)
         if a.parent is None:
             return level, None
         parent = a.parent[:count]
@@ -251,20 +277,24 @@ class MemberSearch:
             parent = self.part.ids_at(cp.where(none, 0, position))
             parent[none] = -1
             kind = np.int64 if self.part.wide else np.int32
-            parent = self._by_id(parent.astype(kind, copy=False), self.own.root_id)
+            parent = self._by_id(parent.astype(kind, copy=False), ids=True)
         return level, parent
 
-    def _by_id(self, values: Any, alone: Any) -> Any:
+    def _by_id(self, values: Any, *, ids: bool) -> Any:
         """Return values by local id from those by number; -1 where there is none.
 
-        alone: of a root without edges, which has no number
+        ids: whether a root without edges, which has no number, has its id, or 0
         """
         cp, graph, p = cuda.cupy(), self.part.graph, self.own
         out = cp.full(graph.n, -1, values.dtype)
         out[graph.vertices] = values
+        if p.from_set:
+            roots = self.part.layout.global_of(self.part.index, self._lone)
+            out[cp.asarray(self._lone)] = cp.asarray(roots * ids).astype(values.dtype)
+            return out
         mine = p.root != ELSEWHERE
         if mine and graph.numbers_at(np.array([p.root]))[0] == ISOLATED:
-            out[p.root] = alone
+            out[p.root] = p.root_id * ids
         return out
 
     def steps(self) -> list[tuple[str, int, int, int, float, int]]:

@@ -42,7 +42,7 @@ INLINE bool mark_level(const Member &r, JointState &j, Received &received, u32 *
     const Params &p = r.own;
     u32 *old = p.snapshot, *fresh = old + p.stride;
     const u32 now = j.s.depth & 1;
-    mark(p, p.queue[now], j.s.count, p.hub_queue[now], j.s.hubs,
+    mark(p, p.queue[now], j.s.count, j.s.edges, p.hub_queue[now], j.s.hubs,
          Sending{r, old, fresh, replica_of(r, r.index, j.now), sent, counts}, room, warp, warps,
          lane);
     reload();

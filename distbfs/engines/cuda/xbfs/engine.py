@@ -24,11 +24,11 @@ from distbfs.errors import UsageError
 from distbfs.exchange.peer_memory import PeerGroup
 from distbfs.exchange.world import SoloWorld
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
-from distbfs.options import SearchOptions, check_choice
+from distbfs.options import MEMORY_OPTIONS, SearchOptions, check_choice
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Domains, Placement
 from distbfs.partition.part import Part
-from distbfs.types import World
+from distbfs.types import Ids, World
 
 METHODS = ("fast",)
 PULL_SHARE = 28  # as in arrays.py, between domains: there rows of delegates are shorter
@@ -42,10 +42,10 @@ class XbfsEngine:
 
     name = "xbfs"
     methods = METHODS
-    takes = ("stepwise", "internal_ids")
+    takes = ("stepwise", "internal_ids", *MEMORY_OPTIONS)
     needless = ("uniquify",)  # a vertex is sent once
     own = NoOptions
-    on_device = alone = domains = True
+    on_device = alone = domains = sets = True
     directed = masks = False
     devices = MOST_PARTS
 
@@ -65,16 +65,7 @@ class XbfsEngine:
                 "engine"
             )
         o = self.options
-        need = search_bytes(
-            graph.n,
-            graph.active,
-            graph.m,
-            parents=o.parents,
-            in_ids=not o.internal_ids,
-            queue=graph.active if o.direction == "push" else None,
-            listed=int(graph.at_least[2 : 2 + LISTS].sum()),
-            multiprocessors=cuda.multiprocessors(),
-        )
+        need = self.state_bytes(graph.n, graph.active, graph.m, graph.at_least)
         cuda.require(need, f"a search by method {self.method} of {graph.n} vertices")
         return FastSearch(
             graph,
@@ -82,6 +73,20 @@ class XbfsEngine:
             in_ids=not o.internal_ids,
             direction=o.direction,
             stepwise=o.stepwise,
+        )
+
+    def state_bytes(self, n: int, active: int, m: int, at_least: Ids) -> int:
+        """Return what searches of a graph take on one device; see ``DeviceGraph``."""
+        o = self.options
+        return search_bytes(
+            n,
+            active,
+            m,
+            parents=o.parents,
+            in_ids=not o.internal_ids,
+            queue=active if o.direction == "push" else None,
+            listed=int(at_least[2 : 2 + LISTS].sum()),
+            multiprocessors=cuda.multiprocessors(),
         )
 
     def whole(self, part: Part) -> OnHost:

@@ -15,7 +15,7 @@ INLINE void gather(const Params &p, const u32 *before, const u32 *now, const Que
         while (__any_sync(ALL, open)) {
             const u32 v = w * 32 + __ffs(open) - 1;
             const OFFSET begin = open ? p.row[v] : 0;
-            const u32 degree = open ? (u32)(p.row[v + 1] - begin) : 0;
+            const u32 degree = open ? degree_at(p, v, begin) : 0;
             append(p, degree != 0, v, begin, degree, q, lane);
             open &= open - 1;
         }

@@ -3,10 +3,12 @@
  * It reads one snapshot and sets bits of the next, which begins as zeros.  Rows of hubs
  * are cut by destination range; a block takes a range, marks it in shared memory, so
  * that repeats end there, and merges it at the end.  Other rows are shared out to warps
- * in pieces.
+ * in pieces.  Tails in host memory are not cut, but read as streams, row by row, with the
+ * rows that are not of hubs.
  */
 #ifndef DISTBFS_XBFS_MARK_CUH
 #define DISTBFS_XBFS_MARK_CUH
+#include "push.cuh"
 #include "search.cuh"
 
 #define PIECE 128 /* edges of a row that one warp takes when rows are few */
@@ -148,12 +150,36 @@ INLINE void mark_range(const Params &p, const u32 *hub, u32 hubs, u32 range, con
     __syncthreads();
 }
 
-/* The whole level; the caller meets all blocks afterwards. */
+/* Marks what a push comes to. */
+template <class Sink> struct RowMarks {
+    const Sink &sink;
+    __device__ __forceinline__ void operator()(bool ok, u32 v, u32 u, u32 lane) const {
+        const u32 bit = 1u << (v & 31);
+        u32 seen = ok ? sink.seen(v) : ALL;
+        ok = !(seen & bit);
+        if (ok) seen = sink.set(v, bit);
+        sink.row(ok && !(seen & bit), v, u, lane);
+    }
+};
+
+/* All columns but those of hubs that lie on the device. */
+struct Uncut {
+    const Params &p;
+    __device__ __forceinline__ bool operator()(u32 u, u32 j) const {
+        return u >= p.hubs || j >= p.kept;
+    }
+};
+
+/* The whole level; the caller meets all blocks afterwards.  edges: of the queue */
 template <class Sink>
-INLINE void mark(const Params &p, const uint4 *queue, u32 count, const u32 *hub, u32 hubs,
-                 const Sink &sink, u32 *room, u32 warp, u32 warps, u32 lane) {
+INLINE void mark(const Params &p, const uint4 *queue, u32 count, u64 edges, const u32 *hub,
+                 u32 hubs, const Sink &sink, u32 *room, u32 warp, u32 warps, u32 lane) {
     for (u32 r = blockIdx.x; r < p.ranges; r += gridDim.x)
         mark_range(p, hub, hubs, r, sink, room, lane, threadIdx.x >> 5);
+#if SPLIT
+    push(p, queue, count, (u32)edges, RowMarks<Sink>{sink}, warp, warps, lane, Uncut{p});
+    return;
+#endif
     if (count == hubs) return;
     /* few rows are taken in pieces, many by the lane */
     const bool pieces = (u64)count * p.pieces <= 16ull * warps;

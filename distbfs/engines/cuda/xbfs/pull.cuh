@@ -10,6 +10,7 @@
  */
 #ifndef DISTBFS_XBFS_PULL_CUH
 #define DISTBFS_XBFS_PULL_CUH
+#include "rows.cuh"
 #include "search.cuh"
 
 #define LONG_REST 64 /* edges that the whole warp reads */
@@ -22,7 +23,7 @@ struct Puller {
     u32 *wait;    /* [WAIT] vertices */
     u8 *skip;     /* [WAIT] how many of their neighbours have been tested */
     u32 *half;    /* [HALF][2] vertex, edges that are left */
-    u32 waiting, halves, lane, checks;
+    u32 waiting, halves, lane, checks, tails;
 };
 
 /* Found vertices set their bit; the word is this warp's, but written already. */
@@ -31,25 +32,45 @@ INLINE void found(const Puller &w, u32 v, u32 parent) {
     red_or(w.fresh + (v >> 5), 1u << (v & 31));
 }
 
-/* A step for 32 waiting vertices: FRESH ones have not read their row yet. */
+/* The warp reads columns at … to - 1 of vertex v until one is visited; returns whether
+ * one is, and adds the hit to that lane's. */
+INLINE bool scan_rest(Puller &w, u32 v, u64 at, u64 to, u32 &hits) {
+    const Params &p = w.p;
+    u32 winner = 0;
+    for (; at < to && !winner; at += 64) {
+        const u64 a = at + w.lane, b = a + 32;
+        const u32 x = a < to ? load_once(p.adj + a) : 0u;
+        const u32 y = b < to ? load_once(p.adj + b) : 0u;
+        const bool hx = a < to && w.visited(x), hy = b < to && w.visited(y);
+        if (COUNT) w.checks += (a < to) + (b < to);
+        winner = __ballot_sync(ALL, hx || hy);
+        if (winner && w.lane == __ffs(winner) - 1) found(w, v, hx ? x : y), hits++;
+    }
+    return winner;
+}
+
+/* A step for 32 waiting vertices: FRESH ones have not read their row yet.  What is left of
+ * a row counts its tail, which is read by the whole warp. */
 template <bool FRESH, int VECTORS> INLINE u32 step(Puller &w) {
     const Params &p = w.p;
     u32 &size = FRESH ? w.waiting : w.halves;
     const u32 count = size < 32 ? size : 32;
     size -= count;
     const bool mine = w.lane < count;
-    u32 v = 0, hits = 0;
+    u32 v = 0, hits = 0, tail = 0;
     OFFSET at = 0, end = 0;
     if (mine) {
         if (FRESH) {
             v = w.wait[size + w.lane];
             at = p.row[v] + w.skip[size + w.lane];
             end = p.row[v + 1];
+            tail = tail_of(p, v);
         } else {
             const u32 *h = w.half + (size + w.lane) * 2;
             v = h[0];
             end = p.row[v + 1];
-            at = end - h[1];
+            tail = tail_of(p, v);
+            at = end - (h[1] - tail);
         }
     }
     __syncwarp();
@@ -73,31 +94,29 @@ template <bool FRESH, int VECTORS> INLINE u32 step(Puller &w) {
             found(w, v, parent);
             hits = 1;
             at = end;
+            tail = 0;
         }
     }
-    const bool more = at < end;
-    const bool longer = more && end - at > LONG_REST;
+    const u32 head = at < end ? (u32)(end - at) : 0;
+    const bool more = head + tail;
+    const bool longer = more && (!head || head + tail > LONG_REST);
     const u32 again = __ballot_sync(ALL, more && !longer);
     if (more && !longer) {
         u32 *h = w.half + (w.halves + __popc(again & lanes_below(w.lane))) * 2;
         h[0] = v;
-        h[1] = (u32)(end - at);
+        h[1] = head + tail;
     }
     w.halves += __popc(again);
     for (u32 todo = __ballot_sync(ALL, longer); todo; todo &= todo - 1) {
         const u32 one = __ffs(todo) - 1, who = __shfl_sync(ALL, v, one);
-        OFFSET r = __shfl_sync(ALL, at, one);
-        const OFFSET to = __shfl_sync(ALL, end, one);
-        u32 winner = 0;
-        for (; r < to && !winner; r += 64) {
-            const OFFSET a = r + w.lane, b = a + 32;
-            const u32 x = a < to ? load_once(p.adj + a) : 0u;
-            const u32 y = b < to ? load_once(p.adj + b) : 0u;
-            const bool hx = a < to && w.visited(x), hy = b < to && w.visited(y);
-            if (COUNT) w.checks += (a < to) + (b < to);
-            winner = __ballot_sync(ALL, hx || hy);
-            if (winner && w.lane == __ffs(winner) - 1) found(w, who, hx ? x : y), hits++;
-        }
+        const OFFSET r = __shfl_sync(ALL, at, one), to = __shfl_sync(ALL, end, one);
+        const bool hit = scan_rest(w, who, r, to, hits);
+        const u32 rest = __shfl_sync(ALL, tail, one);
+        if (!SPLIT || hit || !rest) continue;
+        const u64 from = tail_at(p, who);
+        const u32 before = w.checks;
+        scan_rest(w, who, from, from + rest, hits);
+        if (COUNT) w.tails += w.checks - before;
     }
     __syncwarp();
     return hits;
@@ -283,7 +302,7 @@ INLINE u32 pull(const Params &p, const u32 *old, u32 *fresh, const u32 *all, u32
     for (u32 i = threadIdx.x; i < hub_words >> 2; i += THREADS)
         ((uint4 *)hub)[i] = ((const uint4 *)all)[i];
     __syncthreads();
-    Puller w = {p,    {hub, all, hub_words}, fresh, own, (u8 *)(own + WAIT), own + HALF_AT, 0, 0, lane, 0};
+    Puller w = {p,    {hub, all, hub_words}, fresh, own, (u8 *)(own + WAIT), own + HALF_AT, 0, 0, lane, 0, 0};
     u32 left = 0, turn = 0;
 #pragma unroll 1
     for (;; tile += warps) {
@@ -334,6 +353,7 @@ INLINE u32 pull(const Params &p, const u32 *old, u32 *fresh, const u32 *all, u32
         const u32 sum = __reduce_add_sync(ALL, w.checks);
         const u32 looks = __reduce_add_sync(ALL, w.visited.looks);
         if (lane == 0) atomicAdd(checks, (u64)sum), atomicAdd(checks + p.rows, (u64)looks);
+        if (SPLIT) add_tails(p, checks, w.tails, lane);
     }
 #endif
     return left;

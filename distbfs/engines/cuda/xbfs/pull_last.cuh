@@ -6,6 +6,7 @@
  */
 #ifndef DISTBFS_XBFS_PULL_LAST_CUH
 #define DISTBFS_XBFS_PULL_LAST_CUH
+#include "rows.cuh"
 #include "search.cuh"
 
 /* Whether so few are left. */
@@ -23,13 +24,14 @@ INLINE void take(const Params &p, Last &one, u32 v, bool some) {
     one.v = v, one.degree = 0;
     if (!some) return;
     const OFFSET at = p.row[v];
-    one.degree = (u32)(p.row[v + 1] - at);
+    one.degree = degree_at(p, v, at);
 #pragma unroll
     for (u32 j = 0; j < KEPT; j++) one.u[j] = load_once(p.adj + at + (j < one.degree ? j : 0));
 }
 
 /* Whether a neighbour is visited in `all`, and which: the first. */
-INLINE bool look_for(const Params &p, const Last &one, const u32 *all, u32 &parent, u32 &checks) {
+INLINE bool look_for(const Params &p, const Last &one, const u32 *all, u32 &parent, u32 &checks,
+                     u32 &tails) {
     bool hit = false;
     if (!one.degree) return false;
 #pragma unroll
@@ -37,16 +39,20 @@ INLINE bool look_for(const Params &p, const Last &one, const u32 *all, u32 &pare
         if (bit_of(all, one.u[j])) hit = true, parent = one.u[j];
     if (COUNT) checks += one.degree < KEPT ? one.degree : KEPT;
     if (hit || one.degree <= KEPT) return hit;
-    const u32 *row = p.adj + p.row[one.v];
+    const u64 row = p.row[one.v];
 #pragma unroll 1
     for (u32 e = KEPT; e < one.degree && !hit; e += 4) {
         u32 u[4];
 #pragma unroll
-        for (u32 j = 0; j < 4; j++) u[j] = load_once(row + (e + j < one.degree ? e + j : e));
+        for (u32 j = 0; j < 4; j++)
+            u[j] = load_once(p.adj + place_of(p, one.v, row, e + j < one.degree ? e + j : e));
 #pragma unroll
         for (int j = 3; j >= 0; j--)
             if (bit_of(all, u[j])) hit = true, parent = u[j];
-        if (COUNT) checks += one.degree - e < 4 ? one.degree - e : 4;
+        const u32 seen = one.degree - e < 4 ? one.degree - e : 4;
+        if (COUNT) checks += seen;
+        if (COUNT && SPLIT && e + seen > p.kept)
+            tails += e >= p.kept ? seen : e + seen - p.kept;
     }
     return hit;
 }
@@ -60,10 +66,10 @@ struct NoMore {
  * is found is forgotten.  more(found, vertex, lane) is called by whole warps.  Returns
  * whether it is left. */
 template <class More>
-INLINE u32 test(const Params &p, Last &one, const u32 *all, u32 *fresh, u32 &checks, u32 lane,
-                const More &more) {
+INLINE u32 test(const Params &p, Last &one, const u32 *all, u32 *fresh, u32 &checks, u32 &tails,
+                u32 lane, const More &more) {
     u32 parent;
-    const bool hit = look_for(p, one, all, parent, checks), left = one.degree && !hit;
+    const bool hit = look_for(p, one, all, parent, checks, tails), left = one.degree && !hit;
     more(hit, one.v, lane);
     __syncwarp();
     if (hit) {
@@ -82,7 +88,7 @@ INLINE u32 pull_last(const Params &p, const u32 *old, u32 *fresh, const u32 *all
                      Last &one, bool &kept, u32 warp, u32 warps, u32 lane, u64 *checks,
                      const More &also) {
     u32 *list = room + (threadIdx.x >> 5) * WARP_WORDS; /* [31 + 16 * 32] */
-    u32 left = 0, seen = 0, size = 0;
+    u32 left = 0, seen = 0, tails = 0, size = 0;
     bool more = false;
     for (u32 w0 = warp * 32 + lane; w0 - lane < p.words; w0 += 4 * warps * 32) {
         u32 x[4];
@@ -111,7 +117,7 @@ INLINE u32 pull_last(const Params &p, const u32 *old, u32 *fresh, const u32 *all
                 more = true;
                 size -= 32;
                 take(p, one, list[size + lane], true);
-                left += test(p, one, all, fresh, seen, lane, also);
+                left += test(p, one, all, fresh, seen, tails, lane, also);
             }
         }
     }
@@ -119,11 +125,12 @@ INLINE u32 pull_last(const Params &p, const u32 *old, u32 *fresh, const u32 *all
         __syncwarp();
         take(p, one, lane < size ? list[lane] : 0, lane < size);
     }
-    left += test(p, one, all, fresh, seen, lane, also);
+    left += test(p, one, all, fresh, seen, tails, lane, also);
     kept = !more;
     if (COUNT && checks) {
         const u32 sum = __reduce_add_sync(ALL, seen);
         if (lane == 0) atomicAdd(checks, (u64)sum);
+        if (SPLIT) add_tails(p, checks, tails, lane);
     }
     return left;
 }

@@ -3,6 +3,7 @@
  * atomic add a warp (scan-free frontier, XBFS Section 4.1). */
 #ifndef DISTBFS_XBFS_PUSH_CUH
 #define DISTBFS_XBFS_PUSH_CUH
+#include "rows.cuh"
 #include "search.cuh"
 
 /* Where the queue of the next level is made. */
@@ -47,7 +48,7 @@ INLINE void claim(const Params &p, bool ok, u32 v, u32 u, u32 *visited, u32 leve
     u32 degree = 0;
     if (ok && !(visited[v >> 5] & bit)) {
         begin = p.row[v];
-        degree = (u32)(p.row[v + 1] - begin);
+        degree = degree_at(p, v, begin);
         mine = !(atomicOr(visited + (v >> 5), bit) & bit);
     }
     append(p, mine, v, begin, degree, q, lane);
@@ -67,11 +68,17 @@ struct Claim {
     }
 };
 
+/* What a push wants of rows: all columns. */
+struct Every {
+    __device__ __forceinline__ bool operator()(u32, u32) const { return true; }
+};
+
 /* One level by `warps` warps of which this is `warp`; edges < 2^32.  take(ok, column,
- * number whose row it is in, lane) is called by whole warps. */
-template <class Take>
+ * number whose row it is in, lane) is called by whole warps; want(number, j) says whether
+ * column j of its row is. */
+template <class Take, class Want = Every>
 INLINE void push(const Params &p, const uint4 *queue, u32 count, u32 edges, const Take &take,
-                 u32 warp, u32 warps, u32 lane) {
+                 u32 warp, u32 warps, u32 lane, const Want &want = Want()) {
     u32 share = ((edges + warps - 1) / warps + 31) & ~31u;
     if (share > 1024) share = 1024;
     for (u64 from = (u64)warp * share; from < edges; from += (u64)warps * share) {
@@ -104,8 +111,11 @@ INLINE void push(const Params &p, const uint4 *queue, u32 count, u32 edges, cons
             mine.y = __shfl_sync(ALL, entry.y, k);
             mine.z = __shfl_sync(ALL, entry.z, k);
             const bool ok = me < end;
-            u32 v = ok ? load_once(p.adj + (row_of(p, mine) + (me - mine.y))) : 0u;
-            take(ok, v, mine.x, lane);
+            const u32 j = me - mine.y;
+            const bool wanted = ok && want(mine.x, j);
+            const u64 at = place_of(p, mine.x, row_of(p, mine), j);
+            const u32 v = wanted ? load_once(p.adj + at) : 0u;
+            take(wanted, v, mine.x, lane);
         }
     }
 }

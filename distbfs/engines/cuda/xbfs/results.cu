@@ -107,6 +107,22 @@ INLINE u32 put_wide(const Params &p, const uint2 piece, u32 k, u32 base, int *ou
     return top;
 }
 
+/* Roots of a set that have no edges, in a block of ids; by its threads. */
+INLINE void lone_roots(const Params &p, u64 first, u64 end, bool wide) {
+    u64 low = 0, high = p.lone_count; /* the first that is not before the block */
+    while (low < high) {
+        const u64 mid = low + (high - low) / 2;
+        if (p.lones[mid] < first) low = mid + 1;
+        else high = mid;
+    }
+    for (u64 i = low + threadIdx.x; i < p.lone_count && p.lones[i] < end; i += GROUP) {
+        const u64 at = p.lones[i];
+        if (wide) p.level_wide[at] = 0;
+        else p.level_out[at] = 0;
+        if (p.parents) ((ID *)p.parent_out)[at] = (ID)p.lones[p.lone_count + i];
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(GROUP, 3) results(const Params p) {
     extern __shared__ uint4 dynamic[];
     if (p.state->phase != DONE) return;
@@ -153,5 +169,9 @@ extern "C" __global__ void __launch_bounds__(GROUP, 3) results(const Params p) {
     if (p.parents && sizeof(ID) == 8)
         for (u32 i = thread; i < ids; i += GROUP)
             ((ID *)p.parent_out)[first + i] = alone && i == own ? p.root_id : id_of(p, parent[i]);
+    if (p.lone_count) {
+        __syncthreads();
+        lone_roots(p, first, first + ids, wide);
+    }
     tell_highest(p, top, lane);
 }

@@ -7,11 +7,12 @@
  * the bitmaps while that list is worked on, and what is found after that is added.
  * A search ends before all is found after its last level, or with targets when they are
  * visited: then levels are not run on without a meeting, and one more meeting counts them.
+ * A search from a set begins with all of it as a queue, or with a pull (seeds.cuh).
  * It also ends, without results, after a level in which block 0 sees the host's word.
  * Data: search.cuh.  Sources: Beamer, Asanovic, Patterson 2012 (direction); Gaihre et al.
  * 2019 (XBFS, scan-free queues, decisions at run time); Yasui, Fujisawa 2015 (order).
  *
- * variants: OFFSET=u32 COUNT=0 IN_IDS=0 | OFFSET=u32 COUNT=0 IN_IDS=1 | OFFSET=u64 COUNT=0 IN_IDS=0 | OFFSET=u64 COUNT=0 IN_IDS=1 | OFFSET=u32 COUNT=1 IN_IDS=0 | OFFSET=u32 COUNT=1 IN_IDS=1 | OFFSET=u64 COUNT=1 IN_IDS=0 | OFFSET=u64 COUNT=1 IN_IDS=1
+ * variants: OFFSET=u32 COUNT=0 IN_IDS=0 SPLIT=0 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=0 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=0 | OFFSET=u32 COUNT=1 IN_IDS=0 SPLIT=0 | OFFSET=u32 COUNT=1 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=1 IN_IDS=0 SPLIT=0 | OFFSET=u64 COUNT=1 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=0 SPLIT=1 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=1 | OFFSET=u64 COUNT=1 IN_IDS=0 SPLIT=1 | OFFSET=u64 COUNT=1 IN_IDS=1 SPLIT=1
  */
 #include "search.cuh"
 #include "gather.cuh"
@@ -20,6 +21,7 @@
 #include "pull_last.cuh"
 #include "push.cuh"
 #include "results.cuh"
+#include "seeds.cuh"
 
 INLINE void take(State &s, u64 size, u64 edges, u64 hubs) {
     s.count = (u32)size, s.hubs = (u32)hubs;
@@ -35,6 +37,18 @@ INLINE void pulled(const Params &p, State &s, u32 left, bool last) {
     else if (p.pull_only) s.phase = PULLING;
     else if (last ? s.tails >= MOST_TAILS && found <= SMALL : (u64)found * 8 < left && !few(p, left))
         s.phase = GATHERING;
+}
+
+/* Whether a frontier is so wide that it is not pushed.  Of its rows at least what is beyond
+ * `kept` columns of each is in tails, and that takes longer than a pull needs. */
+INLINE bool pulls_at_once(const Params &p, const State &s) {
+    if (SPLIT && s.edges >= (u64)s.count * p.kept + p.pull_tails) return true;
+    return s.edges >= p.pull_edges;
+}
+
+/* Where the edge checks of a level are counted; null where nobody counts. */
+INLINE u64 *counts_of(const Params &p, u32 depth) {
+    return COUNT && depth < p.rows ? p.counts + depth : 0;
 }
 
 /* Whether there are levels to search: what is found is not all, nor as deep as is wanted. */
@@ -56,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
     Run r = {*p.state, 0, 0, 0, p.budget};
     State &s = r.s;
     u32 &turn = r.turn, &used = r.used, &traced = r.traced, &budget = r.budget;
-    const u32 root = p.numbers[p.root];
+    const u32 root = p.from_set ? NONE : p.numbers[p.root];
 #define NOTE(what, vertices, edge_count)                                                 \
     if (lead && p.trace && traced < p.rows) {                                            \
         u64 *t = p.trace + (u64)traced++ * 4;                                            \
@@ -71,12 +85,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             clean(p, p.snapshot, p.by_first);
             grid_sum(&c->barrier, turn, 0);
         }
-        const bool some = root != NONE;
+        const bool some = root != NONE || p.root_count;
         s.depth = s.base = s.k = s.tails = 0, s.dirty = 1;
         s.phase = some ? PUSHING : FINISHING;
         s.count = some, s.hubs = root < p.hubs, s.left = p.active;
-        s.edges = some ? (u64)(p.row[root + 1] - p.row[root]) : 0;
-        if (lead && some) {
+        s.edges = root != NONE ? degree_at(p, root, p.row[root]) : 0;
+        if (lead && root != NONE) {
             p.queue[0][0] = make_uint4(root, 0, (u32)p.row[root], (u32)s.edges);
             if (root < p.hubs) p.hub_queue[0][0] = root;
             atomicOr(p.snapshot + (root >> 5), 1u << (root & 31));
@@ -84,8 +98,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             if (p.parents) p.parent[root] = root;
         }
         /* others may look at the root only after a meeting; block 0 alone may at once */
-        if (s.edges > SMALL || s.edges >= p.mark_edges || s.edges >= p.pull_edges || p.pull_only ||
-            !p.last)
+        if (p.from_set) {
+            Mail *mail = &c->mail[used++ % 3];
+            begin_set(p, Queue{p.queue[0], p.hub_queue[0], mail}, warp, warps, lane,
+                      [](u32 v) { return v; });
+            grid_sum(&c->barrier, turn, 0, &mail->size, 3, news);
+            if (p.from_set == BY_QUEUE) take(s, news[0], news[1], news[2]);
+            else s.count = p.root_count, s.edges = p.pull_edges;
+        } else if (s.edges > SMALL || s.edges >= p.mark_edges || pulls_at_once(p, s) ||
+                   p.pull_only || !p.last)
             grid_sum(&c->barrier, turn, 0);
         else __syncthreads();
     }
@@ -108,11 +129,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                 s.phase = FINISHING, s.depth--; /* the last level has found nothing */
             } else if (s.depth >= p.last) {
                 s.phase = FINISHING;
-            } else if (may_pull && (s.edges >= p.pull_edges || p.pull_only)) {
+            } else if (may_pull && (pulls_at_once(p, s) || p.pull_only)) {
                 s.phase = PULLING, s.base = s.depth;
             } else if (may_pull && s.edges >= p.mark_edges) {
+                count_tails(p, p.queue[now], s.count, counts_of(p, s.depth + 1), warp, warps, lane);
                 park(&parked, r);
-                mark(p, p.queue[now], s.count, p.hub_queue[now], s.hubs,
+                mark(p, p.queue[now], s.count, s.edges, p.hub_queue[now], s.hubs,
                      Marks{p, visited, visited + p.stride}, room, warp, warps, lane);
                 r = unpark(&parked);
                 grid_sum(&c->barrier, turn, 0, 0, 0, 0, p.stop, &stop);
@@ -135,6 +157,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                             __syncthreads();
                         }
                         const Queue next = {p.queue[to], p.hub_queue[to], small ? &own : mail};
+                        count_tails(p, p.queue[s.depth & 1], s.count,
+                                    counts_of(p, s.depth + 1), by, of, lane);
                         park(&parked, r);
                         /* the last warp, which has no edges of small frontiers */
                         if (small && p.stop && threadIdx.x == THREADS - 1) stop = look(p.stop);
@@ -150,7 +174,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                         __syncthreads();
                         if (!budget || !s.count || s.edges > SMALL || (p.stop && stop)) break;
                         if (s.depth >= p.last || p.targets) break;
-                        if (may_pull && (s.edges >= p.mark_edges || s.edges >= p.pull_edges)) break;
+                        if (may_pull && (s.edges >= p.mark_edges || pulls_at_once(p, s))) break;
                     }
                     if (small && threadIdx.x == 0) c->run = r;
                 }
@@ -175,7 +199,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             /* few unvisited vertices do not pay for the copying of hub bits */
             const u32 hub_words = s.left >= p.active / 8 ? p.hub_words : 0;
             const bool last = few(p, s.left);
-            u64 *checks = COUNT && s.depth + 1 < p.rows ? p.counts + s.depth + 1 : 0;
+            u64 *checks = counts_of(p, s.depth + 1);
             park(&parked, r);
             if (!last) {
                 const u32 open = pull(p, visited, visited + p.stride, visited, room, hub_words,

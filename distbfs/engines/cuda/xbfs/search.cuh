@@ -36,6 +36,9 @@ enum Step { START, BLOCK_PUSH, GRID_PUSH, MARK_PUSH, PULL, PULL_LAST, GATHER, FL
 /* STOPPED: ended by the host, without results, and the bitmaps are dirty. */
 enum Phase { PUSHING, PULLING, GATHERING, FINISHING, DONE, STOPPED };
 
+/* How a search from a set begins, alike on all devices: its roots are a queue, or too many. */
+enum FromSet { BY_QUEUE = 1, BY_PULL };
+
 /* What one launch leaves for the next when a search goes level by level. */
 struct State {
     u32 phase, depth;
@@ -98,13 +101,19 @@ struct Params {
     Control *control, *other; /* the other is cleared for the next launch */
     State *state;
     u64 *trace;               /* [rows][4] or null: time, what << 32 | depth, vertices, edges */
-    u64 *counts;              /* [2][rows], by level, with COUNT: edge checks; looks at
-                                 bits of hubs */
+    u64 *counts;              /* [3][rows], by level, with COUNT: edge checks; looks at
+                                 bits of hubs; columns of tails */
     const u32 *targets;       /* [sought], numbers, NONE without edges; null: none at all */
     const u64 *stop;          /* [1], of the host: 1 to end a search; null: nobody asks */
+    const u32 *roots;         /* [root_count], numbers, of a set; each once */
+    const u64 *lones;         /* [2][lone_count], local ids, rising, and ids of those roots of
+                                 a set that have no edges */
+    const u64 *tail_row;      /* [tailed + 1], where tails begin, the first at 0: rows.cuh */
+    u64 far;                  /* where tails are, from adj on */
     u64 m, stride;
     u64 mark_edges;           /* a push of so many edges is followed by a pull */
     u64 pull_edges;           /* a frontier of so many edges is not pushed at all */
+    u64 pull_tails;           /* nor one with so many of them in tails */
     u64 n, root, root_id;     /* root: local id, ELSEWHERE: another device has it */
     u32 active, words, several; /* several: vertices of degree 2 or more */
     u32 hubs, ranges, pieces, hub_words, tile, blocks, block_ids;
@@ -112,7 +121,14 @@ struct Params {
     u32 listed[COLUMNS + 1];  /* listed[k]: vertices of degree k + 2 or more come first */
     u32 parents, budget, rows, push_only, pull_only;
     u32 last, sought;         /* the last level that is searched; how many targets */
+    u32 from_set;             /* FromSet: `root` is ELSEWHERE then; 0: from that root alone */
+    u32 root_count, lone_count; /* of this device */
+    u32 tailed, kept;         /* rows that may have tails; columns before a tail */
 };
+
+#ifndef SPLIT
+#define SPLIT 0 /* rows have tails in host memory */
+#endif
 
 /* The number of an id, NONE where it has none. */
 INLINE u32 number_of(const Params &p, u64 id) {

@@ -13,15 +13,22 @@ from distbfs.device.stop_word import StopWord
 from distbfs.device.take import Back
 from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
 from distbfs.engines.cuda.xbfs.arrays import (
+    KERNELS,
     NO_LIMIT,
     ROWS,
     Arrays,
     last_and_targets,
 )
 from distbfs.engines.cuda.xbfs.cluster import ClusterSearch, suits
+from distbfs.engines.cuda.xbfs.seeds import (
+    begin_at_root,
+    begin_at_set,
+    split,
+    way_of,
+)
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
-from distbfs.types import Stop
+from distbfs.types import Root, Stop
 
 CONTROL_BYTES = 8 * (4 * 16 + 3 * 16 + 16)  # with room at the end
 HIGHEST_AT = 8 * (4 * 16 + 3 * 16)  # ``highest`` in ``Control``
@@ -38,6 +45,7 @@ STEPS = (
     "results",
     "merge",
 )
+COUNTERS = 3  # of a level: edge checks, looks at bits of hubs, columns of tails
 DONE, STOPPED = 4, 5  # of Phase in search.cuh
 NARROW = 126  # the largest level of one byte, in search.cuh
 
@@ -96,7 +104,8 @@ class FastSearch:
             self._kept = cuda.cupy().zeros(size, dtype=np.uint8)
             self._back = Back(self._kept)
             self._cluster: ClusterSearch | None = None
-            if suits(self._arrays.mean_next) and direction == "auto" and graph.active:
+            narrow = suits(a.mean_next) and direction == "auto" and graph.active
+            if narrow and graph.tails is None:
                 a.widen()
                 self._cluster = ClusterSearch(graph, a.wide, a.parent, in_ids=in_ids)
         self.params = self._arrays.params
@@ -118,9 +127,15 @@ class FastSearch:
     def _launch(self, count: int) -> programs.Launch:
         """Return the search without (0) or with (1) counters."""
         if count not in self._launches:
-            self._launches[count] = self._arrays.search_launch(
-                "search.cu", self.params, count=count, in_ids=self.in_ids
+            module = programs.Module(
+                KERNELS / "search.cu",
+                OFFSET=self._arrays.offset,
+                COUNT=count,
+                IN_IDS=int(self.in_ids),
+                SPLIT=int(self.graph.tails is not None),
             )
+            launch = self._arrays.search_launch(module, self.params)
+            self._launches[count] = launch
         return self._launches[count]
 
     def _reset(self) -> None:
@@ -131,25 +146,25 @@ class FastSearch:
 
     def search(
         self,
-        root: int,
+        root: Root,
         *,
         records: bool = False,
         until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> DeviceResult:
-        """Search from an id; with records, a launch a level and with counters.
+        """Search from ids; with records, a launch a level and with counters.
 
         Raises UsageError for a root or a target that is no vertex, SearchStopped.
         """
         stepwise = records or self._stepwise
         self._ask(root, until, None if stepwise else stop)
-        if self._cluster is not None and not stepwise:
+        if self._cluster is not None and not (stepwise or self.params.from_set):
             result = self._by_cluster(self._cluster)
             if result is not None:
                 return result
         self._begin(1 if stepwise else NO_LIMIT)
         if records and self._counts is None:
-            self._counts = cuda.cupy().zeros((2, ROWS), dtype=np.uint64)
+            self._counts = cuda.cupy().zeros((COUNTERS, ROWS), dtype=np.uint64)
         self.params.counts = self._counts.data.ptr if records else 0
         if records:
             self._counts.fill(0)
@@ -214,12 +229,14 @@ class FastSearch:
         sizes = cuda.counts(result.level[result.level >= 0], len(steps) + 1).tolist()
         counts = self._counts[:, : len(steps) + 1].get()
         counts = np.pad(counts, [(0, 0), (0, len(steps) + 1 - counts.shape[1])])
-        checks, looks = counts.tolist()
+        checks, looks, tails = counts.tolist()
         log, left = [], self.graph.active - sizes[0]
         for k, (step, seconds) in enumerate(steps, 1):
             pulls = step.startswith("pull")
             frontier = left if pulls else sizes[k - 1]
             extra = {"hub_looks": looks[k]}
+            if self.graph.tails is not None:
+                extra["tail_edges"] = tails[k]
             log.append(LevelRecord(step, frontier, checks[k], sizes[k], seconds, extra))
             left -= sizes[k]
         return log
@@ -248,13 +265,21 @@ class FastSearch:
             steps.append((STEPS[what], depth, int(row[2]), int(row[3]), seconds))
         return steps
 
-    def _ask(self, root: int, until: Until, stop: Stop | None = None) -> None:
+    def _ask(self, root: Root, until: Until, stop: Stop | None = None) -> None:
         """Set what is searched, where results go, and who is asked meanwhile."""
-        if not 0 <= root < self.graph.n:
-            raise UsageError(f"root is {root}; allowed: 0 to {self.graph.n - 1}")
-        p = self.params
-        p.root = p.root_id = root
-        self._arrays.end_with(p, *last_and_targets(until, root, self.graph.n))
+        p, n = self.params, self.graph.n
+        ends = root[[0, -1]].tolist() if isinstance(root, np.ndarray) else [root]
+        for one in ends:
+            if not 0 <= one < n:
+                raise UsageError(f"root is {one}; allowed: 0 to {n - 1}")
+        if isinstance(root, np.ndarray):
+            way = way_of(len(root), self.graph.active, push_only=bool(p.push_only))
+            numbers, lone = split(self.graph.numbers_at(root), root)
+            begin_at_set(self._arrays, p, numbers, lone, lone, way)
+        else:
+            p.root = p.root_id = root
+            begin_at_root(p)
+        self._arrays.end_with(p, *last_and_targets(until, root, n))
         self._word.stop = stop
         p.stop = self._word.address
         if self._results_taken:

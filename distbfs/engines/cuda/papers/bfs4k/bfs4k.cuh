@@ -74,7 +74,7 @@ struct Params {
     u32 alone;           /* 1024 x K5: the largest frontier of one block */
     u32 group_warps;     /* K6 / 32: warps that share a hash table */
     u32 table, table_alone; /* log2 of its entries: of a group, of one block alone */
-    u32 turns;           /* K7 */
+    u32 turns;           /* K7, 0: never */
     u32 extended;
     u32 pulls;           /* whether dense levels are pulled */
     Goal goal;

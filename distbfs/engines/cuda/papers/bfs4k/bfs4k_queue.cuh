@@ -3,7 +3,7 @@
  * A thread keeps what it found in a local queue.  When that is written, a warp sums up
  * the lengths by shuffles (by a ballot where no thread has more than one), a block the
  * totals of its warps, and one atomic addition a block takes the places in the queue.
- * Where the threads of a warp hold `turns` vertices on average, they first write in
+ * Where the threads of a warp hold `turns` vertices on average (0: never), they first write in
  * turns, as many as the shortest local queue has, so that 32 places beside each other
  * are written at a time; the others go where the prefix sum says.
  * BFS-4K (Busato, Bombieri 2015), Sections 5.1, 5.3 and 5.6. */
@@ -95,7 +95,7 @@ struct GridSink {
     /* Write the local queues of a warp from place `at` on; they are empty then. */
     __device__ __forceinline__ void write(u64 at, u32 total, u32 first, u32 lane) {
         u32 least = 0;
-        if (total >= 32 * p.turns) {
+        if (p.turns && total >= 32 * p.turns) {
             least = __reduce_min_sync(ALL, length);
             for (u32 k = 0; k < least; k++) put(at + k * 32 + lane, local[k * 32 + lane]);
             TALLY(*this, turned, least);

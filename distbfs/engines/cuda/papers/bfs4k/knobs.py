@@ -24,7 +24,7 @@ HIGH_MAXIMUM = 2048  # "mode greater than 2048"
 MOST_SHARE = 4.0  # %; 0.15 in the paper, where a child kernel has its price
 TABLE_THREADS = 1024  # 128 in the paper; a larger table misses fewer repeats
 SLICE = 4  # neighbours a thread takes of a long row
-TURNS = 32  # never: a local queue holds fewer; stores are not held up by it here
+TURNS = 0  # never; 10 in the paper: stores are not held up by it here
 
 
 @dataclass(frozen=True)

@@ -266,7 +266,8 @@ class Bfs4kOptions:
 class Bfs4kEngine(GraphEngine):
     """Methods: claim (no repeat is queued), hash (as published), auto (claim).
 
-    Direction "push" is the paper's; "auto" pulls dense levels, as ``layer`` does.
+    Direction "push" is the paper's, and the only one of method hash; "auto" pulls dense
+    levels, as ``layer`` does, by the others.
     """
 
     name = "bfs4k"
@@ -287,7 +288,7 @@ class Bfs4kEngine(GraphEngine):
             knobs=self.own_options.knobs,
             claim=self._claim,
             parents=o.parents,
-            pulls=o.direction == "auto",
+            pulls=o.direction == "auto" and self._claim,
             stepwise=o.stepwise,
         )
 

@@ -16,7 +16,10 @@ from distbfs.graph.device_graph import DeviceGraph
 
 
 class FrontierEngine(LoopEngine):
-    """Methods: hybrid (pulls from n/32 frontier vertices on) and push."""
+    """Methods: hybrid (pulls from n/32 frontier vertices on) and push.
+
+    n counts the vertices that have edges.
+    """
 
     name = "frontier"
     methods = ("hybrid", "push")

@@ -12,7 +12,10 @@ from distbfs.engines.cuda.common.host_loop import LoopEngine
 
 
 class LayerEngine(LoopEngine):
-    """Methods: hybrid (pulls from n/32 frontier vertices on) and push."""
+    """Methods: hybrid (pulls from n/32 frontier vertices on) and push.
+
+    n counts the vertices that have edges.
+    """
 
     name = "layer"
     methods = ("hybrid", "push")

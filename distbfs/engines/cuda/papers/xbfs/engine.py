@@ -25,7 +25,18 @@ from distbfs.options import SearchOptions, check_choice
 from distbfs.types import Stop
 
 COUNTED = ("found_early", "repeats", "handed_out", "donations")  # in records
-PULLS = "warp"  # how pulls share their work where nothing is asked for
+# How pulls share their work where nothing is asked for: Figure 14 of the paper measured
+# on an H200 (scripts/papers/run.py xbfs --figure 14).  One thread a vertex is fastest
+# but where rows are short, or where vertices are so many that threads drift apart.
+USUAL, SHORT_OR_MANY = "static", "warp"
+SHORT_ROWS = 12  # neighbours on average
+MANY_VERTICES = 1 << 24
+
+
+def default_balance(graph: DeviceGraph) -> str:
+    """Return how pulls of a graph share their work by default."""
+    short = graph.m < SHORT_ROWS * graph.active
+    return SHORT_OR_MANY if short or graph.active >= MANY_VERTICES else USUAL
 
 
 @dataclass(frozen=True)
@@ -92,7 +103,7 @@ class PaperByNumber:
         self._search = PaperSearch(
             graph,
             frontier=own.frontier,
-            balance=PULLS if own.balance == "auto" else own.balance,
+            balance=default_balance(graph) if own.balance == "auto" else own.balance,
             asynchronous=own.asynchronous,
             direction=options.direction,
             parents=options.parents,

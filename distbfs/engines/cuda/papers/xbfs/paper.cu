@@ -11,6 +11,7 @@
  *
  * variants: OFFSET=u32,u64 COUNT=0,1
  */
+#include "balance_degree.cuh"
 #include "balance_donation.cuh"
 #include "balance_static.cuh"
 #include "balance_thread.cuh"
@@ -34,7 +35,7 @@ INLINE void start(const Params &p) {
     p.queues[0][0] = p.root;
     for (int k = 0; k < 4; k++) p.control->slots[k] = Slot{};
 #if COUNT
-    for (int k = 0; k < 64; k++) p.work[k] = 0;
+    for (u32 k = 0; k < WORK; k++) p.work[k] = 0;
     p.control->started = nanoseconds();
 #endif
 }
@@ -78,8 +79,10 @@ INLINE void pull_queue(const Params &p, const State &s, Tally &tally) {
         pull_thread<Rule>(p, queue, size, slot, s.level, tally);
     else if (p.balance == WARP)
         pull_warp<Rule>(p, queue, size, slot, s.level, tally);
-    else
+    else if (p.balance == DONATION)
         pull_donation<Rule>(p, queue, size, slot, s.level, tally);
+    else
+        pull_degree<Rule>(p, queue, size, slot, s.level, tally);
 }
 
 /* Whether a pull may find vertices of the level after: not where this one may be the last. */

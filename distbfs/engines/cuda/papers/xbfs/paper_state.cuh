@@ -13,7 +13,8 @@
 enum Mode { SCAN_FREE, SINGLE_SCAN, NO_QUEUE, PULL };
 enum Frontier { ANY, ONLY_SCAN_FREE, ONLY_SINGLE_SCAN, ONLY_NO_QUEUE, DOUBLE_SCAN };
 enum Direction { EITHER, ALWAYS_PUSH, ALWAYS_PULL };
-enum Balance { STATIC, THREAD, WARP, DONATION };
+constexpr u32 WORK = 34 * 32; /* counters of pulled vertices */
+enum Balance { STATIC, THREAD, WARP, DONATION, DEGREE };
 
 /* Counters of one level; zero before the level that writes them begins. */
 struct Slot {
@@ -72,7 +73,9 @@ struct Params {
     u64 *chunks;              /* [2 edges / CHUNK + 1], vertex << 32 | chunk of its row */
     u32 *segments;            /* [threads], queue entries of earlier segments of a block */
     u32 *totals;              /* [blocks], queue entries of a block's segments */
-    u64 *work;                /* [2][32], pulled vertices and checks by log2 of degree */
+    u64 *work;                /* [WORK], of pulled vertices by log2 of their degree:
+                                 [0][32] vertices, [1][32] checks, [2 + w][32] vertices
+                                 with 2^w checks and more (Figure 9) */
     Control *control;         /* [1] */
     Record *records;          /* [record_capacity] */
     const u64 *stop;          /* [1], of the host: 1 to end a search; null: nobody asks */

@@ -10,7 +10,7 @@ struct Tally {
 #if COUNT
     u64 checks = 0;
     u32 writes = 0;
-    u64 *work; /* shared [2][32], or null */
+    u64 *work; /* shared [WORK], or null */
 #endif
 
     __device__ __forceinline__ void check(u64 count) {
@@ -30,6 +30,7 @@ struct Tally {
         const int bucket = degree ? 31 - __clz(degree) : 0;
         atomicAdd(work + bucket, 1ull);
         atomicAdd(work + 32 + bucket, (u64)count);
+        atomicAdd(work + (2 + (count ? 31 - __clz(count) : 0)) * 32 + bucket, 1ull);
 #endif
     }
 };
@@ -56,8 +57,8 @@ INLINE void add_tally(const Params &p, const Tally &t, int level) {
 /* Work by degree of a block; all threads call both. */
 INLINE void open_work(Tally &t) {
 #if COUNT
-    __shared__ u64 work[64];
-    if (threadIdx.x < 64) work[threadIdx.x] = 0;
+    __shared__ u64 work[WORK];
+    for (u32 k = threadIdx.x; k < WORK; k += THREADS) work[k] = 0;
     t.work = work;
     __syncthreads();
 #endif
@@ -65,8 +66,8 @@ INLINE void open_work(Tally &t) {
 INLINE void close_work(const Params &p, const Tally &t) {
 #if COUNT
     __syncthreads();
-    if (threadIdx.x < 64 && t.work[threadIdx.x])
-        atomicAdd(p.work + threadIdx.x, t.work[threadIdx.x]);
+    for (u32 k = threadIdx.x; k < WORK; k += THREADS)
+        if (t.work[k]) atomicAdd(p.work + k, t.work[k]);
 #endif
 }
 #endif

@@ -34,7 +34,7 @@ BUCKETS = 32  # of degree, by powers of two
 TO_HOST = 2  # cudaMemcpyDeviceToHost
 
 FRONTIERS = ("auto", "scan-free", "single-scan", "no-queue", "double-scan")
-BALANCES = ("static", "thread", "warp", "donation")
+BALANCES = ("static", "thread", "warp", "donation", "degree")
 DIRECTIONS = ("auto", "push", "pull")
 MODES = ("push-scan-free", "push-single-scan", "push-no-queue", "pull")
 SINGLE_SCAN, NO_QUEUE, PULL = 1, 2, 3
@@ -114,8 +114,9 @@ class PaperResult:
         asynchronous pull found), ``repeats`` (status writes beyond one a vertex),
         ``handed_out`` (queue entries that a pull gave out by its counter),
         ``donations`` (rows of a pull that a warp took from its last lane), ``seconds``
-    work: int64 [32, 2]: pulled vertices and their edge checks by degree, row k for
-        2^k ... 2^(k+1) - 1 (Figure 9), or None without records
+    work: int64 [32, 34]: pulled vertices by degree, row k for 2^k ... 2^(k+1) - 1:
+        their number, their edge checks, and how many had 2^w ... 2^(w+1) - 1 checks,
+        column 2 + w (Figure 9); or None without records
     """
 
     level: DeviceArray
@@ -139,7 +140,8 @@ class PaperSearch:
         queue exists nowhere else, so other pushes are scan-free.
         ``double-scan``: the first level is a scan-free push, all others are pulled.
     balance: how a pull shares its queue: ``static``, ``thread`` (Algorithm 1), ``warp``
-        (Algorithm 2), ``donation`` (warp, and the last lane's row is shared).
+        (Algorithm 2), ``donation`` (warp, and the last lane's row is shared),
+        ``degree`` (thread, warp or block by degree: the paper's baseline).
     asynchronous: a pull also visits vertices of the level after (Algorithm 3), except
         where its own may be the last: at a limit of depth, and where targets are given.
     direction: ``auto`` pulls a level where its edge checks over |E| reach alpha;
@@ -205,7 +207,7 @@ class PaperSearch:
         self._parent = cp.empty(graph.active, np.int32) if parents else None
         self._control = cp.zeros(ctypes.sizeof(Control), np.uint8)
         self._records = cp.empty((RECORDS, len(RECORD)), np.uint64)
-        self._work = cp.empty((2, BUCKETS), np.uint64)
+        self._work = cp.empty((2 + BUCKETS, BUCKETS), np.uint64)
         self._arrays = {
             "offsets": graph.offsets,
             "columns": graph.columns,

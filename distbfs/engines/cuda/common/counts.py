@@ -1,0 +1,136 @@
+"""Numbers of shortest paths on one device: the arrays and the launch of counts.cu."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cuda, programs
+from distbfs.device.take import Back
+from distbfs.engines.cuda.common.barrier import Barrier
+from distbfs.graph.device_graph import DeviceGraph
+
+SOURCE = Path(__file__).with_name("counts.cu")
+THREADS = 1024
+LONG = 2048  # as in counts.cu
+STATIC_BYTES = 8 << 10  # of shared memory, at most
+CODES = 16  # of a vector
+TABLE_EDGES = 1 << 20
+TYPES = {"uint64": "u64", "float64": "f64"}
+
+
+class Control(ctypes.Structure):
+    """``Control`` in counts.cu."""
+
+    _fields_ = (
+        ("barrier", Barrier),
+        ("tail", ctypes.c_uint32 * 2),
+        ("some_long", ctypes.c_uint32),
+        ("passed", ctypes.c_uint32),
+    )
+
+
+POINTERS = (
+    *("row", "in_row", "adj", "in_adj", "vertices", "numbers", "level", "at", "sigma"),
+    *("out", "code", "order", "begin", "edges", "into", "cursor", "piece", "control"),
+)
+
+
+class CountsParams(ctypes.Structure):
+    """``Params`` in counts.cu."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in POINTERS),
+        *((name, ctypes.c_uint32) for name in ("n", "active", "levels", "hubs")),
+        ("table_edges", ctypes.c_uint64),
+    )
+
+
+class DeviceCounter:
+    """A ``PathCounter`` of a graph on a device; one count at a time.
+
+    seconds: device time of the last count; bytes besides the graph: 8 a vertex of the
+    result, and about 16 of each vertex with edges, kept between counts
+    table_edges: of a level's rows, from which codes of hubs are copied to shared memory
+    """
+
+    def __init__(self, graph: DeviceGraph, table_edges: int = TABLE_EDGES) -> None:
+        self._graph, self.seconds = graph, 0.0
+        self._held: dict[str, Any] = {}
+        self._launches: dict[tuple[str, str], programs.Launch] = {}
+        self._params = CountsParams(
+            n=graph.n, active=graph.active, table_edges=table_edges
+        )
+        self._back: Back | None = None
+
+    def _prepare(self) -> None:
+        """Allocate what all counts share."""
+        cp, g = cuda.cupy(), self._graph
+        in_row, in_adj = g.pulled
+        pieces = 2 * (g.m // LONG) + 1
+        self._held = {
+            "row": g.offsets,
+            "in_row": in_row,
+            "adj": g.columns,
+            "in_adj": in_adj,
+            "vertices": g.vertices,
+            "numbers": g.numbers,
+            "sigma": cp.empty(g.active, dtype=np.uint64),
+            "code": cp.empty(g.active + CODES, dtype=np.uint8),
+            "order": cp.empty(g.active, dtype=np.uint32),
+            "piece": cp.empty(2 * pieces, dtype=np.uint32),
+            "control": cp.zeros(ctypes.sizeof(Control) // 4, dtype=np.uint32),
+        }
+        room = cuda.shared_limit() - STATIC_BYTES
+        self._params.hubs = min(room, g.active + CODES - 1) // CODES * CODES
+        self._back = Back(self._held["control"])
+
+    def _launch(self, level: str, dtype: str) -> programs.Launch:
+        """Return the launch for levels and counts of some types."""
+        key = level, dtype
+        if key not in self._launches:
+            wide = self._graph.offsets.dtype.itemsize == 8
+            module = programs.Module(
+                SOURCE,
+                OFFSET="u64" if wide else "u32",
+                LEVEL=f"i{8 * np.dtype(level).itemsize}",
+                COUNT=TYPES[dtype],
+            )
+            self._launches[key] = module.kernel("count_paths").prepare(
+                self._params,
+                cuda.multiprocessors(),
+                THREADS,
+                shared=self._params.hubs,
+                cooperative=True,
+            )
+        return self._launches[key]
+
+    def counts(self, level: Any, levels: int, dtype: str) -> tuple[Any, int]:
+        """Return counts [n] by id, CuPy's; see ``PathCounter``.
+
+        Raises ResourceError where device memory does not last.
+        """
+        cp = cuda.cupy()
+        with cuda.memory_of("numbers of shortest paths"):
+            if not self._held:
+                self._prepare()
+            # sums of levels, and a size of 0 behind the last of them
+            sums = cp.zeros(4 * (levels + 2), dtype=np.uint64)
+            out = cp.empty(self._graph.n, dtype=dtype)
+            at = cp.empty(self._graph.active, dtype=level.dtype)
+        arrays = {**self._held, "level": level, "at": at, "out": out}
+        for k, name in enumerate(("begin", "edges", "into", "cursor")):
+            arrays[name] = sums[k * (levels + 2) : (k + 1) * (levels + 2)]
+        for name, array in arrays.items():
+            setattr(self._params, name, array.data.ptr)
+        self._params.levels = levels + 1
+        self._held["control"].fill(0)
+        launch = self._launch(level.dtype.name, dtype)
+        self.seconds = launch.timed(back=self._back)
+        if self._back is None:
+            raise RuntimeError("the control of counts is not there")
+        passed = Control.from_buffer_copy(self._back.pinned.tobytes()).passed
+        return out, int(passed)

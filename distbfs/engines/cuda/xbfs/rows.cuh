@@ -1,0 +1,57 @@
+/* Rows in two pieces: their first columns on the device, their tails in host memory.
+ *
+ * Where a graph is larger than the device (SPLIT), rows longer than `kept` have only so
+ * many columns in `adj`; the rest is read in place from pinned memory.  Both are told by
+ * one index from `adj` on, modulo 2^62: `far` leads to the first tail.  As numbers are by
+ * falling degree class, rows with tails are among the first `tailed`.
+ */
+#ifndef DISTBFS_XBFS_ROWS_CUH
+#define DISTBFS_XBFS_ROWS_CUH
+#include "search.cuh"
+
+/* How many columns of row v are in its tail. */
+INLINE u32 tail_of(const Params &p, u32 v) {
+#if SPLIT
+    if (v < p.tailed) return (u32)(p.tail_row[v + 1] - p.tail_row[v]);
+#endif
+    return 0;
+}
+
+/* Where the tail of row v begins, which has one. */
+INLINE u64 tail_at(const Params &p, u32 v) {
+#if SPLIT
+    return p.far + p.tail_row[v];
+#else
+    return 0;
+#endif
+}
+
+/* The degree of v, whose row begins at `begin`. */
+INLINE u32 degree_at(const Params &p, u32 v, OFFSET begin) {
+    return (u32)(p.row[v + 1] - begin) + tail_of(p, v);
+}
+
+/* Where column j of row v is, which begins at `begin`. */
+INLINE u64 place_of(const Params &p, u32 v, u64 begin, u32 j) {
+#if SPLIT
+    if (j >= p.kept) return tail_at(p, v) + (j - p.kept);
+#endif
+    return begin + j;
+}
+
+/* Counts columns of tails that each lane has read; checks: of the level. */
+INLINE void add_tails(const Params &p, u64 *checks, u32 tails, u32 lane) {
+    const u32 sum = __reduce_add_sync(ALL, tails);
+    if (lane == 0 && sum) atomicAdd(checks + 2 * (u64)p.rows, (u64)sum);
+}
+
+/* Counts the tails of a frontier that is pushed; checks: null where nobody counts. */
+INLINE void count_tails(const Params &p, const uint4 *queue, u32 count, u64 *checks, u32 warp,
+                        u32 warps, u32 lane) {
+    if (!COUNT || !SPLIT || !checks) return;
+    for (u32 from = warp * 32; from < count; from += warps * 32) {
+        const u32 i = from + lane;
+        add_tails(p, checks, i < count ? tail_of(p, queue[i].x) : 0, lane);
+    }
+}
+#endif

@@ -1,0 +1,62 @@
+"""The roots of a set for a search on a device (seeds.cuh)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.engines.cuda.xbfs.arrays import (
+    BLOCK_EDGES,
+    ELSEWHERE,
+    QUEUE_SHARE,
+    Arrays,
+    Params,
+)
+from distbfs.graph.device_graph import ISOLATED
+
+if TYPE_CHECKING:
+    from distbfs.types import Array, Ids
+
+BY_QUEUE, BY_PULL = 1, 2  # ``FromSet`` in search.cuh
+
+
+def way_of(roots: int, active: int, *, push_only: bool) -> int:
+    """Return how a search from a set begins: see ``Arrays.make_queues``.
+
+    roots: of all devices together, as ``active``, so that it is the same on all
+    """
+    fits = push_only or roots <= max(BLOCK_EDGES, active // QUEUE_SHARE)
+    return BY_QUEUE if fits else BY_PULL
+
+
+def begin_at_set(
+    arrays: Arrays, params: Params, numbers: Array, local: Ids, ids: Ids, way: int
+) -> None:
+    """Let the next search begin at the roots of a set that are of this device.
+
+    numbers: integers [k], of roots that have one here; local, ids: int64 [j], local ids
+    and ids of those without, by rising local id; way: of ``way_of``
+    """
+    params.root = params.root_id = ELSEWHERE
+    params.from_set = way
+    cp = cuda.cupy()
+    with cuda.memory_of("the roots of a search"):
+        arrays.held["roots"] = cp.asarray(numbers.astype(np.uint32))
+        lones = np.concatenate([local, ids]).astype(np.uint64)
+        arrays.held["lones"] = cp.asarray(lones)
+    for name, count in (("roots", len(numbers)), ("lones", len(local))):
+        setattr(params, name, arrays.held[name].data.ptr if count else 0)
+    params.root_count, params.lone_count = len(numbers), len(local)
+
+
+def begin_at_root(params: Params) -> None:
+    """Let the next search begin at ``root`` alone."""
+    params.from_set = params.root_count = params.lone_count = 0
+
+
+def split(numbers: Array, local: Ids) -> tuple[Array, Ids]:
+    """Return (numbers of roots that have one, local ids of the others, rising)."""
+    lone = numbers == ISOLATED
+    return numbers[~lone], np.sort(local[lone])

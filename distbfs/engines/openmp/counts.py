@@ -1,0 +1,76 @@
+"""Numbers of shortest paths on CPUs: the arrays and the call of counts.c."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+import numpy as np
+
+from distbfs.device import cc
+from distbfs.partition.part import Part
+from distbfs.types import Array
+
+SOURCE = Path(__file__).with_name("counts.c")
+TYPES = {"uint64": "uint64_t", "float64": "double"}
+
+
+class Counting(ctypes.Structure):
+    """``counting`` in counts.c."""
+
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("n", "levels")),
+        *((name, ctypes.c_void_p) for name in ("offsets", "columns")),
+        *((name, ctypes.c_void_p) for name in ("in_offsets", "in_columns")),
+        *((name, ctypes.c_void_p) for name in ("vertices", "level", "sigma")),
+        *((name, ctypes.c_void_p) for name in ("counts", "at", "order", "begins")),
+        *((name, ctypes.c_void_p) for name in ("out", "into")),
+        ("now", ctypes.c_int64),
+        ("passed", ctypes.c_int32),
+    )
+
+
+class OpenMPCounter:
+    """A ``PathCounter`` by the threads of a process, any number at a time."""
+
+    seconds = 0.0
+
+    def __init__(self, part: Part, threads: int) -> None:
+        self._part, self._threads = part, threads
+
+    def counts(
+        self,
+        level: Array,
+        levels: int,  # noqa: ARG002
+        dtype: str,
+    ) -> tuple[Array, int]:
+        """Return counts [n] by id; see ``PathCounter``."""
+        part, pulled = self._part, self._part.pulled
+        n, present = part.local_count, int(level.max(initial=-1)) + 1
+        counts = np.empty(n, dtype=dtype)
+        arrays = {
+            "offsets": part.nn.offsets,
+            "columns": part.nn.columns,
+            "in_offsets": pulled.offsets,
+            "in_columns": pulled.columns,
+            "vertices": part.vertices,
+            "level": np.ascontiguousarray(level, np.int32),
+            "sigma": np.zeros(n, dtype=dtype),
+            "counts": counts,
+            "at": np.empty(n, np.int32),
+            "order": np.empty(n, np.uint32),
+            "begins": np.zeros(present + 1, np.int64),
+            "out": np.zeros(present, np.int64),
+            "into": np.zeros(present, np.int64),
+        }
+        library = cc.load(
+            SOURCE,
+            OFFSET="uint64_t" if part.nn.offsets.itemsize == 8 else "uint32_t",
+            COUNT=TYPES[dtype],
+            EXACT=int(dtype == "uint64"),
+        )
+        call = library.count_paths
+        call.restype = ctypes.c_int64
+        pointers = {name: cc.pointer(array) for name, array in arrays.items()}
+        task = Counting(n=n, levels=present, **pointers)
+        return counts, call(ctypes.byref(task), ctypes.c_int(self._threads))

@@ -1,0 +1,119 @@
+"""How many shortest paths lead to each vertex, from the levels of a search.
+
+sigma(v) is 1 on level 0, and below it the sum of sigma over the edges (u, v) with u one
+level above v.  A stored edge counts once; loops lie on no shortest path.
+Source: Brandes 2001, Section 3.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from distbfs.options import check_choice
+from distbfs.partition.part import Part
+from distbfs.types import Array, Ids, Words
+
+DTYPES = ("uint64", "float64")
+LOW, HALF = np.uint64((1 << 32) - 1), np.uint64(32)
+
+
+class PathCounter(Protocol):
+    """Counts the shortest paths of searches of a whole graph.
+
+    seconds: device time of the last count, 0 on hosts
+    """
+
+    seconds: float
+
+    def counts(self, level: Any, levels: int, dtype: str) -> tuple[Any, int]:
+        """Return (counts [n] by id, the first level where one passes uint64, or 0).
+
+        level: integers [n] by id where the graph lies, -1 = unreached; levels: none is
+        larger; dtype: "uint64", or "float64", whose sums are rounded
+        """
+
+
+def check_dtype(dtype: str) -> str:
+    """Return what counts may be; UsageError for another."""
+    check_choice("dtype", dtype, DTYPES)
+    return dtype
+
+
+def by_level(levels: Array, depth: int) -> list[Ids]:
+    """Return the places of each level 0 … depth in an array, int64, ascending."""
+    order = np.argsort(levels, kind="stable")
+    cuts = np.searchsorted(levels[order], np.arange(depth + 2))
+    return np.split(order, cuts)[1:-1]
+
+
+class Sums:
+    """Sums of counts, which parts of a graph may add up one after the other.
+
+    words: what is added up of each count: the halves of uint64, so that no sum of fewer
+    than 2^32 of them passes 64 bits; the value itself of float64.  [2 or 1, size]
+    """
+
+    def __init__(self, size: int, dtype: str) -> None:
+        exact = dtype == "uint64"
+        self.words = np.zeros((1 + exact, size), dtype=dtype)
+
+    def add(self, places: Ids, values: Array) -> None:
+        """Add values [k] of the dtype at places [k], which may repeat."""
+        if len(self.words) == 1:
+            np.add.at(self.words[0], places, values)
+            return
+        np.add.at(self.words[0], places, values & LOW)
+        np.add.at(self.words[1], places, values >> HALF)
+
+    def totals(self) -> tuple[Array, bool]:
+        """Return (sums [size], whether one passes uint64, which then is wrong)."""
+        return totals_of(self.words)
+
+
+def totals_of(words: Array) -> tuple[Array, bool]:
+    """Return ``Sums.totals`` of words, of one part or added up over several."""
+    if len(words) == 1:
+        return words[0], False
+    low, high = words
+    high = high + (low >> HALF)
+    sums: Words = high << HALF | low & LOW
+    return sums, bool((high > LOW).any())
+
+
+class NumpyCounter:
+    """A ``PathCounter`` that pushes the counts of each level to the next."""
+
+    seconds = 0.0
+
+    def __init__(self, part: Part) -> None:
+        self._part = part
+
+    def counts(
+        self,
+        level: Array,
+        levels: int,  # noqa: ARG002
+        dtype: str,
+    ) -> tuple[Array, int]:
+        """Return counts [n] by id; see ``PathCounter``."""
+        part = self._part
+        by_number = level[part.vertices]
+        lists = by_level(by_number, int(level.max(initial=-1)))
+        sigma = np.zeros(part.local_count, dtype=dtype)
+        passed = 0
+        for depth, numbers in enumerate(lists):
+            if not depth:
+                sigma[numbers] = 1
+                continue
+            above = lists[depth - 1]
+            index, columns = part.nn.edges_of(above)
+            down = by_number[columns] == depth
+            sums = Sums(len(numbers), dtype)
+            places = np.searchsorted(numbers, columns[down])
+            sums.add(places, sigma[above[index[down]]])
+            sigma[numbers], over = sums.totals()
+            passed = passed or depth * over
+        counts = np.empty_like(sigma)
+        counts[part.vertices] = sigma
+        return counts, passed

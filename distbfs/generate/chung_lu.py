@@ -1,0 +1,183 @@
+"""Graphs whose degrees follow a power law, with communities: webs, social networks.
+
+Most tuples have two ends drawn alike, each vertex as often as its weight asks for
+(Chung, Lu 2002): w(r) = (r + r0)^(-1/(exponent - 1)) of its rank r, where r0 gives the
+first rank the highest degree.  The other tuples, a share ``inside``, have both ends in
+one community, drawn equally often, which makes triangles; together a degree-corrected
+block model (Karrer, Newman 2011).  Ranks are dealt out to ids by a permutation, and
+communities are ids beside each other.  Loops and repeats are kept as tuples.
+
+A weight is that of a class of ranks, some hundred of them in geometric order, so that
+an end takes a search among classes and one of its ranks.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.errors import UsageError
+from distbfs.generate.hashing import GOLDEN, Permutation, mix64, mix_seed
+from distbfs.generate.parameters import DEGREE, Parameter
+from distbfs.generate.positions import ByFormula
+from distbfs.generate.uniform import scaled
+from distbfs.types import Array, Ids, Words
+
+MAX_VERTICES = 1 << 48
+MAX_TUPLES = 1 << 60
+CLASSES = 512  # of ranks, at most
+DRAWS = 5  # of a tuple: which kind, then two for each end
+SHARE_BITS = 53
+STEPS = 200  # of a bisection
+PARAMETERS = (
+    DEGREE,
+    Parameter(
+        "exponent", float, "Of the power law of degrees", 2, above=True, usual=2.3
+    ),
+    Parameter("highest", int, "Expected highest degree", 1, usual=1000),
+    Parameter("inside", float, "Share of tuples in communities", 0, 1, usual=0.1),
+    Parameter("community", int, "Vertices of a community", 2, usual=32),
+)
+
+
+class ChungLu(ByFormula):
+    """Edge tuples of a graph with a power law of degrees (a TupleSource).
+
+    vertices: 2 … 2^48; degree: mean of both ends, above 0; exponent: above 2
+    highest: expected degree of the first rank, 1 and more; where the mean is not below
+        it, all degrees are alike
+    inside: 0 … 1; community: vertices, 2 and more; seed: any integer
+    """
+
+    kernel = Path(__file__).with_name("chung_lu.cu")
+    about = "degrees of a power law, and communities"
+    parameters = PARAMETERS
+
+    def __init__(
+        self,
+        vertices: int,
+        degree: float,
+        exponent: float,
+        highest: int,
+        inside: float,
+        community: int,
+        seed: int = 1,
+    ) -> None:
+        tuples = max(round(vertices * degree / 2), 1) if 0 < degree < 1e9 else 0
+        for name, value, there, allowed in (
+            ("vertices", vertices, 2 <= vertices <= MAX_VERTICES, "2 to 2^48"),
+            ("degree", degree, 0 < tuples <= MAX_TUPLES, "above 0"),
+            ("exponent", exponent, 2 < exponent < 1e9, "above 2"),
+            ("highest", highest, highest >= 1, "1 and more"),
+            ("inside", inside, 0 <= inside <= 1, "0 to 1"),
+            ("community", community, community >= 2, "2 and more"),
+        ):
+            if not there:
+                raise UsageError(f"{name} is {value}; allowed: {allowed}")
+        self.n, self.tuples, self.seed = vertices, tuples, seed
+        self.degree, self.exponent = float(degree), float(exponent)
+        self.highest, self.inside = highest, float(inside)
+        self.community = community
+        self._key = mix_seed(seed, 8)
+        self._permutation = Permutation(vertices, seed)
+        self._limit = np.uint64(round(self.inside * 2.0**SHARE_BITS))
+        self._set_classes()
+
+    @classmethod
+    def of_size(
+        cls,
+        vertices: int,
+        degree: float = 0.0,
+        exponent: float = 2.3,
+        highest: int = 1000,
+        inside: float = 0.1,
+        community: int = 32,
+        seed: int = 1,
+    ) -> ChungLu:
+        """Return a graph of a mean degree, 0: 16."""
+        return cls(vertices, degree or 16, exponent, highest, inside, community, seed)
+
+    def _set_classes(self) -> None:
+        """Set the first rank of each class, and where its draws begin."""
+        n, power = float(self.n), 1 - 1 / (self.exponent - 1)
+        wanted = self.highest / max(self.degree * (1 - self.inside), 1e-9)
+
+        def over_mean(shift: float) -> float:
+            """Weight of the first rank over the mean weight."""
+            whole = ((n + shift) ** power - shift**power) / power
+            return float(n * shift ** (power - 1) / whole)
+
+        low, high = -40.0, np.log2(n) + 20  # exponents of 2: of the shift r0
+        for _ in range(STEPS):
+            middle = (low + high) / 2
+            low, high = (
+                (middle, high) if over_mean(2.0**middle) > wanted else (low, middle)
+            )
+        shift = 2.0**high
+        steps = np.arange(CLASSES + 1) / CLASSES
+        ranks = np.rint(shift * ((n + shift) / shift) ** steps - shift)
+        first = np.unique(np.clip(ranks, 0, n).astype(np.int64))
+        first[0], first[-1] = 0, self.n
+        mass = (first + shift) ** power
+        share = (mass - mass[0]) / (mass[-1] - mass[0])
+        self._first = first
+        begins = [min(int(x * 2.0**SHARE_BITS), 2**SHARE_BITS) for x in share[:-1]]
+        self._begins = np.array(begins, dtype=np.uint64)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what recreates the tuples."""
+        return {
+            "family": "chung-lu",
+            "vertices": self.n,
+            "degree": self.degree,
+            "exponent": self.exponent,
+            "highest": self.highest,
+            "inside": self.inside,
+            "community": self.community,
+            "seed": self.seed,
+        }
+
+    def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
+        """Return the tuples at any positions; int64 arrays."""
+        kind = self._draw(positions, 0) >> np.uint64(64 - SHARE_BITS)
+        u = self._end(positions, 1)
+        v = self._end(positions, 3)
+        near = np.flatnonzero(kind < self._limit)
+        if len(near):
+            at = positions[near]
+            one = scaled(self._draw(at, 1), self.n).astype(np.int64)
+            first = one - one % self.community
+            size = np.minimum(self.community, self.n - first).astype(np.uint64)
+            u[near] = one
+            v[near] = first + self._below(self._draw(at, 3), size)
+        return u, v
+
+    def _end(self, positions: Ids, draw: int) -> Ids:
+        """Return ends by weight, of the draws ``draw`` and the next."""
+        where = self._draw(positions, draw) >> np.uint64(64 - SHARE_BITS)
+        chosen = np.searchsorted(self._begins, where, side="right") - 1
+        first = self._first[chosen]
+        size = (self._first[chosen + 1] - first).astype(np.uint64)
+        ranks = first + self._below(self._draw(positions, draw + 1), size)
+        return self._permutation.forward(ranks)
+
+    @staticmethod
+    def _below(draws: Words, size: Words) -> Ids:
+        """Return floor(draw / 2^32 * size / 2^32) of 2^48 and fewer, int64."""
+        half = np.uint64(32)
+        high = (draws >> half) * (size >> half)
+        low = (draws >> half) * (size & np.uint64(0xFFFFFFFF)) >> half
+        return (high + low).astype(np.int64)
+
+    def _draw(self, positions: Ids, draw: int) -> Words:
+        with np.errstate(over="ignore"):
+            counter = positions.view(np.uint64) * np.uint64(DRAWS) + np.uint64(draw)
+            return mix64(np.uint64(self._key) + counter * np.uint64(GOLDEN))
+
+    def device_arguments(self) -> tuple[np.generic | Array, ...]:
+        """Return what ``chung_lu_tuples`` takes after start and count."""
+        numbers = (self._key, self.n, self._limit, self.community, len(self._begins))
+        tables = self._begins, self._first.view(np.uint64), self._permutation.words()
+        return (*(np.uint64(x) for x in numbers), *tables)

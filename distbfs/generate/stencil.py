@@ -1,0 +1,118 @@
+"""Stencils: grids of one to six dimensions, every vertex joined to the nearest ones.
+
+What meshes of finite elements and differences look like: even degrees, a diameter that
+grows with the side, many triangles.  The offsets of the k nearest neighbours come in
+the order of their length, then of their coordinates, the larger first; of each pair
+(o, -o) the one whose first coordinate that is not 0 is above 0 makes the tuples.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.errors import UsageError
+from distbfs.generate.parameters import NEIGHBOURS, Parameter
+from distbfs.generate.positions import ByFormula
+from distbfs.types import Array, Ids
+
+MAX_VERTICES = 1 << 48
+MOST_DIMENSIONS, MOST_NEIGHBOURS = 6, 256
+DIMENSIONS = Parameter("dimensions", int, "Of the grid", 1, MOST_DIMENSIONS, usual=2)
+
+
+def nearest(dimensions: int, count: int) -> list[tuple[int, ...]]:
+    """Return ``count`` offsets of a grid, the shortest first, of each pair one."""
+    radius = 1
+    while True:
+        every = itertools.product(range(-radius, radius + 1), repeat=dimensions)
+        half = [o for o in every if o > (0,) * dimensions]
+        inside = [o for o in half if sum(x * x for x in o) <= radius * radius]
+        if len(inside) >= count:
+            inside.sort(key=lambda o: (sum(x * x for x in o), *(-x for x in o)))
+            return inside[:count]
+        radius += 1
+
+
+class Stencil(ByFormula):
+    """Edge tuples of a grid (a TupleSource), each edge once.
+
+    vertices: about how many there shall be, 2 … 2^48; n is the product of the sides
+    neighbours: of a vertex inside, even, 2 … 256; dimensions: 1 … 6
+    """
+
+    kernel = Path(__file__).with_name("stencil.cu")
+    about = "a grid whose vertices are joined to their nearest"
+    parameters = NEIGHBOURS, DIMENSIONS
+
+    def __init__(self, vertices: int, neighbours: int, dimensions: int) -> None:
+        if not 2 <= vertices <= MAX_VERTICES:
+            raise UsageError(f"vertices is {vertices}; allowed: 2 to {MAX_VERTICES}")
+        if not 1 <= dimensions <= MOST_DIMENSIONS:
+            raise UsageError(
+                f"dimensions is {dimensions}; allowed: 1 to {MOST_DIMENSIONS}"
+            )
+        if neighbours % 2 or not 2 <= neighbours <= MOST_NEIGHBOURS:
+            raise UsageError(
+                f"neighbours is {neighbours}; allowed: even, 2 to {MOST_NEIGHBOURS}"
+            )
+        self.vertices, self.neighbours = vertices, neighbours
+        self.dimensions = dimensions
+        side = max(round(vertices ** (1 / dimensions)), 1)
+        most = max(round(vertices / side ** (dimensions - 1)), 1)
+        self.sides = (most,) + (side,) * (dimensions - 1)
+        self.n = math.prod(self.sides)
+        self._set_offsets(nearest(dimensions, neighbours // 2))
+
+    def _set_offsets(self, offsets: list[tuple[int, ...]]) -> None:
+        """Set by offset: where its tuples begin, the box of their first ends, steps."""
+        shape = (len(offsets), self.dimensions)
+        by_offset = np.array(offsets, dtype=np.int64).reshape(shape)
+        sides = np.array(self.sides, dtype=np.int64)
+        self._strides = np.array(
+            [math.prod(self.sides[k + 1 :]) for k in range(self.dimensions)], np.int64
+        )
+        self._extents = np.maximum(sides - np.abs(by_offset), 0)
+        self._first = np.maximum(-by_offset, 0) @ self._strides
+        self._step = by_offset @ self._strides
+        counts = self._extents.prod(axis=1)
+        self._starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        self.tuples = int(self._starts[-1])
+
+    @classmethod
+    def of_size(
+        cls, vertices: int, neighbours: int = 6, dimensions: int = 2
+    ) -> Stencil:
+        """Return a grid of about so many vertices."""
+        return cls(vertices, neighbours, dimensions)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what recreates the tuples."""
+        return {
+            "family": "stencil",
+            "vertices": self.vertices,
+            "neighbours": self.neighbours,
+            "dimensions": self.dimensions,
+        }
+
+    def tuples_at(self, positions: Ids) -> tuple[Ids, Ids]:
+        """Return the tuples at any positions; int64 arrays."""
+        which = np.searchsorted(self._starts, positions, side="right") - 1
+        rest = positions - self._starts[which]
+        u = self._first[which]
+        for k in range(self.dimensions - 1, -1, -1):
+            rest, at = np.divmod(rest, self._extents[which, k])
+            u = u + at * self._strides[k]
+        return u, u + self._step[which]
+
+    def device_arguments(self) -> tuple[np.generic | Array, ...]:
+        """Return what ``stencil_tuples`` takes after start and count."""
+        tables = (self._starts, self._extents.ravel(), self._strides)
+        steps = (self._first, self._step)
+        arrays = [np.ascontiguousarray(x).view(np.uint64) for x in (*tables, *steps)]
+        sizes = np.uint64(len(self._first)), np.uint64(self.dimensions)
+        return (*sizes, *arrays)

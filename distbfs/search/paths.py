@@ -1,0 +1,269 @@
+"""Shortest paths of a graph that one rank holds whole, from the levels of a search.
+
+Nothing here asks where a search began: it began where levels are 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+import numpy as np
+
+from distbfs.engines.cuda.common.counts import DeviceCounter
+from distbfs.engines.cuda.common.device_rows import DeviceRows
+from distbfs.errors import UsageError
+from distbfs.graph.csr import row_blocks
+from distbfs.search.vertices import array_module, device_of, host_array
+
+if TYPE_CHECKING:
+    from distbfs.engines.path_counts import PathCounter
+    from distbfs.graph.device_graph import DeviceGraph
+    from distbfs.partition.part import Part
+    from distbfs.types import AnyArray, Ids, World
+
+NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
+
+
+class PathFinder(Protocol):
+    """Answers what lies between the levels of a search; methods are collective.
+
+    directed: whether edges lead one way, known where there are some
+    refusal: why nothing is answered, "" where it is; the same on all ranks
+
+    level: of the shards of this rank by local id, as of ``Found``; all ids are ids
+    inside
+    """
+
+    directed: bool
+    refusal: str
+
+    def counts(
+        self, level: Sequence[Any], levels: int, dtype: str
+    ) -> tuple[list[Any], int]:
+        """Return (numbers of shortest paths of each shard by local id, passed).
+
+        levels: none is larger; passed: the first level where a number of this rank does
+        not fit uint64, 0 where all do
+        """
+
+    def predecessors(self, level: Sequence[Any], target: int) -> Ids:
+        """Return the edges (u, v) of shortest paths to an id, int64 [k, 2].
+
+        Each once, equal on all ranks.
+        """
+
+    def edges_within(self, level: Sequence[Any], hops: int | None) -> Ids:
+        """Return the edges between vertices up to a level, None for all levels.
+
+        int64 [k, 4]: u, v and their levels; those of this rank.  An undirected edge is
+        there once, from the smaller level, else the smaller id.
+        """
+
+
+class NoPaths:
+    """A ``PathFinder`` of graphs that lie where none is."""
+
+    directed = False
+
+    def __init__(self, refusal: str) -> None:
+        self.refusal = refusal
+
+    def _refuse(self) -> NoReturn:
+        raise UsageError(self.refusal)
+
+    def counts(
+        self,
+        level: Sequence[Any],  # noqa: ARG002
+        levels: int,  # noqa: ARG002
+        dtype: str,  # noqa: ARG002
+    ) -> tuple[list[Any], int]:
+        """Raise UsageError."""
+        self._refuse()
+
+    def predecessors(
+        self,
+        level: Sequence[Any],  # noqa: ARG002
+        target: int,  # noqa: ARG002
+    ) -> Ids:
+        """Raise UsageError."""
+        self._refuse()
+
+    def edges_within(
+        self,
+        level: Sequence[Any],  # noqa: ARG002
+        hops: int | None,  # noqa: ARG002
+    ) -> Ids:
+        """Raise UsageError."""
+        self._refuse()
+
+
+NO_PATHS = NoPaths(
+    "counts and sets of shortest paths are not made by this engine; allowed: engine "
+    "openmp, reference, or one device"
+)
+
+PATHS_OF_ALL = NoPaths(
+    "counts and sets of shortest paths, and edges within hops, are of searches that "
+    "see all vertices and edges; this one has a view"
+)
+
+
+class Rows(Protocol):
+    """Rows of neighbours by number, in host or device memory (a ``graph.CSR``)."""
+
+    @property
+    def offsets(self) -> Any:
+        """Where rows begin, integers [rows + 1]."""
+
+    def edges_of(self, rows: Any) -> tuple[Any, Any]:
+        """Return (index into ``rows``, column) of every edge of rows [k]."""
+
+
+@dataclass(frozen=True)
+class WholeRows:
+    """A whole graph by number.
+
+    out, into: edges out and in, the same where they are symmetric
+    vertices: number -> id, uint32 [active]; number_of: id -> number, of one with edges
+    """
+
+    out: Rows
+    into: Rows
+    directed: bool
+    vertices: Any
+    number_of: Callable[[int], int]
+
+
+def rows_of_part(part: Part) -> WholeRows:
+    """Return a part that is a whole graph, in host memory."""
+    return WholeRows(part.nn, part.pulled, part.directed, part.vertices, part.number_of)
+
+
+def rows_of_graph(graph: DeviceGraph) -> WholeRows:
+    """Return a graph in device memory."""
+    out = DeviceRows(graph.offsets, graph.columns)
+    return WholeRows(
+        out,
+        DeviceRows(*graph.pulled) if graph.directed else out,
+        graph.directed,
+        graph.vertices,
+        lambda vertex: int(graph.numbers_at(np.array([vertex]))[0]),
+    )
+
+
+class WholePaths:
+    """A ``PathFinder`` of a graph in the memory of one rank.
+
+    rows, counter: None on ranks that have nothing of it
+    seconds: device time of the last counts, 0 where there is none
+    """
+
+    refusal = ""
+    seconds = 0.0
+
+    def __init__(
+        self, world: World, rows: WholeRows | None, counter: PathCounter | None
+    ) -> None:
+        self._world, self._rows, self._counter = world, rows, counter
+        self.directed = rows is not None and rows.directed
+        self._lock = Lock()  # counters keep what a launch takes
+
+    def counts(
+        self, level: Sequence[Any], levels: int, dtype: str
+    ) -> tuple[list[Any], int]:
+        """Return counts by id, where the graph is; see ``PathFinder``."""
+        if self._counter is None:
+            return [], 0
+        with self._lock, device_of(level[0]):
+            counts, passed = self._counter.counts(level[0], levels, dtype)
+            self.seconds = self._counter.seconds
+        return [counts], passed
+
+    def predecessors(self, level: Sequence[Any], target: int) -> Ids:
+        """Return the edges of shortest paths to an id; see ``PathFinder``."""
+        pairs = NO_PAIRS
+        if self._rows is not None:
+            with device_of(level[0]):
+                pairs = walk_back(self._rows, level[0], target)
+        return gathered(self._world, pairs)
+
+    def edges_within(self, level: Sequence[Any], hops: int | None) -> Ids:
+        """Return the edges up to a level, where the graph is; see ``PathFinder``."""
+        tables = [np.zeros((0, 4), dtype=np.int64)]
+        if self._rows is not None:
+            with device_of(level[0]):
+                tables.extend(edge_tables(self._rows, level[0], hops))
+        return np.concatenate(tables)
+
+
+def gathered(world: World, table: Ids) -> Ids:
+    """Return the rows of the tables [k, w] of all ranks, in their order."""
+    flat = np.concatenate(world.allgather(np.ascontiguousarray(table).ravel()))
+    return flat.reshape(-1, table.shape[1])
+
+
+def walk_back(rows: WholeRows, level: AnyArray, target: int) -> Ids:
+    """Return the edges (u, v) of all shortest paths to an id, int64 [k, 2] by id."""
+    tables, depth = [NO_PAIRS], int(level[target])
+    if depth < 1:
+        return NO_PAIRS
+    xp, by_number = array_module(level), level[rows.vertices]
+    current = xp.asarray([rows.number_of(target)])
+    for above in range(depth - 1, -1, -1):
+        index, columns = rows.into.edges_of(current)
+        one_up = by_number[columns] == above
+        before, after = columns[one_up], current[index[one_up]]
+        ends = [host_array(rows.vertices[x]) for x in (before, after)]
+        tables.append(np.stack(ends, axis=1).astype(np.int64))
+        current = xp.unique(before)
+    return np.concatenate(tables)
+
+
+def edge_tables(rows: WholeRows, level: AnyArray, hops: int | None) -> Iterator[Ids]:
+    """Yield the edges between vertices of levels 0 … hops as [k, 4], in blocks."""
+    xp, by_number = array_module(level), level[rows.vertices].astype(np.int32)
+    near = xp.flatnonzero(within(by_number, hops))
+    begins = rows.out.offsets.astype(np.int64)
+    ends = np.zeros(len(near) + 1, dtype=np.int64)
+    np.cumsum(host_array(begins[near + 1] - begins[near]), out=ends[1:])
+    for first, last in row_blocks(ends):
+        some = near[first:last]
+        index, columns = rows.out.edges_of(some)
+        kept = within(by_number[columns], hops)
+        u, v = some[index[kept]], columns[kept]
+        edges = [rows.vertices[u], rows.vertices[v], by_number[u], by_number[v]]
+        table = np.stack([host_array(x).astype(np.int64) for x in edges], axis=1)
+        yield chosen_ends(table, directed=rows.directed)
+
+
+def within(levels: Any, hops: int | None) -> Any:
+    """Return which levels are 0 … hops, bool [k]; None for all."""
+    reached = levels >= 0
+    return reached if hops is None else reached & (levels <= hops)
+
+
+def chosen_ends(table: Ids, *, directed: bool) -> Ids:
+    """Return edges [k, 4] without loops, each undirected one from its nearer end."""
+    u, v, above, below = table.T
+    kept = u != v
+    if not directed:
+        kept &= (above < below) | ((above == below) & (u < v))
+    return table[kept]
+
+
+def host_paths(world: World, part: Part, counter: PathCounter) -> WholePaths:
+    """Return what finds paths of a part that is a whole graph, in host memory."""
+    return WholePaths(world, rows_of_part(part), counter)
+
+
+def device_paths(world: World, graph: DeviceGraph | None) -> WholePaths:
+    """Return what finds paths of a graph on the device of one rank.
+
+    graph: None on ranks that have none
+    """
+    if graph is None:
+        return WholePaths(world, None, None)
+    return WholePaths(world, rows_of_graph(graph), DeviceCounter(graph))

@@ -1,0 +1,204 @@
+"""What a result says of shortest paths beyond the one that its parents make."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.engines.path_counts import check_dtype
+from distbfs.errors import UsageError
+from distbfs.options import check_integer, check_range, depth_limit
+from distbfs.search.edge_table import EdgeTable
+
+if TYPE_CHECKING:
+    from distbfs.search.paths import PathFinder
+    from distbfs.search.result import Names
+    from distbfs.search.runners.base import Found
+    from distbfs.search.vertices import VertexMap
+    from distbfs.types import Array, Ids
+
+
+class ResultPaths(ABC):
+    """Methods of ``Result``; they need levels, and the graph that was searched.
+
+    They are collective, as those of ``Result``, and raise UsageError where the graph
+    lies on several devices.
+    """
+
+    _vertices: VertexMap
+    _outcome: Found
+    _names: Names | None
+    _paths: PathFinder
+    source: Any
+
+    @abstractmethod
+    def _arrays(self) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return (levels, parents) of the shards of this rank."""
+
+    @abstractmethod
+    def at(self, vertices: Any) -> tuple[Array, Ids | None]:
+        """Return (level int32 [k], …) of ids."""
+
+    @abstractmethod
+    def named(self, ids: Array) -> Array:
+        """Return what vertices are called."""
+
+    def path_counts(self, dtype: str = "uint64") -> Any:
+        """Return the number of shortest paths to each vertex, [n] by id.
+
+        dtype: "uint64", exact; "float64", rounded, and inf beyond 1.8e308
+
+        0 for what was not reached, 1 for a source; a repeated edge is one.  NumPy's, or
+        CuPy's where one device holds all; on several ranks those of this rank's block.
+        Raises UsageError where a number passes 2^64 - 1 and dtype is "uint64".
+
+        >>> import distbfs
+        >>> square = distbfs.Graph.from_edges([(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)])
+        >>> distbfs.bfs(square, 0).path_counts()
+        array([1, 1, 1, 2, 2], dtype=uint64)
+        """
+        level, _ = self._arrays()
+        vertices = self._vertices
+        levels = self._outcome.levels
+        counts, own = self._paths.counts(level, levels, check_dtype(dtype))
+        passed = int(vertices.world.allreduce(np.array([own]), "max")[0])
+        if passed:
+            raise UsageError(
+                f"more than 2^64 - 1 shortest paths lead to a vertex on level {passed}"
+                "; float64 holds their number, rounded"
+            )
+        if vertices.whole_here:
+            return counts[0]
+        return vertices.block(counts, np.uint64 if dtype == "uint64" else np.float64)
+
+    def _reached(self, target: Any) -> int:
+        """Return the id of a vertex that was reached; UsageError for others."""
+        at = target if self._names is None else self._names.id_of(target)
+        self._vertices.check(np.array([at]), "target ")
+        if self.at(np.array([at]))[0][0] < 0:
+            raise UsageError(f"{target} was not reached from {self.source}")
+        return int(at)
+
+    def _edges_to(self, target: int) -> Ids:
+        """Return the edges (u, v) of shortest paths to an id, sorted by v, then u."""
+        inside = self._vertices.one_inside(target)
+        pairs = self._paths.predecessors(self._arrays()[0], inside)
+        ends = [self._vertices.outside(np.ascontiguousarray(x)) for x in pairs.T]
+        return np.stack(ends, axis=1)[np.lexsort(ends)]
+
+    def predecessors_to(self, target: Any) -> Array:
+        """Return the edges (u, v) on all shortest paths to a vertex, [k, 2].
+
+        u is one level above v; each edge once, in the order of v, then of u.  They are
+        the DAG of parents that leads back to the source.  Equal on all ranks.  Raises
+        UsageError for what is no vertex or was not reached.
+
+        >>> import distbfs
+        >>> square = distbfs.Graph.from_edges([(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)])
+        >>> distbfs.bfs(square, 0).predecessors_to(3).tolist()
+        [[0, 1], [0, 2], [1, 3], [2, 3]]
+        """
+        pairs = self._edges_to(self._reached(target))
+        return self.named(pairs.ravel()).reshape(-1, 2)
+
+    def path_count_to(self, target: Any) -> int:
+        """Return the number of shortest paths to a vertex, exact, however large.
+
+        Raises UsageError as ``predecessors_to``.
+        """
+        vertex = self._reached(target)
+        return count_back(self._edges_to(vertex), vertex)
+
+    def all_paths_to(
+        self, target: Any, limit: int | None = None
+    ) -> Iterator[list[Any]]:
+        """Return an iterator over all shortest paths to a vertex, each once.
+
+        limit: the most that are wanted, None for all, of which there may be very many
+        Each is a list from a source to the vertex.  Edges are asked for at once, on all
+        ranks; going through the paths is not collective.  Raises UsageError as
+        ``predecessors_to``.
+
+        >>> import distbfs
+        >>> square = distbfs.Graph.from_edges([(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)])
+        >>> list(distbfs.bfs(square, 0).all_paths_to(4))
+        [[0, 1, 3, 4], [0, 2, 3, 4]]
+        """
+        if limit is not None:
+            check_range("limit", check_integer("limit", limit), 0)
+        vertex = self._reached(target)
+        paths = paths_back(before_each(self._edges_to(vertex)), vertex)
+        return islice((self._called(path) for path in paths), limit)
+
+    def _called(self, path: list[int]) -> list[Any]:
+        return path if self._names is None else self.named(np.array(path)).tolist()
+
+    def edges_within(self, hops: int | None = None) -> EdgeTable:
+        """Return the edges between vertices within some hops of the source.
+
+        hops: None for all that was reached
+        The subgraph that these vertices induce, without loops: an undirected edge is
+        there once, from its end on the smaller level, else of the smaller id.  On
+        several ranks, each has a share of the edges.  Raises UsageError unless hops is
+        0 or more.
+
+        >>> import distbfs
+        >>> path = distbfs.Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+        >>> distbfs.bfs(path, 3).edges_within(2).edges.tolist()
+        [[3, 2], [2, 1]]
+        """
+        most = depth_limit("hops", hops)
+        table = self._paths.edges_within(self._arrays()[0], most)
+        u, v = (self._vertices.outside(np.ascontiguousarray(x)) for x in table.T[:2])
+        above, below = table.T[2:].astype(np.int32)
+        if not self._paths.directed:  # ids inside may be in another order
+            turned = (above == below) & (u > v)
+            u, v = np.where(turned, v, u), np.where(turned, u, v)
+        order = np.lexsort((v, u, above))
+        u, v = (self.named(x[order]) for x in (u, v))
+        return EdgeTable(u, v, above[order], below[order])
+
+
+def before_each(pairs: Ids) -> dict[int, list[int]]:
+    """Return the vertices before each, by ids, of edges (u, v) [k, 2] sorted by v."""
+    before: dict[int, list[int]] = {}
+    for u, v in pairs.tolist():
+        before.setdefault(v, []).append(u)
+    return before
+
+
+def count_back(pairs: Ids, target: int) -> int:
+    """Return the number of paths to a vertex along its edges of ``predecessors_to``."""
+    before = before_each(pairs)
+    numbers: dict[int, int] = {}
+    waiting = [target]
+    while waiting:
+        at = waiting[-1]
+        missing = [u for u in before.get(at, ()) if u not in numbers]
+        if missing:
+            waiting.extend(missing)
+            continue
+        waiting.pop()
+        numbers[at] = sum(numbers[u] for u in before[at]) if at in before else 1
+    return numbers[target]
+
+
+def paths_back(before: dict[int, list[int]], target: int) -> Iterator[list[int]]:
+    """Yield all paths to a vertex, from one that nothing is before."""
+    steps, choices = [target], [iter(before.get(target, ()))]
+    if target not in before:
+        yield [target]
+    while choices:
+        u = next(choices[-1], None)
+        if u is None:
+            choices.pop()
+            steps.pop()
+        elif u in before:
+            steps.append(u)
+            choices.append(iter(before[u]))
+        else:
+            yield [u, *reversed(steps)]

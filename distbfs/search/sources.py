@@ -1,0 +1,75 @@
+"""Where a search begins: a vertex, or the vertices of a set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.engines.base import Until
+from distbfs.errors import UsageError, WrongTypeError
+
+if TYPE_CHECKING:
+    from distbfs.search.result import Names
+    from distbfs.types import Ids
+
+SHOWN = 4  # sources of a set
+
+
+def vertices_of(source: Any, names: Names | None) -> list[Any] | Ids | None:
+    """Return the vertices of a set as they are named there; None for one vertex.
+
+    A text is one vertex, and so is whatever is the name of one, as a tuple may be; any
+    other iterable is a set.
+    """
+    if isinstance(source, (str, bytes, int)) or not isinstance(source, Iterable):
+        return None
+    if names is not None and source in names:
+        return None
+    if hasattr(source, "get") and hasattr(source, "dtype"):
+        source = source.get()  # of a device
+    if isinstance(source, np.ndarray):
+        if not source.ndim:
+            return None
+        if source.ndim > 1 or (source.size and source.dtype.kind not in "iuOSU"):
+            raise WrongTypeError(
+                f"sources are an array of {source.ndim} dimensions of dtype "
+                f"{source.dtype}; allowed: one dimension, of integers or names"
+            )
+        ids: Ids = source
+        return ids if names is None and source.dtype.kind in "iu" else source.tolist()
+    return list(source)
+
+
+def ids_of_set(several: Ids | list[Any], n: int, id_of: Callable[[Any], int]) -> Ids:
+    """Return the ids of a set, int64 [k], rising, each once.
+
+    several: see ``vertices_of``; n: vertices; id_of: returns the id of one, or raises.
+    Raises UsageError for a set of none and for what is no vertex.
+    """
+    if not len(several):
+        raise UsageError("the set of sources is empty; give at least one vertex")
+    if isinstance(several, np.ndarray):
+        wrong = np.flatnonzero((several < 0) | (several >= n))
+        if not len(wrong):
+            return np.unique(several.astype(np.int64))
+        several = several[wrong[:1]].tolist()
+    return np.unique(np.array([id_of(vertex) for vertex in several], dtype=np.int64))
+
+
+def without_roots(until: Until, roots: Ids) -> Until:
+    """Return the same end of a search, whose roots, int64 [k], are reached already."""
+    if until.targets is None:
+        return until
+    others = until.targets[~np.isin(until.targets, roots)]
+    return Until(until.depth, others) if len(others) else Until(0)
+
+
+def described(sources: list[Any]) -> str:
+    """Return what a line says of the sources of a search, of which some may do."""
+    if len(sources) == 1:
+        return f"{sources[0]!r:.60}"
+    some = ", ".join(f"{x!r:.20}" for x in sources[:SHOWN])
+    more = ", ..." if len(sources) > SHOWN else ""
+    return f"{len(sources)} sources [{some}{more}]"

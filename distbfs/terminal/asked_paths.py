@@ -1,0 +1,191 @@
+"""What ``distbfs bfs`` answers of shortest paths: counts, paths, edges within hops."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from distbfs.engines.path_counts import DTYPES
+from distbfs.errors import UsageError
+from distbfs.exchange.world import Ranks
+from distbfs.formats.ids import IdMap, name_of
+from distbfs.formats.writing import check_place, placed, text_file
+from distbfs.report.tables import print_table
+from distbfs.search.result import Result
+from distbfs.search.session import Session
+from distbfs.search.vertices import gather_on_first, host_array
+from distbfs.terminal.shared import with_options
+from distbfs.types import Array, Root
+
+PATH = click.Path(path_type=Path)
+DASH = Path("-")
+
+paths_options = with_options(
+    click.option(
+        "--counts",
+        type=click.Choice(DTYPES),
+        help="Count the shortest paths to each vertex: exactly, or rounded.  They are "
+        "'paths' in the output.",
+    ),
+    click.option(
+        "--paths-to", metavar="VERTEX", help="Print the shortest paths to a vertex."
+    ),
+    click.option(
+        "--most-paths",
+        type=click.IntRange(0),
+        default=10,
+        help="Paths of --paths-to that are printed, of those there are.  [10]",
+    ),
+    click.option("--hops", type=click.IntRange(0), help="Search so many levels only."),
+    click.option(
+        "--edges",
+        type=PATH,
+        help="CSV file for the edges between reached vertices, with their levels; of "
+        "one source.  -: stdout.",
+    ),
+)
+
+
+@dataclass
+class PathsAsked:
+    """The options of ``paths_options``, and what they give (collective).
+
+    target: what paths are asked to; counted: numbers of shortest paths of this rank's
+    block in the last search
+    """
+
+    world: Ranks
+    counts: str | None
+    target: int | None
+    most_paths: int
+    edges: Path | None
+    force: bool
+    counted: Array | None = None
+
+    @property
+    def on_stdout(self) -> bool:
+        """Whether edges are all that is printed."""
+        return self.edges == DASH
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anything of shortest paths is asked for."""
+        return bool(self.counts) or self.target is not None or self.edges is not None
+
+    def check(
+        self,
+        sources: Sequence[Root],
+        *,
+        output: Path | None,
+        json_output: bool,
+        energy: bool,
+        masked: bool,
+    ) -> None:
+        """Raise UsageError for options that do not go together.
+
+        energy: whether that of searches of some levels is asked for; masked: whether
+        searches see a part of the graph only
+        """
+        if masked and self.wanted:
+            raise UsageError(
+                "--counts, --paths-to and --edges are of all vertices and edges; leave "
+                "--where and --vertices out"
+            )
+        if energy:
+            raise UsageError("--energy is of whole searches; leave --hops out")
+        if self.edges is None:
+            return
+        if len(sources) != 1:
+            raise UsageError(f"--edges goes with one source, not {len(sources)}")
+        if output is not None:
+            raise UsageError("--edges goes without --output; run the search twice")
+        if self.on_stdout and json_output:
+            raise UsageError("--edges - is CSV on stdout, where --json prints, too")
+        if not self.on_stdout:
+            check_place(self.edges, force=self.force)
+
+    def check_session(self, session: Session) -> None:
+        """Raise UsageError where the session does not answer what is asked."""
+        if self.wanted and session.paths.refusal:
+            raise UsageError(session.paths.refusal)
+
+    def of(self, result: Result, ids: IdMap | None) -> dict[str, Any]:
+        """Return what is reported of a search; write its edges."""
+        values: dict[str, Any] = {}
+        if self.counts is not None:
+            self.counted = host_array(result.path_counts(self.counts))
+            largest = np.array([self.counted.max(initial=0)], dtype=self.counts)
+            values["largest_count"] = self.world.allreduce(largest, "max")[0].item()
+        if self.target is not None:
+            values["paths_to"] = self._paths(result, self.target, ids)
+        if self.edges is not None:
+            values["edges"] = self._write(result, ids)
+        return values
+
+    def _paths(self, result: Result, target: int, ids: IdMap | None) -> dict[str, Any]:
+        """Return the number of shortest paths to a vertex, and some of them."""
+        distance = int(result.at(np.array([target]))[0][0])
+        count, paths = 0, []
+        if distance >= 0:
+            count = result.path_count_to(target)
+            paths = list(result.all_paths_to(target, self.most_paths))
+        if self.world.rank == 0:
+            paths = [[name_of(v, ids) for v in path] for path in paths]
+        name = name_of(target, ids)
+        return {"target": name, "distance": distance, "count": count, "paths": paths}
+
+    def _write(self, result: Result, ids: IdMap | None) -> int:
+        """Write the edges between reached vertices on rank 0; return how many."""
+        columns = result.edges_within().columns().values()
+        parts = [gather_on_first(self.world, column) for column in columns]
+        whole = [column for column in parts if column is not None]
+        if self.world.rank == 0:
+            u, v, above, _ = whole
+            order = np.lexsort((v, u, above))
+            rows = [column[order] for column in whole]
+            if ids is not None:
+                rows[:2] = [np.array(ids.names(x), dtype=object) for x in rows[:2]]
+            self._put(zip(*(x.tolist() for x in rows), strict=True))
+        return int(self.world.broadcast(len(whole[0])))
+
+    def _put(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Write rows to the file, or to stdout."""
+        head = ("u", "v", "level_u", "level_v")
+        if self.edges is None or self.on_stdout:
+            writer = csv.writer(sys.stdout, lineterminator="\n")
+            writer.writerow(head)
+            writer.writerows(rows)
+            return
+        with placed(self.edges, force=self.force) as at, text_file(at) as raw:
+            text = TextIOWrapper(raw, encoding="utf-8", newline="")
+            writer = csv.writer(text, lineterminator="\n")
+            writer.writerow(head)
+            writer.writerows(rows)
+            text.flush()
+            text.detach()
+
+
+def print_paths(rows: Sequence[dict[str, Any]]) -> None:
+    """Print what searches say of shortest paths, where that was asked for."""
+    if rows and "largest_count" in rows[0]:
+        cells = [[row["source"], row["largest_count"]] for row in rows]
+        print_table(("source", "shortest paths to one vertex, at most"), cells)
+    for row in rows:
+        if "paths_to" not in row:
+            continue
+        of = row["paths_to"]
+        pair = f"from {row['source']} to {of['target']}"
+        if of["distance"] < 0:
+            click.echo(f"no path {pair}")
+            continue
+        click.echo(f"{of['count']} shortest paths {pair}, length {of['distance']}")
+        for path in of["paths"]:
+            click.echo("  " + " ".join(map(str, path)))

@@ -1,0 +1,173 @@
+"""Graphs larger than the device: rows in two pieces, from budgets of little to all."""
+
+import sys
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fast_graphs import fault, roots_of
+from graphs import Tuples, check_search, complete, kronecker, some_roots, uniform
+
+import distbfs
+from distbfs.build.cuda import room as rooms
+from distbfs.build.cuda.graph import build
+from distbfs.build.cuda.room import Room
+from distbfs.device import cuda
+from distbfs.device.host_memory import pinned
+from distbfs.engines.cuda.xbfs.search import FastSearch
+from distbfs.errors import OutOfMemory, UsageError
+from distbfs.exchange.world import SoloWorld
+from distbfs.options import BuildOptions
+from distbfs.search import holding
+from distbfs.store.write import write_graph
+
+sys.path.append(str(Path(__file__).parents[2] / "gpu"))
+from device_graphs import HostGraph
+
+pytestmark = pytest.mark.usefixtures("device")
+GRAPHS = {
+    "kronecker": kronecker(9),
+    "uniform": uniform(700, 12_000),
+    "star": Tuples(900, [0] * 899, range(1, 900)),
+    "complete": complete(60),
+}
+NOTHING = lambda *_: 0  # noqa: E731 - what searches take
+
+
+def least_and_all(source):
+    """Bytes of the least that lies on the device, and of all; repeats are counted."""
+    ends = np.concatenate([source.u, source.v])[np.tile(source.u != source.v, 2)]
+    degrees = np.bincount(ends, minlength=source.n)
+    fixed = 8 * source.n + 12 * (degrees > 0).sum() + 8 + 4 * 256
+    heads, tailed = np.minimum(degrees, 8).sum(), (degrees >= 8).sum()
+    return int(fixed + 4 * heads + 8 * (tailed + 1)), int(fixed + 4 * len(ends))
+
+
+def rows_of(graph):
+    """Columns of each row, both pieces."""
+    offsets, columns = graph.offsets.get().astype(np.int64), graph.columns.get()
+    heads = [columns[a:b] for a, b in pairwise(offsets)]
+    if graph.tails is None:
+        return heads
+    starts = graph.tails.offsets.get().astype(np.int64)
+    for k in range(graph.tails.tailed):
+        tail = graph.tails.columns[starts[k] : starts[k + 1]]
+        assert not len(tail) or len(heads[k]) == graph.tails.kept
+        heads[k] = np.concatenate([heads[k], tail])
+    return heads
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_rows_from_little_to_all_of_them_on_the_device(name):
+    source = GRAPHS[name]
+    whole = build(source)
+    least, most = least_and_all(source)
+    kept = []
+    for share in (0, 0.2, 0.6, 0.95, 1.2):
+        limit = int(least + share * (most - least))
+        room = Room(limit, None, NOTHING)
+        graph = build(source, room=room, buffer_bytes=2000)
+        assert graph.m == whole.m
+        assert graph.held_back == (
+            0 if share > 1 else graph.m - graph.offsets.get()[-1]
+        )
+        for row, wanted in zip(rows_of(graph), rows_of(whole), strict=True):
+            np.testing.assert_array_equal(row, wanted)
+        if graph.tails is None:
+            continue
+        assert graph.nbytes <= limit
+        kept.append(graph.tails.kept)
+        made = HostGraph(source)
+        made.graph = graph
+        search = FastSearch(graph)
+        for root in roots_of(made, 3):
+            assert fault(made, root, search.search(root)) is None
+    assert kept == sorted(kept)
+    assert kept[0] >= 8
+
+
+def test_what_fits_in_neither_is_said():
+    source = GRAPHS["kronecker"]
+    least, most = least_and_all(source)
+    with pytest.raises(OutOfMemory, match="8 columns of a row there, and"):
+        build(source, room=Room(least - 2000, None, NOTHING))
+    with pytest.raises(OutOfMemory, match=r"tails of rows need .* of host memory"):
+        build(source, room=Room((least + most) // 2, 100, NOTHING))
+    searches = lambda *_: most  # noqa: E731
+    with pytest.raises(OutOfMemory, match="columns of a row there"):
+        build(source, room=Room(most, None, searches))
+
+
+def test_host_memory_is_limited_by_control_groups(monkeypatch):
+    source = GRAPHS["kronecker"]
+    limit = sum(least_and_all(source)) // 2
+    monkeypatch.setattr(rooms, "memory_limit", lambda: 1000)
+    with pytest.raises(OutOfMemory, match="there are 980 B"):
+        build(source, room=Room(limit, None, NOTHING))
+    monkeypatch.setattr(rooms, "memory_limit", lambda: None)
+    assert build(source, room=Room(limit, None, NOTHING)).held_back
+
+
+def test_memory_that_cannot_be_pinned_is_one_line(monkeypatch):
+    def refuse(*_):
+        raise RuntimeError("cudaErrorMemoryAllocation")
+
+    source = GRAPHS["kronecker"]
+    limit = sum(least_and_all(source)) // 2
+    runtime = cuda.cupy().cuda.runtime
+    monkeypatch.setattr(runtime, "hostRegister", refuse)
+    with pytest.raises(OutOfMemory, match="of host memory cannot be pinned: cuda"):
+        build(source, room=Room(limit, None, NOTHING))
+
+
+def test_pinned_memory_lives_as_long_as_arrays_of_it(monkeypatch):
+    ended = []
+    runtime = cuda.cupy().cuda.runtime
+    monkeypatch.setattr(runtime, "hostUnregister", ended.append)
+    whole = pinned(5_000_000, np.uint32, "a test")
+    some = whole[4_000_000:]
+    del whole
+    some[:] = 7
+    assert (some == 7).all()
+    assert not ended
+    del some
+    assert len(ended) == 1
+    assert pinned(0, np.uint32, "a test").size == 0
+
+
+def test_sessions_say_what_is_held_back(monkeypatch, tmp_path):
+    """By tuples, by a Graph and by a store; other engines refuse such a graph."""
+    source = kronecker(10)
+    state = holding.Room
+    monkeypatch.setattr(holding, "Room", lambda a, b, _: state(a, b, NOTHING))
+    least, most = least_and_all(source)
+    limit = (2 * least + most) // 3
+    graph = distbfs.Graph.from_edges(source.u, source.v, n=source.n)
+    write_graph(SoloWorld(), source, tmp_path / "store", 1, BuildOptions())
+    for which in (source, graph, tmp_path / "store"):
+        with distbfs.open(which, engine="xbfs", device_memory=limit) as session:
+            assert "of the edges are in host memory" in session.why
+            assert session.describe()["graph"]["held_back"] > 0
+            for root in some_roots(source, 3):
+                level, parent = session.search(root).to_numpy()
+                check_search(source, root, level, parent)
+            held = session.held
+    with pytest.raises(UsageError, match="needs the whole graph on the device"):
+        distbfs.search.choose.kind_of("bfs4k")(
+            replace(session.options, engine="bfs4k")
+        ).on_graph(held.graph)
+
+
+def test_options_of_memory_are_of_one_device():
+    source = kronecker(6)
+    for options in (
+        {"engine": "openmp", "device_memory": 1 << 30},
+        {"engine": "bfs4k", "host_memory": 1},
+        {"engine": "xbfs", "device_memory": 1 << 30, "parts": 2},
+    ):
+        with pytest.raises(UsageError, match="_memory is"):
+            distbfs.open(source, **options)
+    with pytest.raises(UsageError, match="device_memory is -1"):
+        distbfs.open(source, engine="xbfs", device_memory=-1)

@@ -1,0 +1,49 @@
+"""Graphs whose rows have tails in host memory, on a device."""
+
+import numpy as np
+import pytest
+from device_graphs import HostGraph
+from fast_faults import Faults
+from fast_graphs import HUGE, beside, roots_of
+from graphs import complete, kronecker, uniform
+
+from distbfs.build.cuda.graph import build
+from distbfs.build.cuda.room import Room
+from distbfs.engines.cuda.xbfs.search import FastSearch
+from distbfs.errors import OutOfMemory
+
+GRAPHS = {
+    "kronecker": lambda: kronecker(13),
+    "uniform": lambda: uniform(6000, 90_000),
+    "blobs": lambda: beside(complete(300), uniform(3000, 9000)),
+}
+WAYS = (
+    *({}, {"mark_edges": 0, "pull_edges": HUGE}, {"pull_edges": 0}),
+    *({"mark_edges": HUGE, "pull_edges": HUGE}, {"pull_tails": 1}),
+)
+
+
+@pytest.mark.parametrize("share", [0, 0.3, 0.8])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_searches_with_tails_in_host_memory(name, share):
+    source = GRAPHS[name]()
+    made = HostGraph(source)
+    fixed = 8 * source.n + 12 * made.active + 4096
+    least = fixed + 4 * np.minimum(made.degrees, 8).sum() * 1.1 + 8 * made.active
+    limit = int(least + share * 4 * made.m)
+    made.graph = build(source, room=Room(limit, None, lambda *_: 0))
+    assert made.graph.held_back or share
+    faults = Faults()
+    for in_ids in (True, False):
+        for way in WAYS:
+            search = FastSearch(made.graph, in_ids=in_ids, overrides=way)
+            for root in roots_of(made):
+                for records in (False, True):
+                    faults.look(made, search, root, name, records=records)
+    faults.tell()
+
+
+def test_more_than_can_be_pinned_is_one_line():
+    source = kronecker(13)
+    with pytest.raises(OutOfMemory, match="tails of rows need"):
+        build(source, room=Room(300_000, 10_000, lambda *_: 0))

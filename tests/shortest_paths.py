@@ -1,0 +1,21 @@
+"""Numbers of shortest paths by products of matrices, and graphs that have many."""
+
+import numpy as np
+from graphs import Tuples
+
+
+def path_counts(matrix, level):
+    """Counts uint64 [n] of a SciPy adjacency matrix and the levels of a search."""
+    edges = (matrix.tocsr() != 0).astype(np.uint64).T.tocsr()
+    counts = (level == 0).astype(np.uint64)
+    for depth in range(1, int(level.max()) + 1):
+        counts += (edges @ (counts * (level == depth - 1))) * (level == depth)
+    return counts
+
+
+def diamonds(count):
+    """A chain of squares: 2^k shortest paths lead from 0 to vertex 3 k."""
+    first = 3 * np.arange(count)
+    u = np.concatenate([first, first, first + 1, first + 2])
+    v = np.concatenate([first + 1, first + 2, first + 3, first + 3])
+    return Tuples(3 * count + 1, u, v)
