@@ -111,7 +111,14 @@ LOADS = {
     "engines/cuda/xbfs/cluster.py": [("engines/cuda/xbfs", ("cluster.cu",), WIDTH)],
     "exchange/nccl.py": [("exchange", ("reduce.cu",), {})],
     "generate/cuda.py": [
-        ("generate", ("kronecker.cu", "road.cu", "uniform.cu"), IDS),
+        (
+            "generate",
+            (
+                *("chung_lu.cu", "kronecker.cu", "road.cu", "stencil.cu"),
+                "uniform.cu",
+            ),
+            IDS,
+        ),
         ("generate", ("permuted.cu",), IDS),
     ],
     "multisearch/cuda_bits.py": [

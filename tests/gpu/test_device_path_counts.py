@@ -20,9 +20,8 @@ SOURCES = {
 @pytest.mark.parametrize("name", SOURCES)
 def test_counts(name, dtype):
     source = SOURCES[name]
-    u, v = (
-        np.concatenate(x) for x in zip(*source.chunks(0, source.tuples), strict=True)
-    )
+    chunks = [(u.copy(), v.copy()) for u, v in source.chunks(0, source.tuples)]
+    u, v = (np.concatenate(x) for x in zip(*chunks, strict=True))
     host = distbfs.Graph.from_edges(u, v, n=source.n)
     with (
         distbfs.open(source, engine="xbfs", devices=1) as session,

@@ -24,7 +24,7 @@
 #define THREADS 1024
 #define WARPS (THREADS / 32)
 #define NEAR 128   /* levels that blocks count in shared memory */
-#define LONG 2048  /* edges */
+#define LONG 128  /* edges */
 #define AHEAD 4    /* columns that a lane loads before it looks at one */
 #define LARGE 255  /* the code of larger counts */
 #define EXACT ((COUNT)1 / 2 == 0)

@@ -15,7 +15,7 @@ from distbfs.graph.device_graph import DeviceGraph
 
 SOURCE = Path(__file__).with_name("counts.cu")
 THREADS = 1024
-LONG = 2048  # as in counts.cu
+LONG = 128  # as in counts.cu
 STATIC_BYTES = 8 << 10  # of shared memory, at most
 CODES = 16  # of a vector
 TABLE_EDGES = 1 << 20
