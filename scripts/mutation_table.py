@@ -800,8 +800,8 @@ MUTATIONS = (
     Mutation(
         "openmp-part-adopts",
         f"{OPENMP}/part.c",
-        "!= s->level[id] - 1) e++;",
-        "!= s->level[id]) e++;",
+        "s->delegate_level[columns(&s->nd)[e]] == s->level[id] - 1))",
+        "s->delegate_level[columns(&s->nd)[e]] == s->level[id]))",
         "delivered vertices take a delegate of their own level as parent",
         (f"{PAIRS}::test_searches_do_not_leak",),
     ),
@@ -1343,10 +1343,18 @@ MUTATIONS = (
     Mutation(
         "session-targets-inside",
         "distbfs/search/session.py",
-        "np.unique(self.vertices.inside(np.array(named, dtype=np.int64)))",
-        "np.unique(np.array(named, dtype=np.int64))",
+        "np.unique(self.vertices.inside(outside))",
+        "np.unique(outside)",
         "targets are other vertices where there is a permutation",
         (f"{SESSION}::test_targets_and_depth",),
+    ),
+    Mutation(
+        "session-paths-of-view",
+        "distbfs/search/session.py",
+        "self._paths if self._view is None else PATHS_OF_ALL",
+        "self._paths",
+        "paths of a search with a view go along edges that it does not see",
+        ("tests/search/test_views.py::test_paths_are_of_all_edges",),
     ),
     # whole launches that end early
     Mutation(

@@ -12,14 +12,19 @@ import click
 import numpy as np
 
 from distbfs.exchange.watch import Watch
+from distbfs.exchange.world import Ranks
 from distbfs.formats.ids import IdMap
+from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table
+from distbfs.search.choose import Request
 from distbfs.search.result import Result
 from distbfs.search.result_file import ResultFile, SharedResult
 from distbfs.search.session import Session
+from distbfs.search.view import View
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.terminal.asked_paths import PathsAsked, paths_options, print_paths
 from distbfs.terminal.energy import energy_option, print_energy, searches_energy
+from distbfs.terminal.seen import agreed_view
 from distbfs.terminal.shared import (
     AT_ONCE,
     LOG,
@@ -83,6 +88,7 @@ def open_result(
     force: bool,
     hops: int | None,
     paths: str,
+    view: View,
 ) -> tuple[ResultFile | None, Array]:
     """Return rank 0's result file and which searches are done (collective)."""
     done = np.zeros(len(sources), dtype=bool)
@@ -95,7 +101,8 @@ def open_result(
         graph = [manifest.n, digests["vertices"], digests["nn/columns"]]
         named = [] if manifest.ids is None else [manifest.ids.digests]
         limit = [] if hops is None else [f"{hops} hops"]
-        identity = json.dumps([*graph, manifest.source, *named, *limit])
+        seen = view.facts()
+        identity = json.dumps([*graph, manifest.source, *named, *limit, *seen])
         result = ResultFile(
             output,
             sources,
@@ -170,6 +177,14 @@ def print_result(
     terminal.result(values if energy is None else {**values, "energy": energy}, text)
 
 
+def asked_options(
+    world: Ranks, choices: dict[str, Any]
+) -> tuple[Request, SearchOptions]:
+    """Return where to search, and how, of the options of a command line."""
+    request = make_request(devices=choices.pop("devices"), domain=choices.pop("domain"))
+    return request, make_search_options(world, **choices)
+
+
 @click.command("bfs")
 @click.argument("store", type=STORE)
 @click.option(
@@ -202,6 +217,17 @@ def print_result(
 @click.option(
     "--records", type=click.Path(path_type=Path), help="File for one JSON line a level."
 )
+@click.option(
+    "--where",
+    help="See only edges of which this holds, over attributes kept by convert --keep, "
+    "as 'weight < 3'.",
+)
+@click.option(
+    "--vertices",
+    "vertices_file",
+    type=click.Path(path_type=Path),
+    help="See only these vertices: a .npy file of n flags, or one id a line.",
+)
 @click.option("--force", is_flag=True, help="Replace an output that is there.")
 @paths_options
 @trace_option
@@ -216,6 +242,8 @@ def command(
     sets: tuple[str, ...],
     output: Path | None,
     records: Path | None,
+    where: str | None,
+    vertices_file: Path | None,
     force: bool,
     counts: str | None,
     paths_to: str | None,
@@ -237,6 +265,7 @@ def command(
     manifest = opened.manifest
     ids = opened.load_ids() if world.rank == 0 else None
     sources = agreed_roots(world, manifest.n, words, sources_file, sets, ids)
+    view = agreed_view(world, opened, where, vertices_file, ids)
     asked = PathsAsked(
         world,
         counts,
@@ -245,13 +274,13 @@ def command(
         edges,
         force,
     )
-    request = make_request(devices=choices.pop("devices"), domain=choices.pop("domain"))
-    options = make_search_options(world, **choices)
+    request, options = asked_options(world, choices)
     asked.check(
         sources,
         output=output,
         json_output=json_output,
         energy=with_energy and hops is not None,
+        masked=not view.whole,
     )
     opening = prepare_stored(terminal, opened, options, request)
     with ExitStack() as stack:
@@ -268,18 +297,19 @@ def command(
             force=force,
             hops=hops,
             paths=counts or "",
+            view=view,
         )
         log = open_records(terminal, stack, records, append=bool(done.any()))
         with stop.within(AT_ONCE):
             session = opening.open()
+            session.see(view)
         terminal.say(engine_line(session))
         asked.check_session(session)
         trace = start_trace(trace_file, session)
         rows: list[dict[str, Any]] = []
         waiting = np.flatnonzero(~done)
-        shared = None
-        if output is not None:
-            shared = open_shared(world, stack, result, manifest.n, waiting)
+        saved = waiting if output is not None else waiting[:0]
+        shared = open_shared(world, stack, result, manifest.n, saved)
         with terminal.progress("searching", len(sources)) as tick:
             for row in waiting.tolist():
                 if stop.agreed(world):

@@ -58,6 +58,15 @@ from distbfs.terminal.store_writing import (
     "if it has such a pair and the next lines have no such ids, or if integers follow.",
 )
 @click.option(
+    "--keep",
+    multiple=True,
+    metavar="COLUMN",
+    help="Keep a column of a table or an edge list, or, under any name, the values of "
+    "a matrix, as an attribute of the edges, for --where of bfs: its name, or "
+    "NAME=PLACE, from 1; may be given several times.  Of repeated edges the smallest "
+    "value is kept.",
+)
+@click.option(
     "--bipartite",
     is_flag=True,
     help="Rows of a matrix are the vertices from 0 on, columns those that follow: "
@@ -88,6 +97,7 @@ def command(
     one_based: bool | None,
     relabel: bool,
     columns: tuple[str, str] | None,
+    keep: tuple[str, ...],
     bipartite: bool,
     vertices: int | None,
     permute_seed: int,
@@ -122,7 +132,9 @@ def command(
             directed=directed,
             progress=done,
         )
-        source = open_tuples(terminal.world, path, name=name or "", options=reader)
+        source = open_tuples(
+            terminal.world, path, name=name or "", options=reader, keep=keep
+        )
     with source:
         store_graph(
             terminal,

@@ -125,6 +125,9 @@ def fields_of(values: Mapping[str, Any]) -> dict[str, str]:
         out["degrees"] = ", ".join(degrees)
     if "isolated" in statistics:
         out["without edges"] = f"{shown(statistics['isolated'])} vertices"
+    if values.get("attributes"):
+        kinds = ((k, x["kind"]) for k, x in values["attributes"].items())
+        out["edges have"] = ", ".join(f"{name} ({kind})" for name, kind in kinds)
     share = values["delegates"] / max(values["n"], 1)
     out["parts"] = shown(values["parts"])
     out["threshold TH"] = shown(values["threshold"])

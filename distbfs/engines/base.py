@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from distbfs.engines.path_counts import PathCounter
 from distbfs.exchange.bins import Bins
 from distbfs.graph.device_graph import DeviceGraph
+from distbfs.graph.device_view import DeviceView
 from distbfs.options import SearchOptions, depth_limit
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
@@ -95,6 +96,21 @@ class WholeSearch(Protocol):
             them
         stop: asked before each level, of a device as of ``DeviceSearch``; SearchStopped
             where it said yes
+        """
+
+
+class ViewingSearch(Protocol):
+    """Searches of a part, alone or of several, that may see some of it only.
+
+    What engines that declare ``masks`` make of parts in host memory.
+    """
+
+    def see(self, part: Part) -> None:
+        """See the edges that the rows of a part tell of, in later searches.
+
+        part: the one that is searched, as it is or with ``SeenRows`` for all its rows;
+        both directions of an edge are alike, also where they lie on different parts,
+        and a vertex that is not seen has no edge that is
         """
 
 
@@ -370,6 +386,13 @@ class DeviceSearch(Protocol):
         """
 
 
+class ViewingDeviceSearch(DeviceSearch, Protocol):
+    """Searches of a graph on one device that may see some of it only."""
+
+    def see(self, view: DeviceView | None) -> None:
+        """See some vertices and edges in later searches; None: all."""
+
+
 @dataclass(frozen=True)
 class NoOptions:
     """Of an engine without options of its own."""
@@ -382,6 +405,8 @@ class Engine(Protocol):
     alone: searches whole graphs, in one part without delegates
     domains: searches parts level by level, a ``DomainEngine``
     directed: searches directed graphs, too
+    masks: searches may see some vertices and edges only: a ``ViewingSearch`` of parts
+        in host memory, a ``ViewingDeviceSearch`` of a graph on one device
     sets: searches from several vertices at once, too
     takes: which of stepwise, internal_ids, device_memory, host_memory and the factors
         of directions it knows; with device_memory it searches a graph on one device
@@ -397,6 +422,7 @@ class Engine(Protocol):
     alone: bool
     domains: bool
     directed: bool
+    masks: bool
     sets: bool
     takes: tuple[str, ...]
     own: type

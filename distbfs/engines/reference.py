@@ -62,7 +62,7 @@ def first_match(graph: CSR, rows: Array, wanted: Array) -> tuple[Array, Array, i
     hit = np.flatnonzero(wanted[column])
     matched, place = np.unique(source[hit], return_index=True)
     first = hit[place]
-    length = np.diff(graph.offsets.astype(np.int64))[rows]
+    length = graph.degrees()[rows]
     end = dict(zip(rows.tolist(), np.cumsum(length).tolist(), strict=True))
     saved = sum(end[int(r)] - 1 - int(e) for r, e in zip(matched, first, strict=True))
     return matched, column[first], len(column) - saved
@@ -77,7 +77,7 @@ class ReferenceEngine:
     needless = ()
     own = NoOptions
     on_device = False
-    alone = domains = directed = sets = True
+    alone = domains = directed = masks = sets = True
     devices = 1
 
     def __init__(self, options: SearchOptions) -> None:
@@ -113,6 +113,10 @@ class ReferenceWhole:
         self._part = part
         self._direction: DirectionName = "pull" if direction == "pull" else "push"
         self._parents = parents
+
+    def see(self, part: Part) -> None:
+        """See the edges of the part that its rows tell of; see ``ViewingSearch``."""
+        self._part = part
 
     def _push(self, level: Array, frontier: Array) -> tuple[Array, Array, int]:
         source, column = neighbours(self._part.nn, frontier)
@@ -184,15 +188,18 @@ class ReferencePart:
     visits = SUBGRAPHS
 
     def __init__(self, part: Part, parents: bool) -> None:
-        self.part = part
         self._wanted = parents
         self._ids = part.ids()
-        n, d = part.local_count, part.delegate_count
-        self._has_nd = np.diff(part.nd.offsets) > 0
-        self._has_dn = np.diff(part.dn.offsets) > 0
-        self._has_dd = np.diff(part.dd.offsets) > 0
-        self._shape = (n, d)
+        self._shape = (part.local_count, part.delegate_count)
+        self.see(part)
         self.start(None, None)
+
+    def see(self, part: Part) -> None:
+        """See the edges of the part that its rows tell of; see ``ViewingSearch``."""
+        self.part = part
+        self._has_nd = part.nd.degrees() > 0
+        self._has_dn = part.dn.degrees() > 0
+        self._has_dd = part.dd.degrees() > 0
 
     def start(
         self,

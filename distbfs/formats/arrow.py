@@ -69,6 +69,12 @@ def _open(file: BinaryFile, whole: bool, fields: list[int] | None) -> Any:
     return form(opened(file), options=options)
 
 
+def read_columns(file: BinaryFile) -> Any:
+    """Return all columns of a table, of pyarrow."""
+    whole = file.peek(len(FILE_MAGIC), 0) == FILE_MAGIC
+    return _open(file, whole, None).read_all()
+
+
 def _batches(reader: Any, whole: bool) -> Iterator[Any]:
     """Yield record batches, long ones in slices."""
     count = reader.num_record_batches if whole else None

@@ -55,11 +55,11 @@ class MatrixMarketReader:
         """Read a file; InputError for any departure from the format."""
         tuples = 0
         with TextFile(path, progress=self.options.progress) as file:
-            field, symmetry = self._header(file)
+            field, symmetry = self.header(file)
             if symmetry != "general":
                 self.options.check_undirected(path, f"a {symmetry} matrix")
                 self.options.check_one_set(path, f"a {symmetry} matrix")
-            rows, columns, entries = self._sizes(file, symmetry)
+            rows, columns, entries = self.sizes(file, symmetry)
             where = f"{path}:{file.line - 1}"
             sides = self.options.sides(rows, columns, where)
             rules = LineRules(
@@ -78,7 +78,7 @@ class MatrixMarketReader:
             return EdgeFile(self.name, n, tuples, digest, unread=unread, notes=notes)
 
     @staticmethod
-    def _header(file: TextFile) -> tuple[str, str]:
+    def header(file: TextFile) -> tuple[str, str]:
         """Read the banner line; return field and symmetry."""
         line = file.header_line()
         if not line:
@@ -100,7 +100,7 @@ class MatrixMarketReader:
         return kinds[2], kinds[3]
 
     @staticmethod
-    def _sizes(file: TextFile, symmetry: str) -> tuple[int, int, int]:
+    def sizes(file: TextFile, symmetry: str) -> tuple[int, int, int]:
         """Read comments and the size line; return rows, columns, entries."""
         line = file.header_line()
         while line and (not line.strip() or line.lstrip().startswith(b"%")):

@@ -22,11 +22,13 @@ from distbfs.errors import (
     ResourceError,
     UsageError,
 )
+from distbfs.formats.attributes import Values
 from distbfs.formats.base import ReaderOptions, make_reader
+from distbfs.formats.kept import read_kept
 from distbfs.formats.relabel import Distinct, relabel_numbers, relabel_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from typing_extensions import Self
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from distbfs.types import Ids, World
 
 CHUNK = 1 << 20
+UNREAD = " are not looked at"
 PAIR_BYTES = 16
 FEW_VERTICES = 1 << 20
 VERTICES_PER_TUPLE = 256
@@ -48,7 +51,8 @@ class FileTuples:
     The spool holds int64 pairs in the order of the file, in this machine's byte order.
     ``pairs``, int64 [tuples, 2], is a map of it;
     ``ids`` is what the file calls the vertices, on rank 0, where they were relabelled;
-    ``notes`` are to be said aloud.
+    ``notes`` are to be said aloud; ``attributes`` are columns that were kept, by name,
+    one value a tuple.
     """
 
     def __init__(
@@ -71,6 +75,7 @@ class FileTuples:
         self.facts = facts or {}
         self.ids: IdMap | None = None
         self.notes: list[str] = []
+        self.attributes: dict[str, Values] = {}
         if _size(spool) != tuples * PAIR_BYTES:
             raise InputError(
                 f"{spool}: the spool of {path} cannot be seen here; choose a folder "
@@ -151,11 +156,13 @@ def open_tuples(
     name: str = "",
     options: ReaderOptions | None = None,
     folder: Path | None = None,
+    keep: Sequence[str] = (),
 ) -> FileTuples:
     """Parse a file on rank 0 and return its tuples on every rank; collective.
 
     name: the format, empty to find it out; folder: where the spool goes, seen by all
     ranks (the system's folder for temporary files if None)
+    keep: columns that are kept as attributes, NAME or NAME=PLACE; see ``read_kept``
 
     Raises on all ranks alike: InputError for a file that cannot be used, UsageError for
     an unknown format or options that it has no use for, DiskFull where the spool
@@ -164,8 +171,10 @@ def open_tuples(
     asked = options or ReaderOptions()
     with ExitStack() as stack:
         summary, ids, spool = None, None, None
+        kept: dict[str, Values] = {}
         if world.rank == 0:
             summary, ids, spool = _spool(world, path, name, asked, folder, stack)
+            kept = _keep(summary, path, name, asked, keep)
         summary = world.broadcast(summary)
         if "fault" in summary:
             raise FAULTS[summary["fault"]](summary["message"])
@@ -178,6 +187,9 @@ def open_tuples(
                 path, where, summary["n"], summary["tuples"], facts=facts
             )
             source.ids, source.notes = ids, summary["notes"]
+            if keep:
+                source.notes = [x for x in source.notes if not x.endswith(UNREAD)]
+            source.attributes = _shared(world, kept, summary["attributes"])
         except InputError as error:
             message = str(error)
         seen = world.allreduce(np.array([source is not None], dtype=np.int64), "min")
@@ -185,6 +197,42 @@ def open_tuples(
             shared = f"{summary['spool']}: a rank cannot see this spool"
             raise InputError(message or f"{shared}; choose a shared folder")
         return source
+
+
+def _keep(
+    summary: dict[str, Any],
+    path: Path,
+    name: str,
+    options: ReaderOptions,
+    keep: Sequence[str],
+) -> dict[str, Values]:
+    """Read columns that are kept; say in the summary what they are, or what failed."""
+    kept: dict[str, Values] = {}
+    if "fault" in summary:
+        return kept
+    try:
+        if keep:
+            kept = read_kept(path, name, options, keep, summary["tuples"])
+    except tuple(FAULTS.values()) as error:
+        kind = next(name for name, fault in FAULTS.items() if isinstance(error, fault))
+        summary |= {"fault": kind, "message": str(error)}
+    summary["attributes"] = {
+        label: [x.array.dtype.str, None if x.words is None else list(x.words)]
+        for label, x in kept.items()
+    }
+    return kept
+
+
+def _shared(
+    world: World, kept: dict[str, Values], described: dict[str, Any]
+) -> dict[str, Values]:
+    """Return the attributes that rank 0 has read, on every rank (collective)."""
+    shared = {}
+    for label, (kind, words) in described.items():
+        own = kept[label].array if label in kept else np.zeros(0, dtype=kind)
+        array = own if world.size == 1 else world.allgather(own)[0]
+        shared[label] = Values(array, None if words is None else tuple(words))
+    return shared
 
 
 def _spool(
@@ -215,7 +263,7 @@ def _spool(
         return {"fault": DiskFull.__name__, "message": message}, None, None
     notes += [f"{path}: {note}" for note in edges.notes]
     if edges.unread:
-        notes.append(f"{path}: {edges.unread} are not looked at")
+        notes.append(f"{path}: {edges.unread}{UNREAD}")
     if edges.directed and not options.directed:
         notes.append(f"{path}: directed edges are taken both ways without --directed")
     facts: dict[str, Any] = {"format": edges.format, "xxh3_128": edges.digest}

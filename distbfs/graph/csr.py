@@ -71,6 +71,11 @@ class CSR:
         return len(self.columns)
 
     @property
+    def bits(self) -> Words | None:
+        """Which edges are seen, a bit for each, or None: all."""
+        return None
+
+    @property
     def nbytes(self) -> int:
         """Bytes of both arrays, without the closing offset."""
         return self.offsets.nbytes - self.offsets.itemsize + self.columns.nbytes
@@ -117,11 +122,20 @@ class CSR:
 
         rows: integers [k]
         """
+        index, places = self.places_of(rows)
+        return index, self.columns[places]
+
+    def places_of(self, rows: Array) -> tuple[Array, Array]:
+        """Return (index into ``rows`` int64, place int64 in ``columns``), as above."""
         start = self.offsets[rows].astype(np.int64)
         length = self.offsets[rows + 1].astype(np.int64) - start
         index = np.repeat(np.arange(len(rows)), length)
         edge = np.repeat(start - (np.cumsum(length) - length), length)
-        return index, self.columns[edge + np.arange(len(edge))]
+        return index, edge + np.arange(len(edge))
+
+    def first_edges(self, rows: Array) -> Array:
+        """Return the place in ``columns`` of the first edge of rows that have some."""
+        return self.offsets[rows]
 
     def permute_rows(self, order: Array) -> CSR:
         """Return the rows in another order: row k is the present row ``order[k]``."""

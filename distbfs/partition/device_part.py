@@ -174,7 +174,7 @@ def parts_to_host(world: World, parts: Sequence[DevicePart]) -> Iterator[Part]:
 def _to_host(part: DevicePart, delegate_degrees: Ids) -> Part:
     """Return a part in host memory; see ``parts_to_host``."""
     degrees = _lengths(part.nn) + _lengths(part.nd)
-    graphs = {}
+    graphs: dict[str, Any] = {}
     for name in SUBGRAPHS:
         rows: DeviceRows = getattr(part, name)
         graphs[name] = CSR(rows.offsets.get(), rows.columns[: rows.edges].get())

@@ -19,15 +19,18 @@ dd     delegates           delegates (uint32)
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from distbfs.errors import InputError
+from distbfs.formats.attributes import Attribute
 from distbfs.graph.csr import CSR
 from distbfs.partition.layout import Layout
-from distbfs.types import Array, Ids, Numbers, Words
+from distbfs.types import SUBGRAPHS, Array, Ids, Numbers, Words
 
 PART_SHIFT = 32
 NUMBER_MASK = (1 << PART_SHIFT) - 1
@@ -66,6 +69,8 @@ class Part:
     active: rows 0 … active-1 are the normal vertices with at least one edge
     incoming: of a directed graph, which is one part without delegates: for each vertex
         number those whose nn edges lead to it; None where nn is symmetric
+    attributes: by name, kept from the input for all stored edges; of tuples that
+        repeat an edge, in any direction where it leads both ways, the smallest value
 
     Of a directed graph a degree counts edges out and in, and a tuple counts as two ends
     at the vertex that it leaves.
@@ -85,6 +90,7 @@ class Part:
     tuple_degrees: Ids
     active: int
     incoming: CSR | None = None
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
     nd_sources: Numbers = field(init=False)
     dn_sources: Words = field(init=False)
     dd_sources: Words = field(init=False)
@@ -106,6 +112,17 @@ class Part:
     def pulled(self) -> CSR:
         """The rows that a pull of a whole graph looks at."""
         return self.nn if self.incoming is None else self.incoming
+
+    @property
+    def subgraphs(self) -> dict[str, CSR]:
+        """The rows by name: nn, nd, dn, dd and, of a directed graph, incoming."""
+        rows = {name: getattr(self, name) for name in SUBGRAPHS}
+        return rows if self.incoming is None else {**rows, "incoming": self.incoming}
+
+    def with_rows(self, rows: Mapping[str, CSR]) -> Part:
+        """Return the part with other rows, by name as of ``subgraphs``."""
+        changed: dict[str, Any] = dict(rows)
+        return replace(self, **changed)
 
     @property
     def local_count(self) -> int:

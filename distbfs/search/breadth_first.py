@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from distbfs.errors import WrongTypeError
+from distbfs.errors import UsageError, WrongTypeError
 from distbfs.options import SearchOptions, type_name
 from distbfs.search.edge_table import EdgeTable
 from distbfs.search.graph import Graph
 from distbfs.search.result import Result
+from distbfs.search.view import View
 
 
 def check_graph(graph: Any) -> None:
@@ -41,6 +42,10 @@ def bfs(
     method: str = "",
     direction: str = "auto",
     threads: int = 0,
+    vertices: Any = None,
+    edges: Any = None,
+    where: str | None = None,
+    view: View | None = None,
 ) -> Result:
     """Search a graph breadth-first from a vertex, or from all of a set at once.
 
@@ -56,6 +61,11 @@ def bfs(
     targets: vertices; the search ends with the level that finds the last of them
     parents: whether parents are found too; direction: "auto", "push" or "pull"
     threads: threads of engine openmp, 0 for all cores
+    vertices: bool [n], the vertices that are seen; edges: bool [edges], in the order of
+        ``graph.edges()``; where: a predicate over attributes that the graph keeps, as
+        "weight < 3"; a search sees an edge if all three say so.  Engines "openmp" and
+        "reference" take them; shortest paths are then not counted nor listed
+    view: the same, of ``graph.view``, where many searches see it
 
     Results of devices stay there, in CuPy arrays; ``to_numpy()`` brings them to the
     host.  Raises UsageError for what is no vertex or no option, DeviceMissing and
@@ -66,6 +76,8 @@ def bfs(
     array([ 0,  1,  2, -1, -1], dtype=int32)
     >>> bfs(graph, 2, targets=[1]).reached
     3
+    >>> bfs(graph, 0, "openmp", vertices=[True, True, True, False, True]).level
+    array([ 0,  1,  2, -1, -1], dtype=int32)
     >>> bfs(graph, [0, 4]).level
     array([0, 1, 2, 1, 0], dtype=int32)
     """
@@ -77,10 +89,18 @@ def bfs(
         parents=parents,
         direction=direction,
     )
-    with graph.lock:
-        result = graph.session(options).search(
-            source, depth_limit=depth_limit, targets=targets
+    if view is not None and not isinstance(view, View):
+        raise WrongTypeError(
+            f"the view is of type {type_name(view)}; allowed: what graph.view returns"
         )
+    if vertices is not None or edges is not None or where is not None:
+        if view is not None:
+            raise UsageError("a view stands for vertices, edges and where; give one")
+        view = graph.view(vertices, edges, where)
+    with graph.lock:
+        session = graph.session(options)
+        session.see(view)
+        result = session.search(source, depth_limit=depth_limit, targets=targets)
         return result.keep()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.errors import InputError, LibraryMissing, UsageError, WrongTypeError
+from distbfs.formats.attributes import Values, check_names, values_of_column
 from distbfs.formats.columns import choose
 from distbfs.options import type_name
 from distbfs.types import Array, Ids
@@ -113,6 +114,25 @@ def ends_in(
             )
         ends.append(values)
     return renumbered(*ends) if relabel else (*ends, None)
+
+
+def kept_in(table: Any, kind: str, keep: Sequence[str]) -> dict[str, Values]:
+    """Return columns of a table as attributes of its edges, one value a row.
+
+    kind: the library.  Raises InputError where a column is not there or has nulls.
+    """
+    names = column_names(table, kind)
+    kept = {}
+    for label in check_names(keep):
+        if names.count(label) != 1:
+            shown = ", ".join(f"{name:.40}" for name in names[:8])
+            raise InputError(f"the table: no column {label:.40}; there are: {shown}")
+        column, _, lacking = COLUMNS[kind](table, names.index(label))
+        values = np.asarray(column.to_numpy())
+        if lacking and values.dtype.kind != "f":
+            raise InputError(f"column {label:.40} has a null, no value")
+        kept[label] = values_of_column(label, values)
+    return kept
 
 
 def renumbered(u: Array, v: Array) -> tuple[Ids, Ids, list[Any]]:

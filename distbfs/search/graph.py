@@ -9,10 +9,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,12 @@ import numpy as np
 from distbfs.build.cuda.room import PAIR_BYTES
 from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
+from distbfs.formats.attributes import Values
 from distbfs.graph.device_graph import MAX_VERTICES
-from distbfs.options import SearchOptions
+from distbfs.options import SearchOptions, check_several
 from distbfs.partition.part import Part
 from distbfs.search.choose import kind_of
-from distbfs.search.frames import ends_in, html_table, library
+from distbfs.search.frames import ends_in, html_table, kept_in, library
 from distbfs.search.graph_input import (
     HeldTuples,
     MatrixTuples,
@@ -42,6 +44,7 @@ from distbfs.search.graph_rows import edge_pairs, neighbours_of, sorted_rows
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 from distbfs.search.session import Session
+from distbfs.search.view import View
 from distbfs.types import Array, Ids
 
 
@@ -82,12 +85,13 @@ class Graph:
     def _begin(self) -> None:
         self._sessions: dict[SearchOptions, Session] = {}
         self._kept: dict[Hashable, Any] = {}
+        self._view: View | None = None
         self._lock = Lock()
         self._process = os.getpid()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy needs: all but what searches hold."""
-        held = ("_sessions", "_kept", "_lock", "_process")
+        held = ("_sessions", "_kept", "_view", "_lock", "_process")
         return {k: v for k, v in vars(self).items() if k not in held}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -157,9 +161,24 @@ class Graph:
 
     @classmethod
     def _of_ends(
-        cls, src: Array, dst: Array, n: Any, nodes: list[Any] | None, *, directed: bool
+        cls,
+        src: Array,
+        dst: Array,
+        n: Any,
+        nodes: list[Any] | None,
+        attributes: Mapping[str, Values] = MappingProxyType({}),
+        *,
+        directed: bool,
     ) -> Graph:
-        """Return the graph of ends, integers [edges] each; many go to a device."""
+        """Return the graph of ends, integers [edges] each; many go to a device.
+
+        attributes: one value an edge; such a graph is made on the host
+        """
+        if attributes:
+            source = check_ends(src, dst, n)
+            source.attributes = attributes
+            part = source.part(directed=directed)
+            return cls(part, directed=directed, nodes=nodes)
         source = check_ends(*sent(src, dst), n)
         if source.lent and source.n <= MAX_VERTICES:
             return cls(None, tuples=source.narrowed(), directed=directed, nodes=nodes)
@@ -169,14 +188,21 @@ class Graph:
 
     @classmethod
     def _of_table(
-        cls, kind: str, table: Any, columns: tuple[Any, Any], n: Any, **ways: bool
+        cls,
+        kind: str,
+        table: Any,
+        columns: tuple[Any, Any],
+        n: Any,
+        keep: Sequence[str],
+        **ways: bool,
     ) -> Graph:
         if ways["relabel"] and n is not None:
             raise UsageError("vertices that are relabelled are counted; leave out n")
         src, dst, nodes = ends_in(table, kind, *columns, relabel=ways["relabel"])
         if nodes is not None:
             n = len(nodes)
-        return cls._of_ends(src, dst, n, nodes, directed=ways["directed"])
+        kept = kept_in(table, kind, list(check_several("keep", keep)))
+        return cls._of_ends(src, dst, n, nodes, kept, directed=ways["directed"])
 
     @classmethod
     def from_pandas(
@@ -188,6 +214,7 @@ class Graph:
         *,
         relabel: bool = False,
         directed: bool = False,
+        keep: Sequence[str] = (),
     ) -> Graph:
         """Return the graph of the edges in two columns of a pandas DataFrame.
 
@@ -195,6 +222,9 @@ class Graph:
         or u and v, or the only two; other columns are not looked at
         n: vertices, else one more than the largest id
         relabel: ids may be sparse or text; those that occur become the vertices, rising
+        keep: columns that are kept as attributes of the edges, for ``where`` of
+        ``bfs``; of repeated edges, in either direction of an undirected one, the
+        smallest value
 
         Integers are read as ``from_edges`` reads arrays.  Raises InputError where there
         are no such columns or something is missing in one, WrongTypeError for other
@@ -207,7 +237,7 @@ class Graph:
         ['a', 'b', 'c']
         """
         ways = {"relabel": relabel, "directed": directed}
-        return cls._of_table("pandas", frame, (src, dst), n, **ways)
+        return cls._of_table("pandas", frame, (src, dst), n, keep, **ways)
 
     @classmethod
     def from_polars(
@@ -219,10 +249,11 @@ class Graph:
         *,
         relabel: bool = False,
         directed: bool = False,
+        keep: Sequence[str] = (),
     ) -> Graph:
         """Return the graph of a polars DataFrame; see ``from_pandas``."""
         ways = {"relabel": relabel, "directed": directed}
-        return cls._of_table("polars", frame, (src, dst), n, **ways)
+        return cls._of_table("polars", frame, (src, dst), n, keep, **ways)
 
     @classmethod
     def from_arrow(
@@ -234,10 +265,11 @@ class Graph:
         *,
         relabel: bool = False,
         directed: bool = False,
+        keep: Sequence[str] = (),
     ) -> Graph:
         """Return the graph of an Arrow table; see ``from_pandas``."""
         ways = {"relabel": relabel, "directed": directed}
-        return cls._of_table("pyarrow", table, (src, dst), n, **ways)
+        return cls._of_table("pyarrow", table, (src, dst), n, keep, **ways)
 
     @classmethod
     def from_file(
@@ -247,6 +279,7 @@ class Graph:
         format: str = "",  # noqa: A002 - as the command calls it
         directed: bool = False,
         relabel: bool = False,
+        keep: Sequence[str] = (),
         **options: Any,
     ) -> Graph:
         """Return the graph of a file in any format that ``distbfs convert`` reads.
@@ -254,16 +287,22 @@ class Graph:
         format: its name there, "" to find it out by content, then by name
         directed: keep edges one way; relabel: ids may be sparse or text, and name the
         vertices
+        keep: columns that are kept as attributes, as ``convert --keep`` takes them
         options: of ``ReaderOptions``: n, columns (two names), one_based, bipartite
 
         What is said of the file, as weights that are not looked at, comes as a warning.
         Raises FileError where it cannot be read, InputError where it is broken, and
         UsageError for options that its format has no use for.
         """
-        src, dst, n, ids = read_ends(
-            Path(path), format, directed=directed, relabel=relabel, **options
+        ways = {"directed": directed, "relabel": relabel}
+        src, dst, n, ids, kept = read_ends(
+            Path(path),
+            format,
+            keep=list(check_several("keep", keep)),
+            **ways,
+            **options,
         )
-        return cls._of_ends(src, dst, n, ids, directed=directed)
+        return cls._of_ends(src, dst, n, ids, kept, directed=directed)
 
     @classmethod
     def from_scipy(cls, matrix: Any, *, directed: bool = False) -> Graph:
@@ -419,6 +458,31 @@ class Graph:
                [1, 2]])
         """
         return self.named(edge_pairs(self.part))
+
+    def view(
+        self, vertices: Any = None, edges: Any = None, where: str | None = None
+    ) -> View:
+        """Return what many searches see of the graph, for ``bfs(…, view=…)``.
+
+        vertices: bool [n] by id; edges: bool [edges], in the order of ``edges()``,
+        where an undirected edge stands once and its flag is for both directions; where:
+        a predicate over attributes that the graph keeps.  None: all.
+
+        The last view is kept and returned again where the same is asked for.  Errors
+        are those of ``View``; edges and attributes are checked by the first search.
+        """
+        view = View(self.n, vertices, edges, where)
+        if self._view is None or not view.same(self._view):
+            self._view = view
+        return self._view
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """Attributes of the edges that the graph keeps: name -> kind.
+
+        Kinds are "int64", "float64" and "text".
+        """
+        return {name: x.kind for name, x in self.part.attributes.items()}
 
     def to_scipy(self, dtype: Any = np.int64) -> Any:
         """Return the adjacency matrix, a SciPy CSR array [n, n] of ones, by id.

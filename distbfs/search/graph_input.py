@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import fields
 from pathlib import Path
@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.host.parts import construct
+from distbfs.build.host.kept import construct_kept
 from distbfs.device import cuda
 from distbfs.errors import DeviceMissing, InputError, UsageError, WrongTypeError
 from distbfs.exchange.world import SoloWorld
+from distbfs.formats.attributes import Values
 from distbfs.formats.base import ReaderOptions
 from distbfs.formats.tuples import open_tuples
 from distbfs.graph.csr import CSR, row_offsets
@@ -39,6 +40,7 @@ class HeldTuples:
     """Edge tuples in arrays of integers (a TupleSource); the arrays are not copied.
 
     u, v: integers [tuples], NumPy's or CuPy's, every id from 0 to n - 1
+    attributes: by name, one value a tuple; none where the arrays are on a device
     distinct: tuples that repeat others, and loops, do not count as tuples
     """
 
@@ -47,6 +49,7 @@ class HeldTuples:
     def __init__(self, u: Any, v: Any, n: int) -> None:
         self.u, self.v, self.n = u, v, n
         self.tuples = len(u)
+        self.attributes: Mapping[str, Values] = {}
 
     @property
     def lent(self) -> bool:
@@ -62,7 +65,7 @@ class HeldTuples:
         """Return the graph in host memory: one part, no delegates, by degree."""
         made: list[Part] = []
         options = BuildOptions(threshold=1 << 62, directed=directed)
-        construct(self, SoloWorld(), 1, options, made.append)
+        construct_kept(self, SoloWorld(), 1, options, made.append)
         return made[0]
 
     def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
@@ -343,22 +346,25 @@ def symmetric(rows: CSR) -> bool:
 
 
 def read_ends(
-    path: Path, name: str, *, relabel: bool, **options: Any
-) -> tuple[Array, Array, int, list[Any] | None]:
-    """Return (src, dst, n, names or None) of the edges of a file, int64 [edges] each.
+    path: Path, name: str, *, relabel: bool, keep: Sequence[str], **options: Any
+) -> tuple[Array, Array, int, list[Any] | None, Mapping[str, Values]]:
+    """Return (src, dst, n, names or None, attributes) of the edges of a file.
 
-    name: the format, "" to find it out; options: of ``ReaderOptions``
+    src, dst: int64 [edges]; name: the format, "" to find it out; keep: columns that are
+    attributes; options: of ``ReaderOptions``
     """
     known = {item.name for item in fields(ReaderOptions)} - {"progress", "compiled"}
     if unknown := options.keys() - known:
         allowed = ", ".join(sorted(known))
         raise UsageError(f"option '{min(unknown)}'; allowed: {allowed}")
     reader = ReaderOptions(relabel="numbers" if relabel else "", **options)
-    with open_tuples(SoloWorld(), path, name=name, options=reader) as source:
+    ranks = SoloWorld()
+    with open_tuples(ranks, path, name=name, options=reader, keep=keep) as source:
         for note in source.notes:
             warnings.warn(note, stacklevel=3)
         ids = source.ids
         names: list[Any] | None = None
         if ids is not None:
             names = list(ids.names(np.arange(ids.count, dtype=np.int64)))
-        return source.pairs[:, 0], source.pairs[:, 1], source.n, names
+        u, v = source.pairs[:, 0], source.pairs[:, 1]
+        return u, v, source.n, names, source.attributes

@@ -13,7 +13,7 @@ from distbfs.build.cuda.domain import construct_domain
 from distbfs.build.cuda.graph import build
 from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.build.cuda.room import Room
-from distbfs.build.host.parts import construct
+from distbfs.build.host.kept import construct_kept
 from distbfs.device import cuda
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.errors import OutOfMemory, UsageError
@@ -178,7 +178,8 @@ def host_parts_built(
 
     tuples = source.any_tuples()
     with source.progress(label, tuples.tuples // world.size) as tell:
-        summary = construct(Counted(tuples, tell), world, parts, options, take)
+        counted = Counted(tuples, tell)
+        summary = construct_kept(tuples, world, parts, options, take, counted)
     held = held_parts(world, made, permutation_by(source.n, options.permute_seed))
     held.generation_seconds = summary.generation_seconds
     held.construction_seconds = summary.construction_seconds

@@ -105,6 +105,11 @@ NO_PATHS = NoPaths(
     "openmp, reference, or one device"
 )
 
+PATHS_OF_ALL = NoPaths(
+    "counts and sets of shortest paths, and edges within hops, are of searches that "
+    "see all vertices and edges; this one has a view"
+)
+
 
 class Rows(Protocol):
     """Rows of neighbours by number, in host or device memory (a ``graph.CSR``)."""

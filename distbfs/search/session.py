@@ -13,12 +13,14 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.device.take import FEW, Ahead
 from distbfs.engines.base import WHOLE, Until
-from distbfs.errors import UsageError
+from distbfs.errors import InputError, UsageError
 from distbfs.options import check_several
-from distbfs.search.paths import NO_PATHS
+from distbfs.search.paths import NO_PATHS, PATHS_OF_ALL
 from distbfs.search.result import Names, Result
+from distbfs.search.sight import Sight, sight_of
 from distbfs.search.sources import ids_of_set, vertices_of, without_roots
 from distbfs.search.vertices import values_of
+from distbfs.search.view import View
 from distbfs.timing import Trace, kept
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ class Held:
 
     graph: whole, on one device; parts: in host memory; device_parts: on devices; rows:
         of one domain of devices; each may be searched by other engines as well
+    host_parts: returns the parts that ``graph`` was made of, with their attributes, in
+        host memory, where there are such
     devices: CUDA devices of this rank that search
     edges: stored directed edges of this rank's share
     threshold: TH where there are delegates, else None
@@ -56,6 +60,7 @@ class Held:
     parts: Sequence[Part] = ()
     device_parts: Sequence[DevicePart] = ()
     rows: Sequence[MemberRows] = ()
+    host_parts: Callable[[], Sequence[Part]] | None = None
     devices: Sequence[int] = ()
     edges: int = 0
     threshold: int | None = None
@@ -68,9 +73,9 @@ class Session:
     """A graph with what searches it; made by ``distbfs.open``, a context manager.
 
     world: the ranks; held: the graph; why: why the engine, runner and exchange are
-    these; layout: vertices and parts; paths: what results ask for shortest paths;
-    at_close: called when the session is over; one_source: why it cannot search from a
-    set, "" where it can
+    these; layout: vertices and parts; at_close: called when the session is over;
+    one_source: why it cannot search from a set, "" where it can; paths: what results
+    ask for shortest paths
 
     Methods are collective over the ranks.  One search runs at a time.
     """
@@ -89,7 +94,7 @@ class Session:
         one_source: str = "",
         paths: PathFinder = NO_PATHS,
     ) -> None:
-        self.paths = paths
+        self._paths = paths
         self.world, self.held, self.options = world, held, options
         self.why, self.vertices = why, held.vertices
         self._runner, self._describe, self._names = runner, describe, names
@@ -98,6 +103,8 @@ class Session:
         self._ahead: Ahead | None = None
         self.at_close: list[Callable[[], object]] = []
         self._searches = 0
+        self._sight: Sight | None = None
+        self._view: View | None = None
 
     @property
     def layout(self) -> Layout:
@@ -108,6 +115,11 @@ class Session:
     def n(self) -> int:
         """Number of vertices."""
         return self.layout.n
+
+    @property
+    def paths(self) -> PathFinder:
+        """What results ask for shortest paths; it refuses while a view is seen."""
+        return self._paths if self._view is None else PATHS_OF_ALL
 
     @property
     def edges(self) -> int:
@@ -130,6 +142,36 @@ class Session:
         """Return which ids, int64 [k], have a neighbour besides themselves, bool."""
         return self.vertices.connected(ids)
 
+    def view(
+        self, vertices: Any = None, edges: Any = None, where: str | None = None
+    ) -> View:
+        """Return what searches may see, for ``see``; see ``View``.
+
+        vertices, edges: flags, equal on all ranks; where: a predicate over attributes
+        that the store keeps, as "weight < 3"
+        """
+        return View(self.n, vertices, edges, where)
+
+    def see(self, view: View | None) -> None:
+        """See some vertices and edges in later searches; None: all (collective).
+
+        What devices and threads need for it is made once, and kept while searches go on
+        with the same view.  Raises UsageError where the engine has no masks or an
+        attribute was not kept, InputError for a view of another graph.
+        """
+        if view is not None and view.whole:
+            view = None
+        if view is self._view:
+            return
+        if view is not None and view.n != self.n:
+            raise InputError(f"a view of {view.n} vertices; the graph has {self.n}")
+        if self._sight is None:
+            self._sight = sight_of(
+                self.world, self.held, self._runner, self.options.engine
+            )
+        self._sight.see(view)
+        self._view = view
+
     def _id_of(self, vertex: Any) -> int:
         if self._names is not None:
             return self._names.id_of(vertex)
@@ -149,6 +191,23 @@ class Session:
             raise UsageError(self._one_source)
         return ids if len(ids) > 1 else int(ids[0])
 
+    def _check_seen(self, root: Root) -> None:
+        """Raise UsageError where an id, or one of those of a set, is not seen."""
+        if self._view is None:
+            return
+        ids = np.atleast_1d(np.asarray(root, dtype=np.int64))
+        hidden = ids[~self._view.sees(ids)]
+        if not len(hidden):
+            return
+        some = hidden[:1] if self._names is None else self._names.named(hidden[:1])
+        name = f"{some.tolist()[0]!r:.60}"
+        if len(ids) == 1:
+            raise UsageError(f"source {name} is a vertex that is not seen")
+        raise UsageError(
+            f"{len(hidden)} of {len(ids)} sources are vertices that are not seen; the "
+            f"first is {name}"
+        )
+
     def _until(self, depth_limit: int | None, targets: Iterable[Any] | None) -> Until:
         """Return the end of a search, targets by ids inside; WHOLE where none."""
         if depth_limit is None and targets is None:
@@ -158,7 +217,10 @@ class Session:
             named = [
                 self._id_of(vertex) for vertex in check_several("targets", targets)
             ]
-            ids = np.unique(self.vertices.inside(np.array(named, dtype=np.int64)))
+            outside = np.array(named, dtype=np.int64)
+            if self._view is not None and not self._view.sees(outside).all():
+                return Until(depth_limit)  # one is never reached
+            ids = np.unique(self.vertices.inside(outside))
         return Until(depth_limit, ids)
 
     def _taking(self, wanted: Ids | None) -> AbstractContextManager[Take]:
@@ -201,11 +263,12 @@ class Session:
             where one device has searched
 
         The result is valid until the next search.  Raises UsageError for what is no
-        vertex, for an empty set, and for a set where the engine takes one vertex only;
-        SearchStopped on all ranks where ``stop`` said so on one and there were
-        levels left.
+        vertex or is not seen, for an empty set, and for a set where the engine takes
+        one vertex only; SearchStopped on all ranks where ``stop`` said so on one and
+        there were levels left.
         """
         root = self._roots_of(source)
+        self._check_seen(root)
         until = self._until(depth_limit, targets)
         inside: Root
         if isinstance(root, np.ndarray):
@@ -228,7 +291,7 @@ class Session:
             wall = float(self.world.allreduce(np.array([wall]), "max")[0])
         on_device = outcome.seconds is not None
         return Result(
-            self.vertices,
+            self.vertices if self._sight is None else self._sight.vertices,
             outcome,
             root,
             parents=parents and self.options.parents,

@@ -18,6 +18,7 @@ import numpy as np
 import xxhash
 
 from distbfs.errors import PeerFailed, StoreError
+from distbfs.formats.attributes import Attribute
 from distbfs.formats.ids import id_map
 from distbfs.graph.csr import CSR
 from distbfs.options import check_range
@@ -157,7 +158,10 @@ class StoreWriter:
             arrays, edges = schema.part_arrays(part), schema.part_edges(part)
             layout, index, d = part.layout, part.index, part.delegate_count
             directed = part.directed
-            specs = schema.part_specs(layout, index, d, edges, directed=directed)
+            kinds = {name: x.kind for name, x in part.attributes.items()}
+            specs = schema.part_specs(
+                layout, index, d, edges, directed=directed, kinds=kinds
+            )
             safety.check_types(arrays, specs)
             safety.check_part(part)
             attributes = schema.part_attributes(
@@ -286,6 +290,7 @@ class Store:
                 manifest.delegates,
                 record.edges,
                 directed=record.directed,
+                kinds=manifest.kinds,
             )
             datasets = safety.check_objects(file, specs, record.file_bytes)
             total = sum(item.size * item.dtype.itemsize for item in datasets.values())
@@ -308,7 +313,7 @@ class Store:
             def read(name: str) -> Array:
                 return read_array(datasets[name], name, record.digests[name], watch)
 
-            graphs = {
+            graphs: dict[str, Any] = {
                 name: CSR(read(f"{name}/offsets"), read(f"{name}/columns"))
                 for name in (*SUBGRAPHS, *(["incoming"] if directed else []))
             }
@@ -322,9 +327,18 @@ class Store:
                 degrees=read("degrees"),
                 tuple_degrees=read("tuple_degrees"),
                 active=record.active,
+                attributes={
+                    name: Attribute(
+                        {x: read(f"{x}/attribute_{name}") for x in graphs},
+                        tuple(facts["words"]) if "words" in facts else None,
+                    )
+                    for name, facts in manifest.attributes.items()
+                },
                 **graphs,
             )
             safety.check_part(part)
+            for name, kept in part.attributes.items():
+                safety.check_words(name, kept)
             for name in ("nd_sources", "dn_sources", "dd_sources"):
                 compare_array(
                     datasets[name], name, record.digests[name], getattr(part, name)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from distbfs.formats.attributes import Attribute
     from distbfs.partition.part import Part
     from distbfs.store.schema import DatasetSpec, Manifest
 
@@ -41,6 +42,8 @@ FILE_TYPES = {
     "<u4": h5t.STD_U32LE,
     "<u8": h5t.STD_U64LE,
     "<i8": h5t.STD_I64LE,
+    "<i4": h5t.STD_I32LE,
+    "<f8": h5t.IEEE_F64LE,
 }
 
 
@@ -328,6 +331,17 @@ def check_part(part: Part) -> None:
         owners = (columns >> np.uint64(PART_SHIFT)).astype(np.intp)
         if np.any((columns & np.uint64(NUMBER_MASK)) >= counts[owners]):
             raise InputError("an nn column is beyond the vertices of its owner")
+
+
+def check_words(name: str, attribute: Attribute) -> None:
+    """Raise StoreError unless the values of an attribute that is text are words."""
+    if attribute.words is None:
+        return
+    for numbers in attribute.values.values():
+        if len(numbers) and not 0 <= numbers.min() <= numbers.max() < len(
+            attribute.words
+        ):
+            raise StoreError(f"attribute {name:.40} has a value that is no word")
 
 
 def check_types(arrays: Mapping[str, Any], specs: Mapping[str, DatasetSpec]) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, dataclass, field, fields
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from distbfs.partition.part import mask_words
 from distbfs.types import SUBGRAPHS, Array, Bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from distbfs.partition.part import Part
     from distbfs.types import Array
@@ -52,9 +53,17 @@ DATASETS = (
     "tuple_degrees",
 )
 INCOMING = ("incoming/offsets", "incoming/columns")  # of directed graphs alone
+ATTRIBUTE = re.compile(r"(nn|nd|dn|dd|incoming)/attribute_(\w{1,200})")
+KINDS = {"int64": "<i8", "float64": "<f8", "text": "<i4"}  # of attributes of edges
 IDS_DATASETS = {"integer": ("ids",), "text": ("offsets", "text")}
 PART_FILE = re.compile(r"part-\d{5,}\.h5")
 DIGEST = re.compile(r"[0-9a-f]{32}")
+
+
+def attribute_names(names: Iterable[str], *, directed: bool) -> list[str]:
+    """Return the names of the datasets of attributes, beside rows of each subgraph."""
+    subgraphs = (*SUBGRAPHS, *(["incoming"] if directed else []))
+    return [f"{part}/attribute_{name}" for name in names for part in subgraphs]
 
 
 def part_name(index: int) -> str:
@@ -114,7 +123,16 @@ class PartRecord:
         object.__setattr__(self, "edges", edges)
         both_ways = isinstance(self.digests, dict) and INCOMING[0] in self.digests
         datasets = (*DATASETS, *INCOMING) if both_ways else DATASETS
+        if isinstance(self.digests, dict):
+            names = attribute_names(self.attributes, directed=both_ways)
+            datasets = (*datasets, *names)
         check_digests(f"{where}: digests", self.digests, datasets)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The names of the attributes of edges, as they stand in the file."""
+        matches = (ATTRIBUTE.fullmatch(str(name)) for name in self.digests)
+        return tuple(dict.fromkeys(match[2] for match in matches if match))
 
     @property
     def directed(self) -> bool:
@@ -189,6 +207,7 @@ class Manifest:
     records: one for each part, in order
     statistics: JSON, degree statistics
     ids: what is kept of the ids in the file, None where vertices have those
+    attributes: of edges: name -> {"kind": …}, of text {"kind": "text", "words": […]}
     """
 
     n: int
@@ -205,6 +224,7 @@ class Manifest:
     created_by: str = f"distbfs {__version__}"
     format_version: int = FORMAT_VERSION
     ids: IdsRecord | None = None
+    attributes: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.format_version != FORMAT_VERSION:
@@ -230,6 +250,7 @@ class Manifest:
         if self.ids is not None and self.ids.count != self.n:
             raise StoreError(f"{self.ids.count} ids for {self.n} vertices")
         first = self.records[0]
+        self._check_attributes()
         if self.directed and (self.parts > 1 or self.delegates):
             raise StoreError("a directed graph is one part without delegates")
         for index, record in enumerate(self.records):
@@ -240,6 +261,24 @@ class Manifest:
             for name in ("delegates", "delegate_degrees"):
                 if record.digests[name] != first.digests[name]:
                     raise StoreError(f"{name} of parts 0 and {index} differ")
+
+    def _check_attributes(self) -> None:
+        if not isinstance(self.attributes, dict):
+            raise StoreError("attributes is not a JSON object")
+        for name, facts in self.attributes.items():
+            where = f"attribute {name:.40}"
+            kind = facts.get("kind") if isinstance(facts, dict) else None
+            if kind not in KINDS or not name.isidentifier():
+                raise StoreError(f"{where} is of no kind; allowed: {', '.join(KINDS)}")
+            check_mapping(where, facts, ["kind", *(["words"] * (kind == "text"))])
+            words = facts.get("words", [])
+            if not isinstance(words, list) or not all(
+                isinstance(word, str) for word in words
+            ):
+                raise StoreError(f"{where}: words is not a list of text")
+        for record in self.records:
+            if set(record.attributes) != set(self.attributes):
+                raise StoreError(f"part {record.index} has other attributes")
 
     def _check_json(self) -> None:
         for name in JSON_FIELDS:
@@ -275,6 +314,11 @@ class Manifest:
     def layout(self) -> Layout:
         """Who owns which vertex."""
         return Layout(self.n, self.parts)
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Attributes of edges: name -> kind."""
+        return {name: facts["kind"] for name, facts in self.attributes.items()}
 
     @property
     def nn(self) -> int:
@@ -318,6 +362,8 @@ class Manifest:
         out["created_by"] = self.created_by
         if self.ids is not None:
             out["ids"] = asdict(self.ids)
+        if self.attributes:
+            out["attributes"] = self.attributes
         return out
 
     def to_json(self) -> str:
@@ -334,6 +380,7 @@ class Manifest:
         except (ValueError, RecursionError) as error:
             raise StoreError(f"the manifest is not valid JSON: {error}") from error
         kept = values.pop("ids", None) if isinstance(values, dict) else None
+        attributes = values.pop("attributes", {}) if isinstance(values, dict) else {}
         totals = (*SUBGRAPHS, "m", "parts")
         own = (*COUNTS, *JSON_FIELDS, "created_by", "format_version", "records")
         check_mapping("the manifest", values, (*own, *totals))
@@ -342,7 +389,7 @@ class Manifest:
         records = tuple(PartRecord.from_dict(item) for item in values["records"])
         fields = {name: values[name] for name in own if name != "records"}
         ids = None if kept is None else IdsRecord.from_dict(kept)
-        manifest = cls(**fields, records=records, ids=ids)
+        manifest = cls(**fields, records=records, ids=ids, attributes=attributes)
         for name in totals:
             check_count(name, values[name])
             if values[name] != getattr(manifest, name):
@@ -360,8 +407,12 @@ def part_specs(
     edges: Mapping[str, int],
     *,
     directed: bool = False,
+    kinds: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, DatasetSpec]:
-    """Return what each dataset of a part may be; ``edges`` by subgraph."""
+    """Return what each dataset of a part may be.
+
+    edges: by subgraph; kinds: of the attributes of edges, by name
+    """
     local = layout.local_count(index)
     rows = {"nn": local, "nd": local, "dn": d, "dd": d}
     specs = {}
@@ -380,6 +431,11 @@ def part_specs(
     if directed:
         for name, like in zip(INCOMING, ("nn/offsets", "nn/columns"), strict=True):
             specs[name] = specs[like]
+    for attribute, kind in kinds.items():
+        for name in attribute_names([attribute], directed=directed):
+            subgraph = name.partition("/")[0]
+            count = edges["nn" if subgraph == "incoming" else subgraph]
+            specs[name] = DatasetSpec.of(count, KINDS[kind])
     return specs
 
 
@@ -413,7 +469,18 @@ def part_arrays(part: Part) -> dict[str, Array]:
         for step in name.split("/"):
             value = getattr(value, step)
         arrays[name] = value
+    for attribute, held in part.attributes.items():
+        for name in attribute_names([attribute], directed=part.directed):
+            arrays[name] = held.values[name.partition("/")[0]]
     return arrays
+
+
+def attributes_of(part: Part) -> dict[str, Any]:
+    """Return what a manifest says of the attributes of edges."""
+    return {
+        name: {"kind": x.kind} | ({} if x.words is None else {"words": list(x.words)})
+        for name, x in part.attributes.items()
+    }
 
 
 def part_edges(part: Part) -> dict[str, int]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from distbfs.formats.attributes import Values
 from distbfs.generate.hashing import Permutation, permutation_by
 from distbfs.graph.csr import CSR
 from distbfs.partition.layout import Layout, Placement
@@ -58,6 +60,23 @@ class StoreTuples:
         self.tuples = int(self._sizes.sum())
         self._part: Part | None = None
         self._ids: list[Ids | None] = [None] * store.manifest.parts
+
+    @cached_property
+    def attributes(self) -> dict[str, Values]:
+        """Attributes of the edges, in their order; all parts are read for them."""
+        described = self._store.manifest.attributes
+        pieces: dict[str, list[Array]] = {name: [] for name in described}
+        for index in range(self.parts if described else 0):
+            part = self._load(index)
+            for name, held in pieces.items():
+                held.extend(part.attributes[name].values[x] for x in READ)
+        return {
+            name: Values(
+                np.concatenate(held),
+                tuple(described[name]["words"]) if "words" in described[name] else None,
+            )
+            for name, held in pieces.items()
+        }
 
     def describe(self) -> dict[str, Any]:
         """Return what recreates the original tuples."""

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from distbfs.build.cuda.parts import construct_on_devices
-from distbfs.build.host.parts import BuildSummary, construct
+from distbfs.build.host.kept import attributes_of, construct_kept, with_attributes
+from distbfs.build.host.parts import BuildSummary
 from distbfs.formats.ids import IdMap
 from distbfs.generate.counted import Counted
 from distbfs.options import BuildOptions
@@ -18,6 +19,7 @@ from distbfs.progress import Progress, Stages, Sum, no_progress
 from distbfs.store.atomic_folder import new_token
 from distbfs.store.hdf5 import StoreWriter
 from distbfs.store.schema import Manifest, PartRecord
+from distbfs.store.schema import attributes_of as schema_attributes
 from distbfs.types import Ids, TupleSource, World
 
 
@@ -57,6 +59,7 @@ def write_graph(
     placement = Placement(parts, world.size)
     token = world.broadcast(new_token() if world.rank == 0 else None)
     records: list[PartRecord] = []
+    described_attributes: dict[str, object] = {}
     writing = StoreWriter(folder, overwrite, token)
     with writing as writer, Stages(progress) as stages:
 
@@ -65,11 +68,13 @@ def write_graph(
                 by_number = tuple_degrees[part.index][part.vertices]
                 part.tuple_degrees[:] = by_number
             label = f"writing part {part.index}"
+            described_attributes.update(schema_attributes(part))
             records.append(writer.write_part(part, stages.stage(label)))
 
         if devices is None:
             tell = stages.stage("building", source.tuples // world.size)
-            summary = construct(Counted(source, tell), world, parts, options, sink)
+            counted = Counted(source, tell)
+            summary = construct_kept(source, world, parts, options, sink, counted)
         else:
             count = placement.per_rank
             dealt = [devices[k % len(devices)] for k in range(count)]
@@ -78,7 +83,11 @@ def write_graph(
                 source, world, placement, options, devices=dealt, done=done
             )
             options = replace(options, order_block=1)
-            for part in parts_to_host(world, made):
+            on_host = parts_to_host(world, made)
+            if attributes_of(source):
+                seed = options.permute_seed
+                on_host = with_attributes(source, world, list(on_host), seed)
+            for part in on_host:
                 sink(part)
         every: dict[int, PartRecord] = {}
         for encoded in gather_records(world, records):
@@ -103,6 +112,7 @@ def write_graph(
                     records=tuple(every[k] for k in range(parts)),
                     statistics=summary.histogram.summary(),
                     ids=kept,
+                    attributes=described_attributes,
                 )
             )
         world.barrier()

@@ -75,6 +75,11 @@ class PathsAsked:
         """Whether edges are all that is printed."""
         return self.edges == DASH
 
+    @property
+    def wanted(self) -> bool:
+        """Whether anything of shortest paths is asked for."""
+        return bool(self.counts) or self.target is not None or self.edges is not None
+
     def check(
         self,
         sources: Sequence[Root],
@@ -82,11 +87,18 @@ class PathsAsked:
         output: Path | None,
         json_output: bool,
         energy: bool,
+        masked: bool,
     ) -> None:
         """Raise UsageError for options that do not go together.
 
-        energy: whether that of searches of some levels is asked for
+        energy: whether that of searches of some levels is asked for; masked: whether
+        searches see a part of the graph only
         """
+        if masked and self.wanted:
+            raise UsageError(
+                "--counts, --paths-to and --edges are of all vertices and edges; leave "
+                "--where and --vertices out"
+            )
         if energy:
             raise UsageError("--energy is of whole searches; leave --hops out")
         if self.edges is None:
@@ -102,8 +114,7 @@ class PathsAsked:
 
     def check_session(self, session: Session) -> None:
         """Raise UsageError where the session does not answer what is asked."""
-        wanted = self.counts or self.target is not None or self.edges is not None
-        if wanted and session.paths.refusal:
+        if self.wanted and session.paths.refusal:
             raise UsageError(session.paths.refusal)
 
     def of(self, result: Result, ids: IdMap | None) -> dict[str, Any]:

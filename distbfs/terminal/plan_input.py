@@ -181,7 +181,11 @@ def degrees_of(store: Store, terminal: Terminal) -> DegreeHistogram:
         for index, record in enumerate(manifest.records):
             path = store.folder / schema.part_name(index)
             specs = schema.part_specs(
-                manifest.layout, index, manifest.delegates, record.edges
+                manifest.layout,
+                index,
+                manifest.delegates,
+                record.edges,
+                kinds=manifest.kinds,
             )
             with safety.opened(path, record.file_bytes) as file:
                 dataset = safety.check_objects(file, specs, record.file_bytes)

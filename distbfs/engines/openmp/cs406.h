@@ -33,7 +33,7 @@ static void top_down(void *argument, int id) {
             checks += degree(g, u);
             for (OFFSET e = g->offsets[u]; e < g->offsets[u + 1]; e++) {
                 uint32_t v = g->columns[e];
-                if (!claim(g->visited, v)) continue;
+                if (!sees(g, e) || !claim(g->visited, v)) continue;
                 reach(g, v, u, (int32_t)l->level);
                 if (!append(mine, v)) l->failed = 1;
             }
@@ -62,7 +62,7 @@ static void bottom_up(void *argument, int id) {
                 uint32_t v = (uint32_t)(w * 64 + __builtin_ctzll(rest));
                 for (OFFSET e = g->in_offsets[v]; e < g->in_offsets[v + 1]; e++) {
                     checks++;
-                    if (!test(g->next, g->in_columns[e])) continue;
+                    if (!sees_in(g, e) || !test(g->next, g->in_columns[e])) continue;
                     reach(g, v, g->in_columns[e], (int32_t)l->level);
                     if (!append(mine, v)) l->failed = 1;
                     found |= rest & -rest;

@@ -27,7 +27,7 @@ class OpenMPEngine:
     needless = ()
     own = NoOptions
     on_device = False
-    alone = domains = directed = sets = True
+    alone = domains = directed = masks = sets = True
     devices = 1
 
     def __init__(self, options: SearchOptions) -> None:

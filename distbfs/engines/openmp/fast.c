@@ -54,6 +54,11 @@ static int64_t list_ends(const search_state *s, uint32_t *ends, uint32_t *from) 
         uint32_t u = s->queue[k];
         const uint32_t *row = g->columns + g->offsets[u];
         int64_t length = degree(g, u);
+        if (MASKED) {
+            for (OFFSET e = g->offsets[u]; e < g->offsets[u + 1]; e++)
+                if (sees(g, e)) ends[count] = g->columns[e], from[count++] = u;
+            continue;
+        }
         if (length <= SHORT && row + SHORT <= g->columns + g->edges) {
             memcpy(ends + count, row, sizeof(uint32_t) * SHORT);
             for (int i = 0; i < SHORT; i++) from[count + i] = u;
@@ -115,7 +120,7 @@ static inline void push_range(shared_level *l, uint32_t u, OFFSET from, OFFSET t
     whole_graph *g = l->s->g;
     for (OFFSET e = from; e < to; e++) {
         uint32_t v = g->columns[e];
-        if (!claim(g->visited, v)) continue;
+        if (!sees(g, e) || !claim(g->visited, v)) continue;
         reach(g, v, u, l->s->level);
         q->items[q->count++] = v;
         q->edges += degree(g, v);
@@ -126,6 +131,7 @@ static inline void push_range(shared_level *l, uint32_t u, OFFSET from, OFFSET t
 static inline void mark_range(whole_graph *g, uint32_t u, OFFSET from, OFFSET to) {
     for (OFFSET e = from; e < to; e++) {
         uint32_t v = g->columns[e];
+        if (!sees(g, e)) continue;
         if (test(g->visited, v) || __atomic_load_n(g->marks + v, __ATOMIC_RELAXED)) continue;
         __atomic_store_n(g->marks + v, 1, __ATOMIC_RELAXED);
         __atomic_store_n(g->found_by + v, u, __ATOMIC_RELAXED);
@@ -242,7 +248,7 @@ static inline int pull_row(const search_state *s, uint32_t v, pull_counts *c) {
     }
     for (OFFSET e = start; e < end; e++) {
         uint32_t u = g->in_columns[e];
-        if (!test(g->visited, u)) continue;
+        if (!sees_in(g, e) || !test(g->visited, u)) continue;
         reach(g, v, u, s->level);
         c->checks += (int64_t)(e - start) + 1;
         return 1;
@@ -327,7 +333,8 @@ static double pull_price(const search_state *s) {
         if (test(g->visited, v)) continue;
         looked++;
         OFFSET start = g->in_offsets[v], end = g->in_offsets[v + 1], e = start;
-        while (e < end && e - start < SAMPLE_DEPTH && !test(g->visited, g->in_columns[e]))
+        while (e < end && e - start < SAMPLE_DEPTH &&
+               !(sees_in(g, e) && test(g->visited, g->in_columns[e])))
             e++;
         checks += e < end && e - start == SAMPLE_DEPTH ? (int64_t)(end - start)
                                                        : (int64_t)(e - start) + 1;

@@ -27,7 +27,7 @@ int64_t search_ordered(const whole_graph *graph, uint32_t root, int threads, int
             checks += degree(g, u);
             for (OFFSET e = g->offsets[u]; e < g->offsets[u + 1]; e++) {
                 uint32_t v = g->columns[e];
-                if (test(g->visited, v)) continue;
+                if (!sees(g, e) || test(g->visited, v)) continue;
                 set(g->visited, v);
                 reach(g, v, u, (int32_t)level);
                 queue[tail++] = v;

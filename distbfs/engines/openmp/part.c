@@ -8,6 +8,8 @@
  *
  * Levels and parents are kept by local id, parents as vertex ids, or REMOTE - rank while
  * only the rank that delivered the vertex is known.
+ *
+ * With MASKED, a bit for each edge tells whether it is seen.
  */
 #include "../../device/team.h"
 #include "bits.h"
@@ -23,6 +25,9 @@
 #ifndef NN_COLUMN
 #define NN_COLUMN uint64_t
 #endif
+#ifndef MASKED
+#define MASKED 0
+#endif
 
 #define REMOTE (-2)
 #define UNKNOWN (-1)
@@ -32,6 +37,7 @@
 typedef struct {
     const OFFSET *offsets;
     const void *columns;
+    const uint64_t *seen; /* [ceil(edges / 64)], of MASKED alone */
 } rows;
 
 typedef struct {
@@ -65,6 +71,12 @@ enum { VISIT_NN = 1, VISIT_ND = 2, VISIT_DN = 4, VISIT_DD = 8 };
 enum { NN_WORK = 2, DD_WORK = 3, DN_WORK = 7, ND_WORK = 11, COUNTS = 17 };
 
 static inline const uint32_t *columns(const rows *r) { return r->columns; }
+
+/* Whether edge e of a subgraph is seen. */
+static inline int sees(const rows *r, OFFSET e) {
+    return !MASKED || (int)(r->seen[e >> 6] >> (e & 63) & 1);
+}
+
 static inline const NN_COLUMN *nn_columns(const rows *r) { return r->columns; }
 
 static inline void scatter_ids(VERTEX *out, const uint32_t *index, uint32_t hit,
@@ -238,6 +250,7 @@ static int64_t push_nn(part_state *s) {
             int64_t u = w * 64 + __builtin_ctzll(rest);
             VERTEX id = vertex_id(s, u);
             for (OFFSET e = s->nn.offsets[u]; e < s->nn.offsets[u + 1]; e++) {
+                if (!sees(&s->nn, e)) continue;
                 uint64_t column = nn_columns(&s->nn)[e];
                 int64_t part = (int64_t)(column >> 32);
                 if (part == s->index) {
@@ -269,7 +282,7 @@ static void push_nd_words(void *argument, int64_t from, int64_t to) {
             int64_t u = w * 64 + __builtin_ctzll(rest);
             VERTEX id = vertex_id(s, u);
             for (OFFSET e = s->nd.offsets[u]; e < s->nd.offsets[u + 1]; e++)
-                discover_delegate(s, columns(&s->nd)[e], id);
+                if (sees(&s->nd, e)) discover_delegate(s, columns(&s->nd)[e], id);
             checks += (int64_t)(s->nd.offsets[u + 1] - s->nd.offsets[u]);
         }
     }
@@ -294,6 +307,7 @@ static void push_delegate_words(void *argument, int64_t from, int64_t to) {
             OFFSET start = r->offsets[u], end = r->offsets[u + 1];
             for (OFFSET e = start; e < end; e++) {
                 uint32_t v = columns(r)[e];
+                if (!sees(r, e)) continue;
                 if (to_delegates)
                     discover_delegate(s, v, id);
                 else
@@ -329,7 +343,7 @@ static uint64_t pull_word(const rows *r, const uint32_t *first, const uint64_t *
             for (OFFSET e = r->offsets[v + k] + 1; e < r->offsets[v + k + 1]; e++) {
                 uint32_t u = columns(r)[e];
                 ++*checks;
-                if (!test(asked, u)) continue;
+                if (!sees(r, e) || !test(asked, u)) continue;
                 from[part * LANES + k] = u;
                 hit |= 1u << k;
                 break;
@@ -476,7 +490,9 @@ int64_t part_adopt(part_state *s) {
     for (int64_t k = 0; k < s->delivered_count; k++) {
         uint32_t v = s->delivered[k], id = s->vertices[v];
         OFFSET e = s->nd.offsets[v], end = s->nd.offsets[v + 1];
-        while (e < end && s->delegate_level[columns(&s->nd)[e]] != s->level[id] - 1) e++;
+        while (e < end && !(sees(&s->nd, e) &&
+                            s->delegate_level[columns(&s->nd)[e]] == s->level[id] - 1))
+            e++;
         if (e < end)
             s->parent[id] = s->delegate_ids[columns(&s->nd)[e]];
         else

@@ -19,8 +19,8 @@ REMOTE = -2
 NAMES = (
     ["local", "active", "delegates", "words", "delegate_words"],
     ["index", "parts", "threads"],
-    ["nn_offsets", "nn_columns", "nd_offsets", "nd_columns"],
-    ["dn_offsets", "dn_columns", "dd_offsets", "dd_columns"],
+    ["nn_offsets", "nn_columns", "nn_seen", "nd_offsets", "nd_columns", "nd_seen"],
+    ["dn_offsets", "dn_columns", "dn_seen", "dd_offsets", "dd_columns", "dd_seen"],
     ["nn_mask", "nd_mask", "dn_mask", "dd_mask", "nd_first", "dn_first", "dd_first"],
     ["vertices", "delegate_ids"],
     ["visited", "fresh", "frontier"],
@@ -62,10 +62,10 @@ class PartState(ctypes.Structure):
 
 def first_columns(graph: CSR, words: int) -> Array:
     """Return the first column of each row, uint32 [words * 64]; 0 for an empty row."""
-    rows = np.flatnonzero(np.diff(graph.offsets))
+    rows = graph.occupied()
     first = cc.aligned_empty(words * 64, np.uint32)
     first[:] = 0
-    first[rows] = graph.columns[graph.offsets[rows]]
+    first[rows] = graph.columns[graph.first_edges(rows)]
     return first
 
 
@@ -77,27 +77,18 @@ class OpenMPPart:
     visits = SUBGRAPHS
 
     def __init__(self, part: Part, threads: int, parents: bool) -> None:
-        self.part = part
         n, d = part.local_count, part.delegate_count
         words = mask_words(part.active)
         graphs = (part.nn, part.nd, part.dn, part.dd)
         wide = any(g.offsets.itemsize == 8 for g in graphs)
         vertex = np.int32 if part.layout.n < 1 << 31 else np.int64
-        self._library = cc.load(
-            Path(__file__).with_name("part.c"),
-            OFFSET="uint64_t" if wide else "uint32_t",
-            VERTEX=f"{vertex.__name__}_t",
-            NN_COLUMN="uint64_t" if part.nn.columns.itemsize == 8 else "uint32_t",
-        )
-        for name, (result, arguments) in FUNCTIONS.items():
-            function = getattr(self._library, f"part_{name}")
-            function.restype, function.argtypes = result, (POINTER, *arguments)
+        self._types = {
+            "OFFSET": "uint64_t" if wide else "uint32_t",
+            "VERTEX": f"{vertex.__name__}_t",
+            "NN_COLUMN": "uint64_t" if part.nn.columns.itemsize == 8 else "uint32_t",
+        }
         self._bounds = np.zeros(part.layout.parts + 1, dtype=np.int64)
         self._arrays: dict[str, Array] = {
-            "nn_mask": mask_of(np.flatnonzero(np.diff(part.nn.offsets)), words * 64),
-            "nd_mask": mask_of(part.nd_sources, words * 64),
-            "dn_mask": part.dn_sources,
-            "dd_mask": part.dd_sources,
             "vertices": cc.aligned_copy(part.vertices, words * 64),
             "delegate_ids": part.delegates.astype(vertex),
             "delegate_level": cc.aligned_empty(d, np.int32),
@@ -109,9 +100,6 @@ class OpenMPPart:
             "work": np.empty(COUNTS, dtype=np.int64),
             "checks": np.zeros(len(SUBGRAPHS), dtype=np.int64),
             "targets": np.empty(0, dtype=np.int64),
-            "nd_first": first_columns(part.nd, words),
-            "dn_first": first_columns(part.dn, mask_words(d)),
-            "dd_first": first_columns(part.dd, mask_words(d)),
         }
         self._level = self._arrays["level"] = cc.aligned_full(n, -1, np.int32)
         self._parent = cc.aligned_full(n, -1, vertex) if parents else None
@@ -138,11 +126,37 @@ class OpenMPPart:
             **{name: cc.pointer(array) for name, array in self._arrays.items()},
         )
         self._self = ctypes.addressof(self._state)
+        self.see(part)
         self._owned, self._owned_local = part.owned_delegates()
         self._work, self._checks = self._arrays["work"], self._arrays["checks"]
         self._counting = False
         self._room = self._edges = 0
         self._isolated: Ids | None = None  # local ids of roots without edges
+
+    def see(self, part: Part) -> None:
+        """See the edges of the part that its rows tell of; see ``ViewingSearch``."""
+        self.part = part
+        masked = {"MASKED": "1"} if part.nn.bits is not None else {}
+        self._library = cc.load(
+            Path(__file__).with_name("part.c"), **self._types, **masked
+        )
+        for name, (result, arguments) in FUNCTIONS.items():
+            function = getattr(self._library, f"part_{name}")
+            function.restype, function.argtypes = result, (POINTER, *arguments)
+        words, delegate_words = mask_words(part.active), len(part.dn_sources)
+        seen: dict[str, Array | None] = {
+            "nn_mask": mask_of(part.nn.occupied(), words * 64),
+            "nd_mask": mask_of(part.nd_sources, words * 64),
+            "dn_mask": part.dn_sources,
+            "dd_mask": part.dd_sources,
+            "nd_first": first_columns(part.nd, words),
+            "dn_first": first_columns(part.dn, delegate_words),
+            "dd_first": first_columns(part.dd, delegate_words),
+            **{f"{name}_seen": getattr(part, name).bits for name in SUBGRAPHS},
+        }
+        self._seen = seen
+        for name, array in seen.items():
+            setattr(self._state, name, cc.pointer(array))
 
     def start(
         self,

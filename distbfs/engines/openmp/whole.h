@@ -7,6 +7,9 @@
  * A push reads offsets and columns, a pull in_offsets and in_columns: the same arrays
  * where the graph is symmetric, the edges out and in of a directed one, where a row may
  * be empty.
+ *
+ * With MASKED, a bit for each edge tells whether it is seen: `seen` of columns, `in_seen`
+ * of in_columns.  `first` is then the first in_column that is seen.
  */
 #ifndef DISTBFS_WHOLE_H
 #define DISTBFS_WHOLE_H
@@ -16,6 +19,9 @@
 
 #ifndef OFFSET
 #define OFFSET uint32_t
+#endif
+#ifndef MASKED
+#define MASKED 0
 #endif
 
 typedef struct {
@@ -36,6 +42,7 @@ typedef struct {
     const uint32_t *targets;      /* [wanted], numbers; the search ends with the last */
     int64_t wanted;
     int (*stop)(void);            /* asked before each level; NULL: never */
+    const uint64_t *seen, *in_seen; /* [ceil(edges / 64)], of MASKED alone */
     const uint32_t *roots;        /* [root_count], numbers of a set; NULL: there is one */
     int64_t root_count;
 } whole_graph;
@@ -48,6 +55,15 @@ typedef struct {
     int64_t mode, frontier, checks, found;
     double seconds;
 } level_record;
+
+/* Whether an edge out of a vertex, or into it, is seen; by its place among the columns. */
+static inline int sees(const whole_graph *g, OFFSET e) {
+    return !MASKED || (int)(g->seen[e >> 6] >> (e & 63) & 1);
+}
+
+static inline int sees_in(const whole_graph *g, OFFSET e) {
+    return !MASKED || (int)(g->in_seen[e >> 6] >> (e & 63) & 1);
+}
 
 static inline int64_t degree(const whole_graph *g, uint32_t v) {
     return (int64_t)(g->offsets[v + 1] - g->offsets[v]);

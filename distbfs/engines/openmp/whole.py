@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -56,6 +57,8 @@ class WholeGraph(ctypes.Structure):
         ("targets", ctypes.c_void_p),
         ("wanted", ctypes.c_int64),
         ("stop", ASK),
+        ("seen", ctypes.c_void_p),
+        ("in_seen", ctypes.c_void_p),
         ("roots", ctypes.c_void_p),
         ("root_count", ctypes.c_int64),
     )
@@ -71,10 +74,13 @@ RECORD = np.dtype(
 )
 
 
-def prepare(method: str = "fast", offset_bytes: int = 4) -> ctypes.CDLL:
-    """Return the library of a method, compiled if need be."""
+def prepare(
+    method: str = "fast", offset_bytes: int = 4, *, masked: bool = False
+) -> ctypes.CDLL:
+    """Return the library of a method, compiled if need be; masked: it looks at bits."""
     offset = "uint32_t" if offset_bytes == 4 else "uint64_t"
-    return cc.load(Path(__file__).with_name(SOURCES[method]), OFFSET=offset)
+    defined = {"OFFSET": offset, **({"MASKED": "1"} if masked else {})}
+    return cc.load(Path(__file__).with_name(SOURCES[method]), **defined)
 
 
 def first_of(rows: CSR, active: int) -> Array:
@@ -84,9 +90,8 @@ def first_of(rows: CSR, active: int) -> Array:
     is a hit.
     """
     first = np.arange(active, dtype=np.uint32)
-    start = rows.offsets[:active]
-    filled = np.flatnonzero(start != rows.offsets[1 : active + 1])
-    first[filled] = rows.columns[start[filled]]
+    filled = rows.occupied()
+    first[filled] = rows.columns[rows.first_edges(filled)]
     return first
 
 
@@ -105,9 +110,8 @@ class OpenMPWhole:
         alone = method == "fast" and part.nn.edges < SMALL
         self._threads = 1 if alone else threads
         self._direction = DIRECTIONS[direction]
-        library = prepare(method, part.nn.offsets.itemsize)
-        self._function = getattr(library, f"search_{method}")
-        self._function.restype = ctypes.c_int64
+        self._method = method
+        self._choose(part)
         self._ordered = method == "ordered"
         self._active = part.active
         self._vertices = part.vertices
@@ -117,6 +121,23 @@ class OpenMPWhole:
         self._numbers[part.vertices] = np.arange(n, dtype=np.uint32)
         self._isolated: Root | None = None  # roots of the last search without edges
         self._graph = self._prepare(part)
+
+    def _choose(self, part: Part) -> None:
+        """Take the library that looks at bits of edges where the part has some."""
+        offset_bytes = part.nn.offsets.itemsize
+        library = prepare(self._method, offset_bytes, masked=part.nn.bits is not None)
+        self._function = getattr(library, f"search_{self._method}")
+        self._function.restype = ctypes.c_int64
+
+    def see(self, part: Part) -> None:
+        """See the edges of the part that its rows tell of; see ``ViewingSearch``."""
+        self._choose(part)
+        arrays: dict[str, Any] = self._held[0]
+        first = first_of(part.pulled, part.active)
+        arrays["first"][: part.active] = first
+        for name, rows in (("seen", part.nn), ("in_seen", part.pulled)):
+            arrays[name] = rows.bits
+            setattr(self._graph, name, cc.pointer(rows.bits))
 
     def _prepare(self, part: Part) -> WholeGraph:
         active, words = part.active, mask_words(part.active)

@@ -99,6 +99,13 @@ class Runner(Protocol):
         stop: on all ranks or on none; SearchStopped on all ranks where one said yes
         """
 
+    def see(self, views: Sequence[Any]) -> None:
+        """See some of the graph in later searches, where the engine has masks.
+
+        views: of what this rank searches, one each: parts in host memory as
+        ``ViewingSearch`` takes them, a ``DeviceView`` or None of a graph on a device
+        """
+
     def describe(self) -> dict[str, Any]:
         """Return what searches run on, for reports (JSON values)."""
 

@@ -23,6 +23,7 @@ from distbfs.engines.base import (
     PullingSearch,
     Targets,
     Until,
+    ViewingSearch,
     Work,
 )
 from distbfs.errors import SearchStopped
@@ -213,6 +214,12 @@ class BetweenDomains:
             return CarriedParents(self._exchange, carrying, self._streamed)
         asking = cast("Sequence[AskingSearch]", self._searches)
         return ParentFinder(self._world, self._placement, asking)
+
+    def see(self, views: Sequence[Any]) -> None:
+        """See some of the graph in later searches; see ``runners.base.Runner``."""
+        searches = cast("Sequence[ViewingSearch]", self._searches)
+        for search, view in zip(searches, views, strict=True):
+            search.see(view)
 
     def search(
         self,

@@ -75,6 +75,10 @@ class ClockedRunner:
         result.seconds = float(self._world.allreduce(taken, "max")[0])
         return result
 
+    def see(self, views: Sequence[Any]) -> None:
+        """See some of the graph in later searches; see ``runners.base.Runner``."""
+        self._runner.see(views)
+
     def describe(self) -> dict[str, Any]:
         """Return what searches run on, for reports."""
         uuids = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
@@ -13,7 +13,10 @@ from distbfs.errors import SearchStopped
 from distbfs.search.runners.base import Found, Lazy, LazyArrays
 
 if TYPE_CHECKING:
+    from distbfs.engines.base import ViewingDeviceSearch, ViewingSearch
     from distbfs.graph.device_graph import DeviceGraph
+    from distbfs.graph.device_view import DeviceView
+    from distbfs.partition.part import Part
     from distbfs.search.domain import DomainDriver
     from distbfs.timing import Trace
     from distbfs.types import Root, Stop, World
@@ -52,6 +55,13 @@ class DomainSearch(Protocol):
         """Free what searches hold."""
 
 
+class ViewingDomain(DomainSearch, Protocol):
+    """One whose engine has masks."""
+
+    def see(self, view: Any) -> None:
+        """See some of the graph in later searches; see ``runners.base.Runner``."""
+
+
 class OnHost:
     """A ``DomainSearch`` by the threads of one process."""
 
@@ -79,6 +89,10 @@ class OnHost:
             records=records_of(result.records),
             order=result.order,
         )
+
+    def see(self, view: Part) -> None:
+        """See what the rows of the part tell of, in later searches."""
+        cast("ViewingSearch", self._search).see(view)
 
     def close(self) -> None:
         """Do nothing: arrays go with the object."""
@@ -148,6 +162,10 @@ class OnDevice:
             parents[vertices] = cp.where(parent < 0, np.int32(-1), above)
             parents[at] = at
         return [levels], [parents]
+
+    def see(self, view: DeviceView | None) -> None:
+        """See some of the graph in later searches; None: all."""
+        cast("ViewingDeviceSearch", self._search).see(view)
 
     def close(self) -> None:
         """Give spare device memory back."""
@@ -260,6 +278,11 @@ class WholeRunner:
             raise SearchStopped(reason)
         result.levels, result.seconds, result.records, result.phases = facts
         return result
+
+    def see(self, views: Sequence[Any]) -> None:
+        """See some of the graph in later searches; see ``runners.base.Runner``."""
+        if self._search is not None:
+            cast("ViewingDomain", self._search).see(views[0])
 
     def describe(self) -> dict[str, Any]:
         """Return nothing to add: there is no exchange."""

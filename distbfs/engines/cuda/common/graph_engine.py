@@ -223,7 +223,7 @@ class GraphEngine(ABC):
     takes: ClassVar[tuple[str, ...]] = ("internal_ids",)
     own: ClassVar[type] = NoOptions
     on_device = alone = directed = True
-    domains = sets = False
+    domains = masks = sets = False
     devices = 1
 
     def __init__(self, options: SearchOptions) -> None:

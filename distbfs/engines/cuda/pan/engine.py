@@ -37,7 +37,7 @@ class PanEngine:
     needless = ()
     own = PanOptions
     on_device = domains = sets = True
-    alone = directed = False
+    alone = directed = masks = False
     devices = 1
 
     def __init__(self, options: SearchOptions) -> None:

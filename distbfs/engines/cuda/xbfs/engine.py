@@ -46,7 +46,7 @@ class XbfsEngine:
     needless = ("uniquify",)  # a vertex is sent once
     own = NoOptions
     on_device = alone = domains = sets = True
-    directed = False
+    directed = masks = False
     devices = MOST_PARTS
 
     def __init__(self, options: SearchOptions) -> None:

@@ -1,0 +1,89 @@
+"""Attributes of edges, kept from the input: weights, times, types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from distbfs.errors import InputError, UsageError, WrongTypeError
+
+if TYPE_CHECKING:
+    from distbfs.types import Array
+
+KINDS = {"i": np.int64, "u": np.int64, "b": np.int64, "f": np.float64}
+MOST_WORDS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Values:
+    """An attribute of some edges, in their order.
+
+    array: int64, float64, or int32: numbers of words
+    words: the texts that occur, rising, where it is text; else None
+    """
+
+    array: Array
+    words: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute of all stored edges of a part.
+
+    values: by subgraph, in the order of its columns, as ``Values.array``
+    words: as of ``Values``, the same on every part
+    """
+
+    values: Mapping[str, Array]
+    words: tuple[str, ...] | None = None
+
+    @property
+    def kind(self) -> str:
+        """What its values are: "int64", "float64" or "text"."""
+        if self.words is not None:
+            return "text"
+        return str(next(iter(self.values.values())).dtype)
+
+
+def values_of_column(name: str, column: Array) -> Values:
+    """Return a column [tuples] of a table as an attribute.
+
+    Integers and flags become int64, other numbers float64, text numbers of words.
+    Raises WrongTypeError for other values, InputError for integers beyond 63 bits and
+    for more than MOST_WORDS different texts.
+    """
+    if column.ndim != 1:
+        raise InputError(f"column {name:.40} has {column.ndim} dimensions; allowed: 1")
+    kind = column.dtype.kind
+    if kind == "u" and len(column) and int(column.max()) >= 1 << 63:
+        raise InputError(f"column {name:.40} has integers beyond 63 bits")
+    if kind in KINDS:
+        return Values(np.ascontiguousarray(column, dtype=KINDS[kind]))
+    texts = column.tolist() if kind in "OU" else [None]
+    if not all(isinstance(text, str) for text in texts):
+        raise WrongTypeError(
+            f"column {name:.40} has values of {column.dtype}, or nulls; allowed: "
+            "numbers, or text"
+        )
+    words, numbers = np.unique(np.array(texts, dtype=np.str_), return_inverse=True)
+    if len(words) > MOST_WORDS:
+        raise InputError(
+            f"column {name:.40} has {len(words)} different texts; allowed: {MOST_WORDS}"
+        )
+    return Values(numbers.astype(np.int32), tuple(words.tolist()))
+
+
+def check_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names of attributes; UsageError unless each is a name of its own."""
+    for name in names:
+        if not isinstance(name, str) or not name.isidentifier():
+            raise UsageError(
+                f"attribute {name!r:.60}; allowed: letters, digits and _, no digit "
+                "first"
+            )
+    if len(set(names)) < len(names):
+        raise UsageError("an attribute is named twice")
+    return tuple(names)

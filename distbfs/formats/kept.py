@@ -1,0 +1,197 @@
+"""Columns of a file beside the ids, kept as attributes of its edges.
+
+They are read on their own, after the ids: tables by pyarrow, lines of text by Python's
+``csv``, about a million lines a second.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.errors import InputError, UsageError
+from distbfs.formats.arrow import read_columns as arrow_columns
+from distbfs.formats.attributes import Values, check_names, values_of_column
+from distbfs.formats.base import HEAD_BYTES, ReaderOptions, sniff
+from distbfs.formats.columns import load, opened, sound
+from distbfs.formats.delimited import BLANKS, RecordLines, cut, find_layout
+from distbfs.formats.edge_list import read_head
+from distbfs.formats.matrix_market import MatrixMarketReader
+from distbfs.formats.packed import BinaryFile
+from distbfs.formats.text import TextFile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from distbfs.types import Array
+
+KEEP = re.compile(r"(\w+)(?:=([1-9][0-9]{0,3}))?")
+INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+def wanted_columns(keep: Sequence[str]) -> dict[str, int | None]:
+    """Return attributes by name: the column's place, from 1, None where it is named.
+
+    UsageError for what is neither NAME nor NAME=PLACE.
+    """
+    wanted: dict[str, int | None] = {}
+    for word in keep:
+        match = KEEP.fullmatch(word)
+        if match is None:
+            raise UsageError(f"keep is {word!r:.60}; allowed: NAME or NAME=PLACE")
+        if match[1] in wanted:
+            raise UsageError(f"attribute {match[1]:.40} is kept twice")
+        wanted[match[1]] = int(match[2]) if match[2] else None
+    check_names(list(wanted))
+    return wanted
+
+
+def read_kept(
+    path: Path, name: str, options: ReaderOptions, keep: Sequence[str], tuples: int
+) -> dict[str, Values]:
+    """Return columns of a file, one value a tuple, by the name of the attribute.
+
+    name: the format, "" to find it out; keep: NAME or NAME=PLACE each; tuples: how
+    many edges the file has.  Of a Matrix Market file the values of its entries are
+    kept under any one name.  Raises UsageError for formats without columns, InputError
+    for columns that are not there.
+    """
+    wanted = wanted_columns(keep)
+    kind = name or sniff(path)
+    if kind not in READ:
+        allowed = ", ".join(READ)
+        raise UsageError(f"format {kind} has no columns to keep; allowed: {allowed}")
+    columns = READ[kind](path, options, wanted)
+    for label, column in columns.items():
+        if len(column) != tuples:
+            raise InputError(
+                f"{path}: column {label:.40} has {len(column)} values for {tuples} "
+                "edges"
+            )
+    return {label: values_of_column(label, x) for label, x in columns.items()}
+
+
+def typed(words: list[str]) -> Array:
+    """Return words as int64 where all are integers, else float64, else text."""
+    if all(map(INTEGER.fullmatch, words)):
+        return np.array(list(map(int, words)), dtype=np.int64)
+    try:
+        return np.array(list(map(float, words)), dtype=np.float64)
+    except ValueError:
+        return np.array(words, dtype=object)
+
+
+def _lacking(path: Path, label: str, names: Sequence[str]) -> InputError:
+    shown = " ".join(", ".join(f"{name:.40}" for name in names[:8]).split())
+    return InputError(f"{path}: no column {label:.40}; there are: {shown or 'none'}")
+
+
+def _place(path: Path, label: str, at: int | None, names: Sequence[str]) -> int:
+    """Return the place, from 0, of a column of a table with names."""
+    if at is None and label in names:
+        return names.index(label)
+    if at is None or at > len(names):
+        raise _lacking(path, label, names)
+    return at - 1
+
+
+def _of_records(
+    file: TextFile, separator: str, places: dict[str, int]
+) -> dict[str, Array]:
+    lines = RecordLines(file, file.blocks())
+    words: dict[str, list[str]] = {label: [] for label in places}
+    try:
+        for row in cut(lines, separator):
+            for label, place in places.items():
+                if place >= len(row):
+                    what = f"{len(row)} columns, where {label:.40} is column"
+                    raise file.refuse(f"{what} {place + 1}", lines.begin)
+                words[label].append(row[place].strip(BLANKS + "\r\n"))
+            lines.within = False
+    except csv.Error as error:
+        raise file.refuse(str(error), lines.begin) from error
+    return {label: typed(column) for label, column in words.items()}
+
+
+def _edge_list(
+    path: Path, options: ReaderOptions, wanted: dict[str, int | None]
+) -> dict[str, Array]:
+    with TextFile(path) as file:
+        read_head(file)
+        layout = find_layout(file.peek(HEAD_BYTES), options.columns, f"{path}")
+        header = b"".join(file.header_line() for _ in range(layout.header))
+        lines = header.decode(errors="surrogateescape").splitlines(keepends=True)
+        first: list[str] = next(cut(lines, layout.separator), []) if lines else []
+        names = [x.strip(BLANKS + "\r\n") for x in first]
+        if not names:
+            for label, at in wanted.items():
+                if at is None:
+                    what = (
+                        f"the columns have no names; --keep {label:.40}=PLACE, from 1"
+                    )
+                    raise InputError(f"{path}: {what}, names one")
+        places = {
+            label: _place(path, label, at, names) if names else (at or 1) - 1
+            for label, at in wanted.items()
+        }
+        return _of_records(file, layout.separator, places)
+
+
+def _matrix_market(
+    path: Path,
+    options: ReaderOptions,  # noqa: ARG001
+    wanted: dict[str, int | None],
+) -> dict[str, Array]:
+    with TextFile(path) as file:
+        field, symmetry = MatrixMarketReader.header(file)
+        if len(wanted) != 1 or field in ("pattern", "complex"):
+            what = f"a {field} matrix; one attribute is kept of integer and real ones"
+            raise InputError(f"{path}: {what}")
+        MatrixMarketReader.sizes(file, symmetry)
+        return _of_records(file, " ", dict.fromkeys(wanted, 2))
+
+
+def _values(path: Path, label: str, column: Any) -> Array:
+    """Return a column of pyarrow; InputError for nulls that are no numbers."""
+    values: Array = column.to_numpy()
+    if column.null_count and not str(column.type).startswith(("float", "double")):
+        raise InputError(f"{path}: column {label:.40} has a null, no value")
+    return values
+
+
+def _parquet(
+    path: Path,
+    options: ReaderOptions,  # noqa: ARG001
+    wanted: dict[str, int | None],
+) -> dict[str, Array]:
+    parquet = load("pyarrow.parquet")
+    with BinaryFile(path) as file, sound(str(path)):
+        held = parquet.ParquetFile(opened(file))
+        names = [str(x) for x in held.schema_arrow.names]
+        places = {k: names[_place(path, k, at, names)] for k, at in wanted.items()}
+        table = held.read(columns=list(dict.fromkeys(places.values())))
+        return {k: _values(path, k, table.column(x)) for k, x in places.items()}
+
+
+def _arrow(
+    path: Path,
+    options: ReaderOptions,  # noqa: ARG001
+    wanted: dict[str, int | None],
+) -> dict[str, Array]:
+    with BinaryFile(path) as file, sound(str(path)):
+        table = arrow_columns(file)
+        names = [str(x) for x in table.column_names]
+        places = {k: _place(path, k, at, names) for k, at in wanted.items()}
+        return {k: _values(path, k, table.column(x)) for k, x in places.items()}
+
+
+READ = {
+    "edge-list": _edge_list,
+    "matrix-market": _matrix_market,
+    "parquet": _parquet,
+    "arrow": _arrow,
+}

@@ -1,0 +1,125 @@
+"""Keys of stored edges: the same for an edge wherever it lies, in both directions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from distbfs.errors import UsageError
+from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part
+
+if TYPE_CHECKING:
+    from distbfs.types import Array, Ids, Words, World
+
+HALF = np.uint64(32)
+READ = ("nn", "nd", "dd")  # together all edges; dn holds those of nd
+
+
+def keys_of(u: Ids, v: Ids, *, directed: bool) -> Words:
+    """Return a key for each edge, ids int64 [k] below 2^32, uint64 [k].
+
+    They rise with (u, v), of an edge that leads both ways with (smaller, larger).
+    """
+    if not directed:
+        u, v = np.minimum(u, v), np.maximum(u, v)
+    keys: Words = u.astype(np.uint64) << HALF | v.astype(np.uint64)
+    return keys
+
+
+class EdgeIds:
+    """The ids of both ends of the edges of this rank's parts (made collectively).
+
+    outside: from ids inside to those that are wanted, int64
+    """
+
+    def __init__(
+        self, world: World, parts: Sequence[Part], outside: Callable[[Ids], Ids]
+    ) -> None:
+        self._outside = outside
+        self._ids: dict[int, Ids] = {}
+        self._layout = layout = parts[0].layout
+        for part in parts:  # as many on each rank
+            indices = world.allgather(np.array([part.index]))
+            vertices = world.allgather(part.vertices)
+            for index, held in zip(indices, vertices, strict=True):
+                ids = layout.global_of(int(index[0]), held)
+                self._ids[int(index[0])] = outside(ids)
+
+    def ends(self, part: Part, name: str) -> tuple[Ids, Ids]:
+        """Return (source, target) of the stored edges of a subgraph, int64 [edges].
+
+        Those of ``incoming`` as the edges lead.
+        """
+        rows = part.subgraphs[name]
+        own = self._ids[part.index]
+        source, column = rows.sources(), rows.columns
+        delegates = self._outside(part.delegates)
+        u = delegates[source] if name in ("dn", "dd") else own[source]
+        if name in ("nd", "dd"):
+            v = delegates[column]
+        elif name == "nn" and part.layout.parts > 1:
+            v = self._targets(column)
+        else:
+            v = own[column]
+        return (v, u) if name == "incoming" else (u, v)
+
+    def _targets(self, column: Array) -> Ids:
+        """Return the ids of nn columns that name parts, int64."""
+        owner = (column >> np.uint64(PART_SHIFT)).astype(np.int64)
+        number = (column & np.uint64(NUMBER_MASK)).astype(np.int64)
+        ids = np.empty(len(column), dtype=np.int64)
+        for index, of_part in self._ids.items():
+            there = np.flatnonzero(owner == index)
+            ids[there] = of_part[number[there]]
+        return ids
+
+    def keys(self, part: Part, name: str) -> Words:
+        """Return the keys of the stored edges of a subgraph, uint64 [edges].
+
+        UsageError for ids that do not fit.
+        """
+        n = self._layout.n
+        if n > 1 << 32:
+            raise UsageError(
+                f"attributes and masks of edges go up to 2^32 vertices, not {n}"
+            )
+        return keys_of(*self.ends(part, name), directed=part.directed)
+
+
+class Listing:
+    """All edges of a graph in the order of their keys, an undirected one once.
+
+    Made collectively.  A graph in one part whose vertices are numbered by id keeps the
+    order of its rows.
+    """
+
+    def __init__(self, world: World, parts: Sequence[Part], ids: EdgeIds) -> None:
+        self._ids = ids
+        listed: list[Words] = []
+        for part in parts:
+            for name in READ:
+                keys, (u, v) = ids.keys(part, name), ids.ends(part, name)
+                once = part.directed or name == "nd"
+                listed.append(keys if once else keys[u <= v])
+        own: Words = np.concatenate(listed)
+        keys = np.concatenate(world.allgather(own))
+        first = parts[0]
+        self._order: Ids | None = None
+        straight = np.arange(first.local_count)
+        if first.layout.parts == 1 and np.array_equal(first.vertices, straight):
+            self._order = np.argsort(keys, kind="stable")
+            self._keys = keys[self._order]
+        else:
+            self._keys = np.sort(keys)
+
+    @property
+    def edges(self) -> int:
+        """How many edges there are."""
+        return len(self._keys)
+
+    def places(self, part: Part, name: str) -> Ids:
+        """Return where each stored edge of a subgraph stands, int64 [edges]."""
+        places = np.searchsorted(self._keys, self._ids.keys(part, name))
+        return places if self._order is None else self._order[places]

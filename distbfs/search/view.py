@@ -1,0 +1,207 @@
+"""What searches see: some vertices and edges of a graph, without another graph.
+
+>>> from distbfs import Graph, bfs
+>>> graph = Graph.from_edges([0, 1, 2, 0], [1, 2, 3, 3])
+>>> graph.edges().tolist()
+[[0, 1], [0, 3], [1, 2], [2, 3]]
+>>> view = graph.view(edges=[True, False, True, True])
+>>> bfs(graph, 0, "openmp", view=view).level
+array([0, 1, 2, 3], dtype=int32)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xxhash
+
+from distbfs.errors import InputError, UsageError, WrongTypeError
+from distbfs.formats.attributes import Values
+from distbfs.graph.predicate import Predicate
+from distbfs.graph.seen_rows import SeenRows
+from distbfs.partition.edge_keys import EdgeIds, Listing
+
+if TYPE_CHECKING:
+    from distbfs.partition.part import Part
+    from distbfs.types import Ids, Marks, World
+
+
+class View:
+    """Which vertices and edges searches see; it does not change.
+
+    vertices: bool [n] by id, None: all; a vertex that is not seen is never reached, nor
+        passed
+    edges: bool [edges], None: all; in the order of ``Graph.edges()``, which lists an
+        undirected edge once: its bit is for both directions.  Of a store, edges go by
+        (u, v) with u < v, in input ids, of a directed one by (source, target)
+    where: a ``Predicate`` over attributes of the edges, None: all
+
+    An edge is seen if all three say so of it and of its ends.
+    """
+
+    def __init__(
+        self, n: int, vertices: Any = None, edges: Any = None, where: str | None = None
+    ) -> None:
+        """Check and copy what is seen of a graph of n vertices.
+
+        Raises WrongTypeError for arrays that are not of flags, InputError for arrays of
+        other shapes, UsageError for a predicate that does not parse.
+        """
+        self.n = n
+        self.vertices = None if vertices is None else flags_of(vertices, "vertices")
+        self.edges = None if edges is None else flags_of(edges, "edges")
+        self.where = None if where is None else Predicate(where)
+        if self.vertices is not None and len(self.vertices) != n:
+            raise InputError(
+                f"vertices has {len(self.vertices)} flags; allowed: one for each of "
+                f"{n} vertices"
+            )
+
+    def __repr__(self) -> str:
+        facts = []
+        for name in ("vertices", "edges"):
+            flags = getattr(self, name)
+            if flags is not None:
+                facts.append(f"{int(flags.sum())} of {len(flags)} {name}")
+        if self.where is not None:
+            facts.append(f"edges where {self.where.text}")
+        return f"<distbfs.View of {', '.join(facts) or 'all'}>"
+
+    @property
+    def whole(self) -> bool:
+        """Whether all is seen."""
+        return self.vertices is None and self.edges is None and self.where is None
+
+    def facts(self) -> list[str]:
+        """Return what tells it from others, nothing where all is seen."""
+        if self.whole:
+            return []
+        masks = [x for x in (self.vertices, self.edges) if x is not None]
+        digests = [xxhash.xxh3_128_hexdigest(np.packbits(x).data) for x in masks]
+        return [*digests, "" if self.where is None else self.where.text]
+
+    def same(self, other: View) -> bool:
+        """Return whether another one of the same graph sees the same."""
+        masks = [
+            (self.vertices, other.vertices),
+            (self.edges, other.edges),
+        ]
+        return self.where == other.where and all(
+            a is b or (a is not None and b is not None and np.array_equal(a, b))
+            for a, b in masks
+        )
+
+    def sees(self, vertices: Ids) -> Marks:
+        """Return which vertices, ids int64 [k], are seen, bool [k]."""
+        if self.vertices is None:
+            return np.ones(len(vertices), np.bool_)
+        return self.vertices[vertices]
+
+
+def flags_of(values: Any, name: str) -> Marks:
+    """Return flags as a bool array of one dimension that nothing writes to, a copy."""
+    values = values.get() if hasattr(values, "get") else values
+    try:
+        flags = np.array(values)
+    except (ValueError, TypeError) as error:
+        raise WrongTypeError(f"{name} is no array: {error}") from error
+    if flags.ndim != 1:
+        raise InputError(f"{name} has shape {flags.shape}; allowed: one dimension")
+    if flags.dtype != np.bool_ and flags.size:
+        raise WrongTypeError(f"{name} has values of {flags.dtype}; allowed: bool")
+    flags = flags.astype(np.bool_)
+    flags.flags.writeable = False
+    return flags
+
+
+def check_attributes(where: Predicate, attributes: dict[str, Values]) -> None:
+    """Raise UsageError unless a predicate fits attributes; those of no edge suffice."""
+    for name in where.names:
+        if name not in attributes:
+            raise UsageError(
+                f"attribute '{name:.60}' was not kept with the graph; there are: "
+                f"{', '.join(attributes) or 'none'}"
+            )
+    where.of(attributes, 0)
+
+
+class PartViews:
+    """Makes what is seen of the parts of this rank; methods are collective.
+
+    outside: from ids inside to input ids, int64
+    """
+
+    def __init__(
+        self, world: World, parts: Sequence[Part], outside: Callable[[Ids], Ids]
+    ) -> None:
+        self._world, self._parts = world, parts
+        self._ids = EdgeIds(world, parts, outside)
+        self._listing: Listing | None = None
+
+    def of(self, view: View) -> list[Part]:
+        """Return the parts with rows that tell of what is seen; columns are shared.
+
+        Raises InputError where edges are not as many as the graph has, UsageError for
+        attributes that were not kept.
+        """
+        if view.where is not None:
+            there = self._parts[0].attributes
+            none = {k: Values(x.values["nn"][:0], x.words) for k, x in there.items()}
+            check_attributes(view.where, none)  # on all ranks alike
+        if view.edges is not None:
+            self._check_edges(view.edges)
+        made = []
+        for part in self._parts:
+            rows = {
+                name: SeenRows.of(rows, self._flags(view, part, name))
+                for name, rows in part.subgraphs.items()
+            }
+            made.append(part.with_rows(rows))
+        return made
+
+    def _check_edges(self, edges: Marks) -> None:
+        if self._listing is None:
+            self._listing = Listing(self._world, self._parts, self._ids)
+        if len(edges) != self._listing.edges:
+            raise InputError(
+                f"edges has {len(edges)} flags; allowed: one for each of "
+                f"{self._listing.edges} edges"
+            )
+
+    def _flags(self, view: View, part: Part, name: str) -> Marks:
+        """Return which stored edges of a subgraph are seen, bool [edges]."""
+        edges = part.subgraphs[name].edges
+        flags = np.ones(edges, np.bool_)
+        if view.where is not None:
+            values = {
+                k: Values(part.attributes[k].values[name], part.attributes[k].words)
+                for k in view.where.names
+            }
+            flags &= view.where.of(values, edges)
+        if view.edges is not None and self._listing is not None:
+            flags &= view.edges[self._listing.places(part, name)]
+        if view.vertices is not None:
+            for side in self._ids.ends(part, name):
+                flags &= view.vertices[side]
+        return flags
+
+
+def seen_ends(world: World, parts: Sequence[Part]) -> list[Ids]:
+    """Return the ends of seen edges at each vertex, int64 [local] a part (collective).
+
+    By number, as ``Part.tuple_degrees``, each edge once: of a directed graph two at the
+    vertex that it leaves.  Delegates of a part count with their local ids.
+    """
+    made = []
+    of_delegates = np.zeros(parts[0].delegate_count, dtype=np.int64)
+    for part in parts:
+        each = 1 + part.directed
+        made.append(each * (part.nn.degrees() + part.nd.degrees()))
+        of_delegates += part.dn.degrees() + part.dd.degrees()
+    of_delegates = world.allreduce(of_delegates)
+    for part, ends in zip(parts, made, strict=True):
+        owned, local = part.owned_delegates()
+        ends[part.numbers_of(local)] = of_delegates[owned]
+    return made

@@ -1,0 +1,66 @@
+"""What of a graph searches see, by a command line: a predicate, a file of vertices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.errors import FileError, InputError
+from distbfs.formats.attributes import Values
+from distbfs.search.view import View, check_attributes, flags_of
+from distbfs.terminal.sources import read_sources
+
+if TYPE_CHECKING:
+    from distbfs.exchange.world import Ranks
+    from distbfs.formats.ids import IdMap
+    from distbfs.store.hdf5 import Store
+    from distbfs.types import Marks
+
+
+def read_vertices(path: Path, n: int, ids: IdMap | None) -> Marks:
+    """Return the vertices that a file names, bool [n].
+
+    A ``.npy`` file holds a flag for each, any other file one id a line, ids of the file
+    that the graph came from.  Raises InputError or UsageError for anything else.
+    """
+    if path.suffix != ".npy":
+        flags = np.zeros(n, np.bool_)
+        flags[read_sources((), path, n, ids)] = True
+        return flags
+    try:
+        with path.open("rb") as file:
+            array = np.lib.format.read_array(file, allow_pickle=False)
+    except OSError as error:
+        raise FileError(f"{path}: {error.strerror or error}") from error
+    except ValueError as error:
+        what = " ".join(str(error).split())
+        raise InputError(f"{path}: not a sound file: {what:.200}") from error
+    return flags_of(array, f"{path}")
+
+
+def agreed_view(
+    world: Ranks, store: Store, where: str | None, path: Path | None, ids: IdMap | None
+) -> View:
+    """Return what searches of a store see, as rank 0 reads it (collective)."""
+    n, flags = store.manifest.n, None
+    if path is not None:
+        own = np.zeros(0, np.uint8)
+        if world.rank == 0:
+            checked = View(n, read_vertices(path, n, ids))
+            own = np.packbits(checked.sees(np.arange(n)))
+        flags = np.unpackbits(world.allgather(own)[0])[:n].view(np.bool_)
+    view = View(n, flags, where=where)
+    if view.where is not None:
+        check_attributes(view.where, no_values(store.manifest.attributes))
+    return view
+
+
+def no_values(attributes: Mapping[str, Any]) -> dict[str, Values]:
+    """Return attributes, as a manifest describes them, of no edge."""
+    return {
+        name: Values(np.zeros(0, np.int32), tuple(x["words"]) if "words" in x else None)
+        for name, x in attributes.items()
+    }
