@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, Protocol
 from distbfs.engines.path_counts import PathCounter
 from distbfs.exchange.bins import Bins
 from distbfs.graph.device_graph import DeviceGraph
-from distbfs.graph.device_view import DeviceView
 from distbfs.options import SearchOptions, depth_limit
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
@@ -386,13 +385,6 @@ class DeviceSearch(Protocol):
         """
 
 
-class ViewingDeviceSearch(DeviceSearch, Protocol):
-    """Searches of a graph on one device that may see some of it only."""
-
-    def see(self, view: DeviceView | None) -> None:
-        """See some vertices and edges in later searches; None: all."""
-
-
 @dataclass(frozen=True)
 class NoOptions:
     """Of an engine without options of its own."""
@@ -406,7 +398,7 @@ class Engine(Protocol):
     domains: searches parts level by level, a ``DomainEngine``
     directed: searches directed graphs, too
     masks: searches may see some vertices and edges only: a ``ViewingSearch`` of parts
-        in host memory, a ``ViewingDeviceSearch`` of a graph on one device
+        in host memory
     sets: searches from several vertices at once, too
     takes: which of stepwise, internal_ids, device_memory, host_memory and the factors
         of directions it knows; with device_memory it searches a graph on one device

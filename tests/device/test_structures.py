@@ -46,6 +46,7 @@ RENAMED = {
         for file, rows in (("part.cuh", f"rows[{k}]"), ("part.c", graph))
         for what in ("offsets", "columns")
     },
+    **{("part.c", f"{graph}_seen"): f"{graph}.seen" for graph in pan.SUBGRAPHS},
     ("multi.cuh", "from_row"): "from",
     ("cuda.h", "grid"): "gridDimX",
     ("cuda.h", "block"): "blockDimX",

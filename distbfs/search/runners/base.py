@@ -103,7 +103,7 @@ class Runner(Protocol):
         """See some of the graph in later searches, where the engine has masks.
 
         views: of what this rank searches, one each: parts in host memory as
-        ``ViewingSearch`` takes them, a ``DeviceView`` or None of a graph on a device
+        ``ViewingSearch`` takes them
         """
 
     def describe(self) -> dict[str, Any]:

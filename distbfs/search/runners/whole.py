@@ -13,9 +13,8 @@ from distbfs.errors import SearchStopped
 from distbfs.search.runners.base import Found, Lazy, LazyArrays
 
 if TYPE_CHECKING:
-    from distbfs.engines.base import ViewingDeviceSearch, ViewingSearch
+    from distbfs.engines.base import ViewingSearch
     from distbfs.graph.device_graph import DeviceGraph
-    from distbfs.graph.device_view import DeviceView
     from distbfs.partition.part import Part
     from distbfs.search.domain import DomainDriver
     from distbfs.timing import Trace
@@ -162,10 +161,6 @@ class OnDevice:
             parents[vertices] = cp.where(parent < 0, np.int32(-1), above)
             parents[at] = at
         return [levels], [parents]
-
-    def see(self, view: DeviceView | None) -> None:
-        """See some of the graph in later searches; None: all."""
-        cast("ViewingDeviceSearch", self._search).see(view)
 
     def close(self) -> None:
         """Give spare device memory back."""
