@@ -41,6 +41,7 @@ ENGINE = '''"""Breadth-first search with a queue of Python."""
 import numpy as np
 
 from distbfs.engines.base import WHOLE, NoOptions, WholeResult
+from distbfs.engines.path_counts import NumpyCounter
 from distbfs.errors import SearchStopped
 
 
@@ -49,7 +50,7 @@ class QueueEngine:
     methods = ("list",)
     takes = ()
     own = NoOptions
-    on_device = domains = sets = False
+    on_device = domains = sets = masks = False
     alone = directed = True
     devices = 1
 
@@ -58,6 +59,9 @@ class QueueEngine:
 
     def whole(self, part):
         return QueueSearch(part, self.parents)
+
+    def counter(self, part):
+        return NumpyCounter(part)
 
     def describe(self):
         return {"engine": self.name, "method": "list", "threads": 1}
