@@ -1354,7 +1354,7 @@ MUTATIONS = (
         "self._paths if self._view is None else PATHS_OF_ALL",
         "self._paths",
         "paths of a search with a view go along edges that it does not see",
-        ("tests/search/test_views.py::test_paths_are_of_all_edges",),
+        ("tests/search/test_masked_searches.py::test_paths_are_of_all_edges",),
     ),
     # whole launches that end early
     Mutation(

@@ -180,7 +180,7 @@ def test_all_paths(tmp_path):
         with pytest.raises(ServiceError, match="more than 8 edges") as caught:
             client.all_paths(0, 7)
         assert caught.value.code == "too_large"
-        service.ranks.session.paths = NoPaths("none here")
+        service.ranks.session._paths = NoPaths("none here")
         with pytest.raises(ServiceError, match="none here") as caught:
             client.all_paths(0, 6)
         assert caught.value.code == "bad_request"
