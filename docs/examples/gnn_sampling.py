@@ -44,8 +44,8 @@ unique = torch.from_numpy(np.ascontiguousarray(graph.edges().T))  # each edge on
 batch = torch.randperm(made.n)[:32]
 sample = distbfs.k_hop_subgraph(graph, batch.tolist(), LAYERS)
 sampled = torch.from_dlpack(np.ascontiguousarray(sample.edges.T))
-vertices, local = torch.unique(sampled, return_inverse=True)  # numbered from 0 on
-rows = torch.searchsorted(vertices, batch)
+vertices = torch.unique(torch.cat([sampled.ravel(), batch]))
+local, rows = (torch.searchsorted(vertices, x) for x in (sampled, batch))  # from 0 on
 print(f"batch of {len(batch)}: {len(vertices)} of {graph.n} vertices in {LAYERS} hops")
 print(f"edges of the sample: {len(sample)} of {unique.shape[1]}")
 

@@ -148,7 +148,7 @@ def test_every_program_is_tested_and_listed():
     programs = {path.stem for path in FOLDER.glob("*.py")}
     assert programs == {*CHECKS, *ELSEWHERE}
     index = (FOLDER / "index.md").read_text(encoding="utf-8")
-    for path in FOLDER.iterdir():
+    for path in filter(Path.is_file, FOLDER.iterdir()):
         name = path.stem if path.suffix == ".ipynb" else path.name
         assert path.name == "index.md" or name in index, path.name
 
