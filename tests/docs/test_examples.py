@@ -306,7 +306,8 @@ def test_notebooks(path, tmp_path):
     made = nbformat.from_dict(json.loads(json.dumps(kept)))
     environment = {**os.environ, "PYTHONPATH": str(TESTS.parent)}
     resources = {"metadata": {"path": str(tmp_path)}}
-    client = NotebookClient(made, timeout=120, resources=resources)
+    patience = {"timeout": 120, "startup_timeout": 120}
+    client = NotebookClient(made, resources=resources, **patience)
     client.execute(env=environment)
     pictures = 0
     for before, after in zip(kept.cells, made.cells, strict=True):
