@@ -4,6 +4,7 @@ import doctest
 import inspect
 import re
 from importlib import import_module
+from pathlib import Path
 from types import FunctionType
 
 import pytest
@@ -14,6 +15,8 @@ from distbfs.errors import DeviceMissing
 from distbfs.multisearch.base import Results
 from distbfs.service.client import Client
 
+ROOT = Path(__file__).resolve().parents[1]
+REFERENCE = ROOT / "docs" / "reference"
 MODULES = [
     "distbfs",
     "distbfs.errors",
@@ -88,3 +91,26 @@ def test_every_public_name_is_described(name, thing):
         }
         assert named == given
         assert name in WITHOUT_EXAMPLE or ">>> " in section(text, "Examples")
+
+
+def test_every_public_name_is_in_the_reference():
+    page = (REFERENCE / "python.md").read_text(encoding="utf-8")
+    listed = re.findall(
+        r"^\.\. auto(?:class|exception|function):: ([\w.]+)", page, re.M
+    )
+    own = [name.removeprefix("distbfs.") for name in listed]
+    assert [name for name in own if "." not in name and own.count(name) > 1] == []
+    assert set(distbfs.__all__) == {name for name in own if "." not in name}
+    rows = re.findall(r"^\| (`.*) \| (.*) \| (\d)?", page, re.MULTILINE)
+    table = {}
+    for names, bases, code in rows:
+        for name in re.findall(r"`(\w+)`", names):
+            table[name] = (set(re.findall(r"`(\w+)`", bases)), code)
+    errors = [getattr(distbfs, name) for name in distbfs._ERRORS]
+    assert table == {
+        kind.__name__: (
+            {base.__name__ for base in kind.__bases__} - {"Exception"},
+            "" if kind is distbfs.ServiceError else str(kind.exit_code),
+        )
+        for kind in errors
+    }
