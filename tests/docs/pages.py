@@ -121,6 +121,7 @@ class Shell:
         """Run a command; return its exit code and what it printed."""
         self.count += 1
         output = self.outputs / str(self.count)
+        output.touch()  # a background command may not have opened it yet
         if background := command.endswith("&"):
             text = f"{command[:-1]} >{output} 2>&1 </dev/null &"
         else:
