@@ -1,8 +1,11 @@
 """The reference: docstrings whose examples run, and pages that leave out no name."""
 
+import ast
 import doctest
 import inspect
 import re
+from dataclasses import fields
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType
@@ -11,9 +14,25 @@ import pytest
 
 import distbfs
 from distbfs.device import cuda
-from distbfs.errors import DeviceMissing
+from distbfs.errors import DeviceMissing, ServiceError
+from distbfs.exchange import launcher
+from distbfs.generate.families import parameters_of
 from distbfs.multisearch.base import Results
+from distbfs.options import Knobs
+from distbfs.registry import (
+    ENGINES,
+    EXCHANGES,
+    FAMILIES,
+    READERS,
+    RUNNERS,
+    WRITERS,
+    lookup,
+)
 from distbfs.service.client import Client
+from distbfs.service.limits import Limits
+from distbfs.service.openapi import STATUS
+from distbfs.service.operations import OPERATIONS
+from distbfs.store import schema
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT / "docs" / "reference"
@@ -115,3 +134,136 @@ def test_every_public_name_is_in_the_reference():
         )
         for kind in errors
     }
+
+
+def page(name):
+    return (REFERENCE / name).read_text(encoding="utf-8")
+
+
+def table(text, *heads):
+    """Return the rows of the first table with these heads, as lists of cells."""
+    lines = iter(text.splitlines())
+    for line in lines:
+        if [*cells(line)[: len(heads)]] == [*heads]:
+            next(lines)
+            return [cells(row) for row in iter(partial(next, lines, ""), "")]
+    raise AssertionError(f"no table of {heads}")
+
+
+def cells(line):
+    """Return the cells of a row, without the bars around them."""
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+
+def codes(cell):
+    """Return what stands in backticks."""
+    return re.findall(r"`([^`\n]+)`", cell)
+
+
+def test_every_dataset_of_a_store_is_in_the_reference():
+    text = page("store.md")
+    rows = table(text, "dataset", "dtype", "elements")
+    listed = [name for row in rows for name in codes(row[0])]
+    assert listed[-1] == "nn/attribute_NAME"
+    assert {*listed[:-1]} == {*schema.DATASETS, *schema.INCOMING}
+    keys = {name for row in table(text, "key", "what it is") for name in codes(row[0])}
+    assert {item.name for item in fields(schema.Manifest)} < keys | {"created_by"}
+
+
+def test_every_format_is_in_the_reference():
+    rows = table(page("formats.md"), "`--format`", "what it is", "endings")
+    assert {codes(row[0])[0] for row in rows} == READERS.keys()
+    for name, _, endings, _, written, _ in rows:
+        [kind] = codes(name)
+        reader = lookup(READERS, "format", kind)
+        assert {*codes(endings)} == {*reader.suffixes}
+        assert ("✓" in written) == (kind in WRITERS)
+
+
+def test_every_family_is_in_the_reference():
+    text = page("generators.md")
+    rows = table(text, "family", "what it is", "options")
+    listed = {name: codes(row[2]) for row in rows for name in codes(row[0])}
+    assert listed.keys() == FAMILIES.keys()
+    every = set()
+    for name, options in listed.items():
+        taken = {f"--{x.name.replace('_', '-')}" for x in parameters_of(name)}
+        assert taken == {*options}
+        every |= taken
+    described = [codes(row[0]) for row in table(text, "option", "what it sets")]
+    assert {name for names in described for name in names} == every
+
+
+def test_every_engine_and_exchange_is_in_the_reference():
+    text = page("engines.md")
+    rows = table(text, "engine", "methods", "runs on")
+    listed = {name: row for row in rows for name in codes(row[0])}
+    assert listed.keys() == ENGINES.keys()
+    for name, (_, methods, _, directed, sets, views, _) in listed.items():
+        kind = lookup(ENGINES, "engine", name)
+        assert codes(methods) == [*kind.methods]
+        marks = [bool(x) for x in (directed, sets, views)]
+        assert marks == [kind.directed, kind.sets, kind.masks]
+    runners = table(text[text.index("## Engines of many") :], "engine", "methods")
+    assert {codes(row[0])[0]: codes(row[1]) for row in runners} == {
+        name: [*lookup(RUNNERS, "engine", name).methods] for name in RUNNERS
+    }
+    exchanges = table(text, "`--exchange`")
+    assert {codes(row[0])[0] for row in exchanges} == EXCHANGES.keys()
+    knobs = table(text, "knob", "allowed")
+    assert [codes(row[0])[0] for row in knobs] == [x.name for x in fields(Knobs)]
+
+
+def test_every_operation_of_the_service_is_in_the_reference():
+    rows = table(page("service.md"), "operation", "fields", "answer")
+    listed = {name: codes(row[1]) for row in rows for name in codes(row[0])}
+    assert listed == {name: [*x.fields] for name, x in OPERATIONS.items()}
+    limits = table(page("service.md"), "option", "what it limits", "default")
+    usual = {codes(row[0])[0]: float(row[2]) for row in limits}
+    names = {"line": "max_line", "ids": "max_ids", "inline": "max_inline"}
+    names |= {"files": "max_files"}
+    assert usual == {
+        f"--{names.get(x.name, x.name).replace('_', '-')}": x.default
+        for x in fields(Limits)
+        if x.name not in {"pipeline", "patience"}
+    }
+
+
+def test_every_error_code_of_the_service_is_in_the_reference():
+    rows = table(page("exit_codes.md"), "code", "meaning", "exit code")
+    assert {codes(row[0])[0]: int(row[2]) for row in rows} == ServiceError.CODES
+    status = {codes(row[0])[0]: int(row[3]) for row in rows if row[3]}
+    assert status == STATUS
+
+
+def test_every_environment_variable_is_in_the_reference():
+    """Names that are given to os.environ, as constants or as constants of a module."""
+    rows = [line for line in page("environment.md").splitlines() if line[:1] == "|"]
+    listed = {name for row in rows for name in codes(row)}
+    read = {*launcher.PMI_VARIABLES}
+    for path in Path(distbfs.__file__).parent.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        constants = {
+            node.targets[0].id: node.value.value
+            for node in tree.body
+            if isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            and isinstance(node.value, ast.Constant)
+        }
+        for node in ast.walk(tree):
+            text = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if isinstance(node, ast.Subscript) and "environ" in ast.unparse(node.value):
+                key = node.slice
+            elif re.fullmatch(r"(os\.)?(environ\.(get|pop|setdefault)|getenv)", text):
+                key = node.args[0]
+            elif path.name == "launcher.py" and isinstance(node, ast.Constant):
+                key = node
+            else:
+                continue
+            name = key.value if isinstance(key, ast.Constant) else constants[key.id]
+            if isinstance(name, str) and re.fullmatch(
+                r"[A-Z][A-Z0-9]*_[A-Z0-9_]+|CC", name
+            ):
+                read.add(name)
+    assert {"DISTBFS_CACHE", "DISTBFS_TOKEN", "CC", "PMIX_RANK"} < read
+    assert read <= listed, sorted(read - listed)
