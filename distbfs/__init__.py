@@ -1,14 +1,25 @@
 """Breadth-first search for graphs that outgrow one GPU.
 
-    >>> import distbfs
-    >>> graph = distbfs.Graph.from_edges([0, 1, 2, 5], [1, 2, 3, 6])
-    >>> distbfs.bfs(graph, 0).level
-    array([ 0,  1,  2,  3, -1, -1, -1], dtype=int32)
+``Graph`` holds a graph in the memory of this process, and ``bfs`` searches it.
+``open`` returns a ``Session`` over a store, a graph or generated edges, also on all
+ranks of an MPI communicator.  ``path_lengths``, ``reachable``, ``betweenness``,
+``closeness``, ``eccentricity``, ``diameter`` and ``within_hops`` make many searches at
+once; ``search_many`` runs a ``Problem`` of your own.  ``connect`` asks a service that
+``distbfs serve`` has started.
 
-Many searches at once: ``path_lengths``, ``reachable``, ``betweenness``,
-``closeness``, ``eccentricity``, ``diameter``, ``within_hops``, and ``search_many`` for
-a ``Problem`` of one's own.  All names are imported when they are asked for.  Errors
-are ``DistbfsError``, and ValueError, TypeError, OSError or MemoryError as fits.
+Every error is a ``DistbfsError``, and also a ValueError, TypeError, OSError,
+MemoryError or ImportError where Python has a kind for it.  Names are imported at first
+use, so that ``import distbfs`` costs nothing.
+
+Examples
+--------
+>>> import distbfs
+>>> graph = distbfs.Graph.from_edges([0, 1, 2, 5], [1, 2, 3, 6])
+>>> distbfs.bfs(graph, 0).level
+array([ 0,  1,  2,  3, -1, -1, -1], dtype=int32)
+>>> distbfs.path_lengths(graph, [0, 5])
+array([[ 0,  1,  2,  3, -1, -1, -1],
+       [-1, -1, -1, -1, -1,  0,  1]], dtype=int8)
 """
 
 from importlib import import_module

@@ -1,8 +1,8 @@
 """The exceptions of the package, each with the exit code that it ends a command with.
 
-Exit codes: 1 a search or validation failed, 2 wrong use or bad input, 3 no memory or
-no device.  A message is one line: what is wrong, where, and what is allowed.  Those
-that Python has a kind for are of that kind too.
+Exit codes: 1 a search or validation failed, 2 wrong use or bad input, 3 no memory, no
+disk space, no device, no compiler or no library.  A message is one line: what is
+wrong, where, and what is allowed.
 """
 
 import errno
@@ -13,51 +13,74 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # what a full disk or quota sa
 
 
 class DistbfsError(Exception):
-    """Base of all errors that the package raises on purpose."""
+    """Base of all errors that the package raises on purpose.
+
+    The message is one line: what is wrong, where, and what is allowed.
+
+    Attributes
+    ----------
+    exit_code : int
+        What a command ends with: 1, 2 or 3.
+
+    Examples
+    --------
+    >>> import distbfs
+    >>> try:
+    ...     distbfs.bfs(distbfs.Graph.from_edges([0], [1]), 7)
+    ... except distbfs.DistbfsError as error:
+    ...     print(error.exit_code, error)
+    2 source 7 is not a vertex; allowed: 0 to 1
+    """
 
     exit_code = 1
 
 
 class ValidationError(DistbfsError):
-    """A search gave a wrong result."""
+    """A search gave a wrong result.  Exit code 1."""
 
     exit_code = 1
 
 
 class SearchStopped(DistbfsError):  # noqa: N818
-    """A search was given up between two levels because somebody asked for that."""
+    """A search was given up between two levels, as the caller asked.  Exit code 1."""
 
     exit_code = 1
 
 
 class RanksStuck(DistbfsError):  # noqa: N818
-    """Ranks gave no sign of life, or waited for one another, for too long."""
+    """Ranks gave no sign of life, or waited for one another, for too long.
+
+    Exit code 1.
+    """
 
     exit_code = 1
 
 
 class UsageError(DistbfsError, ValueError):
-    """An option or argument is outside its allowed set."""
+    """An option or argument is outside its allowed set.  Exit code 2."""
 
     exit_code = 2
 
 
 class WrongTypeError(UsageError, TypeError):
-    """An argument is of a type that cannot be taken."""
+    """An argument is of a type that is not accepted.  Exit code 2."""
 
 
 class InputError(DistbfsError, ValueError):
-    """A file or graph that was given cannot be used."""
+    """A file or graph that was given cannot be used.  Exit code 2."""
 
     exit_code = 2
 
 
 class FileError(InputError, OSError):
-    """A file cannot be opened, read or written."""
+    """A file cannot be opened, read or written.  Exit code 2."""
 
 
 class StoreError(InputError, OSError):
-    """A graph store is missing, altered, truncated or of another version."""
+    """A graph store is missing, altered, truncated or of another version.
+
+    Exit code 2.
+    """
 
 
 class PeerFailed(StoreError):  # noqa: N818
@@ -76,9 +99,21 @@ def system_error(
 ) -> DistbfsError:
     """Return the package's error for one of the system: ``PATH: reason``.
 
-    path: what it is about, by default the file that the error names
-    kind: of the error, which is DiskFull where the disk is full
-    otherwise: the reason where the system gave none, but a library in its own words
+    Parameters
+    ----------
+    error : OSError
+        The system's error.
+    path : object, optional
+        What the message names; by default the file that ``error`` names.
+    kind : type, default FileError
+        Class of the error; ``DiskFull`` takes its place where the disk is full.
+    otherwise : str
+        The reason where ``error`` has no error number.
+
+    Returns
+    -------
+    DistbfsError
+        The error to raise.
     """
     where = error.filename if path is None else path
     reason = os.strerror(error.errno) if error.errno else otherwise
@@ -92,7 +127,25 @@ def system_error(
 class ServiceError(DistbfsError, OSError):
     """A service refused a request or could not answer it.
 
-    code: one of ``CODES``, for programs; the exit code of a command follows from it
+    The exit code of a command follows from the error code: 1, 2 or 3 as in ``CODES``.
+
+    Attributes
+    ----------
+    code : str
+        A key of ``CODES``: ``bad_request``, ``unknown_op``, ``too_large``, ``exists``,
+        ``unauthorized``, ``not_found``, ``not_allowed``, ``not_json``, ``busy``,
+        ``deadline``, ``draining``, ``gone``, ``broken`` or ``no_room``.
+    id : object
+        ``id`` of the request, None where it had none.
+
+    Examples
+    --------
+    >>> import distbfs
+    >>> try:
+    ...     distbfs.connect("nothing.sock")
+    ... except distbfs.ServiceError as error:
+    ...     print(error.code, error)
+    not_found nothing.sock: No such file or directory
     """
 
     CODES: ClassVar = {
@@ -120,32 +173,35 @@ class ServiceError(DistbfsError, OSError):
 
 
 class LaunchError(DistbfsError):
-    """The launcher and the MPI library disagree, or ranks and parts do not fit."""
+    """The launcher and the MPI library disagree, or ranks and parts do not fit.
+
+    Exit code 2.
+    """
 
     exit_code = 2
 
 
 class ResourceError(DistbfsError):
-    """Something that is needed is missing: memory, room, a device, a program."""
+    """Memory, disk space, a device or a program is missing.  Exit code 3."""
 
     exit_code = 3
 
 
 class OutOfMemory(ResourceError, MemoryError):  # noqa: N818
-    """There is not enough memory, of the host or of a device."""
+    """There is not enough memory, of the host or of a device.  Exit code 3."""
 
 
 class DiskFull(ResourceError, OSError):  # noqa: N818
-    """There is not enough room on a disk."""
+    """There is not enough room on a disk.  Exit code 3."""
 
 
 class LibraryMissing(ResourceError, ImportError):  # noqa: N818
-    """A Python package is not installed, which one extra or another brings."""
+    """A Python package is not installed; the message names the extra.  Exit code 3."""
 
 
 class CompilerMissing(ResourceError, OSError):  # noqa: N818
-    """No C compiler was found, or it cannot compile the kernels."""
+    """No C compiler was found, or it cannot compile the kernels.  Exit code 3."""
 
 
 class DeviceMissing(ResourceError, OSError):  # noqa: N818
-    """No CUDA device was found, or it cannot be used or compiled for."""
+    """No CUDA device was found, or it cannot be used or compiled for.  Exit code 3."""

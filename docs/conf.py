@@ -27,6 +27,7 @@ myst_heading_anchors = 3
 nb_execution_mode = "off"  # notebooks show the output that they were committed with
 
 autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # docstrings say types, shapes and dtypes
 autosummary_generate = True
 numpydoc_show_class_members = False
 nitpicky = True

@@ -11,7 +11,7 @@ from typing import Any
 
 from distbfs.benchmark.compare_figures import comparisons_of
 from distbfs.errors import UsageError
-from distbfs.report.plots import new_figure, write
+from distbfs.report.plots import name_of_graph, new_figure, size_of_graph, write
 
 KINDS = {
     "time": ("median_seconds", "median time, ms", 1e3),
@@ -61,43 +61,68 @@ def draw_panels(
 
     values: what ``distbfs compare --json`` prints
 
-    Lines over threads, one a graph and engine, where engines ran with several; else
-    bars, one group a graph.
+    Where engines ran with several numbers of threads, a row of panels for each graph,
+    with lines over threads; else one row of bars, in groups, one for each graph.
     """
     kinds = kinds_of(values, kinds)
     comparisons = comparisons_of(values)
     lines = any(series_of(comparison) for comparison in comparisons)
-    figure = new_figure(5 * len(kinds), 4)
-    for axes, kind in zip(
-        figure.subplots(1, len(kinds), squeeze=False)[0], kinds, strict=True
-    ):
-        (draw_lines if lines else draw_bars)(axes, comparisons, kind)
-        axes.set_ylabel(KINDS[kind][1])
-        axes.grid(axis="y", alpha=0.3)
-    axes.legend(fontsize=7)
+    rows: Sequence[Sequence[Mapping[str, Any]]] = [[x] for x in comparisons]
+    rows = rows if lines else [comparisons]
+    figure = new_figure(1.5 + 4.5 * len(kinds), 3.6 * len(rows))
+    grid = figure.subplots(len(rows), len(kinds), squeeze=False)
+    legend: dict[str, Any] = {}
+    for line, row in zip(grid, rows, strict=True):
+        for axes, kind in zip(line, kinds, strict=True):
+            (draw_lines if lines else draw_bars)(axes, row, kind)
+            axes.set_ylabel(KINDS[kind][1])
+            if kind == "speedup" and not lines:
+                axes.set_ylabel(f"{KINDS[kind][1]} over {row[0]['baseline']}")
+            axes.grid(axis="y", alpha=0.3)
+            handles, labels = axes.get_legend_handles_labels()
+            legend |= dict(zip(labels, handles, strict=True))
+        if len(row) == 1:
+            graph = row[0]["graph"]
+            line[0].set_title(
+                f"{name_of_graph(graph)}: {size_of_graph(graph)}",
+                fontsize=10,
+                loc="left",
+            )
+    figure.legend(legend.values(), legend.keys(), loc="outside right upper", fontsize=8)
     write(figure, path)
 
 
 def draw_lines(axes: Any, comparisons: Sequence[Mapping[str, Any]], kind: str) -> None:
-    """Draw one line over threads for each engine and graph."""
+    """Draw one line over threads for each engine of one graph.
+
+    What has no number of threads, as other libraries, is a level line, where it can be
+    compared: not in speed-up and efficiency, which are over an engine's fewest threads.
+    """
     key, _, scale = KINDS[kind]
-    ticks: set[int] = set()
-    for comparison in comparisons:
-        title = comparison["graph"]["title"]
-        for name, engines in series_of(comparison).items():
-            label = f"{title}, {name}" if len(comparisons) > 1 else name
-            base = engines[0]["median_seconds"]
-            heights = [
-                base / x["median_seconds"] if kind == "speedup" else x[key] * scale
-                for x in engines
-            ]
-            counts = [x["threads"] for x in engines]
-            axes.plot(counts, heights, "o-", label=label)
-            ticks.update(counts)
-    axes.set_xticks(sorted(ticks))
+    [comparison] = comparisons
+    series = series_of(comparison)
+    ticks = sorted({x["threads"] for engines in series.values() for x in engines})
+    for name, engines in series.items():
+        base = engines[0]["median_seconds"]
+        heights = [
+            base / x["median_seconds"] if kind == "speedup" else x[key] * scale
+            for x in engines
+        ]
+        axes.plot([x["threads"] for x in engines], heights, "o-", label=name)
+    if kind in ("speedup", "efficiency"):
+        ideal = [x / ticks[0] if kind == "speedup" else 1.0 for x in ticks]
+        axes.plot(ticks, ideal, ":", color="gray", label="ideal", zorder=1)
+    else:
+        others = [x for x in comparison["engines"] if x["series"] not in series]
+        for place, engine in enumerate(others, len(series)):
+            height, color = engine[key] * scale, f"C{place % 10}"
+            axes.axhline(height, ls="--", color=color, label=engine["engine"])
+    axes.set_xticks(ticks)
     axes.set_xlabel("threads")
     if kind == "time":
-        axes.set_yscale("log")
+        time_axis(axes)
+    else:
+        axes.set_ylim(bottom=0)
 
 
 def draw_bars(axes: Any, comparisons: Sequence[Mapping[str, Any]], kind: str) -> None:
@@ -113,7 +138,20 @@ def draw_bars(axes: Any, comparisons: Sequence[Mapping[str, Any]], kind: str) ->
                 at.append(place + (k - (len(names) - 1) / 2) * width)
                 heights.append(height * scale)
         axes.bar(at, heights, width, label=name)
-    titles = [comparison["graph"]["title"] for comparison in comparisons]
-    axes.set_xticks(range(len(titles)), titles, fontsize=8)
+    titles = [name_of_graph(comparison["graph"]) for comparison in comparisons]
+    turned = {"rotation": 25, "ha": "right"} if len("".join(titles)) > 40 else {}
+    axes.set_xticks(range(len(titles)), titles, fontsize=8, **turned)
     if kind == "time":
-        axes.set_yscale("log")
+        time_axis(axes)
+
+
+def time_axis(axes: Any) -> None:
+    """Make times logarithmic, in plain numbers."""
+    from matplotlib import ticker  # noqa: PLC0415
+
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    subs = (1, 2, 5) if high < 100 * low else (1,)
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=subs))
+    axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda x, _: f"{x:g}"))
+    axes.yaxis.set_minor_formatter(ticker.NullFormatter())

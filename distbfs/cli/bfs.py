@@ -17,27 +17,33 @@ from distbfs.formats.ids import IdMap
 from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table
 from distbfs.search.choose import Request
+from distbfs.search.open import prepare
 from distbfs.search.result import Result
 from distbfs.search.result_file import ResultFile, SharedResult
 from distbfs.search.session import Session
 from distbfs.search.view import View
-from distbfs.store.hdf5 import Store, open_store
 from distbfs.terminal.asked_paths import PathsAsked, paths_options, print_paths
+from distbfs.terminal.command import INPUT, OUTPUT, SEARCH, grouped_command
 from distbfs.terminal.energy import energy_option, print_energy, searches_energy
+from distbfs.terminal.graph_file import (
+    FileOptions,
+    SearchedGraph,
+    file_options,
+    open_graph,
+)
 from distbfs.terminal.seen import agreed_view
 from distbfs.terminal.shared import (
     AT_ONCE,
+    GRAPH,
     LOG,
-    STORE,
+    Speech,
     Terminal,
-    engine_line,
     make_request,
     make_search_options,
     open_records,
     open_terminal,
     output_options,
     patience_option,
-    prepare_stored,
     search_options,
     stop_requests,
     trace_option,
@@ -80,9 +86,8 @@ def open_result(
     terminal: Terminal,
     stack: ExitStack,
     output: Path | None,
-    store: Store,
+    graph: SearchedGraph,
     sources: Sequence[Root],
-    ids: IdMap | None,
     *,
     parents: bool,
     force: bool,
@@ -96,20 +101,15 @@ def open_result(
         return None, done
     result = None
     if terminal.world.rank == 0:
-        manifest = store.manifest
-        digests = manifest.digests[0]
-        graph = [manifest.n, digests["vertices"], digests["nn/columns"]]
-        named = [] if manifest.ids is None else [manifest.ids.digests]
         limit = [] if hops is None else [f"{hops} hops"]
-        seen = view.facts()
-        identity = json.dumps([*graph, manifest.source, *named, *limit, *seen])
+        identity = json.dumps([*graph.facts, *limit, *view.facts()])
         result = ResultFile(
             output,
             sources,
-            manifest.n,
+            graph.n,
             identity,
             parents=parents,
-            ids=ids,
+            ids=graph.ids,
             paths=paths,
         )
         stack.enter_context(result)
@@ -185,22 +185,22 @@ def asked_options(
     return request, make_search_options(world, **choices)
 
 
-@click.command("bfs")
-@click.argument("store", type=STORE)
-@click.option(
+@grouped_command("bfs")
+@click.argument("graph", type=GRAPH)
+@INPUT.option(
     "--source",
     "-s",
     "words",
     multiple=True,
     help="Source vertex, by its id in the file; may be given several times.",
 )
-@click.option(
+@INPUT.option(
     "--sources",
     "sources_file",
     type=click.Path(path_type=Path),
     help="File with one source a line.",
 )
-@click.option(
+@INPUT.option(
     "--source-set",
     "sets",
     metavar="IDS|@FILE",
@@ -208,27 +208,28 @@ def asked_options(
     help="Sources of one search together, ids between commas or one a line of a file: "
     "levels are hops from the nearest; may be given several times.",
 )
-@click.option(
+@OUTPUT.option(
     "--output",
     "-o",
     type=click.Path(path_type=Path),
     help="HDF5 file for levels and parents; resumed if it is unfinished.",
 )
-@click.option(
+@OUTPUT.option(
     "--records", type=click.Path(path_type=Path), help="File for one JSON line a level."
 )
-@click.option(
+@SEARCH.option(
     "--where",
     help="See only edges of which this holds, over attributes kept by convert --keep, "
     "as 'weight < 3'.",
 )
-@click.option(
+@SEARCH.option(
     "--vertices",
     "vertices_file",
     type=click.Path(path_type=Path),
     help="See only these vertices: a .npy file of n flags, or one id a line.",
 )
-@click.option("--force", is_flag=True, help="Replace an output that is there.")
+@OUTPUT.option("--force", is_flag=True, help="Replace an output that is there.")
+@file_options
 @paths_options
 @trace_option
 @energy_option
@@ -236,7 +237,7 @@ def asked_options(
 @patience_option
 @output_options
 def command(
-    store: Path,
+    graph: Path,
     words: tuple[str, ...],
     sources_file: Path | None,
     sets: tuple[str, ...],
@@ -253,37 +254,41 @@ def command(
     trace_file: Path | None,
     with_energy: bool,
     patience: float | None,
-    json_output: bool,
-    log_format: str,
+    speech: Speech,
     **choices: Any,
 ) -> None:
-    """Search the graph of STORE breadth-first."""
-    terminal = open_terminal(json_output=json_output, log_format=log_format)
+    """Search GRAPH breadth-first: the folder of a store, or a file.
+
+    A file is read as convert does, with the options of input below; convert keeps what
+    was read, for later searches.  Vertices are called by their ids in the file.
+    """
+    terminal = open_terminal(speech)
     world = terminal.world
     check_trace(trace_file)
-    opened = open_store(store)
-    manifest = opened.manifest
-    ids = opened.load_ids() if world.rank == 0 else None
-    sources = agreed_roots(world, manifest.n, words, sources_file, sets, ids)
-    view = agreed_view(world, opened, where, vertices_file, ids)
-    asked = PathsAsked(
-        world,
-        counts,
-        agreed_target(world, manifest.n, paths_to, ids),
-        most_paths,
-        edges,
-        force,
-    )
+    reading = FileOptions.taken(choices)
     request, options = asked_options(world, choices)
-    asked.check(
-        sources,
-        output=output,
-        json_output=json_output,
-        energy=with_energy and hops is not None,
-        masked=not view.whole,
-    )
-    opening = prepare_stored(terminal, opened, options, request)
     with ExitStack() as stack:
+        with stop_requests(AT_ONCE):
+            opened = open_graph(terminal, stack, graph, reading, options.threads)
+        n, ids = opened.n, opened.ids
+        sources = agreed_roots(world, n, words, sources_file, sets, ids)
+        view = agreed_view(world, opened, where, vertices_file)
+        asked = PathsAsked(
+            world,
+            counts,
+            agreed_target(world, n, paths_to, ids),
+            most_paths,
+            edges,
+            force,
+        )
+        asked.check(
+            sources,
+            output=output,
+            json_output=speech.as_json,
+            energy=with_energy and hops is not None,
+            masked=not view.whole,
+        )
+        opening = prepare(world, opened.source, options, request, say=terminal.say)
         stop = stack.enter_context(stop_requests())
         stack.enter_context(Watch(world, patience, lambda: stop.requested))
         result, done = open_result(
@@ -292,7 +297,6 @@ def command(
             output,
             opened,
             sources,
-            ids,
             parents=options.parents,
             force=force,
             hops=hops,
@@ -303,13 +307,13 @@ def command(
         with stop.within(AT_ONCE):
             session = opening.open()
             session.see(view)
-        terminal.say(engine_line(session))
+        terminal.say_engine(session)
         asked.check_session(session)
         trace = start_trace(trace_file, session)
         rows: list[dict[str, Any]] = []
         waiting = np.flatnonzero(~done)
         saved = waiting if output is not None else waiting[:0]
-        shared = open_shared(world, stack, result, manifest.n, saved)
+        shared = open_shared(world, stack, result, n, saved)
         with terminal.progress("searching", len(sources)) as tick:
             for row in waiting.tolist():
                 if stop.agreed(world):
@@ -332,11 +336,14 @@ def command(
         if done.all() and result is not None:
             result.finish()
         warn_of_rest(done, output)
-        values = {
-            "store": str(store),
-            **session.describe(),
-            "searches": rows,
-            "complete": bool(done.all()),
-        }
         if not asked.on_stdout:
-            print_result(terminal, values, energy)
+            print_result(
+                terminal,
+                {
+                    "store": str(graph),
+                    **session.describe(),
+                    "searches": rows,
+                    "complete": bool(done.all()),
+                },
+                energy,
+            )

@@ -22,6 +22,7 @@ from distbfs.progress import Progress
 from distbfs.report import plots
 from distbfs.report.provenance import provenance
 from distbfs.store.hdf5 import Store, open_store
+from distbfs.terminal.command import DEVICES, OUTPUT, SEARCH, grouped_command
 from distbfs.terminal.comparison import (
     Entry,
     Sessions,
@@ -39,6 +40,7 @@ from distbfs.terminal.energy import (
 )
 from distbfs.terminal.shared import (
     STORE,
+    Speech,
     Terminal,
     need_symmetric,
     open_terminal,
@@ -172,34 +174,34 @@ def given_sources(
     ]
 
 
-@click.command("compare")
+@grouped_command("compare")
 @click.argument("stores", type=STORE, nargs=-1, metavar="[STORE]...")
-@click.option(
+@SEARCH.option(
     "--engines",
     default="openmp,reference",
     help="Engines, as xbfs,xbfs-paper:frontier=scan-free,async=no,openmp/push.  "
     "[openmp,reference]",
 )
 @graph_options(sources=16, multiple=True)
-@click.option(
+@SEARCH.option(
     "--peers",
     "libraries",
     help="Other libraries, as scipy,igraph; all: those that are installed.",
 )
-@click.option(
+@SEARCH.option(
     "--repeats",
     type=click.IntRange(1, 10_000),
     default=3,
     help="Searches from each source by each engine.  [3]",
 )
-@click.option("--baseline", help="Engine that speed-ups refer to; default: the first.")
-@click.option(
+@SEARCH.option("--baseline", help="Engine that speed-ups refer to; default: the first.")
+@DEVICES.option(
     "--threads",
     default="0",
     help="OpenMP threads a rank, or several as 1,2,4; 0: this rank's share of the "
     "cores.  [0]",
 )
-@click.option(
+@OUTPUT.option(
     "--plot",
     type=click.Path(path_type=Path),
     help="Draw the GTEPS as bars; with several graphs or threads, time, speed-up and "
@@ -218,8 +220,7 @@ def command(
     threads: str,
     plot: Path | None,
     with_energy: bool,
-    json_output: bool,
-    log_format: str,
+    speech: Speech,
     **sizes: tuple[int, ...],
 ) -> None:
     """Compare engines on each STORE, and on graphs that are built in memory.
@@ -235,7 +236,7 @@ def command(
     both measured in this run; edge checks, and repeats in frontiers, are counted in
     searches of their own.  Peers are timed by the clock around their call alone.
     """
-    terminal = open_terminal(json_output=json_output, log_format=log_format)
+    terminal = open_terminal(speech)
     world = terminal.world
     share = share_of_cores(world)
     counts, others = parse_threads(threads, share), parse_libraries(libraries)

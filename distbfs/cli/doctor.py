@@ -18,7 +18,9 @@ from distbfs.exchange.launcher import find_launch
 from distbfs.exchange.world import SoloWorld
 from distbfs.plan.memory import readable
 from distbfs.report.tables import print_fields, shown
+from distbfs.terminal.command import ADVANCED, grouped_command
 from distbfs.terminal.shared import (
+    Speech,
     Terminal,
     open_terminal,
     output_options,
@@ -34,6 +36,7 @@ from distbfs.terminal.trials import (
 )
 
 WIDTH = 16
+NO_DEVICE = "need a CUDA device"
 ARCHITECTURE = re.compile(r"sm_[1-9]\d{1,2}[af]?")
 
 
@@ -81,7 +84,7 @@ def fields_of(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         "distbfs": values["distbfs"],
         "Python": f"{values['python']}, {values['executable']}",
         "packages": ", ".join(packages),
-        "engines": values["engines"],
+        **engine_fields(values["engines"]),
     }
     mpi = values["mpi"]
     launcher = mpi["launcher"] or "none"
@@ -94,6 +97,33 @@ def fields_of(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     }
     for host in values["hosts"]:
         yield host_fields(host)
+
+
+def engine_fields(outcomes: Mapping[str, str]) -> dict[str, str]:
+    """Return which engines work, and which do not, each reason once.
+
+    That of engines without a device is told of the host.
+    """
+    names: dict[str, list[str]] = {}
+    for name, said in outcomes.items():
+        reason = NO_DEVICE if said.startswith("no CUDA") else said
+        names.setdefault(reason, []).append(name)
+    out = {"engines": ", ".join(names.pop("works", ["none works"]))}
+    others = [f"{', '.join(some)}: {reason}" for reason, some in names.items()]
+    return out | ({"not usable": "; ".join(others)} if others else {})
+
+
+def joined(problems: Iterable[str]) -> Iterator[str]:
+    """Yield problems, one line of all engines that have the same."""
+    alike: dict[str, list[str]] = {}
+    for problem in problems:
+        head, _, said = problem.partition(": ")
+        if head.startswith("engine "):
+            alike.setdefault(said, []).append(head.removeprefix("engine "))
+        else:
+            alike[problem] = []
+    for said, names in alike.items():
+        yield f"engine {', '.join(names)}: {said}" if names else said
 
 
 def host_fields(host: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,14 +195,14 @@ def print_findings(values: Mapping[str, Any]) -> None:
     for block in fields_of(values):
         print_fields({f"{name:<{WIDTH}}": value for name, value in block.items()})
         click.echo()
-    for problem in values["problems"]:
+    for problem in joined(values["problems"]):
         click.echo(f"problem: {problem}")
     if not values["problems"]:
         click.echo("no problems found")
 
 
-@click.command("doctor")
-@click.option(
+@grouped_command("doctor")
+@ADVANCED.option(
     "--compile",
     "wanted",
     multiple=True,
@@ -181,7 +211,7 @@ def print_findings(values: Mapping[str, Any]) -> None:
     "needed.  May be repeated.",
 )
 @output_options
-def command(wanted: tuple[str, ...], json_output: bool, log_format: str) -> int:
+def command(wanted: tuple[str, ...], speech: Speech) -> int:
     """Show what this installation can use, and what to install for the rest.
 
     Starts MPI, compiles every C kernel and searches a small graph with every engine.
@@ -192,12 +222,12 @@ def command(wanted: tuple[str, ...], json_output: bool, log_format: str) -> int:
     named = architectures(wanted)
     problem = ""
     try:
-        terminal = open_terminal(json_output=json_output, log_format=log_format)
+        terminal = open_terminal(speech)
     except LaunchError as error:
         launch = find_launch(os.environ)
         if launch is not None and launch.rank:
             return 0
-        terminal = Terminal(SoloWorld(), json_output, log_format)
+        terminal = Terminal(SoloWorld(), speech)
         problem = str(error)
     if named:
         return compile_kernels(terminal, named)

@@ -12,9 +12,11 @@ from distbfs.formats.writing import Edges, placed, writer_for
 from distbfs.report.tables import print_fields
 from distbfs.store.hdf5 import open_store
 from distbfs.store.tuples import StoreTuples
+from distbfs.terminal.command import OUTPUT, Choice, grouped_command
 from distbfs.terminal.shared import (
     AT_ONCE,
     STORE,
+    Speech,
     open_terminal,
     output_options,
     stop_requests,
@@ -22,20 +24,20 @@ from distbfs.terminal.shared import (
 from distbfs.types import Ids
 
 
-@click.command("export")
+@grouped_command("export")
 @click.argument("store", type=STORE)
-@click.option(
+@OUTPUT.option(
     "--output",
     "-o",
     type=click.Path(path_type=Path),
     required=True,
     help="File to write; text is compressed where it ends in .gz, .bz2, .xz or .zst.",
 )
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
-@click.option(
+@OUTPUT.option("--force", is_flag=True, help="Replace a file that is there.")
+@OUTPUT.option(
     "--format",
     "name",
-    type=click.Choice(list(registry.WRITERS)),
+    type=Choice(list(registry.WRITERS)),
     help="Format of the file; default: by its ending.",
 )
 @output_options
@@ -44,15 +46,14 @@ def command(
     output: Path,
     force: bool,
     name: str | None,
-    json_output: bool,
-    log_format: str,
+    speech: Speech,
 ) -> None:
     """Write the edges of STORE, each once, without loops and repeats.
 
     convert reads a directed graph back with --directed.  Rank 0 writes, the others
     wait.
     """
-    terminal = open_terminal(json_output=json_output, log_format=log_format)
+    terminal = open_terminal(speech)
     world, opened = terminal.world, open_store(store)
     writer = writer_for(output, name or "")
     if world.rank == 0:

@@ -15,8 +15,10 @@ from distbfs.generate.families import maker, parameters_of
 from distbfs.generate.parameters import Parameter
 from distbfs.generate.uniform import MAX_VERTICES
 from distbfs.progress import Progress, no_progress
+from distbfs.terminal.command import INPUT, OUTPUT, Choice, grouped_command
 from distbfs.terminal.shared import (
     PLACE,
+    Speech,
     build_options,
     directed_option,
     make_build_options,
@@ -90,7 +92,7 @@ def family_options(function: Command) -> Command:
         number: Callable[..., Any] = (
             click.IntRange if parameter.kind is int else click.FloatRange
         )
-        function = click.option(
+        function = INPUT.option(
             f"--{parameter.name.replace('_', '-')}",
             type=number(parameter.low, parameter.high, parameter.above),
             help=f"{parameter.help}; {', '.join(families)}.  "
@@ -101,27 +103,27 @@ def family_options(function: Command) -> Command:
 
 def help_text() -> str:
     """Return what help says of the command and of each family."""
-    lines = ["Generate a graph of a FAMILY, separate it by degree and store it.\n\n"]
+    width = max(map(len, registry.FAMILIES)) + 2
+    lines = ["Generate a graph of a FAMILY and store it.\n\n\b"]
     for family in registry.FAMILIES:
         kind = registry.lookup(registry.FAMILIES, "family", family)
-        about = getattr(kind, "about", "")
-        lines.append(f"{family}: {about}." if about else f"{family}.")
-    return "  ".join(lines)
+        lines.append(f"{family:<{width}}{getattr(kind, 'about', '')}".rstrip())
+    return "\n".join(lines)
 
 
-@click.command("generate", help=help_text())
-@click.argument("family", type=click.Choice(list(registry.FAMILIES)))
-@click.option("--scale", "-s", type=click.IntRange(1, 48), help="2^scale vertices.")
-@click.option(
+@grouped_command("generate", help=help_text())
+@click.argument("family", type=Choice(list(registry.FAMILIES)), metavar="FAMILY")
+@INPUT.option("--scale", "-s", type=click.IntRange(1, 48), help="2^scale vertices.")
+@INPUT.option(
     "--vertices",
     "-n",
     type=click.IntRange(1, MAX_VERTICES),
     help="Vertices instead; for road, geometric and triangulation about as many.",
 )
 @family_options
-@click.option("--seed", type=int, help="Seed of the tuples.  [1]")
-@click.option("--output", "-o", type=PLACE, required=True, help="Folder of the store.")
-@click.option("--force", is_flag=True, help="Replace a store that is there.")
+@INPUT.option("--seed", type=int, help="Seed of the tuples.  [1]")
+@OUTPUT.option("--output", "-o", type=PLACE, required=True, help="Folder of the store.")
+@OUTPUT.option("--force", is_flag=True, help="Replace a store that is there.")
 @on_devices_option
 @directed_option
 @build_options
@@ -135,12 +137,11 @@ def command(
     parts: int | None,
     threshold: int | None,
     pass_gib: float,
-    json_output: bool,
-    log_format: str,
+    speech: Speech,
     **choices: float | None,
 ) -> None:
-    """Generate a graph of a FAMILY, separate it by degree and store it."""
-    terminal = open_terminal(json_output=json_output, log_format=log_format)
+    """Generate a graph of a FAMILY and store it."""
+    terminal = open_terminal(speech)
     chosen = {name: value for name, value in choices.items() if value is not None}
     threads = share_of_cores(terminal.world)
     source = make_source(family, threads, chosen, terminal.progress)

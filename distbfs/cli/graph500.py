@@ -31,11 +31,13 @@ from distbfs.search.open import open_source
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
+from distbfs.terminal.command import INPUT, OUTPUT, SEARCH, grouped_command
 from distbfs.terminal.energy import energy_option, searches_energy
 from distbfs.terminal.shared import (
     AT_ONCE,
     LOG,
     STORE,
+    Speech,
     Terminal,
     build_options,
     engine_line,
@@ -174,31 +176,31 @@ def refuse_together(context: click.Context, *graphs: object) -> None:
         raise UsageError("give either --skip-validation or --validate")
 
 
-@click.command("graph500")
-@click.option("--scale", "-s", type=click.IntRange(1, 48), help="2^scale vertices.")
-@click.option(
+@grouped_command("graph500")
+@INPUT.option("--scale", "-s", type=click.IntRange(1, 48), help="2^scale vertices.")
+@INPUT.option(
     "--edge-factor",
     type=click.IntRange(1, 4096),
     default=16,
     help="Tuples per vertex.  [16]",
 )
-@click.option("--seed", type=int, default=1, help="Seed of tuples and roots.  [1]")
-@click.option("--graph", type=STORE, help="Search this store instead of a new graph.")
-@click.option(
+@INPUT.option("--seed", type=int, default=1, help="Seed of tuples and roots.  [1]")
+@INPUT.option("--graph", type=STORE, help="Search this store instead of a new graph.")
+@SEARCH.option(
     "--roots", type=click.IntRange(1, 1 << 20), default=64, help="Searches.  [64]"
 )
-@click.option(
+@SEARCH.option(
     "--skip-validation",
     is_flag=True,
     help="Do not validate; the result is not official.",
 )
-@click.option(
+@SEARCH.option(
     "--validate",
     type=click.IntRange(1),
     help="Validate so many searches alone, the first ones; fewer than all is not "
     "official.",
 )
-@click.option(
+@OUTPUT.option(
     "--records",
     type=click.Path(path_type=Path),
     help="File for one JSON line a level, from one more search a root.",
@@ -224,8 +226,7 @@ def command(
     threshold: int | None,
     pass_gib: float,
     patience: float | None,
-    json_output: bool,
-    log_format: str,
+    speech: Speech,
     **choices: Any,
 ) -> int:
     """Run the Graph500 benchmark: kernels 1 and 2, validation, official report."""
@@ -233,7 +234,7 @@ def command(
     refuse_together(context, scale, graph)
     if graph is not None:
         refuse_build_options(context)
-    terminal = open_terminal(json_output=json_output, log_format=log_format)
+    terminal = open_terminal(speech)
     check_trace(trace_file)
     world = terminal.world
     request = make_request(
@@ -272,7 +273,7 @@ def command(
                     buffer,
                 )
             session, source, exact, facts = opened
-        terminal.say(engine_line(session))
+        terminal.say_engine(session)
         chosen = choose_roots(session.layout.n, roots, seed, session.connected)
         if not len(chosen):
             raise ValidationError("no vertex has a neighbour besides itself: no search")

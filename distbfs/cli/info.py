@@ -19,11 +19,14 @@ from distbfs.report.tables import print_fields, print_table, shown
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.schema import IDS_NAME, MANIFEST_NAME
 from distbfs.store.shape import shape_of
-from distbfs.terminal.shared import STORE, open_terminal, output_options
+from distbfs.terminal.command import OUTPUT, SEARCH, grouped_command
+from distbfs.terminal.shared import STORE, Speech, open_terminal, output_options
+from distbfs.terminal.store_writing import graph_fields
 from distbfs.terminal.survey import print_survey, survey
 from distbfs.types import SUBGRAPHS
 
-STATISTICS = ("largest", "mean", "deviation")
+STATISTICS = ("mean", "largest")
+UNTOLD = ("n", "tuples", "xxh3_128")  # of a source: told otherwise, or for programs
 ROWS = {
     "vertices": "vertices",
     "active": "normal, with edges",
@@ -97,48 +100,62 @@ def kept_ids(values: Mapping[str, Any]) -> dict[str, str]:
     if "ids" not in values:
         return {}
     kinds = {"integer": "whole numbers", "text": "text"}
-    kind, size = kinds[values["ids"]["kind"]], readable(values["ids"]["file_bytes"])
-    return {"ids in the file": f"{kind}, kept in {IDS_NAME} ({size})"}
+    return {"ids": f"{kinds[values['ids']['kind']]}, as in the file"}
 
 
-def fields_of(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the upper half of what is shown, name by name."""
-    source = {k.replace("_", " "): v for k, v in values["source"].items()}
-    family = source.pop("family")
-    loops, repeats = shown(values["loops"]), shown(values["repeats"])
-    statistics = values["statistics"]
+def graph_text(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is shown of the graph, name by name."""
+    source = {k: v for k, v in values["source"].items() if k not in UNTOLD}
+    words = [source.pop("family"), *([shown(source)] if source else [])]
+    if words[0] == "file":
+        words = [f"{source['name']} ({source['format']})"]
+    statistics, size = values["statistics"], values["bytes"]
     degrees = [
         f"{name} {shown(statistics[name])}" for name in STATISTICS if name in statistics
     ]
     out = {
         "store": values["store"],
-        "format version": f"{values['format_version']}, by {values['created_by']}",
-        "source": ", ".join([family, *([shown(source)] if source else [])]),
-        "relabelling": relabelling(values["relabel"]),
+        "made of": ", ".join(words).replace("_", " "),
+        **graph_fields(values, directed=values["directed"]),
         **kept_ids(values),
-        "vertices n": shown(values["n"]),
-        "stored edges m": shown(values["m"]) + ", directed" * values["directed"],
-        "input tuples": f"{shown(values['tuples'])}, of them {loops} loops and "
-        f"{repeats} repeats",
     }
     if degrees:
         out["degrees"] = ", ".join(degrees)
     if "isolated" in statistics:
-        out["without edges"] = f"{shown(statistics['isolated'])} vertices"
+        out["without edges"] = f"{statistics['isolated']} vertices"
     if values.get("attributes"):
         kinds = ((k, x["kind"]) for k, x in values["attributes"].items())
         out["edges have"] = ", ".join(f"{name} ({kind})" for name, kind in kinds)
-    share = values["delegates"] / max(values["n"], 1)
-    out["parts"] = shown(values["parts"])
-    out["threshold TH"] = shown(values["threshold"])
-    out["delegates d"] = f"{shown(values['delegates'])}, {share:.1%} of n"
+    out["size"] = (
+        f"{readable(size['files'])} on disk, {readable(size['arrays'])} loaded"
+    )
     return out
 
 
-def print_info(values: Mapping[str, Any]) -> None:
-    """Print what a store holds for people."""
+def store_text(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return what is shown of how the graph is stored, name by name."""
+    source = {k.replace("_", " "): v for k, v in values["source"].items()}
+    share = values["delegates"] / max(values["n"], 1)
+    out = {
+        "format version": f"{values['format_version']}, by {values['created_by']}",
+        "source": f"{source.pop('family')}, {shown(source)}".removesuffix(", "),
+        "relabelling": relabelling(values["relabel"]),
+    }
+    if "ids" in values:
+        out["file of ids"] = f"{IDS_NAME}, {readable(values['ids']['file_bytes'])}"
+    return out | {
+        "stored edges m": shown(values["m"]),
+        "parts": shown(values["parts"]),
+        "threshold TH": shown(values["threshold"]),
+        "delegates d": f"{values['delegates']}, {share:.1%} of n",
+    }
+
+
+def print_storage(values: Mapping[str, Any]) -> None:
+    """Print how a graph is stored, for people."""
     size = values["bytes"]
-    print_fields(fields_of(values))
+    click.echo()
+    print_fields(store_text(values))
     click.echo()
     print_right(
         ("subgraph", "edges", "of m", "bytes in memory"),
@@ -194,22 +211,23 @@ def print_right(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     print_table(table[0], table[1:])
 
 
-@click.command("info")
+@grouped_command("info")
 @click.argument("store", type=STORE)
-@click.option(
+@SEARCH.option(
     "--degrees",
     is_flag=True,
     help="Read all parts: degree distribution, components, about the diameter.",
 )
-@click.option(
+@OUTPUT.option(
     "--plot", type=click.Path(path_type=Path), help="Figure of --degrees to draw."
 )
 @output_options
-def command(
-    store: Path, degrees: bool, plot: Path | None, json_output: bool, log_format: str
-) -> None:
-    """Show what STORE holds, without --degrees from its manifest alone."""
-    terminal = open_terminal(json_output=json_output, log_format=log_format)
+def command(store: Path, degrees: bool, plot: Path | None, speech: Speech) -> None:
+    """Show the graph of STORE; with --degrees all is read, else its manifest alone.
+
+    --verbose shows how it is stored: parts, delegates, bytes of each subgraph.
+    """
+    terminal = open_terminal(speech)
     if plot is not None:
         if not degrees:
             raise UsageError("--plot draws what --degrees finds; give both")
@@ -222,8 +240,10 @@ def command(
             plots.draw_survey(values, plot)
 
     def show() -> None:
-        print_info(values)
+        print_fields(graph_text(values))
         if degrees:
             print_survey(values)
+        if terminal.verbose:
+            print_storage(values)
 
     terminal.result(values, show)

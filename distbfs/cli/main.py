@@ -8,32 +8,60 @@ from importlib import import_module
 from typing import Any
 
 import click
+import cloup
 
 from distbfs import __version__
 from distbfs.errors import DistbfsError, LaunchError, UsageError, system_error
 from distbfs.exchange.agreement import first_difference
 from distbfs.exchange.endings import AbortHook
 from distbfs.exchange.world import run_guarded, start
+from distbfs.terminal.command import did_you_mean
 from distbfs.terminal.streams import CLOSED_PIPE, ClosedPipe, name_standard_streams
 
-COMMANDS = {
-    "generate": "Generate a graph and store it.",
-    "convert": "Read a graph file and store it.",
-    "partition": "Store a graph again in another number of parts.",
-    "export": "Write a stored graph to a file of another format.",
-    "info": "Show what a store holds.",
-    "verify": "Check every byte and rule of a store.",
-    "plan": "Show the memory per device before anything is loaded.",
-    "bfs": "Search a stored graph from given sources.",
-    "multisearch": "Run an application of many searches at once.",
-    "serve": "Keep a stored graph loaded and answer queries.",
-    "query": "Ask a service.",
-    "compare": "Compare engines on one graph: time, GTEPS, edge checks.",
-    "sweep": "Find the best settings for a graph: the knobs of bfs4k.",
-    "graph500": "Run the Graph500 benchmark and print the official report.",
-    "plot": "Draw figures from result files.",
-    "doctor": "Show what this installation can use.",
+SECTIONS = {
+    "Graphs": {
+        "generate": "Generate a graph and store it.",
+        "convert": "Read a graph file and store it.",
+        "partition": "Store a graph again in another number of parts.",
+        "export": "Write a stored graph to a file of another format.",
+        "info": "Show the graph of a store: vertices, edges, degrees, components.",
+        "verify": "Check every byte and rule of a store.",
+        "plan": "Show the memory per device before anything is loaded.",
+    },
+    "Searches": {
+        "bfs": "Search a graph, a store or a file, from given sources.",
+        "multisearch": "Run an application of many searches at once.",
+        "serve": "Keep a stored graph loaded and answer queries.",
+        "query": "Ask a service.",
+    },
+    "Measurements": {
+        "graph500": "Run the Graph500 benchmark and print the official report.",
+        "compare": "Compare engines on one graph: time, GTEPS, edge checks.",
+        "sweep": "Find the best settings for a graph: the knobs of bfs4k.",
+        "plot": "Draw figures from result files.",
+    },
+    "Installation": {"doctor": "Show what this installation can use."},
 }
+WIDEST = max(len(name) for section in SECTIONS.values() for name in section)
+HELP = """Breadth-first search on graphs that outgrow one device.
+
+\b
+distbfs bfs edges.txt --source 0     search the graph of a file
+distbfs convert edges.txt -o graph   store it, which makes later searches fast
+distbfs bfs graph --source 0         search the store
+distbfs COMMAND --help               show the options of a command
+
+Every command runs the same alone and under mpirun or srun.  Exit codes: 0 done,
+1 a search or validation failed, 2 wrong use or bad input, 3 no memory, disk space,
+device or compiler.
+"""
+COMPLETION = """\b
+Shell completion, by a line in the file that your shell reads first:
+  bash  eval "$(_DISTBFS_COMPLETE=bash_source distbfs)"
+  zsh   eval "$(_DISTBFS_COMPLETE=zsh_source distbfs)"
+  fish  _DISTBFS_COMPLETE=fish_source distbfs | source
+"""
+COMMANDS = {k: text for section in SECTIONS.values() for k, text in section.items()}
 
 
 def compare_ranks(command: str, context: click.Context | None = None) -> None:
@@ -57,7 +85,7 @@ def compare_ranks(command: str, context: click.Context | None = None) -> None:
         raise UsageError(f"all ranks must run the same command: {difference}")
 
 
-class RankContext(click.Context):
+class RankContext(cloup.Context):
     """Where a command runs, once all ranks are known to run the same one."""
 
     def invoke(self, *arguments: Any, **options: Any) -> Any:
@@ -80,11 +108,14 @@ class Commands(click.Group):
         """Return the names in the order of a working day."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a subcommand."""
+    def get_command(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        cmd_name: str,
+    ) -> click.Command | None:
+        """Import a subcommand; None where there is no such one."""
         if cmd_name not in COMMANDS:
-            names = ", ".join(COMMANDS)
-            raise click.UsageError(f"no command '{cmd_name}'; allowed: {names}", ctx)
+            return None
         command: click.Command = import_module(f"distbfs.cli.{cmd_name}").command
         run_on_ranks(command)
         return command
@@ -95,26 +126,36 @@ class Commands(click.Group):
         formatter: click.HelpFormatter,
     ) -> None:
         """Write the list of subcommands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for title, section in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(section.items()), col_max=WIDEST)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return name, command and its arguments; UsageError for an unknown name."""
+        name = args[0]
+        if name in COMMANDS or ctx.resilient_parsing or name.startswith("-"):
+            return super().resolve_command(ctx, args)
+        more = f"allowed: {', '.join(COMMANDS)}"
+        if alike := did_you_mean(name, COMMANDS):
+            more = f"{alike} 'distbfs --help' lists all"
+        raise click.UsageError(f"no command '{name}'; {more}", ctx)
 
 
 @click.group(
     cls=Commands,
     invoke_without_command=True,
+    help=HELP,
+    epilog=COMPLETION,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="distbfs")
 @click.pass_context
 def commands(ctx: click.Context) -> None:
-    """Breadth-first search on graphs that outgrow one device.
-
-    Every command runs the same alone and under mpirun or srun.  Exit codes: 0 done,
-    1 a search or validation failed, 2 wrong use or bad input, 3 no memory, disk space,
-    device or compiler.
-    """
+    """Show help where no command is named; see HELP."""
     if ctx.invoked_subcommand is None:
-        raise click.UsageError("name a command; 'distbfs --help' lists them", ctx)
+        click.echo(ctx.get_help())
 
 
 def run(arguments: Sequence[str]) -> int:

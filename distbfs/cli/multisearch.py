@@ -46,34 +46,43 @@ from distbfs.terminal.applications import (
     read_pairs,
     takers_of,
 )
+from distbfs.terminal.command import (
+    ADVANCED,
+    DEVICES,
+    INPUT,
+    OUTPUT,
+    SEARCH,
+    Choice,
+    grouped_command,
+    with_options,
+)
 from distbfs.terminal.energy import energy_of, energy_option
 from distbfs.terminal.shared import (
     AT_ONCE,
     STORE,
+    Speech,
     Terminal,
-    engine_line,
     open_terminal,
     output_options,
     patience_option,
     prepare_stored,
     share_of_cores,
     stop_requests,
-    with_options,
 )
 
 SAMPLED = 64  # sources whose edges are counted for --energy
 APPS = every_application()
 
 source_options = with_options(
-    click.option(
+    INPUT.option(
         "--sources",
         "chosen",
         default="all",
         metavar="K|FILE|all",
         help="K random vertices, those of a file (one id a line), or all.  [all]",
     ),
-    click.option("--seed", default=1, help="Seed of the K random vertices.  [1]"),
-    click.option(
+    INPUT.option("--seed", default=1, help="Seed of the K random vertices.  [1]"),
+    INPUT.option(
         "--pairs",
         type=click.Path(path_type=Path),
         help=f"File of {takers_of(APPS, 'pairs')}: two ids a line, from and to, "
@@ -82,34 +91,34 @@ source_options = with_options(
 )
 
 run_options = with_options(
-    click.option(
+    SEARCH.option(
         "--engine",
-        type=click.Choice(["auto", *registry.RUNNERS]),
+        type=Choice(["auto", *registry.RUNNERS]),
         default="auto",
         help="auto takes xbfs where there is a device, else openmp.  [auto]",
     ),
-    click.option("--method", default="", help="Variant of the engine."),
-    click.option(
+    SEARCH.option("--method", default="", help="Variant of the engine."),
+    ADVANCED.option(
         "--threshold",
         default="auto",
         metavar="T|auto",
         help="Degree from which a warp takes a vertex (hybrid on xbfs).  [auto]",
     ),
-    click.option(
+    ADVANCED.option(
         "--batch",
         type=click.IntRange(0),
         default=0,
         help="Searches at once; 0: what memory allows.  [0]",
     ),
-    click.option(
+    DEVICES.option(
         "--threads",
         type=click.IntRange(0, 4096),
         default=0,
         help="OpenMP threads a rank; 0: this rank's share of the cores.  [0]",
     ),
-    click.option(
+    DEVICES.option(
         "--divide",
-        type=click.Choice(WAYS),
+        type=Choice(WAYS),
         default="auto",
         help="What ranks share: sources, each with the whole graph, or its parts; "
         "auto: sources where the graph fits on each rank.  [auto]",
@@ -117,16 +126,16 @@ run_options = with_options(
 )
 
 
-@click.command("multisearch", help=help_of(APPS))
-@click.argument("app", type=click.Choice(list(APPS)))
+@grouped_command("multisearch", help=help_of(APPS))
+@click.argument("app", type=Choice(list(APPS)), metavar="APPLICATION")
 @click.argument("store", type=STORE)
-@click.option(
+@OUTPUT.option(
     "--output",
     "-o",
     type=click.Path(path_type=Path),
     help=endings_of(APPS),
 )
-@click.option("--force", is_flag=True, help="Replace an output that is there.")
+@OUTPUT.option("--force", is_flag=True, help="Replace an output that is there.")
 @source_options
 @with_options(*own_options(APPS))
 @run_options
@@ -149,12 +158,11 @@ def command(
     divide: str,
     with_energy: bool,
     patience: float | None,
-    json_output: bool,
-    log_format: str,
+    speech: Speech,
     **own: Any,
 ) -> None:
     """Run an application; ``own`` are options that applications declare."""
-    terminal = open_terminal(json_output=json_output, log_format=log_format)
+    terminal = open_terminal(speech)
     world, application = terminal.world, APPS[app]
     asked = application.options_of(own)
     check_input(application, output, force=force, pairs=pairs)
@@ -281,7 +289,7 @@ def make_searcher(
             raise UsageError(f"method '{options.method}' is not for parts")
         wanted = SearchOptions(engine=engine, parents=False, threads=options.threads)
         session = prepare_stored(terminal, store, wanted).open()
-        terminal.say(engine_line(session))
+        terminal.say_engine(session)
         return PartsSearcher(session, options)
     try:
         part = whole_graph(store)
@@ -296,5 +304,6 @@ def make_searcher(
             "not enough memory"
         ) from error
     text = f"engine {runner.name}"
-    terminal.say(f"{text}; auto: {reason}" if reason else text)
+    tells = reason and terminal.tells(reason)
+    terminal.say(f"{text}; auto: {reason}" if tells else text)
     return searcher

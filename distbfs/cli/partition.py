@@ -12,9 +12,11 @@ from distbfs.progress import Sum
 from distbfs.search.shared_tuples import SharedTuples
 from distbfs.store.hdf5 import open_store
 from distbfs.store.tuples import StoreTuples, spreading_seed, tuple_degrees_for
+from distbfs.terminal.command import OUTPUT, grouped_command
 from distbfs.terminal.shared import (
     PLACE,
     STORE,
+    Speech,
     build_options,
     make_build_options,
     need_symmetric,
@@ -31,10 +33,10 @@ from distbfs.terminal.store_writing import (
 from distbfs.types import TupleSource
 
 
-@click.command("partition")
+@grouped_command("partition")
 @click.argument("store", type=STORE)
-@click.option("--output", "-o", type=PLACE, required=True, help="Folder of the store.")
-@click.option("--force", is_flag=True, help="Replace a store that is there.")
+@OUTPUT.option("--output", "-o", type=PLACE, required=True, help="Folder of the store.")
+@OUTPUT.option("--force", is_flag=True, help="Replace a store that is there.")
 @on_devices_option
 @build_options
 @output_options
@@ -46,11 +48,10 @@ def command(
     parts: int | None,
     threshold: int | None,
     pass_gib: float,
-    json_output: bool,
-    log_format: str,
+    speech: Speech,
 ) -> None:
     """Store the graph of STORE again, in other parts or with another threshold."""
-    terminal = open_terminal(json_output=json_output, log_format=log_format)
+    terminal = open_terminal(speech)
     target = Path(os.path.realpath(output))
     if Path(os.path.realpath(store)) in (target, *target.parents):
         raise UsageError(

@@ -24,6 +24,7 @@ from distbfs.plan.threshold import DELEGATES_PER_PART
 from distbfs.report.tables import print_fields, shown
 from distbfs.search.runners.seat import streams_bytes
 from distbfs.store import schema
+from distbfs.terminal.command import ADVANCED, DEVICES, INPUT, grouped_command
 from distbfs.terminal.plan_input import (
     Graph,
     memory_fits,
@@ -33,7 +34,7 @@ from distbfs.terminal.plan_input import (
     ranks_of,
     runs_of,
 )
-from distbfs.terminal.shared import PLACE, STORE, open_terminal, output_options
+from distbfs.terminal.shared import PLACE, STORE, Speech, open_terminal, output_options
 from distbfs.terminal.sizes import parse_size
 from distbfs.validation.states import device_bytes as checking_bytes
 
@@ -334,70 +335,70 @@ def print_plan(plan: Mapping[str, Any], model: Prediction) -> None:
     print_model(model)
 
 
-@click.command("plan")
+@grouped_command("plan")
 @click.argument("store", type=STORE, required=False)
-@click.option(
+@INPUT.option(
     "--scale", "-s", type=click.IntRange(1, 48), help="A Kronecker graph's scale."
 )
-@click.option(
+@INPUT.option(
     "--edge-factor",
     type=click.IntRange(1, 4096),
     help="Tuples per vertex of the Kronecker graph.  [16]",
 )
-@click.option(
+@DEVICES.option(
     "--devices",
     "-p",
     type=click.IntRange(1),
     help="Devices; default: the parts of STORE, or one a rank.",
 )
-@click.option(
+@INPUT.option(
     "--threshold",
     "-t",
     type=click.IntRange(0),
     help="Degree threshold TH; default: that of STORE, or suggested.",
 )
-@click.option(
+@DEVICES.option(
     "--devices-per-host", type=click.IntRange(1), help="Devices a host.  [all]"
 )
-@click.option(
+@DEVICES.option(
     "--devices-per-rank",
     type=click.IntRange(1),
     default=1,
     help="Devices a rank, p_gpu; masks are reduced between ranks.  [1]",
 )
-@click.option(
+@DEVICES.option(
     "--device-memory",
     callback=parse_size,
     metavar="BYTES",
     help="Memory of a device, as 141GB.",
 )
-@click.option(
+@ADVANCED.option(
     "--device-rate",
     callback=parse_size,
     metavar="NUMBER",
     help=f"Visits a second of a device: edge checks, and vertices of a frontier.  "
     f"[fitted, or {RATE:.0e}, assumed]",
 )
-@click.option(
+@ADVANCED.option(
     "--network-bandwidth",
     callback=parse_size,
     metavar="BYTES/S",
     help=f"Bytes a second between ranks, a device.  [fitted, or {BANDWIDTH:.2g}, "
     "assumed]",
 )
-@click.option(
+@ADVANCED.option(
     "--latency",
     type=click.FloatRange(0),
     help=f"Seconds a level takes besides.  [fitted, or {LATENCY:.0e}, assumed]",
 )
-@click.option(
+@ADVANCED.option(
     "--records",
     type=PLACE,
     multiple=True,
     help="Level records of a search over parts (graph500 --records), which the cost "
     "model is fitted to; may be repeated.",
 )
-@click.option(
+@ADVANCED.option(
     "--report",
     "reports",
     type=PLACE,
@@ -420,8 +421,7 @@ def command(
     latency: float | None,
     records: tuple[Path, ...],
     reports: tuple[Path, ...],
-    json_output: bool,
-    log_format: str,
+    speech: Speech,
 ) -> None:
     """Show the memory per device, and the time of a search, before anything is loaded.
 
@@ -434,7 +434,7 @@ def command(
         raise UsageError("--report goes with --records")
     if store is not None and edge_factor is not None:
         raise UsageError("--edge-factor goes with --scale; a STORE has its edges")
-    terminal = open_terminal(json_output=json_output, log_format=log_format)
+    terminal = open_terminal(speech)
     if terminal.world.rank:
         return
     if store is not None:

@@ -13,11 +13,11 @@ from distbfs.errors import DistbfsError, InputError
 from distbfs.formats.text import read_text
 from distbfs.report.plots import check_target, draw_trace
 from distbfs.report.trace import read_trace
-from distbfs.terminal.shared import with_options
+from distbfs.terminal.command import INPUT, OUTPUT, Choice, Command, with_options
 
 figure_options = with_options(
     click.argument("file", type=click.Path(path_type=Path)),
-    click.option(
+    OUTPUT.option(
         "--output",
         "-o",
         type=click.Path(path_type=Path),
@@ -27,21 +27,24 @@ figure_options = with_options(
 )
 
 
-@click.group("plot")
-def command() -> None:
+@click.group("plot", invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
     """Draw figures from result files; each kind prints its values with --json."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
-@command.command("trace")
+@command.command("trace", cls=Command)
 @figure_options
-@click.option(
+@INPUT.option(
     "--begin",
     type=click.FloatRange(0),
     default=0.0,
     help="Milliseconds from which to draw.  [0]",
 )
-@click.option("--end", type=click.FloatRange(0), help="Milliseconds up to which.")
-@click.option(
+@INPUT.option("--end", type=click.FloatRange(0), help="Milliseconds up to which.")
+@OUTPUT.option(
     "--json", "as_json", is_flag=True, help="Print the seconds of each phase."
 )
 def trace(
@@ -50,7 +53,7 @@ def trace(
     """Draw what each rank did when, from a FILE that --trace wrote."""
     check_target(output)
     events = read_trace(file)
-    draw_trace(events, output, begin, end)
+    draw_trace(events, output, begin, end, file.name)
     if as_json:
         seconds: dict[str, dict[str, float]] = {}
         for event in events:
@@ -60,18 +63,18 @@ def trace(
         click.echo(json.dumps({"ranks": seconds}, indent=2))
 
 
-@command.command("compare")
+@command.command("compare", cls=Command)
 @figure_options
-@click.option(
+@OUTPUT.option(
     "--kind",
     "kinds",
-    type=click.Choice(list(KINDS)),
+    type=Choice(list(KINDS)),
     multiple=True,
     help="What to draw, one panel each.  [time, speedup, efficiency]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the values drawn.")
+@OUTPUT.option("--json", "as_json", is_flag=True, help="Print the values drawn.")
 def compare(file: Path, output: Path, kinds: tuple[str, ...], as_json: bool) -> None:
-    """Draw what ``distbfs compare --json`` wrote to FILE.
+    """Draw what 'distbfs compare --json' wrote to FILE.
 
     Bars a graph and engine; lines over threads where engines ran with several.
     """

@@ -15,6 +15,7 @@ from distbfs.errors import ServiceError, UsageError
 from distbfs.formats.text import read_text
 from distbfs.service.client import SECONDS, connect
 from distbfs.service.operations import OPERATIONS
+from distbfs.terminal.command import CONNECTIONS, OUTPUT, Choice, grouped_command
 
 TOKEN = "DISTBFS_TOKEN"  # noqa: S105
 
@@ -61,22 +62,32 @@ def read_token(path: Path | None) -> str | None:
     return read_text(path).strip()
 
 
-@click.command("query")
+HELP = f"""Ask the service at ADDRESS, a socket's path or an http address.
+
+Operations: {", ".join(OPERATIONS)}.  The answer is JSON.
+
+For instance: distbfs query /tmp/graph.sock distances source=0 targets=3,9
+
+The exit code of health is 1 where a rank is stuck.
+"""
+
+
+@grouped_command("query", help=HELP)
 @click.argument("address")
-@click.argument("op", type=click.Choice(list(OPERATIONS)))
+@click.argument("op", type=Choice(list(OPERATIONS)), metavar="OPERATION")
 @click.argument("fields", nargs=-1, metavar="[NAME=VALUE]...")
-@click.option(
+@CONNECTIONS.option(
     "--token-file",
     type=click.Path(path_type=Path),
     help="File with the token of an HTTP service; else DISTBFS_TOKEN.",
 )
-@click.option(
+@CONNECTIONS.option(
     "--timeout",
     type=click.FloatRange(0, min_open=True),
     default=SECONDS,
     help="Seconds to wait for the answer.  [70]",
 )
-@click.option("--json", "_as_json", is_flag=True, help="Print JSON, as always.")
+@OUTPUT.option("--json", "_as_json", is_flag=True, help="Print JSON, as always.")
 def command(
     address: str,
     op: str,
@@ -85,11 +96,7 @@ def command(
     timeout: float,
     _as_json: bool,
 ) -> int:
-    """Ask the service at ADDRESS, a socket's path or an http address, and print JSON.
-
-    For instance: distbfs query /tmp/graph.sock distances source=0 targets=3,9
-    The exit code of health is 1 where a rank is stuck.
-    """
+    """Ask a service and print its answer; see HELP."""
     wanted = read_fields(op, fields)
     with connect(address, token=read_token(token_file), timeout=timeout) as client:
         try:

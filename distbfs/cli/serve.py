@@ -29,11 +29,18 @@ from distbfs.service.results import ResultFolder
 from distbfs.service.service import Service
 from distbfs.service.tokens import check_host, read_token
 from distbfs.store.hdf5 import Store, open_store
+from distbfs.terminal.command import (
+    CONNECTIONS,
+    OUTPUT,
+    REQUEST_LIMITS,
+    grouped_command,
+    with_options,
+)
 from distbfs.terminal.shared import (
     AT_ONCE,
     STORE,
+    Speech,
     Terminal,
-    engine_line,
     make_request,
     make_search_options,
     open_terminal,
@@ -43,7 +50,6 @@ from distbfs.terminal.shared import (
     search_options,
     stop_requests,
     trace_option,
-    with_options,
 )
 from distbfs.terminal.trace_file import check_trace, finish_trace, start_trace
 
@@ -67,7 +73,7 @@ def limit_option(name: str) -> Callable[[Any], Any]:
     """Return the option of one limit."""
     option, text = LIMITS[name]
     usual = getattr(Limits(), name)
-    return click.option(
+    return REQUEST_LIMITS.option(
         f"--{option}",
         name,
         type=type(usual),
@@ -77,21 +83,21 @@ def limit_option(name: str) -> Callable[[Any], Any]:
 
 
 http_options = with_options(
-    click.option(
+    CONNECTIONS.option(
         "--http",
         "port",
         type=click.IntRange(0, 65535),
         help="Port for HTTP; 0 takes a free one.  Needs --token-file.",
     ),
-    click.option(
+    CONNECTIONS.option(
         "--http-host", "host", default="127.0.0.1", help="Address.  [127.0.0.1]"
     ),
-    click.option(
+    CONNECTIONS.option(
         "--token-file",
         type=click.Path(path_type=Path),
         help="File with the bearer token, mode 0600; made where there is none.",
     ),
-    click.option(
+    CONNECTIONS.option(
         "--allow-remote", "remote", is_flag=True, help="Let --http-host be any address."
     ),
 )
@@ -159,15 +165,15 @@ def open_doors(
     return doors
 
 
-@click.command("serve")
+@grouped_command("serve")
 @click.argument("store", type=STORE)
-@click.option(
+@CONNECTIONS.option(
     "--socket",
     type=click.Path(path_type=Path),
     help="Unix socket for JSON Lines, mode 0600.  Neither this nor --http: stdin.",
 )
 @http_options
-@click.option(
+@OUTPUT.option(
     "--results",
     type=click.Path(path_type=Path),
     help="Folder for bulk results.",
@@ -182,8 +188,7 @@ def command(
     results: Path | None,
     trace_file: Path | None,
     patience: float | None,
-    json_output: bool,
-    log_format: str,
+    speech: Speech,
     **choices: Any,
 ) -> None:
     """Load the graph of STORE and answer queries until the end is asked for.
@@ -193,11 +198,11 @@ def command(
     Prints "ready" when it answers, and with --json its counts at the end.  SIGTERM and
     SIGUSR1: answer what waits, exit 0.
     """
-    terminal = open_terminal(json_output=json_output, log_format=log_format)
+    terminal = open_terminal(speech)
     world = terminal.world
     limits = Limits(**{name: choices.pop(name) for name in LIMITS})
     ways = Ways(**{name: choices.pop(name) for name in WAYS})
-    if json_output and ways.socket is None and ways.port is None:
+    if speech.as_json and ways.socket is None and ways.port is None:
         raise UsageError("--json needs --socket or --http: stdout carries the answers")
     check_trace(trace_file)
     if world.rank == 0:
@@ -229,7 +234,7 @@ def command(
             service = Service(
                 ranks, limits, facts, folder, ids=ids, trouble=watch.trouble
             )
-            terminal.say(engine_line(session))
+            terminal.say_engine(session)
             answer(terminal, service, ways, flag)
             ranks.end()
         finish_trace(terminal, trace_file, trace)

@@ -27,9 +27,11 @@ from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
+from distbfs.terminal.command import SEARCH, grouped_command
 from distbfs.terminal.comparison import Sessions, choose_sources, graph_options
 from distbfs.terminal.shared import (
     STORE,
+    Speech,
     need_symmetric,
     open_terminal,
     output_options,
@@ -82,16 +84,16 @@ class Trials:
         return statistics.median(taken[0]), statistics.median(taken[1])
 
 
-@click.command("sweep")
+@grouped_command("sweep")
 @click.argument("store", type=STORE, required=False)
-@click.option(
+@SEARCH.option(
     "--knobs",
     default="all",
     metavar="all|K,...",
     help="Knobs of engine bfs4k to try, as k1,k4.  [all]",
 )
 @graph_options(sources=8, multiple=False)
-@click.option(
+@SEARCH.option(
     "--seconds",
     type=click.FloatRange(0),
     default=60.0,
@@ -104,8 +106,7 @@ def command(
     count: int,
     seed: int,
     seconds: float,
-    json_output: bool,
-    log_format: str,
+    speech: Speech,
     **sizes: int | None,
 ) -> None:
     """Find the best knobs of engine bfs4k for STORE or a graph built in memory.
@@ -113,7 +114,7 @@ def command(
     Each knob goes through its values while the others stay, from the automatic ones on;
     what is tried and the best so far take turns.  The result can be given to --knobs.
     """
-    terminal = open_terminal(json_output=json_output, log_format=log_format)
+    terminal = open_terminal(speech)
     names = names_of(knobs)
     if terminal.world.size > 1:
         raise UsageError("sweep runs in one process; leave mpirun out")

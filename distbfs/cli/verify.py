@@ -15,7 +15,8 @@ from distbfs.errors import StoreError
 from distbfs.report.tables import shown
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.verify import Verification, add_part, check_ids, check_totals
-from distbfs.terminal.shared import STORE, open_terminal, output_options
+from distbfs.terminal.command import grouped_command
+from distbfs.terminal.shared import STORE, Speech, open_terminal, output_options
 from distbfs.types import SUBGRAPHS, World
 
 HASHES = ("nn_forward", "nn_reverse")
@@ -102,15 +103,15 @@ def print_verification(values: dict[str, Any]) -> None:
         )
 
 
-@click.command("verify")
+@grouped_command("verify")
 @click.argument("store", type=STORE)
 @output_options
-def command(store: Path, json_output: bool, log_format: str) -> None:
+def command(store: Path, speech: Speech) -> None:
     """Check every byte of STORE and every rule that its parts must keep.
 
     The parts are shared out among the ranks.  Exit code 2 where anything is wrong.
     """
-    terminal = open_terminal(json_output=json_output, log_format=log_format)
+    terminal = open_terminal(speech)
     world, opened = terminal.world, open_store(store)
     began = time.perf_counter()
     share = len(range(world.rank, opened.manifest.parts, world.size))

@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 DRIVER = "libcuda.so.1"
+NVIDIA = Path("/proc/driver/nvidia/version")  # there where the driver is
 
 
 @cache
@@ -27,8 +29,7 @@ def cupy() -> Any:
         import cupy as library  # noqa: PLC0415
     except ImportError as error:
         raise DeviceMissing(
-            "no CUDA: cupy is not installed; pip install 'distbfs[cuda13]' or "
-            "'distbfs[cuda12]'"
+            "no CUDA: cupy is not installed; pip install '.[cuda13]' or '.[cuda12]'"
         ) from error
     try:
         count = library.cuda.runtime.getDeviceCount()

@@ -25,7 +25,7 @@ def library() -> Any:
         import pynvml  # noqa: PLC0415
     except ImportError as error:
         raise DeviceMissing(
-            "no NVML: nvidia-ml-py is not installed; pip install 'distbfs[energy]'"
+            "no NVML: nvidia-ml-py is not installed; pip install '.[energy]'"
         ) from error
     try:
         pynvml.nvmlInit()

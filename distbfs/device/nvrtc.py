@@ -52,7 +52,7 @@ def bindings() -> Any:
     except Exception as error:
         why = " ".join(str(error).split())
         raise DeviceMissing(
-            f"no NVRTC: {why}; pip install 'distbfs[cuda13]' or 'distbfs[cuda12]'"
+            f"no NVRTC: {why}; pip install '.[cuda13]' or '.[cuda12]'"
         ) from error
     return nvrtc
 

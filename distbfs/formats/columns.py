@@ -49,7 +49,7 @@ def load(module: str) -> Any:
     except ImportError as error:
         raise LibraryMissing(
             "pyarrow is missing, which reads and writes Parquet and Arrow; "
-            "pip install 'distbfs[arrow]'"
+            "pip install '.[arrow]'"
         ) from error
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from distbfs.types import Ids, World
 
 CHUNK = 1 << 20
+NO_ID = "is not an id"  # ends what a reader of numbers says of text
 UNREAD = " are not looked at"
 PAIR_BYTES = 16
 FEW_VERTICES = 1 << 20
@@ -288,16 +289,19 @@ def _parse_as_wanted(
 ) -> tuple[Spool, EdgeFile, IdMap | None]:
     """Parse a file, where it is relabelled by numbers if they are, else by text."""
     reader = make_reader(path, name, options)
-    if not options.relabel:
-        return _parse(reader, path, options, folder)
     try:
         return _parse(reader, path, options, folder)
     except InputError as error:
         if not getattr(reader, "text_ids", False):
             raise
+        if not options.relabel:
+            if not str(error).endswith(NO_ID):
+                raise
+            raise InputError(f"{error}; --relabel takes ids of any text") from error
         options = replace(options, relabel="text")
         out = _parse(make_reader(path, name, options), path, options, folder)
-        notes.append(f"ids are taken as text ({error})")
+        said = str(error).replace(NO_ID, "is no number")
+        notes.append(f"ids are taken as text ({said})")
         return out
 
 

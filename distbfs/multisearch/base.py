@@ -1,18 +1,7 @@
 """What runs a problem, on any hardware, and what it hands back.
 
-The traversal keeps some state itself.  A problem that declares a state of one of these
-names has it as a result, and problems with ``bits`` declare no other:
-
-=========  ========  ==================================================================
-name       per       meaning
-=========  ========  ==================================================================
-level      pair      hops from the source; -1 = unreached
-reachable  pair      whether a vertex was reached, bool or uint8
-reached    search    vertices reached, the source among them
-depth      search    the largest level: the eccentricity of the source
-distance   search    sum of the levels of all reached vertices
-count      level     vertices by level, [k, largest depth + 1]
-=========  ========  ==================================================================
+``State`` lists the state that the traversal keeps itself.  Problems with ``bits``
+declare no other.
 """
 
 from __future__ import annotations
@@ -48,13 +37,28 @@ BATCH_BYTES = 1 << 30
 class RunOptions:
     """How a problem runs.
 
-    method, threshold: of engine xbfs; "" is its default, threshold a number or "auto"
-    batch: searches at a time, 0 = what fits in ``memory`` bytes
-    bits: whether bit-parallel batches may serve a problem that allows them
-    threads: 0 = what the system allows
-    depth: the last level that is searched, None for all
-    direction: "auto", or "push" / "pull" to force one in bit-parallel batches
-    stop: asked between levels, or between batches at least; SearchStopped for yes
+    Parameters
+    ----------
+    method : str, optional
+        Of engine "xbfs": "hybrid", "warp", "work-efficient" or "edge-parallel"; "" for
+        its default.
+    threshold : int or "auto"
+        Of engine "xbfs": the degree from which a warp takes a vertex.
+    batch : int, default 0
+        Searches at a time; 0 for what fits in ``memory``.
+    bits : bool, default True
+        Whether bit-parallel batches may serve a problem that allows them.
+    threads : int, default 0
+        Threads; 0 for what the system allows.
+    depth : int, optional
+        The last level that is searched; by default all are.
+    direction : {"auto", "push", "pull"}
+        Direction of bit-parallel batches.
+    memory : int, default 2**30
+        Bytes that a batch may take.
+    stop : callable, optional
+        Asked between levels, or between batches at least; SearchStopped where it says
+        so.
     """
 
     method: str = ""
@@ -83,18 +87,30 @@ class RunOptions:
 
 @dataclass
 class Results:
-    """What a problem left: its results by name of state, and how it ran.
+    """What a problem left: arrays by name, and how it ran.
 
-    values: [k], [n], [k, n] or [k, levels] on the host, by input id, of the dtypes that
-        were declared; functions may have added others in ``finalize``
-    facts: JSON values: runner, method, batches, levels
+    Attributes
+    ----------
+    values : dict of str to ndarray
+        Shapes (k,), (n,), (k, n) or (k, levels) in host memory, by vertex id.
+        ``finalize`` may have added others.
+    facts : dict
+        JSON values, as runner, method, batches and levels.
+
+    Examples
+    --------
+    >>> import distbfs
+    >>> graph = distbfs.Graph.from_edges([0, 1], [1, 2])
+    >>> results = distbfs.search_many(graph, "eccentricity", None, "reference")
+    >>> results["value"], results.facts["diameter"]
+    (array([2, 1, 2], dtype=int32), 2)
     """
 
     values: dict[str, Array]
     facts: dict[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Array:
-        """Return a result; UsageError where the problem has no such one."""
+        """Return a result by name; UsageError where there is none."""
         if name not in self.values:
             names = ", ".join(self.values) or "none"
             raise UsageError(f"there is no result '{name}'; there are: {names}")

@@ -1,16 +1,5 @@
 """The Python interface to many searches at once; graphs are ``distbfs.Graph``.
 
->>> import distbfs
->>> graph = distbfs.Graph.from_edges([0, 1, 2, 2], [1, 2, 3, 4])
->>> distbfs.path_lengths(graph, [0, 3])
-array([[0, 1, 2, 3, 3],
-       [3, 2, 1, 0, 2]], dtype=int8)
->>> distbfs.betweenness(graph, normalized=False)
-array([0., 3., 5., 0., 0.])
->>> ends = distbfs.diameter(graph)
->>> ends["radius"], ends["diameter"]
-(2, 3)
-
 Arrays [n] are by vertex id, which is the place of a node in ``graph.nodes`` for a graph
 of named nodes.  Sources are vertices as ``distbfs.bfs`` takes them; None is all.
 """
@@ -147,18 +136,50 @@ def search_many(
     engine: str = "auto",
     **options: Any,
 ) -> Results:
-    """Run a problem of one's own from sources, or an application by its name.
+    """Run a problem of your own from many sources, or an application by its name.
 
-    problem: see ``Problem`` and ``State``; or a name as of ``distbfs multisearch``,
-    whose ``sources`` may be pairs of vertices (reachability)
-    engine: "auto", "reference", "openmp" or "xbfs"; options: of ``RunOptions``, as
-    ``batch``, ``threads``, ``depth``, ``method``, ``threshold``, and those of the
-    application, as ``hops``
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    problem : Problem or str
+        A problem, or an application of ``distbfs multisearch``: "apsp", "betweenness",
+        "closeness", "diameter", "eccentricity", "khop" or "reachability".
+    sources : iterable of vertices, or None
+        Where searches begin, None for all vertices; pairs of vertices for
+        "reachability".
+    engine : {"auto", "reference", "openmp", "xbfs"}
+        "auto" takes a CUDA device where there is one, else the CPU.
+    **options
+        Options of ``RunOptions``: ``batch`` (searches at a time), ``threads``,
+        ``depth`` (the last level), ``direction``, ``bits``, ``memory`` (bytes), and of
+        engine "xbfs" ``method`` and ``threshold``; and those of the application, as
+        ``hops``.
 
-    Results are found by name of state, or by their name in the file that the command
-    writes; ``facts`` are what it prints.  Raises UsageError for a problem that cannot
-    run, and for an error in one of its functions, which it names with the line.
+    Returns
+    -------
+    Results
+        Arrays by name of state, or by their names in the file that the command writes:
+        ``results["within"]``; ``results.facts`` is what the command prints.
 
+    Raises
+    ------
+    UsageError
+        The problem cannot run, a source is no vertex, or a function of the problem
+        failed; the message names the function and its line.
+    WrongTypeError
+        ``graph`` is no Graph.
+    ResourceError
+        Memory does not last, or the engine finds no device or compiler.
+
+    Notes
+    -----
+    The functions of a problem are those of McLaughlin, Riedy, Bader 2015, Section III.
+    Problems with ``bits`` run 64 to 512 searches in one traversal, a bit for each (Then
+    et al., *The more the merrier*, VLDB 2014).
+
+    Examples
+    --------
     >>> import distbfs
     >>> import numpy as np
     >>> def visit_vertex(s, i, u, v):
@@ -169,7 +190,7 @@ def search_many(
     ...     {"visit_vertex": visit_vertex},
     ... )
     >>> graph = distbfs.Graph.from_edges([0, 1, 3], [1, 2, 4])
-    >>> distbfs.search_many(graph, problem, [0, 3])["edges"]
+    >>> distbfs.search_many(graph, problem, [0, 3], "reference")["edges"]
     array([4, 2])
     >>> distbfs.search_many(graph, "khop", [0, 3], hops=1)["within"]
     array([[1, 2],
@@ -185,17 +206,70 @@ def search_many(
 def path_lengths(
     graph: Graph, sources: Sources = None, dtype: str = "auto", engine: str = "auto"
 ) -> Array:
-    """Return the lengths of shortest paths from sources, [k, n].
+    """Return the lengths of shortest paths from sources to all vertices.
 
-    dtype: int8 (to 126), int16 or int32, -1 = unreached; "auto": the narrowest that
-    holds all of them.
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    sources : iterable of vertices, optional
+        By default all vertices.
+    dtype : {"auto", "int8", "int16", "int32"}
+        "auto" takes the narrowest that holds all lengths; "int8" holds levels to 126.
+    engine : {"auto", "reference", "openmp", "xbfs"}
+        As of ``search_many``.
+
+    Returns
+    -------
+    ndarray, shape (k, n)
+        Hops from source k; -1 for unreached.
+
+    Raises
+    ------
+    UsageError
+        A source is no vertex, or a length does not fit ``dtype``.
+
+    Examples
+    --------
+    >>> import distbfs
+    >>> graph = distbfs.Graph.from_edges([0, 1, 2, 2], [1, 2, 3, 4])
+    >>> distbfs.path_lengths(graph, [0, 3])
+    array([[0, 1, 2, 3, 3],
+           [3, 2, 1, 0, 2]], dtype=int8)
     """
     with searching(graph, engine) as searcher:
         return paths.levels(searcher, ids_of(graph, sources), dtype)
 
 
 def reachable(graph: Graph, pairs: Iterable[Any], engine: str = "auto") -> Array:
-    """Return whether the first vertex of each pair reaches the second, bool [q]."""
+    """Return whether the first vertex of each pair reaches the second.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    pairs : iterable of pairs of vertices
+        Each first vertex is searched from once.
+    engine : {"auto", "reference", "openmp", "xbfs"}
+        As of ``search_many``.
+
+    Returns
+    -------
+    ndarray of bool, shape (q,)
+        A flag for each pair.
+
+    Raises
+    ------
+    UsageError
+        A pair has not two vertices.
+
+    Examples
+    --------
+    >>> import distbfs
+    >>> graph = distbfs.Graph.from_edges([0, 1], [1, 2], n=4)
+    >>> distbfs.reachable(graph, [(0, 2), (0, 3)])
+    array([ True, False])
+    """
     with searching(graph, engine) as searcher:
         return of_reachability.reachability(searcher, pairs_of(graph, pairs))
 
@@ -208,10 +282,43 @@ def betweenness(
     endpoints: bool = False,
     engine: str = "auto",
 ) -> Array:
-    """Return betweenness as NetworkX has it, float64 [n].
+    """Return betweenness centrality, exact or estimated from some sources.
 
-    endpoints: whether the ends of paths are counted.  Of some sources: an estimate,
-    scaled as by ``k`` there.
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    sources : iterable of vertices, optional
+        By default all vertices, which is exact.  Fewer give an estimate, scaled as
+        NetworkX does for ``k``.
+    normalized : bool, default True
+        Scale as NetworkX does by default.
+    endpoints : bool, default False
+        Whether the ends of paths are counted.
+    engine : {"auto", "reference", "openmp", "xbfs"}
+        As of ``search_many``.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        Betweenness by vertex id.
+
+    Raises
+    ------
+    UsageError
+        A source is no vertex.
+
+    Notes
+    -----
+    Source: Brandes, *A faster algorithm for betweenness centrality*, 2001.  Values are
+    those of ``betweenness_centrality`` of NetworkX 3.6.
+
+    Examples
+    --------
+    >>> import distbfs
+    >>> graph = distbfs.Graph.from_edges([0, 1, 2, 2], [1, 2, 3, 4])
+    >>> distbfs.betweenness(graph, normalized=False)
+    array([0., 3., 5., 0., 0.])
     """
     with searching(graph, engine) as searcher:
         return of_betweenness.betweenness(
@@ -229,9 +336,40 @@ def closeness(
     normalized: bool = True,
     engine: str = "auto",
 ) -> Array:
-    """Return closeness as NetworkX has it, float64 [n], NaN for other vertices.
+    """Return closeness centrality.
 
-    normalized: ``wf_improved`` there.
+    Parameters
+    ----------
+    graph : Graph
+        The graph.  Of a directed one, distances lead to the vertex.
+    sources : iterable of vertices, optional
+        The vertices that are wanted, by default all.
+    normalized : bool, default True
+        Multiply by the share of vertices in reach: ``wf_improved`` of NetworkX.
+    engine : {"auto", "reference", "openmp", "xbfs"}
+        As of ``search_many``.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        Closeness by vertex id; NaN for vertices that were not asked for.
+
+    Raises
+    ------
+    UsageError
+        A source is no vertex.
+
+    Notes
+    -----
+    Values are those of ``closeness_centrality`` of NetworkX (Freeman 1979; Wasserman
+    and Faust 1994).
+
+    Examples
+    --------
+    >>> import distbfs
+    >>> graph = distbfs.Graph.from_edges([0, 0, 0], [1, 2, 3])
+    >>> distbfs.closeness(graph, [0, 1])
+    array([1. , 0.6, nan, nan])
     """
     with searching(graph, engine) as searcher:
         return of_closeness.closeness(
@@ -240,18 +378,71 @@ def closeness(
 
 
 def eccentricity(graph: Graph, sources: Sources = None, engine: str = "auto") -> Array:
-    """Return how far the farthest vertex in reach is, int32 [n], -1 for other vertices.
+    """Return the distance of the farthest vertex in reach of each vertex.
 
-    Unlike NetworkX it takes graphs that are not connected.
+    Parameters
+    ----------
+    graph : Graph
+        The graph; unlike in NetworkX it need not be connected.
+    sources : iterable of vertices, optional
+        The vertices that are wanted, by default all.
+    engine : {"auto", "reference", "openmp", "xbfs"}
+        As of ``search_many``.
+
+    Returns
+    -------
+    ndarray of int32, shape (n,)
+        Hops by vertex id; -1 for vertices that were not asked for.
+
+    Raises
+    ------
+    UsageError
+        A source is no vertex.
+
+    Examples
+    --------
+    >>> import distbfs
+    >>> graph = distbfs.Graph.from_edges([0, 1, 4], [1, 2, 5], n=6)
+    >>> distbfs.eccentricity(graph)
+    array([2, 1, 2, 0, 1, 1], dtype=int32)
     """
     with searching(graph, engine) as searcher:
         return of_eccentricity.eccentricity(searcher, distinct(graph, sources))[0]
 
 
 def diameter(graph: Graph, engine: str = "auto") -> dict[str, Any]:
-    """Return ``diameter``, ``radius`` and ``vertices`` of the largest component.
+    """Return the exact diameter and radius of the largest component.
 
-    And whether the graph is ``connected``, and the ``searches`` that it took.  Exact.
+    Parameters
+    ----------
+    graph : Graph
+        An undirected graph.
+    engine : {"auto", "reference", "openmp", "xbfs"}
+        As of ``search_many``.
+
+    Returns
+    -------
+    dict
+        ``diameter`` and ``radius`` (None without vertices), ``vertices`` of the largest
+        component, whether the graph is ``connected``, and the number of ``searches``.
+
+    Raises
+    ------
+    UsageError
+        The graph is directed.
+
+    Notes
+    -----
+    Few searches bound all eccentricities.  Source: Takes, Kosters, *Determining the
+    Diameter of Small World Networks*, CIKM 2011.
+
+    Examples
+    --------
+    >>> import distbfs
+    >>> graph = distbfs.Graph.from_edges([0, 1, 2, 2], [1, 2, 3, 4])
+    >>> ends = distbfs.diameter(graph)
+    >>> ends["radius"], ends["diameter"], ends["connected"]
+    (2, 3, True)
     """
     with searching(graph, engine) as searcher:
         return of_diameter.diameter(searcher)
@@ -263,9 +454,36 @@ def within_hops(
     hops: int | None = None,
     engine: str = "auto",
 ) -> Array:
-    """Return the vertices within 0, 1, … hops of sources, int64 [k, hops + 1].
+    """Return the number of vertices within 0, 1, … hops of sources.
 
-    hops: None, or n and more, for all, up to the largest depth of the sources
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    sources : iterable of vertices, optional
+        By default all vertices.
+    hops : int, optional
+        By default, and from n on, all: up to the largest depth of the sources.
+    engine : {"auto", "reference", "openmp", "xbfs"}
+        As of ``search_many``.
+
+    Returns
+    -------
+    ndarray of int64, shape (k, hops + 1)
+        Counts, the source among them.
+
+    Raises
+    ------
+    UsageError
+        A source is no vertex, or ``hops`` is negative.
+
+    Examples
+    --------
+    >>> import distbfs
+    >>> graph = distbfs.Graph.from_edges([0, 1, 2], [1, 2, 3])
+    >>> distbfs.within_hops(graph, [0, 1], 2)
+    array([[1, 2, 3],
+           [1, 3, 4]])
     """
     with searching(graph, engine) as searcher:
         return khop.khop(searcher, ids_of(graph, sources), hops)

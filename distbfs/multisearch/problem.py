@@ -1,18 +1,9 @@
-"""What is wanted of many simultaneous searches: state, and up to six functions.
+"""Problems of many searches at once: state, and up to six functions.
 
-Traversal, balancing and batching belong to the ways that run a problem; the problem
-says what is kept and what is done.  Each function may be left out:
+Traversal, balancing and batches belong to what runs a problem; the problem says what is
+kept and what is done.
 
-- ``init``: before a search; its state has its fill values already.
-- ``prior``: before each level of a search.
-- ``visit_vertex(i, u, v)``: for each edge (u, v) out of search i's frontier, seen
-  exactly once.  v has its level by then: it was found along this edge, by another edge
-  of this level (level[v] == level[u] + 1 either way), or before.
-- ``post``: after each level of a search, when all its edges were visited.
-- ``end``: after a search's last level, with the order in which vertices were found.
-- ``finalize``: after all searches.
-
-Source: McLaughlin, Riedy, Bader 2015, Section III; ``end`` is ours.
+Source: McLaughlin, Riedy, Bader 2015, Section III; ``end`` is an addition.
 """
 
 from __future__ import annotations
@@ -29,10 +20,41 @@ Per = Literal["search", "vertex", "pair", "level"]
 class State:
     """An array that a problem keeps.
 
-    per: "search" [k], "vertex" [n] (all searches share it), "pair" [k, n]; "level"
-        [k, levels] is for what the traversal keeps (see ``base.KEPT``)
-    dtype: of NumPy; fill: value before a search begins ("vertex": before the first)
-    result: whether it is handed to the user at the end; else it lives in a batch only
+    Parameters
+    ----------
+    name : str
+        A Python identifier, by which functions and results find it.
+    dtype : str
+        A NumPy dtype of numbers or bool.
+    per : {"search", "vertex", "pair", "level"}
+        Shape: "search" (k,), "vertex" (n,) shared by all searches, "pair" (k, n).
+        "level" (k, levels) is for ``count``, which the traversal keeps.
+    fill : float, default 0
+        Value before a search begins; of "vertex", before the first search.
+    result : bool, default True
+        Whether it is among the results; else it lives in a batch only.
+
+    Notes
+    -----
+    The traversal keeps these itself; a state of such a name is a result without a
+    function:
+
+    =========  ========  ===============================================================
+    name       per       meaning
+    =========  ========  ===============================================================
+    level      pair      hops from the source; -1 for unreached
+    reachable  pair      whether a vertex was reached, bool or uint8
+    reached    search    number of vertices reached, the source among them
+    depth      search    the largest level: the eccentricity of the source
+    distance   search    sum of the levels of all reached vertices
+    count      level     number of vertices by level, shape (k, largest depth + 1)
+    =========  ========  ===============================================================
+
+    Examples
+    --------
+    >>> import distbfs
+    >>> distbfs.State("paths", "uint64", per="pair")
+    State(name='paths', dtype='uint64', per='pair', fill=0, result=True)
     """
 
     name: str
@@ -44,12 +66,69 @@ class State:
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem over k simultaneous searches.
+    """What is computed by many searches of one graph, for ``search_many``.
 
-    functions: by name of FUNCTIONS, over arrays of NumPy (see ``numpy_runner``)
-    cuda: CUDA C++ device functions of the same names as text (see ``cuda_program``)
-    bits: that levels, counts of vertices by level or reachability are all it needs, so
-    bit-parallel batches serve it
+    Parameters
+    ----------
+    name : str
+        Names the problem in messages.
+    state : tuple of State, optional
+        The arrays that it keeps.
+    functions : dict of str to callable, optional
+        NumPy functions by name; see Notes.  Engines "reference" and "openmp" call them.
+    cuda : str, optional
+        CUDA C++ device functions of the same names, for engine "xbfs".
+    bits : bool, default False
+        Whether levels, counts by level or reachability are all it needs, without
+        functions. Then 64 to 512 searches run in one traversal, a bit for each.
+
+    Notes
+    -----
+    All functions are optional.  ``s`` is the batch of searches that runs, ``i`` rows of
+    it, int64 [b]; ``u`` and ``v`` are vertex ids, int64 [e]:
+
+    - ``init(s, i)``: before a search; state has its fill values.
+    - ``prior(s, i)``: before each level.
+    - ``visit_vertex(s, i, u, v)``: edges (u, v) out of the frontiers of searches i,
+      each once; v has its level by then.
+    - ``post(s, i)``: after each level, when all its edges were visited.
+    - ``end(s, i)``: after the last level; ``s.backwards()`` yields (i, u, v) of all
+      edges out of reached vertices, deepest level first.
+    - ``finalize(s)``: after all searches, with state per vertex and the results.
+
+    State is an attribute of ``s`` by its name: [b] per search, [n] per vertex, [b, n]
+    per pair.  ``s.level`` is always there, int32 [b, n]; ``s.depth_now`` is the level
+    of the frontier, ``s.sources`` the sources, ``s.first`` the number of the first
+    search.  A pair (i, v) may occur many times in a call: ``np.add.at`` adds such
+    repeats up.
+
+    In CUDA, all threads of a block call ``init``, ``prior``, ``post`` and ``end`` with
+    ``(Search &s)``, one thread calls ``visit_vertex(Search &s, u32 u, u32 v)`` for each
+    edge, and all threads of a launch ``finalize(Whole &w)``.  This text is compiled and
+    run on the device: take it from no one you do not trust.
+
+    Source: McLaughlin, Riedy, Bader 2015, Section III; ``end`` is an addition.
+
+    Examples
+    --------
+    The number of shortest paths from each source:
+
+    >>> import distbfs
+    >>> import numpy as np
+    >>> def init(s, i):
+    ...     s.paths[i, s.sources[i]] = 1
+    >>> def visit_vertex(s, i, u, v):
+    ...     down = s.level[i, v] == s.depth_now + 1
+    ...     i, u, v = i[down], u[down], v[down]
+    ...     np.add.at(s.paths, (i, v), s.paths[i, u])
+    >>> problem = distbfs.Problem(
+    ...     "paths",
+    ...     (distbfs.State("paths", "uint64", per="pair"),),
+    ...     {"init": init, "visit_vertex": visit_vertex},
+    ... )
+    >>> graph = distbfs.Graph.from_edges([0, 0, 1, 2, 3], [1, 2, 3, 3, 4])
+    >>> distbfs.search_many(graph, problem, [0, 4], "reference")["paths"].tolist()
+    [[1, 1, 1, 2, 2], [2, 1, 1, 1, 1]]
     """
 
     name: str

@@ -10,6 +10,7 @@ from distbfs.errors import UsageError
 from distbfs.formats.writing import check_place, placed
 
 KINDS = (".png", ".svg", ".pdf")
+PLAIN = 10_000  # below which counts are written without powers
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -17,9 +18,7 @@ def new_figure(width: float, height: float) -> Any:
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ImportError as error:
-        raise UsageError(
-            "a plot needs matplotlib; pip install 'distbfs[plot]'"
-        ) from error
+        raise UsageError("a plot needs matplotlib; pip install '.[plot]'") from error
     return Figure(figsize=(width, height), dpi=150, layout="constrained")
 
 
@@ -36,6 +35,19 @@ def write(figure: Any, path: Path) -> None:
     """Write a figure; InputError or ResourceError where it cannot be written."""
     with placed(path, force=True) as partial:
         figure.savefig(partial)
+
+
+def name_of_graph(graph: Mapping[str, Any]) -> str:
+    """Return what a plot calls a graph: a store by its folder, without the way to it.
+
+    graph: what ``distbfs compare --json`` says of one
+    """
+    return Path(graph["title"]).name or str(graph["title"])
+
+
+def size_of_graph(graph: Mapping[str, Any]) -> str:
+    """Return how large an undirected graph is, m stored edges both ways, in words."""
+    return f"{graph['n']} vertices, {graph['m'] // 2} edges"
 
 
 def draw_comparison(values: Mapping[str, Any], path: Path) -> None:
@@ -63,8 +75,8 @@ def draw_comparison(values: Mapping[str, Any], path: Path) -> None:
     axes.set_xlabel("GTEPS, harmonic mean over sources")
     graph = values["graph"]
     figure.suptitle(
-        f"{graph['title']}: {graph['n']} vertices, {graph['m']} directed edges;"
-        f" x of {values['baseline']}",
+        f"{name_of_graph(graph)}: {size_of_graph(graph)}; x as fast as "
+        f"{values['baseline']}",
         fontsize=10,
     )
     write(figure, path)
@@ -73,31 +85,55 @@ def draw_comparison(values: Mapping[str, Any], path: Path) -> None:
 def draw_survey(values: Mapping[str, Any], path: Path) -> None:
     """Draw degrees and component sizes of a graph on logarithmic axes.
 
-    values: what ``distbfs info --degrees --json`` prints; degree 0 is left out
+    values: what ``distbfs info --degrees --json`` prints; degree 0 is left out, and
+    components are where all have one size, which the title says
     """
-    figure = new_figure(9, 4)
-    left, right = figure.subplots(1, 2)
     degrees, components = values["degrees"], values["components"]
-    for axes, across, up, words in (
-        (left, degrees["degree"], degrees["vertices"], ("degree", "vertices")),
-        (
-            right,
-            components["size"],
-            components["components"],
-            ("vertices of a component", "components"),
-        ),
+    sizes = components["size"]
+    panels = [("degree", "vertices", degrees["degree"], degrees["vertices"])]
+    if len(sizes) > 1:
+        of_one = "vertices of a component"
+        panels.append((of_one, "components", sizes, components["components"]))
+    figure = new_figure(1 + 4.2 * len(panels), 4)
+    for axes, (across, up, x, y) in zip(
+        figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
     ):
-        points = [(x, y) for x, y in zip(across, up, strict=True) if x > 0]
+        points = [(a, b) for a, b in zip(x, y, strict=True) if a > 0]
         if points:
             axes.loglog(*zip(*points, strict=True), ".", color="tab:blue")
-        axes.set_xlabel(words[0])
-        axes.set_ylabel(words[1])
+            for axis, limits in zip(
+                (axes.xaxis, axes.yaxis), zip(*points, strict=True), strict=True
+            ):
+                count_axis(axis, min(limits), max(limits))
+        axes.set_xlabel(across)
+        axes.set_ylabel(up)
+    edges = values["m"] if values["directed"] else values["m"] // 2
+    count, largest = components["count"], components["largest"]
+    parts = f"{count} components, the largest of {max(largest, default=0)} vertices"
+    if len(sizes) == 1:
+        parts = f"{count} components of {sizes[0]} vertices each"
+    whose = " of the largest"
+    if count == 1:
+        parts, whose = "one component", ""
     figure.suptitle(
-        f"{values['n']} vertices, {values['m']} directed edges; diameter of the "
-        f"largest component at least {values['diameter']['at_least']}",
+        f"{Path(values['store']).name}: {values['n']} vertices, {edges} edges\n"
+        f"{parts}; diameter{whose} at least {values['diameter']['at_least']}",
         fontsize=10,
     )
     write(figure, path)
+
+
+def count_axis(axis: Any, least: int, most: int) -> None:
+    """Mark counts on a logarithmic axis so that no two labels touch."""
+    from matplotlib import ticker  # noqa: PLC0415
+
+    few = most < 100 * least
+    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if few else (1,)))
+    if most < PLAIN:
+        axis.set_major_formatter(ticker.FuncFormatter(lambda x, _: f"{x:g}"))
+    axis.set_minor_formatter(ticker.NullFormatter())
+    low, high = (0.7 * least, 1.4 * most) if few else (0.6 * least, 1.7 * most)
+    (axis.axes.set_xlim if axis.axis_name == "x" else axis.axes.set_ylim)(low, high)
 
 
 def draw_trace(
@@ -105,11 +141,13 @@ def draw_trace(
     path: Path,
     begin: float = 0.0,
     end: float | None = None,
+    title: str = "",
 ) -> None:
     """Draw what each rank did when, one row a rank; a span lies over what holds it.
 
     events: complete events as ``report.trace.read_trace`` returns them
     begin, end: ms, what to show; UsageError where nothing was then
+    title: what the trace is of
     """
     shown = [
         event
@@ -124,8 +162,11 @@ def draw_trace(
     for event in shown:
         total[event["name"]] = total.get(event["name"], 0.0) + event["dur"]
     names = sorted(total, key=lambda name: -total[name])
-    colors = {name: f"C{k % 10}" for k, name in enumerate(names)}
-    figure = new_figure(10, 1.5 + 0.7 * len(ranks))
+    figure = new_figure(10, max(1.5 + 0.7 * len(ranks), 0.6 + 0.2 * len(names)))
+    from matplotlib import colormaps  # noqa: PLC0415
+
+    shades = colormaps["tab20" if len(names) > 10 else "tab10"]
+    colors = {name: shades(k % shades.N) for k, name in enumerate(names)}
     axes = figure.subplots()
     for row, rank in enumerate(ranks):
         events_of_rank = [event for event in shown if event["pid"] == rank]
@@ -140,10 +181,9 @@ def draw_trace(
             height = 0.9 - 0.4 * min(order, 5) / 5
             place = (row - height / 2, height)
             axes.broken_barh(spans, place, color=colors[name], zorder=2 + order)
-    handles = [axes.barh(0, 0, color=colors[name]) for name in names[:10]]
-    axes.legend(
-        handles, names[:10], loc="upper left", bbox_to_anchor=(1, 1), fontsize=8
-    )
+    handles = [axes.barh(0, 0, color=colors[name]) for name in names]
+    axes.legend(handles, names, loc="upper left", bbox_to_anchor=(1, 1), fontsize=8)
+    axes.set_title(title, fontsize=10)
     axes.set_yticks(range(len(ranks)), [f"rank {rank}" for rank in ranks])
     axes.invert_yaxis()
     axes.set_xlim(left=begin, right=end)

@@ -14,8 +14,6 @@ def shown(value: Any) -> str:
     """Return a value as a table shows it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}".replace(",", " ")
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, Mapping):

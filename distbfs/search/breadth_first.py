@@ -1,13 +1,4 @@
-"""One search of a graph, as a program asks for it.
-
->>> import distbfs
->>> graph = distbfs.Graph.from_edges([0, 0, 1, 2], [1, 2, 3, 3])
->>> result = distbfs.bfs(graph, 0)
->>> result.level
-array([0, 1, 1, 2], dtype=int32)
->>> result.path_to(3) in ([0, 1, 3], [0, 2, 3])
-True
-"""
+"""One search of a graph, as a program asks for it."""
 
 from __future__ import annotations
 
@@ -49,37 +40,87 @@ def bfs(
 ) -> Result:
     """Search a graph breadth-first from a vertex, or from all of a set at once.
 
-    source: a vertex id, or the name of a node; or several of them in a list, a set, a
-        range, an array or a tuple, repeats allowed: levels are hops from the nearest,
-        and each of them is a root, its own parent.  A text, and a tuple that is the
-        name of a node, is that node.  Engines "auto", "openmp", "reference" and "xbfs"
-        search from a set
-    engine: "auto" (a CUDA device where there is one, else the CPU), "openmp",
-        "reference", or on a device "xbfs", "xbfs-paper", "bfs4k", "layer", "frontier",
-        "harish", "edge-parallel", "virtual-warp"; method: its variant
-    depth_limit: the last level that is searched, an integer of 0 or more
-    targets: vertices; the search ends with the level that finds the last of them
-    parents: whether parents are found too; direction: "auto", "push" or "pull"
-    threads: threads of engine openmp, 0 for all cores
-    vertices: bool [n], the vertices that are seen; edges: bool [edges], in the order of
-        ``graph.edges()``; where: a predicate over attributes that the graph keeps, as
-        "weight < 3"; a search sees an edge if all three say so.  Engines "openmp" and
-        "reference" take them; shortest paths are then not counted nor listed
-    view: the same, of ``graph.view``, where many searches see it
+    Parameters
+    ----------
+    graph : Graph
+        The graph; it stays prepared for the next search.
+    source : vertex or iterable of vertices
+        A vertex id, or the name of a node.  A list, set, range, array or tuple is a
+        set: levels are hops from the nearest of its vertices, and each of them is its
+        own parent.  Repeats are allowed.  A text, and a tuple that is the name of a
+        node, is that node.  Sets are for engines "auto", "openmp", "reference" and
+        "xbfs".
+    engine : str, default "auto"
+        "auto" takes a CUDA device where there is one, else the CPU.  On CPUs: "openmp",
+        "reference".  On a device: "xbfs", "xbfs-paper", "bfs4k", "layer", "frontier",
+        "harish", "edge-parallel", "virtual-warp".
+    depth_limit : int, optional
+        The last level that is searched, 0 or more; by default all are.
+    targets : iterable of vertices, optional
+        The search ends with the level that finds the last of them.
+    parents : bool, default True
+        Whether parents are found as well as levels.
+    method : str, optional
+        Variant of the engine, "" for its default.
+    direction : {"auto", "push", "pull"}
+        Direction of the search; "auto" changes it from level to level.
+    threads : int, default 0
+        Threads of engine "openmp"; 0 takes all cores.
+    vertices : array_like of bool, shape (n,), optional
+        The vertices that the search sees, by id.
+    edges : array_like of bool, shape (edges,), optional
+        The edges that it sees, in the order of ``graph.edges()``.
+    where : str, optional
+        A predicate over attributes that the graph keeps, as ``"weight < 3"``.
+    view : View, optional
+        The same three in one, made by ``Graph.view``, for many searches.
 
-    Results of devices stay there, in CuPy arrays; ``to_numpy()`` brings them to the
-    host.  Raises UsageError for what is no vertex or no option, DeviceMissing and
-    CompilerMissing (both ResourceError) where the engine that is named cannot run.
+    Returns
+    -------
+    Result
+        Levels and parents, where they were found: NumPy arrays, or CuPy arrays on a
+        device.  It stays valid when the graph is searched again.
 
-    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 4])
-    >>> bfs(graph, 0, depth_limit=2).level
+    Raises
+    ------
+    UsageError
+        ``source`` or a target is no vertex, a source is not seen, an option is outside
+        its allowed set, or the engine cannot do what is asked.
+    WrongTypeError
+        ``graph`` is no Graph, or an argument is of another wrong type.
+    InputError
+        ``vertices`` or ``edges`` has another length than the graph.
+    ResourceError
+        Memory does not last, or the named engine finds no device or compiler.
+
+    See Also
+    --------
+    open : Search a store, or a graph on several devices or ranks.
+    search_many : Make many searches at once.
+
+    Notes
+    -----
+    A search sees an edge if ``vertices``, ``edges`` and ``where`` all allow it.
+    Engines "openmp" and "reference" take them.  Shortest paths of such a search are not
+    counted or listed.  ``nedge`` and GTEPS follow Graph500; see ``Result.nedge``.
+
+    Examples
+    --------
+    >>> import distbfs
+    >>> graph = distbfs.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 4])
+    >>> result = distbfs.bfs(graph, 0)
+    >>> result.level
+    array([0, 1, 2, 3, 4], dtype=int32)
+    >>> result.path_to(3)
+    [0, 1, 2, 3]
+    >>> distbfs.bfs(graph, 0, depth_limit=2).level
     array([ 0,  1,  2, -1, -1], dtype=int32)
-    >>> bfs(graph, 2, targets=[1]).reached
+    >>> distbfs.bfs(graph, 2, targets=[1]).reached
     3
-    >>> bfs(graph, 0, "openmp", vertices=[True, True, True, False, True]).level
-    array([ 0,  1,  2, -1, -1], dtype=int32)
-    >>> bfs(graph, [0, 4]).level
+    >>> distbfs.bfs(graph, [0, 4]).level
     array([0, 1, 2, 1, 0], dtype=int32)
+    >>> distbfs.bfs(graph, 0, "openmp", vertices=[True, True, True, False, True]).level
+    array([ 0,  1,  2, -1, -1], dtype=int32)
     """
     check_graph(graph)
     options = SearchOptions(
@@ -109,12 +150,37 @@ def k_hop_subgraph(
 ) -> EdgeTable:
     """Return the edges between the vertices within some hops of a source.
 
-    source, engine: as of ``bfs``; hops: an integer of 0 or more, None for all that is
-    reached.  NetworkX calls the graph of these edges an ego graph.  See
-    ``Result.edges_within`` for the order of the rows, and for errors.
+    NetworkX calls the graph of these edges an ego graph.
 
-    >>> graph = Graph.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)])
-    >>> k_hop_subgraph(graph, 1, 1).edges.tolist()
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    source : vertex or iterable of vertices
+        As of ``bfs``.
+    hops : int, optional
+        0 or more; by default all that is reached.
+    engine : str, default "auto"
+        As of ``bfs``.
+
+    Returns
+    -------
+    EdgeTable
+        The edges with the levels of both ends; ``Result.edges_within`` says in which
+        order.
+
+    Raises
+    ------
+    UsageError
+        ``source`` is no vertex, or ``hops`` is negative.
+    ResourceError
+        As of ``bfs``.
+
+    Examples
+    --------
+    >>> import distbfs
+    >>> graph = distbfs.Graph.from_edges([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)])
+    >>> distbfs.k_hop_subgraph(graph, 1, 1).edges.tolist()
     [[1, 0], [1, 2], [0, 2]]
     """
     result = bfs(graph, source, engine, depth_limit=hops, parents=False)

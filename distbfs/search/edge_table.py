@@ -17,12 +17,27 @@ from distbfs.types import Array, Levels
 
 
 class EdgeTable:
-    """Edges and how far their ends are from the source.
+    """Edges, and how far their ends are from the source.
 
-    u, v: what the ends are called, [k]: int64 ids, or objects that are names
-    level_u, level_v: int32 [k], hops from the source
+    Made by ``k_hop_subgraph`` and ``Result.edges_within``.  Rows rise by ``level_u``,
+    then by ``u`` and ``v``.  ``len(table)`` is the number of edges.
 
-    Rows rise by level_u, then by u and v.
+    Attributes
+    ----------
+    u, v : ndarray, shape (k,)
+        Ends of each edge: int64 ids, or objects that are names.
+    level_u, level_v : ndarray of int32, shape (k,)
+        Hops from the source to each end.
+
+    Examples
+    --------
+    >>> import distbfs
+    >>> graph = distbfs.Graph.from_edges([(0, 1), (1, 2), (0, 2), (2, 3)])
+    >>> table = distbfs.k_hop_subgraph(graph, 0, 1)
+    >>> table
+    <distbfs.EdgeTable, 3 edges>
+    >>> table.level_u, table.level_v
+    (array([0, 0, 1], dtype=int32), array([1, 1, 1], dtype=int32))
     """
 
     def __init__(self, u: Array, v: Array, level_u: Levels, level_v: Levels) -> None:
@@ -39,28 +54,96 @@ class EdgeTable:
 
     @property
     def edges(self) -> Array:
-        """The ends of each edge, [k, 2]."""
+        """The ends of each edge, shape (k, 2)."""
         return np.stack([self.u, self.v], axis=1)
 
     def columns(self) -> dict[str, Array]:
-        """Return u, v, level_u and level_v, [k] each."""
+        """Return the four columns as arrays by name.
+
+        Returns
+        -------
+        dict of str to ndarray
+            ``u``, ``v``, ``level_u`` and ``level_v``, shape (k,) each.  Names that are
+            all integers are int64.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> graph = distbfs.Graph.from_edges([(0, 1), (1, 2)])
+        >>> list(distbfs.k_hop_subgraph(graph, 0).columns())
+        ['u', 'v', 'level_u', 'level_v']
+        """
         ends = {"u": whole_names(self.u), "v": whole_names(self.v)}
         return {**ends, "level_u": self.level_u, "level_v": self.level_v}
 
     def to_pandas(self) -> Any:
-        """Return a pandas DataFrame of u, v, level_u and level_v, a row for each edge.
+        """Return a pandas DataFrame, a row for each edge.
 
-        Raises LibraryMissing where pandas is.
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``u``, ``v``, ``level_u`` and ``level_v``.
+
+        Raises
+        ------
+        LibraryMissing
+            pandas is not installed.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> graph = distbfs.Graph.from_edges([(0, 1), (1, 2)])
+        >>> print(distbfs.k_hop_subgraph(graph, 0).to_pandas())
+           u  v  level_u  level_v
+        0  0  1        0        1
+        1  1  2        1        2
         """
         return pandas_frame(self.columns())
 
     def to_polars(self) -> Any:
-        """Return a polars DataFrame; see ``to_pandas``.
+        """Return a polars DataFrame, a row for each edge.
 
-        Raises WrongTypeError where names are of types that make no column.
+        Returns
+        -------
+        polars.DataFrame
+            Columns ``u``, ``v``, ``level_u`` and ``level_v``.
+
+        Raises
+        ------
+        LibraryMissing
+            polars is not installed.
+        WrongTypeError
+            The names of the vertices are of types that make no column.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> graph = distbfs.Graph.from_edges([(0, 1), (1, 2)])
+        >>> distbfs.k_hop_subgraph(graph, 0).to_polars().rows()
+        [(0, 1, 0, 1), (1, 2, 1, 2)]
         """
         return polars_frame(self.columns())
 
     def to_arrow(self) -> Any:
-        """Return an Arrow table; see ``to_polars``."""
+        """Return an Arrow table, a row for each edge.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns ``u``, ``v``, ``level_u`` and ``level_v``.
+
+        Raises
+        ------
+        LibraryMissing
+            pyarrow is not installed.
+        WrongTypeError
+            The names of the vertices are of types that make no column.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> graph = distbfs.Graph.from_edges([(0, 1), (1, 2)])
+        >>> distbfs.k_hop_subgraph(graph, 0).to_arrow().column_names
+        ['u', 'v', 'level_u', 'level_v']
+        """
         return arrow_table(self.columns())

@@ -1,10 +1,4 @@
-"""Graphs from what a program holds, and what they answer; ``bfs`` searches them.
-
->>> from distbfs import Graph, bfs
->>> graph = Graph.from_edges([0, 0, 1, 2], [1, 2, 3, 3])
->>> len(graph), graph.degree(3), graph.neighbors(0)
-(4, 2, array([1, 2]))
-"""
+"""Graphs from what a program holds, and what they answer; ``bfs`` searches them."""
 
 from __future__ import annotations
 
@@ -51,15 +45,37 @@ from distbfs.types import Array, Ids
 class Graph:
     """A graph in the memory of one process, to be searched any number of times.
 
-    n: vertices; m: stored edges, both directions of an undirected one
-    directed: whether edges lead one way only
-    nodes: names of the vertices, None where they are 0 … n-1
+    Make one with ``from_edges``, ``from_scipy``, ``from_networkx``, ``from_pandas``,
+    ``from_polars``, ``from_arrow``, ``from_dlpack`` or ``from_file``.  Loops and
+    repeated edges change no search.
 
-    Made by ``from_edges``, ``from_pandas``, ``from_file`` and others like them; loops
-    and repeats change no search.  Searches of one graph run one after the other.
+    ``len(graph)`` is the number of vertices, ``v in graph`` tells whether there is a
+    vertex, and iteration gives the vertices.  Graphs are equal that have the same
+    vertices, names and edges.
 
-    ``len(graph)`` is n, ``v in graph`` tells vertices, and iteration gives them; graphs
-    are equal that have the same vertices, names and edges.
+    Attributes
+    ----------
+    directed : bool
+        Whether edges lead one way only.
+    nodes : list or None
+        Names of the vertices by id, None where they are 0 … n-1.
+
+    Notes
+    -----
+    Searches of one graph run one after the other, also from several threads.  The graph
+    stays prepared after the first search.  A child process that is forked may search
+    it, if its edges are not in the memory of a device; copies by pickle search too.
+
+    Examples
+    --------
+    >>> import distbfs
+    >>> graph = distbfs.Graph.from_edges([0, 0, 1, 2], [1, 2, 3, 3])
+    >>> graph
+    <distbfs.Graph, undirected, n = 4, m = 8>
+    >>> len(graph), graph.degree(3), graph.neighbors(0)
+    (4, 2, array([1, 2]))
+    >>> 3 in graph, 4 in graph
+    (True, False)
     """
 
     def __init__(
@@ -141,20 +157,39 @@ class Graph:
     ) -> Graph:
         """Return the graph of edges (src[k], dst[k]), or of pairs.
 
-        src, dst: integers [edges], anything that NumPy takes; int64 arrays are read
-        without a copy; or src alone: integers [edges, 2], a list or set of tuples
-        n: vertices, else one more than the largest id
+        Parameters
+        ----------
+        src, dst : array_like of int, shape (edges,)
+            Both ends of each edge; int64 arrays are read without a copy.  Without
+            ``dst``, ``src`` holds pairs: shape (edges, 2), or a list or set of tuples.
+        n : int, optional
+            Number of vertices, by default one more than the largest id.
+        directed : bool, default False
+            Whether edges lead from ``src`` to ``dst`` only.
 
-        Vertices are sorted by degree, which makes long series of searches faster.  Many
-        edges go to a CUDA device where there is one, and are made a graph with the
-        first search.
+        Returns
+        -------
+        Graph
+            The graph, with its vertices sorted by degree inside.
 
-        Raises WrongTypeError for what is no integer, InputError for arrays of other
-        shapes and for ids outside 0 … n-1.
+        Raises
+        ------
+        WrongTypeError
+            Ids or ``n`` are no integers.
+        InputError
+            An array has another shape, or an id is outside 0 … n-1.
 
-        >>> Graph.from_edges([0, 1, 1], [1, 2, 2], n=5)
+        Notes
+        -----
+        A million edges and more go to a CUDA device where there is one with room for
+        them. The graph is built there at its first search.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> distbfs.Graph.from_edges([0, 1, 1], [1, 2, 2], n=5)
         <distbfs.Graph, undirected, n = 5, m = 4>
-        >>> Graph.from_edges([(0, 1), (1, 2)], directed=True)
+        >>> distbfs.Graph.from_edges([(0, 1), (1, 2)], directed=True)
         <distbfs.Graph, directed, n = 3, m = 2>
         """
         return cls._of_ends(*ends_of(src, dst), n, None, directed=directed)
@@ -218,23 +253,55 @@ class Graph:
     ) -> Graph:
         """Return the graph of the edges in two columns of a pandas DataFrame.
 
-        src, dst: the columns by name, else src and dst, source and target, from and to,
-        or u and v, or the only two; other columns are not looked at
-        n: vertices, else one more than the largest id
-        relabel: ids may be sparse or text; those that occur become the vertices, rising
-        keep: columns that are kept as attributes of the edges, for ``where`` of
-        ``bfs``; of repeated edges, in either direction of an undirected one, the
-        smallest value
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            A row for each edge; columns that are not named here are ignored.
+        src, dst : column names, optional
+            The columns with the ends of edges.  By default ``src`` and ``dst``,
+            ``source`` and ``target``, ``from`` and ``to``, or ``u`` and ``v``, else the
+            only two columns.
+        n : int, optional
+            Number of vertices, by default one more than the largest id.
+        relabel : bool, default False
+            Take ids that are sparse or text.  Those that occur become the vertices,
+            rising, and name them.
+        directed : bool, default False
+            Whether edges lead from ``src`` to ``dst`` only.
+        keep : sequence of str, optional
+            Columns to keep as attributes of the edges, for ``where`` of ``bfs``.  Of
+            repeated edges the smallest value counts, in either direction of an
+            undirected edge.
 
-        Integers are read as ``from_edges`` reads arrays.  Raises InputError where there
-        are no such columns or something is missing in one, WrongTypeError for other
-        ids, LibraryMissing where pandas is.
+        Returns
+        -------
+        Graph
+            The graph.
 
-        >>> import pandas  # doctest: +SKIP
-        >>> Graph.from_pandas(
-        ...     pandas.DataFrame({"u": ["a", "b"], "v": ["b", "c"]}), relabel=True
-        ... ).nodes  # doctest: +SKIP
-        ['a', 'b', 'c']
+        Raises
+        ------
+        InputError
+            There are no such columns, an id is missing, or one is outside 0 … n-1.
+        WrongTypeError
+            ``frame`` is no DataFrame, or its ids are no integers without ``relabel``.
+        UsageError
+            One of ``src`` and ``dst`` is given alone, or ``n`` together with
+            ``relabel``.
+        LibraryMissing
+            pandas is not installed.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> import pandas
+        >>> frame = pandas.DataFrame(
+        ...     {"u": ["a", "b", "c"], "v": ["b", "c", "d"], "weight": [1, 5, 1]}
+        ... )
+        >>> graph = distbfs.Graph.from_pandas(frame, relabel=True, keep=["weight"])
+        >>> graph.nodes
+        ['a', 'b', 'c', 'd']
+        >>> distbfs.bfs(graph, "a", "openmp", where="weight < 3").to_dict()
+        {'a': 0, 'b': 1}
         """
         ways = {"relabel": relabel, "directed": directed}
         return cls._of_table("pandas", frame, (src, dst), n, keep, **ways)
@@ -251,7 +318,35 @@ class Graph:
         directed: bool = False,
         keep: Sequence[str] = (),
     ) -> Graph:
-        """Return the graph of a polars DataFrame; see ``from_pandas``."""
+        """Return the graph of the edges in two columns of a polars DataFrame.
+
+        Parameters
+        ----------
+        frame : polars.DataFrame
+            A row for each edge.
+        src, dst, n, relabel, directed, keep
+            As of ``from_pandas``.
+
+        Returns
+        -------
+        Graph
+            The graph.
+
+        Raises
+        ------
+        InputError, WrongTypeError, UsageError
+            As of ``from_pandas``.
+        LibraryMissing
+            polars is not installed.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> import polars
+        >>> frame = polars.DataFrame({"src": [0, 1], "dst": [1, 2]})
+        >>> distbfs.Graph.from_polars(frame)
+        <distbfs.Graph, undirected, n = 3, m = 4>
+        """
         ways = {"relabel": relabel, "directed": directed}
         return cls._of_table("polars", frame, (src, dst), n, keep, **ways)
 
@@ -267,7 +362,35 @@ class Graph:
         directed: bool = False,
         keep: Sequence[str] = (),
     ) -> Graph:
-        """Return the graph of an Arrow table; see ``from_pandas``."""
+        """Return the graph of the edges in two columns of an Arrow table.
+
+        Parameters
+        ----------
+        table : pyarrow.Table
+            A row for each edge.
+        src, dst, n, relabel, directed, keep
+            As of ``from_pandas``.
+
+        Returns
+        -------
+        Graph
+            The graph.
+
+        Raises
+        ------
+        InputError, WrongTypeError, UsageError
+            As of ``from_pandas``.
+        LibraryMissing
+            pyarrow is not installed.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> import pyarrow
+        >>> table = pyarrow.table({"from": [0, 1], "to": [1, 2]})
+        >>> distbfs.Graph.from_arrow(table, directed=True)
+        <distbfs.Graph, directed, n = 3, m = 2>
+        """
         ways = {"relabel": relabel, "directed": directed}
         return cls._of_table("pyarrow", table, (src, dst), n, keep, **ways)
 
@@ -282,17 +405,53 @@ class Graph:
         keep: Sequence[str] = (),
         **options: Any,
     ) -> Graph:
-        """Return the graph of a file in any format that ``distbfs convert`` reads.
+        r"""Return the graph of a file in any format that ``distbfs convert`` reads.
 
-        format: its name there, "" to find it out by content, then by name
-        directed: keep edges one way; relabel: ids may be sparse or text, and name the
-        vertices
-        keep: columns that are kept as attributes, as ``convert --keep`` takes them
-        options: of ``ReaderOptions``: n, columns (two names), one_based, bipartite
+        Parameters
+        ----------
+        path : path_like
+            The file; it may be compressed (.gz, .bz2, .xz, .zst).
+        format : str, optional
+            Name of the format; by default it is found out by content, then by name.
+        directed : bool, default False
+            Keep edges one way.
+        relabel : bool, default False
+            Take ids that are sparse or text; they name the vertices.
+        keep : sequence of str, optional
+            Columns to keep as attributes of the edges, as ``convert --keep`` takes
+            them.
+        **options
+            ``n`` (number of vertices), ``columns`` (names of the two columns with ids),
+            ``one_based`` (ids begin at 1), ``bipartite`` (rows and columns of a matrix
+            are two sets of vertices).
 
-        What is said of the file, as weights that are not looked at, comes as a warning.
-        Raises FileError where it cannot be read, InputError where it is broken, and
-        UsageError for options that its format has no use for.
+        Returns
+        -------
+        Graph
+            The graph.
+
+        Raises
+        ------
+        FileError
+            The file cannot be opened or read.
+        InputError
+            The file is broken.
+        UsageError
+            The format has no use for an option.
+
+        Warns
+        -----
+        UserWarning
+            For what is worth knowing of the file, as the separator that was found and
+            weights that are ignored.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> with open("edges.csv", "w") as file:
+        ...     _ = file.write("source,target\n0,1\n1,2\n")
+        >>> distbfs.Graph.from_file("edges.csv")
+        <distbfs.Graph, undirected, n = 3, m = 4>
         """
         ways = {"directed": directed, "relabel": relabel}
         src, dst, n, ids, kept = read_ends(
@@ -308,19 +467,45 @@ class Graph:
     def from_scipy(cls, matrix: Any, *, directed: bool = False) -> Graph:
         """Return the graph of a square SciPy sparse matrix or array.
 
-        Every stored entry (i, j) is an edge, whatever its value; each edge counts once,
-        and loops do not count.  A CSR matrix must not change afterwards: with 32-bit
-        indices that rise in each row, without repeats and loops, it is used as it is,
-        without a copy, if ``directed`` or if its pattern is symmetric.  Many entries go
-        to a CUDA device where there is one, as edges do.
+        Every stored entry (i, j) is an edge, whatever its value; an edge that is stored
+        twice counts once, and loops do not count.
 
-        Raises InputError for what is no such matrix, and for one whose arrays do not
-        fit together: indices outside the shape, offsets that fall.
+        Parameters
+        ----------
+        matrix : sparse matrix or array, shape (n, n)
+            Any SciPy format.
+        directed : bool, default False
+            Whether entry (i, j) leads from i to j only.
 
+        Returns
+        -------
+        Graph
+            The graph.
+
+        Raises
+        ------
+        WrongTypeError
+            ``matrix`` is no SciPy sparse matrix.
+        UsageError
+            It is not square.
+        InputError
+            Its arrays do not fit together: indices outside the shape, offsets that
+            fall.
+
+        Notes
+        -----
+        A CSR matrix must not change afterwards.  It is used without a copy if its
+        indices have 32 bits and rise in each row, without repeats and loops, and if
+        ``directed`` is true or its pattern is symmetric.  A million entries and more go
+        to a CUDA device where there is one with room for them.
+
+        Examples
+        --------
         >>> import distbfs
         >>> import scipy.sparse as sp
         >>> matrix = sp.csr_array([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
-        >>> distbfs.bfs(Graph.from_scipy(matrix, directed=True), 1).level
+        >>> graph = distbfs.Graph.from_scipy(matrix, directed=True)
+        >>> distbfs.bfs(graph, 1).level
         array([-1,  0,  1], dtype=int32)
         """
         rows = csr_of(matrix)
@@ -333,12 +518,29 @@ class Graph:
     def from_networkx(cls, graph: Any) -> Graph:
         """Return a NetworkX graph; nodes keep their names and neighbours their order.
 
-        Digraphs are directed; edges of multigraphs count once.  Method "ordered" then
-        finds vertices in the order of NetworkX.
+        Parameters
+        ----------
+        graph : networkx.Graph
+            Digraphs are directed; parallel edges of multigraphs count once.
 
+        Returns
+        -------
+        Graph
+            The graph.  Method "ordered" of engine "openmp" finds its vertices in the
+            order of NetworkX.
+
+        Raises
+        ------
+        WrongTypeError
+            ``graph`` is no NetworkX graph.
+        InputError
+            A filter of an undirected view leaves an edge in one direction only.
+
+        Examples
+        --------
         >>> import distbfs
         >>> import networkx as nx
-        >>> graph = Graph.from_networkx(nx.path_graph(["a", "b", "c"]))
+        >>> graph = distbfs.Graph.from_networkx(nx.path_graph(["a", "b", "c"]))
         >>> distbfs.bfs(graph, "a").path_to("c")
         ['a', 'b', 'c']
         """
@@ -351,12 +553,34 @@ class Graph:
     ) -> Graph:
         """Return the graph of edges in arrays that speak DLPack, without a copy.
 
-        Arrays may be NumPy's, CuPy's, PyTorch's and others.  Those in device memory
-        must not change: engines on devices take them from there, others copy them.
+        Parameters
+        ----------
+        src, dst : arrays of int, shape (edges,)
+            Arrays of NumPy, CuPy, PyTorch and others.  Those in device memory must not
+            change: engines on devices read them there.
+        n : int, optional
+            Number of vertices, by default one more than the largest id.
+        directed : bool, default False
+            Whether edges lead from ``src`` to ``dst`` only.
 
+        Returns
+        -------
+        Graph
+            The graph.
+
+        Raises
+        ------
+        WrongTypeError
+            An array does not speak DLPack, or holds no integers.
+        InputError
+            An array has another shape, or an id is outside 0 … n-1.
+
+        Examples
+        --------
+        >>> import distbfs
         >>> import numpy as np
-        >>> Graph.from_dlpack(np.array([0, 1]), np.array([1, 2])).m
-        4
+        >>> distbfs.Graph.from_dlpack(np.array([0, 1]), np.array([1, 2]))
+        <distbfs.Graph, undirected, n = 3, m = 4>
         """
         source = check_ends(shared(src, "src"), shared(dst, "dst"), n)
         if source.lent:
@@ -367,7 +591,18 @@ class Graph:
     def from_cupy(
         cls, src: Any, dst: Any, n: int | None = None, *, directed: bool = False
     ) -> Graph:
-        """Return the graph of edges in CuPy arrays; see ``from_dlpack``."""
+        """Return the graph of edges in CuPy arrays; the same as ``from_dlpack``.
+
+        Parameters
+        ----------
+        src, dst, n, directed
+            As of ``from_dlpack``.
+
+        Returns
+        -------
+        Graph
+            The graph.
+        """
         return cls.from_dlpack(src, dst, n, directed=directed)
 
     @property
@@ -377,14 +612,14 @@ class Graph:
 
     @property
     def m(self) -> int:
-        """Number of stored edges."""
+        """Number of stored edges; an undirected one is stored in both directions."""
         if self._part is None:
             return self.session(SearchOptions(engine="auto")).edges
         return self._part.nn.edges
 
     @property
     def part(self) -> Part:
-        """The graph as one part in host memory."""
+        """The graph as one part in host memory, for other modules of the package."""
         if self._part is None:
             if self._tuples is None:
                 raise UsageError("a graph is made of a part or of tuples")
@@ -399,61 +634,173 @@ class Graph:
 
     @property
     def lock(self) -> Lock:
-        """What holds off other searches of the graph."""
+        """The lock that a search of the graph holds."""
         return self._lock
 
     def kept(self, key: Hashable, make: Callable[[Part], Any]) -> Any:
-        """Return what ``make`` makes of the part, kept with the graph under a key."""
+        """Return what ``make`` makes of the part, kept with the graph under a key.
+
+        Parameters
+        ----------
+        key : hashable
+            Names what is kept.
+        make : callable
+            Takes ``part``; called once for a key.
+
+        Returns
+        -------
+        object
+            What ``make`` returned.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> graph = distbfs.Graph.from_edges([0, 1], [1, 2])
+        >>> graph.kept("edges", lambda part: part.nn.edges)
+        4
+        """
         if key not in self._kept:
             self._kept[key] = make(self.part)
         return self._kept[key]
 
     def reversed(self) -> Graph:
-        """Return the graph with every edge turned round; arrays are shared."""
+        """Return the graph with every edge turned round; arrays are shared.
+
+        Returns
+        -------
+        Graph
+            The graph itself where it is undirected.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> graph = distbfs.Graph.from_edges([(0, 1), (0, 2)], directed=True)
+        >>> graph.reversed().neighbors(2)
+        array([0])
+        """
         if not self.directed:
             return self
         part = replace(self.part, nn=self.part.pulled, incoming=self.part.nn)
         return Graph(part, directed=True, nodes=self.nodes, index=self._index)
 
     def named(self, ids: Array) -> Array:
-        """Return what vertices int64 [k] are called: ids, or an array of names [k]."""
+        """Return the names of vertices.
+
+        Parameters
+        ----------
+        ids : ndarray of int64, shape (k,)
+            Vertex ids.
+
+        Returns
+        -------
+        ndarray, shape (k,)
+            Names as objects, or ``ids`` where vertices have none.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> import networkx as nx
+        >>> import numpy as np
+        >>> distbfs.Graph.from_networkx(nx.path_graph("abc")).named(np.array([2, 0]))
+        array(['c', 'a'], dtype=object)
+        """
         return ids if self._names is None else self._names[ids]
 
     def by_name(self, values: Any) -> dict[Any, Any]:
-        """Return a value for each vertex, [n], as a dictionary by vertex.
+        """Return a value for each vertex as a dictionary by vertex.
 
-        >>> path = Graph.from_edges([(0, 1), (1, 2)])
+        Parameters
+        ----------
+        values : array_like, shape (n,)
+            Values by vertex id.
+
+        Returns
+        -------
+        dict
+            Vertex or its name to value.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> path = distbfs.Graph.from_edges([(0, 1), (1, 2)])
         >>> path.by_name(path.degrees)
         {0: 1, 1: 2, 2: 1}
         """
         return dict(zip(self, np.asarray(values).tolist(), strict=True))
 
     def neighbors(self, vertex: Any) -> Array:
-        """Return the vertices that edges lead to from a vertex, [k].
+        """Return the vertices that edges lead to from a vertex.
 
-        They rise by id; those of a graph from NetworkX are in its order.
+        Parameters
+        ----------
+        vertex : vertex
+            An id, or the name of a node.
 
-        >>> Graph.from_edges([(0, 3), (0, 1), (2, 3)]).neighbors(3)
+        Returns
+        -------
+        ndarray, shape (k,)
+            Rising by id; those of a graph from NetworkX in its order.
+
+        Raises
+        ------
+        UsageError
+            ``vertex`` is no vertex.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> distbfs.Graph.from_edges([(0, 3), (0, 1), (2, 3)]).neighbors(3)
         array([0, 2])
         """
         return self.named(neighbours_of(self.part, self.id_of(vertex)))
 
     @property
     def degrees(self) -> Ids:
-        """How many edges leave each vertex, int64 [n] by id."""
+        """Number of edges that leave each vertex, int64, shape (n,), by id."""
         part = self.part
         degrees = np.empty(part.local_count, dtype=np.int64)
         degrees[part.vertices] = part.nn.degrees()
         return degrees
 
     def degree(self, vertex: Any) -> int:
-        """Return how many edges leave a vertex."""
+        """Return the number of edges that leave a vertex.
+
+        Parameters
+        ----------
+        vertex : vertex
+            An id, or the name of a node.
+
+        Returns
+        -------
+        int
+            Its degree; of a directed graph the out-degree.
+
+        Raises
+        ------
+        UsageError
+            ``vertex`` is no vertex.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> distbfs.Graph.from_edges([(0, 1), (0, 2)]).degree(0)
+        2
+        """
         return len(neighbours_of(self.part, self.id_of(vertex)))
 
     def edges(self) -> Array:
-        """Return the edges, [edges, 2]; of an undirected graph each once.
+        """Return the edges, of an undirected graph each once.
 
-        >>> Graph.from_edges([1, 1, 2], [0, 2, 1]).edges()
+        Returns
+        -------
+        ndarray, shape (edges, 2)
+            Ids, or names as objects.  The order is that of flags for ``edges`` of
+            ``bfs``.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> distbfs.Graph.from_edges([1, 1, 2], [0, 2, 1]).edges()
         array([[0, 1],
                [1, 2]])
         """
@@ -462,14 +809,44 @@ class Graph:
     def view(
         self, vertices: Any = None, edges: Any = None, where: str | None = None
     ) -> View:
-        """Return what many searches see of the graph, for ``bfs(…, view=…)``.
+        """Return the vertices and edges that searches see, for ``bfs(…, view=…)``.
 
-        vertices: bool [n] by id; edges: bool [edges], in the order of ``edges()``,
-        where an undirected edge stands once and its flag is for both directions; where:
-        a predicate over attributes that the graph keeps.  None: all.
+        The last view is kept, and returned again for the same arguments.
 
-        The last view is kept and returned again where the same is asked for.  Errors
-        are those of ``View``; edges and attributes are checked by the first search.
+        Parameters
+        ----------
+        vertices : array_like of bool, shape (n,), optional
+            Flags by vertex id; by default all are seen.
+        edges : array_like of bool, shape (edges,), optional
+            Flags in the order of ``edges()``.  An undirected edge stands there once,
+            and its flag is for both directions.
+        where : str, optional
+            A predicate over attributes that the graph keeps: comparisons with numbers
+            and texts, ``in``, ``not in``, ``and``, ``or``, ``not``.
+
+        Returns
+        -------
+        View
+            The view.  Edges and attributes are checked by its first search.
+
+        Raises
+        ------
+        WrongTypeError
+            Flags are not bool, or ``where`` is no text.
+        InputError
+            ``vertices`` has another shape than (n,).
+        UsageError
+            ``where`` does not parse.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> graph = distbfs.Graph.from_edges([0, 1, 2, 0], [1, 2, 3, 3])
+        >>> view = graph.view(edges=[True, False, True, True])
+        >>> view
+        <distbfs.View of 3 of 4 edges>
+        >>> distbfs.bfs(graph, 0, "openmp", view=view).level
+        array([0, 1, 2, 3], dtype=int32)
         """
         view = View(self.n, vertices, edges, where)
         if self._view is None or not view.same(self._view):
@@ -478,16 +855,45 @@ class Graph:
 
     @property
     def attributes(self) -> dict[str, str]:
-        """Attributes of the edges that the graph keeps: name -> kind.
+        """Kinds of the edge attributes that the graph keeps, by name.
 
-        Kinds are "int64", "float64" and "text".
+        A kind is "int64", "float64" or "text".
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> import pandas
+        >>> frame = pandas.DataFrame({"u": [0, 1], "v": [1, 2], "weight": [1.5, 2.0]})
+        >>> distbfs.Graph.from_pandas(frame, keep=["weight"]).attributes
+        {'weight': 'float64'}
         """
         return {name: x.kind for name, x in self.part.attributes.items()}
 
     def to_scipy(self, dtype: Any = np.int64) -> Any:
-        """Return the adjacency matrix, a SciPy CSR array [n, n] of ones, by id.
+        """Return the adjacency matrix, by vertex id.
 
-        Column indices rise in each row.  Raises LibraryMissing where SciPy is.
+        Parameters
+        ----------
+        dtype : dtype, default int64
+            Type of the values.
+
+        Returns
+        -------
+        scipy.sparse.csr_array, shape (n, n)
+            Ones; column indices rise in each row.
+
+        Raises
+        ------
+        LibraryMissing
+            SciPy is not installed.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> distbfs.Graph.from_edges([0, 1], [1, 2]).to_scipy().toarray()
+        array([[0, 1, 0],
+               [1, 0, 1],
+               [0, 1, 0]])
         """
         sparse, rows = library("scipy.sparse"), sorted_rows(self.part)
         most = max(rows.rows, rows.edges)
@@ -497,7 +903,30 @@ class Graph:
         return sparse.csr_array((ones, *arrays), shape=(self.n, self.n))
 
     def id_of(self, vertex: Any) -> int:
-        """Return the id of a vertex; UsageError where there is none."""
+        """Return the id of a vertex.
+
+        Parameters
+        ----------
+        vertex : vertex
+            An id, or the name of a node.
+
+        Returns
+        -------
+        int
+            From 0 to n-1: the place of the node in ``nodes``.
+
+        Raises
+        ------
+        UsageError
+            ``vertex`` is no vertex.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> import networkx as nx
+        >>> distbfs.Graph.from_networkx(nx.path_graph("abc")).id_of("b")
+        1
+        """
         if self._index is not None:
             if vertex not in self:
                 raise UsageError(f"{vertex!r:.60} is no node of the graph")
@@ -510,11 +939,38 @@ class Graph:
 
     @property
     def lent_tuples(self) -> HeldTuples | None:
-        """Edge tuples in device memory that the graph is made of."""
+        """Edge tuples in device memory that the graph is built from, else None."""
         return self._tuples
 
     def session(self, options: SearchOptions) -> Session:
-        """Return the session that searches the graph with some options, kept here."""
+        """Return the session that searches the graph with some options; it is kept.
+
+        Parameters
+        ----------
+        options : SearchOptions
+            The options.
+
+        Returns
+        -------
+        Session
+            The session; hold ``lock`` while you use it.
+
+        Raises
+        ------
+        UsageError
+            The engine searches parts only.
+        ResourceError
+            Memory does not last, or the engine finds no device or compiler.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> from distbfs.options import SearchOptions
+        >>> graph = distbfs.Graph.from_edges([0, 1], [1, 2])
+        >>> with graph.lock:
+        ...     graph.session(SearchOptions(engine="reference")).search(0).reached
+        3
+        """
         if options not in self._sessions:
             if options.engine != "auto" and not kind_of(options.engine).alone:
                 raise UsageError(

@@ -254,6 +254,7 @@ def graph_on_device(source: Source, engine: Any, options: SearchOptions) -> Devi
         with source.telling("building") as done:
             return build(lent, **form, done=done)
     if source.store is None:
+        form["directed"] = source.directed
         with source.telling("building") as done:
             return build(source.any_tuples(), **form, done=done)
     with source.telling("loading") as done:
@@ -333,6 +334,7 @@ def hold_device_parts(
         generation = summary.generation_seconds
         construction = summary.construction_seconds
         made["making"] = summary.making
+        permutation = permutation_by(source.n, source.build.permute_seed)
         if store is not None:
             with source.telling("loading") as done:
                 count_input_tuples(store, parts, done)

@@ -67,31 +67,67 @@ def open(  # noqa: A001
     threshold: int | None = None,
     **options: Any,
 ) -> Session:
-    """Open a graph for searches; use it in ``with``, or ``close()`` it.
+    """Open a graph for many searches, on devices or CPUs, on one rank or many.
 
-    source: a folder with a store, a ``Graph``, or edge tuples, as those of a generator;
-        vertices of a store are called as in the file that it was converted from
-    comm: an mpi4py communicator, whose ranks all call this; None for this process alone
-    devices: CUDA devices of this rank, how many or which; None for all that it can have
-    engine: "auto" (devices where every rank has one, else "openmp"), or a name of
-        ``distbfs bfs --help``
-    exchange: between domains: "auto", or a name of ``distbfs bfs --help``
-    domain: devices of a domain, fewer in the last one of a host where its devices do
-        not divide by it; None for as many as map each other's memory, those of each
-        host, which may have unequal numbers
-    parts, threshold: of tuples searched between domains: how many parts, and TH
-    options: of ``SearchOptions.named``, as method, threads, direction; others are
-    the engine's own
+    Parameters
+    ----------
+    source : path_like, Graph, or edge tuples
+        A folder with a store, a ``Graph``, or the tuples of a generator of
+        ``distbfs.generate``.  Vertices of a store are named as in the file that it was
+        converted from.
+    comm : mpi4py.MPI.Comm, optional
+        The ranks, all of which make this call; by default this process alone.
+    devices : int or sequence of int, optional
+        CUDA devices of this rank, how many or which; by default all that it can have.
+    engine : str, default "auto"
+        "auto" takes devices where every rank has one, else "openmp"; else a name of
+        ``distbfs bfs --engine``.
+    exchange : {"auto", "host", "nccl", "cuda_aware", "solo"}
+        What domains exchange by.
+    domain : int, optional
+        Devices of a domain.  By default as many as map each other's memory, those of
+        each host; the last domain of a host may have fewer.
+    parts : int, optional
+        Of tuples: number of parts, by default one a rank.
+    threshold : int, optional
+        Of tuples: the degree above which vertices are delegates.
+    **options
+        Options of ``distbfs bfs`` with underscores, as ``method``, ``threads``,
+        ``direction``, ``stepwise``, ``mask_reduce``, ``device_memory`` (bytes), and
+        those of the engine.
 
-    ``why`` of the session says what was taken and why.  Raises UsageError for what
-    cannot go together, StoreError and InputError for what cannot be read, and
-    ResourceError for lack of memory, a device or a compiler.
+    Returns
+    -------
+    Session
+        Use it in ``with``, or ``close()`` it; ``why`` says what was chosen and why.
 
+    Raises
+    ------
+    UsageError
+        Options do not go together, or one is outside its allowed set.
+    WrongTypeError
+        ``source`` is of another type.
+    StoreError, InputError
+        The store or the tuples cannot be read.
+    ResourceError
+        Memory, a device or a compiler is missing.
+
+    Examples
+    --------
     >>> import distbfs
     >>> graph = distbfs.Graph.from_edges([0, 0, 1, 2], [1, 2, 3, 3])
     >>> with distbfs.open(graph, engine="reference") as session:
     ...     session.search(3, depth_limit=1).to_numpy()[0]
     array([-1,  1,  1,  0], dtype=int32)
+
+    Tuples of a generator, in two parts with delegates above degree 8:
+
+    >>> from distbfs.generate.kronecker import Kronecker
+    >>> with distbfs.open(
+    ...     Kronecker(8, seed=1), engine="reference", parts=2, threshold=8
+    ... ) as session:
+    ...     session.layout.parts, session.held.threshold
+    (2, 8)
     """
     ranks = None if comm is None else MpiWorld(comm)
     world: World = ranks or SoloWorld()

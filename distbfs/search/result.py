@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Names(Protocol):
-    """What vertices are called where that is not their id."""
+    """Names of vertices that differ from their ids."""
 
     def id_of(self, vertex: Any) -> int:
         """Return the id of a vertex; UsageError where there is none."""
@@ -70,20 +70,53 @@ def once(method: Callable[[Result], Value]) -> Callable[[Result], Value]:
 class Result(ResultPaths):
     """Levels and parents of one search, where they were found.
 
-    source: the vertex, or the set, that was searched from, as the caller named it
-    roots: int64 [k], its ids, rising, each once; root: the first, of a vertex the one
-    seconds: device time of the slowest device, else the wall time of the slowest rank
-    wall_seconds: that wall time, None where it is ``seconds``
-    records: one JSON-like dict a level, where records were asked for
-    phases: this rank's seconds by phase; engine: what searched
-    has_parents: whether parents were found too
-    order: int64 [reached], ids as a queue finds them, or None (method "ordered")
+    Made by ``bfs`` and ``Session.search``.  Arrays are indexed by vertex id and hold -1
+    for what was not reached.  Each source is its own parent, at level 0.
 
-    Arrays are indexed by vertex id and hold -1 for what was not reached; each root is
-    its own parent, at level 0.  They are overwritten by the session's next search:
-    ``keep`` returns a result that is not.  Of a session of several ranks, properties
-    and methods but ``keep`` are collective, and equal on all ranks where nothing else
-    is said.
+    Attributes
+    ----------
+    source : vertex or iterable of vertices
+        What was searched from, as the caller named it.
+    roots : ndarray of int64, shape (k,)
+        Ids of the sources, rising, each once.
+    root : int
+        The first of ``roots``.
+    seconds : float
+        Time of the search: device time of the slowest device, else wall time of the
+        slowest rank.
+    wall_seconds : float or None
+        Wall time of the slowest rank, None where it is ``seconds``.
+    engine : str
+        What searched.
+    has_parents : bool
+        Whether parents were found.
+    order : ndarray of int64, shape (reached,), or None
+        Ids in the order of a queue, of method "ordered" only.
+    records : list of dict
+        One entry a level, where ``Session.search(records=True)`` asked for them.
+    phases : dict of str to float
+        Seconds of this rank by phase.
+    parent_cost : ParentCost
+        Questions, bytes and messages of this rank for parents found on other parts.
+
+    Notes
+    -----
+    Results of ``bfs`` stay valid.  Those of a session are overwritten by its next
+    search, unless ``keep`` has copied them.  On several ranks, properties and methods
+    other than ``keep`` and ``shards`` are collective, and equal on all ranks where
+    nothing else is said.
+
+    Examples
+    --------
+    >>> import distbfs
+    >>> graph = distbfs.Graph.from_edges([0, 0, 1, 2], [1, 2, 3, 3])
+    >>> result = distbfs.bfs(graph, 0)
+    >>> result.level
+    array([0, 1, 1, 2], dtype=int32)
+    >>> result.reached, result.depth, result.nedge
+    (4, 2, 4)
+    >>> result.path_to(3) in ([0, 1, 3], [0, 2, 3])
+    True
     """
 
     def __init__(
@@ -132,8 +165,10 @@ class Result(ResultPaths):
 
     @property
     def sources(self) -> Array:
-        """The vertices that were searched from, [k], rising by id, by their names.
+        """The sources by name, rising by id, shape (k,).
 
+        Examples
+        --------
         >>> import distbfs
         >>> path = distbfs.Graph.from_edges([0, 1, 2], [1, 2, 3])
         >>> distbfs.bfs(path, [3, 0, 3]).sources
@@ -162,10 +197,30 @@ class Result(ResultPaths):
         return self._outcome.level, self._outcome.parent
 
     def keep(self) -> Result:
-        """Return a result whose arrays next searches leave alone.
+        """Return a result that later searches of the session do not overwrite.
 
-        They are copies, or the search's own where it takes others from then on.  Raises
-        ResourceError where device memory does not last.
+        Returns
+        -------
+        Result
+            With copies of the arrays, or with the arrays themselves where the session
+            can take others.
+
+        Raises
+        ------
+        UsageError
+            The session has searched again already.
+        ResourceError
+            Device memory does not last.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> path = distbfs.Graph.from_edges([0, 1], [1, 2])
+        >>> with distbfs.open(path) as session:
+        ...     first = session.search(0).keep()
+        ...     second = session.search(2)
+        >>> first.to_dict()
+        {0: 0, 1: 1, 2: 2}
         """
         level, parent = (list(arrays) for arrays in self._arrays())
         if self._outcome.give is None:
@@ -183,26 +238,29 @@ class Result(ResultPaths):
 
     @property
     def shards(self) -> list[tuple[Any, Any]]:
-        """(level, parent or None) of each device or part of this rank (local).
+        """Pairs (level, parent) of arrays, one for each device or part of this rank.
 
-        By local id k of part i, which is vertex ``k * parts + i`` inside.
+        Entry k of part i is vertex ``k * parts + i`` of the ids inside.  Parent is None
+        where it was not asked for.  Local: other ranks are not asked.
         """
         return list(zip(*self._arrays(), strict=True))
 
     @property
     def level(self) -> Any:
-        """Hops from the nearest source: int8, int16 or int32 [n] by vertex id.
+        """Hops from the nearest source, shape (n,), by vertex id; -1 for unreached.
 
-        NumPy's, or CuPy's where one device holds all; UsageError where the vertices
-        lie on several devices or ranks: see ``to_numpy``.
+        int8, int16 or int32.  A NumPy array, or a CuPy array where one device holds
+        all.  It raises UsageError where the vertices lie on several devices or ranks:
+        use ``to_numpy``.
         """
         return self._whole(0)
 
     @property
     def parent(self) -> Any:
-        """The vertex before each: int32 or int64 [n] by id; None where not asked for.
+        """The vertex before each on a shortest path, shape (n,), by vertex id.
 
-        Where it lies, and errors: as ``level``.
+        int32 or int64; -1 for unreached; None where parents were not asked for.  It
+        lies where ``level`` lies, and raises the same errors.
         """
         return self._whole(1) if self.has_parents else None
 
@@ -227,18 +285,58 @@ class Result(ResultPaths):
         return levels, vertices.outside(vertices.block(parent, np.int64))
 
     def to_numpy(self) -> tuple[Array, Ids | None]:
-        """Return (level int32, parent int64 or None) on the host, by vertex id.
+        """Return levels and parents in host memory.
 
-        On several ranks, rank r gets the ids ``slice_bounds(n, size, r)``.  May share
-        memory with the result.
+        Returns
+        -------
+        level : ndarray of int32, shape (n,)
+            By vertex id; it may share memory with the result.
+        parent : ndarray of int64, shape (n,), or None
+            The same for parents.
+
+        Notes
+        -----
+        On several ranks each rank gets a block of consecutive ids: of n ids, rank r of
+        p gets those from ``r * n // p`` to before ``(r + 1) * n // p``.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> graph = distbfs.Graph.from_edges([0], [1], n=3)
+        >>> distbfs.bfs(graph, 0).to_numpy()
+        (array([ 0,  1, -1], dtype=int32), array([ 0,  0, -1]))
         """
         self._arrays()
         return self._numpy()
 
     def at(self, vertices: Any) -> tuple[Array, Ids | None]:
-        """Return (level int32 [k], parent int64 [k] or None) of ids, integers [k].
+        """Return levels and parents of some vertices.
 
-        Raises WrongTypeError for what are no integers, UsageError for no vertices.
+        Parameters
+        ----------
+        vertices : array_like of int, shape (k,)
+            Vertex ids; equal on all ranks.
+
+        Returns
+        -------
+        level : ndarray of int32, shape (k,)
+            -1 for unreached.
+        parent : ndarray of int64, shape (k,), or None
+            None where parents were not asked for.
+
+        Raises
+        ------
+        WrongTypeError
+            ``vertices`` are no integers.
+        UsageError
+            One of them is no vertex.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> path = distbfs.Graph.from_edges([0, 1, 2], [1, 2, 3])
+        >>> distbfs.bfs(path, 0).at([3, 1])
+        (array([3, 1], dtype=int32), array([2, 0]))
         """
         level, parent = self._arrays()
         ids = vertices
@@ -278,16 +376,30 @@ class Result(ResultPaths):
     @property
     @once
     def nedge(self) -> int:
-        """Input tuples with an end in the reached component, as Graph500 counts.
+        """Number of input tuples with an end in the reached component, as in Graph500.
 
-        Loops and repeats count; each tuple once: half the ends at reached vertices.
+        Loops and repeats count, each tuple once.  Of a directed graph: tuples that
+        leave a reached vertex.  ``nedge / seconds`` is TEPS.
         """
         shards = zip(self._vertices.shards, self._arrays()[0], strict=True)
         ends = sum(shard.ends_reached(level) for shard, level in shards)
         return int(self._vertices.world.allreduce(np.array([ends]))[0]) // 2
 
     def level_counts(self) -> Ids:
-        """Return how many vertices each level has, int64 [depth + 1]."""
+        """Return the number of vertices on each level.
+
+        Returns
+        -------
+        ndarray of int64, shape (depth + 1,)
+            Vertices by level.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> star = distbfs.Graph.from_edges([0, 0, 0], [1, 2, 3])
+        >>> distbfs.bfs(star, 1).level_counts()
+        array([1, 1, 2])
+        """
         counts = np.zeros(self.depth + 1, dtype=np.int64)
         for level in self._arrays()[0]:
             with device_of(level):
@@ -305,14 +417,49 @@ class Result(ResultPaths):
         return sum(int(x.nbytes) for pair in self.shards for x in pair if x is not None)
 
     def named(self, ids: Array) -> Array:
-        """Return what vertices are called: int64 ids, or an array of names."""
+        """Return the names of vertices.
+
+        Parameters
+        ----------
+        ids : ndarray of int64, shape (k,)
+            Vertex ids.
+
+        Returns
+        -------
+        ndarray, shape (k,)
+            Names as objects, or ``ids`` where vertices have none.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> import networkx as nx
+        >>> import numpy as np
+        >>> graph = distbfs.Graph.from_networkx(nx.path_graph("abc"))
+        >>> distbfs.bfs(graph, "a").named(np.array([2]))
+        array(['c'], dtype=object)
+        """
         return ids if self._names is None else self._names.named(ids)
 
     def frontier(self, k: int) -> Array:
-        """Return the vertices on level k, ascending by id; none beyond the last level.
+        """Return the vertices on a level, rising by id.
 
-        On several ranks, those of this rank's block.
+        Parameters
+        ----------
+        k : int
+            The level, 0 or more; levels beyond the last have no vertices.
 
+        Returns
+        -------
+        ndarray
+            Ids, or names as objects.  On several ranks, those of this rank's block.
+
+        Raises
+        ------
+        UsageError
+            ``k`` is negative.
+
+        Examples
+        --------
         >>> import distbfs
         >>> star = distbfs.Graph.from_edges([0, 0, 0], [1, 2, 3])
         >>> distbfs.bfs(star, 1).frontier(2)
@@ -328,10 +475,26 @@ class Result(ResultPaths):
         return slice_bounds(vertices.layout.n, world.size, world.rank)[0]
 
     def path_to(self, vertex: Any) -> list[Any]:
-        """Return a shortest path from the nearest source to a vertex, both included.
+        """Return a shortest path from the nearest source to a vertex.
 
-        Raises UsageError where the vertex was not reached or parents are missing.
+        Parameters
+        ----------
+        vertex : vertex
+            An id, or the name of a node.
 
+        Returns
+        -------
+        list
+            Vertices from the source to ``vertex``, both included.
+
+        Raises
+        ------
+        UsageError
+            ``vertex`` is no vertex or was not reached, or the search was made without
+            parents.
+
+        Examples
+        --------
         >>> import distbfs
         >>> path = distbfs.Graph.from_edges([0, 1, 2], [1, 2, 3])
         >>> distbfs.bfs(path, 3).path_to(0)
@@ -360,12 +523,22 @@ class Result(ResultPaths):
         return -1 if parent is None else int(parent[0])
 
     def tree(self) -> Array:
-        """Return the edges (parent, child) of the search trees, [reached - k, 2].
+        """Return the edges of the search trees, one tree for each of k sources.
 
-        There is a tree for each of the k sources.  By the level of the child, then by
-        its id; in the order of the queue where that is known.  On several ranks, the
-        children of this rank's block.
+        Returns
+        -------
+        ndarray, shape (reached - k, 2)
+            Rows (parent, child), by the level of the child, then by its id; in the
+            order of the queue where that is known.  On several ranks, the children of
+            this rank's block.
 
+        Raises
+        ------
+        UsageError
+            The search was made without parents.
+
+        Examples
+        --------
         >>> import distbfs
         >>> star = distbfs.Graph.from_edges([0, 0, 0], [1, 2, 3])
         >>> distbfs.bfs(star, 1).tree()
@@ -399,31 +572,91 @@ class Result(ResultPaths):
         return columns
 
     def to_pandas(self) -> Any:
-        """Return a pandas DataFrame of vertex, level and parent, a row for each vertex.
+        """Return a pandas DataFrame, a row for each vertex.
 
-        Vertices are named as in the graph.  Level and parent are -1 for what was not
-        reached; where names are no integers, such a parent is missing.  Without parents
-        there is no such column.  On several ranks, the vertices of this rank's block.
-        Raises LibraryMissing where pandas is.
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``vertex`` (names as in the graph), ``level`` and, where found,
+            ``parent``. Both are -1 for unreached; where names are no integers, such a
+            parent is missing. On several ranks, the vertices of this rank's block.
+
+        Raises
+        ------
+        LibraryMissing
+            pandas is not installed.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> graph = distbfs.Graph.from_edges([(0, 1), (1, 2)], n=4)
+        >>> print(distbfs.bfs(graph, 0).to_pandas())
+           vertex  level  parent
+        0       0      0       0
+        1       1      1       0
+        2       2      2       1
+        3       3     -1      -1
         """
         return pandas_frame(self._columns())
 
     def to_polars(self) -> Any:
-        """Return a polars DataFrame; see ``to_pandas``.
+        """Return a polars DataFrame, a row for each vertex.
 
-        Raises WrongTypeError where names are of types that make no column.
+        Returns
+        -------
+        polars.DataFrame
+            Columns as of ``to_pandas``.
+
+        Raises
+        ------
+        LibraryMissing
+            polars is not installed.
+        WrongTypeError
+            The names of the vertices are of types that make no column.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> graph = distbfs.Graph.from_edges([(0, 1), (1, 2)])
+        >>> distbfs.bfs(graph, 0).to_polars().rows()
+        [(0, 0, 0), (1, 1, 0), (2, 2, 1)]
         """
         return polars_frame(self._columns())
 
     def to_arrow(self) -> Any:
-        """Return an Arrow table; see ``to_polars``."""
+        """Return an Arrow table, a row for each vertex.
+
+        Returns
+        -------
+        pyarrow.Table
+            Columns as of ``to_pandas``.
+
+        Raises
+        ------
+        LibraryMissing
+            pyarrow is not installed.
+        WrongTypeError
+            The names of the vertices are of types that make no column.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> graph = distbfs.Graph.from_edges([(0, 1), (1, 2)])
+        >>> distbfs.bfs(graph, 0, parents=False).to_arrow().column_names
+        ['vertex', 'level']
+        """
         return arrow_table(self._columns())
 
     def to_dict(self) -> dict[Any, int]:
-        """Return the level of each vertex that was reached, by name, rising by id.
+        """Return the level of each vertex that was reached, by name.
 
-        On several ranks, of this rank's block.
+        Returns
+        -------
+        dict
+            Vertex to level, rising by id.  On several ranks, of this rank's block.
 
+        Examples
+        --------
         >>> import distbfs
         >>> path = distbfs.Graph.from_edges([(0, 1), (1, 2)], n=9)
         >>> distbfs.bfs(path, 1).to_dict()
@@ -435,16 +668,32 @@ class Result(ResultPaths):
         return dict(zip(names, level[reached].tolist(), strict=True))
 
     def to_scipy(self) -> tuple[Array, Array]:
-        """Return (order, predecessors) as ``scipy.sparse.csgraph`` has them.
+        """Return what ``breadth_first_order`` of ``scipy.sparse.csgraph`` returns.
 
-        order: int32 [reached], ids by level, in the order of the queue where that is
-        known (method "ordered"), which is SciPy's; predecessors: int32 [n], -9999 for
-        sources and for what was not reached.  int64 where n does not fit int32.
+        Returns
+        -------
+        order : ndarray of int32, shape (reached,)
+            Ids by level; with method "ordered" in the order of the queue, which is
+            SciPy's.
+        predecessors : ndarray of int32, shape (n,)
+            Parents; -9999 for sources and for unreached vertices.
 
+        Raises
+        ------
+        UsageError
+            The search was made without parents, or the result lies on several ranks.
+
+        Notes
+        -----
+        Both are int64 where n does not fit int32.
+
+        Examples
+        --------
         >>> import distbfs
         >>> star = distbfs.Graph.from_edges([0, 0, 0], [1, 2, 3])
-        >>> distbfs.bfs(star, 1).to_scipy()[1].tolist()
-        [1, -9999, 0, 0]
+        >>> order, predecessors = distbfs.bfs(star, 1).to_scipy()
+        >>> order.tolist(), predecessors.tolist()
+        ([1, 0, 2, 3], [1, -9999, 0, 0])
         """
         self._need_parents()
         if self._vertices.world.size > 1:

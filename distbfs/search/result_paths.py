@@ -1,4 +1,4 @@
-"""What a result says of shortest paths beyond the one that its parents make."""
+"""What a result says of all shortest paths, beyond the one that its parents make."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class ResultPaths(ABC):
-    """Methods of ``Result``; they need levels, and the graph that was searched.
+    """Methods of ``Result`` that need levels, and the graph that was searched.
 
     They are collective, as those of ``Result``, and raise UsageError where the graph
-    lies on several devices.
+    lies on several devices or the search saw a part of it only.
     """
 
     _vertices: VertexMap
@@ -48,14 +48,33 @@ class ResultPaths(ABC):
         """Return what vertices are called."""
 
     def path_counts(self, dtype: str = "uint64") -> Any:
-        """Return the number of shortest paths to each vertex, [n] by id.
+        """Return the number of shortest paths to each vertex.
 
-        dtype: "uint64", exact; "float64", rounded, and inf beyond 1.8e308
+        Parameters
+        ----------
+        dtype : {"uint64", "float64"}
+            "uint64" is exact; "float64" is rounded, and inf beyond 1.8e308.
 
-        0 for what was not reached, 1 for a source; a repeated edge is one.  NumPy's, or
-        CuPy's where one device holds all; on several ranks those of this rank's block.
-        Raises UsageError where a number passes 2^64 - 1 and dtype is "uint64".
+        Returns
+        -------
+        ndarray, shape (n,)
+            By vertex id: 0 for unreached, 1 for a source; a repeated edge counts once.
+            A CuPy array where one device holds all; on several ranks those of this
+            rank's block.
 
+        Raises
+        ------
+        UsageError
+            A number passes 2^64 - 1 and ``dtype`` is "uint64", or the graph lies on
+            several devices, or the search saw a part of it only.
+
+        Notes
+        -----
+        Source: Brandes, *A faster algorithm for betweenness centrality*, 2001, Section
+        3.
+
+        Examples
+        --------
         >>> import distbfs
         >>> square = distbfs.Graph.from_edges([(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)])
         >>> distbfs.bfs(square, 0).path_counts()
@@ -91,12 +110,28 @@ class ResultPaths(ABC):
         return np.stack(ends, axis=1)[np.lexsort(ends)]
 
     def predecessors_to(self, target: Any) -> Array:
-        """Return the edges (u, v) on all shortest paths to a vertex, [k, 2].
+        """Return the edges on all shortest paths to a vertex.
 
-        u is one level above v; each edge once, in the order of v, then of u.  They are
-        the DAG of parents that leads back to the source.  Equal on all ranks.  Raises
-        UsageError for what is no vertex or was not reached.
+        They are the directed acyclic graph of parents that leads back to the source.
 
+        Parameters
+        ----------
+        target : vertex
+            An id, or the name of a node.
+
+        Returns
+        -------
+        ndarray, shape (k, 2)
+            Rows (u, v), u one level above v, each once, by v, then by u; equal on all
+            ranks.
+
+        Raises
+        ------
+        UsageError
+            ``target`` is no vertex or was not reached.
+
+        Examples
+        --------
         >>> import distbfs
         >>> square = distbfs.Graph.from_edges([(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)])
         >>> distbfs.bfs(square, 0).predecessors_to(3).tolist()
@@ -108,7 +143,27 @@ class ResultPaths(ABC):
     def path_count_to(self, target: Any) -> int:
         """Return the number of shortest paths to a vertex, exact, however large.
 
-        Raises UsageError as ``predecessors_to``.
+        Parameters
+        ----------
+        target : vertex
+            An id, or the name of a node.
+
+        Returns
+        -------
+        int
+            The number of paths.
+
+        Raises
+        ------
+        UsageError
+            ``target`` is no vertex or was not reached.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> square = distbfs.Graph.from_edges([(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)])
+        >>> distbfs.bfs(square, 0).path_count_to(4)
+        2
         """
         vertex = self._reached(target)
         return count_back(self._edges_to(vertex), vertex)
@@ -118,11 +173,27 @@ class ResultPaths(ABC):
     ) -> Iterator[list[Any]]:
         """Return an iterator over all shortest paths to a vertex, each once.
 
-        limit: the most that are wanted, None for all, of which there may be very many
-        Each is a list from a source to the vertex.  Edges are asked for at once, on all
-        ranks; going through the paths is not collective.  Raises UsageError as
-        ``predecessors_to``.
+        Parameters
+        ----------
+        target : vertex
+            An id, or the name of a node.
+        limit : int, optional
+            The most paths that are wanted; by default all, of which there may be very
+            many.
 
+        Returns
+        -------
+        iterator of list
+            Each path from a source to ``target``, both included.  All ranks make the
+            call; going through the paths asks no other rank.
+
+        Raises
+        ------
+        UsageError
+            ``target`` is no vertex or was not reached.
+
+        Examples
+        --------
         >>> import distbfs
         >>> square = distbfs.Graph.from_edges([(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)])
         >>> list(distbfs.bfs(square, 0).all_paths_to(4))
@@ -138,14 +209,27 @@ class ResultPaths(ABC):
         return path if self._names is None else self.named(np.array(path)).tolist()
 
     def edges_within(self, hops: int | None = None) -> EdgeTable:
-        """Return the edges between vertices within some hops of the source.
+        """Return the edges between the vertices within some hops of the source.
 
-        hops: None for all that was reached
-        The subgraph that these vertices induce, without loops: an undirected edge is
-        there once, from its end on the smaller level, else of the smaller id.  On
-        several ranks, each has a share of the edges.  Raises UsageError unless hops is
-        0 or more.
+        Parameters
+        ----------
+        hops : int, optional
+            0 or more; by default all that was reached.
 
+        Returns
+        -------
+        EdgeTable
+            The subgraph that these vertices induce, without loops.  An undirected edge
+            is there once, from its end on the smaller level, else of the smaller id.
+            On several ranks, each has a share of the edges.
+
+        Raises
+        ------
+        UsageError
+            ``hops`` is negative.
+
+        Examples
+        --------
         >>> import distbfs
         >>> path = distbfs.Graph.from_edges([(0, 1), (1, 2), (2, 3)])
         >>> distbfs.bfs(path, 3).edges_within(2).edges.tolist()

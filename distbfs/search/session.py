@@ -70,14 +70,36 @@ class Held:
 
 
 class Session:
-    """A graph with what searches it; made by ``distbfs.open``, a context manager.
+    """A graph that stays loaded and is searched many times; made by ``distbfs.open``.
 
-    world: the ranks; held: the graph; why: why the engine, runner and exchange are
-    these; layout: vertices and parts; at_close: called when the session is over;
-    one_source: why it cannot search from a set, "" where it can; paths: what results
-    ask for shortest paths
+    A context manager: leaving it frees the graph.  Methods are collective over the
+    ranks. One search runs at a time.
 
-    Methods are collective over the ranks.  One search runs at a time.
+    Attributes
+    ----------
+    why : str
+        Why the engine, the devices and the exchange are these.
+    options : SearchOptions
+        How searches run.
+    world : World
+        The ranks.
+    held : Held
+        The graph where it is searched.
+    vertices : VertexMap
+        From vertex ids to parts, and back.
+    at_close : list of callable
+        Called when the session is closed.
+
+    Examples
+    --------
+    >>> import distbfs
+    >>> graph = distbfs.Graph.from_edges([0, 0, 1, 2], [1, 2, 3, 3])
+    >>> with distbfs.open(graph, engine="reference") as session:
+    ...     for source in (0, 3):
+    ...         found = session.search(source)
+    ...         print(source, found.reached, found.depth, found.nedge)
+    0 4 2 4
+    3 4 2 4
     """
 
     def __init__(
@@ -108,7 +130,7 @@ class Session:
 
     @property
     def layout(self) -> Layout:
-        """Number of vertices and parts."""
+        """Number of vertices ``n`` and of ``parts``."""
         return self.vertices.layout
 
     @property
@@ -127,37 +149,135 @@ class Session:
         return int(self.world.allreduce(np.array([self.held.edges]))[0])
 
     def describe(self) -> dict[str, Any]:
-        """Return what searches run on, for reports (JSON values)."""
+        """Return what searches run on, for reports.
+
+        Returns
+        -------
+        dict
+            JSON values: engine, method, threads, mode, exchange and others of the
+            engine.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> graph = distbfs.Graph.from_edges([0], [1])
+        >>> with distbfs.open(graph, engine="reference") as session:
+        ...     session.describe()["method"]
+        'numpy'
+        """
         return {**self._describe(), **self._runner.describe(), **self.held.facts}
 
     def notes(self) -> dict[str, str]:
-        """Return what the text of a report adds: name -> text."""
+        """Return what the text of a report adds, name to text.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> with distbfs.open(distbfs.Graph.from_edges([0], [1])) as session:
+        ...     session.notes()
+        {}
+        """
         return dict(self._notes)
 
     def check(self, vertices: Ids) -> None:
-        """Raise UsageError for ids, int64 [k], that are no vertices."""
+        """Raise UsageError for ids that are no vertices.
+
+        Parameters
+        ----------
+        vertices : ndarray of int64, shape (k,)
+            Vertex ids.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> import numpy as np
+        >>> with distbfs.open(distbfs.Graph.from_edges([0], [1])) as session:
+        ...     session.check(np.array([0, 1]))
+        """
         self.vertices.check(vertices)
 
     def connected(self, ids: Ids) -> Array:
-        """Return which ids, int64 [k], have a neighbour besides themselves, bool."""
+        """Return which vertices have a neighbour besides themselves.
+
+        Parameters
+        ----------
+        ids : ndarray of int64, shape (k,)
+            Vertex ids, equal on all ranks.
+
+        Returns
+        -------
+        ndarray of bool, shape (k,)
+            The flags.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> import numpy as np
+        >>> graph = distbfs.Graph.from_edges([0], [1], n=3)
+        >>> with distbfs.open(graph) as session:
+        ...     session.connected(np.array([0, 2]))
+        array([ True, False])
+        """
         return self.vertices.connected(ids)
 
     def view(
         self, vertices: Any = None, edges: Any = None, where: str | None = None
     ) -> View:
-        """Return what searches may see, for ``see``; see ``View``.
+        """Return the vertices and edges that searches may see, for ``see``.
 
-        vertices, edges: flags, equal on all ranks; where: a predicate over attributes
-        that the store keeps, as "weight < 3"
+        Parameters
+        ----------
+        vertices : array_like of bool, shape (n,), optional
+            Flags by vertex id, equal on all ranks; by default all are seen.
+        edges : array_like of bool, shape (edges,), optional
+            Flags of edges (u, v), u < v, in the order of u, then of v; of a directed
+            store in the order of source, then of target.  Equal on all ranks.
+        where : str, optional
+            A predicate over attributes that the store keeps, as ``"weight < 3"``.
+
+        Returns
+        -------
+        View
+            The view.
+
+        Raises
+        ------
+        WrongTypeError, InputError, UsageError
+            As of ``Graph.view``.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> with distbfs.open(distbfs.Graph.from_edges([0, 1], [1, 2])) as session:
+        ...     session.view(edges=[True, False])
+        <distbfs.View of 1 of 2 edges>
         """
         return View(self.n, vertices, edges, where)
 
     def see(self, view: View | None) -> None:
-        """See some vertices and edges in later searches; None: all (collective).
+        """Let later searches see some vertices and edges only.
 
-        What devices and threads need for it is made once, and kept while searches go on
-        with the same view.  Raises UsageError where the engine has no masks or an
-        attribute was not kept, InputError for a view of another graph.
+        Parameters
+        ----------
+        view : View or None
+            What they see; None for all.  What engines need for it is made once, and
+            kept while searches go on with the same view.
+
+        Raises
+        ------
+        UsageError
+            The engine takes no views, or an attribute was not kept.
+        InputError
+            The view is of another graph.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> graph = distbfs.Graph.from_edges([0, 1, 2], [1, 2, 3])
+        >>> with distbfs.open(graph, engine="reference") as session:
+        ...     session.see(session.view(vertices=[True, True, False, True]))
+        ...     session.search(0).to_numpy()[0]
+        array([ 0,  1, -1, -1], dtype=int32)
         """
         if view is not None and view.whole:
             view = None
@@ -249,23 +369,54 @@ class Session:
     ) -> Result:
         """Search breadth-first from a vertex, or from all of a set at once.
 
-        source: an id, or the name of a node where the graph has names; or several in a
-            list, a set, a range, an array or a tuple: levels are hops from the nearest
-            of them.  A tuple that is the name of a node is that node
-        parents: whether parents are given too, where the session finds them
-        depth_limit: the last level that is searched, an integer of 0 or more
-        targets: vertices; the search ends with the level that finds the last of them
-        stop: asked before each level; of searches that run on devices without the host
-            before the first one and about each millisecond, and the search ends after
-            the level that sees the answer; on all ranks or on none
-        records: whether each level is counted and timed, which makes it slower
-        wanted: ids, int64 [k]; ``Result.at`` of the same ones needs no wait of its own
-            where one device has searched
+        Parameters
+        ----------
+        source : vertex or iterable of vertices
+            An id, or the name of a node where the graph has names.  A list, set, range,
+            array or tuple is a set: levels are hops from the nearest of its vertices.
+            A tuple that is the name of a node is that node.
+        parents : bool, default True
+            Whether parents are given too, where the session finds them.
+        depth_limit : int, optional
+            The last level that is searched, 0 or more.
+        targets : iterable of vertices, optional
+            The search ends with the level that finds the last of them.
+        stop : callable, optional
+            Asked before each level whether to give up; by searches that run on devices
+            without the host, before the first level and about each millisecond.  On all
+            ranks or on none.
+        records : bool, default False
+            Whether each level is counted and timed, which is slower.
+        wanted : ndarray of int64, shape (k,), optional
+            Ids that ``Result.at`` is asked for next; where one device has searched,
+            they come with the search.
 
-        The result is valid until the next search.  Raises UsageError for what is no
-        vertex or is not seen, for an empty set, and for a set where the engine takes
-        one vertex only; SearchStopped on all ranks where ``stop`` said so on one and
-        there were levels left.
+        Returns
+        -------
+        Result
+            Valid until the next search of the session, or for good after ``keep``.
+
+        Raises
+        ------
+        UsageError
+            A source or target is no vertex, a source is not seen, a set is empty, or
+            the engine searches from one vertex only.
+        SearchStopped
+            ``stop`` said so on one rank, and levels were left; on all ranks.
+
+        Notes
+        -----
+        ``seconds`` of the result runs from the source given to levels and parents
+        complete on every rank.  The first search of a process also starts its threads.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> graph = distbfs.Graph.from_edges([0, 1, 2], [1, 2, 3])
+        >>> with distbfs.open(graph, engine="reference") as session:
+        ...     found = session.search(0, depth_limit=1, records=True)
+        ...     found.reached, [entry["direction"] for entry in found.records]
+        (2, ['push'])
         """
         root = self._roots_of(source)
         self._check_seen(root)
@@ -312,18 +463,63 @@ class Session:
         return bool(self.world.allreduce(flag.astype(np.uint8), "max")[0])
 
     def room(self, most: int) -> int:
-        """Return the bytes that kept results may take, up to ``most`` (collective)."""
+        """Return the bytes that kept results may take.
+
+        Parameters
+        ----------
+        most : int
+            The most bytes that are wanted.
+
+        Returns
+        -------
+        int
+            ``most`` or less, by what is free on devices; equal on all ranks.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> graph = distbfs.Graph.from_edges([0], [1])
+        >>> with distbfs.open(graph, engine="reference") as session:
+        ...     session.room(1 << 20)
+        1048576
+        """
         if self.held.devices:
             share = 2 if self.layout.parts == 1 else 4  # others are collected as well
             most = min(most, cuda.free_bytes() // share)
         return int(self.world.allreduce(np.array([most]), "min")[0])
 
     def watch(self, trace: Trace) -> None:
-        """Keep the phases of searches in a trace from now on (local)."""
+        """Keep the phases of later searches in a trace (local).
+
+        Parameters
+        ----------
+        trace : distbfs.timing.Trace
+            The trace.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> from distbfs.timing import Trace
+        >>> trace = Trace()
+        >>> with distbfs.open(distbfs.Graph.from_edges([0], [1])) as session:
+        ...     session.watch(trace)
+        ...     found = session.search(0)
+        >>> trace.spans[-1].name
+        'search'
+        """
         self._trace = self._runner.trace = trace
 
     def close(self) -> None:
-        """Free what searches hold; the session is over."""
+        """Free what searches hold; the session is over.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> session = distbfs.open(distbfs.Graph.from_edges([0], [1]))
+        >>> session.search(0).reached
+        2
+        >>> session.close()
+        """
         self._ahead = None
         self._runner.close()
         while self.at_close:

@@ -31,14 +31,28 @@ if TYPE_CHECKING:
 class View:
     """Which vertices and edges searches see; it does not change.
 
-    vertices: bool [n] by id, None: all; a vertex that is not seen is never reached, nor
-        passed
-    edges: bool [edges], None: all; in the order of ``Graph.edges()``, which lists an
-        undirected edge once: its bit is for both directions.  Of a store, edges go by
-        (u, v) with u < v, in input ids, of a directed one by (source, target)
-    where: a ``Predicate`` over attributes of the edges, None: all
+    Made by ``Graph.view`` and ``Session.view``.  An edge is seen if ``vertices``,
+    ``edges`` and ``where`` all allow it; a vertex that is not seen is never reached.
 
-    An edge is seen if all three say so of it and of its ends.
+    Attributes
+    ----------
+    n : int
+        Number of vertices of the graph.
+    vertices : ndarray of bool, shape (n,), or None
+        Flags by vertex id, None for all.
+    edges : ndarray of bool, shape (edges,), or None
+        Flags in the order of ``Graph.edges()``, which lists an undirected edge once;
+        None for all.  Of a store, edges go by (u, v) with u < v, in input ids, of a
+        directed one by (source, target).
+    where : Predicate or None
+        Over attributes of the edges, None for all.
+
+    Examples
+    --------
+    >>> import distbfs
+    >>> graph = distbfs.Graph.from_edges([0, 1], [1, 2])
+    >>> graph.view(vertices=[True, True, False])
+    <distbfs.View of 2 of 3 vertices>
     """
 
     def __init__(

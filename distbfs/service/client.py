@@ -33,48 +33,159 @@ SECONDS = 70.0  # more than the longest answer takes by default
 class Client(ABC):
     """A connection to a service; a context manager, for one thread at a time.
 
-    Vertices are numbers, NumPy's too, or the ids that the store keeps (``convert
-    --relabel``); several are a sequence or an array of integers.
+    Made by ``distbfs.connect``.  Vertices are numbers, NumPy's too, or the ids that the
+    store keeps (``convert --relabel``).  Several are a sequence or an array of
+    integers.
 
-    Every method raises ServiceError, with a ``code``, where there is no good answer.
+    Every method raises ServiceError, with a ``code``, where there is no good answer,
+    and takes ``deadline=``, seconds that the answer may take.
+
+    Examples
+    --------
+    With ``distbfs serve graph --socket graph.sock`` running on the path 0 - 1 - 2, and
+    a vertex 3 without edges:
+
+    >>> import distbfs
+    >>> with distbfs.connect("graph.sock") as client:
+    ...     client.distances(0, [2, 3])
+    [2, -1]
     """
 
     @abstractmethod
     def call(self, op: str, **fields: Any) -> dict[str, Any]:
-        """Ask for an operation; return the fields of its answer (JSON values).
+        """Ask for an operation by its name.
 
-        fields: of the operation, and ``deadline``, seconds that the answer may take.
-        Raises ServiceError: ``busy``, ``deadline``, ``bad_request`` and the others of
-        ``ServiceError.CODES`` as the service says, ``broken`` where none answers.
+        Parameters
+        ----------
+        op : str
+            As "distances"; the other methods call this.
+        **fields
+            Fields of the operation, and ``deadline`` in seconds.
+
+        Returns
+        -------
+        dict
+            Fields of the answer, JSON values.
+
+        Raises
+        ------
+        ServiceError
+            With the code that the service gave, or ``broken`` where none answers.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> with distbfs.connect("graph.sock") as client:
+        ...     client.call("path", source=0, target=2)
+        {'distance': 2, 'path': [0, 1, 2]}
         """
 
     def close(self) -> None:  # noqa: B027
-        """Leave the service; nothing is held open unless a subclass says so."""
+        """Leave the service; its other clients stay.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> client = distbfs.connect("graph.sock")
+        >>> client.close()
+        """
 
     def bfs(self, source: Vertex | Vertices, **fields: Any) -> dict[str, Any]:
-        """Search from a source; return what was found (JSON values).
+        """Search from a vertex, or from a set at once.
 
-        source: a vertex, or several: the nearest counts, here and in other methods
-        fields: ``result`` ("auto", "inline", "file", "summary"), ``format`` ("hdf5",
-        "npy") and ``name`` of a file, ``parents`` (bool).  Always there: ``reached``,
-        ``depth``, ``nedge``, ``seconds``, ``TEPS`` and ``levels``, the vertices of each
-        level; with them ``level`` and ``parent`` [n], -1 = unreached, or ``files``, the
-        paths where the service has written them.
+        Parameters
+        ----------
+        source : vertex or iterable of vertices
+            Of several, the nearest counts, here and in other methods.
+        **fields
+            ``result`` ("auto", "inline", "file" or "summary"), ``format`` of a file
+            ("hdf5" or "npy"), ``name`` of a file, ``parents`` (bool), ``deadline``.
+
+        Returns
+        -------
+        dict
+            Always ``reached``, ``depth``, ``nedge``, ``seconds``, ``TEPS`` and
+            ``levels`` (vertices of each level).  Also ``level`` and ``parent`` (n
+            values, -1 for unreached), or ``files``: the paths of what the service has
+            written.
+
+        Raises
+        ------
+        ServiceError
+            As of ``call``.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> with distbfs.connect("graph.sock") as client:
+        ...     answer = client.bfs(0)
+        >>> answer["reached"], answer["level"], answer["parent"]
+        (3, [0, 1, 2, -1], [0, 0, 1, -1])
         """
         return self.call("bfs", **_start(source), **fields)
 
     def multi_bfs(self, sources: Vertices, **fields: Any) -> dict[str, Any]:
         """Search from several sources, one after the other.
 
-        fields: as of ``bfs``.  Returns ``searches``, one answer as of ``bfs`` for each,
-        and ``files``, where all are.
+        Parameters
+        ----------
+        sources : iterable of vertices
+            A search from each.
+        **fields
+            As of ``bfs``.
+
+        Returns
+        -------
+        dict
+            ``searches``, an answer as of ``bfs`` for each source; ``files``, where all
+            are in files.
+
+        Raises
+        ------
+        ServiceError
+            As of ``call``.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> with distbfs.connect("graph.sock") as client:
+        ...     answer = client.multi_bfs([0, 3], result="summary")
+        >>> [search["reached"] for search in answer["searches"]]
+        [3, 1]
         """
         return self.call("multi_bfs", sources=list(sources), **fields)
 
     def distances(
         self, source: Vertex | Vertices, targets: Vertices, **fields: Any
     ) -> list[int]:
-        """Return the levels of targets [k], in hops; -1 for those not reached."""
+        """Return the levels of targets.
+
+        Parameters
+        ----------
+        source : vertex or iterable of vertices
+            As of ``bfs``.
+        targets : iterable of vertices
+            The k vertices that are asked for.
+        **fields
+            ``deadline``.
+
+        Returns
+        -------
+        list of int
+            k numbers of hops; -1 for targets that are not reached.
+
+        Raises
+        ------
+        ServiceError
+            As of ``call``.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> with distbfs.connect("graph.sock") as client:
+        ...     client.distances([0, 3], [2, 3])
+        [2, 0]
+        """
         levels: list[int] = self.call(
             "distances", **_start(source), targets=list(targets), **fields
         )["distances"]
@@ -83,7 +194,34 @@ class Client(ABC):
     def reachable(
         self, source: Vertex | Vertices, targets: Vertices, **fields: Any
     ) -> list[bool]:
-        """Return whether the source reaches each target [k]."""
+        """Return whether the source reaches each target.
+
+        Parameters
+        ----------
+        source : vertex or iterable of vertices
+            As of ``bfs``.
+        targets : iterable of vertices
+            The k vertices that are asked for.
+        **fields
+            ``deadline``.
+
+        Returns
+        -------
+        list of bool
+            k flags.
+
+        Raises
+        ------
+        ServiceError
+            As of ``call``.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> with distbfs.connect("graph.sock") as client:
+        ...     client.reachable(0, [1, 3])
+        [True, False]
+        """
         flags: list[bool] = self.call(
             "reachable", **_start(source), targets=list(targets), **fields
         )["reachable"]
@@ -92,10 +230,34 @@ class Client(ABC):
     def path(
         self, source: Vertex | Vertices, target: Vertex, **fields: Any
     ) -> list[int | str] | None:
-        """Return the vertices of a shortest path, None where there is none.
+        """Return the vertices of a shortest path.
 
-        From the source to the target, both with it; ServiceError ``too_large`` where
-        they are more than the service puts into an answer.
+        Parameters
+        ----------
+        source : vertex or iterable of vertices
+            As of ``bfs``.
+        target : vertex
+            Where the path ends.
+        **fields
+            ``deadline``.
+
+        Returns
+        -------
+        list or None
+            From the source to the target, both included; None where there is no path.
+
+        Raises
+        ------
+        ServiceError
+            As of ``call``; ``too_large`` where the path has more vertices than the
+            service puts into an answer.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> with distbfs.connect("graph.sock") as client:
+        ...     client.path(0, 2), client.path(0, 3)
+        ([0, 1, 2], None)
         """
         vertices: list[int | str] | None = self.call(
             "path", **_start(source), target=target, **fields
@@ -105,26 +267,81 @@ class Client(ABC):
     def all_paths(
         self, source: Vertex | Vertices, target: Vertex, **fields: Any
     ) -> dict[str, Any]:
-        """Return ``distance``, ``count`` and ``edges`` of all shortest paths.
+        """Return the number and the edges of all shortest paths to a vertex.
 
-        count: how many there are, exact; edges: [u, v], each once, u one step nearer to
-        the source; -1, 0 and None where there are none.  ServiceError ``too_large``
-        where the edges are more than the service puts into an answer, ``bad_request``
-        where its graph lies on several devices.
+        Parameters
+        ----------
+        source : vertex or iterable of vertices
+            As of ``bfs``.
+        target : vertex
+            Where the paths end.
+        **fields
+            ``deadline``.
+
+        Returns
+        -------
+        dict
+            ``distance`` in hops, ``count`` of paths (exact), and ``edges`` [u, v], each
+            once, u one step nearer to the source; -1, 0 and None where there are none.
+
+        Raises
+        ------
+        ServiceError
+            As of ``call``; ``too_large`` where the edges are more than the service puts
+            into an answer, ``bad_request`` where its graph lies on several devices.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> with distbfs.connect("graph.sock") as client:
+        ...     client.all_paths(0, 2)
+        {'distance': 2, 'count': 1, 'edges': [[0, 1], [1, 2]]}
         """
         answer = self.call("all_paths", **_start(source), target=target, **fields)
         return {name: answer[name] for name in ("distance", "count", "edges")}
 
     def stats(self) -> dict[str, Any]:
-        """Return counts, times in seconds, limits and the graph (JSON values)."""
+        """Return counts, times in seconds, limits and the graph.
+
+        Returns
+        -------
+        dict
+            JSON values.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> with distbfs.connect("graph.sock") as client:
+        ...     client.stats()["graph"]["n"]
+        4
+        """
         return self.call("stats")
 
     def health(self) -> dict[str, Any]:
-        """Return ``state``: "ready", "draining", or "stuck" with ``why``."""
+        """Return the state of the service, also while it searches.
+
+        Returns
+        -------
+        dict
+            ``state``: "ready", "draining", or "stuck" with ``why``.
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> with distbfs.connect("graph.sock") as client:
+        ...     client.health()
+        {'state': 'ready'}
+        """
         return self.call("health")
 
     def shutdown(self) -> dict[str, Any]:
-        """Let the service answer what is queued, and end; return its state."""
+        """Let the service answer what is queued, and end.
+
+        Returns
+        -------
+        dict
+            ``state``: "draining".
+        """
         return self.call("shutdown")
 
     def __enter__(self) -> Self:
@@ -308,10 +525,37 @@ class HttpClient(Client):
 def connect(
     address: str | Path, *, token: str | None = None, timeout: float = SECONDS
 ) -> Client:
-    """Return a client of the service at a socket's path or at an http address.
+    """Return a client of the service at a socket's path or at an HTTP address.
 
-    token: what the HTTP service asks for; timeout: seconds for one answer.  Raises
-    ServiceError ``not_found`` where no service listens.
+    Parameters
+    ----------
+    address : path_like or str
+        Path of a Unix socket, or "http://HOST:PORT".
+    token : str, optional
+        The bearer token that the HTTP service asks for.
+    timeout : float, default 70
+        Seconds for one answer; more than the longest answer takes by default.
+
+    Returns
+    -------
+    Client
+        Use it in ``with``, or ``close()`` it.
+
+    Raises
+    ------
+    ServiceError
+        ``not_found``: no service listens there; ``unauthorized``: the token cannot be
+        one.
+
+    Examples
+    --------
+    With ``distbfs serve graph --socket graph.sock`` running on the path 0 - 1 - 2, and
+    a vertex 3 without edges:
+
+    >>> import distbfs
+    >>> with distbfs.connect("graph.sock") as client:
+    ...     client.distances(0, [2, 3])
+    [2, -1]
     """
     text = str(address)
     if text.startswith(("http://", "https://")):

@@ -55,7 +55,7 @@ def load_libraries() -> None:
         import uvicorn  # noqa: F401, PLC0415
     except ImportError as error:
         raise UsageError(
-            "HTTP needs the extra 'serve'; pip install 'distbfs[serve]'"
+            "HTTP needs the extra 'serve'; pip install '.[serve]'"
         ) from error
 
 

@@ -33,7 +33,7 @@ class Metrics:
             import prometheus_client as prometheus  # noqa: PLC0415
         except ImportError as error:
             raise UsageError(
-                "HTTP needs the extra 'serve'; pip install 'distbfs[serve]'"
+                "HTTP needs the extra 'serve'; pip install '.[serve]'"
             ) from error
         self._registry = registry = prometheus.CollectorRegistry()
         self._shown = {

@@ -361,6 +361,11 @@ def open_store(folder: str | Path) -> Store:
         )
     path = folder / schema.MANIFEST_NAME
     with safety.guarded(folder):
+        if folder.is_file():
+            raise StoreError(
+                f"{folder}: is a file, not the folder of a store; store its graph by "
+                f"'distbfs convert {folder} -o FOLDER'"
+            )
         if not folder.is_dir():
             raise StoreError(f"{folder}: there is no such folder; {hint(folder)}")
         if schema.MANIFEST_NAME not in os.listdir(folder):

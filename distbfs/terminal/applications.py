@@ -25,6 +25,7 @@ from distbfs.multisearch.result_files import (
     write_pairs,
 )
 from distbfs.report.tables import print_fields, print_table
+from distbfs.terminal.command import SEARCH
 from distbfs.terminal.energy import print_energy
 from distbfs.terminal.shared import Terminal
 from distbfs.terminal.sources import agreed_sources, source_of
@@ -43,7 +44,7 @@ def help_of(apps: Mapping[str, Application]) -> str:
     """Return the text of ``multisearch --help``."""
     lines = [f"{name:<14}{app.summary}" for name, app in apps.items()]
     return "\n".join(
-        ["Run an application of many searches on the graph of STORE.\n\n\b", *lines]
+        ["Run an APPLICATION of many searches on the graph of STORE.\n\n\b", *lines]
     )
 
 
@@ -84,7 +85,7 @@ def own_option(option: Option, readers: str) -> Callable[[Any], Any]:
     elif option.kind is int:
         kind = click.IntRange(option.least)
     words = f"--{name}/--no-{name}" if kind is None else f"--{name}"
-    return click.option(words, type=kind, default=None, help=text)
+    return SEARCH.option(words, type=kind, default=None, help=text)
 
 
 @dataclass(frozen=True)

@@ -22,30 +22,30 @@ from distbfs.report.tables import print_table
 from distbfs.search.result import Result
 from distbfs.search.session import Session
 from distbfs.search.vertices import gather_on_first, host_array
-from distbfs.terminal.shared import with_options
+from distbfs.terminal.command import OUTPUT, SEARCH, with_options
 from distbfs.types import Array, Root
 
 PATH = click.Path(path_type=Path)
 DASH = Path("-")
 
 paths_options = with_options(
-    click.option(
+    SEARCH.option(
         "--counts",
         type=click.Choice(DTYPES),
         help="Count the shortest paths to each vertex: exactly, or rounded.  They are "
         "'paths' in the output.",
     ),
-    click.option(
+    SEARCH.option(
         "--paths-to", metavar="VERTEX", help="Print the shortest paths to a vertex."
     ),
-    click.option(
+    SEARCH.option(
         "--most-paths",
         type=click.IntRange(0),
         default=10,
         help="Paths of --paths-to that are printed, of those there are.  [10]",
     ),
-    click.option("--hops", type=click.IntRange(0), help="Search so many levels only."),
-    click.option(
+    SEARCH.option("--hops", type=click.IntRange(0), help="Search so many levels only."),
+    OUTPUT.option(
         "--edges",
         type=PATH,
         help="CSV file for the edges between reached vertices, with their levels; of "

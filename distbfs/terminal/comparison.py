@@ -30,12 +30,11 @@ from distbfs.search.holding import Source
 from distbfs.search.open import open_source, prepare
 from distbfs.search.session import Held, Session
 from distbfs.store.hdf5 import Store
+from distbfs.terminal.command import INPUT, Decorated, with_options
 from distbfs.terminal.shared import (
-    Command,
     Terminal,
     share_of_cores,
     stored_graph,
-    with_options,
 )
 from distbfs.types import Array, Ids, TupleSource, slice_bounds
 
@@ -74,7 +73,7 @@ class Entry:
         return self.session
 
 
-def graph_options(*, sources: int, multiple: bool) -> Callable[[Command], Command]:
+def graph_options(*, sources: int, multiple: bool) -> Callable[[Decorated], Decorated]:
     """Return the options of graphs that are built in memory, and of their sources.
 
     sources: how many where nothing is said; multiple: several graphs of a family
@@ -82,21 +81,29 @@ def graph_options(*, sources: int, multiple: bool) -> Callable[[Command], Comman
     scale = click.IntRange(1, 48)
     return with_options(
         *(
-            click.option(f"--{name}", type=kind, multiple=multiple, help=text)
+            INPUT.option(f"--{name}", type=kind, multiple=multiple, help=text)
             for name, kind, text in (
-                ("kronecker", scale, "Graph of 2^scale."),
-                ("uniform", scale, "2^scale, degree 32."),
-                ("road", click.IntRange(4), "About so many vertices."),
+                ("kronecker", scale, "Kronecker graph, 2^scale vertices."),
+                (
+                    "uniform",
+                    scale,
+                    "Uniform, 2^scale vertices, mean degree 32.",
+                ),
+                (
+                    "road",
+                    click.IntRange(4),
+                    "Like roads, of about so many vertices.",
+                ),
             )
         ),
-        click.option(
+        INPUT.option(
             "--sources",
             "count",
             type=click.IntRange(1, 1 << 20),
             default=sources,
             help=f"Vertices of the largest component to search from.  [{sources}]",
         ),
-        click.option(
+        INPUT.option(
             "--seed", type=int, default=1, help="Seed of sources and graph.  [1]"
         ),
     )

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from distbfs.errors import FileError, InputError
-from distbfs.formats.attributes import Values
 from distbfs.search.view import View, check_attributes, flags_of
 from distbfs.terminal.sources import read_sources
 
 if TYPE_CHECKING:
     from distbfs.exchange.world import Ranks
     from distbfs.formats.ids import IdMap
-    from distbfs.store.hdf5 import Store
+    from distbfs.terminal.graph_file import SearchedGraph
     from distbfs.types import Marks
 
 
@@ -42,25 +40,17 @@ def read_vertices(path: Path, n: int, ids: IdMap | None) -> Marks:
 
 
 def agreed_view(
-    world: Ranks, store: Store, where: str | None, path: Path | None, ids: IdMap | None
+    world: Ranks, graph: SearchedGraph, where: str | None, path: Path | None
 ) -> View:
-    """Return what searches of a store see, as rank 0 reads it (collective)."""
-    n, flags = store.manifest.n, None
+    """Return what searches of a graph see, as rank 0 reads it (collective)."""
+    n, flags = graph.n, None
     if path is not None:
         own = np.zeros(0, np.uint8)
         if world.rank == 0:
-            checked = View(n, read_vertices(path, n, ids))
+            checked = View(n, read_vertices(path, n, graph.ids))
             own = np.packbits(checked.sees(np.arange(n)))
         flags = np.unpackbits(world.allgather(own)[0])[:n].view(np.bool_)
     view = View(n, flags, where=where)
     if view.where is not None:
-        check_attributes(view.where, no_values(store.manifest.attributes))
+        check_attributes(view.where, dict(graph.attributes))
     return view
-
-
-def no_values(attributes: Mapping[str, Any]) -> dict[str, Values]:
-    """Return attributes, as a manifest describes them, of no edge."""
-    return {
-        name: Values(np.zeros(0, np.int32), tuple(x["words"]) if "words" in x else None)
-        for name, x in attributes.items()
-    }

@@ -12,14 +12,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from io import BufferedWriter, TextIOWrapper
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any, TextIO
 
 import click
 import numpy as np
 
-from distbfs import registry
+from distbfs import __version__, registry
+from distbfs.device import cuda
 from distbfs.device.cc import thread_count
 from distbfs.engines.cuda.papers.xbfs.search import BALANCES, FRONTIERS
 from distbfs.errors import UsageError
@@ -39,12 +41,22 @@ from distbfs.search.open import prepare
 from distbfs.search.opening import Opening
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
+from distbfs.terminal.command import (
+    ADVANCED,
+    BUILDING,
+    DEVICES,
+    INPUT,
+    OUTPUT,
+    SEARCH,
+    Choice,
+    with_options,
+)
 from distbfs.terminal.sizes import whole_size
 from distbfs.terminal.streams import NamedFile
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 LOG = logging.getLogger("distbfs")
 STORE = click.Path(path_type=Path)  # that is read: ranks compare what it holds
+GRAPH = click.Path(path_type=Path)  # likewise, or a file that rank 0 reads
 PLACE = click.Path(path_type=Path)
 LINE_SECONDS = 5.0  # between lines that say how far work is
 AT_ONCE = 0.0  # seconds until a request to stop ends the process
@@ -66,6 +78,11 @@ class JsonLines(logging.Formatter):
         return json.dumps(values)
 
 
+def is_file(path: Path) -> bool:
+    """Return whether a path is no folder: what can be read as a file, a pipe too."""
+    return path.exists() and not path.is_dir()
+
+
 def facts_of(context: click.Context) -> dict[str, object]:
     """Return what ranks compare of a command's options: name -> JSON value.
 
@@ -73,11 +90,11 @@ def facts_of(context: click.Context) -> dict[str, object]:
     """
     facts: dict[str, object] = {}
     for option in context.command.params:
-        value = context.params.get(option.name or "")
+        value: Any = context.params.get(option.name or "")
         name = max(option.opts, key=len)
         if isinstance(option, click.Argument):
             name = name.upper()
-        if option.type is STORE:
+        if option.type is STORE or (option.type is GRAPH and not is_file(value)):
             several = value if isinstance(value, tuple) else (value,)
             value = [one and open_store(one).digest for one in several]
             name = f"the manifest of {name}"
@@ -100,17 +117,48 @@ class Lines:
             LOG.info("%s: %d %%", self._label, min(100 * done // self._total, 100))
 
 
+@dataclass(frozen=True)
+class Speech:
+    """What a command prints beside its result, and how.
+
+    as_json: of the result; log_format: of messages; quiet: warnings and errors alone;
+    verbose: also why something was chosen, and how a graph is stored
+    """
+
+    as_json: bool = False
+    log_format: str = "text"
+    quiet: bool = False
+    verbose: bool = False
+
+
 @dataclass
 class Terminal:
     """Where rank 0 speaks: results on stdout, all else on stderr."""
 
     world: Ranks
-    as_json: bool
-    log_format: str
+    speech: Speech
+
+    @property
+    def as_json(self) -> bool:
+        """Whether results are printed as JSON."""
+        return self.speech.as_json
+
+    @property
+    def verbose(self) -> bool:
+        """Whether more than a user needs is told."""
+        return self.speech.verbose
 
     def say(self, message: str) -> None:
         """Log one line."""
         LOG.info(message)
+
+    def say_engine(self, session: Session) -> None:
+        """Log what searches run on, and why."""
+        self.say(engine_line(session, session.why if self.tells(session.why) else ""))
+
+    def tells(self, why: str) -> bool:
+        """Return whether a reason is told: not, where there is no driver, no device."""
+        return self.verbose or "no CUDA" not in why or cuda.NVIDIA.exists()
 
     def result(self, values: Any, text: Callable[[], None]) -> None:
         """Print the result as JSON where that was asked for, else call ``text``."""
@@ -127,10 +175,10 @@ class Terminal:
 
         Yields what is told how much of ``total`` is done, from any thread.
         """
-        if self.world.rank != 0:
+        if self.world.rank != 0 or self.speech.quiet:
             yield untold
             return
-        if not sys.stderr.isatty() or self.log_format == "json":
+        if not sys.stderr.isatty() or self.speech.log_format == "json":
             yield Lines(label, total)
             return
         from rich.console import Console  # noqa: PLC0415
@@ -145,16 +193,22 @@ class Terminal:
             yield tell
 
 
-def open_terminal(*, json_output: bool, log_format: str) -> Terminal:
+def open_terminal(speech: Speech) -> Terminal:
     """Start the ranks and the log (collective)."""
     world = start()
     handler = logging.StreamHandler(sys.stderr)
     plain = logging.Formatter("distbfs: %(message)s")
-    handler.setFormatter(JsonLines() if log_format == "json" else plain)
+    handler.setFormatter(JsonLines() if speech.log_format == "json" else plain)
     LOG.handlers = [handler] if world.rank == 0 else [logging.NullHandler()]
     LOG.propagate = False
-    LOG.setLevel(logging.INFO)
-    return Terminal(world, json_output, log_format)
+    LOG.setLevel(logging.WARNING if speech.quiet else logging.INFO)
+    if speech.verbose:
+        about = world.describe()
+        hosts = ", ".join(
+            f"{count} on {name}" for name, count in about["hosts"].items()
+        )
+        LOG.info("version %s, MPI: %s, ranks: %s", __version__, about["library"], hosts)
+    return Terminal(world, speech)
 
 
 @contextmanager
@@ -189,37 +243,56 @@ def open_records(
     return stack.enter_context(TextIOWrapper(BufferedWriter(raw), encoding="utf-8"))
 
 
-def with_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
-    """Add several options in the order given."""
+def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of what a command prints; it takes them as one, ``speech``."""
 
-    def add(function: Command) -> Command:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return add
-
-
-output_options = with_options(
-    click.option(
+    @OUTPUT.option(
         "--json", "json_output", is_flag=True, help="Print the result as JSON."
-    ),
-    click.option(
+    )
+    @OUTPUT.option(
         "--log-format",
-        type=click.Choice(["text", "json"]),
+        type=Choice(["text", "json"]),
         default="text",
         help="How messages on stderr look.  [text]",
-    ),
-)
+    )
+    @OUTPUT.option(
+        "--quiet",
+        "-q",
+        is_flag=True,
+        help="Print no more than results, warnings and errors.",
+    )
+    @OUTPUT.option(
+        "--verbose",
+        "-v",
+        is_flag=True,
+        help="Print more: version and ranks, why an engine was taken, how a graph is "
+        "stored.",
+    )
+    @wraps(function)
+    def command(
+        *arguments: Any,
+        json_output: bool,
+        log_format: str,
+        quiet: bool,
+        verbose: bool,
+        **options: Any,
+    ) -> Any:
+        if quiet and verbose:
+            raise UsageError("give either --quiet or --verbose")
+        speech = Speech(json_output, log_format, quiet, verbose)
+        return function(*arguments, speech=speech, **options)
 
-patience_option = click.option(
+    return command
+
+
+patience_option = ADVANCED.option(
     "--patience",
     type=click.FloatRange(1),
     help="Seconds without progress between ranks after which the run ends with code 1; "
     "a slow rank of this host is waited for.  Default: no limit.",
 )
 
-trace_option = click.option(
+trace_option = OUTPUT.option(
     "--trace",
     "trace_file",
     type=click.Path(path_type=Path),
@@ -227,14 +300,16 @@ trace_option = click.option(
 )
 
 build_options = with_options(
-    click.option("--parts", type=click.IntRange(1), help="Parts; default: one a rank."),
-    click.option(
+    BUILDING.option(
+        "--parts", type=click.IntRange(1), help="Parts of the graph.  [one a rank]"
+    ),
+    BUILDING.option(
         "--threshold",
         "-t",
         type=click.IntRange(0),
-        help="Degree threshold TH; default: suggested from the degree histogram.",
+        help="Degree threshold TH: vertices above it are delegates.  [by degrees]",
     ),
-    click.option(
+    BUILDING.option(
         "--memory",
         "pass_gib",
         type=click.FloatRange(0, min_open=True),
@@ -245,7 +320,7 @@ build_options = with_options(
 )
 
 
-directed_option = click.option(
+directed_option = INPUT.option(
     "--directed",
     is_flag=True,
     help="Keep edges one way, out and in; one part, searched in one process.",
@@ -301,15 +376,16 @@ def prepare_stored(
     return prepare(terminal.world, source, options, request, say=terminal.say)
 
 
-def engine_line(session: Session) -> str:
-    """Return one line that says what searches run on, and why."""
+def engine_line(session: Session, why: str | None = None) -> str:
+    """Return one line that says what searches run on, and why, as the session knows."""
     about: dict[str, Any] = session.describe()
     where = about.get("device") or f"{about.get('threads', 1)} threads a rank"
     line = (
         f"engine {about['engine']} ({about['method']}), {where}, {about['mode']}, "
         f"exchange {about['exchange']}"
     )
-    return f"{line}; {session.why}" if session.why else line
+    why = session.why if why is None else why
+    return f"{line}; {why}" if why else line
 
 
 def make_request(
@@ -327,40 +403,40 @@ def make_request(
 
 
 search_options = with_options(
-    click.option(
+    SEARCH.option(
         "--engine",
-        type=click.Choice(["auto", *registry.ENGINES]),
+        type=Choice(["auto", *registry.ENGINES]),
         default="auto",
         help="Engine inside a domain; auto takes xbfs where every rank has a CUDA "
         "device, else openmp.  [auto]",
     ),
-    click.option("--method", default="", help="Variant of the engine, as 'push'."),
-    click.option(
+    SEARCH.option("--method", default="", help="Variant of the engine, as 'push'."),
+    DEVICES.option(
         "--devices",
         type=click.IntRange(1),
         help="CUDA devices of each rank; default: all that it can have.",
     ),
-    click.option(
+    DEVICES.option(
         "--domain",
         type=click.IntRange(1),
         help="Devices of a domain, fewer in the last of a host where they do not "
         "divide; default: all that map each other's memory.",
     ),
-    click.option(
+    DEVICES.option(
         "--threads",
         type=click.IntRange(0, 4096),
         default=0,
         help="Threads a rank; 0: this rank's share of the cores.  [0]",
     ),
-    click.option("--no-parents", is_flag=True, help="Find levels only."),
-    click.option(
+    SEARCH.option("--no-parents", is_flag=True, help="Find levels only."),
+    SEARCH.option(
         "--direction",
-        type=click.Choice(["auto", "push", "pull"]),
+        type=Choice(["auto", "push", "pull"]),
         default="auto",
         help="Force one direction where there is a choice.  [auto]",
     ),
     *(
-        click.option(
+        ADVANCED.option(
             f"--{name}-factors",
             nargs=2,
             type=click.FloatRange(0),
@@ -369,75 +445,75 @@ search_options = with_options(
         )
         for name in FACTOR_OPTIONS
     ),
-    click.option(
+    ADVANCED.option(
         "--stepwise", is_flag=True, help="Run the host level loop on one part too."
     ),
-    click.option(
+    ADVANCED.option(
         "--frontier",
-        type=click.Choice(FRONTIERS),
+        type=Choice(FRONTIERS),
         help="How engine xbfs-paper makes queues.  [auto]",
     ),
-    click.option(
+    ADVANCED.option(
         "--balance",
-        type=click.Choice(("auto", *BALANCES)),
+        type=Choice(("auto", *BALANCES)),
         help="How pulls of engines xbfs-paper and pan share their work.  [auto]",
     ),
-    click.option(
+    ADVANCED.option(
         "--no-async",
         is_flag=True,
         help="Let pulls of engine xbfs-paper find one level only.",
     ),
-    click.option(
+    ADVANCED.option(
         "--knobs",
         metavar="auto|K=V,...",
         help="K1 to K7 of engine bfs4k, as k1=8,k2=0.1; others by degrees.  [auto]",
     ),
-    click.option(
+    ADVANCED.option(
         "--internal-ids",
         is_flag=True,
         help="Time searches on devices without turning results to the input's ids.",
     ),
-    click.option(
+    ADVANCED.option(
         "--share-device",
         is_flag=True,
         help="Let several ranks of engine xbfs use one device; slow, for trials.",
     ),
-    click.option(
+    DEVICES.option(
         "--device-memory",
         callback=whole_size,
         metavar="BYTES",
         help="What a graph on one device and its searches may take there, as 40GiB; "
         "columns of long rows that do not fit go to host memory.  [what is free]",
     ),
-    click.option(
+    DEVICES.option(
         "--host-memory",
         callback=whole_size,
         metavar="BYTES",
         help="What these may take of the host.  [what this process may use]",
     ),
-    click.option(
+    DEVICES.option(
         "--exchange",
-        type=click.Choice(["auto", *registry.EXCHANGES]),
+        type=Choice(["auto", *registry.EXCHANGES]),
         default="auto",
         help="How domains exchange what they found.  [auto]",
     ),
-    click.option(
+    ADVANCED.option(
         "--trust-mpi",
         is_flag=True,
         help="Let exchange cuda_aware give MPI device pointers unproven.",
     ),
-    click.option(
+    ADVANCED.option(
         "--mask-reduce",
-        type=click.Choice(["blocking", "nonblocking"]),
+        type=Choice(["blocking", "nonblocking"]),
         default="blocking",
         help="How delegate masks are reduced.  [blocking]",
     ),
-    click.option(
+    ADVANCED.option(
         "--local-all2all",
         is_flag=True,
         help="Gather vertices by device inside a rank before they are sent.",
     ),
-    click.option(
+    ADVANCED.option(
         "--uniquify", is_flag=True, help="Drop repeated vertices before they are sent."
     ),
 )

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import click
 
 from distbfs.build.host.parts import BuildSummary, check_alone
 from distbfs.errors import StoreError, UsageError
@@ -16,14 +14,15 @@ from distbfs.options import BuildOptions
 from distbfs.partition.layout import Placement
 from distbfs.report.tables import print_fields
 from distbfs.store.write import write_graph
+from distbfs.terminal.command import BUILDING
 from distbfs.terminal.shared import AT_ONCE, Terminal, stop_requests
 from distbfs.types import TupleSource
 
-on_devices_option = click.option(
+on_devices_option = BUILDING.option(
     "--on-devices",
     is_flag=True,
-    help="Build on CUDA devices, one a rank or more; vertices keep the order of ids, "
-    "which openmp searches more slowly than its own.",
+    help="Build on CUDA devices, one a rank or more.  Vertices keep the order of ids; "
+    "engine openmp searches such a store more slowly.",
 )
 
 
@@ -43,6 +42,21 @@ def summary_fields(summary: BuildSummary) -> dict[str, Any]:
         "generation_seconds": summary.generation_seconds,
         "construction_seconds": summary.construction_seconds,
         **({"making": summary.making} if summary.making else {}),
+    }
+
+
+def graph_fields(values: Mapping[str, Any], *, directed: bool) -> dict[str, Any]:
+    """Return what people want to know of a graph, by name.
+
+    values: n, m, tuples, loops and repeats
+    """
+    edges = values["m"] if directed else values["m"] // 2
+    loops, repeats = values["loops"], values["repeats"]
+    tuples = f"{values['tuples']} edges, of them {loops} loops and {repeats} repeats"
+    return {
+        "vertices": values["n"],
+        "edges": f"{edges}, directed" if directed else edges,
+        "input": tuples,
     }
 
 
@@ -97,4 +111,11 @@ def store_graph(
             **original,
         )
     values = {"store": str(output), **summary_fields(summary)}
-    terminal.result(values, lambda: print_fields(values))
+    seconds = summary.generation_seconds + summary.construction_seconds
+    graph = {
+        "store": str(output),
+        **graph_fields(values, directed=options.directed),
+        **({"parts": summary.parts} if summary.parts > 1 else {}),
+        "seconds": seconds,
+    }
+    terminal.result(values, lambda: print_fields(values if terminal.verbose else graph))

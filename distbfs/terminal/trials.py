@@ -25,6 +25,7 @@ import numpy as np
 import distbfs
 from distbfs import registry
 from distbfs.device import cache, cc, nvrtc
+from distbfs.device.cuda import NVIDIA
 from distbfs.errors import CompilerMissing, DeviceMissing, DistbfsError
 from distbfs.exchange.launcher import find_launch
 from distbfs.exchange.mpi import MpiWorld, library_name
@@ -41,9 +42,8 @@ PACKAGES = ("numpy", "h5py", "click", "rich", "xxhash")
 ASK_SECONDS = 30
 TRIAL_SCALE = 8
 TRIAL_PARTS = (1, 2)
-NVIDIA = Path("/proc/driver/nvidia/version")
-GET_MPI = "pip install 'distbfs[mpi]', with an MPI library 'distbfs[mpich]'"
-GET_CUPY = "pip install 'distbfs[cuda12]' or 'distbfs[cuda13]'"
+GET_MPI = "pip install '.[mpi]' for the MPI that is here, '.[mpich]' to get one"
+GET_CUPY = "pip install '.[cuda13]' or '.[cuda12]'"
 GET_COMPILER = "install gcc or clang with OpenMP, or name one in DISTBFS_CC"
 TELL = "from distbfs.terminal.trials import tell_mpi; tell_mpi()"
 

@@ -24,4 +24,5 @@ def no_device():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CUDA_VISIBLE_DEVICES", "-1")
         patch.setattr(cuda, "cupy", missing)
+        patch.setattr(cuda, "NVIDIA", Path("/nowhere/nvidia"))
         yield

@@ -787,7 +787,12 @@ def test_one_rank_tells(monkeypatch, caplog):
     monkeypatch.setattr(common, "LINE_SECONDS", 0)
     for rank, lines in ((0, 1), (1, 0)):
         caplog.clear()
-        terminal = common.Terminal(SimpleNamespace(rank=rank), False, "text")
+        terminal = common.Terminal(SimpleNamespace(rank=rank), common.Speech())
         with caplog.at_level("INFO", "distbfs"), terminal.progress("b", 9) as tell:
             tell(3)
         assert len(caplog.records) == lines
+    caplog.clear()
+    quiet = common.Terminal(SimpleNamespace(rank=0), common.Speech(quiet=True))
+    with caplog.at_level("INFO", "distbfs"), quiet.progress("b", 9) as tell:
+        tell(3)
+    assert not caplog.records

@@ -150,7 +150,7 @@ def test_no_graph_and_no_store(tmp_path):
 def test_one_line_where_matplotlib_is_missing(store, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     refusal = here("compare", store, "--plot", tmp_path / "x.png").refusal
-    assert refusal == ("distbfs: a plot needs matplotlib; pip install 'distbfs[plot]'")
+    assert refusal == ("distbfs: a plot needs matplotlib; pip install '.[plot]'")
 
 
 @pytest.mark.skipif(has_device(), reason="there is a CUDA device")

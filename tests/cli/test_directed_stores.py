@@ -82,7 +82,7 @@ def test_a_service_follows_the_edges(store):
     asked += [{"id": "path", "op": "path", "source": 1, "target": 0}]
     said = "".join(f"{json.dumps(request)}\n" for request in asked)
     done = subprocess.run(
-        [*DISTBFS, "serve", store],
+        [*DISTBFS, "serve", store, "-v"],
         input=said,
         capture_output=True,
         text=True,
@@ -105,7 +105,7 @@ def test_a_service_follows_the_edges(store):
 
 
 def test_auto_says_why_it_stays_on_the_host(store):
-    assert "; auto: no CUDA device" in here("bfs", store, "-s", 0).err
+    assert "; auto: no CUDA device" in here("bfs", store, "-s", 0, "-v").err
 
 
 def test_no_device_is_code_3(store):

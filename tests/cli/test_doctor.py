@@ -12,7 +12,7 @@ from commands import DISTBFS, here, on
 from launching import clean_environment, needs_mpi, run, run_ranks
 
 import distbfs
-from distbfs.cli.doctor import problems_of
+from distbfs.cli.doctor import engine_fields, joined, problems_of
 from distbfs.device import nvrtc
 from distbfs.errors import CompilerMissing, DeviceMissing
 from distbfs.exchange.world import SoloWorld
@@ -77,7 +77,7 @@ def test_engines_and_kernels(values):
 def test_text():
     done = here("doctor")
     assert (done.code, done.err) == (0, "")
-    for text in ("Python", "numpy", "HDF5", "reference works", "threads"):
+    for text in ("Python", "numpy", "HDF5", "engines           reference", "threads"):
         assert text in done.out
     assert done.out.rstrip().splitlines()[-1].startswith(("no problems", "problem: "))
 
@@ -110,7 +110,7 @@ def test_without_mpi4py(tmp_path):
     assert values["mpi"]["device_pointers"] == "not proven"
     [problem] = [line for line in values["problems"] if "mpi4py" in line]
     assert "not here" in problem
-    assert "pip install 'distbfs[mpi]'" in problem
+    assert "pip install '.[mpi]'" in problem
 
 
 def test_mpi4py_not_installed(monkeypatch):
@@ -120,7 +120,7 @@ def test_mpi4py_not_installed(monkeypatch):
     assert facts["problem"].startswith("mpi4py is not installed")
     out = here("doctor").out
     assert "not installed" in out
-    assert "pip install 'distbfs[mpi]'" in out
+    assert "pip install '.[mpi]'" in out
 
 
 def test_mpi_that_crashes(tmp_path):
@@ -269,7 +269,7 @@ def test_driver_without_cupy(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     monkeypatch.setattr(probing, "NVIDIA", tmp_path)
     [problem] = probing.cuda_facts()["problems"]
-    assert "pip install 'distbfs[cuda12]'" in problem
+    assert "pip install '.[cuda13]' or '.[cuda12]'" in problem
 
 
 @pytest.mark.parametrize(
@@ -397,6 +397,27 @@ def test_an_engine_without_device_is_no_problem():
     assert problems_of([host("Toy")], said) == ["engine cuda: " + said["cuda"]]
     said["cuda"] = "finds other levels than reference"
     assert problems_of([host()], said) == ["engine cuda: " + said["cuda"]]
+
+
+def test_a_reason_is_told_once():
+    said = dict.fromkeys(("xbfs", "pan"), "no CUDA device: no driver")
+    shown = engine_fields({"reference": "works", **said, "openmp": "works"})
+    assert shown == {
+        "engines": "reference, openmp",
+        "not usable": "xbfs, pan: need a CUDA device",
+    }
+    assert engine_fields({"openmp": "works"}) == {"engines": "openmp"}
+    problems = ["mpi: x", "engine xbfs: broken", "engine pan: broken", "engine b: odd"]
+    assert list(joined(problems)) == [
+        "mpi: x",
+        "engine xbfs, pan: broken",
+        "engine b: odd",
+    ]
+
+
+def test_nothing_advises_an_index_that_has_no_distbfs():
+    for path in ROOT.rglob("*.py"):
+        assert "install 'distbfs[" not in path.read_text(), path
 
 
 def test_refused():

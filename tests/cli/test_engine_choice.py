@@ -8,6 +8,7 @@ from commands import DISTBFS, files_in, here, on, write_edge_list
 from graphs import random_tuples
 from launching import needs_mpi, run
 
+from distbfs.device import cuda
 from distbfs.engines.base import on_device
 from distbfs.engines.cuda.common.graph_engine import GraphEngine
 from distbfs.engines.cuda.common.memory import graph_bytes, search_bytes
@@ -43,16 +44,29 @@ def commands(store):
 
 def test_the_line_says_why(store):
     for words in commands(store):
-        done = here(*words)
+        done = here(*words, "--verbose")
         assert done.code == 0
         assert done.err.endswith("; auto: no CUDA device: hidden by a test\n")
-        assert "auto" not in here(*words, "--engine", "openmp").err
+        assert "auto" not in here(*words, "-v", "--engine", "openmp").err
+
+
+def test_that_there_is_no_device_is_not_told_at_every_search(
+    store, monkeypatch, tmp_path
+):
+    words = next(commands(store))
+    assert here(*words).err.startswith("distbfs: engine openmp")
+    assert "CUDA" not in here(*words).err
+    assert here(*words, "--quiet").err == ""
+    (tmp_path / "version").write_text("a driver")
+    monkeypatch.setattr(cuda, "NVIDIA", tmp_path / "version")
+    assert "; auto: no CUDA device" in here(*words).err
 
 
 @needs_mpi
 def test_the_line_says_why_on_ranks():
     words = ("graph500", "--scale", 5, "--roots", 2)
-    assert "; auto: rank 0: no CUDA device" in on(2, *words).err
+    assert "; auto: rank 0: no CUDA device" in on(2, *words, "-v").err
+    assert on(2, *words, "-q").err == ""
 
 
 def test_no_device_is_code_3(store, tmp_path):

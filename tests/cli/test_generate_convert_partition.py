@@ -108,10 +108,20 @@ def test_generated_store(tmp_path, parts):
 
 
 def test_generated_store_on_the_screen(tmp_path):
-    done = here("generate", "kronecker", "-s", 10, "-o", tmp_path / "graph")
-    assert (done.code, done.err) == (0, "")
+    words = ("generate", "kronecker", "-s", 10, "--force", "-o", tmp_path / "graph")
+    done, full = here(*words), here(*words, "--verbose")
+    assert (done.code, done.err, full.code) == (0, "", 0)
+    m = here(*words, "--json").values["m"]
     lines = [line.split(maxsplit=1) for line in done.out.splitlines()]
-    assert ["n", "1 024"] in [[name, value.strip()] for name, value in lines]
+    assert ["vertices", "1024"] in lines
+    assert ["edges", str(m // 2)] in lines
+    for word in ("threshold", "delegates", "parts", "nn edges"):
+        assert word not in done.out
+    lines = [line.split() for line in full.out.splitlines()]
+    assert ["m", str(m)] in lines
+    assert ["parts", "1"] in lines
+    parts = here(*words, "--parts", 3)
+    assert ["parts", "3"] in [line.split() for line in parts.out.splitlines()]
 
 
 @needs_mpi

@@ -1,6 +1,7 @@
 """``distbfs info``: what is shown is what the store holds."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -82,25 +83,43 @@ def test_formula_and_spread(stores, parts):
         assert one["imbalance"] == pytest.approx(max(each) * parts / sum(each))
 
 
-def test_text_is_readable(stores):
+def rows_of(out):
+    """Return fields and tables of a text: first word or words -> rest of the line."""
+    pairs = (re.split(r"  +", line, maxsplit=1) for line in out.splitlines() if line)
+    return {pair[0]: pair[1:] for pair in pairs}
+
+
+def test_text_tells_the_graph_and_no_more(stores):
     done = here("info", stores[3])
     assert (done.code, done.err) == (0, "")
-    values = here("info", stores[3], "--json").values
-    lines = [line.split() for line in done.out.splitlines()]
-    rows = {" ".join(line[:2]): line for line in lines if line}
-    assert rows["vertices n"][2:] == ["512"]
-    assert "loops and" in done.out
-    assert "ids are those of the input" in done.out
-    assert ["threshold", "TH", str(values["threshold"])] in lines
-    nn = next(line for line in lines if line[:1] == ["nn"])
-    assert "".join(nn[1:-3]) == str(values["nn"])
-    assert nn[-3] == f"{values['shares']['nn']:.1%}"
+    values, rows = here("info", stores[3], "--json").values, rows_of(done.out)
+    assert rows["vertices"] == ["512"]
+    assert rows["edges"] == [str(values["m"] // 2)]
+    loops, repeats = values["loops"], values["repeats"]
+    assert rows["input"] == [
+        f"{values['tuples']} edges, of them {loops} loops and {repeats} repeats"
+    ]
+    for word in ("threshold", "delegates", "parts", "nn"):
+        assert word not in done.out
+
+
+def test_verbose_tells_how_it_is_stored(stores):
+    done = here("info", stores[3], "--verbose")
+    values, rows = here("info", stores[3], "--json").values, rows_of(done.out)
+    assert done.out.startswith(here("info", stores[3]).out)
+    assert rows["relabelling"] == ["none, ids are those of the input"]
+    assert rows["threshold TH"] == [str(values["threshold"])]
+    assert rows["stored edges m"] == [str(values["m"])]
+    assert rows["nn"][0].split()[:2] == [
+        str(values["nn"]),
+        f"{values['shares']['nn']:.1%}",
+    ]
     for word in ("smallest", "mean", "largest", "over mean", "bytes on disk", "8dp"):
         assert word in done.out
 
 
 def test_one_part_is_told_in_one_column(stores):
-    out = here("info", stores[1]).out
+    out = here("info", stores[1], "-v").out
     assert "smallest" not in out
     assert "32-bit nn columns" in out
 
@@ -110,9 +129,8 @@ def test_relabelling_and_source_of_a_converted_file(tmp_path):
     stored = tmp_path / "store"
     words = ("convert", file, "-o", stored, "--parts", "2", "--permute-seed", "7")
     assert here(*words).code == 0
-    out = here("info", stored).out
-    assert "ids permuted by a hash, seed 7" in out
-    assert "some.txt" in out
+    assert "ids permuted by a hash, seed 7" in here("info", stored, "-v").out
+    assert rows_of(here("info", stored).out)["made of"] == ["some.txt (edge-list)"]
 
 
 @pytest.mark.parametrize("name", ["one-vertex", "no-edges", "loops", "star"])
@@ -121,7 +139,7 @@ def test_small_graphs(tmp_path, name, parts):
     stored = write(NAMED[name], tmp_path / "s", parts)
     values = here("info", stored, "--json").values
     assert values["m"] == NAMED[name].matrix.nnz
-    done = here("info", stored)
+    done = here("info", stored, "-v")
     assert (done.code, done.err) == (0, "")
 
 

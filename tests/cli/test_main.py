@@ -3,12 +3,14 @@
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from commands import DISTBFS, here, on
 from launching import needs_mpi, run
 
 from distbfs import __version__
-from distbfs.cli.main import COMMANDS
+from distbfs.cli.main import COMMANDS, commands
+from distbfs.terminal.command import GROUPS
 
 # as pip writes it for [project.scripts]
 CONSOLE_SCRIPT = """\
@@ -39,12 +41,64 @@ def test_help_without_mpi_and_cuda(bare, command):
 
 
 def test_help_lists_the_commands(bare):
-    long, short = (run([*DISTBFS, word], env=bare) for word in ("--help", "-h"))
+    words = (["--help"], ["-h"], [])
+    long, *others = (run([*DISTBFS, *some], env=bare) for some in words)
     assert (long.returncode, long.stderr) == (0, "")
-    assert long.stdout == short.stdout
+    assert [other.stdout for other in others] == [long.stdout] * 2
+    assert "_DISTBFS_COMPLETE=bash_source" in long.stdout
+    assert "\\b" not in long.stdout
     for name, text in COMMANDS.items():
         assert f"  {name} " in long.stdout
         assert text in long.stdout
+
+
+@pytest.mark.parametrize("command", [x for x in COMMANDS if x != "plot"])
+def test_help_is_grouped(command):
+    lines = here(command, "--help").out.splitlines()
+    titles = [line[:-1] for line in lines if line[:1].isalpha() and line.endswith(":")]
+    assert titles == [group.title for group in GROUPS if group.title in titles]
+    assert "Output" in titles
+    # each option stands in one group
+    options = [
+        option for option in command_of(command).params if option.opts[0][0] == "-"
+    ]
+    for option in options:
+        long = max(option.opts, key=len)
+        shown = [x for x in lines if f" {long} " in f"{x} ".replace("/", " ")]
+        assert any(x.lstrip().startswith("-") for x in shown), long
+    assert sum("--help" in line for line in lines) == 1
+
+
+def command_of(name):
+    return commands.get_command(click.Context(commands), name)
+
+
+def test_a_group_of_commands_alone_shows_its_help():
+    done = here("plot")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("Usage: distbfs plot ")
+
+
+COMPLETED = [
+    ("distbfs m", {"multisearch"}),
+    ("distbfs bfs --eng", {"--engine"}),
+    ("distbfs bfs --engine x", {"xbfs", "xbfs-paper"}),
+    ("distbfs plot c", {"compare"}),
+    ("distbfs nothing --v", {"--version"}),
+]
+
+
+@pytest.mark.parametrize(("line", "words"), COMPLETED)
+def test_completion(line, words):
+    asked = {"_DISTBFS_COMPLETE": "bash_complete", "COMP_WORDS": line}
+    done = run(DISTBFS, env={**asked, "COMP_CWORD": str(line.count(" "))})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {x.partition(",")[2] for x in done.stdout.splitlines()} == words
+
+
+def test_verbose_tells_version_and_ranks():
+    done = here("generate", "star", "--scale", 2, "-o", "/nowhere/x", "--verbose")
+    assert f"version {__version__}, MPI: none, ranks: 1 on " in done.err
 
 
 def test_version():
@@ -60,7 +114,7 @@ def test_module_and_console_script_give_the_same(tmp_path):
         written.write_text(CONSOLE_SCRIPT)
         script = [sys.executable, str(written)]
     for words, code in [
-        ([], 2),
+        ([], 0),
         (["--help"], 0),
         (["--version"], 0),
         (["graph500", "--scale", "none"], 2),
@@ -76,11 +130,14 @@ def test_module_and_console_script_give_the_same(tmp_path):
 
 
 REFUSED = [
-    ([], "'distbfs --help' lists them"),
+    (["bsf"], "no command 'bsf'; did you mean 'bfs'? 'distbfs --help' lists all"),
     (["fly"], "no command 'fly'; allowed: generate, convert"),
     (["--fly"], "--fly"),
-    (["bfs"], "'STORE' (see 'distbfs bfs --help')"),
+    (["bfs"], "'GRAPH' (see 'distbfs bfs --help')"),
     (["bfs", "x", "--fly"], "No such option '--fly'"),
+    (["bfs", "x", "--no-parent"], "'--no-parents'"),
+    (["bfs", "x", "--engine", "openmpi"], "did you mean 'openmp'? (see 'distbfs bfs"),
+    (["bfs", "x", "-s", "1", "-q", "-v"], "give either --quiet or --verbose"),
     (["bfs", "x", "y", "--source", "1"], "(y)"),
     (["generate", "kronecker", "-s", "one", "-o", "x"], "'one' is not a valid integer"),
     (["bfs", "x", "-s", "1", "--engine", "warp"], "'auto', 'reference', 'openmp'"),
@@ -124,8 +181,6 @@ def test_method_of_another_engine_is_refused():
 
 
 @needs_mpi
-@pytest.mark.parametrize(
-    ("words", "text"), [REFUSED[1], REFUSED[7], REFUSED[14], REFUSED[15]]
-)
+@pytest.mark.parametrize(("words", "text"), [REFUSED[k] for k in (1, 10, 17, 18)])
 def test_refused_once_on_several_ranks(words, text):
     assert text in on(2, *words).refusal

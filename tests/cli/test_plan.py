@@ -210,7 +210,7 @@ def test_constraints():
     assert not holds("--devices", "64", "-t", "2")
     assert holds("--devices", "1")
     out = here("plan", "--scale", "16", "--devices", "64", "-t", "2").out
-    assert "at most 4n/p = 4 096: does not hold" in out
+    assert "at most 4n/p = 4096: does not hold" in out
 
 
 def test_thresholds_side_by_side():

@@ -1,9 +1,12 @@
-"""The pages of the documentation, block by block; as a program, runs one page.
+"""The pages of the documentation, block by block; as a program, runs or renews pages.
 
     python tests/docs/pages.py docs/tutorials/laptop.md
+    python tests/docs/pages.py --write docs/tutorials/laptop.md
 
-runs the blocks of a page in order, in the current folder, and says which fail.  What a
-block means is said in ``test_blocks.py``.
+The first runs the blocks of pages in order, each page in a folder of its own, and says
+which blocks fail.  The second writes what was printed into the blocks that show
+something else; where a block had a line ``...``, messages on stderr become one again.
+What a block means is said in ``test_blocks.py``.
 """
 
 import contextlib
@@ -16,6 +19,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +27,7 @@ from pathlib import Path
 import markdown_it
 
 ROOT = Path(__file__).resolve().parents[2]
+TREE = ("docker", "docs", "scripts", "slurm")  # what pages see of it
 PATIENCE = 120  # seconds for one command
 NUMBER = r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
 VARYING = r"(?<![\w.])[-+]?\d+(?:\.\d+(?:[eE][-+]?\d+)?|[eE][-+]?\d+)(?!\.?\d)"
@@ -30,7 +35,11 @@ TOKEN = re.compile(rf"(?P<any>\.\.\.)|(?P<blank>[ \t]+)|(?P<number>{VARYING})")
 
 
 class Failure(Exception):
-    """A block that does not do what its page says."""
+    """A block that does not do what its page says; lines: that it should have."""
+
+    def __init__(self, text: str, lines: list[str] | None = None):
+        super().__init__(text)
+        self.lines = lines
 
 
 @dataclass
@@ -107,6 +116,15 @@ def matches(wanted: list[str], printed: str) -> bool:
     return re.fullmatch(pattern, "".join(lines)) is not None
 
 
+def renewed(wanted: list[str], printed: str) -> list[str]:
+    """Return what a page is to show of a command that printed something else."""
+    lines = [line.rstrip() for line in printed.splitlines()]
+    if "..." in wanted:
+        lines = ["..." if line.startswith("distbfs: ") else line for line in lines]
+    pairs = zip([None, *lines], lines, strict=False)
+    return [line for before, line in pairs if not before == line == "..."]
+
+
 class Shell:
     """A bash that goes through the commands of a page."""
 
@@ -121,6 +139,7 @@ class Shell:
         """Run a command; return its exit code and what it printed."""
         self.count += 1
         output = self.outputs / str(self.count)
+        output.touch()  # a background command may not have opened it yet
         if background := command.endswith("&"):
             text = f"{command[:-1]} >{output} 2>&1 </dev/null &"
         else:
@@ -138,23 +157,31 @@ class Shell:
                 time.sleep(0.02)
         return code, output.read_text()
 
-    def block(self, text: str) -> None:
-        """Run a console block."""
-        every = commands(text)
+    def block(self, text: str) -> list[str]:
+        """Run a console block; return it with what its commands have printed."""
+        every, shown = commands(text), []
+        failures = []
         for i, (command, wanted) in enumerate(every):
             code, printed = self.run(command, wanted)
-            shown = [c for c, _ in every[i + 1 : i + 2]] == ["echo $?"]
-            if code and not shown:
+            asked = [c for c, _ in every[i + 1 : i + 2]] == ["echo $?"]
+            if code and not asked:
                 raise Failure(f"exit code {code}: {command}\n{printed}")
-            if wanted and not matches(wanted, printed):
-                raise Failure(f"{command}\nprinted\n{printed}")
+            good = not wanted or matches(wanted, printed)
+            if not good:
+                failures.append(f"{command}\nprinted\n{printed}")
+            shown += [f"$ {command}", *(wanted if good else renewed(wanted, printed))]
+        if failures:
+            raise Failure("\n".join(failures), shown)
+        return shown
 
 
 class Page:
     """What the blocks of one page share."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, *, write: bool = False):
         self.path = path
+        self.write = write
+        self.lines: list[tuple[Block, list[str]]] = []  # to be written
         self.names = {"__name__": "__main__"}
         self.shell = Shell()
         self.printed = ""
@@ -188,7 +215,8 @@ class Page:
             return
         elif "prints" in block.notes:
             if not matches(block.text.splitlines(), self.printed):
-                raise Failure(f"printed\n{self.printed}")
+                lines = self.printed.splitlines()
+                raise Failure(f"printed\n{self.printed}", lines)
         elif block.language == "console":
             self.shell.block(block.text)
         elif block.language == "pycon":
@@ -197,25 +225,78 @@ class Page:
             self.python(block)
 
     def succeeds(self, block: Block) -> bool:
-        """Run a block; say what is wrong with it."""
+        """Run a block; say what is wrong with it, or note what it should show."""
         try:
             self.run(block)
         except Exception as error:  # noqa: BLE001 - any error of a page's own code
+            lines = getattr(error, "lines", None)
+            if self.write and lines is not None:
+                self.lines.append((block, lines))
+                return True
             name = "" if isinstance(error, Failure) else f"{type(error).__name__}: "
             print(f"{self.path}:{block.line}: {name}{error}", flush=True)
             return False
         return True
 
+    def renew(self) -> None:
+        """Write the page with what its blocks should show."""
+        text = self.path.read_text(encoding="utf-8").split("\n")
+        for block, lines in reversed(self.lines):
+            text[block.line : block.line + len(block.text.splitlines())] = lines
+        self.path.write_text("\n".join(text), encoding="utf-8")
 
-def main(path: Path) -> int:
-    """Run a page; return the number of blocks that failed."""
-    page = Page(path)
+
+def run_apart(path: Path, folder: Path, *options: str) -> subprocess.CompletedProcess:
+    """Run a page in a process and an empty folder of its own; return how it ended."""
+    here, outputs = folder / "page", folder / "outputs"
+    here.mkdir()
+    outputs.mkdir()
+    for name in TREE:
+        (here / name).symlink_to(ROOT / name)
+    environment = {
+        **os.environ,
+        "COLUMNS": "100",
+        "CUDA_VISIBLE_DEVICES": "",
+        "MPLBACKEND": "agg",
+        "OMP_NUM_THREADS": "2",
+        "PAGE_OUTPUTS": str(outputs),
+        "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONUNBUFFERED": "1",
+    }
+    return subprocess.run(
+        [sys.executable, __file__, "--here", *options, path.absolute()],
+        cwd=here, env=environment, text=True, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+
+
+def run_here(path: Path, *, write: bool) -> int:
+    """Run a page in this folder; return the number of blocks that failed."""
+    page = Page(path, write=write)
     failed = sum(not page.succeeds(block) for block in blocks(path))
+    if write:
+        page.renew()
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.killpg(0, signal.SIGTERM)  # bash, and what still runs in the background
     page.shell.process.wait()
     return failed
 
 
+def main(arguments: list[str]) -> int:
+    """Run or renew the pages that are named; return the exit code."""
+    options = [x for x in arguments if x.startswith("--")]
+    paths = [Path(x) for x in arguments if x not in options]
+    if "--here" in options:
+        return min(run_here(paths[0], write="--write" in options), 1)
+    code = 0
+    for path in paths:
+        with tempfile.TemporaryDirectory() as folder:
+            done = run_apart(path, Path(folder), *options)
+        print(done.stdout, end="")
+        code = max(code, done.returncode)
+    return code
+
+
 if __name__ == "__main__":
-    sys.exit(min(main(Path(sys.argv[1])), 1))
+    sys.exit(main(sys.argv[1:]))

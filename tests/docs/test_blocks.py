@@ -27,11 +27,8 @@ of a line or, alone in a line, for any lines; blanks, and blank lines, do not co
 
 import doctest
 import json
-import os
 import re
 import shlex
-import subprocess
-import sys
 from itertools import takewhile
 from urllib.parse import urlsplit
 
@@ -46,7 +43,6 @@ NOT_RUN = {
     "bash", "c", "csv", "cuda", "diff", "html", "ini", "mermaid", "nginx", "text",
     "toml", "yaml",
 }  # fmt: skip
-TREE = ("docker", "docs", "scripts", "slurm")
 NO_CALL = {"-m", "-t", "cd", "install"}  # before a word, which is no command then
 OPERATORS = set("();<>|&")
 NAME = pytest.mark.parametrize(
@@ -106,7 +102,9 @@ def test_blocks_are_well_formed(page):
             check_json(block.text)
         if block.language == "console":
             text = "\n".join(command for command, _ in pages.commands(block.text))
-            for path in re.findall(rf"(?<![\w/.-])(?:{'|'.join(TREE)})/[\w./-]+", text):
+            for path in re.findall(
+                rf"(?<![\w/.-])(?:{'|'.join(pages.TREE)})/[\w./-]+", text
+            ):
                 assert (pages.ROOT / path).exists(), f"{where}: {path}"
         if "needs" not in block.notes:
             continue
@@ -142,27 +140,7 @@ def test_links_lead_somewhere(page):
 def test_blocks_run(page, tmp_path):
     if not pages.blocks(page):
         return
-    folder, outputs = tmp_path / "page", tmp_path / "outputs"
-    folder.mkdir()
-    outputs.mkdir()
-    for name in TREE:
-        (folder / name).symlink_to(pages.ROOT / name)
-    environment = {
-        **os.environ,
-        "COLUMNS": "100",
-        "CUDA_VISIBLE_DEVICES": "",
-        "MPLBACKEND": "agg",
-        "OMP_NUM_THREADS": "2",
-        "PAGE_OUTPUTS": str(outputs),
-        "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
-        "PYTHONPATH": str(pages.ROOT),
-        "PYTHONUNBUFFERED": "1",
-    }
-    done = subprocess.run(
-        [sys.executable, pages.__file__, page],
-        cwd=folder, env=environment, text=True, start_new_session=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
+    done = pages.run_apart(page, tmp_path)
     assert done.returncode == 0, done.stdout
 
 
@@ -218,6 +196,16 @@ def run_text(text, tmp_path):
     except AssertionError as error:
         return str(error)
     return ""
+
+
+def test_what_a_page_should_show_is_written(tmp_path):
+    page = tmp_path / "page.md"
+    shown = PAGE.replace("2.25   whole 3", "2.25 part 4\n...").replace("0.75", "x")
+    page.write_text(shown.replace("$ echo 1.5", "$ echo distbfs: a && echo 1.5"))
+    assert pages.main([str(page)]) == 1
+    assert pages.main(["--write", str(page)]) == 0
+    assert "\n...\n1.5 whole 3\n" in page.read_text()
+    assert pages.main([str(page)]) == 0
 
 
 def test_a_page_that_is_right(tmp_path):

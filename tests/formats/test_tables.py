@@ -315,5 +315,5 @@ def test_without_pyarrow(tmp_path, monkeypatch):
     path = put(tmp_path, pa.table({"src": [0, 1], "dst": [1, 2]}))
     for name in ("pyarrow", "pyarrow.parquet"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ResourceError, match=r"pip install 'distbfs\[arrow\]'"):
+    with pytest.raises(ResourceError, match=r"pip install '\.\[arrow\]'"):
         read(path)

@@ -1,7 +1,6 @@
 """The Python interface, and the example of the README."""
 
 import contextlib
-import doctest
 import io
 import pickle
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 
 import distbfs
 from distbfs.errors import UsageError
-from distbfs.multisearch import library
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 BEGIN = "    import numpy as np\n    import distbfs\n"
@@ -37,12 +35,6 @@ def test_the_example_of_the_readme():
         exec(compile(code, "README.md", "exec"), {})
     assert out.getvalue().strip("\n") == wanted
     assert "visit_vertex" in code
-
-
-def test_examples_in_docstrings():
-    done = doctest.testmod(library)
-    assert done.attempted > 8
-    assert not done.failed
 
 
 @pytest.mark.parametrize("engine", ["reference", "openmp"])

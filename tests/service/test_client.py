@@ -1,5 +1,6 @@
 """The client: numbers of NumPy, plain messages, and types for those who check them."""
 
+import doctest
 import re
 import socket
 import subprocess
@@ -11,10 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from graphs import Tuples
 from serving import SOURCE, serving
 
 import distbfs
 from distbfs.errors import ServiceError
+from distbfs.service import client as module
 
 WANTED = SOURCE.distances(3)
 PROGRAM = """\
@@ -53,6 +56,15 @@ def test_numbers_of_numpy(tmp_path):
             client.call("distances", source=3, targets={1})
         assert caught.value.code == "bad_request"
         assert client.health() == {"state": "ready"}
+
+
+def test_examples_in_docstrings(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with serving(tmp_path, Tuples(4, [0, 1], [1, 2])) as (_, path):
+        Path("graph.sock").symlink_to(path)
+        done = doctest.testmod(module)
+    assert done.attempted > 20
+    assert not done.failed
 
 
 @contextmanager

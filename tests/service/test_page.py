@@ -58,14 +58,19 @@ def give_token(browser, address, token=TOKEN):
 
 
 def test_the_page_asks_for_the_token(browser, address):
+    give_token(browser, address, "")
+    wait(browser, lambda: "--token-file" in text_of(browser, "help"))
+    assert text_of(browser, "help").startswith("Paste the token")
     give_token(browser, address, "wrong")
-    wait(browser, lambda: text_of(browser, "state") == "unauthorized")
-    assert text_of(browser, "graph") == ""
+    wait(browser, lambda: "not the token of the service" in text_of(browser, "help"))
+    assert text_of(browser, "state") == "unauthorized"
+    assert not browser.find_element("id", "query").is_displayed()
 
 
 def test_a_query_and_its_histogram(browser, address, tmp_path):
     give_token(browser, address)
     wait(browser, lambda: text_of(browser, "state") == "ready")
+    assert not browser.find_element("id", "help").is_displayed()
     assert f"vertices\n{SOURCE.n}" in text_of(browser, "graph")
     source = browser.find_element("id", "source")
     source.clear()

@@ -31,7 +31,7 @@ function draw(levels) {
     bar.max = most;
     bar.value = count;
     name.textContent = level;
-    text.textContent = count.toLocaleString("en");
+    text.textContent = count;
     row.append(name, bar, text);
     return row;
   }));
@@ -39,10 +39,23 @@ function draw(levels) {
 
 const milliseconds = (seconds) => seconds === null ? "–" : (seconds * 1e3).toFixed(3) + " ms";
 
+const where = "It is in the file that --token-file named when the service was started; " +
+  "cat FILE shows it.";
+function helpFor(code) {
+  if (code === "no answer") return "The service does not answer. It may have ended.";
+  if (code !== "unauthorized") return "";
+  if (token.value) return "This is not the token of the service. " + where;
+  return "Paste the token of the service into the field above and press Enter. " + where;
+}
+
 function show(stats) {
-  const state = byId("state");
-  state.textContent = stats.ok ? stats.state : stats.error.code;
+  const state = byId("state"), code = stats.ok ? "" : stats.error.code;
+  state.textContent = stats.ok ? stats.state : code;
   state.className = "state " + (stats.ok ? stats.state : "refused");
+  byId("help").textContent = helpFor(code);
+  byId("help").hidden = !helpFor(code);
+  if (stats.ok) byId("content").hidden = false;
+  if (code === "unauthorized") byId("content").hidden = true;
   if (!stats.ok) return;
   const graph = stats.graph, engine = graph.engine || {};
   fill(byId("graph"), {

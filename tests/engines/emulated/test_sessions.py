@@ -7,11 +7,13 @@ import sys
 
 import numpy as np
 import pytest
-from device_parts import checked_searches, part_to_device
+from device_parts import check_result, checked_searches, part_to_device
 from emulated_device import DeviceArray, Launch, at_address
 from graphs import Tuples, build, check_search, kronecker, random_tuples, some_roots
 from part_graphs import GRAPHS
 from resident_parts import resident_driver
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import shortest_path
 from sessions import open_parts, open_tuples
 from test_between_kernels import StreamedThreads
 from thread_peers import ThreadPeers
@@ -155,6 +157,31 @@ def test_between_domains(parts, engine):
     assert (about["engine"], about["exchange"]) == (named, "solo")
     for found in checked_searches(session, SOURCE):
         assert found.wall_seconds > 0
+    session.close()
+
+
+def test_permuted_tuples_between_domains():
+    """As those of a file on several ranks, whose vertices a hash spreads."""
+    build = BuildOptions(threshold=4, permute_seed=7)
+    source = Source(SOURCE.n, 3, tuples=SOURCE, build=build)
+    request = Request(3, "--parts")
+    session = open_source(SoloWorld(), source, SearchOptions(engine="auto"), request)
+    for root in some_roots(SOURCE, 2):
+        check_result(session.search(root), SOURCE)
+    session.close()
+
+
+def test_directed_tuples_on_one_device():
+    tuples = random_tuples(90, 200, seed=6)
+    edges = np.ones(tuples.tuples), (tuples.u, tuples.v)
+    matrix = coo_array(edges, (tuples.n, tuples.n))
+    source = Source(tuples.n, 1, True, tuples=tuples)
+    session = open_source(SoloWorld(), source, SearchOptions(engine="auto"), Request())
+    assert session.describe()["engine"] == "xbfs-paper"
+    for root in some_roots(tuples, 3):
+        distances = shortest_path(matrix, unweighted=True, indices=root)
+        levels = session.search(root).to_numpy()[0]
+        assert np.array_equal(levels, np.where(np.isinf(distances), -1, distances))
     session.close()
 
 

@@ -1,0 +1,102 @@
+"""What help shows of a command, in groups, and what a misspelt word is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+import click
+import cloup
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+INPUT = cloup.OptionGroup("Input")
+CONNECTIONS = cloup.OptionGroup("Connections")
+SEARCH = cloup.OptionGroup("Search")
+BUILDING = cloup.OptionGroup("Building")
+DEVICES = cloup.OptionGroup("Devices and threads")
+OUTPUT = cloup.OptionGroup("Output")
+REQUEST_LIMITS = cloup.OptionGroup("Limits")
+ADVANCED = cloup.OptionGroup("Advanced")
+GROUPS = (
+    INPUT,
+    CONNECTIONS,
+    SEARCH,
+    BUILDING,
+    DEVICES,
+    OUTPUT,
+    REQUEST_LIMITS,
+    ADVANCED,
+)
+
+
+class Command(cloup.Command):
+    """A command whose help shows its options in the order of GROUPS."""
+
+    def __init__(self, *args: Any, params: list[click.Parameter], **named: Any) -> None:
+        # groups hold the options of one command, so each command has its own
+        own = {group: cloup.OptionGroup(group.title) for group in GROUPS}
+        place: dict[Any, int] = {group: k for k, group in enumerate(GROUPS, 1)}
+        params = sorted(params, key=lambda x: place.get(getattr(x, "group", None), 0))
+        for param in params:
+            if isinstance(param, cloup.Option) and param.group is not None:
+                param.group = own[param.group]
+        super().__init__(*args, params=params, **named)
+
+    def make_option_group_help_section(
+        self, group: cloup.OptionGroup, ctx: click.Context
+    ) -> cloup.HelpSection:
+        """Return what help shows of a group; ``--help`` is of the output."""
+        section = super().make_option_group_help_section(group, ctx)
+        asked = self.get_help_option(ctx)
+        if group.title == OUTPUT.title and asked is not None:
+            shown = asked.get_help_record(ctx)
+            section.definitions = [*section.definitions, *([shown] if shown else [])]
+        return section
+
+    def get_default_option_group(
+        self, ctx: click.Context, is_the_only_visible_option_group: bool = False
+    ) -> cloup.OptionGroup:
+        """Return the group of options that have none, which is not shown."""
+        group = super().get_default_option_group(ctx, is_the_only_visible_option_group)
+        group.hidden = True
+        return group
+
+
+def grouped_command(name: str, **named: Any) -> Callable[[Callable[..., Any]], Command]:
+    """Make a function a command; named: what ``click.Command`` takes."""
+    return cloup.command(name, cls=Command, **named)
+
+
+def with_options(*options: Callable[[Any], Any]) -> Callable[[Decorated], Decorated]:
+    """Add several options in the order given."""
+
+    def add(function: Decorated) -> Decorated:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+def did_you_mean(word: str, names: Iterable[str]) -> str:
+    """Return a question that names what is spelt alike, "" where nothing is."""
+    alike = [f"'{name}'" for name in get_close_matches(word, list(names))]
+    return f"did you mean {' or '.join(alike)}?" if alike else ""
+
+
+class Choice(click.Choice):  # type: ignore[type-arg]  # generic from click 8.4 on
+    """A choice that names what a misspelt word is like."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        """Return the choice; BadParameter for a word that is none."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            if alike := did_you_mean(str(value), map(str, self.choices)):
+                said = f"{error.message.rstrip('.')}; {alike}"
+                raise click.BadParameter(said, ctx, param) from error
+            raise

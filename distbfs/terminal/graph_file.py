@@ -1,0 +1,198 @@
+"""Graphs that commands read: a file in any known format, or a store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from distbfs import registry
+from distbfs.errors import UsageError
+from distbfs.formats.attributes import Values
+from distbfs.formats.base import ReaderOptions
+from distbfs.formats.tuples import FileTuples, open_tuples
+from distbfs.options import BuildOptions
+from distbfs.search.holding import Source
+from distbfs.store.hdf5 import open_store
+from distbfs.terminal.command import ADVANCED, INPUT, Choice, with_options
+from distbfs.terminal.shared import Terminal, directed_option, is_file, stored_graph
+
+if TYPE_CHECKING:
+    from distbfs.formats.ids import IdMap
+
+SPREAD = 1  # usual seed of the hash that spreads vertices over parts
+
+file_options = with_options(
+    INPUT.option(
+        "--format",
+        "name",
+        type=Choice(list(registry.READERS)),
+        help="Format of the file.  [found out by content, then by name]",
+    ),
+    INPUT.option(
+        "--relabel",
+        is_flag=True,
+        help="Take ids that are sparse, or any text: vertices are numbered anew, and "
+        "results name them by these ids.",
+    ),
+    directed_option,
+    INPUT.option(
+        "--one-based/--zero-based",
+        default=None,
+        help="Ids of an edge list, a table or NumPy pairs begin at 1 or 0; other "
+        "formats say.  [zero-based; KONECT: one-based]",
+    ),
+    INPUT.option(
+        "--columns",
+        nargs=2,
+        metavar="SRC DST",
+        help="Columns that hold the ids, by their names in a Parquet or Arrow table or "
+        "in the first line of an edge list; default: src and dst, source and target, "
+        "from and to, or u and v, or the first two.  The first line of an edge list "
+        "names columns if it has such a pair and the next lines have no such ids, or "
+        "if integers follow.",
+    ),
+    INPUT.option(
+        "--keep",
+        multiple=True,
+        metavar="COLUMN",
+        help="Keep a column of a table or an edge list, or, under any name, the values "
+        "of a matrix, as an attribute of the edges, for --where of bfs: its name, or "
+        "NAME=PLACE, from 1; may be given several times.  Of repeated edges the "
+        "smallest value is kept.",
+    ),
+    INPUT.option(
+        "--bipartite",
+        is_flag=True,
+        help="Rows of a matrix are the vertices from 0 on, columns those that follow: "
+        "Matrix Market, SciPy, and KONECT files of kind bip.",
+    ),
+)
+
+permute_option = ADVANCED.option(
+    "--permute-seed",
+    type=click.IntRange(0, (1 << 64) - 1),
+    default=SPREAD,
+    help=f"Seed of the hash that spreads vertices over parts.  [{SPREAD}]",
+)
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """What a command line says of a graph file; see ``file_options``."""
+
+    name: str | None = None
+    relabel: bool = False
+    directed: bool = False
+    one_based: bool | None = None
+    columns: tuple[str, str] | None = None
+    keep: tuple[str, ...] = ()
+    bipartite: bool = False
+
+    @classmethod
+    def taken(cls, choices: dict[str, Any]) -> FileOptions:
+        """Return the options among those of a command, which loses them."""
+        return cls(**{name: choices.pop(name) for name in cls.__dataclass_fields__})
+
+    def refuse_for_store(self, path: Path) -> None:
+        """Raise UsageError where any is given beside a store."""
+        usual = vars(FileOptions())
+        typed = [name for name, value in vars(self).items() if value != usual[name]]
+        if typed:
+            spelt = {"name": "format", "one_based": "one-based"}
+            option = spelt.get(typed[0], typed[0])
+            raise UsageError(f"--{option} is of graph files, and {path} is a store")
+
+
+def read_file(
+    terminal: Terminal, path: Path, reading: FileOptions, n: int | None = None
+) -> FileTuples:
+    """Return the edge tuples of a file (collective); n: how many vertices there are."""
+    size = path.stat().st_size if path.is_file() else 0
+    with terminal.progress("reading", size) as done:
+        reader = ReaderOptions(
+            one_based=reading.one_based,
+            n=n,
+            columns=reading.columns,
+            bipartite=reading.bipartite,
+            relabel="numbers" if reading.relabel else "",
+            directed=reading.directed,
+            progress=done,
+        )
+        return open_tuples(
+            terminal.world,
+            path,
+            name=reading.name or "",
+            options=reader,
+            keep=reading.keep,
+        )
+
+
+@dataclass(frozen=True)
+class SearchedGraph:
+    """A graph that is searched.
+
+    ids: of its file, on rank 0; facts: what tells it from others (JSON values)
+    attributes: of its edges, of none of them
+    """
+
+    source: Source
+    ids: IdMap | None
+    facts: list[Any]
+    attributes: Mapping[str, Values]
+
+    @property
+    def n(self) -> int:
+        """How many vertices there are."""
+        return self.source.n
+
+
+def open_graph(
+    terminal: Terminal, stack: ExitStack, path: Path, reading: FileOptions, threads: int
+) -> SearchedGraph:
+    """Open a store, or read a file into memory (collective).
+
+    stack: what lets go of the file's edges; threads: of a rank that builds the graph
+    """
+    if not is_file(path):
+        reading.refuse_for_store(path)
+        return of_store(terminal, path)
+    tuples = stack.enter_context(read_file(terminal, path, reading))
+    for note in tuples.notes:
+        terminal.say(note)
+    parts = terminal.world.size
+    source = Source(
+        tuples.n,
+        parts,
+        reading.directed,
+        tuples=tuples,
+        build=BuildOptions(
+            permute_seed=SPREAD if parts > 1 else None,
+            directed=reading.directed,
+            threads=threads,
+        ),
+        progress=terminal.progress,
+    )
+    facts = [tuples.describe(), reading.directed, reading.relabel, reading.bipartite]
+    held = {k: Values(x.array[:0], x.words) for k, x in tuples.attributes.items()}
+    return SearchedGraph(source, tuples.ids, facts, held)
+
+
+def of_store(terminal: Terminal, path: Path) -> SearchedGraph:
+    """Open a store."""
+    store = open_store(path)
+    manifest = store.manifest
+    digests = manifest.digests[0]
+    facts = [manifest.n, digests["vertices"], digests["nn/columns"], manifest.source]
+    facts += [] if manifest.ids is None else [manifest.ids.digests]
+    held = {
+        name: Values(np.zeros(0, np.int32), tuple(x["words"]) if "words" in x else None)
+        for name, x in manifest.attributes.items()
+    }
+    ids = store.load_ids() if terminal.world.rank == 0 else None
+    return SearchedGraph(stored_graph(terminal, store), ids, facts, held)
