@@ -17,7 +17,9 @@ from distbfs.device import cuda
 from distbfs.errors import DeviceMissing, ServiceError
 from distbfs.exchange import launcher
 from distbfs.generate.families import parameters_of
+from distbfs.multisearch import base, problem
 from distbfs.multisearch.base import Results
+from distbfs.networkx_backend.info import FUNCTIONS
 from distbfs.options import Knobs
 from distbfs.registry import (
     ENGINES,
@@ -267,3 +269,17 @@ def test_every_environment_variable_is_in_the_reference():
                 read.add(name)
     assert {"DISTBFS_CACHE", "DISTBFS_TOKEN", "CC", "PMIX_RANK"} < read
     assert read <= listed, sorted(read - listed)
+
+
+def test_every_function_of_networkx_is_in_the_reference():
+    rows = table(page("networkx.md"), "function")
+    assert {codes(row[0])[0] for row in rows} == FUNCTIONS.keys()
+
+
+def test_the_contract_of_problems_is_in_the_reference():
+    text = page("problems.md")
+    rows = table(text, "function", "when")
+    assert [codes(row[0])[0] for row in rows] == [*problem.FUNCTIONS]
+    states = table(text, "name", "per")
+    listed = {codes(row[0])[0]: row[1] for row in states}
+    assert listed == {name: per for name, (per, _) in base.KEPT.items()}

@@ -40,9 +40,11 @@ Sources: TypeAlias = "Iterable[Any] | None"
 def searching(
     graph: Graph, engine: str, options: RunOptions | None = None
 ) -> Iterator[WholeSearcher]:
-    """Yield what runs problems on a graph, kept with it for an engine, alone.
+    """Yield the searcher of a graph and an engine while its lock is held.
 
-    WrongTypeError for what is no graph.
+    It is kept with the graph.
+
+    Raises WrongTypeError for what is no graph.
     """
 
     def make(part: Part) -> WholeSearcher:
@@ -58,7 +60,7 @@ def searching(
 
 
 def ids_of(graph: Graph, sources: Sources) -> Ids:
-    """Return the ids of vertices, int64 [k]; UsageError for what is none."""
+    """Return the ids of vertices, int64 [k]; UsageError for what is no vertex."""
     if sources is None:
         return np.arange(graph.n, dtype=np.int64)
     several = check_several("sources", sources)

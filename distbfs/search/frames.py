@@ -70,7 +70,7 @@ def arrow_column(table: Any, place: int) -> tuple[Any, Any, bool]:
 
 
 class Whole:
-    """An Arrow array, read as columns of the others are."""
+    """An Arrow array that is read as the columns of the other libraries are."""
 
     def __init__(self, array: Any) -> None:
         self._array = array
@@ -152,13 +152,13 @@ def renumbered(u: Array, v: Array) -> tuple[Ids, Ids, list[Any]]:
 
 
 def whole_names(names: Array) -> Array:
-    """Return names [k] as int64 where all are integers, else as they are."""
+    """Return names [k] as int64 where all are integers, else unchanged."""
     kinds = {type(x) for x in names.tolist()} if names.dtype == object else {int}
     return names.astype(np.int64) if kinds <= {int} else names
 
 
 def of_objects(values: Array) -> Any:
-    """Return an array as the libraries take it: objects, with None, as a list."""
+    """Return an array as the libraries take it: objects as a list, None as null."""
     return values.tolist() if values.dtype == object else values
 
 

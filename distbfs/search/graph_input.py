@@ -109,9 +109,9 @@ class MatrixTuples(HeldTuples):
 
 
 def on_device(count: int, nbytes: int) -> bool:
-    """Return whether edges are many and a device has room for them.
+    """Return whether a device builds a graph sooner than the host, and has room for it.
 
-    nbytes: of both ends of all edges
+    count: edges; nbytes: of both ends of all edges
     """
     if count < MANY:
         return False
@@ -150,7 +150,7 @@ def ends_of(src: Any, dst: Any) -> tuple[Array, Array]:
 
 
 def as_array(values: Any, name: str) -> Array:
-    """Return what a program holds as an array; WrongTypeError for what cannot be."""
+    """Return values of a program as an array; WrongTypeError where they are none."""
     if isinstance(values, (AbstractSet, Iterator)):
         values = list(values)
     try:
@@ -215,9 +215,9 @@ def check_ends(src: Any, dst: Any, n: int | None) -> HeldTuples:
 def csr_of(matrix: Any) -> Any:
     """Return a SciPy sparse matrix by rows, itself where it is that.
 
-    Raises WrongTypeError for anything else, UsageError unless it is square, InputError
-    unless its arrays fit together;
-    conversions of SciPy would write outside of arrays.
+    Its arrays are checked first: conversions of SciPy would write outside of broken
+    ones. Raises WrongTypeError for anything else, UsageError unless it is square,
+    InputError unless its arrays fit together.
     """
     if not hasattr(matrix, "tocsr"):
         raise WrongTypeError(
@@ -314,9 +314,9 @@ def networkx_rows(
 def named_part(graph: Any) -> tuple[Part, list[Any] | None, dict[Any, int] | None]:
     """Return a NetworkX graph as (part, nodes, node -> id), in its own order.
 
-    Nodes and their places are None where nodes are the ids.  WrongTypeError for what
-    is no NetworkX graph, InputError for a view of
-    an undirected graph whose filter leaves an edge in one direction only.
+    Nodes and their places are None where nodes are the ids.  Raises WrongTypeError for
+    what is no NetworkX graph, InputError for a view of an undirected graph whose filter
+    leaves an edge in one direction only.
     """
     if not hasattr(graph, "_adj"):
         kind = type_name(graph)

@@ -176,6 +176,9 @@ class Result(ResultPaths):
         """
         return self.named(self.roots)
 
+    def _origin(self) -> str:
+        return f"{self.source}" if len(self.roots) == 1 else self._from()
+
     def _facts(self) -> list[tuple[str, object]]:
         """Return what is shown; on several ranks what is known without the others."""
         alone = self._vertices.world.size == 1 and self._valid()
@@ -506,8 +509,7 @@ class Result(ResultPaths):
         steps = [int(at)]
         distance = int(self.at(np.array(steps))[0][0])
         if distance < 0:
-            origin = self.source if len(self.roots) == 1 else self._from()
-            raise UsageError(f"{vertex} was not reached from {origin}")
+            raise UsageError(f"{vertex} was not reached from {self._origin()}")
         for _ in range(distance):
             steps.append(self._parent_of(steps[-1]))
         steps.reverse()

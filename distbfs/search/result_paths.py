@@ -33,11 +33,14 @@ class ResultPaths(ABC):
     _outcome: Found
     _names: Names | None
     _paths: PathFinder
-    source: Any
 
     @abstractmethod
     def _arrays(self) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return (levels, parents) of the shards of this rank."""
+
+    @abstractmethod
+    def _origin(self) -> str:
+        """Return what a message says of the sources."""
 
     @abstractmethod
     def at(self, vertices: Any) -> tuple[Array, Ids | None]:
@@ -99,7 +102,7 @@ class ResultPaths(ABC):
         at = target if self._names is None else self._names.id_of(target)
         self._vertices.check(np.array([at]), "target ")
         if self.at(np.array([at]))[0][0] < 0:
-            raise UsageError(f"{target} was not reached from {self.source}")
+            raise UsageError(f"{target} was not reached from {self._origin()}")
         return int(at)
 
     def _edges_to(self, target: int) -> Ids:

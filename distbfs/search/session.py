@@ -292,13 +292,13 @@ class Session:
         self._sight.see(view)
         self._view = view
 
-    def _id_of(self, vertex: Any) -> int:
+    def _id_of(self, vertex: Any, what: str = "source") -> int:
         if self._names is not None:
             return self._names.id_of(vertex)
         whole = isinstance(vertex, (int, np.integer)) and not isinstance(vertex, bool)
         if not whole or not 0 <= vertex < self.n:
             allowed = f"allowed: 0 to {self.n - 1}" if self.n else "the graph has none"
-            raise UsageError(f"source {vertex!r:.60} is not a vertex; {allowed}")
+            raise UsageError(f"{what} {vertex!r:.60} is not a vertex; {allowed}")
         return int(vertex)
 
     def _roots_of(self, source: Any) -> Root:
@@ -334,9 +334,8 @@ class Session:
             return WHOLE
         ids: Ids | None = None
         if targets is not None:
-            named = [
-                self._id_of(vertex) for vertex in check_several("targets", targets)
-            ]
+            several = check_several("targets", targets)
+            named = [self._id_of(vertex, "target") for vertex in several]
             outside = np.array(named, dtype=np.int64)
             if self._view is not None and not self._view.sees(outside).all():
                 return Until(depth_limit)  # one is never reached
@@ -344,9 +343,9 @@ class Session:
         return Until(depth_limit, ids)
 
     def _taking(self, wanted: Ids | None) -> AbstractContextManager[Take]:
-        """Yield what takes the wanted levels of the search of a block.
+        """Yield the function that takes the wanted levels of a search.
 
-        With the search, where they lie on the one device that has them all.
+        Few levels on the one device that has them all are taken with the search.
         """
         few = wanted is not None and 0 < len(wanted) <= FEW
         on_one = self.vertices.whole_here and self.vertices.on_devices

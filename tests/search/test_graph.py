@@ -356,7 +356,7 @@ def test_matrices_of_any_format(form):
         ({"source": 0, "depth_limit": 1.5}, "depth_limit is 1.5; allowed: an integer"),
         ({"source": 0, "depth_limit": "2"}, "depth_limit is '2'; allowed: an integer"),
         ({"source": 0, "depth_limit": True}, "depth_limit is True; allowed: an int"),
-        ({"source": 0, "targets": [9]}, "9 is not a vertex"),
+        ({"source": 0, "targets": [9]}, "target 9 is not a vertex"),
         ({"source": 0, "engine": "gpu"}, "unknown engine 'gpu'; allowed: bfs4k"),
         ({"source": 0, "engine": "openmp", "method": "x"}, "allowed: fast, push"),
         ({"source": 0, "direction": "up"}, "direction is 'up'"),

@@ -101,6 +101,13 @@ def test_wrong_use():
             call(4)
         with pytest.raises(UsageError, match="target 9 is not a vertex"):
             call(9)
+    result = distbfs.bfs(distbfs.Graph.from_edges([0], [1], n=64), np.arange(40))
+    for call in (result.path_to, result.all_paths_to):
+        with pytest.raises(
+            UsageError, match=r"50 was .* 40 sources \[0, 1, 2, 3, ...]$"
+        ):
+            call(50)
+    result = distbfs.bfs(graph, 0)
     for limit in (-1, "many"):
         with pytest.raises(UsageError, match="limit is"):
             result.all_paths_to(2, limit=limit)
