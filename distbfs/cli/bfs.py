@@ -1,4 +1,4 @@
-"""``distbfs bfs``: search a stored graph from given sources."""
+"""``distbfs bfs``: search a graph, of a store or a file, from given sources."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def read_sources(
     if path is not None:
         sources += sources_in(path, n, ids)
     if not sources:
-        raise UsageError("no source; give --source or --sources with at least one id")
+        raise UsageError("no source; give --source ID, or --sources FILE, an id a line")
     return np.array(sources, dtype=np.int64)
 
 
@@ -116,7 +116,10 @@ def source_of(
             raise UsageError(f"{place}: {what} {word[:SHOWN]!a} is no id of the graph")
         return vertex
     if not re.fullmatch(r"-?[0-9]{1,40}", word):
-        raise UsageError(f"{place}: {word[:SHOWN]!a} is no vertex id")
+        raise UsageError(
+            f"{place}: {word[:SHOWN]!a} is no vertex id; allowed: 0 to {n - 1}, or "
+            "other ids if the graph was read with --relabel"
+        )
     if not 0 <= int(word) < n:
         raise UsageError(
             f"{place}: {what} {int(word)} is not a vertex; allowed: 0 to {n - 1}"
