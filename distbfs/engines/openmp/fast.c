@@ -10,6 +10,8 @@
  *
  * Pull or push is decided by price: a push looks at the edges of the frontier, a pull
  * at so many edges as a sample of unvisited rows needs until their first hit.
+ *
+ * variants: OFFSET=uint32_t,uint64_t MASKED=0,1
  */
 #include "whole.h"
 
