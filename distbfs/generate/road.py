@@ -23,7 +23,7 @@ from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
 from distbfs.generate.positions import ByBlocks
 from distbfs.progress import Tell, untold
-from distbfs.types import Ids, Marks, Words
+from distbfs.types import Floats, Ids, Marks, Words
 
 BLOCK = 128  # crossings; also in road.c and road.cu
 KEEP = 966367642  # 0.9 * 2^30; also there
@@ -97,6 +97,33 @@ class Road(ByBlocks):
             self._vertices.astype(np.uint64),
             self._tuples.astype(np.uint64),
         )
+
+    def coordinates(self) -> Floats:
+        """Return where vertices lie on the map, (x, y) float64 [n, 2].
+
+        Crossings lie on integers, the vertices of an edge evenly between its ends.
+        """
+        places = np.empty((self.n, 2))
+        step = LOOKED_UP // BLOCK
+        for low in range(0, len(self._vertices) - 1, step):
+            blocks = np.arange(low, min(low + step, len(self._vertices) - 1))
+            crossings, in_grid = self._crossings(blocks)
+            count = (crossings.vertices * in_grid).ravel()
+            first = np.cumsum(count) - count
+            which = np.repeat(np.arange(len(count)), count)
+            place = np.arange(len(which)) - first[which]  # 0 is the crossing
+            right, below = (
+                crossings.right.ravel()[which],
+                crossings.below.ravel()[which],
+            )
+            down = place - np.maximum(right - 1, 0)
+            crossing = low * BLOCK + which
+            x = np.where(down > 0, 0, place / np.maximum(right, 1))
+            y = np.where(down > 0, down / np.maximum(below, 1), 0)
+            piece = slice(self._vertices[blocks[0]], self._vertices[blocks[-1] + 1])
+            places[piece, 0] = crossing % self.side + x
+            places[piece, 1] = crossing // self.side + y
+        return places
 
     def _plane(self) -> tuple[Any, ...]:
         return ctypes.c_uint64(self._key), ctypes.c_int64(self.side)

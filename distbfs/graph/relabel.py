@@ -4,6 +4,10 @@ Hubs get neighbouring numbers, so that the bits that pulls ask for share few cac
 lines; vertices without edges come last and are never looked at.  Sorting by degree over
 the whole range would scatter results over the whole output; inside blocks of
 ``order_block`` ids both hold (Yasui and Fujisawa 2015 sort the whole range).
+
+The vertices outside the 2-core of a whole graph, its trees, come after the core in an
+order in which each has one neighbour before it at most: a search of the core alone then
+tells their levels, as the record codes of the Graph500 list do.
 """
 
 from __future__ import annotations
@@ -32,17 +36,29 @@ class Numbering:
     falling: Array
 
 
-def degree_order(degrees: Ids, block: int, threads: int = 0) -> Numbering:
+def degree_order(
+    degrees: Ids, block: int, threads: int = 0, trees: Array | None = None
+) -> Numbering:
     """Return numbers of a part's vertices: by block, by falling degree, by id.
 
     degrees: int64 [local], 0 for ids that are not active and come last (delegates,
-    vertices without edges); block: ids per block.
+    vertices without edges); block: ids per block; trees: uint32, active ids that come
+    after the other active ones, in this order and whatever their block and degree.
     """
+    count = 0 if trees is None else len(trees)
+    if trees is not None and count:
+        degrees = degrees.copy()
+        degrees[trees] = 0
     falling = stable_order(degrees, threads, falling=True)
-    active = bisect_left(falling, 1, key=lambda vertex: degrees[vertex] == 0)
+    core = bisect_left(falling, 1, key=lambda vertex: degrees[vertex] == 0)
+    if trees is not None and count:
+        hanging = np.zeros(len(degrees), dtype=np.bool_)
+        hanging[trees] = True
+        without_edges = falling[core:][~hanging[falling[core:]]]
+        falling[core : core + count], falling[core + count :] = trees, without_edges
     vertices = falling
     if block < len(degrees):
         blocks = falling // np.uint32(block)
-        blocks[active:] = (len(degrees) - 1) // block  # the last one: after its own
+        blocks[core:] = (len(degrees) - 1) // block  # the last one: after its own
         vertices = taken(falling, stable_order(blocks, threads), threads)
-    return Numbering(vertices, inverse(vertices, threads), active, falling)
+    return Numbering(vertices, inverse(vertices, threads), core + count, falling)

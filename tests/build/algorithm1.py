@@ -4,7 +4,9 @@ Source: Pan, Pearce, Owens 2018, Section III-B, Algorithm 1.
 """
 
 from dataclasses import fields
+from functools import cache
 
+import networkx as nx
 import numpy as np
 
 from distbfs.graph.csr import CSR
@@ -101,8 +103,19 @@ def check_parts(source, parts, threshold, p_rank, p_gpu, block):
         check_shape(part)
 
 
+@cache
+def core_of(source):
+    """Return the vertices of the 2-core by NetworkX."""
+    graph = nx.Graph(source.edges.tolist())
+    return frozenset(nx.k_core(graph, 2))
+
+
 def check_numbers(source, part, block):
-    """Normal vertices with edges first: by block, by falling degree, by id."""
+    """Normal vertices with edges first: by block, by falling degree, by id.
+
+    Of a whole graph those outside the 2-core follow, each with one neighbour before it
+    at most, which is then the first of its row.
+    """
     mine = np.arange(part.index, source.n, part.layout.parts)
     degree = source.degrees
     active = [v for v in mine if 0 < degree[v] <= part.threshold]
@@ -110,7 +123,13 @@ def check_numbers(source, part, block):
     active.sort(key=lambda v: (v // p // block, -degree[v], v))
     assert part.active == len(active)
     ids = part.ids()
-    np.testing.assert_array_equal(ids[: part.active], active)
+    whole = p == 1 and not part.delegate_count
+    core = [v for v in active if v in core_of(source)] if whole else active
+    np.testing.assert_array_equal(ids[: len(core)], core)
+    np.testing.assert_array_equal(np.sort(ids[: part.active]), np.sort(active))
+    for row in range(len(core), part.active):
+        first, end = part.nn.offsets[row : row + 2].tolist()
+        assert (part.nn.columns[first + 1 : end] > row).all()
     np.testing.assert_array_equal(np.sort(ids), mine)
     np.testing.assert_array_equal(part.degrees, degree[ids])
     np.testing.assert_array_equal(part.tuple_degrees, source.ends[ids])
@@ -152,6 +171,10 @@ def arrays_of(part):
         if isinstance(value, CSR):
             arrays[f"{item.name}.offsets"] = value.offsets
             arrays[f"{item.name}.columns"] = value.columns
+        elif item.name == "attributes":
+            for name, kept in value.items():
+                for rows, values in kept.values.items():
+                    arrays[f"attributes.{name}.{rows}"] = values
         else:
             arrays[item.name] = np.asarray(value) if item.name != "layout" else value
     return arrays
@@ -163,6 +186,7 @@ def assert_same_parts(actual, expected):
     for one, other in zip(actual, expected, strict=True):
         mine, theirs = arrays_of(one), arrays_of(other)
         assert mine.pop("layout") == theirs.pop("layout")
+        assert mine.keys() == theirs.keys()
         for name, array in mine.items():
             assert array.dtype == theirs[name].dtype, name
             assert array.tobytes() == theirs[name].tobytes(), name

@@ -153,6 +153,10 @@ LOADS = {
         ),
         ("generate", ("permuted.cu",), IDS),
     ],
+    "graph/trees.py": [
+        ("graph", ("trees.c",), {"OFFSET": ("uint64_t",)}),
+        ("graph", ("trees.c",), C_WIDTH),
+    ],
     "multisearch/apps/betweenness.py": [("multisearch/apps", ("brandes.c",), C_WIDTH)],
     "multisearch/bits.py": [("multisearch", ("bits.c",), {"WIDTH": WIDTHS, **C_WIDTH})],
     "multisearch/cuda_bits.py": [

@@ -53,6 +53,23 @@ def test_all_agree_with_a_plain_loop(vertices, seed):
     same(source.tuples_at(np.arange(source.tuples)), (u, v))
 
 
+@pytest.mark.parametrize("vertices", [4, 12, 473, 30_000])
+def test_coordinates_are_those_of_the_chains(vertices):
+    source = Road(vertices, 3, threads=2)
+    places = source.coordinates()
+    assert places.shape == (source.n, 2)
+    assert len(np.unique(places.round(6), axis=0)) == source.n
+    u, v = source.tuples_at(np.arange(source.tuples))
+    step = places[v] - places[u]  # to the right or down, a whole edge over its links
+    assert (np.count_nonzero(step, axis=1) == 1).all()
+    lengths = step.max(axis=1)
+    assert np.isclose(lengths[:, None], [1, 1 / 2, 1 / 3, 1 / 4]).any(axis=1).all()
+    crossings = (places % 1 == 0).all(axis=1)
+    assert crossings.sum() == source.side**2
+    degrees = np.bincount(np.concatenate([u, v]), minlength=source.n)
+    assert (degrees[~crossings] == 2).all()
+
+
 @pytest.mark.parametrize("vertices", [50_000, 1 << 20])
 def test_c_gives_what_numpy_gives(vertices):
     source = Road(vertices, threads=2)

@@ -45,6 +45,17 @@ def test_graph500(cluster):
     assert "# parts:                        4\n" in text
 
 
+def test_the_job_among_the_examples(cluster):
+    file = FILES.parent / "docs" / "examples" / "graph500_report.sbatch"
+    job = cluster.submit(file, *TWO, SCALE=8)
+    text = cluster.finish(job, "graph500")
+    assert "devices p       2\n" in text
+    told = json.loads((cluster.folder / f"graph500-{job}.json").read_text())
+    assert (told["SCALE"], told["num_mpi_processes"]) == (8, 2)
+    rate = told["harmonic_mean_TEPS"] / 1e9
+    assert text.endswith(f"scale 8: {rate:.3g} GTEPS, {told['NBFS']} searches\n")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "scales"), [("weak", [8, 9]), ("strong", [8, 8])])
 def test_scaling(cluster, name, scales):

@@ -22,6 +22,7 @@ from distbfs.graph.csr import CSR, add_counts, index_dtype, row_blocks, row_offs
 from distbfs.graph.keys import BACK, BOTH, FORTH
 from distbfs.graph.relabel import Numbering, degree_order
 from distbfs.graph.sorted_rows import inverse, ranked_rows, taken
+from distbfs.graph.trees import tree_vertices
 from distbfs.partition.degree import DelegateIndex, gather_delegates
 from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import PART_SHIFT, Part
@@ -76,8 +77,10 @@ class Distributor:
         self.index = DelegateIndex(layout.n, self.delegates)
         rising = np.lexsort((self.delegates, self.delegate_degrees)).astype(np.uint32)
         self.rising = inverse(rising, threads)
+        self.order_block = order_block
+        self.whole = layout.parts == 1 and not len(self.delegates)
         self.numbering: dict[int, Numbering] = {}
-        for part, all_degrees in degrees.items():
+        for part, all_degrees in {} if self.whole else degrees.items():
             normal = all_degrees
             if len(high[part]):
                 normal = all_degrees.copy()
@@ -86,10 +89,14 @@ class Distributor:
 
     def split(self, part: int, rows: Rows) -> Part:
         """Return one part of this rank (collective: every rank passes one)."""
-        numbering = self.numbering[part]
-        if self.layout.parts == 1 and not len(self.delegates):
+        if self.whole:
+            trees = tree_vertices(rows.offsets, rows.degrees, rows.columns)
+            numbering = degree_order(
+                rows.degrees, self.order_block, self.threads, trees
+            )
             graphs = self._whole(rows, numbering)
         else:
+            numbering = self.numbering[part]
             graphs = self._separate(part, rows, numbering)
         return Part(
             self.layout,

@@ -11,6 +11,11 @@
  * Pull or push is decided by price: a push looks at the edges of the frontier, a pull
  * at so many edges as a sample of unvisited rows needs until their first hit.
  *
+ * Trees that hang on the 2-core are not searched: their columns come last in rows, their
+ * bits are set, so that pushes leave them alone, and one pass over them tells how far each
+ * vertex is below the core.  A root in a tree is searched from in its own tree, and in the
+ * core from where that hangs.
+ *
  * variants: OFFSET=uint32_t,uint64_t MASKED=0,1
  */
 #include "whole.h"
@@ -250,6 +255,10 @@ static inline int pull_row(const search_state *s, uint32_t v, pull_counts *c) {
     }
     for (OFFSET e = start; e < end; e++) {
         uint32_t u = g->in_columns[e];
+        if (u >= g->active) { /* trees are last */
+            end = e;
+            break;
+        }
         if (!sees_in(g, e) || !test(g->visited, u)) continue;
         reach(g, v, u, s->level);
         c->checks += (int64_t)(e - start) + 1;
@@ -336,8 +345,12 @@ static double pull_price(const search_state *s) {
         looked++;
         OFFSET start = g->in_offsets[v], end = g->in_offsets[v + 1], e = start;
         while (e < end && e - start < SAMPLE_DEPTH &&
-               !(sees_in(g, e) && test(g->visited, g->in_columns[e])))
-            e++;
+               !(sees_in(g, e) && test(g->visited, g->in_columns[e]))) {
+            if (g->in_columns[e] >= g->active)
+                end = e;
+            else
+                e++;
+        }
         checks += e < end && e - start == SAMPLE_DEPTH ? (int64_t)(end - start)
                                                        : (int64_t)(e - start) + 1;
     }
@@ -390,16 +403,92 @@ static int64_t run_level(search_state *s, int mode) {
     return checks;
 }
 
-/* Search from a root (a number), or from those of the graph's set; levels and parents of all ids with edges are written.
- * records: [limit] or NULL; direction: 0 by price, 1 push only, 2 pull only.
- * Returns the number of levels that were run, STOPPED where stop said so; it ends as
- * ends_with tells. */
+typedef struct {
+    const whole_graph *g;
+    int own;         /* the tree of the root has its levels; its bits are not set */
+    int64_t deepest; /* level */
+} tree_pass;
+
+/* Give vertices of trees a level below that of what they hang on. */
+static void hang_trees(void *argument, int64_t from, int64_t to) {
+    tree_pass *pass = argument;
+    const whole_graph *g = pass->g;
+    int32_t deepest = -1;
+    for (uint32_t v = (uint32_t)(g->active + from); v < g->active + to; v++) {
+        if (pass->own && !test(g->visited, v)) continue;
+        uint32_t id = g->vertices[v], above = g->vertices[g->first[v]];
+        int32_t level = g->first[v] < v ? g->level[above] : -1;
+        level += level >= 0;
+        g->level[id] = level;
+        if (g->parent) g->parent[id] = level < 0 ? -1 : (int32_t)above;
+        deepest = level > deepest ? level : deepest;
+    }
+    int64_t most = __atomic_load_n(&pass->deepest, __ATOMIC_RELAXED);
+    while (deepest > most &&
+           !__atomic_compare_exchange_n(&pass->deepest, &most, deepest, 1, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED)) {
+    }
+}
+
+/* All but the chained ones, which are given theirs before. */
+static void hang_leaves(void *argument, int64_t from, int64_t to) {
+    int64_t chained = ((tree_pass *)argument)->g->chained;
+    hang_trees(argument, chained + from, chained + to);
+}
+
+/* Search the tree of a root, whose bits are taken away; active vertices have their levels.
+ * Returns the deepest level. */
+static int64_t search_tree(whole_graph *g, uint32_t root) {
+    uint32_t *queue = g->queue[0], *from = g->queue[1];
+    int64_t last = 1;
+    queue[0] = from[0] = root;
+    reach(g, root, root, 0);
+    for (int64_t k = 0; k < last; k++) {
+        uint32_t u = queue[k];
+        int32_t below = g->level[g->vertices[u]] + 1;
+        for (OFFSET e = g->offsets[u]; e < g->offsets[u + 1]; e++) {
+            uint32_t v = g->columns[e];
+            if (v == from[k]) continue;
+            reach(g, v, u, below);
+            if (v < g->active) continue;
+            queue[last] = v, from[last++] = u;
+        }
+        g->visited[u >> 6] &= ~(UINT64_C(1) << (u & 63));
+    }
+    return g->level[g->vertices[queue[last - 1]]];
+}
+
+/* Give all vertices of trees level and parent, those of the root's tree from the root, where
+ * that is in one.  Returns the deepest level. */
+static int64_t search_trees(whole_graph *g, uint32_t root, int threads, int64_t deepest) {
+    tree_pass pass = {.g = g, .own = root >= g->active, .deepest = deepest};
+    if (pass.own) {
+        int64_t level = search_tree(g, root);
+        if (level > deepest) pass.deepest = level;
+    }
+    hang_trees(&pass, 0, g->chained);
+    team_for(threads, g->trees - g->chained, 4096, hang_leaves, &pass);
+    return pass.deepest;
+}
+
+/* Search from a root (a number), or from those of the graph's set, which are active; levels
+ * and parents of all ids with edges are written.  With trees the search begins where the
+ * tree of the root hangs, on that level.
+ * records: [limit] or NULL, by level, of active vertices; direction: 0 by price, 1 push
+ * only, 2 pull only.
+ * Returns the number of levels, with the last one, which finds nothing; STOPPED where stop
+ * said so; without trees it ends as ends_with tells. */
 int64_t search_fast(const whole_graph *graph, uint32_t root, int threads, int direction,
                     level_record *records, int64_t limit) {
     whole_graph copy = *graph;
     search_state s = {.g = &copy, .threads = threads, .queue = copy.queue[0],
                       .spare = copy.queue[1], .missed = -1, .queued = 1};
-    s.count = s.reached = start_search(&copy, root);
+    uint32_t start = root;
+    for (; start >= copy.active && copy.first[start] < start; s.level++)
+        start = copy.first[start];
+    if (start >= copy.active) /* the tree hangs on no active vertex */
+        copy.roots = copy.queue[0], copy.root_count = s.level = 0;
+    s.count = s.reached = start_search(&copy, start, s.level);
     for (int64_t k = 0; k < s.count; k++) s.edges += degree(&copy, s.queue[k]);
     int stopped = 0;
     while (s.count && !ends_with(&copy, s.level)) {
@@ -418,5 +507,7 @@ int64_t search_fast(const whole_graph *graph, uint32_t root, int threads, int di
         }
     }
     finish_search(&copy);
-    return stopped ? STOPPED : s.level;
+    if (stopped) return STOPPED;
+    if (!copy.trees) return s.level;
+    return search_trees(&copy, root, threads, s.level - 1) + 1;
 }

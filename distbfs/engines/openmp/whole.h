@@ -8,6 +8,11 @@
  * where the graph is symmetric, the edges out and in of a directed one, where a row may
  * be empty.
  *
+ * The vertices of trees, which hang on others, may come behind the active ones; they have
+ * what the active ones have but bits and marks.  The first column of such a vertex is the
+ * one on which it hangs and is a smaller number, all others are greater; of the top of a
+ * tree that hangs on no active vertex all are greater.
+ *
  * With MASKED, a bit for each edge tells whether it is seen: `seen` of columns, `in_seen`
  * of in_columns.  `first` is then the first in_column that is seen.
  */
@@ -45,6 +50,8 @@ typedef struct {
     const uint64_t *seen, *in_seen; /* [ceil(edges / 64)], of MASKED alone */
     const uint32_t *roots;        /* [root_count], numbers of a set; NULL: there is one */
     int64_t root_count;
+    int64_t trees;                /* vertices active ... active + trees - 1 are in trees */
+    int64_t chained;              /* so many of these may hang on others of them */
 } whole_graph;
 
 #define STOPPED (-2) /* what a search returns that was told to stop */
@@ -75,16 +82,20 @@ static inline void reach(const whole_graph *g, uint32_t v, uint32_t from, int32_
     if (g->parent) g->parent[id] = (int32_t)g->vertices[from];
 }
 
-/* Mark the root, or those of a set, and nothing else as visited; bits past the last vertex
- * stay set.  Returns how many there are. */
-static inline int64_t start_search(whole_graph *g, uint32_t root) {
+/* Mark the root, or those of a set, and nothing else as visited; bits past the last vertex,
+ * those of trees among them, stay set: pushes leave them alone.  Returns how many roots
+ * there are. */
+static inline int64_t start_search(whole_graph *g, uint32_t root, int32_t level) {
     const uint32_t *roots = g->roots ? g->roots : &root;
     int64_t count = g->roots ? g->root_count : 1;
+    size_t beyond = (size_t)((g->active + g->trees + 63) / 64 - g->words) * 8;
     memset(g->visited, 0, (size_t)g->words * 8);
+    memset(g->visited + g->words, 0xff, beyond);
+    memset(g->next + g->words, 0xff, beyond);
     if (g->active & 63) g->visited[g->words - 1] = ~UINT64_C(0) << (g->active & 63);
     for (int64_t k = 0; k < count; k++) {
         set(g->visited, roots[k]);
-        reach(g, roots[k], roots[k], 0);
+        reach(g, roots[k], roots[k], level);
         g->queue[0][k] = roots[k];
     }
     return count;

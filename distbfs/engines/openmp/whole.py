@@ -13,6 +13,7 @@ from distbfs.device import cc
 from distbfs.engines.base import WHOLE, LevelRecord, Until, WholeResult
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.csr import CSR
+from distbfs.graph.trees import first_tree
 from distbfs.partition.part import Part, mask_words
 from distbfs.types import Array, Ids, Root, Stop
 
@@ -26,6 +27,7 @@ SMALL = 1 << 19  # stored edges below which method fast takes one thread
 NO_LIMIT = (1 << 63) - 1
 DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
 MODES = ("push-serial", "push", "push-marking", "pull")
+TREES = "trees"  # what a record calls a level that no vertex of the core is in
 
 
 ASK = ctypes.CFUNCTYPE(ctypes.c_int)
@@ -61,6 +63,8 @@ class WholeGraph(ctypes.Structure):
         ("in_seen", ctypes.c_void_p),
         ("roots", ctypes.c_void_p),
         ("root_count", ctypes.c_int64),
+        ("trees", ctypes.c_int64),
+        ("chained", ctypes.c_int64),
     )
 
 
@@ -121,6 +125,7 @@ class OpenMPWhole:
         self._numbers[part.vertices] = np.arange(n, dtype=np.uint32)
         self._isolated: Root | None = None  # roots of the last search without edges
         self._graph = self._prepare(part)
+        self._trees = self._trees_of(part)
 
     def _choose(self, part: Part) -> None:
         """Take the library that looks at bits of edges where the part has some."""
@@ -138,6 +143,17 @@ class OpenMPWhole:
         for name, rows in (("seen", part.nn), ("in_seen", part.pulled)):
             arrays[name] = rows.bits
             setattr(self._graph, name, cc.pointer(rows.bits))
+        self._trees = self._trees_of(part)
+
+    def _trees_of(self, part: Part) -> int:
+        """Return how many vertices are in trees that a search may leave to the end."""
+        if self._method != "fast" or part.directed or part.nn.bits is not None:
+            return 0
+        core = first_tree(part.nn.offsets, part.nn.columns, part.active)
+        arrays: dict[str, Any] = self._held[0]
+        on_tree = np.flatnonzero(arrays["first"][core : part.active] >= core)
+        self._graph.chained = int(on_tree[-1]) + 1 if len(on_tree) else 0
+        return part.active - core
 
     def _prepare(self, part: Part) -> WholeGraph:
         active, words = part.active, mask_words(part.active)
@@ -187,6 +203,7 @@ class OpenMPWhole:
         number, alone = self._numbers_of(root)
         if number is None:
             return self._nowhere(root, records=records)
+        self._leave_trees(root, until)
         targets = self._targets(until)
         self._graph.depth = NO_LIMIT if until.depth is None else until.depth
         self._graph.targets = cc.pointer(targets if len(targets) else None)
@@ -205,10 +222,7 @@ class OpenMPWhole:
             raise SearchStopped("the search was stopped between two levels")
         if levels < 0:
             raise OutOfMemory("no memory for the queues of a search")
-        level_records = [
-            LevelRecord(MODES[row["mode"]], *(row[name].item() for name in COUNTS))
-            for row in log[:levels]
-        ]
+        level_records = self._records(log, levels) if records else []
         order = self._order()
         if alone is not None:
             self._isolated = alone
@@ -221,6 +235,38 @@ class OpenMPWhole:
                     frontier=level_records[0].frontier + len(alone),
                 )
         return WholeResult(self._level, self._parent, levels, level_records, order)
+
+    def _leave_trees(self, root: Root, until: Until) -> None:
+        """Leave trees out of the levels of a search, where it reaches all of them.
+
+        One root may be in a tree, those of a set may not.
+        """
+        core, graph = self._active - self._trees, self._graph
+        whole = until.depth is None and until.targets is None
+        if not whole or (
+            isinstance(root, np.ndarray) and (self._numbers[root] >= core).any()
+        ):
+            core = self._active
+        graph.active, graph.words = core, mask_words(core)
+        graph.trees = self._active - core
+
+    def _records(self, log: Array, levels: int) -> list[LevelRecord]:
+        """Return what levels did, the vertices of trees among those found."""
+        if not self._graph.trees:
+            return [
+                LevelRecord(MODES[row["mode"]], *(row[name].item() for name in COUNTS))
+                for row in log[:levels]
+            ]
+        sizes = np.bincount(self._level[self._level >= 0], minlength=levels + 1)
+        done = log["frontier"] > 0
+        return [
+            LevelRecord(
+                MODES[log["mode"][k]] if done[k] else TREES,
+                *(int(sizes[k]), int(log["checks"][k]), int(sizes[k + 1])),
+                float(log["seconds"][k]),
+            )
+            for k in range(levels)
+        ]
 
     def _numbers_of(self, root: Root) -> tuple[int | None, Ids | None]:
         """Return (number of the first root with edges or None, ids of those without).

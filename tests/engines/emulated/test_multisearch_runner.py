@@ -1,5 +1,6 @@
 """The CUDA runner of many searches, its kernels run on the CPU: all applications."""
 
+import runpy
 import sys
 from functools import partial
 from pathlib import Path
@@ -180,3 +181,17 @@ def test_the_example_of_the_readme(device):
     found = distbfs.search_many(names["graph"], names["problem"], [0, 4], engine="xbfs")
     for name in ("level", "paths"):
         np.testing.assert_array_equal(found[name], names["found"][name])
+
+
+def test_the_problem_among_the_examples(request):
+    """Its CUDA text gives what its function gives."""
+    path = README.parent / "docs" / "examples" / "odd_cycles.py"
+    names = runpy.run_path(str(path))
+    request.getfixturevalue("device")  # the program itself runs without
+    graph = names["wrong"]
+    cycles = [
+        distbfs.search_many(graph, names["problem"], [0, 210, 399], engine)["cycle"]
+        for engine in ("reference", "xbfs")
+    ]
+    np.testing.assert_array_equal(*cycles)
+    assert cycles[0][0] == 9

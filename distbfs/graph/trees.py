@@ -1,0 +1,71 @@
+"""The vertices outside the 2-core: trees, each on one vertex of the core or on none.
+
+Leaves are taken away in rounds until none is left (Matula and Beck 1983 for k = 2).
+Backwards, this is an order in which every vertex has one neighbour before it at most.
+The kernel is in ``trees.c``; without a compiler NumPy gives the same result.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+import numpy as np
+
+from distbfs.device import cc
+from distbfs.types import Array, Ids
+
+SOURCE = Path(__file__).with_name("trees.c")
+
+
+def tree_vertices(offsets: Ids, degrees: Ids, columns: Array) -> Array:
+    """Return the vertices outside the 2-core, uint32, those taken away last first.
+
+    Leaves whose neighbour is in the core come after all others.  offsets: int64
+    [rows + 1], degrees: int64 [rows], columns: uint32 [edges], symmetric without loops
+    and repeats.  Vertices without edges are not among them.
+    """
+    left = degrees.copy()
+    leaves = np.flatnonzero(left == 1).astype(np.uint32)
+    native = cc.load_or_none(SOURCE, OFFSET="uint64_t")
+    if native is None:
+        removed = _remove(offsets, columns, left, leaves)
+    else:
+        removed = np.empty(np.count_nonzero(degrees), dtype=np.uint32)
+        removed[: len(leaves)] = leaves
+        native.remove_leaves.restype = ctypes.c_int64
+        arrays = (cc.pointer(x) for x in (offsets, columns, left, removed))
+        count = native.remove_leaves(*arrays, ctypes.c_int64(len(leaves)))
+        removed = removed[:count]
+    in_core = left[columns[offsets[leaves]]] > 0
+    order = removed[len(leaves) :][::-1], leaves[~in_core][::-1], leaves[in_core][::-1]
+    return np.concatenate(order)
+
+
+def _remove(offsets: Ids, columns: Array, left: Ids, leaves: Array) -> Array:
+    """Take leaves away as ``remove_leaves`` of trees.c does; return them in order."""
+    rounds = [leaves]
+    while len(leaves):
+        left[leaves] = -1  # taken away
+        lengths = offsets[leaves + 1] - offsets[leaves]
+        begins = np.cumsum(lengths) - lengths
+        edges = np.repeat(offsets[leaves] - begins, lengths) + np.arange(lengths.sum())
+        ends = columns[edges]
+        ends, times = np.unique(ends[left[ends] > 0], return_counts=True)
+        left[ends] -= times
+        leaves = ends[left[ends] <= 1].astype(np.uint32)
+        rounds.append(leaves)
+    return np.concatenate(rounds)
+
+
+def first_tree(offsets: Array, columns: Array, active: int) -> int:
+    """Return c, from which on rows hang on a row before them, or on none.
+
+    offsets: uint32 or uint64 [rows + 1], columns: uint32 [edges], of a symmetric graph
+    whose rows from ``active`` on are empty.  In each row from c to ``active`` all
+    columns but the first are numbers behind that of the row.
+    """
+    native = cc.load(SOURCE, OFFSET="uint32_t" if offsets.itemsize == 4 else "uint64_t")
+    native.first_tree.restype = ctypes.c_int64
+    rows = cc.pointer(offsets), cc.pointer(columns)
+    return int(native.first_tree(*rows, ctypes.c_int64(active)))

@@ -1,0 +1,44 @@
+"""How Sphinx builds these pages: ``sphinx-build -W -b html docs docs/_build/html``.
+
+Links inside the pages, and to their headings, are checked by every build with ``-W``.
+Links to other sites are checked for their form by ``tests/docs``, and for an answer by
+``sphinx-build -b linkcheck docs docs/_build/links``, which needs a network.
+"""
+
+from distbfs import __version__
+
+project = "distbfs"
+copyright = "the distbfs authors"  # noqa: A001
+version = release = __version__
+
+extensions = [
+    "myst_nb",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_click",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
+exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+nb_execution_mode = "off"  # notebooks show the output that they were committed with
+
+autodoc_member_order = "bysource"
+autosummary_generate = True
+numpydoc_show_class_members = False
+nitpicky = True
+nitpick_ignore_regex = [("py:.*", r"(?!distbfs\.).*")]  # names of other packages
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"distbfs {version}"
+html_show_sourcelink = False
+html_theme_options = {
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+}
