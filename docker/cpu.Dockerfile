@@ -4,8 +4,12 @@
 #     docker run --rm -v "$PWD:/data" distbfs:cpu generate kronecker --scale 20 -o graph
 #     docker build -f docker/cpu.Dockerfile --target service -t distbfs:service .
 FROM python:3.12.11-slim-bookworm@sha256:519591d6871b7bc437060736b9f7456b8731f1499a57e22e6c285135ae657bf7 AS build
+# C kernels are compiled here, for any processor; at run time there is no compiler
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends gcc libc6-dev \
+    && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY docker/install docker/install
 COPY docker/build.lock docker/build.lock
 COPY docker/cpu.lock docker/cpu.lock
@@ -13,11 +17,7 @@ COPY distbfs distbfs
 RUN docker/install /opt/distbfs cpu
 
 FROM python:3.12.11-slim-bookworm@sha256:519591d6871b7bc437060736b9f7456b8731f1499a57e22e6c285135ae657bf7 AS runtime
-# C kernels are compiled for the processor that they run on, at first use
-RUN apt-get update \
-    && apt-get install -y --no-install-recommends gcc libc6-dev \
-    && rm -rf /var/lib/apt/lists/* \
-    && useradd --create-home --uid 10001 distbfs \
+RUN useradd --create-home --uid 10001 distbfs \
     && install -d -o distbfs -g distbfs /data /run/distbfs
 COPY --from=build /opt/distbfs /opt/distbfs
 ENV PATH=/opt/distbfs/bin:$PATH

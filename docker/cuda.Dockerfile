@@ -5,8 +5,12 @@
 #     docker run --rm --gpus all -v "$PWD:/data" distbfs:cuda graph500 --scale 24
 #     docker build -f docker/cuda.Dockerfile --target service -t distbfs:cuda-service .
 FROM python:3.12.11-slim-bookworm@sha256:519591d6871b7bc437060736b9f7456b8731f1499a57e22e6c285135ae657bf7 AS build
+# C kernels are compiled here, for any processor; at run time there is no compiler
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends gcc libc6-dev \
+    && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY docker/install docker/install
 COPY docker/build.lock docker/build.lock
 COPY docker/cuda.lock docker/cuda.lock
@@ -14,10 +18,7 @@ COPY distbfs distbfs
 RUN docker/install /opt/distbfs cuda
 
 FROM python:3.12.11-slim-bookworm@sha256:519591d6871b7bc437060736b9f7456b8731f1499a57e22e6c285135ae657bf7 AS runtime
-RUN apt-get update \
-    && apt-get install -y --no-install-recommends gcc libc6-dev \
-    && rm -rf /var/lib/apt/lists/* \
-    && useradd --create-home --uid 10001 distbfs \
+RUN useradd --create-home --uid 10001 distbfs \
     && install -d -o distbfs -g distbfs /data /run/distbfs
 COPY --from=build /opt/distbfs /opt/distbfs
 ENV PATH=/opt/distbfs/bin:$PATH \

@@ -68,7 +68,7 @@ def problems_of(hosts: list[dict[str, Any]], engines: Mapping[str, str]) -> list
         where = f"{host['host']}: " if len(hosts) > 1 else ""
         lines = host.pop("problems") + host["cuda"].pop("problems")
         problems += [where + line for line in lines]
-    compiled = all(host["compiler"] for host in hosts)
+    compiled = all(host["kernels"] for host in hosts)
     devices = any(host["cuda"]["devices"] for host in hosts)
     for name, said in engines.items():
         expected = not devices and said.startswith("no CUDA")
@@ -143,8 +143,11 @@ def host_fields(host: Mapping[str, Any]) -> dict[str, Any]:
             "version": host["compiler_version"],
             "-march=native": host["march_native"],
             "kernel cache": host["cache"],
-            "kernels": f"{len(good)} of {len(kernels)} compile: {', '.join(good)}",
         }
+    if kernels:
+        how = f"portable, {', '.join(host['portable'])}"
+        how = how if host["portable"] else "compile"
+        out["kernels"] = f"{len(good)} of {len(kernels)} {how}: {', '.join(good)}"
     if devices:
         count = "1 device" if len(devices) == 1 else f"{len(devices)} devices"
         out["CUDA"] = f"cupy {cuda['cupy']}, {count}"

@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept, and what they were compiled from.
+"""Where compiled kernels are kept.
 
 What lies there is run, so nobody else may be able to put it there: the folder and each
 file belong to the user or to root and are written by their owner alone, and no other
@@ -14,7 +14,6 @@ import contextlib
 import fcntl
 import logging
 import os
-import re
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -24,7 +23,6 @@ from pathlib import Path
 from distbfs.errors import CompilerMissing
 
 LOG = logging.getLogger("distbfs.device")
-INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
 def cache_folder() -> Path:
@@ -123,21 +121,6 @@ def is_sound(path: Path) -> bool:
     except OSError as error:
         raise CompilerMissing(f"{path} is in the way: {error.strerror}") from error
     return False
-
-
-def source_closure(source: Path) -> list[Path]:
-    """Return a source and the headers that it includes by ``"name"``, in order."""
-    closure: list[Path] = []
-    waiting = [source]
-    while waiting:
-        path = waiting.pop()
-        if path in closure:
-            continue
-        closure.append(path)
-        names = INCLUDE.findall(path.read_text(encoding="utf-8"))
-        headers = [(path.parent / name).resolve() for name in names]
-        waiting += [header for header in headers if header.is_file()]
-    return closure
 
 
 @contextlib.contextmanager

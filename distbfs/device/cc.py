@@ -3,6 +3,7 @@
 The key holds the source, the headers it includes, the definitions, the compiler and
 the processor, so one home folder may serve different machines.  Ranks that start
 together compile once: a lock per key, and a rename when the library is complete.
+Without a compiler the kernels of the wheel serve, where it has some (``portable``).
 
 Environment: ``DISTBFS_CC`` names the compiler (``none``: do without one),
 ``DISTBFS_CACHE`` the folder for compiled kernels.
@@ -12,127 +13,27 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import hashlib
 import os
-import platform
-import re
-import shlex
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-from distbfs.device.cache import cache_folder, exclusive, is_sound, source_closure
+from distbfs.device import compiler, portable
+from distbfs.device.cache import cache_folder, exclusive, is_sound
 from distbfs.errors import CompilerMissing
 from distbfs.timing import COMPILING
 from distbfs.types import Array
 
-FLAGS = (
-    "-std=gnu11",
-    "-O3",
-    "-fPIC",
-    "-shared",
-    "-pthread",
-    "-fopenmp-simd",
-    "-fno-math-errno",
-)
-COMPILE_SECONDS = 120
 CACHE_LINE = 64
+PORTABLE_LEVELS: set[str] = set()  # of the portable kernels that were loaded
 
 
-@cache
-def compiler_command() -> tuple[str, ...]:
-    """Return how the C compiler is called; CompilerMissing where there is none.
-
-    DISTBFS_CC and CC may hold arguments, as in ``ccache gcc``.
-    """
-    named = os.environ.get("DISTBFS_CC") or os.environ.get("CC")
-    if named == "none":
-        raise CompilerMissing("no C compiler: DISTBFS_CC is 'none'")
-    for words in [shlex.split(named)] if named else [["cc"], ["gcc"], ["clang"]]:
-        path = shutil.which(words[0]) if words else None
-        if path:
-            return path, *words[1:]
-    raise CompilerMissing(f"no C compiler: {named or 'cc, gcc, clang'} not found")
-
-
-def find_compiler() -> str:
-    """Return the C compiler as a text; CompilerMissing where there is none."""
-    return " ".join(compiler_command())
-
-
-@cache
-def compiler_version() -> str:
-    """Return the first line that the compiler prints of its version."""
-    done = subprocess.run(
-        [*compiler_command(), "--version"], capture_output=True, text=True, check=False
-    )
-    return (done.stdout or done.stderr).partition("\n")[0].strip()
-
-
-@cache
-def processor() -> str:
-    """Return a text that changes with what ``-march=native`` would mean."""
-    with contextlib.suppress(OSError):
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-        lines = re.findall(r"^(?:model name|flags|Features)\s*:.*$", text, re.MULTILINE)
-        return "\n".join(sorted(set(lines)))
-    return platform.processor() or platform.machine()
-
-
-def content_key(source: Path, definitions: Mapping[str, str | int]) -> str:
-    """Return the cache key of a kernel on this machine with this compiler."""
-    digest = hashlib.blake2b(digest_size=16)
-    for path in source_closure(source.resolve()):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    for part in (sorted(definitions.items()), FLAGS, compiler_version(), processor()):
-        digest.update(repr(part).encode() + b"\0")
-    return digest.hexdigest()
-
-
-def compile_to(
-    source: Path, target: Path, definitions: Mapping[str, str | int]
-) -> None:
-    """Compile a source to a shared library that appears complete or not at all."""
-    macros = [f"-D{name}={value}" for name, value in definitions.items()]
-    handle, name = tempfile.mkstemp(suffix=".so", dir=target.parent)
-    os.close(handle)
-    message = ""
-    try:
-        for tune in (["-march=native"], ["-mcpu=native"], []):
-            command = [*compiler_command(), *FLAGS, *tune, *macros]
-            done = subprocess.run(
-                [*command, "-o", name, str(source), "-lm"],
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=COMPILE_SECONDS,
-            )
-            if done.returncode == 0:
-                Path(name).chmod(0o700)
-                Path(name).replace(target)
-                return
-            message = done.stderr.strip() or f"exit code {done.returncode}"
-    except subprocess.TimeoutExpired:
-        message = f"not done after {COMPILE_SECONDS} s"
-    except OSError as error:
-        message = str(error)
-    finally:
-        Path(name).unlink(missing_ok=True)
-    lines = message.splitlines()
-    first = next((line for line in lines if "error:" in line), lines[0])
-    raise CompilerMissing(f"{find_compiler()} cannot compile {source.name}: {first}")
-
-
-@cache
-def _load(source: Path, definitions: tuple[tuple[str, str | int], ...]) -> ctypes.CDLL:
-    macros = dict(definitions)
+def _compiled(source: Path, macros: Mapping[str, str | int]) -> ctypes.CDLL:
+    """Return the library of a kernel for this processor, compiled if need be."""
     folder = cache_folder()
-    key = content_key(source, macros)
+    key = compiler.content_key(source, macros)
     target = folder / f"{source.stem}-{key}.so"
     if is_sound(target):
         with contextlib.suppress(OSError):  # damaged: compile it again
@@ -141,17 +42,46 @@ def _load(source: Path, definitions: tuple[tuple[str, str | int], ...]) -> ctype
     with exclusive(folder / f"{key}.lock"):
         if not is_sound(target):
             with COMPILING():
-                compile_to(source, target, macros)
+                compiler.compile_to(source, target, macros)
     try:
         return ctypes.CDLL(str(target))
     except OSError as error:
         raise CompilerMissing(f"cannot load compiled {source.name}: {error}") from error
 
 
+@cache
+def _load(source: Path, definitions: tuple[tuple[str, str | int], ...]) -> ctypes.CDLL:
+    macros = dict(definitions)
+    try:
+        return _compiled(source, macros)
+    except CompilerMissing:
+        level, path = portable.find(source, macros) or ("", None)
+        if path is None:
+            raise
+        try:
+            library = ctypes.CDLL(str(path))
+        except OSError as error:
+            raise CompilerMissing(f"cannot load {path.name}: {error}") from error
+    PORTABLE_LEVELS.add(level)
+    return library
+
+
+def made_by() -> str:
+    """Return what made the kernels in use: the compiler, or "portable" and a level.
+
+    Raises CompilerMissing where none was loaded and there is no compiler.
+    """
+    if PORTABLE_LEVELS:
+        return f"portable, {', '.join(sorted(PORTABLE_LEVELS))}"
+    return compiler.compiler_version()
+
+
 def load(source: Path, **definitions: str | int) -> ctypes.CDLL:
     """Return the library of a C source, compiled with ``-D`` definitions if need be.
 
-    Raises CompilerMissing, with the reason, where it cannot be compiled.
+    The definitions are a variant that the source lists (``sources.variants``).  Raises
+    CompilerMissing, with the reason, where it cannot be compiled and the wheel brings
+    none.
     """
     return _load(source, tuple(sorted(definitions.items())))
 

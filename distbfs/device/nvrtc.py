@@ -9,30 +9,20 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import tempfile
 from collections.abc import Mapping
-from itertools import product
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from distbfs.device.cache import (
-    INCLUDE,
-    cache_folder,
-    exclusive,
-    is_sound,
-    source_closure,
-)
+from distbfs.device.cache import cache_folder, exclusive, is_sound
+from distbfs.device.sources import INCLUDE, source_closure
 from distbfs.errors import DeviceMissing
 from distbfs.timing import COMPILING
 
 OPTIONS = ("-std=c++17", "-default-device", "--fmad=true")
 NO_TEXTS: Mapping[str, str] = MappingProxyType({})
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
-VARIANTS = re.compile(
-    r"^[ \t]*(?://|/?\*)[ \t]*variants:(.*?)(?:\*/[ \t]*)?$", re.MULTILINE
-)
 
 
 class KernelRefused(DeviceMissing):
@@ -55,28 +45,6 @@ def bindings() -> Any:
             f"no NVRTC: {why}; pip install '.[cuda13]' or '.[cuda12]'"
         ) from error
     return nvrtc
-
-
-def variants(source: Path) -> list[dict[str, str]]:
-    """Return the definitions of each way that a kernel file is compiled.
-
-    A line ``// variants: A=x,y B=z | A=w`` of the file, or in a comment with stars,
-    lists them: a space separates macros, a comma the values of one, all of which go
-    with all of the others, and | lists.  Without one there is a single variant, without
-    definitions.
-    """
-    line = VARIANTS.search(source.read_text(encoding="utf-8"))
-    lists = [""] if line is None else line.group(1).split("|")
-    return [variant for words in lists for variant in variants_of(words, source.name)]
-
-
-def variants_of(words: str, name: str) -> list[dict[str, str]]:
-    """Return the variants of one list; DeviceMissing where it cannot be read."""
-    pairs = [word.partition("=") for word in words.split()]
-    keys, values = [key for key, _, _ in pairs], [x.split(",") for _, _, x in pairs]
-    if not all(key.isidentifier() for key in keys) or not all(map(all, values)):
-        raise DeviceMissing(f"{name}: '{words.strip()}' is no variant as A=x,y B=z")
-    return [dict(zip(keys, chosen, strict=True)) for chosen in product(*values)]
 
 
 def options_for(arch: str, definitions: Mapping[str, str | int]) -> list[str]:

@@ -1,6 +1,8 @@
 /* Trees: the vertices outside the 2-core of a symmetric graph; see trees.py.
  *
  * Leaves are removed in rounds, those of a round in ascending order of their ids.
+ *
+ * variants: OFFSET=uint32_t,uint64_t
  */
 #include <stdint.h>
 #include <stdlib.h>

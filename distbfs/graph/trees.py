@@ -27,7 +27,7 @@ def tree_vertices(offsets: Ids, degrees: Ids, columns: Array) -> Array:
     """
     left = degrees.copy()
     leaves = np.flatnonzero(left == 1).astype(np.uint32)
-    native = cc.load_or_none(SOURCE)
+    native = cc.load_or_none(SOURCE, OFFSET="uint64_t")
     if native is None:
         removed = _remove(offsets, columns, left, leaves)
     else:

@@ -11,6 +11,8 @@
  * Sources: Then, Kaufmann, Chirigati et al., The More the Merrier: Efficient
  * Multi-Source Graph Traversal, VLDB 2014, Sections 3 and 4; McLaughlin, Riedy, Bader
  * 2015 for the abstraction that this serves.
+ *
+ * variants: WIDTH=1,2,4,8 OFFSET=uint32_t,uint64_t
  */
 #include "bits_search.h"
 

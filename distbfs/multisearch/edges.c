@@ -2,6 +2,8 @@
  *
  * Rows and columns of the graph are vertex numbers; what a problem sees are ids:
  * `vertices` maps numbers to ids, `numbers` ids to numbers.
+ *
+ * variants: OFFSET=uint32_t,uint64_t
  */
 #include "../device/team.h"
 

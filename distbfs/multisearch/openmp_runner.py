@@ -193,7 +193,7 @@ class OpenMPRunner:
         return {
             "engine": self.name,
             "threads": self._threads,
-            "compiler": cc.compiler_version(),
+            "compiler": cc.made_by(),
         }
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 import distbfs
 from distbfs import registry
-from distbfs.device import cache, cc, nvrtc
+from distbfs.device import cache, cc, compiler, nvrtc, sources
 from distbfs.device.cuda import NVIDIA
 from distbfs.errors import CompilerMissing, DeviceMissing, DistbfsError
 from distbfs.exchange.launcher import find_launch
@@ -158,14 +158,20 @@ def native_flags() -> str:
         source = Path(folder) / "empty.c"
         source.write_text("int distbfs_nothing;\n", encoding="ascii")
         target = str(source.with_suffix(".so"))
-        command = [*cc.compiler_command(), *cc.FLAGS, "-march=native", "-o", target]
+        command = [
+            *compiler.compiler_command(),
+            *compiler.FLAGS,
+            "-march=native",
+            "-o",
+            target,
+        ]
         try:
             done = subprocess.run(
                 [*command, str(source)],
                 capture_output=True,
                 text=True,
                 check=False,
-                timeout=cc.COMPILE_SECONDS,
+                timeout=compiler.COMPILE_SECONDS,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             return str(error)
@@ -174,34 +180,41 @@ def native_flags() -> str:
 
 
 def compiler_facts() -> dict[str, Any]:
-    """Return the C compiler and which kernels compile and load, each with a reason."""
-    facts: dict[str, Any] = {"compiler": None, "kernels": {}, "problems": []}
+    """Return the C compiler and which kernels load, each with a reason.
+
+    portable: the levels of those that the wheel brought
+    """
+    facts: dict[str, Any] = {"compiler": None, "problems": []}
+    missing = ""
     try:
-        facts["compiler"] = cc.find_compiler()
-        facts["compiler_version"] = cc.compiler_version()
+        facts["compiler"] = compiler.find_compiler()
+        facts["compiler_version"] = compiler.compiler_version()
         facts["cache"] = str(cache.cache_folder())
         facts["march_native"] = native_flags()
     except CompilerMissing as error:
-        problem = f"{error}; the engine is reference, which is slow: {GET_COMPILER}"
-        facts["problems"].append(problem)
-        return facts
+        facts["compiler"], missing = None, str(error)
     facts["kernels"] = said = kernel_trials()
+    facts["portable"] = sorted(cc.PORTABLE_LEVELS)
     bad = [reason for reason in said.values() if reason != "ok"]
-    if bad:
+    if missing and len(bad) == len(said):
+        facts["kernels"] = {}
+        problem = f"{missing}; the engine is reference, which is slow: {GET_COMPILER}"
+        facts["problems"].append(problem)
+    elif bad:
         what = f"{len(bad)} of {len(said)} kernels do not compile, the first: {bad[0]}"
         facts["problems"].append(f"{what}; {GET_COMPILER}")
-    elif facts["march_native"] != "works":
+    elif not missing and facts["march_native"] != "works":
         what = f"kernels are slower without -march=native: {facts['march_native']}"
         facts["problems"].append(f"{what}; {GET_COMPILER}")
     return facts
 
 
 def kernel_trials() -> dict[str, str]:
-    """Compile and load every C source of the package; return "ok" or the reason."""
+    """Load every C source of the package, compiled; return "ok" or the reason."""
     root, outcomes = Path(distbfs.__file__).parent, {}
     for source in sorted(root.rglob("*.c")):
         try:
-            cc.load(source)
+            cc.load(source, **sources.variants(source)[0])
             said = "ok"
         except CompilerMissing as error:
             said = str(error)
@@ -223,7 +236,7 @@ def kernel_compilations(arch: str) -> dict[str, str]:
     """
     root, outcomes = Path(distbfs.__file__).parent, {}
     for source in sorted(root.rglob("*.cu")):
-        for variant in nvrtc.variants(source):
+        for variant in sources.variants(source):
             words = [f"{key}={value}" for key, value in variant.items()]
             name = " ".join([str(source.relative_to(root)), *words])
             try:

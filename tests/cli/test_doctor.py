@@ -390,7 +390,7 @@ def test_an_engine_without_device_is_no_problem():
 
     def host(*devices):
         cuda = {"devices": list(devices), "problems": []}
-        return {"host": "here", "compiler": "cc", "problems": [], "cuda": cuda}
+        return {"host": "here", "kernels": {"a.c": "ok"}, "problems": [], "cuda": cuda}
 
     said = {"reference": "works", "cuda": "no CUDA device: no driver"}
     assert problems_of([host()], said) == []

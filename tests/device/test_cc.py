@@ -10,12 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from distbfs.device import cc
+from distbfs.device import cc, compiler, sources
 from distbfs.errors import CompilerMissing
 
 ROOT = Path(cc.__file__).parents[2]
 SOURCE = '#include "number.h"\nint answer(void) { return NUMBER + MORE; }\n'
-CACHED = (cc.compiler_command, cc.compiler_version, cc.processor, cc._load)
+CACHED = (
+    *(compiler.compiler_command, compiler.compiler_version, compiler.processor),
+    cc._load,
+)
 
 
 def forget():
@@ -55,31 +58,33 @@ def test_the_second_load_compiles_nothing(source, tmp_path, monkeypatch):
     cc.load(source, MORE=2)
     before = {p: p.stat().st_mtime_ns for p in libraries(tmp_path / "cache")}
     forget()
-    monkeypatch.setattr(cc, "compile_to", lambda *_: pytest.fail("compiled again"))
+    monkeypatch.setattr(
+        compiler, "compile_to", lambda *_: pytest.fail("compiled again")
+    )
     assert cc.load(source, MORE=2).answer() == 42
     assert {p: p.stat().st_mtime_ns for p in libraries(tmp_path / "cache")} == before
 
 
 def test_every_input_changes_the_key(source, tmp_path, monkeypatch):
-    keys = [cc.content_key(source, {"MORE": 2})]
-    assert cc.content_key(source, {"MORE": 2}) == keys[0]
-    keys.append(cc.content_key(source, {"MORE": 3}))
-    keys.append(cc.content_key(source, {"MORE": 2, "LESS": 1}))
+    keys = [compiler.content_key(source, {"MORE": 2})]
+    assert compiler.content_key(source, {"MORE": 2}) == keys[0]
+    keys.append(compiler.content_key(source, {"MORE": 3}))
+    keys.append(compiler.content_key(source, {"MORE": 2, "LESS": 1}))
     source.write_text(SOURCE + "/* more */\n")
-    keys.append(cc.content_key(source, {"MORE": 2}))
+    keys.append(compiler.content_key(source, {"MORE": 2}))
     (tmp_path / "number.h").write_text("#define NUMBER 41\n")
-    keys.append(cc.content_key(source, {"MORE": 2}))
-    monkeypatch.setattr(cc, "FLAGS", (*cc.FLAGS, "-g"))
-    keys.append(cc.content_key(source, {"MORE": 2}))
-    monkeypatch.setattr(cc, "compiler_version", lambda: "another compiler")
-    keys.append(cc.content_key(source, {"MORE": 2}))
-    monkeypatch.setattr(cc, "processor", lambda: "another processor")
-    keys.append(cc.content_key(source, {"MORE": 2}))
+    keys.append(compiler.content_key(source, {"MORE": 2}))
+    monkeypatch.setattr(compiler, "FLAGS", (*compiler.FLAGS, "-g"))
+    keys.append(compiler.content_key(source, {"MORE": 2}))
+    monkeypatch.setattr(compiler, "compiler_version", lambda: "another compiler")
+    keys.append(compiler.content_key(source, {"MORE": 2}))
+    monkeypatch.setattr(compiler, "processor", lambda: "another processor")
+    keys.append(compiler.content_key(source, {"MORE": 2}))
     assert len(set(keys)) == len(keys)
 
 
 def test_the_order_of_definitions_does_not(source):
-    assert cc.content_key(source, {"A": 1, "B": 2}) == cc.content_key(
+    assert compiler.content_key(source, {"A": 1, "B": 2}) == compiler.content_key(
         source, {"B": 2, "A": 1}
     )
     assert cc.load(source, MORE=2, A=1) is cc.load(source, A=1, MORE=2)
@@ -98,22 +103,22 @@ def test_headers_of_headers_are_seen(source, tmp_path):
     (tmp_path / "number.h").write_text('#include "sub/deep.h"\n#include "number.h"\n')
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "deep.h").write_text("#pragma once\n#define NUMBER 1\n")
-    names = [path.name for path in cc.source_closure(source)]
+    names = [path.name for path in sources.source_closure(source)]
     assert names == ["kernel.c", "number.h", "deep.h"]
-    key = cc.content_key(source, {})
+    key = compiler.content_key(source, {})
     (tmp_path / "sub" / "deep.h").write_text("#define NUMBER 2\n")
-    assert cc.content_key(source, {}) != key
+    assert compiler.content_key(source, {}) != key
 
 
 COMPILE = """
 import sys
 from pathlib import Path
-from distbfs.device import cc
-real = cc.compile_to
+from distbfs.device import cc, compiler, sources
+real = compiler.compile_to
 def noted(*arguments):
     print("compiled", flush=True)
     real(*arguments)
-cc.compile_to = noted
+compiler.compile_to = noted
 assert cc.load(Path(sys.argv[1]), MORE=2).answer() == 42
 """
 
@@ -168,7 +173,7 @@ def test_no_compiler(source, monkeypatch, name, value):
 def test_distbfs_cc_comes_before_cc(monkeypatch):
     monkeypatch.setenv("CC", "/no/such/compiler")
     monkeypatch.setenv("DISTBFS_CC", "cc")
-    assert Path(cc.find_compiler()).name == "cc"
+    assert Path(compiler.find_compiler()).name == "cc"
 
 
 def test_no_compiler_on_the_path(source, monkeypatch):
@@ -221,7 +226,7 @@ def test_a_compiler_that_hangs(source, tmp_path, monkeypatch):
     script.write_text('#!/bin/sh\n[ "$1" = --version ] && exit 0\nexec sleep 60\n')
     script.chmod(0o755)
     monkeypatch.setenv("DISTBFS_CC", str(script))
-    monkeypatch.setattr(cc, "COMPILE_SECONDS", 0.2)
+    monkeypatch.setattr(compiler, "COMPILE_SECONDS", 0.2)
     with pytest.raises(
         CompilerMissing, match=r"slow cannot compile kernel\.c: not done after 0\.2 s"
     ):
@@ -230,7 +235,7 @@ def test_a_compiler_that_hangs(source, tmp_path, monkeypatch):
 
 
 def test_a_library_that_is_damaged_is_compiled_again(source, tmp_path):
-    key = cc.content_key(source, {"MORE": 2})
+    key = compiler.content_key(source, {"MORE": 2})
     damaged = cc.cache_folder() / f"kernel-{key}.so"
     damaged.write_bytes(b"nothing")
     cc.load(source, MORE=2)
@@ -239,7 +244,7 @@ def test_a_library_that_is_damaged_is_compiled_again(source, tmp_path):
 
 def test_a_compiler_with_arguments(source, monkeypatch):
     monkeypatch.setenv("DISTBFS_CC", "env EMPTY= cc")
-    assert cc.compiler_command()[1:] == ("EMPTY=", "cc")
+    assert compiler.compiler_command()[1:] == ("EMPTY=", "cc")
     cc.load(source, MORE=3)
 
 
@@ -294,8 +299,8 @@ def planted(source, folder, mode=0o700):
     other = source.with_name("other.c")
     other.write_text("int answer(void) { return 666; }\n")
     folder.mkdir(exist_ok=True)
-    target = folder / f"{source.stem}-{cc.content_key(source, {'MORE': 2})}.so"
-    cc.compile_to(other, target, {})
+    target = folder / f"{source.stem}-{compiler.content_key(source, {'MORE': 2})}.so"
+    compiler.compile_to(other, target, {})
     target.chmod(mode)
     return target
 
@@ -361,7 +366,7 @@ def test_a_link_of_the_user(tmp_path):
 WHERE = """
 import os, sys, tempfile
 from pathlib import Path
-from distbfs.device import cc
+from distbfs.device import cc, compiler, sources
 assert cc.load(Path(sys.argv[1]), MORE=2).answer() == 42
 print(cc.cache_folder(), oct(cc.cache_folder().stat().st_mode)[-3:])
 """

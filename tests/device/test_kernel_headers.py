@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import distbfs
-from distbfs.device.cache import source_closure
+from distbfs.device.sources import source_closure
 
 ROOT = Path(distbfs.__file__).parent
 APART = "engines/cuda/xbfs/"  # search.cuh and domain.cuh say it for all files there

@@ -10,6 +10,7 @@ import pytest
 
 import distbfs
 from distbfs.device import nvrtc
+from distbfs.device.sources import variants
 from distbfs.errors import DeviceMissing
 
 ROOT = Path(distbfs.__file__).parent
@@ -35,7 +36,7 @@ COMPILED = [
     )
     for path in SOURCES
     for arch in nvrtc.ARCHITECTURES
-    for definitions in chosen(nvrtc.variants(path), arch)
+    for definitions in chosen(variants(path), arch)
     for words in [[f"{name}={value}" for name, value in definitions.items()]]
 ]
 KERNEL = """
@@ -104,7 +105,7 @@ def test_every_kernel_compiles(path, definitions, arch, monkeypatch):
 def test_variants(tmp_path, text, wanted):
     path = tmp_path / "kernel.cu"
     path.write_text(text)
-    assert nvrtc.variants(path) == wanted
+    assert variants(path) == wanted
 
 
 @pytest.mark.parametrize(
@@ -113,10 +114,8 @@ def test_variants(tmp_path, text, wanted):
 def test_variants_that_cannot_be_read(tmp_path, words):
     path = tmp_path / "kernel.cu"
     path.write_text(f"// variants: {words}\n")
-    with pytest.raises(
-        DeviceMissing, match=r"kernel\.cu: .* is no variant as A=x,y B=z"
-    ):
-        nvrtc.variants(path)
+    with pytest.raises(ValueError, match=r"kernel\.cu: .* is no variant as A=x,y B=z"):
+        variants(path)
 
 
 def test_every_input_changes_the_key(source, tmp_path, monkeypatch):

@@ -17,9 +17,9 @@ import pytest
 from device_problems import device_problem
 
 import distbfs
-from distbfs.device import cc, nvrtc
-from distbfs.device.cache import source_closure
+from distbfs.device import compiler, nvrtc
 from distbfs.device.nvrtc import KernelRefused
+from distbfs.device.sources import source_closure, variants
 from distbfs.engines.cuda.pan import search as pan
 from distbfs.engines.cuda.papers.bfs4k import search as bfs4k
 from distbfs.engines.cuda.papers.xbfs import search as paper
@@ -175,7 +175,7 @@ def compile_kernels(folder, kind):
     text = "".join([*known, *texts.values()])
     conditions = [*checks(kind, name, file, text), *MORE.get(file, ())]
     made = probe(folder / "probe.cu", path, conditions, "static_assert")
-    nvrtc.compile_source(made, "sm_90", nvrtc.variants(source)[0], texts)
+    nvrtc.compile_source(made, "sm_90", variants(source)[0], texts)
 
 
 def compile_host(folder, kind, include, text):
@@ -184,7 +184,13 @@ def compile_host(folder, kind, include, text):
     conditions = [*checks(kind, name, file, text), *MORE.get(file, ())]
     made = probe(folder / "probe.c", include, conditions, "_Static_assert")
     macros = [f"-D{key}={value}" for key, value in MACROS.get(file, {}).items()]
-    command = [*cc.compiler_command(), *cc.FLAGS, "-fsyntax-only", *macros, str(made)]
+    command = [
+        *compiler.compiler_command(),
+        *compiler.FLAGS,
+        "-fsyntax-only",
+        *macros,
+        str(made),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

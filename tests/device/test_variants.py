@@ -1,7 +1,8 @@
 """Kernel files list the variants that Python loads: no others, and none less.
 
-Every call of ``Module`` in the package is found in its syntax tree, and LOADS says
-which files it loads and what each macro may be, from what the caller is made of.
+Every call of ``Module``, and of ``cc.load`` with macros, is found in the package's
+syntax tree, and LOADS says which files it loads and what each macro may be, from what
+the caller is made of.
 """
 
 import ast
@@ -11,17 +12,25 @@ from pathlib import Path
 import pytest
 
 import distbfs
-from distbfs.device import nvrtc
+from distbfs.device.sources import variants
 from distbfs.engines.cuda.pan.search import BALANCES
+from distbfs.engines.openmp.counts import TYPES
+from distbfs.engines.openmp.whole import SOURCES as WHOLE
+from distbfs.multisearch.bits import WIDTHS
 from distbfs.multisearch.cuda_bits import LANES
 from distbfs.multisearch.cuda_problems import BLOCK_THREADS
 from distbfs.multisearch.cuda_problems import LEVEL_TYPES as BLOCK_LEVELS
 from distbfs.validation.cuda import LEVEL_TYPES, PARENT_TYPES
 
 ROOT = Path(distbfs.__file__).parent
-SOURCES = {str(x.relative_to(ROOT)): x for x in sorted(ROOT.rglob("*.cu"))}
+SOURCES = {
+    str(x.relative_to(ROOT)): x
+    for x in sorted(ROOT.rglob("*.c*"))
+    if x.suffix in (".c", ".cu")
+}
 PAPERS = "engines/cuda/papers"
 WIDTH, FLAG = {"OFFSET": ("u32", "u64")}, (0, 1)
+C_WIDTH = {"OFFSET": ("uint32_t", "uint64_t")}
 IDS, NAMES = {"ID": ("u32", "u64")}, {"NAME": ("u32", "u64")}
 ITEMS = tuple(f"u{bits}" for bits in (8, 16, 32, 64))
 COUNTED = {**WIDTH, "COUNT": FLAG}
@@ -109,6 +118,29 @@ LOADS = {
         )
     ],
     "engines/cuda/xbfs/cluster.py": [("engines/cuda/xbfs", ("cluster.cu",), WIDTH)],
+    "engines/openmp/counts.py": [
+        (
+            "engines/openmp",
+            ("counts.c",),
+            {**C_WIDTH, "COUNT": (TYPES["uint64"],), "EXACT": (1,)},
+            {**C_WIDTH, "COUNT": (TYPES["float64"],), "EXACT": (0,)},
+        )
+    ],
+    "engines/openmp/part.py": [
+        (
+            "engines/openmp",
+            ("part.c",),
+            {
+                **C_WIDTH,
+                "VERTEX": ("int32_t", "int64_t"),
+                "NN_COLUMN": C_WIDTH["OFFSET"],
+                "MASKED": FLAG,
+            },
+        )
+    ],
+    "engines/openmp/whole.py": [
+        ("engines/openmp", tuple(WHOLE.values()), {**C_WIDTH, "MASKED": FLAG})
+    ],
     "exchange/nccl.py": [("exchange", ("reduce.cu",), {})],
     "generate/cuda.py": [
         (
@@ -121,6 +153,12 @@ LOADS = {
         ),
         ("generate", ("permuted.cu",), IDS),
     ],
+    "graph/trees.py": [
+        ("graph", ("trees.c",), {"OFFSET": ("uint64_t",)}),
+        ("graph", ("trees.c",), C_WIDTH),
+    ],
+    "multisearch/apps/betweenness.py": [("multisearch/apps", ("brandes.c",), C_WIDTH)],
+    "multisearch/bits.py": [("multisearch", ("bits.c",), {"WIDTH": WIDTHS, **C_WIDTH})],
     "multisearch/cuda_bits.py": [
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ("u8",)}),
         ("multisearch", ("bits.cu",), {**WIDTH, "PIECES": LANES, "DIRECTED": (0, 1)}),
@@ -143,6 +181,7 @@ LOADS = {
     "multisearch/domain_bits.py": [
         ("multisearch", ("bits_domain.cu",), {**WIDTH, "PIECES": (1,)})
     ],
+    "multisearch/openmp_runner.py": [("multisearch", ("edges.c",), C_WIDTH)],
     "store/cuda_files.py": [("store", ("cuda_rows.cu",), {})],
     "validation/cuda_device.py": [
         (
@@ -156,11 +195,16 @@ LOADS = {
 
 
 def calls_of(path):
-    """Return the calls of ``Module`` in a file, from top to bottom."""
+    """Return the calls in a file that load kernels, from top to bottom."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     calls = [x for x in ast.walk(tree) if isinstance(x, ast.Call)]
     names = [(x, ast.unparse(x.func)) for x in calls]
-    wanted = [x for x, name in names if name in ("programs.Module", "Module")]
+    wanted = [
+        x
+        for x, name in names
+        if name in ("programs.Module", "Module")
+        or (name in ("cc.load", "cc.load_or_none") and x.keywords)
+    ]
     return sorted(wanted, key=lambda x: x.lineno)
 
 
@@ -168,7 +212,7 @@ CALLS = {
     str(path.relative_to(ROOT)): found
     for path in sorted(ROOT.rglob("*.py"))
     for found in [calls_of(path)]
-    if found
+    if found and path.name != "trials.py"  # which takes what is listed
 }
 
 
@@ -178,6 +222,7 @@ def as_set(variants):
 
 def loaded():
     """Return the variants of each kernel file that the calls of LOADS ask for."""
+    plain = {frozenset()}  # what cc.load takes without macros
     out = {name: set() for name in SOURCES}
     for calls in LOADS.values():
         for folder, files, *macros in calls:
@@ -186,7 +231,10 @@ def loaded():
                     dict(zip(values, x, strict=True)) for x in product(*values.values())
                 ]
                 out[f"{folder}/{file}"] |= as_set(chosen)
-    return out
+    return {
+        name: found or (plain if name.endswith(".c") else found)
+        for name, found in out.items()
+    }
 
 
 def test_every_call_is_known():
@@ -214,6 +262,6 @@ def test_calls_name_the_macros_of_the_table(file):
 
 @pytest.mark.parametrize("file", SOURCES)
 def test_listed_is_what_is_loaded(file):
-    listed = nvrtc.variants(SOURCES[file])
+    listed = variants(SOURCES[file])
     assert as_set(listed) == loaded()[file]
     assert len(as_set(listed)) == len(listed)

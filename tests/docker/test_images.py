@@ -13,12 +13,16 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from quick_compiler import quick_compiler
+
+from distbfs.device import portable
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCKER = ROOT / "docker"
 IMAGES = sorted(DOCKER.glob("*.Dockerfile"))
 PREFIX = "/opt/distbfs"
 INSTALL_SECONDS = 280
+LEVEL = (portable.levels() or ("none",))[-1]
 BASE = re.compile(r"[\w/.-]+:\d+\.\d+\.\d+-[\w.-]+@sha256:[0-9a-f]{64}")
 EXTRAS = {
     "cpu": {"mpich", "serve", "plot"},
@@ -41,6 +45,14 @@ def steps_of(image):
     return steps
 
 
+def install_step(image):
+    """What the build stage runs once it has a compiler."""
+    runs = [text for s, word, text in steps_of(image) if (s, word) == ("build", "RUN")]
+    assert len(runs) == 2
+    assert " gcc " in runs[0]
+    return runs[1]
+
+
 def copied(steps, folder):
     """Copy what the build stage copies from the source, as docker does."""
     for stage, word, text in steps:
@@ -58,19 +70,23 @@ def copied(steps, folder):
 
 
 def bare(home):
-    """An environment with nothing of this one but where pip finds packages."""
+    """An environment with nothing of this one but where pip finds packages.
+
+    With a compiler for the build that is quick, for one level of processors.
+    """
     kept = {k: v for k, v in os.environ.items() if k.startswith("PIP_")}
     kept |= {k: v for k, v in os.environ.items() if k.lower().endswith("_proxy")}
     python = Path(sys.executable).resolve()
     path = f"{python.parent}:/usr/bin:/bin"
-    return {**kept, "PATH": path, "HOME": str(home), "PYTHON": str(python)}
+    built = {"DISTBFS_CC": quick_compiler(home), "DISTBFS_PORTABLE": LEVEL}
+    return {**kept, **built, "PATH": path, "HOME": str(home), "PYTHON": str(python)}
 
 
 def install(image, folder):
     """Run the install step of an image; returns where it installed."""
     steps = steps_of(image)
     copied(steps, folder / "src")
-    [run] = [text for stage, word, text in steps if (stage, word) == ("build", "RUN")]
+    run = install_step(image)
     prefix = folder / "prefix"
     words = [w.replace(PREFIX, str(prefix)) for w in shlex.split(run)]
     (folder / "home").mkdir()
@@ -128,7 +144,7 @@ def test_compose():
 def test_the_apptainer_recipe_installs_as_the_images_do():
     text = (DOCKER / "distbfs.def").read_text()
     [cuda] = [image for image in IMAGES if image.stem == "cuda"]
-    [run] = [t for s, word, t in steps_of(cuda) if (s, word) == ("build", "RUN")]
+    run = install_step(cuda)
     assert f"/src/{run}" in text
     name, _, digest = steps_of(cuda)[0][2].split()[0].partition("@")
     assert f"From: {name.partition(':')[0]}@{digest}\n" in text
@@ -194,7 +210,7 @@ def test_the_lock_of_the_build_names_the_backend():
 @EACH
 def test_the_install_step_takes_its_lock(image):
     """And pip takes nothing that no lock file names."""
-    [run] = [t for s, word, t in steps_of(image) if (s, word) == ("build", "RUN")]
+    run = install_step(image)
     assert run == f"docker/install {PREFIX} {image.stem}"
     steps = [x for x in (DOCKER / "install").read_text().splitlines() if " pip " in x]
     for step in steps:
@@ -220,7 +236,7 @@ def installed(tmp_path_factory):
 def test_the_cpu_image_installs_and_serves(installed, tmp_path):
     """Its commands run in a tree that has nothing else, the health check too."""
     prefix, home = installed
-    env = bare(home) | {"PATH": f"{prefix}/bin:/usr/bin:/bin"}
+    env = bare(home) | {"PATH": f"{prefix}/bin:/usr/bin:/bin", "DISTBFS_CC": "none"}
 
     def run(*words):
         done = subprocess.run(
@@ -229,7 +245,9 @@ def test_the_cpu_image_installs_and_serves(installed, tmp_path):
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    assert "mpi4py" in run("distbfs", "doctor")
+    said = run("distbfs", "doctor")
+    assert "mpi4py" in said
+    assert f"portable, {LEVEL}: " in said
     run("distbfs", "generate", "kronecker", "--scale", "8", "-o", "graph")
     assert "harmonic_mean_TEPS" in run(
         *("mpiexec", "-n", "2", "distbfs", "graph500", "--scale", "8")

@@ -16,7 +16,7 @@ from graphs import (
 from sessions import open_parts
 from variants import make_engine
 
-from distbfs.device import cc
+from distbfs.device import cc, compiler
 from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch.bits import BitSearch
 from distbfs.options import SearchOptions
@@ -43,7 +43,7 @@ def generic_compiler(tmp_path_factory):
     script = folder / "cc"
     script.write_text(GENERIC)
     script.chmod(0o755)
-    cached = (cc.compiler_command, cc.compiler_version, cc._load)
+    cached = (compiler.compiler_command, compiler.compiler_version, cc._load)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DISTBFS_CC", str(script))
         patch.setenv("DISTBFS_CACHE", str(folder))
@@ -70,7 +70,7 @@ def test_searches(name, parts, direction):
 
 def test_the_compiler_is_the_generic_one():
     assert make_engine("openmp").describe()["engine"] == "openmp"
-    assert re.search(r"/generic\d+/cc$", cc.find_compiler())
+    assert re.search(r"/generic\d+/cc$", compiler.find_compiler())
 
 
 @pytest.mark.parametrize("width", [1, 4])

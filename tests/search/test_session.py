@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sessions import open_parts
 
-from distbfs.device import cc
+from distbfs.device import cc, compiler
 from distbfs.engines.base import on_device
 from distbfs.errors import CompilerMissing, DeviceMissing, UsageError
 from distbfs.exchange.traffic import KINDS
@@ -254,7 +254,6 @@ def test_auto_without_a_compiler_says_so(monkeypatch):
     def missing():
         raise CompilerMissing("no C compiler here")
 
-    monkeypatch.setattr(cc, "compiler_command", missing)
     monkeypatch.setattr(cc, "load", lambda *_, **__: missing())
     made, _ = build(NAMED["star"])
     said = []
@@ -339,14 +338,15 @@ def test_a_method_of_whole_graphs_is_refused_for_parts(choice):
 def test_auto_with_a_compiler_that_cannot_compile(monkeypatch, tmp_path):
     monkeypatch.setenv("DISTBFS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("DISTBFS_CC", "false")
-    for function in (cc.compiler_command, cc.compiler_version, cc._load):
+    cached = (compiler.compiler_command, compiler.compiler_version, cc._load)
+    for function in cached:
         function.cache_clear()
     made, _ = build(NAMED["star"])
     said = []
     session = open_parts(
         SoloWorld(), made, SearchOptions(engine="auto"), say=said.append
     )
-    for function in (cc.compiler_command, cc.compiler_version, cc._load):
+    for function in cached:
         function.cache_clear()
     assert session.describe()["engine"] == "reference"
     assert "cannot compile fast.c" in said[0]

@@ -3,8 +3,9 @@
  * Vertices are sorted by level first.  From a level to the next, counts are pushed from
  * the rows of the upper one or pulled by the rows of the lower one, whichever have fewer
  * edges; a pull needs no atomic additions and may have twice as many.
- * Variants: COUNT is uint64_t, with EXACT, or double.
  * Source: Brandes, A Faster Algorithm for Betweenness Centrality, 2001, Section 3.
+ *
+ * variants: OFFSET=uint32_t,uint64_t COUNT=uint64_t EXACT=1 | OFFSET=uint32_t,uint64_t COUNT=double EXACT=0
  */
 #include "../../device/team.h"
 

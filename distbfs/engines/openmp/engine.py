@@ -76,5 +76,5 @@ class OpenMPEngine:
             "engine": self.name,
             "method": self._options.method or DEFAULT_METHOD,
             "threads": self._threads,
-            "compiler": cc.compiler_version(),
+            "compiler": cc.made_by(),
         }

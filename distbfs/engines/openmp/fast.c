@@ -15,6 +15,8 @@
  * bits are set, so that pushes leave them alone, and one pass over them tells how far each
  * vertex is below the core.  A root in a tree is searched from in its own tree, and in the
  * core from where that hangs.
+ *
+ * variants: OFFSET=uint32_t,uint64_t MASKED=0,1
  */
 #include "whole.h"
 

@@ -2,6 +2,8 @@
  *
  * Source: Sevilmis, Sivri, Aydin 2019, Sections 3.1.3 and 4.2.2: the frontier is a
  * bitset for the bottom-up levels.
+ *
+ * variants: OFFSET=uint32_t,uint64_t MASKED=0,1
  */
 #include "cs406.h"
 

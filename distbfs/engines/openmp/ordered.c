@@ -3,6 +3,8 @@
  * The neighbours of a vertex are taken from left to right in its row, and the first to
  * find a vertex is its parent, so that order and parents follow from the rows alone.
  * The queue, graph->queue[0], keeps all vertices that were found.
+ *
+ * variants: OFFSET=uint32_t,uint64_t MASKED=0,1
  */
 #include "whole.h"
 

@@ -10,6 +10,8 @@
  * only the rank that delivered the vertex is known.
  *
  * With MASKED, a bit for each edge tells whether it is seen.
+ *
+ * variants: OFFSET=uint32_t,uint64_t VERTEX=int32_t,int64_t NN_COLUMN=uint32_t,uint64_t MASKED=0,1
  */
 #include "../../device/team.h"
 #include "bits.h"

@@ -136,9 +136,9 @@ class OpenMPPart:
     def see(self, part: Part) -> None:
         """See the edges of the part that its rows tell of; see ``ViewingSearch``."""
         self.part = part
-        masked = {"MASKED": "1"} if part.nn.bits is not None else {}
+        masked = int(part.nn.bits is not None)
         self._library = cc.load(
-            Path(__file__).with_name("part.c"), **self._types, **masked
+            Path(__file__).with_name("part.c"), **self._types, MASKED=masked
         )
         for name, (result, arguments) in FUNCTIONS.items():
             function = getattr(self._library, f"part_{name}")

@@ -1,4 +1,7 @@
-/* Top-down search with queues per thread (Sevilmis, Sivri, Aydin 2019, Section 4). */
+/* Top-down search with queues per thread (Sevilmis, Sivri, Aydin 2019, Section 4).
+ *
+ * variants: OFFSET=uint32_t,uint64_t MASKED=0,1
+ */
 #include "cs406.h"
 
 /* As search_fast; direction is not used.  Returns the levels run, -1 without memory. */

@@ -83,8 +83,8 @@ def prepare(
 ) -> ctypes.CDLL:
     """Return the library of a method, compiled if need be; masked: it looks at bits."""
     offset = "uint32_t" if offset_bytes == 4 else "uint64_t"
-    defined = {"OFFSET": offset, **({"MASKED": "1"} if masked else {})}
-    return cc.load(Path(__file__).with_name(SOURCES[method]), **defined)
+    source = Path(__file__).with_name(SOURCES[method])
+    return cc.load(source, OFFSET=offset, MASKED=int(masked))
 
 
 def first_of(rows: CSR, active: int) -> Array:

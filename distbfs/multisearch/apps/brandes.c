@@ -8,6 +8,8 @@
  * by SMALL, and so are the sums of the level above it.
  *
  * Source: Brandes, A Faster Algorithm for Betweenness Centrality, 2001, Section 4.
+ *
+ * variants: OFFSET=uint32_t,uint64_t
  */
 #include "../../device/team.h"
 #include <float.h>

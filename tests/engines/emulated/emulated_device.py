@@ -21,8 +21,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from distbfs.device import cuda, nvrtc, programs
-from distbfs.device.cache import cache_folder, exclusive, source_closure
+from distbfs.device import cuda, programs
+from distbfs.device.cache import cache_folder, exclusive
+from distbfs.device.sources import source_closure, variants
 from distbfs.engines.cuda.papers.xbfs import search as paper
 from distbfs.search import choose as choosing
 from distbfs.search import domain as resident_driver
@@ -250,7 +251,7 @@ class EmulatedDevice:
         class Module:
             def __init__(self, source, texts=None, /, **definitions):
                 asked = {key: str(value) for key, value in definitions.items()}
-                assert asked in nvrtc.variants(source), (source.name, asked)
+                assert asked in variants(source), (source.name, asked)
                 self.library = device.kernels.library(source, definitions, texts)
 
             def kernel(self, name):

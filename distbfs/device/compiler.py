@@ -1,0 +1,130 @@
+"""Call the system's C compiler, and say what a kernel that it makes depends on.
+
+Environment: ``DISTBFS_CC`` names the compiler (``none``: do without one).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from distbfs.device.sources import source_closure
+from distbfs.errors import CompilerMissing
+
+FLAGS = (
+    "-std=gnu11",
+    "-O3",
+    "-fPIC",
+    "-shared",
+    "-pthread",
+    "-fopenmp-simd",
+    "-fno-math-errno",
+)
+NATIVE = (("-march=native",), ("-mcpu=native",), ())  # the first that is known
+COMPILE_SECONDS = 120
+
+
+@cache
+def compiler_command() -> tuple[str, ...]:
+    """Return how the C compiler is called; CompilerMissing where there is none.
+
+    DISTBFS_CC and CC may hold arguments, as in ``ccache gcc``.
+    """
+    named = os.environ.get("DISTBFS_CC") or os.environ.get("CC")
+    if named == "none":
+        raise CompilerMissing("no C compiler: DISTBFS_CC is 'none'")
+    for words in [shlex.split(named)] if named else [["cc"], ["gcc"], ["clang"]]:
+        path = shutil.which(words[0]) if words else None
+        if path:
+            return path, *words[1:]
+    raise CompilerMissing(f"no C compiler: {named or 'cc, gcc, clang'} not found")
+
+
+def find_compiler() -> str:
+    """Return the C compiler as a text; CompilerMissing where there is none."""
+    return " ".join(compiler_command())
+
+
+@cache
+def compiler_version() -> str:
+    """Return the first line that the compiler prints of its version."""
+    done = subprocess.run(
+        [*compiler_command(), "--version"], capture_output=True, text=True, check=False
+    )
+    return (done.stdout or done.stderr).partition("\n")[0].strip()
+
+
+@cache
+def processor() -> str:
+    """Return a text that changes with what ``-march=native`` would mean."""
+    with contextlib.suppress(OSError):
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        lines = re.findall(r"^(?:model name|flags|Features)\s*:.*$", text, re.MULTILINE)
+        return "\n".join(sorted(set(lines)))
+    return platform.processor() or platform.machine()
+
+
+def digest_of(source: Path, definitions: Mapping[str, str | int], *more: object) -> str:
+    """Return a text that changes with a source, its headers, definitions and flags."""
+    digest = hashlib.blake2b(digest_size=16)
+    for path in source_closure(source.resolve()):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    macros = sorted((name, str(value)) for name, value in definitions.items())
+    for part in (macros, FLAGS, *more):
+        digest.update(repr(part).encode() + b"\0")
+    return digest.hexdigest()
+
+
+def content_key(source: Path, definitions: Mapping[str, str | int]) -> str:
+    """Return the cache key of a kernel on this machine with this compiler."""
+    return digest_of(source, definitions, compiler_version(), processor())
+
+
+def compile_to(
+    source: Path,
+    target: Path,
+    definitions: Mapping[str, str | int],
+    choices: Sequence[Sequence[str]] = NATIVE,
+) -> None:
+    """Compile a source to a shared library that appears complete or not at all.
+
+    choices: flags beside FLAGS; those count that the compiler takes first
+    """
+    macros = [f"-D{name}={value}" for name, value in definitions.items()]
+    handle, name = tempfile.mkstemp(suffix=".so", dir=target.parent)
+    os.close(handle)
+    message = ""
+    try:
+        for flags in choices:
+            command = [*compiler_command(), *FLAGS, *flags, *macros]
+            done = subprocess.run(
+                [*command, "-o", name, str(source), "-lm"],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=COMPILE_SECONDS,
+            )
+            if done.returncode == 0:
+                Path(name).chmod(0o700)
+                Path(name).replace(target)
+                return
+            message = done.stderr.strip() or f"exit code {done.returncode}"
+    except subprocess.TimeoutExpired:
+        message = f"not done after {COMPILE_SECONDS} s"
+    except OSError as error:
+        message = str(error)
+    finally:
+        Path(name).unlink(missing_ok=True)
+    lines = message.splitlines()
+    first = next((line for line in lines if "error:" in line), lines[0])
+    raise CompilerMissing(f"{find_compiler()} cannot compile {source.name}: {first}")
