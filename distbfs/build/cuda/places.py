@@ -1,8 +1,8 @@
-"""Numbers instead of local ids in the columns of nn, asked from their parts.
+"""Exchange local ids in the columns of nn for numbers, which their parts know.
 
-Where ids have 64 bits no device knows the numbers of all normal vertices.  A part sends
-the local ids of its columns to their parts, some columns at a time, and gets the
-numbers there.
+Where ids have 64 bits no device stores the numbers of all normal vertices. A part sends
+the local ids of its columns to their parts, some columns at a time, and receives the
+numbers.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ COLUMNS = 1 << 26  # of a part at a time
 def swapped(
     boxes: Sequence[Sequence[Any]], placement: Placement, world: World
 ) -> list[list[Any]]:
-    """Return what all parts have for each part of this rank, by part (collective).
+    """Exchange boxes between parts; return those received by each part of this rank.
 
-    boxes: of each part here, for each part, CuPy uint32
-    What comes is on the host, but where there is one rank.
+    boxes: of each part of this rank, one for each part, CuPy uint32
+
+    Collective. What arrives is on the host, except with a single rank.
     """
     mine = placement.parts_of(world.rank)
     arrived: list[list[Any]] = [[None] * placement.parts for _ in mine]
@@ -55,7 +56,7 @@ def swapped(
 
 
 def joined(boxes: Sequence[Any], world: World) -> Any:
-    """Return what comes from all parts as one array on the current device."""
+    """Concatenate what arrived from all parts on the current device."""
     cp, some = cuda.cupy(), [x for x in boxes if x is not None and len(x)]
     if not some:
         return cp.zeros(0, np.uint32)
@@ -66,9 +67,10 @@ def joined(boxes: Sequence[Any], world: World) -> Any:
 
 
 class Asked:
-    """Some columns of a part, asked for by part.
+    """Columns of a part whose numbers are requested, sorted by part.
 
-    columns: CuPy uint64, part << 32 | local id; boxes: uint32, for each part
+    columns: CuPy uint64, part << 32
+    local id; boxes: uint32, for each part
     """
 
     def __init__(self, columns: Any, parts: int) -> None:
@@ -82,7 +84,7 @@ class Asked:
         self.boxes = [places[low:high] for low, high in pairwise(bounds)]
 
     def take(self, numbers: Any) -> None:
-        """Write numbers, in the order of the boxes, into the columns."""
+        """Write the numbers, in the order of the boxes, into the columns."""
         columns, order = self._columns, self._order
         there = columns[order] >> np.uint64(PART_SHIFT) << np.uint64(PART_SHIFT)
         columns[order] = there | numbers.astype(np.uint64)
@@ -91,11 +93,12 @@ class Asked:
 def number_columns(
     parts: Sequence[DevicePart], placement: Placement, world: World
 ) -> None:
-    """Make numbers of the local ids in the columns of nn (collective).
+    """Replace the local ids in the columns of nn by numbers (collective).
 
-    parts: of this rank, nn columns part << 32 | local id, changed where they are
+    parts: of this rank; nn columns are part << 32
+    local id, and are changed in place
 
-    Raises InputError for a column that is no normal vertex.
+    Raises InputError for a column that is not a normal vertex.
     """
     most = np.array([max(part.nn.edges for part in parts)])
     for low in range(0, int(world.allreduce(most, "max")[0]), COLUMNS):
@@ -117,7 +120,7 @@ def number_columns(
 
 
 def _replies(part: DevicePart, boxes: Sequence[Any], world: World) -> list[Any]:
-    """Return the numbers of local ids that parts ask for, CuPy uint32 each."""
+    """Return the numbers of the requested local ids, CuPy uint32 for each part."""
     numbers = part.numbers[joined(boxes, world)]
     if len(numbers) and int(numbers.max()) >= part.active:
         raise InputError("the edge tuples changed while the graph was built")
