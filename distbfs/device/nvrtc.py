@@ -36,7 +36,7 @@ VARIANTS = re.compile(
 
 
 class KernelRefused(DeviceMissing):
-    """NVRTC cannot compile a kernel; log: all it says."""
+    """NVRTC cannot compile a kernel; log: the compiler's full output."""
 
     def __init__(self, message: str, log: str) -> None:
         super().__init__(message)
@@ -44,7 +44,7 @@ class KernelRefused(DeviceMissing):
 
 
 def bindings() -> Any:
-    """Return CuPy's NVRTC bindings; DeviceMissing where they are not there."""
+    """Return CuPy's NVRTC bindings; raise DeviceMissing if they cannot be loaded."""
     try:
         from cupy.cuda import nvrtc  # noqa: PLC0415
 
@@ -58,12 +58,13 @@ def bindings() -> Any:
 
 
 def variants(source: Path) -> list[dict[str, str]]:
-    """Return the definitions of each way that a kernel file is compiled.
+    """Return the ``-D`` definitions of each variant of a kernel file.
 
-    A line ``// variants: A=x,y B=z | A=w`` of the file, or in a comment with stars,
-    lists them: a space separates macros, a comma the values of one, all of which go
-    with all of the others, and | lists.  Without one there is a single variant, without
-    definitions.
+    A line ``// variants: A=x,y B=z
+    A=w``, also in a block comment, lists them. A comma separates values of a macro, a
+    space macros,
+    alternatives; each alternative gives all combinations of its values. A file without
+    the line has one variant, without definitions.
     """
     line = VARIANTS.search(source.read_text(encoding="utf-8"))
     lists = [""] if line is None else line.group(1).split("|")
@@ -71,16 +72,16 @@ def variants(source: Path) -> list[dict[str, str]]:
 
 
 def variants_of(words: str, name: str) -> list[dict[str, str]]:
-    """Return the variants of one list; DeviceMissing where it cannot be read."""
+    """Return the variants of one alternative; DeviceMissing on a syntax error."""
     pairs = [word.partition("=") for word in words.split()]
     keys, values = [key for key, _, _ in pairs], [x.split(",") for _, _, x in pairs]
     if not all(key.isidentifier() for key in keys) or not all(map(all, values)):
-        raise DeviceMissing(f"{name}: '{words.strip()}' is no variant as A=x,y B=z")
+        raise DeviceMissing(f"{name}: '{words.strip()}' is not of the form A=x,y B=z")
     return [dict(zip(keys, chosen, strict=True)) for chosen in product(*values)]
 
 
 def options_for(arch: str, definitions: Mapping[str, str | int]) -> list[str]:
-    """Return the options of a compilation."""
+    """Return the compiler options."""
     macros = [f"-D{name}={value}" for name, value in sorted(definitions.items())]
     return [f"--gpu-architecture={arch}", *OPTIONS, *macros]
 
@@ -91,7 +92,7 @@ def content_key(
     definitions: Mapping[str, str | int],
     texts: Mapping[str, str] = NO_TEXTS,
 ) -> str:
-    """Return the cache key of a kernel file; texts: as of ``compile_source``."""
+    """Return the cache key of a kernel file; texts: as in ``compile_source``."""
     digest = hashlib.blake2b(digest_size=16)
     for path in source_closure(source.resolve()):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -103,9 +104,9 @@ def content_key(
 
 
 def headers_of(source: Path) -> dict[str, Path]:
-    """Return the headers that a kernel file needs, by the names they are included by.
+    """Return the headers that a kernel file includes, include name -> path.
 
-    NVRTC knows headers by these names alone, so that a name stands for one file.
+    NVRTC knows headers by these names alone, so a name must mean one file.
     """
     headers: dict[str, Path] = {}
     for path in source_closure(source.resolve()):
@@ -122,10 +123,10 @@ def compile_source(
     definitions: Mapping[str, str | int] | None = None,
     texts: Mapping[str, str] = NO_TEXTS,
 ) -> bytes:
-    """Return the machine code (cubin) of a kernel file.
+    """Compile a kernel file; return its machine code (cubin).
 
-    arch: as "sm_90"; texts: headers by the names they are included by, which go before
-    files of these names.  Raises KernelRefused with NVRTC's first error.
+    arch: as "sm_90"; texts: headers by include name, used in place of files of these
+    names. Raises KernelRefused with NVRTC's first error.
     """
     nvrtc = bindings()
     files = {name: path.read_bytes() for name, path in headers_of(source).items()}
@@ -157,7 +158,7 @@ def cubin(
     definitions: Mapping[str, str | int] | None = None,
     texts: Mapping[str, str] = NO_TEXTS,
 ) -> bytes:
-    """Return the machine code of a kernel file, from the cache where it is there."""
+    """Return the machine code of a kernel file, from the cache or compiled."""
     macros = definitions or {}
     folder = cache_folder()
     key = content_key(source, arch, macros, texts)

@@ -114,7 +114,7 @@ def test_variants_that_cannot_be_read(tmp_path, words):
     path = tmp_path / "kernel.cu"
     path.write_text(f"// variants: {words}\n")
     with pytest.raises(
-        DeviceMissing, match=r"kernel\.cu: .* is no variant as A=x,y B=z"
+        DeviceMissing, match=r"kernel\.cu: .* is not of the form A=x,y B=z"
     ):
         nvrtc.variants(path)
 
