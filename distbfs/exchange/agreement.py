@@ -1,4 +1,4 @@
-"""What ranks tell each other before they choose: short texts."""
+"""Short texts that ranks gather to agree on a choice or an error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def gather_texts(world: World, text: str) -> list[str]:
 
 
 def first_reason(world: World, reason: str) -> str:
-    """Return the first reason that is not empty, with its rank; collective."""
+    """Return the first nonempty reason, with its rank; collective."""
     for rank, text in enumerate(gather_texts(world, reason)):
         if text:
             return text if world.size == 1 else f"rank {rank}: {text}"
@@ -31,9 +31,9 @@ def first_reason(world: World, reason: str) -> str:
 
 
 def first_difference(world: World, facts: Mapping[str, object]) -> str:
-    """Return the first fact that a rank has unlike rank 0, "" where all are equal.
+    """Return the first fact where a rank differs from rank 0, "" if all are equal.
 
-    facts: name -> JSON value.  Collective: one small reduction, more where ranks differ
+    facts: name -> JSON value. Collective: one small reduction, more if ranks differ
     """
     digest = xxhash.xxh3_64_intdigest(json.dumps(facts).encode())
     ends = np.array([digest, digest ^ 0xFFFFFFFFFFFFFFFF], dtype=np.uint64)

@@ -1,4 +1,4 @@
-"""Which devices a rank uses: by its place among the ranks of its host."""
+"""Assign devices to ranks by their place among the ranks of their host."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def take_devices(world: World, *, share: bool) -> list[int]:
-    """Return the devices of this host that are this rank's; the first is made current.
+    """Return this rank's devices and make the first one current (collective).
 
-    The visible devices of a host are dealt out to its ranks in order, as many to each
-    as all can have; where there are more ranks than devices, ranks share them.
-    Collective.  LaunchError where two ranks would use the same device, unless
-    ``share``; DeviceMissing where there is none.
+    The visible devices of a host are distributed to its ranks in order, the same number
+    to each; with more ranks than devices, ranks share them. Raises LaunchError where
+    two ranks would use the same device, unless ``share``; DeviceMissing where there is
+    none.
     """
     hosts = list(getattr(world, "hosts", [""] * world.size))
     here = hosts[world.rank]
