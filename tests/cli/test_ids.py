@@ -113,7 +113,7 @@ def test_an_output_of_other_ids_is_not_gone_on_with(case, tmp_path):
     path.write_text(path.read_text().replace(str(names[USED[1]]), "777"))
     convert(path, tmp_path / "second")
     words = ("bfs", tmp_path / "second", "-s", source, "-o", out)
-    assert "is of another run" in here(*words).refusal
+    assert "is from another run" in here(*words).refusal
     assert here("bfs", store, "-s", source, "-o", out).code == 0
 
 
