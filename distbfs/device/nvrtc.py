@@ -60,11 +60,10 @@ def bindings() -> Any:
 def variants(source: Path) -> list[dict[str, str]]:
     """Return the ``-D`` definitions of each variant of a kernel file.
 
-    A line ``// variants: A=x,y B=z
-    A=w``, also in a block comment, lists them. A comma separates values of a macro, a
-    space macros,
-    alternatives; each alternative gives all combinations of its values. A file without
-    the line has one variant, without definitions.
+    A line ``// variants: A=x,y B=z | A=w``, also in a block comment, lists them. A
+    comma separates values of a macro, a space macros, and a bar alternatives; each
+    alternative gives all combinations of its values. A file without the line has one
+    variant, without definitions.
     """
     line = VARIANTS.search(source.read_text(encoding="utf-8"))
     lists = [""] if line is None else line.group(1).split("|")

@@ -57,11 +57,11 @@ class SmallWorld(ByFormula):
     def of_size(
         cls, vertices: int, neighbours: int = 20, rewired: float = 0.3, seed: int = 1
     ) -> SmallWorld:
-        """Return a ring of so many vertices."""
+        """Return a ring of ``vertices`` vertices."""
         return cls(vertices, neighbours, rewired, seed)
 
     def describe(self) -> dict[str, Any]:
-        """Return what recreates the tuples."""
+        """Return a description that ``from_description`` accepts."""
         return {
             "family": "small-world",
             "vertices": self.n,

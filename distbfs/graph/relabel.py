@@ -1,9 +1,9 @@
 """Numbering of vertices by degree, in blocks that keep results near their input ids.
 
-Hubs get neighbouring numbers, so that the bits that pulls ask for share few cache
-lines; vertices without edges come last and are never looked at.  Sorting by degree over
-the whole range would scatter results over the whole output; inside blocks of
-``order_block`` ids both hold (Yasui and Fujisawa 2015 sort the whole range).
+Hubs get neighbouring numbers, so that the bits that pulls test share few cache lines;
+vertices without edges come last and are never read. Sorting by degree over the whole
+range would scatter results over the whole output; blocks of ``order_block`` ids avoid
+that (Yasui and Fujisawa 2015 sort the whole range).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class Numbering:
     """Numbers of the vertices of one part: active ones first, by block, by degree.
 
     vertices: uint32 [local], number -> local id; numbers: uint32 [local], local id ->
-    number; active: how many there are; falling: uint32 [local], local ids by falling
-    degree alone
+    number; active: number of active vertices; falling: uint32 [local], local ids by
+    falling degree alone
     """
 
     vertices: Array
@@ -33,16 +33,16 @@ class Numbering:
 
 
 def degree_order(degrees: Ids, block: int, threads: int = 0) -> Numbering:
-    """Return numbers of a part's vertices: by block, by falling degree, by id.
+    """Assign numbers to a part's vertices by block, then falling degree, then id.
 
-    degrees: int64 [local], 0 for ids that are not active and come last (delegates,
-    vertices without edges); block: ids per block.
+    degrees: int64 [local], 0 for inactive ids, which come last (delegates, vertices
+    without edges); block: ids per block.
     """
     falling = stable_order(degrees, threads, falling=True)
     active = bisect_left(falling, 1, key=lambda vertex: degrees[vertex] == 0)
     vertices = falling
     if block < len(degrees):
         blocks = falling // np.uint32(block)
-        blocks[active:] = (len(degrees) - 1) // block  # the last one: after its own
+        blocks[active:] = (len(degrees) - 1) // block  # inactive: in the last block
         vertices = taken(falling, stable_order(blocks, threads), threads)
     return Numbering(vertices, inverse(vertices, threads), active, falling)

@@ -169,8 +169,7 @@ class InnerBuilder:
     def delegate_keys(self, low: int, high: int) -> list[Any]:
         """Return this device's keys of delegate rows, sorted by receiving device.
 
-        low, high: range of delegates; uint64, the number there << 32
-        position
+        low, high: range of delegates; uint64, the number there << 32 | position
         """
         cp = cuda.cupy()
         dd, dn = self._rows["dd"], self._rows["dn"]

@@ -73,8 +73,7 @@ class InnerPart:
     normals: first number of a normal vertex; place: uint32 [normal vertices], place
     that other devices address it by -> number
     outer_offsets: uint64 [normal vertices + 1]; outer_columns: uint32 [outer edges],
-    indices of outer_targets: share << 32
-    the target's place there, uint64, rising
+    indices of outer_targets: share << 32 | the target's place there, uint64, rising
     outer_edges: how many lead to each share, int64 [shares], on the host
     """
 

@@ -69,8 +69,7 @@ def joined(boxes: Sequence[Any], world: World) -> Any:
 class Asked:
     """Columns of a part whose numbers are requested, sorted by part.
 
-    columns: CuPy uint64, part << 32
-    local id; boxes: uint32, for each part
+    columns: CuPy uint64, part << 32 | local id; boxes: uint32, for each part
     """
 
     def __init__(self, columns: Any, parts: int) -> None:
@@ -95,8 +94,8 @@ def number_columns(
 ) -> None:
     """Replace the local ids in the columns of nn by numbers (collective).
 
-    parts: of this rank; nn columns are part << 32
-    local id, and are changed in place
+    parts: of this rank; nn columns are part << 32 | local id, and are changed in
+    place
 
     Raises InputError for a column that is not a normal vertex.
     """
