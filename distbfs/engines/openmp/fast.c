@@ -8,8 +8,8 @@
  * first neighbour, kept apart, for sixteen vertices at once and walks the rest of the
  * row for those that miss.
  *
- * Pull or push is decided by price: a push looks at the edges of the frontier, a pull
- * at so many edges as a sample of unvisited rows needs until their first hit.
+ * Pull or push is chosen by cost: a push reads the edges of the frontier, a pull
+ * as many edges as a sample of unvisited rows needs until their first hit.
  */
 #include "whole.h"
 
@@ -37,7 +37,7 @@ typedef struct {
     int queued;            /* the frontier is in the queue, not only in the bitmaps */
 } search_state;
 
-/* A level that threads share: what is taken, and what was found so far. */
+/* A level that threads share: work taken, and vertices found so far. */
 typedef struct {
     search_state *s;
     int marking;
@@ -349,7 +349,7 @@ static void swap_queues(search_state *s) {
     s->spare = swap;
 }
 
-/* Choose the mode of the next level by price; queues the frontier for a push. */
+/* Choose the mode of the next level by cost; queues the frontier for a push. */
 static int choose(search_state *s, int direction) {
     const whole_graph *g = s->g;
     int pull_cheaper = direction == 2;
@@ -389,8 +389,8 @@ static int64_t run_level(search_state *s, int mode) {
 }
 
 /* Search from a root (a number), or from those of the graph's set; levels and parents of all ids with edges are written.
- * records: [limit] or NULL; direction: 0 by price, 1 push only, 2 pull only.
- * Returns the number of levels that were run, STOPPED where stop said so; it ends as
+ * records: [limit] or NULL; direction: 0 by cost, 1 push only, 2 pull only.
+ * Returns the number of levels that were run, STOPPED if stop returned true; it ends as
  * ends_with tells. */
 int64_t search_fast(const whole_graph *graph, uint32_t root, int threads, int direction,
                     level_record *records, int64_t limit) {
