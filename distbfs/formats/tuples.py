@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from distbfs.types import Ids, World
 
 CHUNK = 1 << 20
-UNREAD = " are not looked at"
+UNREAD = " are ignored"
 PAIR_BYTES = 16
 FEW_VERTICES = 1 << 20
 VERTICES_PER_TUPLE = 256

@@ -313,7 +313,7 @@ def test_columns_of_delimited_files(tmp_path):
     said = "line 1 names the columns; ids are in 'friend 1' and 'friend 2'"
     assert done.err.splitlines() == [
         f"distbfs: {path}: {said}",
-        f"distbfs: {path}: columns beside the two ids are not looked at",
+        f"distbfs: {path}: columns beside the two ids are ignored",
     ]
     text = here(*words, "--force", "--columns", "friend 1", "x").refusal
     assert "a.csv:1: columns id, friend 1, friend 2; not one each of friend 1" in text
