@@ -1,15 +1,15 @@
-"""The exceptions of the package, each with the exit code that it ends a command with.
+"""The exceptions of the package, each with the exit code of a command.
 
-Exit codes: 1 a search or validation failed, 2 wrong use or bad input, 3 no memory or
-no device.  A message is one line: what is wrong, where, and what is allowed.  Those
-that Python has a kind for are of that kind too.
+Exit codes: 1 a search or validation failed, 2 wrong use or bad input, 3 no memory or no
+device. A message is one line: what is wrong, where, and what is allowed. Where Python
+has a matching exception, classes derive from it too.
 """
 
 import errno
 import os
 from typing import ClassVar
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # what a full disk or quota says
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a full disk or quota
 
 
 class DistbfsError(Exception):
@@ -25,7 +25,7 @@ class ValidationError(DistbfsError):
 
 
 class SearchStopped(DistbfsError):  # noqa: N818
-    """A search was given up between two levels because somebody asked for that."""
+    """A search was aborted between two levels on request."""
 
     exit_code = 1
 
@@ -43,11 +43,11 @@ class UsageError(DistbfsError, ValueError):
 
 
 class WrongTypeError(UsageError, TypeError):
-    """An argument is of a type that cannot be taken."""
+    """An argument has an unsupported type."""
 
 
 class InputError(DistbfsError, ValueError):
-    """A file or graph that was given cannot be used."""
+    """A file or graph from the user cannot be used."""
 
     exit_code = 2
 
@@ -61,9 +61,9 @@ class StoreError(InputError, OSError):
 
 
 class PeerFailed(StoreError):  # noqa: N818
-    """What is being written was removed, as a rank does that fails.
+    """Another rank failed and removed the files being written.
 
-    The error of that rank counts: this one is told where no other is.
+    The error of that rank counts: this one is printed only if there is no other.
     """
 
 
@@ -74,11 +74,11 @@ def system_error(
     *,
     otherwise: str = "cannot be read or written",
 ) -> DistbfsError:
-    """Return the package's error for one of the system: ``PATH: reason``.
+    """Convert an error of the system to one of the package: ``PATH: reason``.
 
-    path: what it is about, by default the file that the error names
-    kind: of the error, which is DiskFull where the disk is full
-    otherwise: the reason where the system gave none, but a library in its own words
+    path: its subject, by default the file named in the error
+    kind: of the result, which is DiskFull where the disk is full
+    otherwise: the reason if the system gave none
     """
     where = error.filename if path is None else path
     reason = os.strerror(error.errno) if error.errno else otherwise
@@ -98,17 +98,17 @@ class ServiceError(DistbfsError, OSError):
     CODES: ClassVar = {
         "bad_request": 2,  # not JSON, or a field is missing, unknown or wrong
         "unknown_op": 2,
-        "too_large": 2,  # the request, or what would come inline
-        "exists": 2,  # a result of that name
+        "too_large": 2,  # the request, or an inline result
+        "exists": 2,  # a result of that name exists
         "unauthorized": 2,
         "not_found": 2,  # no such page or service
         "not_allowed": 2,  # a method of HTTP
         "not_json": 2,  # the type of a body
         "busy": 1,  # the queue is full, or there are too many clients
         "deadline": 1,
-        "draining": 1,  # the service ends and takes no more
-        "gone": 1,  # the client has left
-        "broken": 1,  # no answer, or none that can be read
+        "draining": 1,  # the service is ending
+        "gone": 1,  # the client has disconnected
+        "broken": 1,  # no answer, or an unreadable one
         "no_room": 3,  # on the disk of the results
     }
 
@@ -126,7 +126,7 @@ class LaunchError(DistbfsError):
 
 
 class ResourceError(DistbfsError):
-    """Something that is needed is missing: memory, room, a device, a program."""
+    """Something needed is missing: memory, space, a device, a program."""
 
     exit_code = 3
 
@@ -140,7 +140,7 @@ class DiskFull(ResourceError, OSError):  # noqa: N818
 
 
 class LibraryMissing(ResourceError, ImportError):  # noqa: N818
-    """A Python package is not installed, which one extra or another brings."""
+    """An optional Python package, part of an extra, is not installed."""
 
 
 class CompilerMissing(ResourceError, OSError):  # noqa: N818
@@ -148,4 +148,4 @@ class CompilerMissing(ResourceError, OSError):  # noqa: N818
 
 
 class DeviceMissing(ResourceError, OSError):  # noqa: N818
-    """No CUDA device was found, or it cannot be used or compiled for."""
+    """No CUDA device was found, or it is not usable or supported."""
