@@ -1574,8 +1574,8 @@ MUTATIONS = (
     Mutation(
         "exchange-local-all2all-never",
         "distbfs/exchange/local_phase.py",
-        "here = there if options.local_all2all else place",
-        "here = place",
+        "sender = receiver if options.local_all2all else place",
+        "sender = place",
         "local all2all without effect on messages",
         (f"{EXCHANGE}::test_traffic",),
         ranks=True,

@@ -18,8 +18,8 @@ SHOWN = 60
 
 def gather_texts(world: World, text: str) -> list[str]:
     """Return the text of each rank; collective."""
-    mine = np.frombuffer(text.encode(), dtype=np.uint8)
-    return [array.tobytes().decode() for array in world.allgather(mine)]
+    own = np.frombuffer(text.encode(), dtype=np.uint8)
+    return [array.tobytes().decode() for array in world.allgather(own)]
 
 
 def first_reason(world: World, reason: str) -> str:
@@ -43,7 +43,7 @@ def first_difference(world: World, facts: Mapping[str, object]) -> str:
     first = world.broadcast(facts)
     reason = ""
     for name in dict.fromkeys([*facts, *first]):
-        here, there = (json.dumps(x.get(name))[:SHOWN] for x in (facts, first))
+        own, reference = (json.dumps(x.get(name))[:SHOWN] for x in (facts, first))
         if facts.get(name) != first.get(name):
-            reason = reason or f"{name} is {here}, on rank 0 {there}"
+            reason = reason or f"{name} is {own}, on rank 0 {reference}"
     return first_reason(world, reason)

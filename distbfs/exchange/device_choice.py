@@ -21,10 +21,10 @@ def take_devices(world: World, *, share: bool) -> list[int]:
     none.
     """
     hosts = list(getattr(world, "hosts", [""] * world.size))
-    here = hosts[world.rank]
+    host = hosts[world.rank]
     runtime = cuda.cupy().cuda.runtime
-    count, ranks = int(runtime.getDeviceCount()), hosts.count(here)
-    place, each = hosts[: world.rank].count(here), max(count // ranks, 1)
+    count, ranks = int(runtime.getDeviceCount()), hosts.count(host)
+    place, each = hosts[: world.rank].count(host), max(count // ranks, 1)
     devices = [(place * each + k) % count for k in range(each)]
     cuda.cupy().cuda.Device(devices[0]).use()
     problem = shared_device(world, [cuda.uuid()])

@@ -222,7 +222,7 @@ class HostExchange:
     def _probe(self, world: MpiWorld) -> list[tuple[int, int, int, Any, int]]:
         """Wait for all messages of this level; return them in the order of places.
 
-        (part here, rank, part there, message, elements) of each
+        (receiving part, rank, sending part, message, elements) of each
         """
         comm, mpi, status = self._partners.comm, self._mpi, self._mpi.Status()
         messages = []
@@ -230,9 +230,9 @@ class HostExchange:
         with world.waits("exchange of vertices"):
             for _ in range(coming):
                 message = comm.Mprobe(mpi.ANY_SOURCE, mpi.ANY_TAG, status)
-                there, here = divmod(status.Get_tag(), self._devices)
+                sender, receiver = divmod(status.Get_tag(), self._devices)
                 count = status.Get_count(self._item_type)
-                messages.append((here, status.Get_source(), there, message, count))
+                messages.append((receiver, status.Get_source(), sender, message, count))
         return sorted(messages, key=itemgetter(0, 1, 2))  # in order within a bin
 
     def _receive(self, world: MpiWorld) -> list[dict[int, Array]]:

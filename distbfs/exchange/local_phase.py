@@ -139,12 +139,12 @@ class LocalPhase:
         leaving: dict[Pair, list[Array]] = {}
         for place, sent in enumerate(bins):
             for part, array in sent.pieces():
-                rank, there = placement.rank_of(part), placement.device_of(part)
+                rank, receiver = placement.rank_of(part), placement.device_of(part)
                 if rank == self.rank:
-                    own[there].append(array)
+                    own[receiver].append(array)
                 else:
-                    here = there if options.local_all2all else place
-                    pair = Pair(rank, here % len(self.parts), there)
+                    sender = receiver if options.local_all2all else place
+                    pair = Pair(rank, sender % len(self.parts), receiver)
                     leaving.setdefault(pair, []).append(array)
         return own, [
             (pair, self.packed(leaving[pair], options.uniquify))

@@ -171,19 +171,19 @@ class MpiWorld:
 
     def allgather(self, values: Array) -> list[Array]:
         """Gather the one-dimensional array of each rank on all ranks; collective."""
-        mine = np.ascontiguousarray(values)
+        own = np.ascontiguousarray(values)
         counts = np.empty(self.size, dtype=np.int64)
         with self.waits("allgather"):
-            self.comm.Allgather(np.array([mine.size], dtype=np.int64), counts)
+            self.comm.Allgather(np.array([own.size], dtype=np.int64), counts)
         total = int(counts.sum())
-        everything = np.empty(total, mine.dtype)
+        everything = np.empty(total, own.dtype)
         bounds = np.concatenate(([0], np.cumsum(counts)))
         arrays = [everything[bounds[r] : bounds[r + 1]] for r in range(self.size)]
         if total <= self._limit:
             with self.waits("allgather"):
-                self.comm.Allgatherv(mine, [everything, counts])
+                self.comm.Allgatherv(own, [everything, counts])
             return arrays
-        arrays[self.rank][:] = mine
+        arrays[self.rank][:] = own
         for root, array in enumerate(arrays):
             for part in pieces(array.size, self._limit):
                 with self.waits("allgather"):
@@ -261,8 +261,8 @@ class MpiWorld:
         if self._turns is None:
             node = self.comm.Split_type(self._mpi.COMM_TYPE_SHARED, key=self.rank)
             ranks: list[int] = node.allgather(self.rank)
-            mine = 16 * len(ranks) if node.Get_rank() == 0 else 0
-            window = self._mpi.Win.Allocate_shared(mine, 8, comm=node)
+            size = 16 * len(ranks) if node.Get_rank() == 0 else 0
+            window = self._mpi.Win.Allocate_shared(size, 8, comm=node)
             memory, _ = window.Shared_query(0)
             board = np.frombuffer(memory, np.int64).reshape(-1, 2)
             row = ranks.index(self.rank)

@@ -226,21 +226,21 @@ class NcclExchange:
         """OR this rank's slice of all masks and send it to all."""
         step, me, words, end = self._slice, self._world.rank, self._words, self._end
         bounds = [min(rank * step, words) for rank in range(self._world.size + 1)]
-        mine = bounds[me + 1] - bounds[me]
+        length = bounds[me + 1] - bounds[me]
         with self._link.group():
             for rank in range(self._world.size):
                 piece = self._mask[bounds[rank] : bounds[rank + 1]]
                 if rank != me and piece.size:
                     end.send(piece, rank)
-                if rank != me and mine:
-                    place = self._gathered[rank * step : rank * step + mine]
+                if rank != me and length:
+                    place = self._gathered[rank * step : rank * step + length]
                     end.receive(place, rank)
         place = result[me * step : (me + 1) * step]
-        if mine:
+        if length:
             with end.stream:
                 own = self._mask[bounds[me] : bounds[me + 1]]
-                self._gathered[me * step : me * step + mine] = own
-            self._combine(step, mine, place)
+                self._gathered[me * step : me * step + length] = own
+            self._combine(step, length, place)
         with self._link.group():
             end.gather(place, result)
 

@@ -129,11 +129,11 @@ class PeerGroup:
         reason = ""
         try:
             for k, device in enumerate(self.devices):
-                mine = self._turns.index((world.rank, k))
+                index = self._turns.index((world.rank, k))
                 with on_device(device):
-                    word = cuda.cupy().full(1, mine + 1, np.uint64)
+                    word = cuda.cupy().full(1, index + 1, np.uint64)
                     for address in tables[k].tolist():
-                        to = address + 8 * mine
+                        to = address + 8 * index
                         runtime.memcpy(to, word.data.ptr, 8, DEFAULT_KIND)
                     cuda.cupy().cuda.Device().synchronize()
         except runtime.CUDARuntimeError as error:

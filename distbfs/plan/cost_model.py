@@ -5,14 +5,14 @@ bytes and take d log2(p_rank) / 4 g, in the S' levels that need them; normal ver
 are 4 |Enn| bytes over a search and take 4 |Enn| / p g (the share of edges that stay on
 their rank left out); g is the inverse of the bandwidth.  Work (Section IV-B) is counted
 in visits: edge checks, and vertices that enter a frontier, a delegate once a device.
-Fewer bytes than 4 an edge are sent where a vertex is named once or asks: what
-``plan.threshold`` expects goes before 4 |Enn|, and records tell what was sent.
+Fewer bytes than 4 an edge are sent where a vertex is sent once or asks: estimates of
+``plan.threshold`` replace 4 |Enn|, and records have the bytes sent.
 
     T = visits / p / rate + d log2(p_rank) / 4 g S' + 4 |Enn| / p g + latency S
         + finish n / p
 
-The last term is ours: parents and results, when the levels are done.  What is not
-fitted to level records is assumed, with the numbers of this file.
+The last term is ours: parents and results, after the levels.  Constants not fitted to
+level records are assumed, with the numbers of this file.
 """
 
 from __future__ import annotations

@@ -115,10 +115,10 @@ class DomainDriver:
         if records:
             self._on_each(lambda part: part.prepare(records=True))
             self._world.barrier()
-        asked = self._parts[0]  # one device that gets the request passes it to all
+        first = self._parts[0]  # one device that gets the request passes it to all
 
         def ready(part: MemberSearch) -> None:
-            at = stop if part is asked else None
+            at = stop if part is first else None
             part.ready(root, records=records, until=until, stop=at)
 
         self._on_each(ready)

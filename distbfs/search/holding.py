@@ -134,15 +134,15 @@ def hold_host_parts(world: World, source: Source) -> Held:
     if source.store is None:
         return host_parts_built(world, source, source.parts, source.build, "building")
     store = source.store
-    mine = Placement(store.manifest.parts, world.size).parts_of(world.rank)
+    own_parts = Placement(store.manifest.parts, world.size).parts_of(world.rank)
     try:
-        with source.telling("loading", bytes_of(store, mine)) as done:
+        with source.telling("loading", bytes_of(store, own_parts)) as done:
             watch = watching(done)
-            parts = [store.load_part(index, watch) for index in mine]
+            parts = [store.load_part(index, watch) for index in own_parts]
     except MemoryError as error:
         raise OutOfMemory(
             f"{store.folder}: the parts of rank {world.rank} hold "
-            f"{bytes_of(store, mine)} bytes, and a search needs more: not "
+            f"{bytes_of(store, own_parts)} bytes, and a search needs more: not "
             "enough memory"
         ) from error
     return held_parts(world, parts, permutation_of(store))
@@ -311,13 +311,13 @@ def hold_device_parts(
     """
     permutation, generation, construction = None, 0.0, 0.0
     made: dict[str, Any] = {}
-    mine = placement.parts_of(world.rank)
-    dealt = [devices[k % len(devices)] for k in range(len(mine))]
+    own_parts = placement.parts_of(world.rank)
+    dealt = [devices[k % len(devices)] for k in range(len(own_parts))]
     store = source.store
     if store is not None and store.manifest.parts == placement.parts:
         permutation = permutation_of(store)
         with source.telling("loading") as done:
-            parts = parts_of_store(store, mine, dealt, done)
+            parts = parts_of_store(store, own_parts, dealt, done)
     else:
         with source.telling("building") as done:
             parts, summary = construct_on_devices(

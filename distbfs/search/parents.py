@@ -141,9 +141,9 @@ class ParentFinder:
             index, columns = search.part.nn.edges_of(numbers)
             column = columns.astype(np.uint64)
             part = (column >> np.uint64(PART_SHIFT)).astype(np.int64)
-            there = self._placement.rank_of(part) == ranks[index]
-            level = search.level_of(numbers)[index[there]].astype(np.uint64)
-            asked_by.append((numbers[index[there]], column[there], level))
+            delivered = self._placement.rank_of(part) == ranks[index]
+            level = search.level_of(numbers)[index[delivered]].astype(np.uint64)
+            asked_by.append((numbers[index[delivered]], column[delivered], level))
         column = np.concatenate([item[1] for item in asked_by])
         level = np.concatenate([item[2] for item in asked_by])
         part = (column >> np.uint64(PART_SHIFT)).astype(np.int64)
@@ -160,10 +160,10 @@ class ParentFinder:
         replies[order] = np.concatenate(self._world.alltoall(answers))
         start = 0
         for search, (numbers, _, _) in zip(self._searches, asked_by, strict=True):
-            mine = replies[start : start + len(numbers)]
+            parents = replies[start : start + len(numbers)]
             start += len(numbers)
-            known = mine != NOT_ONE_UP
-            search.set_parents(numbers[known], mine[known])
+            known = parents != NOT_ONE_UP
+            search.set_parents(numbers[known], parents[known])
 
     def _answer(self, questions: Array) -> Ids:
         """Return the vertex id of each neighbour that is one level up, else -1."""
@@ -181,17 +181,17 @@ class ParentFinder:
     def _delegates(self, cost: ParentCost) -> None:
         """Ask all ranks for the parents of delegates that their owner did not find."""
         wanted = [search.parents_wanted() for search in self._searches]
-        mine = np.concatenate(wanted)
-        cost.bytes_sent += mine.nbytes * (self._world.size - 1)
-        cost.messages_sent += bool(len(mine) and self._world.size > 1)
+        requested = np.concatenate(wanted)
+        cost.bytes_sent += requested.nbytes * (self._world.size - 1)
+        cost.messages_sent += bool(len(requested) and self._world.size > 1)
         answers = []
-        for asked in self._world.allgather(mine):
+        for asked in self._world.allgather(requested):
             largest = np.full(len(asked), -1, dtype=np.int64)
             for search in self._searches:
                 np.maximum(largest, search.parents_of(asked), out=largest)
             answers.append(largest)
         self._sent(answers, cost)
-        parents = np.full(len(mine), -1, dtype=np.int64)
+        parents = np.full(len(requested), -1, dtype=np.int64)
         for answer in self._world.alltoall(answers):
             np.maximum(parents, answer, out=parents)
         start = 0

@@ -60,18 +60,22 @@ class SharedTuples:
             edges.bounds(part) if part < edges.parts else none
             for part in range(each * world.size)
         ]
-        mine = range(world.rank, len(self.bounds), world.size)
-        sizes = [PAIR_BYTES * max(b - a, 1) for a, b in (self.bounds[x] for x in mine)]
+        own_parts = range(world.rank, len(self.bounds), world.size)
+        sizes = [
+            PAIR_BYTES * max(b - a, 1) for a, b in (self.bounds[x] for x in own_parts)
+        ]
         dealt = [devices[k % len(devices)] for k in range(each)]
         self._group = PeerGroup(world, dealt)
         arrays, tables = self._group.share(sizes, "edges of parts")
-        self._held = dict(zip(mine, arrays, strict=True))
+        self._held = dict(zip(own_parts, arrays, strict=True))
         self._addresses = dict(zip(dealt, tables, strict=True))
         layout = Layout(self.n, world.size * len(devices))
 
         def read(slot: int, device: int) -> tuple[int, Any]:
             index = world.rank + slot * world.size
-            parts = [part for part in mine[slot :: len(devices)] if part < edges.parts]
+            parts = [
+                part for part in own_parts[slot :: len(devices)] if part < edges.parts
+            ]
             with on_device(device), cuda.memory_of("the rows of a store"):
                 ends = cuda.cupy().zeros(layout.local_count(index), np.uint32)
                 self._copy(parts, Ends(layout.parts, index, ends))

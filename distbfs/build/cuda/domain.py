@@ -343,7 +343,7 @@ def construct_domain(
     """
     watch = Stopwatch()
     layout, placement = Layout(source.n, parts), Placement(parts, world.size)
-    shape, mine = Shape(layout), placement.parts_of(world.rank)
+    shape, own_parts = Shape(layout), placement.parts_of(world.rank)
     with watch("total"):
         crew = Crew(
             MemberBuilder,
@@ -369,7 +369,7 @@ def construct_domain(
                 f"{int(actives.sum())} vertices with edges on {parts} parts need "
                 "positions of more than 32 bits"
             )
-        made = _rows(crew, measured, mine, known, granules)
+        made = _rows(crew, measured, own_parts, known, granules)
         crew.close()
     counts = np.array([sum(part.graph.m for part in made)], dtype=np.int64)
     m = int(world.allreduce(counts)[0])
@@ -392,8 +392,8 @@ def _all_known(
     """Gather what all parts need of each other, by part (collective)."""
     known: dict[int, Known] = {}
     for k, one in enumerate(measured):
-        mine = one.known
-        each = world.allgather(mine.members), world.allgather(mine.classes)
+        facts = one.known
+        each = world.allgather(facts.members), world.allgather(facts.classes)
         for rank, (members, classes) in enumerate(zip(*each, strict=True)):
             known[placement.parts_of(rank)[k]] = Known(members, classes)
     return [known[part] for part in range(placement.parts)]
@@ -402,7 +402,7 @@ def _all_known(
 def _rows(
     crew: Crew[MemberBuilder],
     measured: Sequence[Measured],
-    mine: Sequence[int],
+    own_parts: Sequence[int],
     known: Sequence[Known],
     granules: int,
 ) -> list[MemberRows]:
@@ -412,8 +412,9 @@ def _rows(
         with cuda.memory_of("building for the devices of a domain"):
             places = builder.place(known, granules)
             return [
-                (k, builder.rows(mine[k], measured[k], places, granules)) for k in at
+                (k, builder.rows(own_parts[k], measured[k], places, granules))
+                for k in at
             ]
 
     made = dict(item for group in crew.on_devices(work) for item in group)
-    return [made[k] for k in range(len(mine))]
+    return [made[k] for k in range(len(own_parts))]

@@ -334,8 +334,8 @@ class DomainBuilder:
             with self._on(part):
                 made = InnerBuilder(part, domains, self._delegates)
                 self._builders.append(made)
-        mine = np.array([one.device for one in self._builders])
-        self._on_ranks = [devices.tolist() for devices in world.allgather(mine)]
+        own = np.array([one.device for one in self._builders])
+        self._on_ranks = [devices.tolist() for devices in world.allgather(own)]
         most = int(
             world.allreduce(np.array([max(x.count for x in self._builders)]), "max")[0]
         )
@@ -456,8 +456,8 @@ class DomainBuilder:
         """
         world = self._world
         if world.size == 1:
-            (mine,) = self._on_ranks
-            return [[sent[device] for sent in boxes] for device in mine]
+            (own_devices,) = self._on_ranks
+            return [[sent[device] for sent in boxes] for device in own_devices]
         sizes, keys = [], []
         for devices in self._on_ranks:
             leaving = [[sent[device].get() for sent in boxes] for device in devices]

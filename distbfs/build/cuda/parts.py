@@ -66,14 +66,14 @@ class Crew(Generic[Made]):
         done: Sum | None,
         making: Making | None,
     ) -> None:
-        mine = placement.parts_of(world.rank)
-        if devices is not None and len(devices) != len(mine):
+        own_parts = placement.parts_of(world.rank)
+        if devices is not None and len(devices) != len(own_parts):
             raise UsageError(
-                f"{len(devices)} devices are given for {len(mine)} parts of a rank"
+                f"{len(devices)} devices are given for {len(own_parts)} parts of a rank"
             )
-        self._mine = mine
+        self._mine = own_parts
         self._groups: dict[int | None, list[int]] = {}
-        for k in range(len(mine)):
+        for k in range(len(own_parts)):
             device = None if devices is None else devices[k]
             self._groups.setdefault(device, []).append(k)
         seats = Seats(world, placement, list(self._groups.values()))
@@ -201,7 +201,7 @@ def construct_on_devices(
         source = Permuted(source, options.permute_seed)
     watch = Stopwatch()
     layout = Layout(source.n, placement.parts)
-    shape, mine = Shape(layout), placement.parts_of(world.rank)
+    shape, own_parts = Shape(layout), placement.parts_of(world.rank)
     with watch("total"):
         crew = Crew(
             Builder,
@@ -228,7 +228,7 @@ def construct_on_devices(
         )
         d = histogram.above(threshold)
         shared = Shared(world, placement, numbered, d, wide=shape.wide)
-        made = _separate(crew, numbered, shared, mine, threshold)
+        made = _separate(crew, numbered, shared, own_parts, threshold)
         crew.close()
         if shape.wide and shape.parts > 1:
             number_columns(made, placement, world)
@@ -274,7 +274,7 @@ def _separate(
     crew: Crew[Builder],
     numbered: Sequence[Numbered],
     shared: Shared,
-    mine: Sequence[int],
+    own_parts: Sequence[int],
     threshold: int,
 ) -> list[DevicePart]:
     """Build the parts of this rank; all parts of a device share its tables."""
@@ -286,10 +286,10 @@ def _separate(
             tables = builder.tables(shared)
         out = []
         for k in positions:
-            with cuda.memory_of(f"building part {mine[k]}"):
-                part = builder.separate(mine[k], numbered[k], tables, threshold)
+            with cuda.memory_of(f"building part {own_parts[k]}"):
+                part = builder.separate(own_parts[k], numbered[k], tables, threshold)
             out.append((k, part))
         return out
 
     parts = dict(item for group in crew.on_devices(work) for item in group)
-    return [parts[k] for k in range(len(mine))]
+    return [parts[k] for k in range(len(own_parts))]

@@ -33,11 +33,11 @@ def swapped(
 
     Collective. What arrives is on the host, except with a single rank.
     """
-    mine = placement.parts_of(world.rank)
-    arrived: list[list[Any]] = [[None] * placement.parts for _ in mine]
+    own_parts = placement.parts_of(world.rank)
+    arrived: list[list[Any]] = [[None] * placement.parts for _ in own_parts]
     if world.size == 1:
-        for sent, part in zip(boxes, mine, strict=True):
-            for place, other in enumerate(mine):
+        for sent, part in zip(boxes, own_parts, strict=True):
+            for place, other in enumerate(own_parts):
                 arrived[place][part] = sent[other]
         return arrived
     nothing, sizes, values = np.zeros(0, np.uint32), [], []
@@ -50,7 +50,7 @@ def swapped(
     for rank, joint in enumerate(world.alltoall(values)):
         pieces = iter(np.split(joint, np.cumsum(counts[rank])))
         for part in placement.parts_of(rank):
-            for place in range(len(mine)):
+            for place in range(len(own_parts)):
                 arrived[place][part] = next(pieces)
     return arrived
 

@@ -113,7 +113,7 @@ class Shared:
         self,
         world: World,
         placement: Placement,
-        mine: Sequence[Numbered],
+        numbered: Sequence[Numbered],
         delegates: int,
         *,
         wide: bool,
@@ -130,13 +130,13 @@ class Shared:
 
         self.ids, self.degrees = np.zeros(0, np.uint64), np.zeros(0, np.uint32)
         if not wide:
-            self.normals = by_part(gathered([x.normals for x in mine]))
+            self.normals = by_part(gathered([x.normals for x in numbered]))
         if delegates:
-            self.ids = gathered([x.ids for x in mine])
-            self.degrees = gathered([x.degrees for x in mine])
+            self.ids = gathered([x.ids for x in numbered])
+            self.degrees = gathered([x.degrees for x in numbered])
         if delegates and not wide:
-            self.members = by_part(gathered([x.members for x in mine]))
-            sizes = gathered([np.array([len(x.ids)], dtype=np.int64) for x in mine])
+            self.members = by_part(gathered([x.members for x in numbered]))
+            sizes = gathered([np.array([len(x.ids)], dtype=np.int64) for x in numbered])
             self.bases = by_part((np.cumsum(sizes) - sizes).astype(np.uint32))
         if len(self.ids) != delegates:
             raise InputError("the degrees of the parts changed while they were shared")
