@@ -1,4 +1,4 @@
-"""The exceptions of the package, each with the exit code that it ends a command with.
+"""The exceptions of the package, each with the exit code of a command.
 
 Exit codes: 1 a search or validation failed, 2 wrong use or bad input, 3 no memory, no
 disk space, no device, no compiler or no library.  A message is one line: what is
@@ -9,7 +9,7 @@ import errno
 import os
 from typing import ClassVar
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # what a full disk or quota says
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a full disk or quota
 
 
 class DistbfsError(Exception):
@@ -84,9 +84,9 @@ class StoreError(InputError, OSError):
 
 
 class PeerFailed(StoreError):  # noqa: N818
-    """What is being written was removed, as a rank does that fails.
+    """Another rank failed and removed the files being written.
 
-    The error of that rank counts: this one is told where no other is.
+    The error of that rank counts: this one is printed only if there is no other.
     """
 
 
@@ -97,7 +97,7 @@ def system_error(
     *,
     otherwise: str = "cannot be read or written",
 ) -> DistbfsError:
-    """Return the package's error for one of the system: ``PATH: reason``.
+    """Convert an error of the system to one of the package: ``PATH: reason``.
 
     Parameters
     ----------
@@ -151,17 +151,17 @@ class ServiceError(DistbfsError, OSError):
     CODES: ClassVar = {
         "bad_request": 2,  # not JSON, or a field is missing, unknown or wrong
         "unknown_op": 2,
-        "too_large": 2,  # the request, or what would come inline
-        "exists": 2,  # a result of that name
+        "too_large": 2,  # the request, or an inline result
+        "exists": 2,  # a result of that name exists
         "unauthorized": 2,
         "not_found": 2,  # no such page or service
         "not_allowed": 2,  # a method of HTTP
         "not_json": 2,  # the type of a body
         "busy": 1,  # the queue is full, or there are too many clients
         "deadline": 1,
-        "draining": 1,  # the service ends and takes no more
-        "gone": 1,  # the client has left
-        "broken": 1,  # no answer, or none that can be read
+        "draining": 1,  # the service is ending
+        "gone": 1,  # the client has disconnected
+        "broken": 1,  # no answer, or an unreadable one
         "no_room": 3,  # on the disk of the results
     }
 

@@ -1,4 +1,4 @@
-"""Files and folders that go with this process where a signal ends it."""
+"""Files and folders to remove when a signal ends this process."""
 
 import shutil
 from contextlib import suppress
@@ -10,21 +10,21 @@ _lock = Lock()
 
 
 def note(*paths: Path) -> None:
-    """Let files or folders be removed where the process is ended from outside."""
+    """Register files or folders for removal when a signal ends the process."""
     with _lock:
         _paths.update(paths)
 
 
 def forget(*paths: Path) -> None:
-    """Let them stay: they are complete, or gone."""
+    """Unregister them: they are complete, or removed."""
     with _lock:
         _paths.difference_update(paths)
 
 
 def remove_all() -> None:
-    """Remove what is noted; what cannot be removed stays, in silence.
+    """Remove the registered files and folders; ignore failures.
 
-    The process ends next: who notes or forgets something waits for that.
+    The process ends next, so concurrent calls of ``note`` and ``forget`` block.
     """
     _lock.acquire()
     for path in list(_paths):

@@ -1,4 +1,4 @@
-"""Options of building and searching, checked when they are made."""
+"""Options of building and searching, checked on creation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def check_range(name: str, value: float, low: float, high: float | None = None) 
 
 
 def check_integer(name: str, value: Any) -> int:
-    """Return what Python takes as an index; WrongTypeError for others and bools."""
+    """Return an integer from any index type; WrongTypeError for bool or others."""
     try:
         if not isinstance(value, bool):
             return operator.index(value)
@@ -37,21 +37,21 @@ def check_integer(name: str, value: Any) -> int:
 
 
 def type_name(value: object) -> str:
-    """Return what the type of a value is called, with its package."""
+    """Return the name of a value's type, with its package."""
     kind = type(value)
     package = kind.__module__.partition(".")[0]
     return kind.__name__ if package == "builtins" else f"{package}.{kind.__name__}"
 
 
 def check_several(name: str, values: Any) -> Iterable[Any]:
-    """Return vertices, or pairs of them; WrongTypeError for what are not several."""
+    """Return vertices, or pairs of them; WrongTypeError unless they are iterable."""
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
         raise WrongTypeError(f"{name} is {values!r:.40}; allowed: several in a list")
     return values
 
 
 def depth_limit(name: str, value: Any, most: int = MOST_LEVELS) -> int | None:
-    """Return the last level to be searched, None for all: where ``most`` is less, too.
+    """Return the last level to search; None for all, also if ``most`` is less.
 
     Raises UsageError unless it is None or an integer of 0 or more.
     """
@@ -260,10 +260,10 @@ class SearchOptions:
 
     @classmethod
     def named(cls, **options: Any) -> SearchOptions:
-        """Return options from their names alone, each put where it is read.
+        """Return options from their names alone, each in its structure.
 
-        Those that are neither common nor of domains are the engine's own; ``open``
-        raises UsageError where it has none of that name.
+        Options neither common nor of domains are the engine's own; ``open`` raises
+        UsageError if the engine has none of that name.
         """
         common = {x: options.pop(x) for x in COMMON_OPTIONS if x in options}
         factors = {x: options.pop(x) for x in FACTOR_OPTIONS if x in options}

@@ -1,4 +1,4 @@
-"""How far long work is: what shows it, and what adds it up."""
+"""Progress of long work: display, and sums over threads."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class Tell(Protocol):
-    """Takes how much is done; ``total`` where there is more to do than was thought."""
+    """Receives the amount done; ``total`` where it has grown."""
 
     def __call__(self, done: int, total: int | None = None, /) -> None:
-        """Show it, in any thread."""
+        """Show it; from any thread."""
 
 
 Progress: TypeAlias = Callable[[str, int], AbstractContextManager[Tell]]
@@ -32,9 +32,9 @@ def no_progress(label: str = "", total: int = 0) -> Iterator[Tell]:  # noqa: ARG
 
 
 class Stages:
-    """Shows one stage of long work at a time, as a terminal has one bar.
+    """Shows one stage of long work at a time, as one bar of a terminal.
 
-    progress: what shows a stage.  Used in ``with``, at whose end no stage shows.
+    progress: shows a stage. A context manager, at whose end no stage shows.
     """
 
     def __init__(self, progress: Progress) -> None:
@@ -49,7 +49,7 @@ class Stages:
         self._open.close()
 
     def stage(self, label: str, total: int = 0) -> Tell:
-        """Return what is told of a stage; it shows from when it is told."""
+        """Return the callback of a stage; its first call shows the stage."""
 
         def tell(done: int, more: int | None = None, /) -> None:
             if self._label != label:
@@ -62,9 +62,9 @@ class Stages:
 
 
 class Sum:
-    """Adds up what is done, in any thread, and tells the sum.
+    """Sums the amounts done, in any thread, and passes on the sum.
 
-    total: what there is to do, as far as it is known
+    total: the amount to do, as far as known
     """
 
     def __init__(self, tell: Tell = untold, total: int = 0) -> None:
@@ -72,13 +72,13 @@ class Sum:
         self._done, self._total = 0, total
 
     def __call__(self, count: int) -> None:
-        """Add what was done."""
+        """Add an amount done."""
         with self._lock:
             self._done += count
             self._tell(self._done)
 
     def more(self, count: int) -> None:
-        """Add to what there is to do; less of it where ``count`` is negative."""
+        """Add to the amount to do; ``count`` may be negative."""
         if count:
             with self._lock:
                 self._total += count
@@ -86,7 +86,7 @@ class Sum:
 
 
 def progress_slices(total: int, size: int, tell: Tell) -> Iterator[tuple[int, int]]:
-    """Yield (start, stop) of slices of ``total``; tell how far they are."""
+    """Yield (start, stop) of slices of ``total``; report progress."""
     for start in range(0, total, size):
         stop = min(start + size, total)
         yield start, stop

@@ -1,4 +1,4 @@
-"""Names of the interchangeable parts; each is imported when it is asked for."""
+"""Names of the interchangeable parts; each is imported on first use."""
 
 from __future__ import annotations
 

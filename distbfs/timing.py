@@ -1,4 +1,4 @@
-"""Wall-clock timing of named phases, and a trace of when each of them ran."""
+"""Wall-clock timing of named phases, and a trace of their spans."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Span:
-    """What happened from ``begin`` to ``end``, seconds of ``time.perf_counter``."""
+    """A phase from ``begin`` to ``end``, seconds of ``time.perf_counter``."""
 
     name: str
     begin: float
@@ -22,10 +22,10 @@ class Span:
 
 
 class Trace:
-    """Keeps what happened when on this rank, the last ``limit`` spans.
+    """Records phases of this rank, the last ``limit`` spans.
 
-    push, pop: called with the name at the start and without it at the end of each
-    span, to show it elsewhere (NVTX ranges on a GPU)
+    push, pop: called with the name at the start and without it at the end of each span,
+    to show it elsewhere (NVTX ranges on a GPU)
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Trace:
 
     @contextmanager
     def __call__(self, name: str, **values: Any) -> Iterator[dict[str, Any]]:
-        """Keep the time of a ``with`` block, which may add values; they are JSON's."""
+        """Record the time of a ``with`` block, which may add values (JSON values)."""
         if self._push is not None:
             self._push(name)
         begin = time.perf_counter()
@@ -54,12 +54,12 @@ class Trace:
 def kept(
     trace: Trace | None, name: str, **values: Any
 ) -> AbstractContextManager[dict[str, Any] | None]:
-    """Keep the time of a ``with`` block where there is a trace; see ``Trace``."""
+    """Record the time of a ``with`` block if there is a trace; see ``Trace``."""
     return nullcontext() if trace is None else trace(name, **values)
 
 
 class Aside:
-    """Time that no phase counts, whichever thread spends it."""
+    """Time excluded from all phases, in whatever thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -68,14 +68,14 @@ class Aside:
 
     @property
     def seconds(self) -> float:
-        """Return the seconds so far, overlapping ones once."""
+        """Return the seconds so far, counting overlaps once."""
         with self._lock:
             now = time.perf_counter() - self._began if self._inside else 0.0
             return self._spent + now
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
-        """Leave out the time of a ``with`` block."""
+        """Exclude the time of a ``with`` block."""
         with self._lock:
             if not self._inside:
                 self._began = time.perf_counter()
@@ -93,14 +93,14 @@ COMPILING = Aside()  # kernels, at first use
 
 
 def clock() -> float:
-    """Return seconds by a clock that stands still while kernels are compiled."""
+    """Return seconds of a clock that stops while kernels are compiled."""
     return time.perf_counter() - COMPILING.seconds
 
 
 class Stopwatch:
-    """Adds up seconds per phase, by ``clock``; phases may be entered again.
+    """Sums seconds per phase, by ``clock``; phases may be entered again.
 
-    trace: keeps every phase with its time as well
+    trace: also records every phase
     """
 
     def __init__(self, trace: Trace | None = None) -> None:
@@ -126,6 +126,6 @@ class Stopwatch:
         return self.seconds.get(phase, 0.0)
 
     def reset(self) -> dict[str, float]:
-        """Return the seconds so far and start again from nothing."""
+        """Return the seconds so far and reset them."""
         taken, self.seconds = self.seconds, {}
         return taken

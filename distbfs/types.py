@@ -22,7 +22,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Reduction: TypeAlias = Literal["sum", "max", "min", "or"]
 DirectionName: TypeAlias = Literal["push", "pull"]
 Choice: TypeAlias = Mapping[str, DirectionName]  # of dd, dn and nd
-Stop: TypeAlias = Callable[[], bool]  # asked between levels whether to give up
+Stop: TypeAlias = Callable[[], bool]  # called between levels; True aborts the search
 Take: TypeAlias = Callable[[Any, Ids], Array]  # values at places, on the host
 Root: TypeAlias = int | Ids  # an id, or those of a set: int64 [k], rising, each once
 
@@ -31,27 +31,27 @@ UNREACHED = -1
 
 
 class Event(Protocol):
-    """A mark in the order of what a stream does."""
+    """A marker in the order of a stream."""
 
     def synchronize(self) -> None:
-        """Wait until the stream has come there."""
+        """Wait until the stream reaches it."""
 
 
 class Stream(Protocol):
-    """What a device does in order."""
+    """A queue of operations of a device, run in order."""
 
     @property
     def ptr(self) -> int:
         """The runtime's handle."""
 
     def record(self) -> Event:
-        """Return a mark behind what was launched so far."""
+        """Record an event after all operations so far, and return it."""
 
     def wait_event(self, event: Event) -> None:
-        """Do what is launched next only when the event has come."""
+        """Make later operations wait for the event."""
 
     def synchronize(self) -> None:
-        """Wait for all that was launched."""
+        """Wait for all operations so far."""
 
 
 class DeviceMemory(Protocol):
@@ -62,11 +62,11 @@ class DeviceMemory(Protocol):
         """The address of the first element."""
 
     def memset_async(self, value: int, size: int, stream: Stream) -> None:
-        """Set ``size`` bytes, after what is on the stream."""
+        """Set ``size`` bytes to a value, in stream order."""
 
 
 class Device(Protocol):
-    """A device, which is the current one inside ``with``."""
+    """A device, current inside ``with``."""
 
     def __int__(self) -> int: ...
     def __enter__(self) -> object: ...
@@ -74,10 +74,10 @@ class Device(Protocol):
 
 
 class DeviceArray(Protocol):
-    """An array in the memory of a device: what is used of ``cupy.ndarray``.
+    """An array in the memory of a device: the used part of ``cupy.ndarray``.
 
-    Who takes or gives one says its shape and dtype.  Work on it is on the current
-    stream; operators work element by element.
+    Functions document shape and dtype. Operations use the current stream; operators
+    work element by element.
     """
 
     @property
@@ -102,11 +102,11 @@ class DeviceArray(Protocol):
 
     @property
     def data(self) -> DeviceMemory:
-        """The memory that it begins in."""
+        """The memory of the first element."""
 
     @property
     def device(self) -> Device:
-        """The device that it lies on."""
+        """The device of the array."""
 
     @property
     def T(self) -> DeviceArray:  # noqa: N802 - NumPy's name
@@ -119,7 +119,7 @@ class DeviceArray(Protocol):
         out: Array | None = None,
         blocking: bool = True,
     ) -> Array:
-        """Return a copy in host memory, ``out`` where that is given."""
+        """Return a copy in host memory, in ``out`` if given."""
 
     def set(self, arr: Array, stream: Stream | None = None) -> None:
         """Copy an array of the same shape and dtype from host memory."""
@@ -178,7 +178,7 @@ class World(Protocol):
 
     rank: int
     size: int
-    doing: str  # what the ranks do now, as "level 3", for messages
+    doing: str  # the ranks' present activity, as "level 3", for messages
 
     def barrier(self) -> None:
         """Wait until every rank is here."""
@@ -190,7 +190,7 @@ class World(Protocol):
         """
 
     def allgather(self, values: Array) -> list[Array]:
-        """Give every rank the one-dimensional array of each, in rank order.
+        """Gather the one-dimensional array of each rank on all, in rank order.
 
         Lengths may differ between ranks.
         """
@@ -202,22 +202,22 @@ class World(Protocol):
         """
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
-        """Give every rank the JSON-like object that ``root`` passes."""
+        """Send the JSON-like object of ``root`` to every rank."""
 
     def patient_broadcast(self, value: Any, root: int = 0) -> Any:
-        """Do what ``broadcast`` does where ``root`` may come much later.
+        """Do the same as ``broadcast`` where ``root`` may come much later.
 
-        The ranks that wait leave their core to others.
+        Waiting ranks leave their core to others.
         """
 
     def split(self, group: int) -> World:
-        """Return the ranks that give the same number, in their order, as a world.
+        """Return a world of the ranks that pass the same number, in order.
 
         The caller ends it by ``free`` before this one.
         """
 
     def free(self) -> None:
-        """Give the communicators back; the ranks are gone from here on."""
+        """Free the communicators; the world cannot be used afterwards."""
 
     def finish(self) -> None:
         """Reach the agreed end: from here on ranks may leave at different times."""
@@ -230,7 +230,7 @@ class TupleSource(Protocol):
     """Edge tuples by position, the same for every number of ranks.
 
     ``n`` is the number of vertices, ``tuples`` the number of tuples; loops and repeats
-    are legal.  A slice may be asked for any number of times.
+    are legal. A slice may be read any number of times.
     """
 
     n: int
@@ -240,7 +240,7 @@ class TupleSource(Protocol):
         """Yield (u, v) int64 arrays that cover the tuples start … stop-1 in order."""
 
     def describe(self) -> dict[str, Any]:
-        """Return what recreates the tuples: family, parameters, seed (JSON values)."""
+        """Describe the tuples: family, parameters, seed (JSON values)."""
 
 
 def slice_bounds(total: int, pieces: int, index: int) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """Time the construction of a Kronecker graph on the host, beside one gather.
 
 The gather is NumPy's ``x[index]`` of 2^25 random numbers at 2^25 random places, on one
-thread: what memory here gives without this code.  Figures are medians of the repeats.
+thread: the memory's rate without this package. Figures are medians of the repeats.
 
     python scripts/bench_build.py --scale 20 --threads 2
 """

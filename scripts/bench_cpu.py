@@ -74,13 +74,13 @@ def searches(args: argparse.Namespace) -> None:
 
 
 def usual_way(args: argparse.Namespace) -> dict[str, SearchOptions]:
-    """Return the options that a search has without others."""
+    """Return the default options of a search."""
     return {"": SearchOptions(threads=args.threads)}
 
 
 @contextlib.contextmanager
 def busy_core() -> Iterator[None]:
-    """Keep one core busy meanwhile."""
+    """Keep one core busy during the ``with`` block."""
     process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         time.sleep(0.2)
@@ -91,7 +91,7 @@ def busy_core() -> Iterator[None]:
 
 
 def busy(args: argparse.Namespace) -> None:
-    """Print how much longer searches take while one core is busy."""
+    """Print the slowdown of searches while one core is busy."""
     rows = []
     for scale, count in [(SMALL, 2000), *((scale, 0) for scale in args.scales)]:
         source = Kronecker(scale, threads=args.threads)

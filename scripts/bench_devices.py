@@ -47,11 +47,11 @@ DISTBFS = (sys.executable, "-m", "distbfs")
 NAME = "bench_devices"
 USES = ("contracts", "weak", "strong", "largest", "shapes")
 HEAD = ("shape", "scale", "method", "GTEPS", "ms", "roots", "validated", "for", "")
-GRACE = 10.0  # seconds in which a process that was asked to end can do so
-SHORTEST, TIMES = 60.0, 5.0  # time limit of a cell: times what is expected
+GRACE = 10.0  # seconds that a process gets to end after a request
+SHORTEST, TIMES = 60.0, 5.0  # time limit of a cell: a multiple of its expected time
 NO_MEMORY = 3
 BEFORE_ERRORS = ("Traceback", "No results printed for invalid run")
-LINE = 300  # characters of what a command said
+LINE = 300  # characters of a command's message
 STATES = ("passed", "failed", "skipped", "stopped")  # of tests
 RIGHT = re.compile(r"^(\S+) is right$", re.MULTILINE)
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|errors?)\b")
@@ -64,7 +64,7 @@ CPU_TOP, CPU_RANKS = 17, 4
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended; late: it was ended by the time limit."""
+    """How a command ended; late: by the time limit."""
 
     code: int
     out: str
@@ -74,7 +74,7 @@ class Ended:
 
     @property
     def said(self) -> str:
-        """The line that tells why, or the last one."""
+        """The line that gives the reason, or the last one."""
         lines = [x.rstrip() for x in self.err.splitlines() if x.strip()]
         lines = [x for x in lines if not x.startswith("distbfs: engine ")]
         for k, line in enumerate(lines):
@@ -87,7 +87,7 @@ class Ended:
 
 
 def below(process: int) -> list[int]:
-    """Return all processes that a process has started, and those that they have."""
+    """Return all descendants of a process."""
     parents: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -104,14 +104,14 @@ def below(process: int) -> list[int]:
 
 
 def kill(process: subprocess.Popen[str]) -> None:
-    """End a process that does not end, and all below it."""
+    """Kill a process that does not end, and its descendants."""
     for one in [*below(process.pid), process.pid]:
         with contextlib.suppress(ProcessLookupError):
             os.kill(one, signal.SIGKILL)
 
 
 def execute(words: Sequence[str], limit: float) -> Ended:
-    """Run a command of the checkout to its end, at most so many seconds."""
+    """Run a command of the checkout to its end, at most ``limit`` seconds."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     began, late = time.monotonic(), False
     process = subprocess.Popen(
@@ -127,7 +127,7 @@ def execute(words: Sequence[str], limit: float) -> Ended:
         out, err = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         late = True
-        process.terminate()  # a benchmark then reports the searches that it has done
+        process.terminate()  # a benchmark then reports its finished searches
         try:
             out, err = process.communicate(timeout=GRACE)
         except subprocess.TimeoutExpired:
@@ -141,9 +141,9 @@ def execute(words: Sequence[str], limit: float) -> Ended:
 
 
 def launcher(ranks: int, *, always: bool = False) -> list[str]:
-    """Return what starts so many ranks: the mpiexec beside this Python, or another.
+    """Return the launcher of ``ranks`` ranks: this Python's mpiexec, or another.
 
-    always: one rank too
+    always: also for one rank
     """
     if ranks == 1 and not always:
         return []
@@ -162,13 +162,13 @@ def describe_devices() -> dict[str, Any]:
 
 
 def devices_here() -> dict[str, Any]:
-    """Return the same from a process of its own, which holds no memory afterwards."""
+    """Describe the devices in a process of its own, which then holds no memory."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(describe_devices).result()
 
 
 class Bench:
-    """All that runs, and what came of it."""
+    """Runs all jobs and collects their results."""
 
     def __init__(
         self, args: argparse.Namespace, grid: cells.Grid, device: dict[str, Any] | None
@@ -181,7 +181,7 @@ class Bench:
         self.skipped: list[cells.Row] = []
 
     def run(self, jobs: Sequence[cells.Job]) -> None:
-        """Run all jobs that the budget holds, in their order."""
+        """Run the jobs that fit the budget, in order."""
         for k, job in enumerate(jobs):
             after = jobs[k + 1 :]
             if isinstance(job, cells.Ladder):
@@ -194,7 +194,7 @@ class Bench:
             self.write()
 
     def late(self, job: cells.Job) -> bool:
-        """Return whether there is no time for a job, which is then noted."""
+        """Return whether there is no time for a job; records it then."""
         args, budget = self.args, self.budget
         need = budget.expected(job, args.roots, args.validate)
         if need <= budget.left():
@@ -205,21 +205,21 @@ class Bench:
         return True
 
     def limit(self, expected: float) -> float:
-        """Return the time limit of what should take so long."""
+        """Return the time limit for an expected time."""
         usual = min(max(SHORTEST, TIMES * expected), self.args.limit)
         return max(min(usual, self.budget.left()), 1.0)
 
     def say(self, line: str) -> None:
-        """Tell how far it is."""
+        """Print the progress."""
         spent = self.args.budget - self.budget.left()
         print(f"{spent:5.0f} s  {line}", file=sys.stderr, flush=True)
 
     def cell(
         self, cell: cells.Cell, after: Sequence[cells.Job], validate: int | None = None
     ) -> cells.Row:
-        """Run a cell and note its row.
+        """Run a cell and record its row.
 
-        validate: so many roots; else what there is time for
+        validate: number of roots; default: as many as there is time for
         """
         args, budget = self.args, self.budget
         if validate is None:
@@ -241,7 +241,7 @@ class Bench:
         return row
 
     def climb(self, ladder: cells.Ladder, after: Sequence[cells.Job]) -> None:
-        """Search at the largest scale that fits: from the top, until one is done."""
+        """Find the largest scale that fits, from the top down."""
         for scale in ladder.scales:
             for cell in ladder.cells(scale):
                 if self.late(cell):
@@ -253,7 +253,7 @@ class Bench:
                     return
 
     def contract(self, job: cells.Contract) -> cells.Row:
-        """Run contract tests; kinds after one that is not right get a new start."""
+        """Run contract tests; restart after a kind that fails."""
         row: cells.Row = {"name": job.name, "ranks": job.ranks, "said": []}
         row |= dict.fromkeys(STATES, 0)
         row |= {"right": [], "not_run": []}
@@ -275,7 +275,7 @@ class Bench:
     def kinds(
         self, job: cells.Contract, expected: float
     ) -> Iterator[tuple[str, str, str]]:
-        """Yield (kind, state, why) for each kind of exchange."""
+        """Yield (kind, state, reason) for each kind of exchange."""
         waiting = list(job.kinds)
         while waiting:
             if self.budget.left() < self.budget.costs.start:
@@ -296,7 +296,7 @@ class Bench:
             yield waiting.pop(0), state, why
 
     def counted(self, job: cells.Contract, expected: float, row: cells.Row) -> None:
-        """Run tests by pytest, and count."""
+        """Run tests by pytest, and count the results."""
         words = [sys.executable, "-m", "pytest", "--with-mpi", *job.program]
         words += ["-p", "no:cacheprovider"]
         started = launcher(job.ranks, always=True)
@@ -311,7 +311,7 @@ class Bench:
             row["said"].append(late or ended.said or tail)
 
     def values(self) -> dict[str, Any]:
-        """Return all that is known, for the result file."""
+        """Return all results so far, for the result file."""
         device = {} if self.device is None else {"device": self.device}
         return {
             **device,
@@ -326,11 +326,11 @@ class Bench:
         }
 
     def write(self) -> None:
-        """Write what is known so far."""
+        """Write the results so far."""
         figures.write(self.args.out, NAME, self.values(), device=False)
 
     def wrong(self) -> list[str]:
-        """Return what is not right; what does not fit into memory is."""
+        """Return the failures; too little memory is none."""
         faults = [
             f"{x['name']}: {'; '.join(x['said'])}"
             for x in self.contracts
@@ -344,10 +344,10 @@ class Bench:
 
 
 def row_of(ended: Ended) -> cells.Row:
-    """Return what a row tells of how its command ended.
+    """Return the row entries for how a command ended.
 
     state: done, or why not: "no memory" (or device), "refused", "stopped" by the time
-    limit, "failed"; of searches that are done when the time is up there are figures
+    limit, "failed"; a stopped run has figures of its finished searches
     """
     said = ended.said if ended.code or ended.late else ""
     if ended.late and ended.code:
@@ -376,7 +376,7 @@ def shown(row: cells.Row) -> list[str]:
 
 
 def chosen(jobs: Sequence[cells.Job], uses: Sequence[str]) -> list[cells.Job]:
-    """Return the jobs that serve one of some uses."""
+    """Return the jobs of some uses."""
     picked = []
     for job in jobs:
         serves: tuple[str, ...] = ("contracts",)
@@ -421,13 +421,13 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
 def grid_of(
     args: argparse.Namespace,
 ) -> tuple[cells.Grid, dict[str, Any] | None]:
-    """Return what there is to run on, and what its devices are."""
+    """Return the available hardware, and a description of its devices."""
     scales = args.weak, args.strong
     if args.cpu:
         ranks = args.ranks or min(CPU_RANKS, args.devices)
         top = args.top or CPU_TOP
         return cells.Grid(args.devices, *scales, top, ranks, cpu=True), None
-    if args.list and args.devices and args.top:  # as it would be elsewhere
+    if args.list and args.devices and args.top:  # plan for other hardware
         ranks = args.ranks or args.devices
         return cells.Grid(args.devices, *scales, args.top, ranks), None
     device = devices_here()
@@ -453,7 +453,7 @@ def draw_file(path: Path, out: Path) -> None:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run what is asked for; 1 where a result was wrong."""
+    """Run the requested cells; return 1 if a result was wrong."""
     args = parse(words)
     if args.draw:
         draw_file(args.draw, args.out)
@@ -483,7 +483,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends what was started
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # stops children
     try:
         raise SystemExit(main())
     except DistbfsError as error:

@@ -55,7 +55,7 @@ WAYS = (
     *("xbfs/fast", PUSH, "xbfs-paper", BFS4K, PUSHED),
     *(f"{CLAIM}/push", f"{HASH}/push", *OTHERS, "auto"),
 )
-BEST = ("xbfs/fast", "xbfs-paper", BFS4K, *OTHERS)  # that auto may be compared with
+BEST = ("xbfs/fast", "xbfs-paper", BFS4K, *OTHERS)  # compared with auto
 RATIO, NEAR, MISSED = 1.5, 1.05, 0.005
 
 
@@ -102,7 +102,7 @@ def measure(name: str, source: Any, args: Any) -> dict[str, Any]:
 
 
 def reach(figures_of: dict[str, Any], counted: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the ratios that are asked for, as far as their engines ran."""
+    """Return the requested ratios, of engines that ran."""
 
     def seconds(name: str) -> float | None:
         return figures_of[name]["median_seconds"] if name in figures_of else None
@@ -120,7 +120,7 @@ def reach(figures_of: dict[str, Any], counted: dict[str, Any] | None) -> dict[st
         best = min(every, key=lambda name: every[name] or 0.0)
         ratios["best"] = best
         ratios["auto_over_best"] = auto / (every[best] or 1.0)
-    if counted:  # method claim queues none by its rule
+    if counted:  # method claim queues none by design
         ratios["repeats_in_frontier"] = counted[HASH]["in_frontier_share"]
     return ratios
 

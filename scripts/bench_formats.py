@@ -52,7 +52,7 @@ def graph_of(count: int) -> Edges:
 
 
 def drop(path: Path) -> None:
-    """Let the system forget the pages of a file, so that it is read from the disk."""
+    """Drop the pages of a file from memory, so that it is read from the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -62,7 +62,7 @@ def drop(path: Path) -> None:
 
 
 def plain(path: Path) -> None:
-    """Read a file and do nothing with it."""
+    """Read a file and discard it."""
     with path.open("rb", buffering=0) as file:
         while file.read(PLAIN_BYTES):
             pass
@@ -83,7 +83,7 @@ PLACES = ("disk", "memory")
 
 
 def write_as_usual(path: Path, graph: Edges) -> None:
-    """Write a table as pyarrow does where nothing is asked for."""
+    """Write a table with pyarrow's defaults."""
     import pyarrow  # noqa: PLC0415
     from pyarrow import parquet  # noqa: PLC0415
 

@@ -38,7 +38,7 @@ from distbfs.report.tables import print_table
 from distbfs.types import TupleSource
 from distbfs.validation.cuda import validate_on_device
 
-KEPT_BYTES = 16 << 30  # results that wait for validation, at most
+KEPT_BYTES = 16 << 30  # most results waiting for validation
 COUNTED_ROOTS = 4  # searches with counters, for the limit
 FAST, PAPER = "fast", "paper"
 ENGINES: dict[str, Any] = {FAST: XbfsEngine, PAPER: XbfsPaperEngine}
@@ -60,14 +60,14 @@ ROWS: dict[str, tuple[Callable[[], TupleSource], list[tuple[str, str]]]] = {
 }
 USUAL = list(ROWS)[:8]
 SMALL = ["kron12", "road12"]
-LARGE = ["kron28", "kron29"]  # most of the time is their validation
+LARGE = ["kron28", "kron29"]  # mostly their validation
 
 
 @dataclass
 class Variant:
-    """A way to search, what its searches took, and what was found.
+    """A way to search, with the times and results of its searches.
 
-    prepare: seconds to make it ready, the second time (nothing to compile any more)
+    prepare: seconds to prepare it the second time (when everything is compiled)
     """
 
     method: str
@@ -81,7 +81,7 @@ class Variant:
 
 
 def prepared(graph: DeviceGraph, method: str, result: str) -> Variant:
-    """Make a search ready, twice, for the time of the second."""
+    """Prepare a search twice; record the time of the second."""
     kind = ENGINES[method]
     options = SearchOptions(engine=kind.name, internal_ids=result == NUMBERS)
 
@@ -161,7 +161,7 @@ class Row:
                 variant.checks.append(sum(record.checks for record in log))
 
     def limit(self, variant: Variant) -> dict[str, Any]:
-        """Return what a search must do, by the fewest checks of any method, means."""
+        """Return the least work of a search, by the fewest checks of any method."""
         graph = self.graph
         counted = list(zip(*(v.checks for v in self.variants), strict=True))
         by_id = variant.result == IDS
@@ -184,7 +184,7 @@ class Row:
         }
 
     def figures_of(self, variant: Variant) -> dict[str, Any]:
-        """Return what is told of one variant."""
+        """Return the figures of one variant."""
         edges = [self.nedge[root] for root in self.roots]
         rates = [rate_statistics(edges, taken) for taken in variant.passes]
         times = [x for taken in variant.passes for x in taken]

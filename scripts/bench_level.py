@@ -40,7 +40,7 @@ from distbfs.search.open import open_source
 
 DOMAINS = 2
 PHASES = ("work", "counts", "advance", "exchange", "accept")
-REPEATS = 1000  # of a call that is timed alone
+REPEATS = 1000  # of a call timed by itself
 
 
 def main() -> int:
@@ -70,7 +70,7 @@ def main() -> int:
 
 
 def world_row(size: int, searches: int) -> list[Any]:
-    """Return what a level takes in a world of so many ranks, microseconds."""
+    """Return the time of a level in a world of ``size`` ranks, microseconds."""
     simulated = Simulated(size)
     whole, by_phase = [], []
     for _ in range(searches):

@@ -36,11 +36,11 @@ CALLS: dict[str, Callable[[Any], tuple[Any, ...]]] = {
     "multi_source_dijkstra_path_length": lambda g: (g, [0, 1, 2], None, None),
 }
 for name in {*backend.MANY_SEARCHES} - {"eccentricity"}:
-    del CALLS[name]  # searches from all nodes
+    del CALLS[name]  # they search from all nodes
 
 
 def finish(result: Any) -> None:
-    """Take all that an iterator gives."""
+    """Exhaust an iterator."""
     if isinstance(result, Iterator):
         deque(result, maxlen=0)
 
@@ -62,7 +62,7 @@ def measure(edges: int, repeats: int) -> list[dict[str, Any]]:
         def converted(ours: Any = ours, arguments: Any = arguments) -> Any:
             return ours(*arguments(backend.convert_from_nx(graph)))
 
-        finish(ours(*arguments(cached)))  # compiles, and starts the threads
+        finish(ours(*arguments(cached)))  # compiles, and starts threads
         times: dict[str, list[float]] = {"networkx": [], "cached": [], "converted": []}
         for _ in range(repeats):
             times["networkx"].append(

@@ -52,7 +52,7 @@ CELLS = ("1:22", "1:25", "4:22:1", "4:26", "2:27", "4:28", "2:road")
 ROAD_VERTICES = 4_190_000
 MODES = ("resident", "resident internal", "fast", "fast internal")
 COUNTS = "fast counts"
-HOSTED = 20  # the largest scale whose counts are compared
+HOSTED = 20  # largest scale whose counts are compared
 HEAD = ("devices", "graph", "mode", "GTEPS", "ms", "us a level", "levels", "validated")
 
 
@@ -80,7 +80,7 @@ class Cell:
                 self.seconds[mode] = time.perf_counter() - began
 
     def _opened(self, mode: str, count: int) -> Session:
-        """Return a session on some devices; modes of as many share the graph."""
+        """Return a session on ``count`` devices; modes may share its graph."""
         source = Source(self.source.n, 1, tuples=self.source)
         options = SearchOptions("xbfs", internal_ids=mode.endswith("internal"))
         request = Request(devices=count, domain=count)
@@ -129,7 +129,7 @@ def measure(cell: Cell, roots: int, validate: int, seed: int) -> list[dict[str, 
 
 
 def host_session(cell: Cell) -> Session | None:
-    """Return what counts on the host, None for graphs that are too large for it."""
+    """Return the session that counts on the host, None for too large graphs."""
     if cell.graph != "road" and int(cell.graph) > HOSTED:
         return None
     source = Source(cell.source.n, 1, tuples=cell.source)
@@ -137,7 +137,7 @@ def host_session(cell: Cell) -> Session | None:
 
 
 def summary(cell: Cell, mode: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what a mode reached over all roots."""
+    """Summarise a mode over all roots."""
     inverse = [x["seconds"] / max(x["edges"], 1) for x in rows]
     errors = [error for x in rows for error in x["errors"]]
     return {
@@ -173,7 +173,7 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
 
 
 def write(out: Path | None, rows: list[dict[str, Any]], skipped: list[str]) -> None:
-    """Write what was measured so far."""
+    """Write the results so far."""
     if out is not None:
         facts = provenance(sys.argv, device=True)
         values = {"provenance": facts, "rows": rows, "skipped": skipped}
@@ -181,7 +181,7 @@ def write(out: Path | None, rows: list[dict[str, Any]], skipped: list[str]) -> N
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Measure all cells; 1 where a result was wrong."""
+    """Measure all cells; return 1 if a result was wrong."""
     wanted = parse(words)
     began, rows, skipped = time.monotonic(), [], []
     many = int(cuda.cupy().cuda.runtime.getDeviceCount())
@@ -211,7 +211,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def counting_ratios(rows: Sequence[dict[str, Any]]) -> list[tuple[str, float]]:
-    """Return (graph, median time of mode fast over that with counts) where both are."""
+    """Return (graph, median time of mode fast over that with counts) if both ran."""
     medians = {(row["graph"], row["mode"]): row["median_ms"] for row in rows}
     return [
         (graph, medians[graph, "fast"] / ms)

@@ -30,11 +30,11 @@ from distbfs.report.provenance import provenance
 from distbfs.report.tables import print_table
 
 COMMAND = (sys.executable, "-c", "from distbfs.cli.main import entry; entry()")
-ASKED = 200  # times distances
+ASKED = 200  # distances timed
 
 
 def run(*words: object) -> tuple[float, str]:
-    """Return the seconds that a command takes, and what it prints."""
+    """Run a command; return its seconds and its output."""
     began = time.perf_counter()
     done = subprocess.run(
         [*COMMAND, *map(str, words)], check=True, capture_output=True, text=True
@@ -70,7 +70,7 @@ def serve(
 
 
 def from_arrays(tuples: Kronecker, options: dict[str, Any]) -> dict[str, Any]:
-    """Return seconds from arrays to a first result, and of later ones."""
+    """Return seconds from arrays to the first result, and to later ones."""
     chunks = list(tuples.chunks(0, tuples.tuples))
     u, v = (np.concatenate([x[k] for x in chunks]) for k in (0, 1))
     source = int(u[np.flatnonzero(u != v)[0]])
@@ -99,7 +99,7 @@ def from_arrays(tuples: Kronecker, options: dict[str, Any]) -> dict[str, Any]:
 def measure(
     folder: Path, scale: int, parts: int, repeat: int, options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the figures of a store, which is made where there is none."""
+    """Return the figures of a store, created if missing."""
     on_host = options.get("engine") == "openmp"
     store = folder / f"kron{scale}-{parts}"
     if not store.is_dir():
@@ -113,7 +113,7 @@ def measure(
         ids = np.arange(1000)
         source = int(ids[session.connected(ids)][0])
         wanted = session.search(source).level_counts().tolist()
-    # the first warms files and kernels
+    # the first run warms files and kernels
     words = ("bfs", store, "-s", source, "--json", *option_words)
     times = [run(*words)[0] for _ in range(repeat + 1)]
     row["bfs_seconds"] = min(times[1:])

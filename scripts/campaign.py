@@ -34,7 +34,7 @@ from trials.worker import Result, Worker, perform
 
 import distbfs.exchange.world
 
-# kinds, each with how often it comes
+# kinds, each with its frequency
 KINDS = {
     "library": 12,
     "stores": 8,
@@ -52,7 +52,7 @@ PROGRESS = 30  # seconds between lines
 
 
 class Campaign:
-    """Counts by kind, and what was wrong."""
+    """Counts by kind, and the failures."""
 
     def __init__(self, args: argparse.Namespace, world: Any) -> None:
         self.args, self.world = args, world
@@ -93,7 +93,7 @@ class Campaign:
             shutil.rmtree(folder)
 
     def fail(self, kind: str, seed: int, result: Result, folder: Path) -> None:
-        """Keep what was wrong, and the graph; print the line that repeats it."""
+        """Save a failure and its graph; print the line that repeats it."""
         self.wrong[kind] += 1
         self.failures.append({"kind": kind, "seed": seed, **vars(result)})
         if self.world.rank:

@@ -44,7 +44,7 @@ SHARES = (0.5, 0.2, 0.15, 0.1, 0.03, 0.02)
 
 
 class Reference:
-    """The graph as SciPy has it, and levels from a few sources."""
+    """The graph in SciPy, and levels from a few sources."""
 
     def __init__(self, scale: int, sources: int, seed: int) -> None:
         made = Kronecker(scale)
@@ -68,12 +68,12 @@ class Reference:
         return level
 
     def linked(self, a: int, b: int) -> bool:
-        """Whether an edge of the graph joins two vertices."""
+        """Return whether an edge of the graph joins two vertices."""
         return bool(np.isin(b, self.columns[self.offsets[a] : self.offsets[a + 1]]))
 
 
 def wrong(reference: Reference, op: str, client: Any, rng: np.random.Generator) -> str:
-    """Ask once; return what is wrong with the answer, "" for nothing."""
+    """Send one request; return what is wrong with the answer, "" if nothing."""
     source = int(rng.choice(reference.sources))
     level = reference.levels[source]
     targets = rng.integers(0, reference.n, int(rng.integers(1, 20))).tolist()
@@ -109,7 +109,7 @@ def wrong(reference: Reference, op: str, client: Any, rng: np.random.Generator) 
 def ask_many(
     reference: Reference, path: str, queries: int, seed: int, results: Any
 ) -> None:
-    """Be one client; put what was wrong, and how many were answered."""
+    """Act as one client; report the errors and the number of answers."""
     rng = np.random.default_rng(seed)
     faults, answered = [], 0
     try:
@@ -149,7 +149,7 @@ def ranks_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
 
 @contextmanager
 def clients(args: argparse.Namespace, reference: Reference, folder: Path) -> Any:
-    """Run all clients; yields their results when they have ended."""
+    """Run all clients; yield their results at the end."""
     context = multiprocessing.get_context("fork")
     results = context.Queue()
     each = args.queries // args.clients
@@ -171,7 +171,7 @@ def clients(args: argparse.Namespace, reference: Reference, folder: Path) -> Any
 
 
 def resident(processes: list[psutil.Process]) -> int:
-    """Return the bytes that processes hold together."""
+    """Return the resident bytes of processes."""
     return sum(one.memory_info().rss for one in processes)
 
 
@@ -199,7 +199,7 @@ def bare(args: argparse.Namespace, reference: Reference, folder: Path) -> float:
 
 
 def first_answers(client: Any, processes: list[psutil.Process]) -> tuple[float, float]:
-    """Return (share of a core of the busiest idle rank, median seconds to wake up)."""
+    """Return (CPU share of the busiest idle rank, median seconds to wake up)."""
     before = [sum(one.cpu_times()[:2]) for one in processes]
     time.sleep(3)
     after = [sum(one.cpu_times()[:2]) for one in processes]
@@ -239,7 +239,7 @@ def main() -> None:
 
 
 def measure(args: argparse.Namespace, reference: Reference, folder: Path) -> list[Any]:
-    """Return rows of what was measured: (what, value, limit, whether it is good)."""
+    """Return the measured rows: (what, value, limit, whether it is met)."""
     began = time.perf_counter()
     process = started(args, folder)
     load = time.perf_counter() - began

@@ -1,6 +1,6 @@
-"""What ``bench_devices.py`` runs: cells, in which order, and how long they take.
+"""The cells of ``bench_devices.py``: their order, and their expected times.
 
-Nothing here starts a process or looks at a device.
+Starts no process and accesses no device.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RESIDENT, STEPWISE, ALONE = "resident", "stepwise", "fast"
 INTERNAL = "fast, internal ids"
 COUNTS = (1, 2, 4, 8)
 EDGE_FACTOR = 16
-HOLDS = 0.9  # of a device's memory, by what a search needs at least
+HOLDS = 0.9  # of a device's memory, by the least need of a search
 EXCHANGES = "tests/gpu/exchange_ranks.py", "check"
 SEARCHES = "tests/gpu/searching_ranks.py", "brief"
 CONTRACT = ("tests/mpi/test_exchange_contract.py",)
@@ -28,9 +28,9 @@ CONTRACT = ("tests/mpi/test_exchange_contract.py",)
 
 @dataclass(frozen=True)
 class Cell:
-    """A Kronecker graph that ranks of one host search with devices (on CPUs: parts).
+    """A Kronecker graph searched by ranks of one host with devices (on CPUs: parts).
 
-    uses: weak, strong, shapes, largest; turn: which time the same runs
+    uses: weak, strong, shapes, largest; turn: repetition number
     """
 
     devices: int
@@ -47,13 +47,13 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """What a table calls the cell."""
+        """Name of the cell in tables."""
         again = f", turn {self.turn}" if self.turn > 1 else ""
         return f"{self.shape}, scale {self.scale}, {self.method}{again}"
 
     @property
     def tuples(self) -> int:
-        """How many edge tuples the graph has."""
+        """Number of edge tuples of the graph."""
         return EDGE_FACTOR << self.scale
 
     def as_dict(self) -> Row:
@@ -66,7 +66,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Ladder:
-    """The largest scale that fits: scales that fall, each by methods in turn."""
+    """The largest scale that fits: falling scales, each by methods in turn."""
 
     devices: int
     ranks: int
@@ -75,11 +75,11 @@ class Ladder:
 
     @property
     def name(self) -> str:
-        """What a table calls it."""
+        """Name of the ladder in tables."""
         return f"the largest scale of {self.scales[0]} to {self.scales[-1]}"
 
     def cells(self, scale: int) -> list[Cell]:
-        """Return the cells of a scale, in the order in which they are tried."""
+        """Return the cells of a scale, in the order of attempts."""
         at, uses = (self.devices, self.ranks, scale), ("largest",)
         return [Cell(*at, x, uses) for x in self.methods]
 
@@ -88,8 +88,8 @@ class Ladder:
 class Contract:
     """Contract tests of exchanges between ranks.
 
-    program: a file of tests and its words; kinds: of exchanges, one after another, or
-    none where the file knows them; seconds: that each is expected to take
+    program: a file of tests and its arguments; kinds: of exchanges, one after another,
+    or none where the file lists them; seconds: expected for each
     """
 
     program: tuple[str, ...]
@@ -99,7 +99,7 @@ class Contract:
 
     @property
     def name(self) -> str:
-        """What a table calls it."""
+        """Name of the tests in tables."""
         words = " ".join((self.program[0].rpartition("/")[2], *self.program[1:]))
         return f"{words}, {self.ranks} rank{'s' * (self.ranks > 1)}"
 
@@ -109,10 +109,10 @@ Job: TypeAlias = Cell | Ladder | Contract
 
 @dataclass(frozen=True)
 class Grid:
-    """What there is to run on.
+    """The hardware to run on.
 
     weak: scale a device; strong: scale; top: largest scale to try
-    ranks: most of one cell; cpu: CPU ranks with parts in the place of devices
+    ranks: most of one cell; cpu: CPU ranks with parts in place of devices
     memory: bytes of a device, 0: unknown
     """
 
@@ -131,11 +131,11 @@ class Grid:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """How several devices search, what matters most first."""
+        """Methods of searches on several devices, the most important first."""
         return (STEPWISE,) if self.cpu else (RESIDENT, STEPWISE)
 
     def on(self, method: str, devices: int) -> str:
-        """Return the method in whose place so many devices search."""
+        """Return the method of a number of devices: a fallback for one."""
         return ALONE if devices == 1 and not self.cpu else method
 
     def usual_ranks(self, devices: int) -> int:
@@ -158,7 +158,7 @@ class Grid:
         return Cell(*at, self.on(method, devices), ("strong",))
 
     def shape_cell(self, ranks: int, method: str) -> Cell:
-        """Return so many ranks with all devices, at the last scale of weak scaling."""
+        """Return a cell of ``ranks`` ranks with all devices, at the last weak scale."""
         at = self.devices, ranks, self.weak_scale(self.devices)
         return Cell(*at, self.on(method, self.devices), ("shapes",))
 
@@ -173,7 +173,7 @@ def held_bytes(scale: int) -> int:
 
 
 def largest_scale(devices: int, memory: int) -> int:
-    """Return the largest scale that so many devices of some bytes each could hold."""
+    """Return the largest scale that devices of some bytes each could hold."""
     scale = 1
     while held_bytes(scale + 1) <= HOLDS * memory * devices:
         scale += 1
@@ -181,9 +181,9 @@ def largest_scale(devices: int, memory: int) -> int:
 
 
 def plan(grid: Grid) -> list[Job]:
-    """Return all that is to run, what matters most first.
+    """Return all jobs, the most important first.
 
-    Cells that serve several uses are there once.
+    A cell that serves several uses is listed once.
     """
     some = [x for x in COUNTS if x <= grid.devices]
     most, first, others = grid.devices, grid.methods[0], grid.methods[1:]
@@ -228,7 +228,7 @@ def contracts(grid: Grid) -> list[Contract]:
 
 
 def merged(jobs: Iterable[Job]) -> list[Job]:
-    """Return jobs without repeats; a cell has the uses of all that are the same."""
+    """Merge equal jobs; a merged cell has the uses of all."""
     jobs_by_key: dict[Any, Job] = {}
     for job in jobs:
         key: Any = job
@@ -243,7 +243,7 @@ def merged(jobs: Iterable[Job]) -> list[Job]:
 
 
 def words_of(cell: Cell, *, cpu: bool, roots: int, validate: int) -> list[str]:
-    """Return the words of ``distbfs`` that run a cell; validate: 0 for none."""
+    """Return the ``distbfs`` arguments that run a cell; validate: 0 for none."""
     words = ["graph500", "--json", "--scale", str(cell.scale), "--roots", str(roots)]
     between = cell.method == STEPWISE
     words += ["--engine", "openmp" if cpu else "pan" if between else "xbfs"]
@@ -259,7 +259,7 @@ def words_of(cell: Cell, *, cpu: bool, roots: int, validate: int) -> list[str]:
 
 
 def can_validate(cell: Cell, *, cpu: bool) -> bool:
-    """Return whether results of a cell can be validated where they are."""
+    """Return whether results of a cell can be validated in place."""
     return cpu or 1 << cell.scale <= MAX_VERTICES
 
 
@@ -280,9 +280,9 @@ ON_CPUS = Costs(start=1, rank=0.7, build=5e6, search=2e7, check=2e7)
 
 @dataclass
 class Budget:
-    """Seconds for all, and what is known of the time that jobs take.
+    """Seconds for all jobs, and the measured pace.
 
-    check: tuples that validation looks at in a second, as seen last
+    check: tuples validated a second, last measured
     """
 
     seconds: float
@@ -300,7 +300,7 @@ class Budget:
         return self.seconds - (self.clock() - self.began)
 
     def plain(self, job: Job, roots: int, validate: int) -> float:
-        """Return the seconds that a job takes as far as was known before."""
+        """Estimate the seconds of a job from the initial costs."""
         if isinstance(job, Contract):
             return self.costs.start + job.seconds * max(len(job.kinds), 1)
         if isinstance(job, Ladder):
@@ -310,20 +310,20 @@ class Budget:
         return of.start + of.rank * job.ranks + job.tuples * searches
 
     def expected(self, job: Job, roots: int, validate: int) -> float:
-        """Return the seconds that a job takes, by the pace of those that ran."""
+        """Estimate the seconds of a job from the pace of earlier ones."""
         pace = statistics.median(self.paces) if self.paces else 1.0
         return pace * self.plain(job, roots, validate)
 
     def learn(self, job: Job, roots: int, validate: int, seconds: float) -> None:
-        """Note what a job took."""
+        """Record the time of a job."""
         self.paces.append(seconds / self.plain(job, roots, validate))
 
     def to_validate(
         self, cell: Cell, after: Sequence[Job], roots: int, least: int
     ) -> int:
-        """Return how many roots of a cell to validate: all that there is time for.
+        """Return how many roots of a cell to validate, as time allows.
 
-        after: what is to run later; it goes first with the least number of roots
+        after: later jobs; time for their least number of roots is reserved
         """
         if least >= roots:
             return roots

@@ -1,4 +1,4 @@
-"""What the rows of ``bench_devices.py`` tell: scaling, shapes, the largest scale."""
+"""Summaries of the rows of ``bench_devices.py``: scaling, shapes, the largest scale."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GOAL, AIM, AIM_GTEPS = 1.7, 1.9, 10_000.0
 
 
 def figures_of(report: dict[str, Any]) -> Row:
-    """Return what a row keeps of a report of ``distbfs graph500``."""
+    """Return the row's figures from a report of ``distbfs graph500``."""
     search = report.get("search", {})
     looked = [x["validate"] for x in report["searches"] if x["validate"] >= 0]
     return {
@@ -34,7 +34,7 @@ def figures_of(report: dict[str, Any]) -> Row:
 
 
 def report_of(rows: Sequence[Row], grid: Grid) -> dict[str, Any]:
-    """Return scaling, shapes, the largest scale, and what was to be reached."""
+    """Return scaling, shapes, the largest scale, and the goals."""
     done = [row for row in rows if row["state"] == "done"]
     first = [row for row in done if row["turn"] == 1]
     summary: dict[str, Any] = {}
@@ -83,14 +83,14 @@ def scaling(rows: Sequence[Row], grid: Grid, method: str, use: str) -> list[Row]
 
 
 def served(row: Row, grid: Grid, method: str) -> bool:
-    """Return whether a row belongs to the line of a method of several devices."""
+    """Return whether a row belongs to the series of a method of several devices."""
     return bool(row["method"] == grid.on(method, row["devices"]))
 
 
 def doubling(rows: Sequence[Row], grid: Grid, method: str) -> Row | None:
-    """Return all devices at the last weak scale over half of them at the one before.
+    """Compare all devices at the last weak scale with half of them one before.
 
-    A ratio for each turn in which both ran.
+    A ratio for each repetition in which both ran.
     """
     most = grid.devices
     weak = [x for x in rows if "weak" in x["uses"] and served(x, grid, method)]
@@ -137,7 +137,7 @@ def largest(rows: Sequence[Row], devices: int) -> Row | None:
 
 
 def lines_of(summary: dict[str, Any]) -> Iterator[str]:
-    """Yield lines of text: scaling, and what was to be reached."""
+    """Yield lines of text: scaling, and the goals."""
     for use in ("weak", "strong"):
         for method, line in summary[use].items():
             points = [

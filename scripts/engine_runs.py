@@ -1,7 +1,7 @@
-"""What the scripts that compare engines on one device share.
+"""Shared by the scripts that compare engines on one device.
 
 Engines take turns, root by root; a limit of seconds a graph keeps a run short: every
-engine searches at least once, then rounds go on while there is time.
+engine searches at least once, then rounds continue while there is time.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from distbfs.validation.cuda import validate_on_device
 
 SECONDS = 10.0  # a graph
 SMALL_SECONDS = 0.3  # --small
-SMALLER = 64  # --small: so many times fewer vertices
-Make = Callable[[int], TupleSource]  # takes by what vertices are divided
+SMALLER = 64  # --small: fewer vertices by this factor
+Make = Callable[[int], TupleSource]  # takes the divisor of the number of vertices
 
 
 def scaled(kind: Any, scale: int, factor: int) -> Make:
-    """Return what makes a graph of 2^scale vertices."""
+    """Return a function that creates a graph of 2^scale vertices."""
     return lambda less: kind(scale - less.bit_length() + 1, factor)
 
 
 def arguments(
     description: str | None, graphs: Mapping[str, Any], *, roots: int = 8
 ) -> argparse.ArgumentParser:
-    """Return a parser with what these scripts have in common."""
+    """Return a parser with the common options of these scripts."""
     parser = figures.arguments(description, roots=roots)
     parser.add_argument(
         "--graphs", nargs="+", choices=list(graphs), default=list(graphs)
@@ -50,7 +50,7 @@ def arguments(
 
 
 def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """Return the arguments; a quick check is quick."""
+    """Return the arguments; --small shortens the run."""
     args = parser.parse_args()
     if args.small:
         args.seconds = min(args.seconds, SMALL_SECONDS)
@@ -58,7 +58,7 @@ def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
 
 
 def made(graphs: Mapping[str, Make], args: Any) -> Iterator[tuple[str, TupleSource]]:
-    """Yield the graphs that were asked for, as tuples."""
+    """Yield the requested graphs, as tuples."""
     for name in args.graphs:
         yield name, graphs[name](SMALLER if args.small else 1)
 
@@ -74,7 +74,7 @@ def options_of(text: str) -> SearchOptions:
 
 
 def prepared(graph: DeviceGraph, options: SearchOptions) -> DeviceSearch:
-    """Return a search that is ready; ``auto`` is what --engine auto takes."""
+    """Prepare a search; ``auto`` uses the engine of --engine auto."""
     if options.engine == "auto":
         options, _ = engine_for(graph, SearchOptions(engine="xbfs"))
     kind = registry.lookup(registry.ENGINES, "engine", options.engine)
@@ -85,7 +85,7 @@ def prepared(graph: DeviceGraph, options: SearchOptions) -> DeviceSearch:
 def searches_of(
     graph: DeviceGraph, ways: Sequence[str]
 ) -> tuple[dict[str, DeviceSearch], dict[str, str]]:
-    """Return the searches by name, and why others are not there."""
+    """Return the searches by name, and why others are missing."""
     searches: dict[str, DeviceSearch] = {}
     missing: dict[str, str] = {}
     for name in ways:
@@ -99,7 +99,7 @@ def add_search(
     graph: DeviceGraph,
     name: str,
 ) -> None:
-    """Prepare one search, or note why it cannot be."""
+    """Prepare one search, or record why it cannot run."""
     try:
         searches[name] = prepared(graph, options_of(name))
     except ResourceError as error:
@@ -162,7 +162,7 @@ def run(
 
 
 def about(graph: DeviceGraph, name: str) -> dict[str, Any]:
-    """Return what a row says of its graph."""
+    """Return the row's description of its graph."""
     return {
         "graph": name,
         "source": graph.source,

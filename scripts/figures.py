@@ -1,4 +1,4 @@
-"""What the scripts of figures and tables share: graphs, roots, timing, results.
+"""Shared by the scripts of figures and tables: graphs, roots, timing, results.
 
 Times come from searches without counters, counts from searches with records.
 """
@@ -35,7 +35,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def arguments(description: str | None, *, roots: int = 16) -> argparse.ArgumentParser:
-    """Return a parser with the options that every script has."""
+    """Return a parser with the options of every script."""
     parser = argparse.ArgumentParser(
         description=(description or "").partition("\n")[0],
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
@@ -61,7 +61,7 @@ def main(work: Callable[[], None], *, device: bool = True) -> None:
 def write(
     folder: Path, name: str, values: dict[str, Any], *, device: bool = True
 ) -> Path:
-    """Write NAME.json whole, with where its figures come from; return its path.
+    """Write NAME.json atomically, with the origin of its figures; return its path.
 
     device: whether a CUDA device was used, to be described too
     """
@@ -119,11 +119,11 @@ def drawn(
 
 
 def roots_of(graph: DeviceGraph, count: int, seed: int) -> tuple[list[int], int]:
-    """Return roots in the largest component, and how many others were passed over.
+    """Return roots in the largest component, and how many others were skipped.
 
-    The candidates are those of Graph500; the largest component is the one that a
-    candidate is found in that has more than half of the vertices with edges, or the
-    largest of 16 candidates.
+    The candidates are those of Graph500; the largest component is that of the first
+    candidate found in more than half of the vertices with edges, or the largest of 16
+    candidates.
     """
     numbers = graph.numbers
 
@@ -152,7 +152,7 @@ def roots_of(graph: DeviceGraph, count: int, seed: int) -> tuple[list[int], int]
 def host_sessions(
     source: TupleSource, ways: Mapping[Any, SearchOptions]
 ) -> dict[Any, Session]:
-    """Return a session of each way, by threads, over one graph without delegates."""
+    """Return a session on threads for each way, over one graph without delegates."""
     build_options = BuildOptions(threshold=NO_DELEGATES)
     made = Source(source.n, 1, tuples=source, build=build_options)
     sessions: dict[Any, Session] = {}
@@ -179,6 +179,6 @@ def numbers_of(graph: DeviceGraph, roots: Iterable[int]) -> list[int]:
 
 
 def built(source: TupleSource) -> DeviceGraph:
-    """Return the graph of a source, with what was free given back before."""
+    """Build the graph of a source, after freeing unused memory."""
     cuda.release()
     return build(source)

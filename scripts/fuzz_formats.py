@@ -28,7 +28,7 @@ RELABELLED = ("edge-list", "parquet", "arrow", "numpy")
 
 
 def seeds(name: str) -> list[bytes]:
-    """Return small files of a format, to begin with."""
+    """Return small files of a format, to start with."""
     if name in ("parquet", "arrow"):
         return tables(name)
     array, archive = io.BytesIO(), io.BytesIO()

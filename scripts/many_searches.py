@@ -1,4 +1,4 @@
-"""What measurements of many searches share: timing with energy, methods, checks."""
+"""Shared by measurements of many searches: timing with energy, methods, checks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PATHS = Problem(  # the largest level of each search; levels are kept by block
     (State("deepest", "uint32", "search"),),
     cuda="void prior(Search &s) { if (s.thread() == 0) s.deepest = s.depth; }",
 )
-LEAST_SECONDS = 0.5  # that energy is measured for
+LEAST_SECONDS = 0.5  # least time for an energy measurement
 
 
 @dataclass
@@ -50,9 +50,9 @@ class Timed:
 
     @property
     def joules(self) -> float | None:
-        """Of one run: by the counter, else by the power; None where there is none.
+        """Energy of one run: by the counter, else by the power; None if not measured.
 
-        None, too, where the time was short for a counter that seldom moves.
+        Also None if the time was too short for a counter that updates rarely.
         """
         if self.energy.get("seconds", 0.0) < LEAST_SECONDS:
             return None
@@ -62,7 +62,7 @@ class Timed:
 
 
 def timed(run: Callable[[], float], searches: int, edges: int, budget: float) -> Timed:
-    """Run for ``budget`` seconds and more, once at least; take time and energy.
+    """Run for at least ``budget`` seconds, and once; measure time and energy.
 
     run: returns its seconds by events; searches, edges: of one run
     """
@@ -130,10 +130,10 @@ def check_levels(
 def edge_parallel_limit(
     graph: DeviceGraph, searches: int, deepest: int, budget: float
 ) -> int | None:
-    """Return the levels that edge-parallel searches may take, None for all.
+    """Return the levels that edge-parallel searches may run, None for all.
 
-    A level looks at every edge, whatever its frontier: about 8 bytes an edge and search
-    at the rate of the memory.
+    A level reads every edge, whatever its frontier: about 8 bytes an edge and search at
+    the rate of the memory.
     """
     a_level = searches * 8 * graph.m / 2e12
     levels = max(int(budget / a_level), 2)
@@ -189,5 +189,5 @@ def measure_method(
 
 
 def kronecker(args: Any) -> Kronecker:
-    """Return the graph of the figures to be reached."""
+    """Return the graph of the figures."""
     return Kronecker(12 if args.small else args.scale, 16)

@@ -1,14 +1,14 @@
-"""Try mutations of the code on copies of the tree, and tell which tests let live.
+"""Try mutations of the code on copies of the tree, and list those that no test detects.
 
 A mutation is one changed line of mutation_table.py, with the tests that should fail by
-it.  These are first run without it; then it is made in a copy of the files that git
-tracks, and they are run again.  A run that takes much longer than without counts as
-killed, too, and that is said.  Compiled kernels are kept by content for the whole run.
+it. The tests first run without it; then it is made in a copy of the files that git
+tracks, and they run again. A run that takes much longer than without counts as killed,
+with a note. Compiled kernels are cached by content for the whole run.
 
     python scripts/mutations.py --jobs 2
     python scripts/mutations.py --list 'bfs4k-*'
 
-Exit code 1: a mutation lives; 2: one cannot be made, or its tests fail without it.
+Exit code 1: a mutation survives; 2: one cannot be made, or its tests fail without it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Run:
 
 
 def fits(mutation: Mutation, root: Path) -> str:
-    """Return why a mutation cannot be made in a tree, or nothing."""
+    """Return why a mutation cannot be made in a tree, "" if it can."""
     path = root / mutation.file
     if not path.is_file():
         return f"{mutation.name}: no file {mutation.file}"
@@ -75,7 +75,7 @@ def fits(mutation: Mutation, root: Path) -> str:
 
 
 def copy_tree(target: Path) -> None:
-    """Copy the files that git tracks, as they are now."""
+    """Copy the files that git tracks, in their present state."""
     listed = ["git", "-C", str(ROOT), "ls-files", "-z"]
     names = subprocess.run(listed, check=True, capture_output=True, text=True).stdout
     for name in names.split("\0"):
@@ -120,7 +120,7 @@ def run_tests(tree: Path, mutation: Mutation, cache: Path, limit: float) -> Run:
 
 
 def judge(run: Run, limit: float) -> tuple[str, str]:
-    """Return (killed, lives or broken, by what)."""
+    """Return (killed, lives or broken, reason)."""
     if run.code is None:
         return "killed", f"a run of more than {limit:.0f} s"
     if run.code == 0:
@@ -136,11 +136,11 @@ def judge(run: Run, limit: float) -> tuple[str, str]:
 
 
 class CannotTryError(Exception):
-    """A mutation that cannot be made, or tests that do not pass without one."""
+    """A mutation that cannot be made, or whose tests fail without it."""
 
 
 class Trees:
-    """Copies of the tree, and where kernels are kept; a copy serves one at a time."""
+    """Copies of the tree and the kernel cache; one run at a time uses a copy."""
 
     def __init__(self, folder: Path, jobs: int) -> None:
         self.cache = folder / "cache"
@@ -166,7 +166,7 @@ class Trees:
 
 
 def try_group(group: list[Mutation], trees: Trees) -> list[dict[str, object]]:
-    """Run the tests that mutations share without any, then with each; print lines."""
+    """Run tests shared by mutations without any, then with each; print lines."""
     before = trees.run(group[0], FIRST, mutated=False)
     if before.code != 0 or not before.passed:
         fault = (
@@ -204,7 +204,7 @@ def try_all(chosen: list[Mutation], jobs: int) -> list[dict[str, object]]:
 
 
 def choose(names: list[str]) -> list[Mutation]:
-    """Return the mutations of names or patterns, all that can be made."""
+    """Return the mutations that match names or patterns, all by default."""
     for name in names:
         if not any(fnmatch.fnmatch(m.name, name) for m in MUTATIONS):
             raise CannotTryError(f"no mutation '{name}'; allowed: those of --list")
@@ -220,7 +220,7 @@ def choose(names: list[str]) -> list[Mutation]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what was asked for; return the exit code."""
+    """Run the requested mutations; return the exit code."""
     chosen = choose(args.names)
     if args.list:
         for m in chosen:

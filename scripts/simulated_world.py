@@ -1,9 +1,8 @@
-"""One rank of many whose other ranks are pretended: what it sends to one comes back.
+"""One rank of many whose other ranks are simulated: they return what they receive.
 
-``Mirror`` stands in for the communicator below ``MpiWorld``: that of the first of
-``size`` ranks, whose partners send what they are sent.  Messages cross MPI's COMM_SELF,
-so that calls cost what they cost; nobody is waited for, so what is left is the time of
-the host.
+``Mirror`` replaces the communicator below ``MpiWorld``: that of the first of ``size``
+ranks, whose partners return what they are sent. Messages use MPI's COMM_SELF, so that
+calls have their real cost; no rank is waited for, so only the host's time remains.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ TAGS = 16  # of messages; COMM_SELF has the source in the rest of the tag
 class Mirror:
     """A communicator of which this process is rank 0.
 
-    calls: how often each method was called, of all duplicates together
-    made: the duplicates; early: messages that another rank has sent here by itself
+    calls: how often each method was called, over all duplicates
+    made: the duplicates; early: messages that another rank sent here unasked
     """
 
     def __init__(
@@ -48,44 +47,44 @@ class Mirror:
         return getattr(self._real, name)
 
     def Dup(self) -> Mirror:  # noqa: N802 - names of mpi4py
-        """Return another one."""
+        """Return a duplicate."""
         self.made.append(Mirror(self._size, self._real, self.calls))
         return self.made[-1]
 
     def Get_size(self) -> int:  # noqa: N802
-        """Return how many ranks are pretended."""
+        """Return the number of simulated ranks."""
         return self._size
 
     def Allgather(self, values: Any, gathered: Any) -> None:  # noqa: N802
-        """Pretend that all ranks have the same."""
+        """Simulate the same values on all ranks."""
         self.calls["Allgather"] += 1
         gathered.reshape(self._size, -1)[...] = values
 
     def Allgatherv(self, values: Any, gathered: Any) -> None:  # noqa: N802
-        """Pretend that all ranks have the same."""
+        """Simulate the same values on all ranks."""
         self.calls["Allgatherv"] += 1
         gathered[0].reshape(self._size, -1)[...] = values
 
     def Reduce_scatter_block(self, sent: Any, coming: Any) -> None:  # noqa: N802
-        """Tell that as much comes as is sent, and what came by itself."""
+        """Return as many messages as are sent, plus the unasked ones."""
         self.calls["Reduce_scatter_block"] += 1
         coming[0] = np.add.reduce(sent) + self.early
         self.early = 0
 
     def Isend(self, values: Any, rank: int, tag: int = 0) -> Any:  # noqa: N802
-        """Send to a rank, which sends it back at once."""
+        """Send to a rank, which returns it at once."""
         self.calls["Isend"] += 1
         return self._real.Isend(values, 0, rank * TAGS + tag)
 
     def Mprobe(self, source: int, tag: int, status: Any) -> Any:  # noqa: N802, ARG002
-        """Return what has come, from any source."""
+        """Return the next message, from any source."""
         self.calls["Mprobe"] += 1
         message = self._real.Mprobe(0, self._mpi.ANY_TAG, status)
         self._name_source(status)
         return message
 
     def Recv(self, values: Any, status: Any) -> None:  # noqa: N802
-        """Receive what has come, from any source."""
+        """Receive the next message, from any source."""
         self.calls["Recv"] += 1
         self._real.Recv(values, 0, self._mpi.ANY_TAG, status)
         self._name_source(status)
@@ -98,10 +97,10 @@ class Mirror:
 
 
 def chain(parts: int, levels: int, partners: int) -> Part:
-    """Return the first part of a graph of which each level finds one vertex.
+    """Return the first part of a graph where each level finds one vertex.
 
-    Vertex v has an edge to vertex v + 1 of each of the partners, who send that number
-    back, and one to delegate v, which the second part owns.
+    Vertex v has an edge to vertex v + 1 of each partner, which sends that number back,
+    and one to delegate v, which the second part owns.
     """
     layout = Layout(2 * levels * parts, parts)
     others = np.linspace(1, parts, partners, endpoint=False).astype(np.uint64)
@@ -130,7 +129,7 @@ def chain(parts: int, levels: int, partners: int) -> Part:
 
 
 def _rows(offsets: Any, rows: int) -> Any:
-    """Return offsets with empty rows behind."""
+    """Return offsets with empty rows appended."""
     behind = np.full(rows + 1 - len(offsets), offsets[-1])
     return np.concatenate([offsets, behind]).astype(np.uint32)
 
@@ -154,6 +153,6 @@ class Simulated:
         self.runner = BetweenDomains(self.world, [search], self.exchange, options)
 
     def close(self) -> None:
-        """Free what MPI has."""
+        """Free the MPI resources."""
         self.runner.close()
         self.world.free()

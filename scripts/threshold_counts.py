@@ -1,8 +1,8 @@
-"""Count what a search between domains takes at every TH, beside what is modelled.
+"""Count the traffic of a search between domains at every TH, beside the model.
 
-Graphs are separated and searched as ever, all parts in one process; from the levels
-follows what each part sends, in the directions that ``search.direction`` chooses:
-numbers once each, or questions and answers.  The model knows the degrees alone
+Graphs are separated and searched normally, all parts in one process; the levels
+determine what each part sends, in the directions that ``search.direction`` chooses:
+numbers once each, or questions and answers. The model uses the degrees alone
 (``distbfs.plan.threshold``).
 """
 
@@ -47,7 +47,7 @@ LARGEST = 22
 
 
 class Outer:
-    """The outer edges of a graph in parts, and what searches send along them.
+    """The outer edges of a graph in parts, and the traffic of searches along them.
 
     source, target: int64 [outer edges], vertex ids; normal: bool [n], with such edges
     """
@@ -80,7 +80,7 @@ class Outer:
         self.normal = np.bincount(self.source, minlength=self._n) > 0
 
     def pairs(self, chosen: Marks) -> Ids:
-        """Return (vertex, part that names it), each once, of some outer edges."""
+        """Return distinct pairs (vertex, part that sends it) of some outer edges."""
         part = self.source[chosen] % self._parts
         return np.unique(self.target[chosen] * self._parts + part)
 
@@ -116,7 +116,7 @@ class Outer:
         return every if of_delegates.min() < 0 else int(of_delegates.max())
 
     def _parents(self, levels: Ids) -> int:
-        """Return what is sent for the parents of delegates."""
+        """Return the traffic for the parents of delegates."""
         knows = np.zeros((self._parts, self._n), dtype=bool)
         for own, (delegate, neighbour) in zip(knows, self._rows, strict=True):
             own[delegate[levels[neighbour] == levels[delegate] - 1]] = True
@@ -126,7 +126,7 @@ class Outer:
 
 
 def count(source: TupleSource, parts: int, threshold: int, roots: int) -> list[Any]:
-    """Return what a threshold makes searches take: counted, modelled."""
+    """Return the cost of a threshold: counted, modelled."""
     made: list[Part] = []
     options = BuildOptions(threshold=threshold)
     summary = construct(source, SoloWorld(), parts, options, made.append)
@@ -201,7 +201,7 @@ def above(cost: ThresholdCost) -> float:
 
 
 def draw_of(rows: list[dict[str, Any]]) -> Callable[[Any], None]:
-    """Return what draws the modelled bytes of normals over the counted ones."""
+    """Return a function that draws modelled over counted bytes of normals."""
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()

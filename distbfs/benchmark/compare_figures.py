@@ -19,12 +19,12 @@ COUNTS = ("edge checks", "over limit")
 def engine_figures(
     seconds: Sequence[Sequence[float]], nedge: Sequence[int]
 ) -> dict[str, Any]:
-    """Return the figures of one engine.
+    """Return one engine's figures by JSON key.
 
     seconds: [sources][repeats]; nedge: input tuples in the component, [sources]
 
-    A source counts by the median of its repeats; ``harmonic_mean_GTEPS`` is over
-    sources, the rest over all searches.
+    Each source counts by the median of its repeats in ``harmonic_mean_GTEPS``; the
+    other figures are over all searches.
     """
     times = np.asarray(seconds, dtype=np.float64)
     by_source = np.median(times, axis=1)
@@ -41,16 +41,16 @@ def engine_figures(
 
 
 def add_speedups(engines: Sequence[dict[str, Any]], baseline: str) -> None:
-    """Add ``speedup`` to each engine: the baseline's median time over its own."""
+    """Add ``speedup`` to each engine: the baseline's median time over the engine's."""
     base = next(x for x in engines if x["engine"] == baseline)["median_seconds"]
     for engine in engines:
         engine["speedup"] = base / engine["median_seconds"]
 
 
 def add_efficiency(engines: Sequence[dict[str, Any]]) -> None:
-    """Add ``efficiency`` over threads: speed-up over the fewest, by their ratio.
+    """Add ``efficiency``: speed-up over the fewest threads, by the ratio of threads.
 
-    None where a series has one number of threads only.
+    None where a series has a single number of threads.
     """
     for engine in engines:
         engine["efficiency"] = None
@@ -63,7 +63,7 @@ def add_efficiency(engines: Sequence[dict[str, Any]]) -> None:
 
 
 def comparisons_of(values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return what ``distbfs compare --json`` says of each graph."""
+    """Return the entries of ``distbfs compare --json``, one a graph."""
     comparisons: list[Mapping[str, Any]] = values.get("comparisons", [values])
     return comparisons
 
@@ -73,7 +73,7 @@ def add_limits(
 ) -> None:
     """Add ``limit_seconds`` and ``over_limit`` to the engines that have a limit.
 
-    limits: by engine, the least time of each counted source, the first ones
+    limits: engine name -> least seconds of each of the first sources
     """
     for engine in engines:
         least = limits.get(engine["engine"], ())
@@ -85,12 +85,12 @@ def add_limits(
 
 
 def cell(value: float | None, scale: float = 1.0) -> str:
-    """Return a number as a table shows it, - where there is none."""
+    """Format a number for a table; None as ``-``."""
     return "-" if value is None else shown(value * scale)
 
 
 def print_comparison(values: Mapping[str, Any]) -> None:
-    """Print a table for each graph, one engine a line; columns without values fall."""
+    """Print one table a graph, one engine a line; omit columns without values."""
     comparisons = comparisons_of(values)
     for comparison in comparisons:
         if len(comparisons) > 1:
@@ -100,7 +100,7 @@ def print_comparison(values: Mapping[str, Any]) -> None:
 
 
 def print_engines(engines: Sequence[Mapping[str, Any]]) -> None:
-    """Print the table of one graph."""
+    """Print one graph's table."""
     shown_columns = {
         name: any(engine.get(name) is not None for engine in engines)
         for name in ("efficiency", "repeats", "joules")

@@ -23,7 +23,7 @@ USUAL = ("time", "speedup", "efficiency")
 
 
 def series_of(comparison: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
-    """Return the engines that ran with several numbers of threads, by their name."""
+    """Return engine name -> its entries, of engines run with several thread counts."""
     by_series: dict[str, list[Mapping[str, Any]]] = {}
     for engine in comparison["engines"]:
         if engine.get("threads"):
@@ -36,7 +36,7 @@ def series_of(comparison: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]
 
 
 def kinds_of(values: Mapping[str, Any], kinds: Sequence[str]) -> list[str]:
-    """Return the kinds that there are values for; UsageError where there are none."""
+    """Return the kinds that have values; raise UsageError where none has."""
     for kind in kinds:
         if kind not in KINDS:
             raise UsageError(f"kind is '{kind}'; allowed: {', '.join(KINDS)}")
@@ -59,7 +59,7 @@ def draw_panels(
 ) -> None:
     """Draw a comparison, one panel a kind.
 
-    values: what ``distbfs compare --json`` prints
+    values: the JSON of ``distbfs compare --json``
 
     Where engines ran with several numbers of threads, a row of panels for each graph,
     with lines over threads; else one row of bars, in groups, one for each graph.

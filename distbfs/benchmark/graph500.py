@@ -27,25 +27,25 @@ from distbfs.validation.host import Validation, validate
 
 Check: TypeAlias = Callable[[Result], Validation]
 
-RESULT_BYTES = 1 << 30  # of one rank in host memory, kept until they are validated
-MOST_BYTES = 1 << 60  # of a device: what is free counts
+RESULT_BYTES = 1 << 30  # host memory of one rank for results not yet validated
+MOST_BYTES = 1 << 60  # no bound for results on a device: its free memory decides
 
 
 @dataclass
 class ParentShare:
-    """What completing parents cost in stepwise searches, over a run."""
+    """The cost of completing parents in stepwise searches, over a run."""
 
     shares: list[float] = field(default_factory=list)
     bytes_sent: list[int] = field(default_factory=list)
 
     def add(self, outcome: Result) -> None:
-        """Count one search."""
+        """Add one search."""
         if "parents" in outcome.phases:
             self.shares.append(outcome.phases["parents"] / outcome.seconds)
             self.bytes_sent.append(outcome.parent_cost.bytes_sent)
 
     def note(self) -> dict[str, str]:
-        """Return what a report says, if there is anything to say."""
+        """Return lines of the report, name -> text; none without stepwise searches."""
         if not self.shares:
             return {}
         share = statistics.median(self.shares)
@@ -71,16 +71,16 @@ def run_searches(
 ) -> list[SearchFigures]:
     """Search from every root and validate the results (collective).
 
-    roots: int64; source: tuples to validate by; exact: they are the input's, so that
-    nedge counted from them must be that counted from degrees; check: how many searches
-    to validate, the first ones; stop: asked between searches, the same answer on every
-    rank; report: takes each search; hurry: makes what every validation runs in; done:
-    takes 1 after each search and after each validation.
+    roots: int64; source: tuples to validate by; exact: the tuples are the input's, so
+    nedge counted from tuples must equal nedge counted from degrees; check: number of
+    searches to validate, the first ones; stop: asked between searches, the same answer
+    on every rank; report: called with each search; hurry: context in which validations
+    run; done: called with 1 after each search and each validation.
 
-    Searches run in batches, and every result of a batch is validated before the next:
-    as many as RESULT_BYTES of host memory hold, or what devices have free.  One search
-    before the first is not counted, on devices two: bitmaps alternate between searches,
-    and launches are laid out for each set of them.
+    Searches run in batches, each validated before the next; a batch is as large as
+    RESULT_BYTES of host memory, or free device memory, allows. One warm-up search is
+    not counted, two on devices: bitmaps alternate between searches, and each set has
+    its own CUDA graphs.
     """
     figures: list[SearchFigures] = []
     done = done or Sum()
@@ -114,7 +114,7 @@ def run_searches(
 
 
 def validation_of(session: Session, source: TupleSource) -> Check:
-    """Return the validator of a session's results, where they are (collective)."""
+    """Return the session's validator, on devices where the results are (collective)."""
     if session.on_devices:
         return validation_on_devices(session, source)
 
@@ -125,12 +125,12 @@ def validation_of(session: Session, source: TupleSource) -> Check:
 
 
 def validation_on_devices(session: Session, source: TupleSource) -> Check:
-    """Return a validator of results, each by all devices that have some of it."""
+    """Return a validator that runs on all devices holding a share of the results."""
     world, layout, shards = session.world, session.layout, session.vertices.shards
     places: dict[int, list[int]] = {}
     for place, shard in enumerate(shards):
         if shard.device is None:
-            raise ValueError("a shard on the host is not validated on devices")
+            raise ValueError("validation on devices needs results in device memory")
         places.setdefault(shard.device, []).append(place)
     tuples = {}
     for device in places:

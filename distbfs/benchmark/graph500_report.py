@@ -1,9 +1,8 @@
 """The official report of a Graph500 run, as text and as JSON.
 
-Field names, their order, number formats and the column of the values (33) are those
-of the reference code (graph500-newreference ``src/main.c``); the names in the JSON are
-those of the Graph500 specification 2.0.  What we add stands in lines that begin with
-``#``.
+Field names, their order, number formats and the column of the values (33) are those of
+the reference code (graph500-newreference ``src/main.c``); JSON names are those of the
+Graph500 specification 2.0. Additional lines begin with ``#``.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ SKIPPED = -1.0
 class SearchFigures:
     """One search of a benchmark.
 
-    root: what the vertex is called in the input; seconds: the official time
+    root: vertex id of the input; seconds: the official time
     validate_seconds: -1 where validation was skipped
     nedge: input tuples in the reached component
-    levels_seconds: time of a search for levels only from the same root, if measured
+    levels_seconds: time of a search for levels alone from the same root, if measured
     wall_seconds: the host's wall time, where ``seconds`` is a device's
-    together: searches of its batch, which were validated after all of them
+    together: number of searches in its batch, validated after the last of them
     """
 
     root: int | str
@@ -54,9 +53,9 @@ class SearchFigures:
 
 @dataclass(frozen=True)
 class BenchmarkFigures:
-    """All that a report is made of.  Times in seconds; ``threshold`` is TH.
+    """The values of a report. Times in seconds; ``threshold`` is TH.
 
-    internal_ids: results are not in the input's ids
+    internal_ids: results are in internal ids, not in the input's
     notes: further lines of the report, name -> text
     """
 
@@ -77,7 +76,7 @@ class BenchmarkFigures:
 
 
 def failures(figures: BenchmarkFigures) -> list[str]:
-    """Return one line for each search that is not valid."""
+    """Return one line for each invalid search."""
     return [
         f"search from root {x.root}: {x.error or 'the result is not valid'}"
         for x in figures.searches
@@ -86,7 +85,7 @@ def failures(figures: BenchmarkFigures) -> list[str]:
 
 
 def check_valid(figures: BenchmarkFigures) -> None:
-    """Raise ValidationError if a search of the run is not valid."""
+    """Raise ValidationError if any search is invalid."""
     wrong = failures(figures)
     if wrong:
         raise ValidationError(
@@ -106,7 +105,7 @@ def as_text(figures: BenchmarkFigures) -> str:
 
 
 def invalid_text(figures: BenchmarkFigures) -> str:
-    """Return what an invalid run prints: errors, no figures."""
+    """Return the text of an invalid run: errors, no figures."""
     wrong = failures(figures)
     more = len(wrong) - MAX_ERRORS
     tail = [f"and {more} more"] if more > 0 else []
@@ -162,7 +161,7 @@ def as_json(figures: BenchmarkFigures) -> dict[str, Any]:
 
 
 def parents_cost(figures: BenchmarkFigures) -> float | None:
-    """Return median time with parents over median time for levels only, if known."""
+    """Return median time with parents over median time for levels alone, or None."""
     both = [(x.seconds, x.levels_seconds) for x in figures.searches]
     levels = [alone for _, alone in both if alone is not None]
     if not figures.parents or not levels or len(levels) < len(both):
@@ -171,7 +170,7 @@ def parents_cost(figures: BenchmarkFigures) -> float | None:
 
 
 def wall_rate(figures: BenchmarkFigures) -> float | None:
-    """Return the harmonic mean TEPS by the host's wall time, where that is another."""
+    """Return harmonic mean TEPS by wall time, or None if ``seconds`` is wall time."""
     both = [(float(x.nedge), x.wall_seconds) for x in figures.searches]
     walls = [wall for _, wall in both if wall is not None]
     if len(walls) < len(both):

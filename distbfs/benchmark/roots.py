@@ -1,8 +1,8 @@
 """Search roots: unique vertices that have a neighbour other than themselves.
 
-The roots depend on the graph, the seed and their number only, not on how many ranks
-look for them.  Candidates come from a counter-based hash, so candidate i needs no
-candidate before it; memory is bounded by the largest batch.
+The roots depend on the graph, the seed and their number only, not on the number of
+ranks. Candidates come from a counter-based hash, so candidate i needs no candidate
+before it; memory is bounded by the largest batch.
 
 Source: Graph500 specification 2.0, Section "Sampling search keys".
 """
@@ -43,11 +43,11 @@ def candidates(n: int, seed: int, start: int, stop: int) -> Ids:
 def choose_roots(n: int, count: int, seed: int, connected: Connected) -> Ids:
     """Return up to ``count`` unique roots, int64, equal on all ranks; collective.
 
-    ``connected(ids)`` says for int64 ids, equal on all ranks, which have a neighbour
-    other than themselves: a bool array, equal on all ranks (a collective call).
-    Roots are the first candidates that are connected, in the order of drawing.  Where
-    draws do not find enough, all vertices are looked at, from a drawn one onwards; so
-    fewer roots than asked for means that there are no more.
+    ``connected(ids)`` is collective: it returns, for int64 ids equal on all ranks, a
+    bool array equal on all ranks, True where the id has a neighbour other than itself.
+    Roots are the first connected candidates, in the order of drawing. Where drawing
+    finds too few, all vertices are tested, starting at a drawn one; so a shorter result
+    means that the graph has no more.
     """
     check_range("count", count, 0)
     roots: list[int] = []
@@ -81,7 +81,7 @@ def _take(roots: list[int], count: int, ids: Ids, connected: Connected) -> None:
 
 
 def connected_from_tuples(world: World, source: TupleSource) -> Connected:
-    """Return a collective callable that looks for ids in the tuples, loops left out.
+    """Return a collective callable that finds which ids have edges, loops ignored.
 
     Each call scans this rank's slice of the tuples and reduces one byte per id.
     """

@@ -54,7 +54,7 @@ def statistics(values: Sequence[float]) -> Statistics:
     """
     count = len(values)
     if not count:
-        raise ValidationError("no searches were run, so there are no figures")
+        raise ValidationError("no searches were run: there is nothing to report")
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     mean = float(ordered.sum() / count)
     deviation = float(np.square(ordered - mean).sum())

@@ -24,7 +24,7 @@ Measure = Callable[[Knobs, Knobs], tuple[float, float]]
 
 @dataclass(frozen=True)
 class Trial:
-    """One value of a knob and the best so far, seconds of the same rounds."""
+    """One value of a knob beside the best so far; seconds of the same rounds."""
 
     knob: str
     value: Any
@@ -33,7 +33,10 @@ class Trial:
 
 
 def names_of(text: str) -> list[str]:
-    """Return the knobs of a list, ``all`` for every one; UsageError for others."""
+    """Parse a comma-separated list of knobs; ``all`` means every one.
+
+    Raises UsageError for an unknown name.
+    """
     names = list(VALUES) if text == "all" else text.split(",")
     for name in names:
         if name not in VALUES:
@@ -48,13 +51,13 @@ def sweep_knobs(
     measure: Measure,
     more_time: Callable[[], bool] = lambda: True,
 ) -> tuple[Knobs, list[Trial]]:
-    """Return the best knobs that were found, and what was tried.
+    """Return the best knobs and all trials.
 
-    start: all knobs set; measure: takes the best so far and others, returns the seconds
-    of both; more_time: asked before each trial
+    start: values of all knobs; measure: takes the best knobs and others, returns the
+    seconds of both; more_time: asked before each trial
 
-    Each knob goes through its values while the others stay; the next knob begins with
-    the best one.
+    Each knob goes through its values while the others stay fixed; the next knob starts
+    from the best so far.
     """
     best, trials = start, []
     for name in names:

@@ -1,1 +1,1 @@
-"""From edge tuples to what is searched."""
+"""Construction of graphs and parts from edge tuples."""

@@ -1,1 +1,1 @@
-"""Compiling and loading kernels, memory: hardware, and nothing of graphs."""
+"""Hardware: compile and load kernels, allocate memory, measure energy and rates."""

@@ -1,4 +1,4 @@
-"""One CUDA device: what it is, its memory from CuPy's pool, and calls of the driver."""
+"""One CUDA device: properties, memory from CuPy's pool, and driver calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NVIDIA = Path("/proc/driver/nvidia/version")  # there where the driver is
 
 @cache
 def cupy() -> Any:
-    """Return CuPy; DeviceMissing where there is none or it sees no device."""
+    """Return CuPy; raise DeviceMissing if it is not installed or sees no device."""
     try:
         import cupy as library  # noqa: PLC0415
     except ImportError as error:
@@ -38,7 +38,7 @@ def cupy() -> Any:
         raise DeviceMissing(f"no CUDA device: {why}") from error
     if not count:
         raise DeviceMissing("no CUDA device: the driver shows none")
-    library.cuda.runtime.free(0)  # makes the context
+    library.cuda.runtime.free(0)  # creates the context
     return library
 
 
@@ -53,7 +53,7 @@ def driver() -> ctypes.CDLL:
 
 
 def check(code: int, what: str) -> None:
-    """Raise ResourceError unless a call of the driver succeeded."""
+    """Raise ResourceError if a driver call failed."""
     if not code:
         return
     text = ctypes.c_char_p()
@@ -73,13 +73,13 @@ def multiprocessors() -> int:
 
 
 def shared_limit() -> int:
-    """Return the shared memory that one block may have, in bytes."""
+    """Return the shared memory available to one block, in bytes."""
     attributes = cupy().cuda.Device().attributes
     return int(attributes["MaxSharedMemoryPerBlockOptin"])
 
 
 def describe() -> dict[str, Any]:
-    """Return what reports say of the device (JSON values)."""
+    """Return the device's properties for reports (JSON values)."""
     runtime = cupy().cuda.runtime
     properties = runtime.getDeviceProperties(cupy().cuda.Device().id)
     name = properties["name"]
@@ -94,7 +94,7 @@ def describe() -> dict[str, Any]:
 
 
 def uuid() -> str:
-    """Return what tells the current device from all others, as nvidia-smi shows it."""
+    """Return the UUID of the current device, as nvidia-smi shows it."""
     octets = (ctypes.c_ubyte * 16)()
     device = ctypes.c_int()
     index = int(cupy().cuda.Device().id)
@@ -106,18 +106,18 @@ def uuid() -> str:
 
 
 def free_bytes() -> int:
-    """Return the device memory that can still be had, the pool's spare included."""
+    """Return the free device memory, including unused memory of the pool."""
     free, _ = cupy().cuda.runtime.memGetInfo()
     return int(free) + int(cupy().get_default_memory_pool().free_bytes())
 
 
 def use_current() -> None:
-    """Make the current device that of this thread; a launch may be its first call."""
+    """Make the current device current for the driver, before a first launch."""
     cupy().cuda.Device().use()
 
 
 def require(need: int, what: str) -> None:
-    """Raise OutOfMemory unless ``need`` bytes of device memory can be had."""
+    """Raise OutOfMemory unless ``need`` bytes of device memory are free."""
     have = free_bytes()
     if need > have:
         raise OutOfMemory(
@@ -126,7 +126,7 @@ def require(need: int, what: str) -> None:
 
 
 class memory_of:  # noqa: N801 - used as a function
-    """Turn a lack of memory, also Thrust's, into OutOfMemory, freeing the pool."""
+    """Convert failed allocations, also Thrust's, to OutOfMemory, and free the pool."""
 
     __slots__ = ("_what",)
 
@@ -157,17 +157,17 @@ def pinned_empty(count: int, dtype: npt.DTypeLike) -> Array:
 
 
 def copy_to_host(array: DeviceArray, pinned: Array, stream: Stream) -> None:
-    """Begin to copy a contiguous array, also where the stream is being captured."""
+    """Start copying a contiguous array; the stream may be under capture."""
     runtime, at = cupy().cuda.runtime, array.data.ptr
     kind = runtime.memcpyDeviceToHost
     runtime.memcpyAsync(pinned.ctypes.data, at, array.nbytes, kind, stream.ptr)
 
 
 class HostCopy:
-    """A small array in device memory and what of it has come to the host.
+    """A small array in device memory and its copy in host memory.
 
-    array: of any dtype; pinned: the copy, a NumPy array of its size and dtype that the
-        next copy overwrites
+    array: of any dtype; pinned: the copy, a NumPy array of its size and dtype, which
+    the next copy overwrites
     """
 
     def __init__(self, array: DeviceArray) -> None:
@@ -176,18 +176,18 @@ class HostCopy:
         self._done = cupy().cuda.Event(disable_timing=True)
 
     def begin(self, stream: Stream) -> None:
-        """Begin to copy, after what is on the stream."""
+        """Start a copy, in stream order."""
         copy_to_host(self.array, self.pinned, stream)
         self._done.record(stream)
 
     def wait(self) -> Array:
-        """Wait for the copy that has begun; return ``pinned``."""
+        """Wait for the copy; return ``pinned``."""
         self._done.synchronize()
         return self.pinned
 
 
 def counts(values: DeviceArray, kinds: int) -> Ids:
-    """Return how often 0 … kinds-1 are in a CuPy array, int64 [kinds] on the host."""
+    """Count the values 0 … kinds-1 of a CuPy array, int64 [kinds] on the host."""
     if not values.size:
         return np.zeros(kinds, dtype=np.int64)
     with values.device:
@@ -196,7 +196,7 @@ def counts(values: DeviceArray, kinds: int) -> Ids:
 
 
 def ranges() -> tuple[Callable[[str], object], Callable[[], object]]:
-    """Return what begins and ends an NVTX range of the calling thread."""
+    """Return two functions that begin and end an NVTX range of the calling thread."""
     cupy()
     from cupy.cuda import nvtx  # noqa: PLC0415
 
@@ -204,11 +204,11 @@ def ranges() -> tuple[Callable[[str], object], Callable[[], object]]:
 
 
 def clear(array: DeviceArray, stream: Stream) -> None:
-    """Set all bytes of an array to zero, after what is on the stream."""
+    """Set all bytes of an array to zero, in stream order."""
     array.data.memset_async(0, array.nbytes, stream)
 
 
 def release() -> None:
-    """Give the pool's spare memory back to the device."""
+    """Return the pool's unused memory to the device."""
     cupy().get_default_memory_pool().free_all_blocks()
     cupy().get_default_pinned_memory_pool().free_all_blocks()

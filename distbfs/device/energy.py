@@ -1,4 +1,4 @@
-"""The energy that GPUs and CPUs take while something runs, as far as it can be read."""
+"""The energy that GPUs and CPUs use during a computation, where it can be measured."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ CPU_ONLY = "of CPU packages alone (RAPL), not a Green Graph500 figure"
 
 @dataclass
 class Energy:
-    """What was taken, or why nothing is known.
+    """Measured energy, and why some is missing.
 
-    seconds: how long was measured; missing: reasons, one line each
+    seconds: measured time; missing: reasons, one line each
     """
 
     seconds: float = 0.0
@@ -34,11 +34,11 @@ class Energy:
 def measured(
     uuids: Sequence[str], *, cpus: bool = False, powercap: Path | None = None
 ) -> Iterator[Energy]:
-    """Measure the energy of a ``with`` block; yields what is filled in at its end.
+    """Measure the energy of a ``with`` block; the yielded object is filled at its end.
 
-    uuids: GPUs, as nvidia-smi shows them; cpus: the CPUs of this host too
+    uuids: GPUs, as nvidia-smi shows them; cpus: also the CPUs of this host
 
-    Where NVML or RAPL is missing, ``missing`` says so and there is no figure.
+    Without NVML or RAPL, ``missing`` has the reason and the figure is absent.
     """
     energy = Energy()
     meters: list[tuple[Any, list[Any]]] = []

@@ -1,4 +1,4 @@
-"""A gate that work of several devices waits at, so that all begin together."""
+"""A gate where several devices wait, so that all start a search together."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ OF_ALL_DEVICES = 3  # CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP
 
 
 class Page:
-    """A page of memory that the processes of a host share and devices read.
+    """A page of host memory that processes share and devices read.
 
-    path: a file that is there already, "" to make one
+    path: an existing file, or "" to create one
     """
 
     def __init__(self, path: str) -> None:
@@ -50,12 +50,12 @@ class Page:
         cuda.check(code, "memory that ranks share")
 
     def close(self) -> None:
-        """Let devices go of it."""
+        """Unregister the page from the devices."""
         self._called("cuMemHostUnregister", self._at)
 
 
 def page_at(path: str) -> Page | None:
-    """Return a page, see there, None where the host or the device has none."""
+    """Map a shared page; return None if the host or the device cannot."""
     try:
         return Page(path)
     except (OSError, ResourceError):
@@ -63,15 +63,15 @@ def page_at(path: str) -> Page | None:
 
 
 class Gate:
-    """A word of the host's memory that streams of all devices of all ranks wait for.
+    """A word of host memory that streams of all devices of all ranks wait for.
 
-    Where ranks cannot share memory, each has a word of its own; where a device cannot
-    wait so, its work begins when it is given.  Making it, and opening, are collective.
+    Where ranks cannot share memory, each has its own word; where a device cannot wait
+    for a word, its work starts at once. Creating and opening a gate are collective.
     """
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._turn = 1  # what the word is when the gate is opened next
+        self._turn = 1  # value that opens the gate next
         self._page = self._shared() if world.size > 1 else None
         if self._page is None:
             self._memory = cuda.cupy().cuda.alloc_pinned_memory(PAGE)
@@ -83,7 +83,7 @@ class Gate:
         world.barrier()
 
     def _shared(self) -> Page | None:
-        """Return a page of all ranks, None on all where one has none."""
+        """Return a page shared by all ranks; None on all ranks if one cannot map it."""
         world = self._world
         page = page_at("") if world.rank == 0 else None
         path = world.broadcast(page.path if page else "")
@@ -97,7 +97,7 @@ class Gate:
         return page if everywhere else None
 
     def hold(self) -> None:
-        """Let what the current device is given next, on its legacy stream, wait."""
+        """Make the current device's legacy stream wait until the gate opens."""
         code = cuda.driver().cuStreamWaitValue32_v2(
             None,
             ctypes.c_uint64(self._address),
@@ -108,18 +108,18 @@ class Gate:
             cuda.check(code, "waiting for the other devices")
 
     def open(self) -> None:
-        """Let all that waits begin, when all ranks have come here."""
+        """Release all waiting devices, when all ranks have called this."""
         self._world.barrier()
         if self._page is None or self._world.rank == 0:
             self.release()
         self._turn = self._turn + 1 & 0xFFFFFFFF
 
     def release(self) -> None:
-        """Let all that waits begin; alone, where the search is given up."""
+        """Release all waiting devices; called alone where a search is aborted."""
         self._word[0] = self._turn
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         if self._page is not None:
             self._page.close()
             self._page = None

@@ -1,7 +1,7 @@
 """Large host memory that kernels read in place.
 
-Pages are huge where the system has them, touched by all threads and then registered: of
-what one H200 was tried with, 0.05 s a GiB, where ``cudaHostAlloc`` took 0.58.
+Huge pages where the system has them, first touched by all threads, then registered:
+0.05 s a GiB on the one H200 tried, where ``cudaHostAlloc`` took 0.58.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from distbfs.errors import OutOfMemory
 from distbfs.types import Array
 
 MAPPED = 2  # cudaHostRegisterMapped
-UNIT = 2 << 20  # of huge pages
-PIECES = 64  # that threads touch
+UNIT = 2 << 20  # size of a huge page
+PIECES = 64  # pieces that threads touch in parallel
 
 
 class _Registered:
-    """Memory of its own that the device maps; arrays of it keep it alive."""
+    """Host memory mapped by the device; arrays in it keep it alive."""
 
     def __init__(self, size: int) -> None:
         size = -(-max(size, 1) // UNIT) * UNIT
@@ -45,14 +45,14 @@ class _Registered:
 
     def __del__(self) -> None:
         if getattr(self, "_address", 0):
-            with suppress(Exception):  # the end of the process may come first
+            with suppress(Exception):  # the interpreter may be shutting down
                 self._runtime.hostUnregister(self._address)
 
 
 def pinned(count: int, dtype: npt.DTypeLike, what: str) -> Array:
     """Return a NumPy array [count] in pinned host memory, contents undefined.
 
-    Raises OutOfMemory, with what it is for, where so much cannot be pinned.
+    what: its purpose, for messages. Raises OutOfMemory where it cannot be pinned.
     """
     size = count * np.dtype(dtype).itemsize
     try:

@@ -1,8 +1,8 @@
-"""Energy of NVIDIA GPUs by NVML: the counter of a board, and its power, sampled.
+"""Energy of NVIDIA GPUs by NVML: the energy counter, and sampled power.
 
-The power is read every 10 ms by a thread and integrated by the trapezoidal rule, as in
-McLaughlin, Riedy, Bader 2015, Section IV-A; the counter is the board's own.  Both are
-of the whole GPU, idle power included, and of nothing else in the machine.
+A thread reads the power every 10 ms; it is integrated by the trapezoidal rule, as in
+McLaughlin, Riedy, Bader 2015, Section IV-A. Both measure the whole GPU, including idle
+power, and no other hardware.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PERIOD = 0.010  # seconds between samples
 
 
 def library() -> Any:
-    """Return NVML, begun; DeviceMissing, with why, where there is none."""
+    """Initialise and return NVML; raise DeviceMissing where there is none."""
     try:
         import pynvml  # noqa: PLC0415
     except ImportError as error:
@@ -36,9 +36,9 @@ def library() -> Any:
 
 @dataclass
 class GpuEnergy:
-    """What one GPU has taken between two moments.
+    """Energy of one GPU between two moments, in joules.
 
-    counter_joules: by its counter, sampled_joules: by its power; None where it has none
+    counter_joules: by its counter, sampled_joules: by its power; None if not supported
     """
 
     uuid: str
@@ -49,7 +49,7 @@ class GpuEnergy:
 
     @property
     def joules(self) -> float | None:
-        """By the counter, else by the power."""
+        """Energy by the counter, else by sampled power."""
         if self.counter_joules is not None:
             return self.counter_joules
         return self.sampled_joules
@@ -61,7 +61,7 @@ class GpuEnergy:
 
 @dataclass
 class Gpu:
-    """A GPU while it is watched; watts: (seconds, W) of each sample."""
+    """A GPU under measurement; watts: (seconds, W) of each sample."""
 
     handle: Any
     uuid: str
@@ -71,9 +71,11 @@ class Gpu:
 
 
 class NvmlMeter:
-    """Watches GPUs between ``start`` and ``stop``.
+    """Measures GPUs between ``start`` and ``stop``.
 
-    uuids: which, as nvidia-smi shows them; raises DeviceMissing without NVML or them
+    uuids: GPUs, as nvidia-smi shows them
+
+    Raises DeviceMissing if NVML or a GPU is missing.
     """
 
     def __init__(self, uuids: Sequence[str]) -> None:
@@ -91,7 +93,7 @@ class NvmlMeter:
             self._gpus.append(Gpu(handle, uuid, name))
 
     def _counter(self, gpu: Gpu) -> int | None:
-        """Return the counter in mJ, None where the GPU has none."""
+        """Return the energy counter in mJ; None if the GPU has none."""
         try:
             return int(self._nvml.nvmlDeviceGetTotalEnergyConsumption(gpu.handle))
         except self._nvml.NVMLError:
@@ -110,7 +112,7 @@ class NvmlMeter:
             self._sample()
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start measuring."""
         for gpu in self._gpus:
             gpu.watts.clear()
             gpu.began_millijoules = self._counter(gpu)
@@ -120,7 +122,7 @@ class NvmlMeter:
         self._thread.start()
 
     def stop(self) -> list[GpuEnergy]:
-        """End; return what each GPU took."""
+        """Stop measuring; return the energy of each GPU."""
         if self._thread is not None:
             self._stop.set()
             self._thread.join()
@@ -137,7 +139,7 @@ class NvmlMeter:
 
 
 def integral(watts: Sequence[tuple[float, float]]) -> float | None:
-    """Return joules from (seconds, W), trapezoidal rule; None below two samples."""
+    """Integrate (seconds, W) by the trapezoidal rule, in J; None below two samples."""
     if len(watts) < 2:
         return None
     steps = pairwise(watts)

@@ -26,7 +26,7 @@ ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 
 
 class KernelRefused(DeviceMissing):
-    """NVRTC cannot compile a kernel; log: all it says."""
+    """NVRTC cannot compile a kernel; log: the compiler's full output."""
 
     def __init__(self, message: str, log: str) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class KernelRefused(DeviceMissing):
 
 
 def bindings() -> Any:
-    """Return CuPy's NVRTC bindings; DeviceMissing where they are not there."""
+    """Return CuPy's NVRTC bindings; raise DeviceMissing if they cannot be loaded."""
     try:
         from cupy.cuda import nvrtc  # noqa: PLC0415
 
@@ -48,7 +48,7 @@ def bindings() -> Any:
 
 
 def options_for(arch: str, definitions: Mapping[str, str | int]) -> list[str]:
-    """Return the options of a compilation."""
+    """Return the compiler options."""
     macros = [f"-D{name}={value}" for name, value in sorted(definitions.items())]
     return [f"--gpu-architecture={arch}", *OPTIONS, *macros]
 
@@ -59,7 +59,7 @@ def content_key(
     definitions: Mapping[str, str | int],
     texts: Mapping[str, str] = NO_TEXTS,
 ) -> str:
-    """Return the cache key of a kernel file; texts: as of ``compile_source``."""
+    """Return the cache key of a kernel file; texts: as in ``compile_source``."""
     digest = hashlib.blake2b(digest_size=16)
     for path in source_closure(source.resolve()):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -71,9 +71,9 @@ def content_key(
 
 
 def headers_of(source: Path) -> dict[str, Path]:
-    """Return the headers that a kernel file needs, by the names they are included by.
+    """Return the headers that a kernel file includes, include name -> path.
 
-    NVRTC knows headers by these names alone, so that a name stands for one file.
+    NVRTC knows headers by these names alone, so a name must mean one file.
     """
     headers: dict[str, Path] = {}
     for path in source_closure(source.resolve()):
@@ -90,10 +90,10 @@ def compile_source(
     definitions: Mapping[str, str | int] | None = None,
     texts: Mapping[str, str] = NO_TEXTS,
 ) -> bytes:
-    """Return the machine code (cubin) of a kernel file.
+    """Compile a kernel file; return its machine code (cubin).
 
-    arch: as "sm_90"; texts: headers by the names they are included by, which go before
-    files of these names.  Raises KernelRefused with NVRTC's first error.
+    arch: as "sm_90"; texts: headers by include name, used in place of files of these
+    names. Raises KernelRefused with NVRTC's first error.
     """
     nvrtc = bindings()
     files = {name: path.read_bytes() for name, path in headers_of(source).items()}
@@ -125,7 +125,7 @@ def cubin(
     definitions: Mapping[str, str | int] | None = None,
     texts: Mapping[str, str] = NO_TEXTS,
 ) -> bytes:
-    """Return the machine code of a kernel file, from the cache where it is there."""
+    """Return the machine code of a kernel file, from the cache or compiled."""
     macros = definitions or {}
     folder = cache_folder()
     key = content_key(source, arch, macros, texts)

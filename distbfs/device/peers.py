@@ -1,4 +1,4 @@
-"""Memory of a device that other devices use too, by CUDA IPC in other processes."""
+"""Device memory that other devices access, in other processes by CUDA IPC."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ class PeerBlock:
         cuda.clear(self.array, cp.cuda.get_current_stream())
 
     def handle(self) -> bytes:
-        """Return what another process opens this memory with."""
+        """Return the handle that lets another process map this memory."""
         return bytes(cuda.cupy().cuda.runtime.ipcGetMemHandle(self._pointer))
 
     def free(self) -> None:
-        """Give the memory back; nobody may use it any more."""
+        """Free the memory; no process may use it any more."""
         if self._pointer:
             cuda.cupy().cuda.runtime.free(self._pointer)
             self._pointer = 0
 
 
 def foreign_array(address: int, count: int, dtype: npt.DTypeLike) -> DeviceArray:
-    """Return memory that the current device sees as a CuPy array [count]."""
+    """Wrap an address that the current device can access as a CuPy array [count]."""
     cp = cuda.cupy()
     size = max(count, 1) * np.dtype(dtype).itemsize
     memory = cp.cuda.UnownedMemory(address, size, None)
@@ -55,9 +55,9 @@ def foreign_array(address: int, count: int, dtype: npt.DTypeLike) -> DeviceArray
 
 
 def open_handle(handle: bytes) -> int:
-    """Return the address of another process's memory on the current device.
+    """Map another process's memory on the current device; return its address.
 
-    ResourceError where it cannot be mapped.
+    Raises ResourceError where it cannot be mapped.
     """
     runtime = cuda.cupy().cuda.runtime
     try:
@@ -67,12 +67,12 @@ def open_handle(handle: bytes) -> int:
 
 
 def close_handle(address: int) -> None:
-    """Let go of memory that ``open_handle`` mapped on the current device."""
+    """Unmap memory that ``open_handle`` mapped on the current device."""
     cuda.cupy().cuda.runtime.ipcCloseMemHandle(address)
 
 
 def access_problem(devices: list[int]) -> str:
-    """Let devices of this process use each other's memory; return why not, "" if so."""
+    """Enable peer access among devices of this process; return the failure or ""."""
     cp = cuda.cupy()
     runtime = cp.cuda.runtime
     for device in devices:

@@ -1,7 +1,7 @@
 """Kernels on a CUDA device, launched with little overhead.
 
-Kernels are launched through the driver with arguments that are laid out once; a search
-is one CUDA graph (timed_graph.py) and one wait.
+The driver launches kernels with arguments laid out once; a search is one CUDA graph
+(timed_graph.py) and one wait.
 """
 
 from __future__ import annotations
@@ -26,27 +26,28 @@ MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 NON_PORTABLE_CLUSTER = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 REGISTERS, LOCAL_BYTES, STATIC_SHARED = 4, 3, 1
 COOPERATIVE, CLUSTER = 2, 4  # CUlaunchAttributeID
-KEPT_SHARED = 1 << 10  # bytes of shared memory that a block has besides its own
+KEPT_SHARED = 1 << 10  # bytes of shared memory that CUDA reserves in each block
 
 
 class Asking(Protocol):
-    """Values that the timed launches of a block bring along (a ``take.Ahead``).
+    """A request for values to be copied by the timed launches of a block.
 
-    A search may be several timed launches; what it finds is complete in the last one.
+    Implemented by ``take.Ahead``. A search may be several timed launches; its results
+    are complete after the last.
     """
 
     def launch(self, back: Back | None) -> Launch:
-        """Return the last kernel of timed launches; back: what it brings besides."""
+        """Return the last kernel of timed launches; back: array to copy as well."""
 
     def begin(self) -> None:
-        """Note that a timed launch begins, which ends with that kernel."""
+        """Note the start of a timed launch, which ends with that kernel."""
 
 
 ASKED: ContextVar[Asking | None] = ContextVar("asked", default=None)
 
 
 def last_launch(asked: Asking | None, back: Back | None) -> Launch | None:
-    """Return the kernel that brings to the host what is asked for, if anything is."""
+    """Return the kernel that copies requested values to the host, None if none are."""
     if asked is not None:
         return asked.launch(back)
     return None if back is None else back.launch()
@@ -78,7 +79,7 @@ class LaunchConfig(ctypes.Structure):
 class Module:
     """The kernels of one ``.cu`` file on the current device.
 
-    texts: headers that are no files, by name (see ``nvrtc.compile_source``)
+    texts: headers given as text, by name (see ``nvrtc.compile_source``)
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class Kernel:
         cuda.check(code, f"attributes of {self.name}")
 
     def share_memory(self, blocks: int, shared: int) -> None:
-        """Let so many blocks have ``shared`` bytes each; leave the rest to L1."""
+        """Reserve shared memory for ``blocks`` of ``shared`` bytes; rest: L1 cache."""
         whole = cuda.cupy().cuda.Device().attributes["MaxSharedMemoryPerMultiprocessor"]
         need = blocks * (shared + self.attribute(STATIC_SHARED) + KEPT_SHARED)
         percent = min(-(-100 * need // int(whole)), 100)
@@ -143,12 +144,12 @@ class Kernel:
         cooperative: bool = False,
         cluster: int = 0,
     ) -> Launch:
-        """Return a launch whose one argument is a structure passed by value."""
+        """Prepare a launch whose single argument is a structure passed by value."""
         return Launch(self, arguments, grid, block, shared, cooperative, cluster)
 
 
 class Launch:
-    """A launch that is laid out once; the structure may change between calls."""
+    """A prepared launch; the structure may change between calls."""
 
     def __init__(
         self,
@@ -187,7 +188,7 @@ class Launch:
         self._graphs: dict[Asking | None, TimedGraph] = {}
 
     def __call__(self, stream: int = 0) -> None:
-        """Launch on a stream, by default the legacy one."""
+        """Launch on a stream, by default the legacy stream."""
         self._config.stream = stream or None
         code = cuda.driver().cuLaunchKernelEx(
             ctypes.byref(self._config),
@@ -206,14 +207,14 @@ class Launch:
     ) -> float:
         """Launch, wait, and return the seconds between events around the kernel.
 
-        before: arrays of 32-bit items that are first filled with a value, in that time
-        then: a launch that follows, in that time
-        back: what has come to the host at the end, after that time; all three the same
-            at every call
-        word: what the kernel looks at between levels, to end where its ``stop`` says so
+        before: arrays of 32-bit items to fill with a value first, within that time
+        then: a launch that follows, within that time
+        back: array copied to the host at the end, after that time; these three must be
+        the same at every call
+        word: read by the kernel between levels; its ``stop`` ends the search
 
-        Events and kernels are one graph, so that no gap of the host lies between them.
-        What is ``ASKED`` for has come to the host at the end, too.
+        Events and kernels are one CUDA graph, so that the host causes no gap between
+        them. The values requested in ``ASKED`` are copied to the host at the end, too.
         """
         graph = self.record(before, then, back)
         graph.set_arguments()
@@ -226,9 +227,9 @@ class Launch:
         then: Launch | None = None,
         back: Back | None = None,
     ) -> TimedGraph:
-        """Return what ``timed`` launches, made when it is first asked for.
+        """Return the CUDA graph that ``timed`` launches, built at the first call.
 
-        To launch as soon as one can, set its arguments before; then ``wait``.
+        For the earliest launch, set its arguments before; then call ``wait``.
         """
         asked = ASKED.get()
         graph = self._graphs.get(asked)
@@ -242,5 +243,5 @@ class Launch:
 
     @property
     def parameters(self) -> ctypes.Array[ctypes.c_void_p]:
-        """The addresses of the arguments, for a node of a graph."""
+        """The addresses of the arguments, for a node of a CUDA graph."""
         return self._parameters

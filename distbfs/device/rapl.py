@@ -1,4 +1,4 @@
-"""Energy of CPUs by RAPL, where Linux shows its counters under /sys/class/powercap."""
+"""Energy of CPUs by RAPL, from Linux's counters under /sys/class/powercap."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from distbfs.errors import DeviceMissing
 
 FOLDER = Path("/sys/class/powercap")
 ZONE = re.compile(r"intel-rapl:\d+(?::\d+)?")
-PERIOD = 1.0  # seconds between looks, so that no counter goes round twice unseen
+PERIOD = 1.0  # seconds between readings, short enough to see every wrap of a counter
 
 
 @dataclass
 class Zone:
-    """A counter of microjoules that goes round at ``limit``."""
+    """A counter of microjoules that wraps at ``limit``."""
 
     path: Path
     name: str
@@ -26,7 +26,7 @@ class Zone:
     total: int = 0
 
     def look(self) -> None:
-        """Add what has been taken since the last look."""
+        """Read the counter; add the energy since the last reading."""
         now = int((self.path / "energy_uj").read_text(encoding="ascii"))
         step = now - self.last
         self.total += step if step >= 0 else step + self.limit + 1
@@ -35,7 +35,7 @@ class Zone:
 
 @dataclass
 class CpuEnergy:
-    """What a zone has taken: a package, or the memory ("dram") beside it."""
+    """The energy of a zone: a CPU package, or the memory ("dram") beside it."""
 
     zone: str
     joules: float
@@ -46,7 +46,7 @@ class CpuEnergy:
 
 
 def zones(folder: Path) -> list[Zone]:
-    """Return packages and memory; DeviceMissing where none can be read."""
+    """Return the zones of packages and memory; DeviceMissing if none can be read."""
     readable: list[Zone] = []
     try:
         paths = sorted(p for p in folder.iterdir() if ZONE.fullmatch(p.name))
@@ -56,24 +56,24 @@ def zones(folder: Path) -> list[Zone]:
         try:
             name = (path / "name").read_text(encoding="ascii").strip()
             if path.name.count(":") == 2 and name != "dram":
-                continue  # a part of what its package counts
+                continue  # included in its package's count
             limit = int((path / "max_energy_range_uj").read_text(encoding="ascii"))
             zone = Zone(path, name, limit)
             zone.look()
         except PermissionError as error:
             raise DeviceMissing(
-                f"no RAPL: {error.filename} may not be read; it is for root alone here"
+                f"no RAPL: {error.filename} is readable by root only"
             ) from error
         except (OSError, ValueError):
             continue
         readable.append(zone)
     if not readable:
-        raise DeviceMissing(f"no RAPL: {folder} has no zone that can be read")
+        raise DeviceMissing(f"no RAPL: {folder} has no readable zone")
     return readable
 
 
 class RaplMeter:
-    """Watches this host's CPUs; raises DeviceMissing where RAPL cannot be read."""
+    """Measures this host's CPUs; raises DeviceMissing if RAPL cannot be read."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._zones = zones(FOLDER if folder is None else folder)
@@ -86,7 +86,7 @@ class RaplMeter:
                 zone.look()
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start measuring."""
         for zone in self._zones:
             zone.look()
             zone.total = 0
@@ -95,7 +95,7 @@ class RaplMeter:
         self._thread.start()
 
     def stop(self) -> list[CpuEnergy]:
-        """End; return what each zone took."""
+        """Stop measuring; return the energy of each zone."""
         if self._thread is not None:
             self._stop.set()
             self._thread.join()

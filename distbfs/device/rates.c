@@ -1,4 +1,4 @@
-/* Rates that the limit of a search on a CPU is made from: copying, random bit tests.
+/* Memory rates of a CPU, for the limit of a search: copying, random bit tests.
  *
  * Both run on several threads; places are drawn as in rates.cu. */
 #include "team.h"

@@ -1,8 +1,8 @@
-/* Rates that the limit of a search is made from: random bit tests and 32-bit reads.
+/* Memory rates of a device, for the limit of a search: random bit tests and 32-bit reads.
  *
  * Method: every thread draws pseudo-random places (a linear congruential generator, its high
- * half scaled to the range) and has UNROLL loads under way at once.  What it reads is
- * added up, so that nothing is left out by the compiler.  Loads go through L1.
+ * half scaled to the range) and has UNROLL loads in flight.  The values read are
+ * summed, so that the compiler cannot omit a load.  Loads go through L1.
  * Data: words of bits, or values, all of which may be drawn. */
 #include "../engines/cuda/common/base.cuh"
 

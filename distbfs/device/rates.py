@@ -1,7 +1,7 @@
-"""How fast memory is, measured: copying, random bit tests, random 32-bit reads.
+"""Measured memory rates: copies, random bit tests, random 32-bit reads.
 
-What a search must do at least, over these rates, is the limit of its time
-(``search.limit``); they are measured in the run that they are compared with.
+The least work of a search over these rates bounds its time from below
+(``benchmark.limit``); they are measured in the run that they are compared with.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from distbfs.device import cc, cuda, programs
 if TYPE_CHECKING:
     from distbfs.types import DeviceArray
 
-COPY_BYTES = 1 << 30  # read, and as many written; less where memory is short
+COPY_BYTES = 1 << 30  # read, and as many written; less if memory is short
 HOST_COPY_BYTES = 1 << 28
 BLOCK, UNROLL = 1024, 8  # UNROLL as in rates.cu
-ROUNDS = 160  # of each thread
-HOST_TESTS = 1 << 21  # of each thread
+ROUNDS = 160  # per thread
+HOST_TESTS = 1 << 21  # per thread
 REPEATS = 5
 MOST_BITS = (1 << 32) - 1
 
@@ -33,7 +33,7 @@ MOST_BITS = (1 << 32) - 1
 class Rates:
     """Measured rates of one device, the best of some repeats.
 
-    where: "cuda" or "cpu"; copy: bytes a second, read and written ones added
+    where: "cuda" or "cpu"; copy: bytes a second, reads plus writes
     tests: random bit tests a second in a bitmap of ``bits`` bits
     reads: random 32-bit reads a second in an array of ``bits`` elements, or None
     """
@@ -50,15 +50,15 @@ class Rates:
 
 
 def best(run: Callable[[], float]) -> float:
-    """Return the shortest time of some repeats, after one that is not counted."""
+    """Return the shortest time of some repeats, after a warm-up."""
     run()
     return min(run() for _ in range(REPEATS))
 
 
 def device_rates(bits: int, *, reads: bool = False) -> Rates:
-    """Return the rates of the current CUDA device.
+    """Measure the rates of the current CUDA device.
 
-    bits: size of the bitmap; reads: measure 32-bit reads too, in as many elements
+    bits: size of the bitmap; reads: also measure 32-bit reads of as many elements
     """
     bits = min(max(bits, 32), MOST_BITS)
     words = cuda.cupy().zeros((bits + 31) // 32, np.uint32)
@@ -72,7 +72,7 @@ def device_rates(bits: int, *, reads: bool = False) -> Rates:
 
 
 def copy_rate() -> float:
-    """Return the bytes a second, read and written, of a copy in device memory."""
+    """Measure a copy in device memory; return bytes a second, reads plus writes."""
     cp = cuda.cupy()
     size = COPY_BYTES
     while size > 1 << 20 and 4 * size > cuda.free_bytes():
@@ -88,9 +88,9 @@ def copy_rate() -> float:
 
 
 def random_rate(kernel: str, array: DeviceArray, size: int) -> float:
-    """Return the random accesses a second of a kernel of rates.cu.
+    """Measure a kernel of rates.cu; return random accesses a second.
 
-    array: CuPy uint32; size: bits or elements of it that are drawn from
+    array: CuPy uint32; size: bits or elements of it to draw from
     """
     cp = cuda.cupy()
     launch = programs.Module(Path(__file__).with_suffix(".cu")).kernel(kernel)
@@ -108,7 +108,7 @@ def random_rate(kernel: str, array: DeviceArray, size: int) -> float:
 
 
 def timed(launch: Callable[[], None]) -> float:
-    """Return the seconds between events around a launch."""
+    """Launch; return the seconds between events around the launch."""
     cp = cuda.cupy()
     begin, end = cp.cuda.Event(), cp.cuda.Event()
     begin.record()
@@ -119,9 +119,9 @@ def timed(launch: Callable[[], None]) -> float:
 
 
 def host_rates(bits: int, threads: int = 0) -> Rates:
-    """Return the rates of the CPU, from C or, where that cannot be compiled, NumPy.
+    """Measure the rates of the CPU, with C or, without a compiler, NumPy.
 
-    NumPy's are those of one thread.
+    NumPy uses one thread.
     """
     bits = min(max(bits, 32), MOST_BITS)
     threads = cc.thread_count(threads)
@@ -145,7 +145,7 @@ def host_rates(bits: int, threads: int = 0) -> Rates:
 
 
 def clock(work: Callable[[], object]) -> float:
-    """Return the wall seconds of a call."""
+    """Call a function; return the wall seconds."""
     began = time.perf_counter()
     work()
     return time.perf_counter() - began

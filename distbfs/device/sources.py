@@ -45,5 +45,5 @@ def variants_of(words: str, name: str) -> list[dict[str, str]]:
     pairs = [word.partition("=") for word in words.split()]
     keys, values = [key for key, _, _ in pairs], [x.split(",") for _, _, x in pairs]
     if not all(key.isidentifier() for key in keys) or not all(map(all, values)):
-        raise ValueError(f"{name}: '{words.strip()}' is no variant as A=x,y B=z")
+        raise ValueError(f"{name}: '{words.strip()}' is not of the form A=x,y B=z")
     return [dict(zip(keys, chosen, strict=True)) for chosen in product(*values)]

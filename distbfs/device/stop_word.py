@@ -1,4 +1,4 @@
-"""A word by which the host ends a search on a device between two of its levels."""
+"""A word in device memory by which the host ends a search between two levels."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from distbfs.device import cuda
 if TYPE_CHECKING:
     from distbfs.types import DeviceArray, Stop, Stream
 
-ALONE = 1e-3  # seconds that a launch is waited for before anybody is asked
-PAUSE = 1e-3  # seconds between two questions, at most
-SHARE = 1 / 16  # of the time so far that such a pause may take
+ALONE = 1e-3  # seconds of a launch before ``stop`` is first called
+PAUSE = 1e-3  # most seconds between two calls
+SHARE = 1 / 16  # most of the elapsed time that such a pause may take
 
 
 class StopWord:
-    """A word of device memory, 0 or 1, that a kernel looks at between levels.
+    """A word of device memory, 0 or 1, that a kernel reads between levels.
 
-    Made, and used, with its device current; memory is taken when it is first needed.
+    Create and use it with its device current; memory is allocated on first use.
 
-    stop: asked while the next launch runs, None: nobody is
+    stop: called repeatedly during the next launch; None: never
     """
 
     stop: Stop | None = None
@@ -34,7 +34,7 @@ class StopWord:
 
     @cached_property
     def _word(self) -> DeviceArray:
-        """The word, made, and cleared, where it is first needed."""
+        """The word, allocated and cleared on first use."""
         cp = cuda.cupy()
         self._one = cuda.pinned_empty(1, np.uint64)
         self._one[0] = 1
@@ -48,14 +48,14 @@ class StopWord:
 
     @property
     def address(self) -> int:
-        """Where the word is, for a kernel; 0 where nobody is asked."""
+        """Address of the word for a kernel; 0 if ``stop`` is None."""
         return 0 if self.stop is None else self._place
 
     def watch(self, ended: Callable[[], bool]) -> bool:
-        """Ask ``stop`` until a launch has ended, or until it says yes: set the word.
+        """Call ``stop`` until a launch has ended; set the word once it returns True.
 
-        Returns whether the end was seen.  What is raised meanwhile is raised with the
-        word set: the launch ends, too.
+        Returns whether the launch was seen to end. An exception of ``stop`` also sets
+        the word, so that the launch ends, and propagates.
         """
         if self.stop is None:
             return False
@@ -75,12 +75,12 @@ class StopWord:
         return True
 
     def _raise(self) -> None:
-        """Set the word, beside what runs: its stream waits for no other."""
+        """Set the word on a stream of its own, during the launch."""
         self._word.set(self._one, stream=self._stream)
         self._set = True
 
     def clear(self) -> None:
-        """Clear the word where it was set, when the launch has ended."""
+        """Clear the word if it was set, after the launch has ended."""
         if self._set:
             cuda.clear(self._word, self._stream)
             self._stream.synchronize()

@@ -1,9 +1,8 @@
-/* What a host reads of the memory of a device: a small array, and values at few places of
- * a large one.
+/* Copies to the host: a small array, and values at a few places of a large one.
  *
  * Method: one block writes both to memory of the host; no copy.  As the last kernel of a
- * CUDA graph it needs no new arguments: what the host asks for lies in its own memory.
- * Data: `back` and requests lie in pinned memory, which devices reach themselves.
+ * CUDA graph it needs no new arguments: the request is in host memory.
+ * Data: `back` and requests lie in pinned memory, which devices access directly.
  * Source: CUDA C++ Programming Guide, mapped memory.
  */
 #include "../engines/cuda/common/base.cuh"

@@ -1,4 +1,4 @@
-"""What a host reads of arrays of a device, by one small kernel (take.cu)."""
+"""Read a few elements of device arrays, by one small kernel (take.cu)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from distbfs.types import Array, DeviceArray, Ids, Take
 
 SOURCE = Path(__file__).with_name("take.cu")
-FEW, THREADS = 4096, 1024  # places of a request; threads of the one block
+FEW, THREADS = 4096, 1024  # most places of a request; threads of the one block
 
 
 class Request(ctypes.Structure):
@@ -43,32 +43,32 @@ class Bring(ctypes.Structure):
 
 @cache
 def bring_kernel(cupy: Any, device: int) -> programs.Kernel:  # noqa: ARG001 - one each
-    """Return the kernel of a device, which is the current one."""
+    """Return the kernel for the current device."""
     return programs.Module(SOURCE).kernel("bring")
 
 
 def bring(arguments: Bring) -> programs.Launch:
-    """Return a launch on the current device."""
+    """Prepare a launch on the current device."""
     cupy = cuda.cupy()
     kernel = bring_kernel(cupy, int(cupy.cuda.Device()))
     return kernel.prepare(arguments, 1, THREADS)
 
 
 class Back:
-    """A small array in device memory that comes to the host behind timed launches.
+    """A small array in device memory, copied to the host after timed launches.
 
-    array: of a multiple of four bytes; pinned: what has come, a NumPy array of its size
-        and dtype that the next launch overwrites; see ``Launch.timed``
+    array: of a multiple of four bytes; pinned: the copy, a NumPy array of its size and
+    dtype that the next launch overwrites; see ``Launch.timed``
     """
 
     def __init__(self, array: DeviceArray) -> None:
         if array.nbytes % 4:
-            raise ValueError(f"an array of {array.nbytes} bytes comes back")
+            raise ValueError(f"not a multiple of 4 bytes: {array.nbytes}")
         self.array = array
         self.pinned = cuda.pinned_empty(array.size, array.dtype)
 
     def launch(self, request: int = 0) -> programs.Launch:
-        """Return a launch that brings it; request: address of what is taken besides."""
+        """Return a launch that copies it; request: address of a request to serve."""
         return bring(
             Bring(
                 array=self.array.data.ptr,
@@ -80,11 +80,11 @@ class Back:
 
 
 class Asked:
-    """A request for values at up to FEW places, in pinned memory."""
+    """A request for the values at up to FEW places, in pinned memory."""
 
     def __init__(self) -> None:
         memory = cuda.pinned_empty(ctypes.sizeof(Request), np.uint8)
-        memory[:] = 0  # nothing is asked for, of nothing
+        memory[:] = 0  # an empty request
         self._request = Request.from_buffer(memory.data)
         self.address = int(memory.ctypes.data)
         self._places = np.frombuffer(self._request.places, np.int64)
@@ -92,17 +92,17 @@ class Asked:
         self._by_type: dict[Any, Array] = {}
 
     def take_from(self, values: Any) -> None:
-        """Have values taken from a contiguous array from now on."""
+        """Set the contiguous array to read from."""
         self._request.values, self._request.length = values.data.ptr, len(values)
         self._request.size = values.dtype.itemsize
 
     def ask(self, places: Ids) -> None:
-        """Have the values at places, int64 [up to FEW], taken by the next launch."""
+        """Request the values at places, int64 [up to FEW], for the next launch."""
         self._request.count = count = len(places)
         self._places[:count] = places
 
     def taken(self, count: int, dtype: Any) -> Array:
-        """Return a copy of what has been taken; the launch was waited for."""
+        """Return a copy of the values read by the completed launch."""
         values = self._by_type.get(dtype)
         if values is None:
             values = self._by_type[dtype] = self._taken.view(dtype)
@@ -111,7 +111,7 @@ class Asked:
 
 
 class Taker:
-    """Takes values at up to FEW places on the current device, in one launch."""
+    """Reads values at up to FEW places on the current device, in one launch."""
 
     def __init__(self) -> None:
         self._asked, self._lock = Asked(), Lock()
@@ -129,25 +129,25 @@ class Taker:
 
 
 class Ahead:
-    """Takes a few results of a search within its launch, so that one wait serves both.
+    """Reads a few results of a search within its launch, so that one wait serves both.
 
-    Which array a search has written to shows when it is over.  Mostly it is that of the
-    search before, so values are taken there; where it is another one they are taken
-    again.  Made, and used, with the device current.
+    Only after a search is it known which array has its results. It is usually that of
+    the search before, so values are read there, and read again if it is another. Create
+    and use it with the device current.
 
-    ``with ahead.of(places) as take`` takes values with the search of the block, which
-    has to return what its last timed launch has found.
+    ``with ahead.of(places) as take`` reads values during the search in the block, which
+    must return the results of its last timed launch.
     """
 
     def __init__(self) -> None:
         self._asked = Asked()
         self._array: Any = None  # of the last ``take``, kept alive for the next search
         self._count, self._places = 0, b""
-        self._launched = False  # since they were asked for
+        self._launched = False  # since the request
         self._token: Any = None
 
     def of(self, places: Ids) -> Ahead:
-        """Ask for values at places, int64 [1 to FEW]."""
+        """Request values at places, int64 [1 to FEW]."""
         self._count, self._places = len(places), places.tobytes()
         self._launched = False
         self._asked.ask(places)
@@ -171,7 +171,7 @@ class Ahead:
         return bring(Bring(request=address)) if back is None else back.launch(address)
 
     def begin(self) -> None:
-        """Note that a timed launch begins, which takes the values."""
+        """Note the start of a timed launch, which reads the values."""
         self._launched = True
 
     def take(self, values: Any, places: Ids) -> Array:
@@ -192,12 +192,12 @@ class Ahead:
 
 @cache
 def taker(cupy: Any, device: int) -> Taker:  # noqa: ARG001 - one for each
-    """Return what takes values on a device, which is the current one."""
+    """Return the reader of the current device."""
     return Taker()
 
 
 def take(values: Any, places: Ids) -> Array:
-    """Return the values at places, int64 [k] inside, of a contiguous CuPy array."""
+    """Return the values at places, int64 [k] in range, of a contiguous CuPy array."""
     with values.device:
         cupy = cuda.cupy()
         if len(places) <= FEW:

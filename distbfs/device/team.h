@@ -1,7 +1,7 @@
-/* A team of threads that share work as they come.
+/* A team of threads that share work as they arrive.
  *
- * team_run() calls a body on the calling thread and on each worker that comes while the
- * caller is still at it.  A body takes its work from counters (team_chunk), so it is right
+ * team_run() calls a body on the calling thread and on each worker that arrives before
+ * it is done.  A body takes its work from counters (team_chunk), so it is right
  * for any number of threads, and a worker that gets no core is not waited for.  Between
  * two calls, and at the end of one, a thread spins for SPIN_NS and then sleeps in the
  * kernel: where another process has the core, sleeping gives it back at once.
@@ -107,7 +107,7 @@ static void team_forget(void) {
     team.lock = team.state = team.sleepers = 0;
 }
 
-/* Start workers up to a number, with all signals left to the threads of the program. */
+/* Start workers up to a number, with all signals blocked, for the program's own threads. */
 static void team_start(int wanted) {
     pthread_attr_t attributes;
     sigset_t all, before;
@@ -123,7 +123,7 @@ static void team_start(int wanted) {
     pthread_attr_destroy(&attributes);
 }
 
-/* Let nobody in any more, and wait for who is inside. */
+/* Admit no more workers, and wait for those inside. */
 static void team_close(void) {
     uint32_t state = __atomic_and_fetch(&team.state, ~TEAM_OPEN, __ATOMIC_ACQ_REL);
     if (!(state & TEAM_INSIDE)) return;

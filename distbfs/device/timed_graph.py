@@ -34,7 +34,7 @@ class NodeParameters(ctypes.Structure):
 
 
 class KernelLaunch(Protocol):
-    """A launch of a kernel that is laid out (a ``programs.Launch``)."""
+    """A prepared kernel launch (a ``programs.Launch``)."""
 
     kernel: Any
 
@@ -47,9 +47,9 @@ class KernelLaunch(Protocol):
 
 
 class TimedGraph:
-    """An event, fills, kernels one after the other and an event as one CUDA graph.
+    """An event, fills, kernels in sequence and an event, as one CUDA graph.
 
-    last: a kernel after them, whose arguments stay; it brings results to the host
+    last: a further kernel with fixed arguments, which copies results to the host
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class TimedGraph:
         self._nodes = self._kernel_nodes(graph)
         self._call("cuStreamDestroy_v2", stream)
         self._graph = graph
-        # what a search calls, laid out once
+        # arguments of each search's driver calls, prepared once
         library = cuda.driver()
         self._set_node = library.cuGraphExecKernelNodeSetParams_v2
         self._launch, self._query = library.cuGraphLaunch, library.cuEventQuery
@@ -108,9 +108,9 @@ class TimedGraph:
     def _kernel_nodes(
         self, graph: ctypes.c_void_p
     ) -> list[tuple[ctypes.c_void_p, Any]]:
-        """Return the nodes of the launches, each with its parameters by reference.
+        """Return the nodes of the launches with their parameters, by reference.
 
-        They point to where the arguments are, so that these may change.
+        Parameters point to the arguments, so that these may change.
         """
         count = ctypes.c_size_t()
         self._call("cuGraphGetNodes", graph, None, ctypes.byref(count))
@@ -136,13 +136,13 @@ class TimedGraph:
         return nodes_of_launches
 
     def set_arguments(self) -> None:
-        """Take the arguments as they are now."""
+        """Update the kernels' arguments to their present values."""
         for node, parameters in self._nodes:
             code = self._set_node(self._exec, node, parameters)
             cuda.check(code, f"arguments of {self._name}")
 
     def launch(self) -> None:
-        """Begin, on the legacy stream of the current device."""
+        """Launch on the legacy stream of the current device."""
         code = self._launch(self._exec, None)
         cuda.check(code, f"launch of {self._name}")
 
@@ -156,7 +156,7 @@ class TimedGraph:
     def wait(self, word: StopWord | None = None) -> float:
         """Wait for the end; return the seconds between the events.
 
-        word: what the kernels look at; its ``stop`` is asked meanwhile
+        word: the kernels' stop word; its ``stop`` is called while waiting
         """
         ended = False
         try:

@@ -1,10 +1,10 @@
-"""The contracts of an engine: a whole graph alone, or one domain of many by levels.
+"""The contracts of an engine: search a whole graph, or one domain level by level.
 
 A *vertex number* is the row of a normal vertex in its part (see ``partition.part``).
-Results belong to local ids.
+Results are by local id.
 
-What an engine can do it declares in attributes of its class (``Engine``); there are no
-methods for what it cannot do.
+An engine declares its abilities in attributes of its class (``Engine``), and has only
+the methods of these abilities.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from distbfs.types import Array, Choice, Ids, Root, Stop, Words
 class LevelRecord:
     """One level of a search that an engine ran alone.
 
-    direction: the engine's name for what it did; frontier: vertices whose neighbours
-    it looked at, the frontier in a push, the unvisited ones in a pull; checks: edge
-    checks; found: vertices found; seconds: wall time; extra: what else it counts
+    direction: the engine's name for the kind of level; frontier: vertices whose rows
+    were read, the frontier in a push, the unvisited ones in a pull; checks: edge
+    checks; found: vertices found; seconds: wall time; extra: the engine's own counts
     """
 
     direction: str
@@ -41,11 +41,11 @@ class LevelRecord:
 
 @dataclass(frozen=True)
 class Until:
-    """Where a search may end before it has reached all that it can.
+    """Where a search may end early.
 
     depth: the last level whose vertices are wanted, None for all
     targets: int64 [k], ids; the level that finds the last of them is the last one; an
-        empty array is the same as None
+    empty array is the same as None
     """
 
     depth: int | None = None
@@ -66,9 +66,9 @@ class WholeResult:
 
     level: int32 [n] by vertex id, -1 = unreached
     parent: int32 [n] by vertex id, -1 = unreached, or None when not asked for
-    levels: how many were run; the last finds nothing unless the search ended early
-    order: integers [reached], ids as a queue takes them in that looks at the rows of
-        the part from left to right, or None where that is not known
+    levels: number of levels run; the last finds nothing unless the search ended early
+    order: integers [reached], ids in the order of a queue that scans the part's rows
+    from left to right, or None where unknown
     """
 
     level: Array
@@ -79,7 +79,7 @@ class WholeResult:
 
 
 class WholeSearch(Protocol):
-    """Searches a graph that is one part without delegates."""
+    """Searches a graph of one part without delegates."""
 
     def search(
         self,
@@ -89,39 +89,38 @@ class WholeSearch(Protocol):
         until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> WholeResult:
-        """Search from a vertex id; an engine may go on after ``until``.
+        """Search from a vertex id; an engine may run on past ``until``.
 
-        root: or the ids of a set, of engines that take ``sets``; no target is among
-            them
-        stop: asked before each level, of a device as of ``DeviceSearch``; SearchStopped
-            where it said yes
+        root: or the ids of a set, for engines with ``sets``; it contains no target
+        stop: called before each level, on devices as in ``DeviceSearch``; the search
+        raises SearchStopped when it returns True
         """
 
 
 class ViewingSearch(Protocol):
-    """Searches of a part, alone or of several, that may see some of it only.
+    """Searches of one or several parts that may be restricted to a view of the graph.
 
-    What engines that declare ``masks`` make of parts in host memory.
+    Engines that declare ``masks`` provide them for parts in host memory.
     """
 
     def see(self, part: Part) -> None:
-        """See the edges that the rows of a part tell of, in later searches.
+        """Restrict later searches to the edges in the rows of a part.
 
-        part: the one that is searched, as it is or with ``SeenRows`` for all its rows;
-        both directions of an edge are alike, also where they lie on different parts,
-        and a vertex that is not seen has no edge that is
+        part: the searched part, unchanged or with ``SeenRows`` for all its rows; both
+        directions of an edge have the same visibility, also on different parts, and a
+        hidden vertex has no visible edge
         """
 
 
 class Work(NamedTuple):
-    """What the next level would cost; counts add up over all domains.
+    """Predicted work of the next level; counts add up over all domains.
 
-    normals, delegates: of the frontier; nn: FV, edges of the frontier.  For each of dd,
+    normals, delegates: of the frontier; nn: FV, edges of the frontier. For each of dd,
     dn, nd: forward (FV), q (frontier vertices with such edges), s (unvisited vertices
-    with such edges), u (unvisited vertices that could be found).  targets: those of
-    ``Until`` that are not reached yet.  open: unvisited normal vertices with edges that
-    leave their part, where an engine pulls by these; then nn counts the vertices of the
-    frontier that have some.  Source: Pan et al. 2018, Section IV-B.
+    with such edges), u (unvisited vertices that could be found). targets: those of
+    ``Until`` not yet reached. open: unvisited normal vertices with edges that leave
+    their part, for engines that pull along these; then nn counts the frontier vertices
+    with such edges. Source: Pan et al. 2018, Section IV-B.
     """
 
     normals: int = 0
@@ -161,34 +160,35 @@ CHOSEN = ("dd", "dn", "nd")  # subgraphs whose direction is chosen between level
 
 
 class Offer(Protocol):
-    """Takes what a domain has to send, each once a level and as soon as it is there."""
+    """Receives a domain's outgoing data, each kind once a level, when ready."""
 
     def normals(self, bins: Bins) -> None:
-        """Offer what nn found on other parts, when that visit is done.
+        """Offer the vertices that nn found on other parts, after that visit.
 
-        Items: uint32, numbers of the part they go to; uint64, with parents, of engines
-        that carry them.  They stay as they are until ``accept``.
+        Items: uint32, numbers in the receiving part; uint64, with parents, from engines
+        that carry them. The arrays stay unchanged until ``accept``.
         """
 
     def bits(self, mask: Words) -> None:
         """Offer the delegates that dd and nd found, uint64 [ceil(d/64)].
 
-        They stay as they are until ``accept``.
+        The array stays unchanged until ``accept``.
         """
 
 
 class DomainSearch(Protocol):
     """The search of one domain of several, level by level; every call is local.
 
-    A level is ``work``, ``advance``, ``accept``, in this order, also where this domain
-    has no work.
+    A level is ``work``, ``advance``, ``accept``, in this order, even if this domain has
+    no work.
 
-    part: what the domain holds
-    directions: the subgraphs whose direction is chosen between levels; an engine may
-        choose the others by itself
-    visits: what ``advance`` returns edge checks of; the first sends vertices to others
-    carries_parents: what is sent has its parents with it, and the methods are those of
-        a ``CarryingSearch``; else of an ``AskingSearch``
+    part: the part of the domain
+    directions: the subgraphs whose direction is chosen between levels; the engine may
+    choose that of others itself
+    visits: names of the edge checks returned by ``advance``; the first visit sends
+    vertices to other domains
+    carries_parents: items sent include parents, and the search is a ``CarryingSearch``;
+    else it is an ``AskingSearch``
     streamed: it is a ``StreamedSearch``
     """
 
@@ -206,33 +206,33 @@ class DomainSearch(Protocol):
         counting: bool = False,
         targets: Targets | None = None,
     ) -> None:
-        """Forget the last search; set the root where this part knows it.
+        """Reset the search; set the root where this part has it.
 
-        local: the root's local id if it is a normal vertex of this part;
-        delegate: the root's delegate number if it is one (the same on all parts);
-        of a set both are arrays, which may be empty;
-        counting: edge checks are wanted; else ``advance`` may return 0
-        targets: to be counted in ``work`` until they are reached
+        local: the root's local id if it is a normal vertex of this part
+        delegate: the root's delegate number if it is one (the same on all parts)
+        For a set both are arrays, possibly empty.
+        counting: count edge checks; else ``advance`` may return 0
+        targets: counted in ``work`` until they are reached
         """
 
     def work(self) -> Ids:
-        """Size the next level, whose frontier was found last.
+        """Measure the next level, whose frontier was found last.
 
         Returns the counts of ``Work``, int64 [COUNTS], valid until the next call.
         """
 
     def advance(self, choice: Choice, offer: Offer) -> Sequence[int]:
-        """Run a level inside the domain; what is to be sent is offered meanwhile.
+        """Run a level inside the domain; offer outgoing data as it becomes ready.
 
-        choice: the direction of each of ``directions``.  Returns edge checks of each of
+        choice: the direction of each of ``directions``. Returns edge checks of each of
         ``visits``.
         """
 
     def accept(self, bits: Words | None, normals: Sequence[tuple[int, Array]]) -> None:
-        """Make what this and all other parts found the frontier of the next level.
+        """Merge the finds of all parts into the frontier of the next level.
 
         bits: delegates found by all parts, uint64 [ceil(d/64)], None: by none
-        normals: (source rank, numbers as ``Offer.normals`` has them) of this part
+        normals: (source rank, items as in ``Offer.normals``) for this part
         """
 
     def finish(self) -> tuple[Array, Array | None]:
@@ -244,19 +244,19 @@ class DomainSearch(Protocol):
 
 
 class PullingSearch(DomainSearch, Protocol):
-    """A domain whose edges to others go both ways: ``directions`` has their name.
+    """A domain whose edges to others are pushed or pulled, as named in ``directions``.
 
-    Where they are pulled, ``advance`` offers no normals; ``questions`` of all domains
-    are exchanged, then their ``answers``, which ``accept`` takes.
+    Where they are pulled, ``advance`` offers no normals; the ``questions`` of all
+    domains are exchanged, then their ``answers``, which ``accept`` takes.
     """
 
     def questions(self) -> Bins:
-        """Return what this domain asks other parts, when ``advance`` was called."""
+        """Return this domain's questions to other parts, after ``advance``."""
 
     def answers(self, questions: Sequence[tuple[int, Array]]) -> Bins:
-        """Return what this domain answers other parts.
+        """Return this domain's answers to other parts.
 
-        questions: (source rank, what parts of it ask)
+        questions: (source rank, questions of its parts)
         """
 
     def accept(
@@ -265,7 +265,7 @@ class PullingSearch(DomainSearch, Protocol):
         normals: Sequence[tuple[int, Array]],
         answers: Sequence[tuple[int, Array]] = (),
     ) -> None:
-        """Make what all parts found the frontier; answers as normals, or instead."""
+        """Merge all parts' finds into the frontier; ``answers``: like normals."""
 
 
 class AskingSearch(DomainSearch, Protocol):
@@ -274,13 +274,12 @@ class AskingSearch(DomainSearch, Protocol):
     part: Part
 
     def adopt_delegates(self) -> None:
-        """Give delivered vertices a delegate parent where a neighbour can be one."""
+        """Give delivered vertices an adjacent delegate as parent where possible."""
 
     def unresolved(self) -> tuple[Array, Array]:
         """Return (numbers uint32 [k], ranks int32 [k]) of vertices without a parent.
 
-        Another part found them, one of those of that rank, and no delegate can be
-        their parent.
+        A part of that rank found the vertex, and no delegate can be its parent.
         """
 
     def level_of(self, numbers: Array) -> Array:
@@ -290,7 +289,7 @@ class AskingSearch(DomainSearch, Protocol):
         """Set the parents (vertex ids) of vertices by number."""
 
     def parents_wanted(self) -> Ids:
-        """Return the reached delegates of this part that it found no parent of, [k]."""
+        """Return the reached delegates of this part without a known parent, [k]."""
 
     def parents_of(self, delegates: Ids) -> Ids:
         """Return the parents of delegates that this part found, int64 [k].
@@ -303,7 +302,7 @@ class AskingSearch(DomainSearch, Protocol):
 
 
 class CarryingSearch(DomainSearch, Protocol):
-    """A part on a device: arrays are CuPy's, and what is sent carries its parent.
+    """A part on a device: arrays are CuPy's, and items sent carry their parent.
 
     asks_for_delegates: it is a ``DelegateSearch``, else a ``MaximumSearch``
     """
@@ -312,7 +311,7 @@ class CarryingSearch(DomainSearch, Protocol):
 
 
 class MaximumSearch(CarryingSearch, Protocol):
-    """Every part tells its parent of every delegate; the largest id serves."""
+    """Every part reports its parents of delegates; the largest id is taken."""
 
     def delegate_parents(self) -> Any:
         """Return the parents (vertex ids) of delegates that this part found, [d].
@@ -321,36 +320,36 @@ class MaximumSearch(CarryingSearch, Protocol):
         """
 
     def take_delegate_parents(self, parents: Any) -> None:
-        """Accept the parents of all reached delegates, as above."""
+        """Set the parents of all reached delegates, as in ``delegate_parents``."""
 
 
 class DelegateSearch(CarryingSearch, Protocol):
-    """A part asks for the parents of its delegates that others found, and it did not.
+    """A part asks other parts for the parents of its delegates that only they found.
 
-    Questions and answers are exchanged as normals are; uint64 items.
+    Questions and answers are exchanged like normals; uint64 items.
     """
 
     def ask_parents(self) -> Bins:
-        """Return what this part asks others, when all levels are done."""
+        """Return this part's questions to other parts, after the last level."""
 
     def answer_parents(self, questions: Sequence[tuple[int, Array]]) -> Bins:
-        """Return the parents that this part knows; questions: (source rank, items)."""
+        """Return the parents this part knows; questions: (source rank, items)."""
 
     def take_parents(self, answers: Sequence[tuple[int, Array]]) -> None:
-        """Accept answers, of which there may be several for a delegate."""
+        """Set parents from answers; a delegate may have several."""
 
 
 @dataclass
 class DeviceResult:
-    """One search; arrays stay in device memory, valid until the next search.
+    """Results of one search; device arrays, valid until the next search.
 
     level: CuPy int8, of levels to 126, or int32; -1 = unreached
     parent: CuPy int32, -1 = unreached, or None
     Both by id [n]; by number [active] where internal ids were asked for.
-    levels: the largest level and one
-    seconds: device time between events; launches: kernels that it took
-    give: lets the caller keep the arrays: the next search writes to others; None where
-        they must be copied
+    levels: the largest level plus one
+    seconds: device time between events; launches: number of kernels
+    give: hands the arrays over to the caller: the next search writes to others; None
+    where they must be copied
     """
 
     level: Any
@@ -363,7 +362,7 @@ class DeviceResult:
 
 
 class DeviceSearch(Protocol):
-    """Searches a graph that is on the device."""
+    """Searches a graph in device memory."""
 
     graph: DeviceGraph
     in_ids: bool
@@ -378,34 +377,33 @@ class DeviceSearch(Protocol):
     ) -> DeviceResult:
         """Search from a vertex id; the result ends with the last level of ``until``.
 
-        root: as of ``WholeSearch``
-        stop: asked between launches, and while one runs from 1 ms on; its kernel looks
-            at the answer between levels (``StopWord``).  SearchStopped where it said
-            yes and there were levels left.
+        root: as in ``WholeSearch``
+        stop: called between launches, and during a launch from 1 ms on; the kernel
+        reads the answer between levels (``StopWord``). If it returns True with levels
+        left, the search raises SearchStopped.
         """
 
 
 @dataclass(frozen=True)
 class NoOptions:
-    """Of an engine without options of its own."""
+    """Marks an engine without options of its own."""
 
 
 class Engine(Protocol):
-    """Makes searches; one per rank.
+    """Creates searches; one per rank.
 
-    on_device: graphs and results lie in the memory of CUDA devices
+    on_device: graphs and results are in the memory of CUDA devices
     alone: searches whole graphs, in one part without delegates
     domains: searches parts level by level, a ``DomainEngine``
-    directed: searches directed graphs, too
-    masks: searches may see some vertices and edges only: a ``ViewingSearch`` of parts
-        in host memory
-    sets: searches from several vertices at once, too
-    takes: which of stepwise, internal_ids, device_memory, host_memory and the factors
-        of directions it knows; with device_memory it searches a graph on one device
-        whose rows have tails in host memory, and has ``state_bytes``
-    needless: options of exchanges that would do nothing, where it has domains
-    own: a dataclass, the options of the engine alone
-    devices: how many may search one graph together without such levels
+    directed: also searches directed graphs
+    masks: searches views of a graph: a ``ViewingSearch`` of parts in host memory
+    sets: also searches from several vertices at once
+    takes: supported options among stepwise, internal_ids, device_memory, host_memory
+    and the factors of directions; with device_memory it searches a graph on one device
+    whose rows have tails in host memory, and has ``state_bytes``
+    needless: options of exchanges without effect, for engines with domains
+    own: a dataclass, the engine's own options
+    devices: how many may search one graph together without exchanged levels
     """
 
     name: str
@@ -421,10 +419,10 @@ class Engine(Protocol):
     devices: int
 
     def __init__(self, options: SearchOptions) -> None:
-        """Check the options; UsageError names what is allowed."""
+        """Check the options; the UsageError names the allowed ones."""
 
     def describe(self) -> dict[str, Any]:
-        """Return what the engine runs on, for reports (JSON values)."""
+        """Return the engine's hardware and settings, for reports (JSON values)."""
 
 
 class DomainEngine(Engine, Protocol):
@@ -433,8 +431,8 @@ class DomainEngine(Engine, Protocol):
     def domain(self, part: Any, placement: Placement) -> DomainSearch:
         """Prepare the search of one part, level by level.
 
-        part: a ``Part``, or a ``DevicePart`` for an engine on devices.  Raises
-        UsageError for options that such searches do not have.
+        part: a ``Part``, or a ``DevicePart`` for an engine on devices. Raises
+        UsageError for options that do not apply to such searches.
         """
 
 
@@ -442,10 +440,10 @@ class HostEngine(DomainEngine, Protocol):
     """Searches parts in host memory, level by level or alone."""
 
     def whole(self, part: Part) -> WholeSearch:
-        """Prepare the search of a graph that is one part without delegates."""
+        """Prepare the search of a graph of one part without delegates."""
 
     def counter(self, part: Part) -> PathCounter:
-        """Prepare what counts the shortest paths of a graph that is one such part."""
+        """Prepare counting the shortest paths of a graph of one such part."""
 
 
 class DeviceEngine(Engine, Protocol):
@@ -457,11 +455,10 @@ class DeviceEngine(Engine, Protocol):
     def on_graph(self, graph: DeviceGraph) -> DeviceSearch:
         """Prepare the searches of a graph in device memory.
 
-        Raises ResourceError, with what is needed and what there is, where the device
-        has not the memory.
+        Raises ResourceError, with the bytes needed and available, if memory is short.
         """
 
 
 def on_device(engine: object) -> bool:
-    """Return whether an engine, or its class, searches in the memory of devices."""
+    """Return whether an engine, or its class, searches in device memory."""
     return bool(getattr(engine, "on_device", False))

@@ -1,8 +1,8 @@
-"""How many shortest paths lead to each vertex, from the levels of a search.
+"""Number of shortest paths to each vertex, from the levels of a search.
 
 sigma(v) is 1 on level 0, and below it the sum of sigma over the edges (u, v) with u one
-level above v.  A stored edge counts once; loops lie on no shortest path.
-Source: Brandes 2001, Section 3.
+level above v. A stored edge counts once; loops lie on no shortest path. Source: Brandes
+2001, Section 3.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LOW, HALF = np.uint64((1 << 32) - 1), np.uint64(32)
 
 
 class PathCounter(Protocol):
-    """Counts the shortest paths of searches of a whole graph.
+    """Counts the shortest paths found by searches of a whole graph.
 
     seconds: device time of the last count, 0 on hosts
     """
@@ -28,15 +28,15 @@ class PathCounter(Protocol):
     seconds: float
 
     def counts(self, level: Any, levels: int, dtype: str) -> tuple[Any, int]:
-        """Return (counts [n] by id, the first level where one passes uint64, or 0).
+        """Return (counts [n] by id, the first level where one exceeds uint64, or 0).
 
-        level: integers [n] by id where the graph lies, -1 = unreached; levels: none is
-        larger; dtype: "uint64", or "float64", whose sums are rounded
+        level: integers [n] by id in the graph's memory, -1 = unreached; levels: upper
+        bound of level; dtype: "uint64", or "float64", whose sums are rounded
         """
 
 
 def check_dtype(dtype: str) -> str:
-    """Return what counts may be; UsageError for another."""
+    """Check the dtype of counts; raise UsageError for another."""
     check_choice("dtype", dtype, DTYPES)
     return dtype
 
@@ -49,10 +49,10 @@ def by_level(levels: Array, depth: int) -> list[Ids]:
 
 
 class Sums:
-    """Sums of counts, which parts of a graph may add up one after the other.
+    """Sums of counts, which parts of a graph may add to one after the other.
 
-    words: what is added up of each count: the halves of uint64, so that no sum of fewer
-    than 2^32 of them passes 64 bits; the value itself of float64.  [2 or 1, size]
+    words: summands of each count: the halves of uint64, so that a sum of fewer than
+    2^32 of them fits 64 bits; the value itself of float64. [2 or 1, size]
     """
 
     def __init__(self, size: int, dtype: str) -> None:
@@ -68,12 +68,12 @@ class Sums:
         np.add.at(self.words[1], places, values >> HALF)
 
     def totals(self) -> tuple[Array, bool]:
-        """Return (sums [size], whether one passes uint64, which then is wrong)."""
+        """Return (sums [size], whether one exceeds uint64, and so is wrong)."""
         return totals_of(self.words)
 
 
 def totals_of(words: Array) -> tuple[Array, bool]:
-    """Return ``Sums.totals`` of words, of one part or added up over several."""
+    """Return ``Sums.totals`` of words, of one part or summed over several."""
     if len(words) == 1:
         return words[0], False
     low, high = words

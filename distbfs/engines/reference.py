@@ -1,8 +1,8 @@
-"""The engine to read: every step in NumPy, one array operation a line.
+"""The reference engine: every step in NumPy, one array operation a line.
 
-Whole graphs push level by level, or pull where that is asked for.  Parts follow Pan,
-Pearce, Owens 2018, Section IV, with boolean arrays instead of bitmasks; other engines
-are tested against this one.
+Whole graphs push level by level, or pull on request. Parts follow Pan, Pearce, Owens
+2018, Section IV, with boolean arrays instead of bitmasks; other engines are tested
+against this one.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ def neighbours(graph: CSR, rows: Array) -> tuple[Array, Array]:
 
 
 def first_match(graph: CSR, rows: Array, wanted: Array) -> tuple[Array, Array, int]:
-    """Look for a wanted column in each row.
+    """Find the first wanted column of each row.
 
-    wanted: bool [columns].  Returns (rows that have one, the first such column of
-    each, edge checks when each row stops at its first match).
+    wanted: bool [columns]. Returns (rows that have one, that column of each, edge
+    checks when each row stops at its match).
     """
     source, column = neighbours(graph, rows)
     hit = np.flatnonzero(wanted[column])
@@ -86,7 +86,7 @@ class ReferenceEngine:
         self._direction = options.direction
 
     def whole(self, part: Part) -> ReferenceWhole:
-        """Prepare the search of a graph that is one part without delegates."""
+        """Prepare the search of a graph of one part without delegates."""
         return ReferenceWhole(part, self._direction, self._parents)
 
     def domain(
@@ -98,11 +98,11 @@ class ReferenceEngine:
         return ReferencePart(part, self._parents)
 
     def counter(self, part: Part) -> NumpyCounter:
-        """Prepare what counts the shortest paths of a whole graph."""
+        """Prepare counting the shortest paths of a whole graph."""
         return NumpyCounter(part)
 
     def describe(self) -> dict[str, Any]:
-        """Return what the engine runs on, for reports."""
+        """Return the engine's hardware and settings, for reports."""
         return {"engine": self.name, "method": "numpy", "threads": 1}
 
 
@@ -115,14 +115,14 @@ class ReferenceWhole:
         self._parents = parents
 
     def see(self, part: Part) -> None:
-        """See the edges of the part that its rows tell of; see ``ViewingSearch``."""
+        """Restrict searches to the edges in the part's rows; see ``ViewingSearch``."""
         self._part = part
 
     def _push(self, level: Array, frontier: Array) -> tuple[Array, Array, int]:
         source, column = neighbours(self._part.nn, frontier)
         unvisited = level[column] < 0
         _, place = np.unique(column[unvisited], return_index=True)
-        place.sort()  # in the order of a queue
+        place.sort()  # the order of a queue
         return column[unvisited][place], source[unvisited][place], len(column)
 
     def search(
@@ -133,7 +133,7 @@ class ReferenceWhole:
         until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> WholeResult:
-        """Search from ids; SearchStopped where ``stop`` said so at a level."""
+        """Search from ids; raise SearchStopped when ``stop`` returns True."""
         ids = self._part.vertices.astype(np.int64)
         n = len(ids)
         level = np.full(n, -1, dtype=np.int32)
@@ -195,7 +195,7 @@ class ReferencePart:
         self.start(None, None)
 
     def see(self, part: Part) -> None:
-        """See the edges of the part that its rows tell of; see ``ViewingSearch``."""
+        """Restrict searches to the edges in the part's rows; see ``ViewingSearch``."""
         self.part = part
         self._has_nd = part.nd.degrees() > 0
         self._has_dn = part.dn.degrees() > 0
@@ -209,7 +209,7 @@ class ReferencePart:
         counting: bool = False,  # noqa: ARG002
         targets: Targets | None = None,
     ) -> None:
-        """Forget the last search; set the roots that this part knows."""
+        """Reset the search; set the roots that this part has."""
         n, d = self._shape
         self._targets = targets
         self._depth = 0
@@ -237,7 +237,7 @@ class ReferencePart:
         self._new_delegates = np.zeros(d, dtype=bool)
 
     def work(self) -> Ids:
-        """Size the next level in both directions: ``Work``, int64 [COUNTS]."""
+        """Measure the next level in both directions: ``Work``, int64 [COUNTS]."""
         part, normals, delegates = self.part, self._frontier, self._delegates
         open_nd = int((~self._visited & self._has_nd).sum())
         open_dn = int((~self._delegates_visited & self._has_dn).sum())
@@ -285,7 +285,7 @@ class ReferencePart:
         self._delegate_parent[delegates[fresh]] = parents[fresh]
 
     def _visit_nn(self) -> tuple[int, Bins]:
-        """Push the frontier's nn edges; return edge checks and what others get."""
+        """Push the frontier's nn edges; return edge checks and bins for other parts."""
         source, column = neighbours(self.part.nn, self._frontier)
         owner = column.astype(np.uint64) >> np.uint64(PART_SHIFT)
         number = (column.astype(np.uint64) & np.uint64(NUMBER_MASK)).astype(np.uint32)
@@ -298,7 +298,7 @@ class ReferencePart:
         return len(column), Bins(number[order], lambda: (starts, ends))
 
     def _visit_nd(self, direction: DirectionName) -> int:
-        """Find delegates from normal vertices."""
+        """Find delegates adjacent to normal vertices."""
         if direction == "push":
             source, column = neighbours(self.part.nd, self._frontier)
             self._find_delegates(column, self._ids[source])
@@ -309,7 +309,7 @@ class ReferencePart:
         return checks
 
     def _visit_dd(self, direction: DirectionName) -> int:
-        """Find delegates from delegates."""
+        """Find delegates adjacent to delegates."""
         ids = self.part.delegates
         if direction == "push":
             source, column = neighbours(self.part.dd, self._delegates)
@@ -323,7 +323,7 @@ class ReferencePart:
         return checks
 
     def _visit_dn(self, direction: DirectionName) -> int:
-        """Find normal vertices from delegates."""
+        """Find normal vertices adjacent to delegates."""
         ids = self.part.delegates
         if direction == "push":
             source, column = neighbours(self.part.dn, self._delegates)
@@ -337,7 +337,7 @@ class ReferencePart:
         return checks
 
     def accept(self, bits: Words | None, normals: Sequence[tuple[int, Array]]) -> None:
-        """Make what all parts found the next frontier; see ``DomainSearch``."""
+        """Merge the finds of all parts into the next frontier; see ``DomainSearch``."""
         for rank, numbers in normals:
             fresh = numbers[~self._visited[numbers] & ~self._new[numbers]]
             self._new[fresh] = True
@@ -351,7 +351,7 @@ class ReferencePart:
         self._begin_level()
 
     def adopt_delegates(self) -> None:
-        """Give delivered vertices a delegate parent where a neighbour can be one."""
+        """Give delivered vertices an adjacent delegate as parent where possible."""
         open_rows = np.flatnonzero((self._parent == NOBODY) & (self._rank >= 0))
         source, column = neighbours(self.part.nd, open_rows)
         fits = self._delegate_level[column] == self._level[source] - 1

@@ -1,1 +1,1 @@
-"""Ranks, and what crosses parts at the end of a level."""
+"""Ranks, and the data that parts exchange at the end of a level."""

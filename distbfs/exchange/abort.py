@@ -17,7 +17,7 @@ STUCK_SECONDS = 3.0
 
 
 def say(text: str) -> None:
-    """Write to stderr in one piece, after what was printed before."""
+    """Write to stderr in one piece, after flushing earlier output."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
@@ -27,11 +27,11 @@ def say(text: str) -> None:
 
 
 def end_after(seconds: float) -> None:
-    """Let the kernel end this process after some seconds; 0 takes that back.
+    """Have the kernel end this process after some seconds; 0 cancels that.
 
-    No thread is started, which a process without memory could not do.
+    Starts no thread, which a process without memory could not do.
     """
-    with contextlib.suppress(ValueError):  # not the main thread
+    with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, seconds)
 
@@ -41,10 +41,10 @@ def abort_ranks(comm: Any, code: int) -> NoReturn:
     code = min(max(code, 1), 255)
     say("")
     time.sleep(FORWARD_SECONDS)
-    end_after(STUCK_SECONDS)  # should MPI_Abort hang
+    end_after(STUCK_SECONDS)  # in case MPI_Abort hangs
     try:
         with contextlib.suppress(OSError):
-            # our line is out, MPI need not add its own
+            # the error is printed already; suppress MPI's own message
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         comm.Abort(code)
     finally:

@@ -1,4 +1,4 @@
-"""What ranks tell each other before they choose: short texts."""
+"""Short texts that ranks gather to agree on a choice or an error."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SHOWN = 60
 
 def gather_texts(world: World, text: str) -> list[str]:
     """Return the text of each rank; collective."""
-    mine = np.frombuffer(text.encode(), dtype=np.uint8)
-    return [array.tobytes().decode() for array in world.allgather(mine)]
+    own = np.frombuffer(text.encode(), dtype=np.uint8)
+    return [array.tobytes().decode() for array in world.allgather(own)]
 
 
 def first_reason(world: World, reason: str) -> str:
-    """Return the first reason that is not empty, with its rank; collective."""
+    """Return the first nonempty reason, with its rank; collective."""
     for rank, text in enumerate(gather_texts(world, reason)):
         if text:
             return text if world.size == 1 else f"rank {rank}: {text}"
@@ -31,9 +31,9 @@ def first_reason(world: World, reason: str) -> str:
 
 
 def first_difference(world: World, facts: Mapping[str, object]) -> str:
-    """Return the first fact that a rank has unlike rank 0, "" where all are equal.
+    """Return the first fact where a rank differs from rank 0, "" if all are equal.
 
-    facts: name -> JSON value.  Collective: one small reduction, more where ranks differ
+    facts: name -> JSON value. Collective: one small reduction, more if ranks differ
     """
     digest = xxhash.xxh3_64_intdigest(json.dumps(facts).encode())
     ends = np.array([digest, digest ^ 0xFFFFFFFFFFFFFFFF], dtype=np.uint64)
@@ -43,7 +43,7 @@ def first_difference(world: World, facts: Mapping[str, object]) -> str:
     first = world.broadcast(facts)
     reason = ""
     for name in dict.fromkeys([*facts, *first]):
-        here, there = (json.dumps(x.get(name))[:SHOWN] for x in (facts, first))
+        own, reference = (json.dumps(x.get(name))[:SHOWN] for x in (facts, first))
         if facts.get(name) != first.get(name):
-            reason = reason or f"{name} is {here}, on rank 0 {there}"
+            reason = reason or f"{name} is {own}, on rank 0 {reference}"
     return first_reason(world, reason)

@@ -1,4 +1,4 @@
-"""What a part has for other parts in a level: few of many parts, as a rule."""
+"""Items that a part sends to other parts in a level, usually to few of them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ if TYPE_CHECKING:
 
 
 class Bins:
-    """Items for other parts; those for one part are a piece of an array.
+    """Items for other parts; those for one part are a slice of an array.
 
-    items: item [any length], on the device of the part, also where nothing is sent
-    bounds: returns where the piece for each part begins and ends, int64 [parts] both;
-        None: there is nothing.  Called when the pieces are asked for; it may wait for
-        a device, so that all domains of a rank have begun before the host waits for one
-        of them.
+    items: item [any length], on the device of the part, even when empty
+    bounds: returns begin and end of each part's slice, both int64 [parts]; None: there
+    are no items. Called when the slices are needed, since it may wait for a device: by
+    then all domains of a rank have started.
     """
 
     def __init__(
@@ -27,7 +26,7 @@ class Bins:
         self._bounds = bounds
 
     def pieces(self) -> list[tuple[int, Any]]:
-        """Return (part, item [k]) for each part that something goes to, ascending."""
+        """Return (part, item [k]) for each part with items, ascending."""
         if self._bounds is None:
             return []
         items, (starts, ends) = self.items, self._bounds()

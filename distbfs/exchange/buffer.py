@@ -1,4 +1,4 @@
-"""Memory that is kept from level to level and from search to search."""
+"""A buffer that is kept from level to level and from search to search."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ GROWTH = 1.5
 
 
 class Buffer:
-    """Memory that grows when more is asked for and never shrinks.
+    """Memory that grows on demand and never shrinks.
 
-    allocate: returns an array [count] of a dtype; host memory unless said otherwise
+    allocate: returns an array [count] of a dtype; by default in host memory
     """
 
     def __init__(
@@ -31,20 +31,20 @@ class Buffer:
 
     @property
     def capacity(self) -> int:
-        """How many elements fit without growing."""
+        """Number of elements that fit without growing."""
         return 0 if self._memory is None else self._memory.size
 
     def take(self, count: int) -> Array:
         """Return the first ``count`` elements, shape [count], contents undefined.
 
-        An array returned before stays alive, but may share memory with this one.
+        An array returned earlier stays valid, but may share memory with this one.
         """
         if self._memory is None or count > self.capacity:
             size = max(count, int(self.capacity * GROWTH))
-            self.free()  # the old one first
+            self.free()  # free the old buffer first
             self._memory = self._allocate(size, self._dtype)
         return self._memory[:count]
 
     def free(self) -> None:
-        """Give the memory back; the buffer can be used again."""
+        """Free the memory; the buffer can be used again."""
         self._memory = None

@@ -1,13 +1,13 @@
 """The exchange through an MPI that takes pointers to device memory.
 
-As ``host`` without the pinned memory between; only the nonblocking reduction of masks
-still crosses it, since CUDA-aware libraries need not have nonblocking collectives for
+Like ``host`` without the copies to pinned memory; only the nonblocking reduction of
+masks still uses them, since CUDA-aware libraries may lack nonblocking collectives for
 device memory (Open MPI's documentation, "Running CUDA-aware Open MPI").
 
-A library that is given a device pointer and does not know what it is reads it as a host
-address and ends the process, so the exchange is made only where MPI itself says that it
-takes them: by ``mpi_memory_alloc_kinds`` (MPI 4.1, Section 12.4.3), or by
-``MPIX_Query_cuda_support`` of Open MPI and MPICH.
+A library that does not recognise a device pointer reads it as a host address, and the
+process crashes, so the exchange is created only where MPI itself confirms support: by
+``mpi_memory_alloc_kinds`` (MPI 4.1, Section 12.4.3), or by ``MPIX_Query_cuda_support``
+of Open MPI and MPICH.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class CudaAwareExchange(HostExchange):
 
 
 def missing_proof(world: World) -> str:
-    """Return why MPI may not be given device pointers here; "" where it may."""
+    """Return why MPI may not get device pointers; "" if it confirms their support."""
     if not isinstance(world, MpiWorld):
         return "there is no MPI in a single process"
     from mpi4py import MPI  # noqa: PLC0415
@@ -91,7 +91,7 @@ def missing_proof(world: World) -> str:
 
 
 def memory_kinds(comm: Any) -> str:
-    """Return the memory kinds that a communicator supports, "" where it tells none."""
+    """Return the memory kinds that a communicator supports, "" if it lists none."""
     info = comm.Get_info()
     try:
         return str(info.Get(KINDS) or "")
@@ -100,9 +100,9 @@ def memory_kinds(comm: Any) -> str:
 
 
 def kinds_have_cuda(text: str) -> bool:
-    """Tell whether a list as "system,mpi,cuda:device" has memory from cudaMalloc.
+    """Return whether a list as "system,mpi,cuda:device" includes cudaMalloc memory.
 
-    A kind without restrictors stands for all of its memory.
+    A kind without restrictors covers all of its memory.
     """
     for item in text.split(","):
         kind, *restrictors = item.strip().split(":")
@@ -112,7 +112,7 @@ def kinds_have_cuda(text: str) -> bool:
 
 
 def query_cuda_support() -> bool | None:
-    """Return what the MPI library answers, None where it cannot be asked."""
+    """Return the answer of the MPI library; None if it has no such function."""
     for path in loaded_libraries():
         try:
             ask = getattr(ctypes.CDLL(path), QUERY)

@@ -1,4 +1,4 @@
-"""Which devices a rank uses: by its place among the ranks of its host."""
+"""Assign devices to ranks by their place among the ranks of their host."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 
 def take_devices(world: World, *, share: bool) -> list[int]:
-    """Return the devices of this host that are this rank's; the first is made current.
+    """Return this rank's devices and make the first one current (collective).
 
-    The visible devices of a host are dealt out to its ranks in order, as many to each
-    as all can have; where there are more ranks than devices, ranks share them.
-    Collective.  LaunchError where two ranks would use the same device, unless
-    ``share``; DeviceMissing where there is none.
+    The visible devices of a host are distributed to its ranks in order, the same number
+    to each; with more ranks than devices, ranks share them. Raises LaunchError where
+    two ranks would use the same device, unless ``share``; DeviceMissing where there is
+    none.
     """
     hosts = list(getattr(world, "hosts", [""] * world.size))
-    here = hosts[world.rank]
+    host = hosts[world.rank]
     runtime = cuda.cupy().cuda.runtime
-    count, ranks = int(runtime.getDeviceCount()), hosts.count(here)
-    place, each = hosts[: world.rank].count(here), max(count // ranks, 1)
+    count, ranks = int(runtime.getDeviceCount()), hosts.count(host)
+    place, each = hosts[: world.rank].count(host), max(count // ranks, 1)
     devices = [(place * each + k) % count for k in range(each)]
     cuda.cupy().cuda.Device(devices[0]).use()
     problem = shared_device(world, [cuda.uuid()])

@@ -1,19 +1,19 @@
-"""How a run ends: one rank's error ends all ranks, with its code, and is said once.
+"""How a run ends: an error of one rank ends all, with its code, and is printed once.
 
-A rank can fail in five ways, and each is caught somewhere else:
+A rank can fail in five ways, each handled in a different place:
 
 - an exception in the main thread: ``run_guarded``, else ``sys.excepthook``;
 - an exception in another thread: ``threading.excepthook``;
 - leaving by ``sys.exit`` or at the end of the script while other ranks still work: at
   exit every rank waits for the others, at most ``grace`` seconds, then ends them all;
-- before MPI runs: launchers may not notice, and the others would wait in MPI_Init for
-  ever, so the rank joins them first;
-- killed, or ``os._exit``: nothing runs here any more, the launcher ends the others.
-  (hydra of MPICH 5.0 then returns the code given to ``os._exit``, also when it is 0.)
+- before MPI is initialised: launchers may not notice, and the others would wait in
+  MPI_Init for ever, so the rank joins them first;
+- killed, or ``os._exit``: no handler runs, and the launcher ends the others. (hydra of
+  MPICH 5.0 then returns the code of ``os._exit``, even if it is 0.)
 
-Ranks above 0 wait a little before they speak, so that an error that all ranks see is
-printed by rank 0 alone, which ends the others while they wait.  Where a rank fails
-because another one did (``PeerFailed``), the first error is the one that is said.
+Ranks above 0 wait a little before they print, so that rank 0 alone prints an error that
+all ranks see, and ends the others while they wait. Where a rank fails because another
+one did (``PeerFailed``), the first error is printed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ INTERRUPTED = 130
 
 
 def exit_code(error: BaseException) -> int:
-    """Return the code that an error ends a command with, 1 … 255 but for SystemExit."""
+    """Return the exit code of an error, 1 … 255 except for SystemExit."""
     if isinstance(error, SystemExit):
         code = error.code
         if code is None or code == 0:
@@ -56,9 +56,9 @@ def exit_code(error: BaseException) -> int:
 
 
 def describe_error(error: BaseException, rank: int | None = None) -> str:
-    """Return what to print: one line for known errors, a traceback for others.
+    """Format an error: one line for known errors, a traceback for others.
 
-    ``rank``: named in the text where it is not None.
+    ``rank``: named in the text unless None.
     """
     who = "distbfs:" if rank is None else f"distbfs: rank {rank}:"
     if isinstance(error, KeyboardInterrupt):
@@ -71,9 +71,9 @@ def describe_error(error: BaseException, rank: int | None = None) -> str:
 
 
 def wait_turn(rank: int, error: BaseException | None = None) -> None:
-    """Let lower ranks speak first: 0.3 s for rank 1, at most 2 s.
+    """Let lower ranks print first: 0.3 s for rank 1, at most 2 s.
 
-    A rank whose error comes from that of another one waits longer than all.
+    A rank whose error follows from another rank's waits longest.
     """
     if isinstance(error, PeerFailed):
         time.sleep(GRACE)
@@ -95,7 +95,7 @@ class AbortHook:
 
     @staticmethod
     def installed() -> AbortHook | None:
-        """Return the hook of this process, None where there is none."""
+        """Return the hook of this process, or None."""
         for hook in (sys.excepthook, threading.excepthook):
             owner = getattr(hook, "__self__", None)
             if isinstance(owner, AbortHook):
@@ -103,7 +103,7 @@ class AbortHook:
         return None
 
     def install(self) -> None:
-        """Watch uncaught errors and the end of the program."""
+        """Handle uncaught errors and the end of the program."""
         sys.excepthook = self._on_error
         threading.excepthook = self._on_thread_error
         atexit.register(self.leave)
@@ -143,15 +143,15 @@ class AbortHook:
 
     def _on_thread_error(self, args: threading.ExceptHookArgs) -> None:
         if args.exc_value is None or issubclass(args.exc_type, SystemExit):
-            self._thread_before(args)  # ends the thread only
+            self._thread_before(args)  # ends this thread only
             return
         self.fail(args.exc_value.with_traceback(args.exc_traceback))
 
 
 def explain_launch_error(launch: Launch | None) -> None:
-    """Make an uncaught LaunchError one line and exit code 2.
+    """Print an uncaught LaunchError as one line, with exit code 2.
 
-    There is no MPI to end the other ranks with, so every rank does the same.
+    Without MPI no rank can end the others; every rank fails in the same way.
     """
     before = sys.excepthook
 
@@ -169,12 +169,12 @@ def explain_launch_error(launch: Launch | None) -> None:
 
 
 def _join_others(launch: Launch | None) -> Any:
-    """Return COMM_WORLD with the other ranks in it, None where this rank is alone."""
+    """Return COMM_WORLD with all ranks in it, None if this rank is alone."""
     if launch is None or launch.single:
         return None
     from distbfs.exchange.mpi import load_mpi  # noqa: PLC0415
 
-    # the others may have ended already and will not come
+    # the others may have ended already, so never join
     end_after(GRACE)
     try:
         comm = load_mpi(launch).COMM_WORLD
@@ -186,7 +186,7 @@ def _join_others(launch: Launch | None) -> Any:
 
 
 def _end_failed(world: World | None, error: BaseException) -> int:
-    """Print an error once and return its code; on several ranks end them all."""
+    """Print an error once, return its code; with several ranks end them all."""
     launch = find_launch(os.environ)
     hook = AbortHook.installed()
     comm = hook.comm if hook else getattr(world, "comm", None)

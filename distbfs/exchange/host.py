@@ -1,18 +1,19 @@
 """The exchange through host memory and MPI.
 
-Source: Pan, Pearce, Owens 2018, Section V.  Delegates: an OR on the rank, then
-MPI_Allreduce (BR) or MPI_Iallreduce (IR) between ranks.  Normal vertices: MPI_Isend
-and MPI_Irecv between the parts that have some for each other; with *local all2all* (L)
-the parts of a rank first pass their bins to the device that the destination has on its
-own rank, so that messages run only between equal devices, at most p²/p_gpu pairs
-instead of p²; with *uniquify* (U) each message holds a vertex once.
+Source: Pan, Pearce, Owens 2018, Section V. Delegates: an OR on the rank, then
+MPI_Allreduce (BR) or MPI_Iallreduce (IR) between ranks. Normal vertices: MPI_Isend and
+MPI_Irecv between parts that have items for each other; with *local all2all* (L) the
+parts of a rank first pass their bins to the device with the destination's place on its
+rank, so that messages run only between equal places, at most p²/p_gpu pairs instead of
+p²; with *uniquify* (U) each message holds a vertex once.
 
-A rank learns how many messages come (``partners``), and from a matched probe for each
-who sent it and how long it is.  A bin travels in messages of at most ``chunk_elements``
-elements, which do not overtake each other.
+A rank learns how many messages to expect (``partners``), and from a matched probe the
+source and length of each. A bin travels in messages of at most ``chunk_elements``
+elements, which arrive in order.
 
-Arrays of a device cross pinned memory (``staging``): one copy to the host and one back
-for all numbers of a level, and the same for the masks.  MPI gets no device pointer.
+Arrays of a device pass through pinned memory (``staging``): one copy to the host and
+one back for all numbers of a level, and the same for the masks. MPI gets no device
+pointer.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ if TYPE_CHECKING:
 
 
 class HostExchange:
-    """Serves any number of ranks; see ``base.Exchange``.  Making one is collective.
+    """Serves any number of ranks; see ``base.Exchange``. Creating it is collective.
 
-    Arrays that are returned stay as they are until the level after the next one.
+    Returned arrays stay valid until the level after the next one.
     """
 
     name = "host"
@@ -90,7 +91,7 @@ class HostExchange:
             self._item_type = MPI.UINT64_T if wide else MPI.UINT32_T
 
     def start_masks(self, masks: Sequence[Words]) -> None:
-        """Reduce the masks of this rank, begin to between ranks (IR); collective."""
+        """Reduce the masks of this rank; start IR between ranks; collective."""
         self._mask = self._local.reduce_masks(masks)
         if self._world is None:
             return
@@ -101,7 +102,7 @@ class HostExchange:
     def finish_masks(self) -> Words:
         """Return the OR over all parts of all ranks; collective.
 
-        The blocking reduction runs here, when normal vertices are on their way.
+        The blocking reduction runs here, after the sends of normal vertices started.
         """
         if self._world is None:
             return self._mask
@@ -118,7 +119,7 @@ class HostExchange:
         return self._masks.back()
 
     def start_normals(self, bins: Sequence[Bins]) -> None:
-        """Post the sends to other ranks, as soon as the host has them; collective."""
+        """Post the sends to other ranks, once the host has the data; collective."""
         self._own, leaving = self._local.deal(bins, self._options)
         if self._world is not None:
             self._normals_wait = True
@@ -128,7 +129,7 @@ class HostExchange:
             self._progress()
 
     def finish_normals(self) -> list[list[tuple[int, Array]]]:
-        """Return for each part what arrived: (source rank, numbers); collective.
+        """Return what each part received: (source rank, numbers); collective.
 
         Numbers of one source rank are in the order of its devices.
         """
@@ -158,7 +159,7 @@ class HostExchange:
     def close(self) -> None:
         """Free buffers and communicator; never waits, so that errors get through.
 
-        What was started and not finished stays alive until the program ends.
+        Operations that are started and not finished keep their memory.
         """
         if self._world is not None:
             slots = (self._masks, self._sender, self._receiver)
@@ -176,10 +177,10 @@ class HostExchange:
         self._local.free()
 
     def _slots(self) -> tuple[HostSlot, HostSlot, HostSlot]:
-        """Return what takes masks, leaving and arriving numbers to MPI and back."""
+        """Return the slots of masks, sent numbers and received numbers."""
         if not self.on_device:
             return HostSlot(), HostSlot(), HostSlot()
-        # masks shall not wait behind numbers
+        # masks do not queue behind numbers
         streams = [self._local.xp.cuda.Stream(non_blocking=True) for _ in range(2)]
         masks, normals = streams
         return PinnedSlot(masks), PinnedSlot(normals), PinnedSlot(normals)
@@ -192,7 +193,7 @@ class HostExchange:
                 self._comm.Allreduce(self._mpi.IN_PLACE, wire[piece], operation)
 
     def _start_reduction(self) -> None:
-        """Start the nonblocking reduction of the masks unless it runs already."""
+        """Start the nonblocking reduction of the masks if not started."""
         if not self._mask_waits:
             return
         self._mask_waits = False
@@ -203,7 +204,7 @@ class HostExchange:
             self._mask_requests.append(request)
 
     def _post(self) -> None:
-        """Start the sends of this level unless they are under way already."""
+        """Start the sends of this level if not started."""
         pairs, self._leaving = self._leaving, []
         if pairs:
             for pair, array in zip(pairs, self._sender.wires(), strict=True):
@@ -221,7 +222,7 @@ class HostExchange:
     def _probe(self, world: MpiWorld) -> list[tuple[int, int, int, Any, int]]:
         """Wait for all messages of this level; return them in the order of places.
 
-        (part here, rank, part there, message, elements) of each
+        (receiving part, rank, sending part, message, elements) of each
         """
         comm, mpi, status = self._partners.comm, self._mpi, self._mpi.Status()
         messages = []
@@ -229,13 +230,13 @@ class HostExchange:
         with world.waits("exchange of vertices"):
             for _ in range(coming):
                 message = comm.Mprobe(mpi.ANY_SOURCE, mpi.ANY_TAG, status)
-                there, here = divmod(status.Get_tag(), self._devices)
+                sender, receiver = divmod(status.Get_tag(), self._devices)
                 count = status.Get_count(self._item_type)
-                messages.append((here, status.Get_source(), there, message, count))
-        return sorted(messages, key=itemgetter(0, 1, 2))  # pieces of a bin in order
+                messages.append((receiver, status.Get_source(), sender, message, count))
+        return sorted(messages, key=itemgetter(0, 1, 2))  # in order within a bin
 
     def _receive(self, world: MpiWorld) -> list[dict[int, Array]]:
-        """Return for each part what other ranks sent, by rank; wait for the sends."""
+        """Return what each part got from other ranks, by rank; wait for the sends."""
         messages = self._probe(world)
         counts: dict[tuple[int, int], int] = {}
         for here, rank, _, _, count in messages:
@@ -262,7 +263,7 @@ class HostExchange:
         return received
 
     def _progress(self) -> None:
-        """Start what the host has by now; let MPI work on the masks meanwhile."""
+        """Start what the host has data for; let MPI progress the masks."""
         if self._leaving and self._sender.ready():
             self._post()
         if self._mask_waits and self._masks.ready():

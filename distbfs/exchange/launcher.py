@@ -1,7 +1,7 @@
-"""Which launcher started this process, read from its environment; imports no MPI.
+"""Detect the launcher of this process from its environment; imports no MPI.
 
 The innermost launcher counts: ``mpiexec`` inside a Slurm job starts its own helpers
-with ``srun``, whose variables the ranks inherit, so MPI launchers are asked first.
+with ``srun``, whose variables the ranks inherit, so MPI launchers are checked first.
 """
 
 from __future__ import annotations
@@ -12,26 +12,27 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# launcher, variable with the number of ranks, with the rank, and what must be there too
+# launcher, variable with the number of ranks, variable with the rank, variable that
+# must also be set
 COUNTED = (
     ("mpirun (Open MPI)", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", ()),
     ("mpiexec", "PMI_SIZE", "PMI_RANK", ()),
     ("mpirun (MVAPICH2)", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", ()),
     ("PALS", "PALS_SIZE", "PALS_RANKID", ("PALS_RANKID",)),
     ("Flux", "FLUX_JOB_SIZE", "FLUX_TASK_RANK", ("FLUX_TASK_RANK",)),
-    # a batch script has SLURM_PROCID too, only srun sets the variables of a step
+    # a batch script has SLURM_PROCID too; only srun sets the variables of a step
     ("srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", ("SLURM_STEP_ID", "SLURM_PROCID")),
 )
-# launchers that tell only the rank
+# launchers that provide only the rank
 RANKED = (("PMIx", "PMIX_RANK"), ("PALS", "PALS_RANKID"))
 PMI_VARIABLES = ("PMI_RANK", "PMI_FD", "PMI_PORT", "PMI_SIZE")
 
 
 @dataclass(frozen=True)
 class Launch:
-    """What a launcher says of this process.
+    """A launcher and the ranks that it started.
 
-    ranks: how many ranks it started; at least so many where ``exact`` is false
+    ranks: their number, a lower bound where ``exact`` is false
     """
 
     name: str
@@ -40,12 +41,12 @@ class Launch:
     exact: bool = True
 
     def agrees(self, size: int) -> bool:
-        """Tell whether ``size`` ranks in MPI are what was started."""
+        """Return whether ``size`` ranks in MPI match the number started."""
         return size == self.ranks if self.exact else size >= self.ranks
 
     @property
     def single(self) -> bool:
-        """Whether this is surely the only rank."""
+        """Whether this is certainly the only rank."""
         return self.exact and self.ranks == 1
 
     @property
@@ -60,7 +61,7 @@ class Launch:
 
 
 def find_launch(environment: Mapping[str, str]) -> Launch | None:
-    """Return what started this process, None where no launcher did."""
+    """Return the launcher of this process, or None."""
 
     def number(name: str) -> int | None:
         text = environment.get(name, "")
@@ -81,9 +82,9 @@ def find_launch(environment: Mapping[str, str]) -> Launch | None:
 
 
 def foreign(environment: Mapping[str, str], vendor: str, version: str) -> bool:
-    """Tell whether an MPI library surely cannot talk to the launcher.
+    """Return whether an MPI library certainly cannot talk to the launcher.
 
-    Asked before MPI_Init, which would end the process in C.  MPICH serves PMIx (the
+    Called before MPI_Init, which would end the process in C. MPICH serves PMIx (the
     protocol of Open MPI's mpirun and of ``srun --mpi=pmix``) only where its version
     text names it; Open MPI does not serve the PMI of MPICH's mpiexec.
     """

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from distbfs.types import Array, Words, World
 
 
-NARROW = 4  # bytes of an item that is a number alone
-NUMBER_AT = 32  # bits; below the number of a wide item lies its parent
+NARROW = 4  # bytes of an item without a parent
+NUMBER_AT = 32  # bits; the parent lies below the number in a wide item
 
 
 def array_module(on_device: bool) -> Any:
@@ -37,15 +37,16 @@ def array_module(on_device: bool) -> Any:
 
 
 def device_empty(count: int, dtype: Any) -> Any:
-    """Return a CuPy array [count]; ResourceError where memory is short."""
+    """Allocate a CuPy array [count]; raise ResourceError where memory is short."""
     with cuda.memory_of("exchange between parts"):
         return cuda.cupy().empty(count, dtype)
 
 
 def brought_here(array: Any) -> Any:
-    """Return an array on the current device, a copy where it is on another.
+    """Copy an array from another device to the current one.
 
-    What its own device has to do is waited for; what is no CuPy array stays as it is.
+    Waits for the other device; arrays of this device or of NumPy are returned
+    unchanged.
     """
     there = getattr(array, "device", None)
     if there is None or int(there) == int(cuda.cupy().cuda.Device()):
@@ -56,7 +57,7 @@ def brought_here(array: Any) -> Any:
 
 
 class Pair(NamedTuple):
-    """A part of this rank, by its place there, and one of another rank."""
+    """A part of this rank, by its place on it, and a part of another rank."""
 
     rank: int
     here: int
@@ -66,11 +67,11 @@ class Pair(NamedTuple):
 class LocalPhase:
     """OR-reduction and bins of the parts of one rank.
 
-    Buffers alternate from level to level: what was returned at one level stays as it
-    is until the level after the next one.  On a device everything runs in the order of
-    the current stream; only what lies on another device is waited for.
+    Buffers alternate from level to level: a returned array stays valid until the level
+    after the next one. On a device everything runs in the order of the current stream;
+    only data of another device are waited for.
 
-    rank: this one; parts: of it; most: parts of a rank
+    rank: this one; parts: of this rank; most: parts of a rank
     xp: NumPy, or CuPy where arrays are on a device
     """
 
@@ -96,7 +97,7 @@ class LocalPhase:
         empty = device_empty if on_device else np.empty
         words = (delegates + 63) // 64
         self._masks = [empty(words, np.uint64) for _ in range(2)]
-        pairs = len(self.parts) + 1  # the last for what comes from other ranks
+        pairs = len(self.parts) + 1  # the last is for items of other ranks
         self._received = [
             [Buffer(self.item, empty) for _ in range(2)] for _ in range(pairs)
         ]
@@ -124,11 +125,11 @@ class LocalPhase:
     def deal(
         self, bins: Sequence[Bins], options: ExchangeOptions
     ) -> tuple[list[list[Array]], list[tuple[Pair, Array]]]:
-        """Return what stays, arrays by part of this rank, and what leaves, by pair.
+        """Return items that stay, by part of this rank, and items that leave, by pair.
 
-        *local all2all* (L) joins what the parts of this rank have for a part, before
-        *uniquify* (U) looks for repeats; the part with the same place on this rank,
-        modulo its parts, sends it.  Nearest higher ranks come first, which spreads the
+        *local all2all* (L) joins the items of this rank's parts for a part, before
+        *uniquify* (U) removes repeats; the part with the same place on this rank,
+        modulo its parts, sends them. Nearest higher ranks come first, which spreads the
         load.
         """
         if self._on_device:
@@ -138,12 +139,12 @@ class LocalPhase:
         leaving: dict[Pair, list[Array]] = {}
         for place, sent in enumerate(bins):
             for part, array in sent.pieces():
-                rank, there = placement.rank_of(part), placement.device_of(part)
+                rank, receiver = placement.rank_of(part), placement.device_of(part)
                 if rank == self.rank:
-                    own[there].append(array)
+                    own[receiver].append(array)
                 else:
-                    here = there if options.local_all2all else place
-                    pair = Pair(rank, here % len(self.parts), there)
+                    sender = receiver if options.local_all2all else place
+                    pair = Pair(rank, sender % len(self.parts), receiver)
                     leaving.setdefault(pair, []).append(array)
         return own, [
             (pair, self.packed(leaving[pair], options.uniquify))
@@ -151,11 +152,11 @@ class LocalPhase:
         ]
 
     def _turn_of(self, pair: Pair) -> tuple[int, int, int]:
-        """Return when a pair has its turn among those of this rank."""
+        """Return the sort key of a pair in the sending order of this rank."""
         return (pair.rank - self.rank) % self._ranks, pair.there, pair.here
 
     def packed(self, arrays: Sequence[Array], unique: bool) -> Array:
-        """Return arrays as a contiguous one on the current device, item [k].
+        """Concatenate arrays on the current device, item [k].
 
         unique: sorted by number, one item for each
         """
@@ -167,34 +168,34 @@ class LocalPhase:
             return self.xp.ascontiguousarray(array, dtype=self.item)
 
     def _one_each(self, items: Array) -> Array:
-        """Return one item for each number, ascending; of several any parent serves."""
+        """Keep one item for each number, ascending; any parent will do."""
         if self.item.itemsize == NARROW:
             return self.xp.unique(items)
         _, first = self.xp.unique(items >> np.uint64(NUMBER_AT), return_index=True)
         return items[first]
 
     def next_level(self) -> None:
-        """Change to the other set of buffers."""
+        """Switch to the other set of buffers."""
         self._turn ^= 1
 
     def collect(self, index: int, arrays: Sequence[Array]) -> Array:
-        """Return arrays joined, item [k], in memory kept for the part ``index``."""
+        """Concatenate arrays in a buffer of the part ``index``, item [k]."""
         with self._homes[index]:
             space = self._received[index][self._turn].take(total_size(arrays))
             self.fill(space, arrays)
         return space
 
     def arrivals(self, count: int) -> Array:
-        """Return item [count] for what comes from other ranks, contents undefined."""
+        """Return a buffer for items of other ranks, item [count], undefined."""
         return self._received[-1][self._turn].take(count)
 
     def bring(self, index: int, array: Array) -> Array:
-        """Return an array of the current device on that of the part ``index``."""
+        """Copy an array of the current device to the device of the part ``index``."""
         with self._homes[index]:
             return self.near(array)
 
     def fill(self, space: Array, arrays: Sequence[Array]) -> None:
-        """Copy arrays one after the other into ``space``, which they fill."""
+        """Copy arrays one after the other into ``space``, filling it."""
         start = 0
         for array in arrays:
             if array.size:
@@ -202,11 +203,11 @@ class LocalPhase:
             start += array.size
 
     def near(self, array: Any) -> Array:
-        """Return an array on the current device, a copy where it is on another."""
+        """Return an array on the current device, copied if it is on another."""
         return brought_here(array) if self._on_device else array
 
     def free(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         self._masks = []
         for pair in self._received:
             for buffer in pair:

@@ -1,4 +1,4 @@
-"""What goes from rank to rank where arrays are on devices: counts and places.
+"""Sizes and places of messages between ranks where arrays are on devices.
 
 Messages run between parts, with *local all2all* (L) between those with the same place
 on their ranks (Pan, Pearce, Owens 2018, Section V-B).
@@ -23,13 +23,12 @@ if TYPE_CHECKING:
 
 
 class Messages:
-    """The messages of one level between ranks; making one is collective.
+    """The messages of one level between ranks; creating it is collective.
 
     partners: None on a single rank
-    leaving: (pair, array) of what other ranks get; own: [part of this rank] arrays that
-    stay here; copies: (place, arrays of this rank to put there); receives: (rank,
-    place), in the order in which that rank sends; received: what ``finish_normals``
-    returns
+    leaving: (pair, array) for other ranks; own: [part of this rank] arrays that stay;
+    copies: (place, arrays of this rank to copy there); receives: (rank, place), in the
+    order in which that rank sends; received: result of ``finish_normals``
     """
 
     def __init__(
@@ -47,7 +46,7 @@ class Messages:
         self._lay_out({} if partners is None else self._counts(partners))
 
     def _counts(self, partners: Partners) -> dict[int, Ids]:
-        """Return what comes, int64 [place here, place there] by rank, ascending."""
+        """Return sizes to receive, int64 [place here, place there] by rank, rising."""
         parts = self._local.most
         rows: dict[int, Ids] = {}
         for pair, array in self.leaving:
@@ -57,7 +56,7 @@ class Messages:
         return partners.swap(rows, (parts, parts))
 
     def _lay_out(self, counts: dict[int, Ids]) -> None:
-        """Make room for what arrives, by part and source rank."""
+        """Allocate room for received items, by part and source rank."""
         self._local.next_level()
         me, sizes = self._local.rank, [total_size(arrays) for arrays in self.own]
         total = sum(int(row.sum()) for row in counts.values()) + sum(sizes)
@@ -77,6 +76,6 @@ class Messages:
                     self.received[index].append((rank, space[begin:start]))
 
     def tell(self, traffic: Traffic) -> None:
-        """Count what leaves."""
+        """Count the sent items."""
         for pair, array in self.leaving:
             traffic.count(array.nbytes, part=pair.here)

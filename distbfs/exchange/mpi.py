@@ -1,4 +1,4 @@
-"""The ranks of an MPI program.  mpi4py is imported when a world is made, not before."""
+"""The ranks of an MPI program. Creating a world imports mpi4py, not before."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ MAX_ELEMENTS = (1 << 31) - 1
 LONGEST_PAUSE = 0.01
 ALLTOALL_TAG = 1
 CALL_TAG = 2
-AWAKE = 2e-4  # seconds that a rank looks without sleeping
+AWAKE = 2e-4  # seconds that a waiting rank polls before it sleeps
 SHORTEST_SLEEP, LONGEST_SLEEP = 2e-5, 3e-3
 
 
 def load_mpi(launch: Launch) -> ModuleType:
-    """Import mpi4py and start MPI unless it runs; collective at the first call.
+    """Import mpi4py and initialise MPI unless it is; collective at the first call.
 
-    Raises LaunchError where mpi4py is missing or is of another MPI than the launcher.
+    Raises LaunchError where mpi4py is missing or uses another MPI than the launcher.
     The thread level is serialized: any thread may end the ranks.
     """
     started = f"{launch.name} started {launch.count}"
@@ -86,9 +86,9 @@ def pieces(total: int, limit: int) -> Iterator[slice]:
 
 
 class Waits:
-    """What this rank waits for in MPI; ``turn``, int64 [1], is odd while it does.
+    """The MPI call this rank waits in; ``turn``, int64 [1], is odd while it waits.
 
-    ``with waits("allreduce"):`` stands around each call that waits; they do not nest.
+    ``with waits("allreduce"):`` encloses each waiting call; they do not nest.
     """
 
     def __init__(self) -> None:
@@ -110,14 +110,14 @@ class Waits:
 class MpiWorld:
     """The ranks of COMM_WORLD, on communicators of their own; see ``types.World``.
 
-    rank, size: this rank, and how many there are
+    rank, size: this rank, and the number of ranks
     local_rank, local_size: the same among the ranks of this node
     hosts: host name of each rank
     comm: communicator of the exchanges; library: name and version of MPI
-    waits: goes around each call in which this rank waits for others
-    doing: what the ranks do now, as "level 3", for messages
+    waits: context of each call in which this rank waits for others
+    doing: the ranks' present activity, as "level 3", for messages
 
-    Making one is collective.  Messages hold at most ``chunk_elements`` elements.
+    Creating it is collective. Messages hold at most ``chunk_elements`` elements.
     """
 
     def __init__(self, comm: Any = None, chunk_elements: int = MAX_ELEMENTS) -> None:
@@ -170,20 +170,20 @@ class MpiWorld:
         return result
 
     def allgather(self, values: Array) -> list[Array]:
-        """Give every rank the one-dimensional array of each; collective."""
-        mine = np.ascontiguousarray(values)
+        """Gather the one-dimensional array of each rank on all ranks; collective."""
+        own = np.ascontiguousarray(values)
         counts = np.empty(self.size, dtype=np.int64)
         with self.waits("allgather"):
-            self.comm.Allgather(np.array([mine.size], dtype=np.int64), counts)
+            self.comm.Allgather(np.array([own.size], dtype=np.int64), counts)
         total = int(counts.sum())
-        everything = np.empty(total, mine.dtype)
+        everything = np.empty(total, own.dtype)
         bounds = np.concatenate(([0], np.cumsum(counts)))
         arrays = [everything[bounds[r] : bounds[r + 1]] for r in range(self.size)]
         if total <= self._limit:
             with self.waits("allgather"):
-                self.comm.Allgatherv(mine, [everything, counts])
+                self.comm.Allgatherv(own, [everything, counts])
             return arrays
-        arrays[self.rank][:] = mine
+        arrays[self.rank][:] = own
         for root, array in enumerate(arrays):
             for part in pieces(array.size, self._limit):
                 with self.waits("allgather"):
@@ -215,7 +215,7 @@ class MpiWorld:
         return arrays
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
-        """Give every rank the JSON-like object of ``root``; collective."""
+        """Send the JSON-like object of ``root`` to every rank; collective."""
         data = json_bytes(value) if self.rank == root else b""
         length = np.array([len(data)], dtype=np.int64)
         with self.waits("broadcast"):
@@ -229,11 +229,10 @@ class MpiWorld:
         return json.loads(array.tobytes())
 
     def patient_broadcast(self, value: Any, root: int = 0) -> Any:
-        """Give every rank the JSON-like object of ``root``; collective.
+        """Send the JSON-like object of ``root`` to every rank; collective.
 
-        A rank that waits sleeps an eighth of the time that it has waited, at most 3 ms,
-        before it looks again: a call that comes soon is seen at once, and a long wait
-        takes less than 1 % of a core.
+        A waiting rank sleeps an eighth of the time waited so far, at most 3 ms, between
+        polls: short waits end at once, long ones use less than 1 % of a core.
         """
         if self.rank == root:
             data = np.frombuffer(json_bytes(value), dtype=np.uint8)
@@ -254,16 +253,16 @@ class MpiWorld:
         return json.loads(array.tobytes())
 
     def share_turns(self) -> tuple[Array, list[int]]:
-        """Return memory of all ranks of this host, and those ranks; collective.
+        """Return memory shared by the ranks of this host, and those ranks; collective.
 
-        int64 [ranks of this host, 2]: a pulse, for who watches, and the turn of
-        ``waits``.  It lasts as long as the program; later calls return the same.
+        int64 [ranks of this host, 2]: a pulse, for ``Watch``, and the turn of
+        ``waits``. It lasts as long as the program; later calls return the same.
         """
         if self._turns is None:
             node = self.comm.Split_type(self._mpi.COMM_TYPE_SHARED, key=self.rank)
             ranks: list[int] = node.allgather(self.rank)
-            mine = 16 * len(ranks) if node.Get_rank() == 0 else 0
-            window = self._mpi.Win.Allocate_shared(mine, 8, comm=node)
+            size = 16 * len(ranks) if node.Get_rank() == 0 else 0
+            window = self._mpi.Win.Allocate_shared(size, 8, comm=node)
             memory, _ = window.Shared_query(0)
             board = np.frombuffer(memory, np.int64).reshape(-1, 2)
             row = ranks.index(self.rank)
@@ -278,15 +277,15 @@ class MpiWorld:
         abort_ranks(self.comm, code)
 
     def split(self, group: int) -> MpiWorld:
-        """Return the ranks that give the same number, in their order; collective."""
+        """Return a world of the ranks with the same number, in order; collective."""
         comm = self.comm.Split(group, self.rank)
         world = MpiWorld(comm, self._limit)
         comm.Free()
-        world.waits = self.waits  # which is what others look at
+        world.waits = self.waits  # the other ranks read these
         return world
 
     def free(self) -> None:
-        """Give the communicators back; collective, and the last call."""
+        """Free the communicators; collective, and the last call."""
         self._end.Free()
         self.comm.Free()
 
@@ -298,9 +297,9 @@ class MpiWorld:
         self.wait_end(None)
 
     def wait_end(self, patience: float | None) -> bool:
-        """Wait until all ranks are at their end; False after ``patience`` seconds.
+        """Wait until all ranks reach their end; False after ``patience`` seconds.
 
-        Waiting sleeps, it does not keep a core busy.
+        Waiting sleeps and leaves the core free.
         """
         if self._mpi.Is_finalized():
             return True

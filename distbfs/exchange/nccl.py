@@ -1,13 +1,13 @@
 """The exchange through NCCL, arrays in device memory.
 
-Source: Pan, Pearce, Owens 2018, Section V.  NCCL has no OR.  Short masks are gathered
+Source: Pan, Pearce, Owens 2018, Section V. NCCL has no OR. Short masks are gathered
 from all ranks and OR-ed on each device; of long ones, or with many ranks, every rank
-gets one slice from all, ORs it and gives it to all, so that a mask crosses twice and
-not ranks - 1 times (``sliced``).  Vertices: the counts by MPI on the host, between
-ranks that have something for each other, then grouped sends and receives from the bins
-straight into place.  Everything runs on the stream of the communicator, in the order of
-the calls, from the first device of each rank; what others have goes there before.
-Levels on streams (nccl_streams.py) use all devices.
+receives one slice from all, ORs it and sends it to all, so that a mask is sent twice
+instead of ranks - 1 times (``sliced``). Vertices: counts by MPI on the host, between
+ranks with items for each other, then grouped sends and receives from the bins into
+place. Everything runs on the communicator's stream, in call order, from the first
+device of each rank; data of other devices are copied there first. Levels on streams
+(nccl_streams.py) use all devices.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 REDUCE = Path(__file__).with_name("reduce.cu")
 BLOCK = 256
 MOST_BLOCKS = 1024
-SLICE_BYTES = 4 << 20  # what crosses while a further NCCL call starts, about 20 us
+SLICE_BYTES = 4 << 20  # bytes sent during the start of a further NCCL call, about 20 us
 
 
 def sliced(words: int, ranks: int) -> bool:
-    """Tell whether masks of so many words are reduced by slices.
+    """Return whether masks of ``words`` words are reduced by slices.
 
     Gathering receives (ranks - 1) masks, slicing 2 (ranks - 1) / ranks of one, with one
     call more: it pays where it saves more than SLICE_BYTES.
@@ -54,9 +54,9 @@ def sliced(words: int, ranks: int) -> bool:
 
 
 class NcclExchange:
-    """Serves any number of ranks; see ``base.Exchange``.  Making one is collective.
+    """Serves any number of ranks; see ``base.Exchange``. Creating it is collective.
 
-    Arrays that are returned stay as they are until the level after the next one.
+    Returned arrays stay valid until the level after the next one.
     """
 
     name = "nccl"
@@ -99,12 +99,12 @@ class NcclExchange:
             cp.cuda.Event(disable_timing=True) for _ in range(4)
         )
         self._mask: Any = None  # of this rank, until the reduction between ranks ends
-        self._waits = False  # the reduction is not started yet
+        self._waits = False  # the reduction has not started
         self._under_way: list[Any] = []  # arrays that NCCL reads and writes
         self._received: list[list[tuple[int, Array]]] = []
 
     def streams(self, devices: Sequence[int]) -> NcclStreams:
-        """Return what moves arrays between devices on streams; collective.
+        """Return the mover of arrays between devices on streams; collective.
 
         devices: of the parts of this rank, each once
         """
@@ -120,11 +120,11 @@ class NcclExchange:
 
     @property
     def _end(self) -> Any:
-        """That of this rank."""
+        """The end of this rank's first device."""
         return self._link.ends[0]
 
     def start_masks(self, masks: Sequence[Words]) -> None:
-        """Reduce the masks of this rank, begin to between ranks (IR); collective."""
+        """Reduce the masks of this rank; start IR between ranks; collective."""
         self._mask = masks[0] if len(masks) == 1 else self._local.reduce_masks(masks)
         self._mask_given.record(self._local.xp.cuda.get_current_stream())
         self._waits = True
@@ -136,7 +136,7 @@ class NcclExchange:
     def finish_masks(self) -> Words:
         """Return the OR over all parts of all ranks; collective.
 
-        The blocking reduction runs here, when normal vertices are on their way.
+        The blocking reduction runs here, after the sends of normal vertices started.
         """
         self._reduce()
         self._link.wait(self._masks_done)
@@ -144,7 +144,7 @@ class NcclExchange:
         return self._results[0][: self._words]
 
     def start_normals(self, bins: Sequence[Bins]) -> None:
-        """Tell other ranks the counts and start to send; collective."""
+        """Send counts to other ranks and start to send; collective."""
         messages = Messages(self._local, self._partners, self._options, bins)
         self._received = messages.received
         self._under_way = [messages]
@@ -162,7 +162,7 @@ class NcclExchange:
         messages.tell(self.traffic)
 
     def finish_normals(self) -> list[list[tuple[int, Array]]]:
-        """Return for each part what arrived: (source rank, numbers); collective.
+        """Return what each part received: (source rank, numbers); collective.
 
         Numbers of one source rank are in the order of its parts.
         """
@@ -192,7 +192,7 @@ class NcclExchange:
     def close(self) -> None:
         """Free the buffers; never waits, so that errors get through.
 
-        What was started and not finished stays alive until the program ends.
+        Operations that are started and not finished keep their memory.
         """
         if self._mask is not None or self._under_way:
             held = (self._mask, self._under_way, self._gathered, *self._results)
@@ -207,7 +207,7 @@ class NcclExchange:
         self._local.free()
 
     def _reduce(self) -> None:
-        """Start the reduction between ranks unless it is under way already."""
+        """Start the reduction between ranks if not started."""
         if not self._waits:
             return
         self._waits = False
@@ -223,29 +223,29 @@ class NcclExchange:
         self._masks_done.record(end.stream)
 
     def _reduce_slices(self, result: Any) -> None:
-        """OR this rank's slice of all masks and give it to all."""
+        """OR this rank's slice of all masks and send it to all."""
         step, me, words, end = self._slice, self._world.rank, self._words, self._end
         bounds = [min(rank * step, words) for rank in range(self._world.size + 1)]
-        mine = bounds[me + 1] - bounds[me]
+        length = bounds[me + 1] - bounds[me]
         with self._link.group():
             for rank in range(self._world.size):
                 piece = self._mask[bounds[rank] : bounds[rank + 1]]
                 if rank != me and piece.size:
                     end.send(piece, rank)
-                if rank != me and mine:
-                    place = self._gathered[rank * step : rank * step + mine]
+                if rank != me and length:
+                    place = self._gathered[rank * step : rank * step + length]
                     end.receive(place, rank)
         place = result[me * step : (me + 1) * step]
-        if mine:
+        if length:
             with end.stream:
                 own = self._mask[bounds[me] : bounds[me + 1]]
-                self._gathered[me * step : me * step + mine] = own
-            self._combine(step, mine, place)
+                self._gathered[me * step : me * step + length] = own
+            self._combine(step, length, place)
         with self._link.group():
             end.gather(place, result)
 
     def _combine(self, stride: int, words: int, out: Any) -> None:
-        """OR the rows of what was gathered."""
+        """OR the gathered rows."""
         grid = min(-(-words // BLOCK), MOST_BLOCKS)
         numbers = (np.uint64(x) for x in (self._world.size, stride, words))
         with self._end.stream:

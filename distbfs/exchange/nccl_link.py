@@ -1,9 +1,9 @@
-"""A NCCL communicator between devices, with the streams that it works on.
+"""A NCCL communicator between devices, with its streams.
 
-NCCL works asynchronously and knows no time limit: a kernel that waits for a rank that
-is gone spins for ever.  Whoever waits here therefore polls, and looks from time to time
-whether NCCL reports an error (a rank of another node) and whether the processes of this
-node still run; the error that is then raised ends all ranks (see ``guard``).
+NCCL is asynchronous and has no time limit: a kernel that waits for a rank that has
+ended spins for ever. So every wait here polls, and checks from time to time whether
+NCCL reports an error (a rank of another node) and whether the processes of this node
+still run; the error that it raises ends all ranks (see ``guard``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from distbfs.types import Array, World
 
-POLLS = 1000  # between two looks at the clock
+POLLS = 1000  # polls between two readings of the clock
 LOOK_SECONDS = 0.2
 DTYPES = ("int32", "uint32", "int64", "uint64")
 _links: WeakKeyDictionary[Any, dict[tuple[int, ...], Link]] = WeakKeyDictionary()
@@ -40,7 +40,7 @@ def load_nccl() -> Any:
     """Return CuPy's NCCL; DeviceMissing where it has none."""
     cuda.cupy()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # CuPy tells how to install it
+        warnings.simplefilter("ignore")  # the message below says how to install it
         nccl = importlib.import_module("cupy.cuda.nccl")
     if not nccl.available:
         raise DeviceMissing(
@@ -50,7 +50,7 @@ def load_nccl() -> Any:
 
 
 def shared_device(world: World, uuids: Sequence[str]) -> str:
-    """Return which ranks use the same device, "" where none do; collective.
+    """Return which ranks use the same device, "" if none do; collective.
 
     uuids: of the devices of this rank
     """
@@ -65,7 +65,7 @@ def shared_device(world: World, uuids: Sequence[str]) -> str:
 
 
 def nccl_problem(world: World, devices: Sequence[int] = ()) -> str:
-    """Return why ranks cannot use NCCL, "" where they can; collective.
+    """Return why ranks cannot use NCCL, "" if they can; collective.
 
     devices: of this rank, none: the current one
     """
@@ -90,8 +90,8 @@ def link_of(world: World, devices: Sequence[int] = ()) -> Link:
     """Return the communicator of devices of these ranks; collective.
 
     devices: of this rank, each once; none: the current one
-    It is made once and stays: making one takes long, and freeing one would wait for the
-    other ranks.
+    It is created once and kept: creating one takes long, and freeing one would wait for
+    the other ranks.
     """
     chosen = tuple(devices) or (int(cuda.cupy().cuda.Device()),)
     made = _links.setdefault(world, {})
@@ -108,8 +108,8 @@ class Link:
     """A communicator; use ``link_of``.
 
     ends: of the devices of this rank; starts: [ranks + 1], number of the first device
-    of each rank and of all
-    broken: it was given up after an error
+    of each rank, and of all devices
+    broken: it was aborted after an error
     """
 
     def __init__(self, world: World, devices: Sequence[int]) -> None:
@@ -119,7 +119,7 @@ class Link:
         self.broken = False
         self._held: list[object] = []
         self._others = processes_beside(world)
-        chosen = self._nccl.get_unique_id()  # bytes, or a tuple of CuPy before 14
+        chosen = self._nccl.get_unique_id()  # bytes, or a tuple before CuPy 14
         uid = type(chosen)(world.broadcast(list(chosen)))
         first, count = self.starts[world.rank], self.starts[-1]
         numbers = range(first, first + len(devices))
@@ -140,15 +140,15 @@ class Link:
         ]
 
     def _communicator(self, device: int, count: int, uid: Any, number: int) -> Any:
-        """Return a communicator of a device (collective)."""
+        """Create the communicator of a device (collective)."""
         with self._cp.cuda.Device(device):
             comm = self._nccl.NcclCommunicator(count, uid, number)
-        # never destroyed: that waits for other ranks, which may have ended already
+        # never destroyed: that would wait for ranks that may have ended
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(comm))
         return comm
 
     def connect(self, partners: Sequence[Sequence[int]]) -> None:
-        """Use connections once: NCCL makes them at their first use; collective.
+        """Use each connection once, since NCCL connects at first use; collective.
 
         partners: of each device of this rank, the numbers of others, both ways
         """
@@ -169,32 +169,32 @@ class Link:
             self.wait(end.mark())
 
     def follow(self) -> None:
-        """Let what is called next run after what the callers' streams have to do."""
+        """Make these streams wait for the callers'."""
         for end in self.ends:
             end.follow()
 
     def wait(self, event: Any) -> None:
-        """Wait until an event of a stream is reached.
+        """Wait for an event of a stream.
 
-        DistbfsError where another rank is gone.
+        Raises DistbfsError if another rank has ended.
         """
         polls, since = 0, time.monotonic()
         while not event.done:
             polls += 1
-            os.sched_yield()  # to NCCL's threads, which may share the only processor
+            os.sched_yield()  # NCCL's threads may share the only processor
             if polls % POLLS == 0 and time.monotonic() - since > LOOK_SECONDS:
                 self._look()
                 since = time.monotonic()
 
     @contextmanager
     def group(self) -> Iterator[None]:
-        """Start what is inside together; all calls of ends stand in one."""
+        """Start the calls inside together; a group holds the calls of all ends."""
         with self._errors(), self._together():
             yield
 
     @contextmanager
     def _together(self) -> Iterator[None]:
-        """Start what is inside together."""
+        """Start the NCCL calls inside together."""
         self._nccl.groupStart()
         try:
             yield
@@ -206,7 +206,7 @@ class Link:
         self._held.extend(items)
 
     def _look(self) -> None:
-        """Raise DistbfsError where another rank is gone or NCCL has failed."""
+        """Raise DistbfsError if another rank has ended or NCCL has failed."""
         for process in self._others:
             if not process.runs():
                 self._give_up()
@@ -217,7 +217,7 @@ class Link:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Give up and say so where a call of NCCL fails."""
+        """Abort the communicator and raise DistbfsError if a NCCL call fails."""
         try:
             yield
         except Exception as error:
@@ -225,7 +225,7 @@ class Link:
             raise DistbfsError(f"NCCL failed between the ranks: {error}") from error
 
     def _give_up(self) -> None:
-        """Stop kernels that wait for other ranks."""
+        """Abort kernels that wait for other ranks."""
         if not self.broken:
             self.broken = True
             for end in self.ends:
@@ -233,9 +233,9 @@ class Link:
 
 
 class End:
-    """One device of a communicator.  Its calls stand in a ``group`` of the link.
+    """One device of a communicator. Its calls belong in a ``group`` of the link.
 
-    number: among all devices; stream: where everything runs, in the order of calls
+    number: among all devices; stream: runs all calls, in order
     """
 
     def __init__(self, nccl: Any, comm: Any, device: int, number: int) -> None:
@@ -257,13 +257,13 @@ class End:
             yield
 
     def follow(self) -> None:
-        """Let what is called next run after what the caller's stream has to do."""
+        """Make this stream wait for the caller's."""
         with self.device:
             self._caller.record(self._cp.cuda.get_current_stream())
         self.stream.wait_event(self._caller)
 
     def mark(self) -> Any:
-        """Return an event that is reached when all is done that was called so far."""
+        """Record an event after all calls so far, and return it."""
         with self.device:
             event = self._cp.cuda.Event(disable_timing=True)
         event.record(self.stream)
@@ -280,7 +280,7 @@ class End:
         self.comm.recv(self._at(array), array.size, kind, number, stream)
 
     def gather(self, mine: Array, whole: Array) -> None:
-        """Put the equally long arrays [k] of all devices into ``whole``, [count * k].
+        """Gather the equally long arrays [k] of all devices in ``whole``, [count * k].
 
         ``mine`` may be this device's piece of ``whole``.
         """

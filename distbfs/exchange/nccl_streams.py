@@ -1,4 +1,4 @@
-"""What moves arrays between devices on streams of their own, through NCCL."""
+"""Move arrays between devices on streams of their own, through NCCL."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class NcclStreams:
         self._link, self.traffic = link, traffic
         every = np.arange(placement.parts)
         ranks = placement.rank_of(every)
-        # by part, the number of its device
+        # number of each part's device
         numbers = np.array(link.starts)[ranks] + placement.device_of(every)
         self._numbers: list[int] = numbers.tolist()
         self.streams = [end.stream for end in link.ends]
@@ -37,7 +37,7 @@ class NcclStreams:
         ]
 
     def connect(self, partners: Sequence[Sequence[int]]) -> None:
-        """Make connections to parts; partners: of each part of this rank."""
+        """Create connections to parts; partners: of each part of this rank."""
         numbers = self._numbers
         self._link.connect([[numbers[part] for part in own] for own in partners])
 
@@ -46,11 +46,11 @@ class NcclStreams:
         return self._link.ends[place].here()
 
     def follow(self) -> None:
-        """Let what is called next run after what the callers' streams have to do."""
+        """Make these streams wait for the callers'."""
         self._link.follow()
 
     def wait(self, event: Any) -> None:
-        """Wait until an event of a stream; DistbfsError where a rank is gone."""
+        """Wait for an event of a stream; raise DistbfsError if a rank has ended."""
         self._link.wait(event)
 
     def cross(
@@ -72,6 +72,6 @@ class NcclStreams:
                 ends[place].receive(array, numbers[part])
 
     def room(self, place: int, count: int) -> Array:
-        """Return uint64 [count] for what comes, until the second next call."""
+        """Return a receive buffer, uint64 [count], valid until the second next call."""
         self._rooms[place].reverse()
         return self._rooms[place][0].take(count)

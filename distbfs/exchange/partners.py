@@ -1,14 +1,14 @@
-"""How a rank learns what comes to it in a level, where few of many ranks send.
+"""How a rank learns what it receives in a level, where few of many ranks send.
 
-Each rank knows how many messages it sends to whom.  Their sums tell every rank how many
-come to it (MPI_Reduce_scatter_block); it then takes that many from any source.  What
-the host does goes with the messages, not with the ranks.  The sum is a blocking call:
+Each rank knows its messages to each receiver. Their sums tell every rank how many it
+receives (MPI_Reduce_scatter_block); it then accepts that many from any source. The
+host's work grows with the messages, not with the ranks. The sum is a blocking call:
 Open MPI's nonblocking one sends the sums from rank 0, a message for each rank.
 
-Levels take turns between two communicators, so that a rank which is ahead sends nothing
-that another takes for a message of its level.  It cannot be two levels ahead: the sums
-of the level between need those of all ranks, who give them when they have received
-everything of the level before.
+Levels alternate between two communicators, so that a message of a rank that is ahead is
+not taken for one of the present level. A rank cannot be two levels ahead: the sums of
+the level between need those of all ranks, which give them after they have received all
+of the previous level.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Partners:
-    """The ranks that have messages for each other; making one is collective.
+    """The ranks that have messages for each other; creating it is collective.
 
     comm: communicator of the messages of this level
     """
@@ -42,7 +42,7 @@ class Partners:
         self._coming = np.zeros(1, np.int32)
 
     def next_level(self) -> None:
-        """Change to the other communicator."""
+        """Switch to the other communicator."""
         self.comm, self._other = self._other, self.comm
 
     def announce(self, rank: int) -> None:
@@ -51,7 +51,7 @@ class Partners:
         self._ranks.append(rank)
 
     def coming(self) -> int:
-        """Return how many messages of this level come to this rank; collective."""
+        """Return the number of this level's messages to this rank; collective."""
         with self._world.waits("exchange of counts"):
             self.comm.Reduce_scatter_block(self._sent, self._coming)
         for rank in self._ranks:
@@ -60,9 +60,9 @@ class Partners:
         return int(self._coming[0])
 
     def swap(self, counts: Mapping[int, Ids], shape: tuple[int, ...]) -> dict[int, Ids]:
-        """Send counts to the ranks that they are for; return what comes; collective.
+        """Send counts to their ranks; return the received counts; collective.
 
-        int64 [shape], by rank, ascending in what is returned
+        int64 [shape], by rank, ascending in the result
         """
         self.next_level()
         requests = [self.comm.Isend(row, rank) for rank, row in counts.items()]
@@ -80,6 +80,6 @@ class Partners:
         return dict(sorted(arrived.items()))
 
     def free(self) -> None:
-        """Give the communicators back, when no message is under way."""
+        """Free the communicators, when no message is under way."""
         self.comm.Free()
         self._other.Free()

@@ -1,7 +1,7 @@
-"""Memory of parts that the devices of all parts of one host read and write.
+"""Device memory that the devices of all parts of one host read and write.
 
-Parts of this process are reached by their addresses, those of other processes by CUDA
-IPC.  Whether it works is tried before it is used.
+Parts of this process are accessed by address, those of other processes by CUDA IPC. A
+test write proves it before use.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ DEFAULT_KIND = 4  # cudaMemcpyDefault
 
 
 def on_device(device: int) -> AbstractContextManager[Any]:
-    """Make a device of this process the current one inside."""
+    """Make a device of this process current inside the ``with`` block."""
     context: AbstractContextManager[Any] = cuda.cupy().cuda.Device(device)
     return context
 
 
 class PeerGroup:
-    """Parts whose memory is shared; methods, and making it, are collective.
+    """Parts whose memory is shared; methods and creation are collective.
 
     devices: CUDA device of each part of this rank; with one rank they may be the same.
     Ranks have the parts in turn, see ``partition.layout.in_turn``.
@@ -60,9 +60,9 @@ class PeerGroup:
     def share(self, sizes: Sequence[int], what: str) -> tuple[list[Any], list[Ids]]:
         """Allocate memory for each part of this rank and map that of all parts.
 
-        Returns ([uint8 [sizes[i]]], [address of the memory of part k, int64 [parts]] as
-        the device of part i sees it).  Raises ResourceError on all ranks where memory
-        does not last, LaunchError where it cannot be mapped.
+        Returns ([uint8 [sizes[i]]], [addresses of all parts' memory, int64 [parts], on
+        the device of part i]). Raises ResourceError on all ranks where memory is short,
+        LaunchError where it cannot be mapped.
         """
         world = self._world
         if world.size == 1:
@@ -111,7 +111,7 @@ class PeerGroup:
         return table
 
     def _all(self, work: Callable[[], None]) -> str:
-        """Do something on each rank; return the first reason that it failed."""
+        """Run ``work`` on each rank; return the first failure, "" if none."""
         reason = ""
         try:
             work()
@@ -120,7 +120,7 @@ class PeerGroup:
         return first_reason(self._world, reason)
 
     def prove(self) -> str:
-        """Return why parts do not see what others wrote to them, "" where they do."""
+        """Test writes between peers; return the failure, "" if there is none."""
         try:
             arrays, tables = self.share([8 * self.parts] * len(self.devices), "peers")
         except (LaunchError, ResourceError) as error:
@@ -129,11 +129,11 @@ class PeerGroup:
         reason = ""
         try:
             for k, device in enumerate(self.devices):
-                mine = self._turns.index((world.rank, k))
+                index = self._turns.index((world.rank, k))
                 with on_device(device):
-                    word = cuda.cupy().full(1, mine + 1, np.uint64)
+                    word = cuda.cupy().full(1, index + 1, np.uint64)
                     for address in tables[k].tolist():
-                        to = address + 8 * mine
+                        to = address + 8 * index
                         runtime.memcpy(to, word.data.ptr, 8, DEFAULT_KIND)
                     cuda.cupy().cuda.Device().synchronize()
         except runtime.CUDARuntimeError as error:
@@ -149,11 +149,11 @@ class PeerGroup:
 
     @property
     def parts(self) -> int:
-        """Parts of all ranks."""
+        """Number of parts of all ranks."""
         return len(self._turns)
 
     def close(self) -> None:
-        """Give the memory back when all ranks are done with it."""
+        """Free the memory after all ranks have finished with it."""
         world = self._world
         if world.size == 1:
             return
@@ -168,7 +168,7 @@ class PeerGroup:
 
 
 def peer_problem(world: World, devices: Sequence[int]) -> str:
-    """Return why the devices of all ranks cannot share memory, "" where they can.
+    """Return why the devices of all ranks cannot share memory, "" if they can.
 
     devices: of each part of this rank; collective, the same text on all ranks.
     """

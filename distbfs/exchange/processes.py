@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Process:
-    """Another process of this node, by its id and the time that it started at."""
+    """Another process of this node, by its id and start time."""
 
     def __init__(self, rank: int, identity: str) -> None:
         self.rank = rank
@@ -21,17 +21,17 @@ class Process:
 
     @staticmethod
     def myself() -> str:
-        """Return what other processes know this one by."""
+        """Return the identity of this process, for other processes."""
         pid = str(os.getpid())
         return f"{pid} {Process._look(pid)[1]}"
 
     def runs(self) -> bool:
-        """Tell whether the process is there and no zombie."""
+        """Return whether the process exists and is no zombie."""
         state, start = self._look(self._pid)
         return start == self._start and state not in {"", "Z", "X"}
 
     def ticks(self) -> int:
-        """Return the processor time it has spent, in clock ticks; 0 when it is gone."""
+        """Return its processor time in clock ticks; 0 if it has ended."""
         fields = self._fields(self._pid)
         return int(fields[11]) + int(fields[12]) if fields else 0
 
@@ -43,16 +43,16 @@ class Process:
 
     @staticmethod
     def _fields(pid: str) -> list[str]:
-        """Return its ``stat`` from field 3 on, nothing when it is gone."""
+        """Return its ``stat`` from field 3 on, empty if it has ended."""
         try:
             text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
         except OSError:
             return []
-        return text.rpartition(")")[2].split()  # names may have blanks
+        return text.rpartition(")")[2].split()  # names may contain blanks
 
 
 def processes_beside(world: World) -> list[Process]:
-    """Return the other ranks of this host that can be seen from here; collective."""
+    """Return the other ranks of this host that this process can see; collective."""
     hosts = getattr(world, "hosts", [""] * world.size)
     identities = gather_texts(world, Process.myself())
     others = [
@@ -60,5 +60,5 @@ def processes_beside(world: World) -> list[Process]:
         for rank, text in enumerate(identities)
         if rank != world.rank and hosts[rank] == hosts[world.rank]
     ]
-    # those of another container cannot be seen
+    # processes of another container are invisible
     return [process for process in others if process.runs()]

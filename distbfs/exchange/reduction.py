@@ -1,4 +1,4 @@
-"""What every world accepts: reductions and JSON-like objects."""
+"""Checks that every world shares: reductions and JSON-like objects."""
 
 from __future__ import annotations
 
@@ -15,10 +15,7 @@ REDUCTIONS = get_args(Reduction)
 
 
 def check_reduction(values: Array, op: str) -> Array:
-    """Return a contiguous copy of an array that ``op`` can reduce, else UsageError.
-
-    Numbers may be summed and compared, integers and booleans OR-ed.
-    """
+    """Return a contiguous copy of an array; UsageError if ``op`` cannot reduce it."""
     check_choice("reduction", op, REDUCTIONS)
     kind = np.asarray(values).dtype.kind
     allowed = {"sum": "iuf", "or": "iub"}.get(op, "iufb")
@@ -29,7 +26,7 @@ def check_reduction(values: Array, op: str) -> Array:
 
 
 def json_bytes(value: Any) -> bytes:
-    """Return a JSON-like object as bytes; UsageError for anything else."""
+    """Encode a JSON-like object; raise UsageError for anything else."""
     try:
         return json.dumps(value).encode()
     except (TypeError, ValueError) as error:

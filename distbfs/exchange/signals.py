@@ -1,14 +1,14 @@
-"""Stopping on request: SIGTERM and SIGUSR1 end a run after the search in progress.
+"""Stop on request: SIGTERM and SIGUSR1 end a run after the search in progress.
 
-What gives no result yet (loading, generation, construction), or takes long after one
-(validation), is ended by SIGTERM at once or after a few seconds: see
-``StopFlag.within``.  SIGUSR1 comes some time before the end, and waits for a result.
+SIGTERM ends phases without a result yet (loading, generation, construction), and long
+ones after it (validation), at once or after a few seconds: see ``StopFlag.within``.
+SIGUSR1 comes some time before the end, and waits for a result.
 
-What launchers do with them (tried with MPICH 5.0 and Open MPI 5.0): ``mpiexec`` of
-MPICH hands SIGTERM, SIGUSR1 and SIGINT that it receives on to every rank, and kills
-with SIGKILL when a rank fails.  Slurm's ``--signal=USR1@60`` reaches every task of a
-step.  One request can so arrive twice at a rank, directly and through the launcher:
-signals within ``SAME_REQUEST`` seconds count as one.
+Launchers (tried with MPICH 5.0 and Open MPI 5.0): ``mpiexec`` of MPICH forwards
+SIGTERM, SIGUSR1 and SIGINT to every rank, and kills with SIGKILL when a rank fails.
+Slurm's ``--signal=USR1@60`` reaches every task of a step. So one request can reach a
+rank twice, directly and through the launcher: signals within ``SAME_REQUEST`` seconds
+count as one.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ if TYPE_CHECKING:
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 SAME_REQUEST = 1.0
-PATIENCE_CHANGED = b"\0"  # no signal has this number
+PATIENCE_CHANGED = b"\0"  # no signal has number 0
 
 
 class StopFlag:
-    """Remembers that a stop was asked for; a context manager of the main thread.
+    """Records a request to stop; a context manager of the main thread.
 
     ``with StopFlag() as stop:`` and, between two searches, ``if stop.agreed(world)``.
-    The first signal only sets ``requested``.  A second one ends the process at once
-    with code 128 + signal, and with it all ranks, also while a kernel or an MPI call
-    runs.  In other threads than the main one signals are left as they are.
+    The first signal only sets ``requested``. A second one ends the process at once with
+    code 128 + signal, and with it all ranks, even during a kernel or an MPI call. In
+    other threads than the main one signals keep their handlers.
 
-    patience: seconds after which a first SIGTERM does what a second signal does; None:
-    the program looks at the flag
+    patience: seconds after which a first SIGTERM acts as a second signal; None: the
+    program checks the flag
     """
 
     def __init__(
@@ -81,15 +81,15 @@ class StopFlag:
         return bool(world.allreduce(flag, "max")[0])
 
     def request(self) -> None:
-        """Ask for a stop as the first signal does."""
+        """Request a stop, as the first signal does."""
         self._requested = True
 
     @contextlib.contextmanager
     def within(self, patience: float) -> Iterator[None]:
-        """End the process where a ``with`` block goes on after SIGTERM.
+        """End the process if a ``with`` block does not finish in time after SIGTERM.
 
-        patience: seconds from the request, or from the begin of the block if that is
-        later.  What the main thread does meanwhile does not matter.
+        patience: seconds from the request, or from the start of the block if that is
+        later. The main thread may be busy in any call.
         """
         before = self._patience
         self._since = time.monotonic()
@@ -102,7 +102,7 @@ class StopFlag:
     def _be_patient(self, patience: float | None) -> None:
         self._patience = patience
         if self._ends is not None:
-            with contextlib.suppress(BlockingIOError):  # it reads something anyway
+            with contextlib.suppress(BlockingIOError):  # full: it wakes anyway
                 os.write(self._ends[1], PATIENCE_CHANGED)
 
     def __enter__(self) -> Self:
@@ -168,7 +168,7 @@ class StopFlag:
                 self._end(number, "ended at once by a second")
 
     def _left(self) -> float | None:
-        """Return the milliseconds until patience ends, None where it does not."""
+        """Return the milliseconds of patience left, None without a limit."""
         patience = self._patience
         if self._first is None or patience is None or self._number != signal.SIGTERM:
             return None
@@ -176,7 +176,7 @@ class StopFlag:
         return max(end - time.monotonic(), 0) * 1000
 
     def _end(self, number: int, why: str) -> NoReturn:
-        """End the process, and so all ranks, whatever the main thread does."""
+        """End the process, and so all ranks, whatever the main thread is doing."""
         launch = find_launch(os.environ)
         if launch is None or launch.rank == 0:
             name = signal.Signals(number).name

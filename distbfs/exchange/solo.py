@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class SoloExchange:
     """Serves one rank with any number of parts; see ``base.Exchange``.
 
-    Arrays that are returned stay as they are until the level after the next one.
+    Returned arrays stay valid until the level after the next one.
     """
 
     name = "solo"
@@ -55,7 +55,7 @@ class SoloExchange:
         self._bins: list[list[Array]] = []
 
     def start_masks(self, masks: Sequence[Words]) -> None:
-        """Note the masks; collective."""
+        """Store the masks; collective."""
         self._masks = masks
 
     def finish_masks(self) -> Words:
@@ -64,11 +64,11 @@ class SoloExchange:
         return self._local.reduce_masks(masks)
 
     def start_normals(self, bins: Sequence[Bins]) -> None:
-        """Note the bins; collective."""
+        """Store the bins; collective."""
         self._bins, _ = self._local.deal(bins, self._options)
 
     def finish_normals(self) -> list[list[tuple[int, Array]]]:
-        """Return for each part what arrived: (0, numbers); collective."""
+        """Return what each part received: (0, numbers); collective."""
         self._local.next_level()
         bins, self._bins = self._bins, []
         return [

@@ -1,9 +1,8 @@
-"""What lies between the caller's arrays and MPI.
+"""Buffers between the caller's arrays and MPI.
 
-MPI knows nothing of streams: before it reads or writes an array, what the device does
-with it must be done, and kernels that come later must see what MPI wrote.  A slot takes
-care of that for what crosses at one time; one slot each for masks, for numbers that
-leave and for numbers that arrive.
+MPI knows no streams: the device must finish its work on an array before MPI reads or
+writes it, and later kernels must see what MPI wrote. A slot ensures that for the arrays
+of one transfer; there is one slot each for masks, sent and received numbers.
 """
 
 from __future__ import annotations
@@ -22,21 +21,21 @@ if TYPE_CHECKING:
 
 
 class HostSlot:
-    """Arrays in host memory, which MPI reads and writes itself."""
+    """Arrays in host memory, which MPI accesses directly."""
 
     def __init__(self) -> None:
         self._arrays: list[Array] = []
 
     def begin(self, arrays: Sequence[Array]) -> None:
-        """Take contiguous arrays of one dtype that MPI will read, and may write."""
+        """Set contiguous arrays of one dtype that MPI will read, and may write."""
         self._arrays = list(arrays)
 
     def space(self, array: Array) -> None:
-        """Take an array that MPI will write; its contents do not matter."""
+        """Set an array that MPI will write; its contents do not matter."""
         self.begin([array])
 
     def ready(self) -> bool:
-        """Tell whether ``wires`` returns at once."""
+        """Return whether ``wires`` would not wait."""
         return True
 
     def wires(self) -> list[Array]:
@@ -44,29 +43,29 @@ class HostSlot:
         return self._arrays
 
     def back(self) -> Array:
-        """Return the only array as the caller has it, with what MPI wrote."""
+        """Return the single array with the data that MPI wrote."""
         (array,) = self._arrays
         return array
 
     def free(self) -> None:
-        """Give the memory back; nothing is under way."""
+        """Free the memory when no transfer is under way."""
         self._arrays = []
 
 
 class DeviceSlot(HostSlot):
-    """Arrays in device memory, given to an MPI that is proven to take them."""
+    """Arrays in device memory, for an MPI that is known to accept them."""
 
     def __init__(self) -> None:
         super().__init__()
         self._event = cuda.cupy().cuda.Event(disable_timing=True)
 
     def begin(self, arrays: Sequence[Array]) -> None:
-        """Take arrays that the current stream has still to write."""
+        """Set arrays that the current stream is still writing."""
         super().begin(arrays)
         self._event.record(cuda.cupy().cuda.get_current_stream())
 
     def ready(self) -> bool:
-        """Tell whether the stream has come this far."""
+        """Return whether the stream has finished them."""
         return bool(self._event.done)
 
     def wires(self) -> list[Array]:
@@ -76,7 +75,7 @@ class DeviceSlot(HostSlot):
 
 
 class PinnedSlot(HostSlot):
-    """Arrays in device memory that cross pinned memory, which MPI reads and writes.
+    """Arrays in device memory, copied through pinned memory that MPI accesses.
 
     Copies run on a stream of their own, one for all arrays of a ``begin``.
     """
@@ -85,15 +84,15 @@ class PinnedSlot(HostSlot):
         super().__init__()
         events = cuda.cupy().cuda
         self._stream = stream
-        self._caller = events.Event(disable_timing=True)  # the caller's stream is here
+        self._caller = events.Event(disable_timing=True)  # reached by the caller
         self._copied = events.Event(disable_timing=True)
         self._pinned = Buffer(np.uint8, cuda.pinned_empty)
-        self._whole: Any = None  # on the device
-        self._wire: Any = None  # the same in pinned memory
+        self._whole: Any = None  # in device memory
+        self._wire: Any = None  # its copy in pinned memory
         self._cuts: list[int] = []
 
     def begin(self, arrays: Sequence[Array]) -> None:
-        """Start to copy what the current stream has still to write."""
+        """Start to copy arrays that the current stream is still writing."""
         if not arrays:
             self._whole, self._cuts = None, []
             return
@@ -106,13 +105,13 @@ class PinnedSlot(HostSlot):
         self._copy(self._wire.ctypes.data, whole.data.ptr)
 
     def space(self, array: Array) -> None:
-        """Take a device array that ``back`` will fill."""
-        self._copied.synchronize()  # pinned memory is used no more
+        """Set a device array that ``back`` will fill."""
+        self._copied.synchronize()  # pinned memory is no longer in use
         self._whole, self._cuts = array, []
         self._wire = self._pinned.take(array.nbytes).view(array.dtype)
 
     def ready(self) -> bool:
-        """Tell whether the copy is there."""
+        """Return whether the copy is complete."""
         return bool(self._copied.done)
 
     def wires(self) -> list[Array]:
@@ -123,13 +122,13 @@ class PinnedSlot(HostSlot):
         return np.split(self._wire, self._cuts)
 
     def back(self) -> Array:
-        """Start to copy pinned memory to the device; return the array there."""
+        """Start to copy pinned memory to the device; return the device array."""
         self._copy(self._whole.data.ptr, self._wire.ctypes.data)
         self._current().wait_event(self._copied)
         return self._whole
 
     def free(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         self._copied.synchronize()
         self._whole = self._wire = None
         self._pinned.free()

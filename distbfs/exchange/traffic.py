@@ -1,4 +1,4 @@
-"""What a rank sends to others, by kind and by part."""
+"""Bytes and messages that a rank sends to others, by kind and by part."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from distbfs.types import Ids
 
 KINDS = ("masks", "normals", "questions", "answers", "parents")
-TOGETHER = -1  # in place of a part: sent by the rank for all of its parts
+TOGETHER = -1  # instead of a part: sent by the rank for all of its parts
 
 
 class Traffic:
-    """What this rank has sent since the exchange was made, copies on the rank left out.
+    """Traffic of this rank since the exchange was created, without copies on the rank.
 
-    parts: of this rank; numbers: the kind of the numbers that are sent
+    parts: of this rank; numbers: the current kind of sent numbers
     """
 
     def __init__(self, parts: int = 1) -> None:
-        rows = range(parts + 1)  # lists: an element of an array takes ten times as long
+        rows = range(parts + 1)  # lists: array elements update ten times slower
         self._bytes = [[0] * len(KINDS) for _ in rows]
         self._messages = [[0] * len(KINDS) for _ in rows]
         self.numbers = "normals"
@@ -32,8 +32,8 @@ class Traffic:
     def sent(self) -> Ids:
         """Bytes and messages so far, int64 [parts + 1, 2, KINDS], a copy.
 
-        The last row is for what is sent for all parts together; a reduction counts once
-        for each array given to it.
+        The last row counts what is sent for all parts together; a reduction counts once
+        for each of its arrays.
         """
         return np.stack([self._bytes, self._messages], axis=1)
 
@@ -43,7 +43,7 @@ class Traffic:
 
     @contextmanager
     def of(self, kind: str) -> Iterator[None]:
-        """Count the numbers that a ``with`` block sends as of a kind."""
+        """Count numbers sent in a ``with`` block under a kind."""
         before, self.numbers = self.numbers, kind
         try:
             yield
@@ -53,9 +53,9 @@ class Traffic:
     def count(
         self, size: int, kind: str = "", part: int = TOGETHER, messages: int = 1
     ) -> None:
-        """Count messages of ``size`` bytes; kind: ``numbers`` where it is not named.
+        """Count messages of ``size`` bytes; kind: by default ``numbers``.
 
-        part: the place of the part that sends them
+        part: the place of the sending part
         """
         at = KINDS.index(kind or self.numbers)
         self._bytes[part][at] += size

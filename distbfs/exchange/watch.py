@@ -1,10 +1,10 @@
-"""Watching the ranks: who gives no sign of life, and what this rank waits for.
+"""Watch the ranks: find stuck ranks, and the call that this rank waits in.
 
-The ranks of a host share memory with a row for each: a thread counts its pulse up four
-times a second, and ``MpiWorld.waits`` counts turns, odd while the rank waits in MPI.  A
-rank whose pulse and processor time both stand still is silent: stopped, or its host is.
-A slow rank has a pulse.  Ranks of other hosts are judged by how long all of this host
-have waited for them in one collective.
+The ranks of a host share memory with a row for each: a thread increments its pulse four
+times a second, and ``MpiWorld.waits`` counts turns, odd while the rank waits in MPI. A
+rank whose pulse and processor time both stand still is silent: it, or its host, is
+stopped. A slow rank has a pulse. Ranks of other hosts are judged by how long all of
+this host have waited for them in one collective.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from distbfs.types import World
 
 BEAT = 0.25  # seconds between pulses
-SILENT = 3.0  # seconds without a sign of life after which a rank is called stuck
-LONG = 60.0  # seconds of one collective that all ranks of this host wait in
+SILENT = 3.0  # seconds without a sign of life before a rank counts as stuck
+LONG = 60.0  # seconds that all ranks of this host wait in one collective
 PULSE, TURN = 0, 1  # columns of the memory that ranks share
-LEFT = -1  # the pulse of a rank that watches no more
+LEFT = -1  # the pulse of a rank that no longer watches
 
 
 class Watch:
-    """Sees ranks that are stuck; a context manager, made by all ranks (collective).
+    """Detects stuck ranks; a context manager, created by all ranks (collective).
 
     patience: seconds without progress after which this rank ends all, None for never
-    stop: tells whether the run was asked to end; it then does so as soon as a rank is
-    silent for ``SILENT`` seconds
+    stop: returns whether the run was asked to end; then a rank that is silent for
+    ``SILENT`` seconds ends it
 
-    On one rank there is nothing to watch.  Times are counted in beats of this rank, so
-    that a job that was suspended as a whole goes on.
+    Does nothing on one rank. Times are counted in beats of this rank, so that a job
+    that was suspended as a whole goes on.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Watch:
         self._thread.start()
 
     def trouble(self) -> str:
-        """Return which rank is stuck and what waits for it, "" where all is well."""
+        """Return which rank is stuck and which call waits for it, "" if none is."""
         return self._trouble
 
     def __enter__(self) -> Self:
@@ -87,7 +87,7 @@ class Watch:
             self._board[self._row, PULSE] = LEFT
 
     def _run(self) -> None:
-        # ranks above 0 give it time to speak for all
+        # ranks above 0 let rank 0 speak for all
         later = 2 * BEAT if self._world.rank else 0.0
         while not self._over.wait(BEAT):
             self._board[self._row, PULSE] += 1
@@ -100,7 +100,7 @@ class Watch:
                 raise RanksStuck(f"asked to end, but {self._trouble}")
 
     def _look(self) -> None:
-        """Count the beats since each rank of this host was last seen to live."""
+        """Count the beats since the last sign of life of each rank of this host."""
         for row, rank in enumerate(self._ranks):
             pulse = int(self._board[row, PULSE])
             process = self._beside.get(rank)

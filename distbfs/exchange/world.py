@@ -1,4 +1,4 @@
-"""Starting the ranks: ``start()`` for commands and for programs that use the library.
+"""Start the ranks: ``start()`` for commands and for programs that use the library.
 
 Without a launcher everything runs as one process, and MPI is not imported.
 """
@@ -34,7 +34,7 @@ __all__ = ["MpiWorld", "Ranks", "SoloWorld", "run_guarded", "start"]
 
 
 class SoloWorld:
-    """One process alone; see ``types.World``.  What is returned is always a copy."""
+    """A single process; see ``types.World``. Results are always copies."""
 
     def __init__(self) -> None:
         self.rank = 0
@@ -65,11 +65,11 @@ class SoloWorld:
         return [np.array(array, order="C", copy=True) for array in outgoing]
 
     def broadcast(self, value: Any, root: int = 0) -> Any:  # noqa: ARG002
-        """Return the object as JSON gives it back."""
+        """Return a copy of the object, by way of JSON."""
         return json.loads(json_bytes(value))
 
     def patient_broadcast(self, value: Any, root: int = 0) -> Any:
-        """Return the object as JSON gives it back."""
+        """Return a copy of the object, by way of JSON."""
         return self.broadcast(value, root)
 
     def split(self, group: int) -> SoloWorld:  # noqa: ARG002
@@ -91,7 +91,7 @@ Ranks: TypeAlias = SoloWorld | MpiWorld
 
 
 def _mpi_runs() -> bool:
-    """Tell whether the program itself started MPI with several ranks."""
+    """Return whether the program itself has initialised MPI with several ranks."""
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
         return False
@@ -100,7 +100,7 @@ def _mpi_runs() -> bool:
 
 def _start_mpi(launch: Launch | None, chunk_elements: int, grace: float) -> MpiWorld:
     mpi = load_mpi(launch or Launch("MPI", 0, 1, exact=False))
-    # before anything else that can fail on one rank
+    # before anything else that can fail on one rank alone
     hook = AbortHook(mpi.COMM_WORLD, grace)
     hook.install()
     hook.world = MpiWorld(mpi.COMM_WORLD, chunk_elements)
@@ -108,14 +108,14 @@ def _start_mpi(launch: Launch | None, chunk_elements: int, grace: float) -> MpiW
 
 
 def start(chunk_elements: int = MAX_ELEMENTS, grace: float = GRACE) -> Ranks:
-    """Return the ranks that work together; collective.  Later calls return the same.
+    """Return the world of all ranks; collective. Later calls return the same.
 
     chunk_elements: longest message, in elements
     grace: seconds that a rank which ends without ``world.finish()`` waits for the
     others before it ends them all with code 1
 
-    From here on an error on one rank ends every rank (see ``guard``).  Raises
-    LaunchError where the launcher and mpi4py do not belong together; uncaught, it is
+    From here on an error on one rank ends every rank (see ``guard``). Raises
+    LaunchError where the launcher and mpi4py use different MPIs; uncaught, it is
     printed as one line and ends every process with code 2.
     """
     hook = AbortHook.installed()
@@ -128,6 +128,6 @@ def start(chunk_elements: int = MAX_ELEMENTS, grace: float = GRACE) -> Ranks:
         return _start_mpi(launch, chunk_elements, grace)
     except LaunchError:
         if launch is not None and launch.single and not _mpi_runs():
-            return SoloWorld()  # there is nobody to talk to
+            return SoloWorld()  # no other rank exists
         explain_launch_error(launch)
         raise

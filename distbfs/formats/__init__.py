@@ -1,1 +1,1 @@
-"""Readers of other people's files; one file per format."""
+"""Readers and writers of edge files; one module per format."""

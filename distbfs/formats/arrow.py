@@ -1,6 +1,6 @@
 """Arrow tables, as files (Feather too) or streams: two columns of ids.
 
-Other columns are not looked at.  Source: Apache Arrow, columnar format 1.5, IPC.
+Other columns are ignored. Source: Apache Arrow, columnar format 1.5, IPC.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class ArrowReader:
 
     @staticmethod
     def recognises(head: bytes) -> bool:
-        """Return whether a file or a stream begins there."""
+        """Return whether ``head`` begins an Arrow file or stream."""
         size = int.from_bytes(head[4:8], "little")
         stream = head.startswith(STREAM_MAGIC) and 0 < size < SCHEMA_BYTES
         return head.startswith(FILE_MAGIC) or stream
 
     def read(self, path: Path, take: Take) -> EdgeFile:
-        """Read a file; InputError where it is broken or has no such columns."""
+        """Read a file; InputError where it is broken or lacks such columns."""
         with BinaryFile(path, progress=self.options.progress) as file:
             if not file.size:
                 raise file.refuse("the file is empty")
@@ -62,7 +62,7 @@ class ArrowReader:
 
 
 def _open(file: BinaryFile, whole: bool, fields: list[int] | None) -> Any:
-    """Return a reader of the file or stream, of some fields alone."""
+    """Open the file or stream, limited to some fields."""
     ipc = load("pyarrow.ipc")
     options = ipc.IpcReadOptions(included_fields=fields)
     form = ipc.open_file if whole else ipc.open_stream
@@ -70,7 +70,7 @@ def _open(file: BinaryFile, whole: bool, fields: list[int] | None) -> Any:
 
 
 def read_columns(file: BinaryFile) -> Any:
-    """Return all columns of a table, of pyarrow."""
+    """Return all columns of a table, as pyarrow's."""
     whole = file.peek(len(FILE_MAGIC), 0) == FILE_MAGIC
     return _open(file, whole, None).read_all()
 

@@ -21,8 +21,8 @@ MOST_WORDS = 1 << 16
 class Values:
     """An attribute of some edges, in their order.
 
-    array: int64, float64, or int32: numbers of words
-    words: the texts that occur, rising, where it is text; else None
+    array: int64, float64, or int32: indices of words
+    words: the distinct texts, rising, of a text attribute; else None
     """
 
     array: Array
@@ -34,7 +34,7 @@ class Attribute:
     """An attribute of all stored edges of a part.
 
     values: by subgraph, in the order of its columns, as ``Values.array``
-    words: as of ``Values``, the same on every part
+    words: as in ``Values``, the same on every part
     """
 
     values: Mapping[str, Array]
@@ -42,18 +42,18 @@ class Attribute:
 
     @property
     def kind(self) -> str:
-        """What its values are: "int64", "float64" or "text"."""
+        """The type of its values: "int64", "float64" or "text"."""
         if self.words is not None:
             return "text"
         return str(next(iter(self.values.values())).dtype)
 
 
 def values_of_column(name: str, column: Array) -> Values:
-    """Return a column [tuples] of a table as an attribute.
+    """Convert a column [tuples] of a table to an attribute.
 
-    Integers and flags become int64, other numbers float64, text numbers of words.
+    Integers and flags become int64, other numbers float64, texts indices of words.
     Raises WrongTypeError for other values, InputError for integers beyond 63 bits and
-    for more than MOST_WORDS different texts.
+    for more than MOST_WORDS distinct texts.
     """
     if column.ndim != 1:
         raise InputError(f"column {name:.40} has {column.ndim} dimensions; allowed: 1")
@@ -77,7 +77,7 @@ def values_of_column(name: str, column: Array) -> Values:
 
 
 def check_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Return names of attributes; UsageError unless each is a name of its own."""
+    """Check names of attributes; UsageError for invalid or repeated ones."""
     for name in names:
         if not isinstance(name, str) or not name.isidentifier():
             raise UsageError(

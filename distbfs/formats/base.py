@@ -24,16 +24,16 @@ HEAD_BYTES = 64 << 10
 
 @dataclass(frozen=True)
 class ReaderOptions:
-    """What a file does not say itself.
+    """Facts about a file that it does not state itself.
 
-    one_based: ids in the file start at 1, not at 0; None: as the format has it
+    one_based: ids in the file start at 1, not at 0; None: as the format defines
     n: number of vertices, None for one more than the largest id
-    directed: edges are to lead one way, from the first id to the second
+    directed: edges lead only from the first id to the second
     columns: names of the two columns of a table that hold ids
     bipartite: rows and columns of a matrix are two sets of vertices
     relabel: number the vertices anew; ids are any "numbers", or any "text"
     compiled: parse with the C kernel where there is a compiler
-    progress: called with the bytes of the file that were read so far
+    progress: called with the number of bytes of the file read so far
     """
 
     one_based: bool | None = None
@@ -54,16 +54,16 @@ class ReaderOptions:
 
     @property
     def base(self) -> int:
-        """The lowest id as written, where the format does not say."""
+        """The lowest id as written, where the format does not define it."""
         return int(bool(self.one_based))
 
     @property
     def most(self) -> int:
-        """The largest id as written, where the format does not say."""
+        """The largest id as written, where the format does not define it."""
         return LARGEST_ID if self.n is None else self.n - 1 + self.base
 
     def check_unneeded(self, what: str, first: int) -> None:
-        """Raise UsageError for options that ``what`` has no use for.
+        """Raise UsageError for options that do not apply to ``what``.
 
         Such files state their size; ``first`` is their lowest id.
         """
@@ -74,7 +74,7 @@ class ReaderOptions:
             raise UsageError(f"{states}; they are not relabelled")
 
     def check_one_set(self, path: Path, what: str) -> None:
-        """Raise UsageError where ids that name one set of vertices are to name two."""
+        """Raise UsageError for ``bipartite`` where ids name one set of vertices."""
         if self.bipartite:
             raise UsageError(
                 f"{path}: ids of {what} name one set of vertices; leave out --bipartite"
@@ -96,7 +96,7 @@ class ReaderOptions:
         return sides
 
     def check_undirected(self, path: Path, what: str) -> None:
-        """Raise UsageError where a file that gives each edge once is to be directed."""
+        """Raise UsageError for ``directed`` if the file lists each edge once."""
         if self.directed:
             raise UsageError(
                 f"{path}: edges of {what} lead both ways; leave out --directed"
@@ -105,9 +105,9 @@ class ReaderOptions:
 
 @dataclass(frozen=True)
 class Sides:
-    """The vertices of a matrix: rows are those from 0 on, columns too.
+    """The vertices of a matrix: rows are numbered from 0, and columns too.
 
-    apart: columns are the vertices that follow the rows
+    apart: columns are numbered after the rows, as other vertices
     """
 
     rows: int
@@ -116,18 +116,18 @@ class Sides:
 
     @property
     def n(self) -> int:
-        """How many vertices there are."""
+        """Number of vertices."""
         return self.rows + self.columns if self.apart else max(self.rows, self.columns)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be said of the numbers of vertices."""
+        """Notes for the user on the numbers of vertices."""
         rows = f"{self.rows} rows are vertices from 0 on"
         columns = f"{self.columns} columns from {self.rows} on"
         return (f"{rows}, {columns}",) if self.apart else ()
 
     def place(self, pairs: Ids) -> Ids:
-        """Return pairs of row and column, int64 [k, 2], as vertices; changes them."""
+        """Convert pairs of row and column, int64 [k, 2], to vertices, in place."""
         if self.apart:
             pairs[:, 1] += self.rows
         return pairs
@@ -135,13 +135,13 @@ class Sides:
 
 @dataclass(frozen=True)
 class EdgeFile:
-    """What a file held: vertices, edge tuples, and the XXH3 (128 bits) of its bytes.
+    """Contents of a file: vertices, edge tuples, and the XXH3 (128 bits) of its bytes.
 
-    words: where ids are text, the distinct ones by the numbers that were handed over
-    unread: what edges have that is not looked at, as "weights"
+    words: for text ids, the distinct ones by number
+    unread: ignored data of edges, as "weights"
     directed: the file says that its edges lead one way
-    one_based: ids in the file start at 1, whether it was asked for or found out
-    notes: what is to be said of how the file was read
+    one_based: ids in the file start at 1, as requested or detected
+    notes: remarks for the user on how the file was read
     """
 
     format: str
@@ -158,36 +158,36 @@ class EdgeFile:
 class Reader(Protocol):
     """Reads files of one format; one instance may read any number of files.
 
-    ``suffixes`` are the endings of names that its files have, in lower case.  Where
-    ids may be text, a class says so by ``text_ids = True``, where columns have names by
-    ``named_columns = True``, where files may hold matrices by ``bipartite = True``; a
-    method ``resembles(head)`` finds out files without any mark.
+    ``suffixes`` are the lower-case endings of its files' names. A class sets ``text_ids
+    = True`` where ids may be text, ``named_columns = True`` where columns have names,
+    ``bipartite = True`` where files may hold matrices; a method ``resembles(head)``
+    detects files without a magic number.
     """
 
     name: str
     suffixes: tuple[str, ...]
 
     def __init__(self, options: ReaderOptions) -> None:
-        """Raise UsageError for options that the format has no use for."""
+        """Raise UsageError for options that do not apply to the format."""
 
     @staticmethod
     def recognises(head: bytes) -> bool:
-        """Return whether a file that begins with ``head`` is surely of this format."""
+        """Return whether a file beginning with ``head`` is certainly of this format."""
 
     def read(self, path: Path, take: Take) -> EdgeFile:
-        """Read a file from begin to end and hand its edges over.
+        """Read a file from start to end and pass its edges to ``take``.
 
-        ``take`` is given zero-based int64 [k, 2] arrays in the order of the file, or
-        ids as they are where vertices are relabelled; they are valid until it returns.
-        Memory is bounded whatever the size of the file.
-        Raises InputError ``FILE:LINE: what is wrong``.
+        ``take`` receives zero-based int64 [k, 2] arrays in the order of the file, or
+        ids as written where vertices are relabelled; they are valid until it returns.
+        Memory is bounded for any size of file. Raises InputError ``FILE:LINE: what is
+        wrong``.
         """
 
 
 def sniff(path: Path) -> str:
-    """Return the name of the format of a file, by its mark, then name, then content.
+    """Detect the format of a file, by its magic number, then name, then content.
 
-    Raises InputError for a file that cannot be read or is of no known format.
+    Raises InputError for a file that cannot be read or has no known format.
     """
     with HashedFile(path) as file:
         head = file.take(HEAD_BYTES).removeprefix(BOM)
@@ -212,7 +212,7 @@ def sniff(path: Path) -> str:
 
 
 def make_reader(path: Path, name: str, options: ReaderOptions) -> Reader:
-    """Return a reader for a file, of the format ``name`` or, if empty, as sniffed."""
+    """Return a reader for a file, of format ``name`` or, if empty, the detected one."""
     kind: type[Reader] = lookup(READERS, "format", name or sniff(path))
     if options.columns and not getattr(kind, "named_columns", False):
         raise UsageError(f"format {kind.name} has no named columns; leave out columns")

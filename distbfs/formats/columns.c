@@ -1,7 +1,7 @@
 /* Pairs of ids from two columns of integers, and the range of the ids.
  *
  * Method: one pass; both columns are read once and each pair is written once.  Data
- * encoding: ids as they are in the columns; out holds them less `base`.
+ * encoding: ids as in the columns; out holds them minus `base`.
  */
 #include <stdint.h>
 

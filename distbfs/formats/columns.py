@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from distbfs.formats.packed import BinaryFile
     from distbfs.types import Array, Ids
 
-Piece: TypeAlias = "tuple[Ids, int]"  # pairs, and their largest id and one
+Piece: TypeAlias = "tuple[Ids, int]"  # pairs, and their largest id plus one
 
 SOURCE = Path(__file__).with_suffix(".c")
-COMPILED = {"int32", "uint32", "int64"}  # ids that columns.c takes
+COMPILED = {"int32", "uint32", "int64"}  # dtypes that columns.c takes
 USUAL = (("src", "dst"), ("source", "target"), ("from", "to"), ("u", "v"))
 VERTICES, DIRECTED = b"distbfs.vertices", b"distbfs.directed"
 ROWS = 1 << 18
@@ -43,7 +43,7 @@ BROKEN = (OSError, ValueError, LookupError, TypeError, RuntimeError, MemoryError
 
 
 def load(module: str) -> Any:
-    """Return a module of pyarrow; LibraryMissing where there is none."""
+    """Return a module of pyarrow; LibraryMissing if it is not installed."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -55,7 +55,7 @@ def load(module: str) -> Any:
 
 @contextmanager
 def sound(where: str) -> Iterator[None]:
-    """Turn the errors of pyarrow about a broken file into InputError."""
+    """Convert pyarrow's errors about a broken file to InputError."""
     broken = (*BROKEN, load("pyarrow").ArrowException)
     try:
         yield
@@ -68,7 +68,7 @@ def sound(where: str) -> Iterator[None]:
 
 @contextmanager
 def hashed_aside(file: BinaryFile) -> Iterator[None]:
-    """Hash a whole file while its content is read by pyarrow."""
+    """Hash a whole file in a thread while pyarrow reads its content."""
     with ThreadPoolExecutor(1) as pool:
         rest = 0 if file.packing else file.size - file.position
         done = pool.submit(file.pass_over, rest)
@@ -77,12 +77,12 @@ def hashed_aside(file: BinaryFile) -> Iterator[None]:
 
 
 def opened(file: BinaryFile) -> Any:
-    """Return the content of a file as pyarrow reads it, without the interpreter."""
+    """Open a file's content for pyarrow, without calls of the interpreter."""
     return load("pyarrow").OSFile(f"/proc/self/fd/{file.content.fileno()}")
 
 
 def usual(names: Sequence[str]) -> tuple[int, int] | None:
-    """Return which columns bear a usual pair of names, in any case of letters."""
+    """Return the indices of a usual pair of column names, ignoring case, or None."""
     lower = [name.lower() for name in names]
     for pair in USUAL:
         if all(lower.count(name) == 1 for name in pair):
@@ -93,7 +93,7 @@ def usual(names: Sequence[str]) -> tuple[int, int] | None:
 def choose(
     names: Sequence[str], wanted: tuple[str, str] | None, where: str
 ) -> tuple[int, int]:
-    """Return which columns hold the ends of edges; InputError where none is clear."""
+    """Return the indices of the two id columns; InputError where it is unclear."""
     if wanted and all(names.count(name) == 1 for name in wanted):
         return names.index(wanted[0]), names.index(wanted[1])
     chosen = usual(names) or ((0, 1) if len(names) == 2 else None)
@@ -109,13 +109,13 @@ def choose(
 
 
 class Table:
-    """Hands over the pairs of a table that comes batch by batch.
+    """Passes on the pairs of a table that arrives in batches.
 
     schema: of all columns, of pyarrow
     """
 
     def __init__(self, path: Any, schema: Any, options: ReaderOptions) -> None:
-        """Choose the columns; InputError where that cannot be done."""
+        """Choose the columns; InputError where it is unclear."""
         self.where = str(path)
         with sound(self.where):
             names = [str(name) for name in schema.names]
@@ -142,14 +142,14 @@ class Table:
         return int(value)
 
     def ordered(self, batch: Any) -> tuple[Any, Any]:
-        """Return both columns of a batch, which has them in any order."""
+        """Return both columns of a batch, whatever their order in it."""
         first, second = (batch.column(name) for name in self.names)
         return first, second
 
     def pieces(
         self, batches: Iterator[tuple[Any, Any]], begin: int = 0
     ) -> Iterator[Piece]:
-        """Yield the pairs of batches, of which the first begins at that row."""
+        """Yield the pairs of batches; the first begins at row ``begin``."""
         while True:
             with sound(self.where):
                 columns = next(batches, None)
@@ -176,7 +176,7 @@ class Table:
         return pairs, int(pairs.max()) + 1
 
     def _plain(self, columns: tuple[Any, Any]) -> list[Array] | None:
-        """Return both columns as arrays that the kernel takes, None if it does not."""
+        """Return both columns as arrays for the kernel, None if it cannot take them."""
         kinds = {str(array.type) for array in columns}
         if self._library is None or len(kinds) > 1 or not kinds <= COMPILED:
             return None
@@ -192,7 +192,7 @@ class Table:
         return LARGEST_ID if self.n is None else self.n - 1 + self.options.base
 
     def hand_over(self, pieces: Iterable[Piece], take: Take, name: str) -> EdgeFile:
-        """Pass the pairs on; what is returned lacks the digest."""
+        """Pass the pairs to ``take``; the returned EdgeFile lacks the digest."""
         tuples, largest = 0, 0
         for pairs, most in pieces:
             take(pairs)

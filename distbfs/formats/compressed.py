@@ -1,8 +1,8 @@
-"""Compressed files, told by their names and unpacked as streams.
+"""Compressed files, detected by name and decompressed as streams.
 
-gzip, bzip2, xz and Zstandard, any number of streams one after the other, with zeros
-between them.  Memory is bounded whatever a file unpacks to: output is asked for in
-pieces, and a stream whose decoder needs more than WINDOW_BYTES is refused.
+gzip, bzip2, xz and Zstandard, any number of concatenated streams, with zeros between
+them. Memory is bounded for any decompressed size: output is requested in pieces, and a
+stream whose decoder needs more than WINDOW_BYTES is refused.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 PACKINGS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
 WINDOW_BYTES = 128 << 20
 FEED_BYTES = 64 << 10
-GZIP_WINDOW = 31  # bits of the window, and 16 for the header of gzip
+GZIP_WINDOW = 31  # bits of the window, plus 16 for the header of gzip
 
 
 class Decoder(Protocol):
-    """One stream, as ``bz2.BZ2Decompressor`` unpacks it."""
+    """One stream, with the interface of ``bz2.BZ2Decompressor``."""
 
     @property
     def eof(self) -> bool:
@@ -33,18 +33,18 @@ class Decoder(Protocol):
 
     @property
     def needs_input(self) -> bool:
-        """Whether nothing more comes out before more is put in."""
+        """Whether more input is needed for more output."""
 
     @property
     def unused_data(self) -> bytes:
-        """What was put in after the end of the stream."""
+        """Input after the end of the stream."""
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
-        """Put ``data`` in and return at most ``max_length`` bytes."""
+        """Decompress ``data``; return at most ``max_length`` bytes."""
 
 
 class GzipDecoder:
-    """A member of a gzip file; its checksum is compared at the end."""
+    """A member of a gzip file; its checksum is verified at the end."""
 
     def __init__(self) -> None:
         self._member = zlib.decompressobj(GZIP_WINDOW)
@@ -57,16 +57,16 @@ class GzipDecoder:
 
     @property
     def needs_input(self) -> bool:
-        """Whether nothing more comes out before more is put in."""
+        """Whether more input is needed for more output."""
         return not self._full
 
     @property
     def unused_data(self) -> bytes:
-        """What was put in after the end of the member."""
+        """Input after the end of the member."""
         return self._member.unused_data
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
-        """Put ``data`` in and return at most ``max_length`` bytes."""
+        """Decompress ``data``; return at most ``max_length`` bytes."""
         data = self._member.unconsumed_tail + data
         out = self._member.decompress(data, max_length)
         self._full = len(out) == max_length or bool(self._member.unconsumed_tail)
@@ -74,17 +74,17 @@ class GzipDecoder:
 
 
 def packing_of(path: Path) -> str:
-    """Return how a file is compressed by its name, "" where it is not."""
+    """Return the compression by a file's name, "" if there is none."""
     return PACKINGS.get(path.suffix.lower(), "")
 
 
 def plain_name(path: Path) -> str:
-    """Return the name of a file in lower case, without the ending of a packing."""
+    """Return the name of a file in lower case, without a compression suffix."""
     return (path.stem if packing_of(path) else path.name).lower()
 
 
 def load_zstd() -> Any:
-    """Return the module for Zstandard; LibraryMissing where there is none."""
+    """Return the module for Zstandard; LibraryMissing if it is not installed."""
     name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
     try:
         return import_module(name)
@@ -95,7 +95,7 @@ def load_zstd() -> Any:
 
 
 def make_decoder(packing: str) -> tuple[Decoder, tuple[type[Exception], ...]]:
-    """Return a decoder for one stream, and what it raises for bad data."""
+    """Return a decoder for one stream, and its exceptions for bad data."""
     if packing == "gzip":
         return GzipDecoder(), (zlib.error,)
     if packing == "bzip2":
@@ -110,10 +110,10 @@ def make_decoder(packing: str) -> tuple[Decoder, tuple[type[Exception], ...]]:
 
 
 class Unpacker:
-    """The content of a compressed file, read once from begin to end.
+    """The content of a compressed file, read once from start to end.
 
-    packing: a value of PACKINGS; feed: returns that many next bytes of the file or
-    fewer, none at its end
+    packing: a value of PACKINGS; feed: returns the next bytes of the file, at most that
+    many, none at its end
     """
 
     def __init__(self, path: Path, packing: str, feed: Callable[[int], bytes]) -> None:
@@ -127,9 +127,9 @@ class Unpacker:
         self._begun = False
 
     def read(self, count: int) -> bytes:
-        """Return the next ``count`` bytes, fewer at the end of the file only.
+        """Return the next ``count`` bytes, fewer only at the end of the file.
 
-        Raises InputError for what is cut, altered or no such file.
+        Raises InputError for truncated or corrupt data or another format.
         """
         pieces, have = [], 0
         while have < count:
@@ -141,7 +141,7 @@ class Unpacker:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _some(self, most: int) -> bytes:
-        """Return some next bytes, none at the end of the file."""
+        """Return some of the next bytes, none at the end of the file."""
         while True:
             if self._decoder is None and not self._next_stream():
                 return b""
@@ -150,7 +150,7 @@ class Unpacker:
                 return out
 
     def _next_stream(self) -> bool:
-        """Begin the next stream; False where the file has ended."""
+        """Start the next stream; False at the end of the file."""
         self._waiting = self._waiting.lstrip(b"\0") if self._begun else self._waiting
         while not self._waiting:
             self._waiting = self._fetch()
@@ -165,7 +165,7 @@ class Unpacker:
         return True
 
     def _decode(self, most: int) -> bytes:
-        """Return what the stream gives next, which may be nothing."""
+        """Return the next output of the stream, possibly empty."""
         decoder = self._decoder
         if decoder is None:
             raise ValueError("no stream has begun")

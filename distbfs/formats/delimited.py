@@ -1,9 +1,9 @@
-"""Delimited text: what separates its columns, which of them hold ids, its records.
+"""Delimited text: its separator, its columns of ids, and its records.
 
 Columns are separated by tabs, semicolons, commas or blanks, whichever gives two columns
-in the first lines, and by nothing else; blanks around a column do not count.  A column
-may be quoted, and then holds separators and line ends; a quote within is doubled (RFC
-4180).  Lines that begin with ``#`` or ``%`` between records are comments.
+in the first lines, and by nothing else; blanks around a column are ignored. A quoted
+column may contain separators and line ends; a quote within is doubled (RFC 4180). Lines
+that begin with ``#`` or ``%`` between records are comments.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ FAULTS = {
 
 @dataclass(frozen=True)
 class Layout:
-    """How the lines of a file are cut.
+    """How the lines of a file are split.
 
     separator: a tab, semicolon or comma; a blank for any blanks and tabs
-    columns: places of both ids in a record, from 0
-    names: what the first record calls these columns, empty where it is an edge
+    columns: indices of both ids in a record
+    names: their names in the first record, empty if it is an edge
     header: lines of such a first record
     """
 
@@ -62,20 +62,20 @@ class Layout:
 
 
 def find_layout(sample: bytes, wanted: tuple[str, str] | None, where: str) -> Layout:
-    """Return the layout of a text by its first lines.
+    """Detect the layout of a text from its first lines.
 
-    The first record names the columns where ``wanted`` asks for that, where two of its
-    names are usual ones and no ids of the next records, or where two columns are
-    integers from the second record on.  Raises InputError for a name that is not there.
+    The first record names the columns if ``wanted`` requires it, if two of its names
+    are usual ones and no ids of the next records, or if two columns are integers from
+    the second record on. Raises InputError for a missing name.
     """
     return _layout(_lines_of(sample), wanted, where)
 
 
 def resembles_edges(sample: bytes) -> bool:
-    """Return whether a text is an edge list by its first lines.
+    """Return whether the first lines of a text look like an edge list.
 
-    All its records have as many columns, and ids that are integers, or names without
-    brackets that are not separated by blanks.
+    All records have the same number of columns, and ids that are integers, or names
+    without brackets that are not separated by blanks.
     """
     if CONTROL.search(sample):
         return False
@@ -89,7 +89,7 @@ def resembles_edges(sample: bytes) -> bool:
 
 
 def _lines_of(sample: bytes) -> list[str]:
-    """Return the lines of a sample that are whole and neither comments nor blank."""
+    """Return the complete lines of a sample that are neither comments nor blank."""
     if len(sample) >= HEAD_BYTES:
         sample = sample[: sample.rfind(b"\n") + 1] or sample
     text = sample.partition(b"\0")[0].decode(errors="surrogateescape")
@@ -136,7 +136,7 @@ def _rows(lines: list[str], separator: str) -> list[list[str]]:
 
 
 def _integers(rows: list[list[str]]) -> bool:
-    """Return whether there are records, whose first two columns are integers."""
+    """Return whether there are records and their first two columns are integers."""
     return bool(rows) and all(
         len(row) > 1 and INTEGER.fullmatch(row[0]) and INTEGER.fullmatch(row[1])
         for row in rows
@@ -151,15 +151,15 @@ def cut(lines: Iterable[str], separator: str, *, strict: bool = True) -> Any:
 
 
 def _blank(match: re.Match[str]) -> str:
-    """Return a blank for a tab, and what is quoted as it is."""
+    """Return a blank for a tab; quoted text unchanged."""
     return " " if match[0] == "\t" else match[0]
 
 
 class RecordLines:
     """The lines of records, one by one, without comments and blank lines between them.
 
-    ``begin`` is the line, from 1, in which the current record begins; who has taken a
-    record sets ``within`` to False.
+    ``begin`` is the line, from 1, where the current record begins; after each record
+    the caller sets ``within`` to False.
     """
 
     def __init__(self, file: TextFile, blocks: Iterable[bytes]) -> None:
@@ -190,8 +190,8 @@ def read_records(
 ) -> Iterator[Ids]:
     """Yield the pairs of blocks of whole lines, int64 [k, 2], in order.
 
-    parse: return the number of an id of each side; LineFault says why there is none.
-    Raises InputError ``FILE:LINE: what is wrong``, of the line where a record begins.
+    parse: functions from an id of each side to its number, or LineFault. Raises
+    InputError ``FILE:LINE: what is wrong``, for the line where a record begins.
     """
     lines = RecordLines(file, blocks)
     numbers: list[int] = []

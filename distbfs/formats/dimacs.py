@@ -1,8 +1,8 @@
 """DIMACS graphs of the shortest-path challenge: ``.gr`` text, each arc a tuple.
 
 Lines: ``c`` and any text, ``p sp NODES ARCS`` once before all arcs, ``a U V WEIGHT``;
-nodes start at 1, weights are not looked at.  Source: 9th DIMACS Implementation
-Challenge, file formats (2006).
+nodes start at 1, weights are ignored. Source: 9th DIMACS Implementation Challenge, file
+formats (2006).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ A, C, NEWLINE, SPACE, TAB, RETURN = (ord(x) for x in "ac\n \t\r")
 
 
 class ArcFile(TextFile):
-    """A file past its problem line, whose arcs are given as lines of three columns."""
+    """A file after its problem line, read as lines of three columns, one an arc."""
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield blocks as they are, but for a blank in the place of each ``a``.
+        """Yield blocks with each ``a`` replaced by a blank.
 
         Raises InputError for a line that is neither an arc nor a comment nor blank.
         """
@@ -52,9 +52,9 @@ class ArcFile(TextFile):
 
 
 def _first_bad(text: bytes, data: Array, starts: Array) -> int:
-    """Return where the first line begins that has no place after the problem line.
+    """Return the start of the first line that is invalid after the problem line.
 
-    data: the text, uint8; starts: where its lines begin.  -1: all are good.
+    data: the text, uint8; starts: of its lines. -1: all are valid.
     """
     first = data[starts]
     last = len(data) - 1
@@ -69,7 +69,7 @@ def _first_bad(text: bytes, data: Array, starts: Array) -> int:
 
 
 def _what(line: bytes) -> str:
-    """Return what is wrong with a line that is no arc."""
+    """Describe the error of a line that is not an arc."""
     if line.split()[:1] == [b"p"]:
         return "a second problem line"
     shown = ascii(line[:SHOWN].decode("ascii", "backslashreplace"))
@@ -88,7 +88,7 @@ class DimacsReader:
 
     @staticmethod
     def recognises(head: bytes) -> bool:
-        """Return whether the first line that is no comment states the problem sp."""
+        """Return whether the first line that is no comment is a problem line of sp."""
         return bool(MARK.match(head))
 
     def read(self, path: Path, take: Take) -> EdgeFile:

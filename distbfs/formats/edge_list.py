@@ -1,11 +1,10 @@
-"""Edge lists: two ids a line, as SNAP, KONECT and many others give them.
+"""Edge lists: two ids a line, as SNAP, KONECT and many others use them.
 
-The first lines show what separates columns, and whether they have names (see
-``delimited``); columns beside the two ids (weights, times) are not looked at; lines
-that begin with ``#`` or ``%`` are comments.  Files that distbfs writes state their
-sizes, and whether edges lead one way, in the first line, those of KONECT which graphs
-are bipartite; their ids begin at 1.
-Source: Kunegis, KONECT, The Koblenz Network Collection (2013).
+The first lines show the separator, and whether columns have names (see ``delimited``);
+columns besides the two ids (weights, times) are ignored; lines that begin with ``#`` or
+``%`` are comments. Files written by distbfs state their sizes, and whether edges lead
+one way, in the first line; those of KONECT state which graphs are bipartite, and their
+ids begin at 1. Source: Kunegis, KONECT, The Koblenz Network Collection (2013).
 """
 
 from __future__ import annotations
@@ -51,13 +50,13 @@ BLANK = b" \t\r\n"
 
 @dataclass(frozen=True)
 class Head:
-    """What the comments before the first edge state.
+    """Facts in the comments before the first edge.
 
-    n, edges: vertices and edges of a file that distbfs wrote, 0 and None of others
+    n, edges: vertices and edges of a file written by distbfs, else 0 and None
     plain: blanks separate two ids, and no line names columns
-    directed: whether edges lead one way, None where it is not stated
+    directed: whether edges lead one way, None if not stated
     kind: of a KONECT file: "sym", "asym" or "bip"; "" of others
-    sides: vertices on each side of a KONECT file, None where it does not say
+    sides: vertices on each side of a KONECT file, None if not stated
     """
 
     n: int = 0
@@ -87,7 +86,7 @@ class EdgeListReader:
 
     @staticmethod
     def resembles(head: bytes) -> bool:
-        """Return whether the first lines of a file without a mark are edges."""
+        """Return whether the first lines of a file without magic number are edges."""
         return resembles_edges(head)
 
     def read(self, path: Path, take: Take) -> EdgeFile:
@@ -146,7 +145,7 @@ def _chunks(
     sides: Sides | None,
     words: Words | None,
 ) -> Iterator[Ids]:
-    """Return the pairs of the rest of a file, numbers of words where ids are text."""
+    """Return the pairs in the rest of a file, by word number for text ids."""
     base, most = options.base, (options.most, options.most)
     if sides is not None:
         most = sides.rows - 1 + base, sides.columns - 1 + base
@@ -162,9 +161,9 @@ def _chunks(
 
 
 def _sides(path: Path, head: Head, options: ReaderOptions) -> Sides | None:
-    """Return the two sets of vertices of a bipartite KONECT graph, None of others.
+    """Return the two vertex sets of a bipartite KONECT graph, None for others.
 
-    Raises InputError or UsageError where the options do not fit.
+    Raises InputError or UsageError where the options contradict the file.
     """
     if head.kind != "bip":
         options.check_one_set(path, "an edge list that is not of KONECT's kind bip")
@@ -188,8 +187,8 @@ def _sides(path: Path, head: Head, options: ReaderOptions) -> Sides | None:
 class EdgeListWriter:
     """Writes edge lists: sizes in the first line, then an edge a line.
 
-    Where vertices have ids of their own, no sizes are stated, and a vertex without
-    edges has a loop.
+    Where vertices have their own ids, no sizes are written, and a vertex without edges
+    has a loop.
     """
 
     name = "edge-list"
@@ -198,7 +197,7 @@ class EdgeListWriter:
     packs = True
 
     def write(self, path: Path, graph: Edges) -> None:
-        """Write a graph; InputError for ids that cannot stand in a line."""
+        """Write a graph; InputError for ids that a line cannot hold."""
         ids = graph.ids
         kind = "directed edge list" if graph.directed else "edge list"
         with text_file(path) as out:
@@ -216,9 +215,9 @@ class EdgeListWriter:
 
 
 def lines_of_ids(pairs: Ids, ids: IdMap) -> bytes:
-    """Return the lines of pairs, int64 [k, 2], by id.
+    """Format pairs, int64 [k, 2], as lines of ids.
 
-    Raises InputError for an id that cannot stand in a line.
+    Raises InputError for an id that a line cannot hold.
     """
     if isinstance(ids, IntegerIds):
         return lines_of(ids.ids[pairs])

@@ -1,10 +1,10 @@
 """Galois graphs: binary ``.gr`` of version 1 or 2, each stored edge a tuple.
 
 Encoding, little-endian: uint64 version, uint64 bytes of data an edge, uint64 nodes,
-uint64 edges; uint64 [nodes] where the edges of each node end; uint32 [edges] (uint64 in
-version 2) destinations, with one more where their number is odd, so that the data of
-the edges, which is not looked at, begins at a multiple of 8.  Source: Galois 6.0,
-libgalois, FileGraph.
+uint64 edges; uint64 [nodes] ends of the edges of each node; uint32 [edges] (uint64 in
+version 2) destinations, padded by one if their number is odd, so that the data of
+edges, which is ignored, begins at a multiple of 8. Source: Galois 6.0, libgalois,
+FileGraph.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 HEADER = struct.Struct("<QQQQ")
 ID_BYTES = {1: 4, 2: 8}
-MOST_DATA = 255  # that of a GAP graph of one vertex without edges would be 256
+MOST_DATA = 255  # in a GAP graph of one vertex without edges these bytes read 256
 FIELDS = ("version", "bytes of data", "nodes", "edges")
 
 
@@ -44,14 +44,14 @@ class GaloisReader:
 
     @staticmethod
     def recognises(head: bytes) -> bool:
-        """Return whether a version and a usual size of data are there."""
+        """Return whether the header has a known version and a usual data size."""
         if len(head) < HEADER.size:
             return False
         version, data, _, _ = HEADER.unpack_from(head)
         return version in ID_BYTES and data <= MOST_DATA
 
     def read(self, path: Path, take: Take) -> EdgeFile:
-        """Read a file; InputError where sizes, offsets or destinations do not fit."""
+        """Read a file; InputError where sizes, offsets or destinations disagree."""
         with BinaryFile(path, progress=self.options.progress) as file:
             width, data, nodes, edges = _header(file)
             for pairs in _edges(file, nodes, edges, width):

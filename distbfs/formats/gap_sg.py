@@ -1,10 +1,10 @@
-"""GAP serialized graphs: ``.sg``, and ``.wsg`` with weights, which are not looked at.
+"""GAP serialized graphs: ``.sg``, and ``.wsg`` with weights, which are ignored.
 
-Encoding, little-endian, nothing aligned: bool directed, int64 entries, int64 nodes,
-int64 [nodes + 1] offsets, int32 [entries] neighbours (int32 node, int32 weight in
-``.wsg``); where directed, offsets and neighbours again for the edges that come in.  An
-undirected edge is listed from both ends and handed over once.  Source: Beamer,
-Asanović, Patterson, The GAP Benchmark Suite (2015), reference code (writer.h).
+Encoding, little-endian, unaligned: bool directed, int64 entries, int64 nodes, int64
+[nodes + 1] offsets, int32 [entries] neighbours (int32 node, int32 weight in ``.wsg``);
+if directed, offsets and neighbours again for incoming edges. An undirected edge is
+listed at both ends and passed on once. Source: Beamer, Asanović, Patterson, The GAP
+Benchmark Suite (2015), reference code (writer.h).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from distbfs.types import Ids, Levels
 
-Piece: TypeAlias = "tuple[Levels, Lists]"  # neighbours, and what was found
+Piece: TypeAlias = "tuple[Levels, Lists]"  # neighbours, and the pairs of their lists
 
 HEADER_BYTES = 17
 MOST_NODES = 1 << 31
@@ -38,11 +38,10 @@ def csr_counts(
     entries: int,
     refuse: Callable[[int, str], InputError],
 ) -> Iterator[tuple[int, Ids]]:
-    """Yield the first row and the entries of each row, int64, of piece after piece.
+    """Yield pieces of sparse rows: first row, and entries of each row, int64.
 
-    Of a sparse matrix by rows.  blocks: the offsets, [rows + 1] in pieces that are not
-    empty; entries: their number; refuse: makes the error for the offset of that index.
-    A piece has at most CHUNK entries, and is not empty.
+    blocks: the offsets, [rows + 1] in nonempty pieces; entries: total; refuse: creates
+    the error for the offset of an index. A piece has 1 to CHUNK entries.
     """
     begin, last = 0, np.zeros(1, dtype=np.int64)
     index = 0
@@ -83,7 +82,7 @@ def csr_rows(
 ) -> Iterator[Ids]:
     """Yield the row of each entry, in order, int64 [k], k at most CHUNK.
 
-    As ``csr_counts``.
+    Parameters as in ``csr_counts``.
     """
     for first, counts in csr_counts(blocks, entries, refuse):
         rows = np.arange(first, first + len(counts), dtype=np.int64)
@@ -91,7 +90,7 @@ def csr_rows(
 
 
 class GapReader:
-    """Reads GAP serialized graphs; the size of a file tells whether it has weights."""
+    """Reads GAP serialized graphs; the file size shows whether it has weights."""
 
     name = "gap-sg"
     suffixes = (".sg", ".wsg")
@@ -102,11 +101,11 @@ class GapReader:
 
     @staticmethod
     def recognises(head: bytes) -> bool:  # noqa: ARG004
-        """Return False: the header bears no mark."""
+        """Return False: the header has no magic number."""
         return False
 
     def read(self, path: Path, take: Take) -> EdgeFile:
-        """Read a file; InputError where sizes, offsets or neighbours do not fit."""
+        """Read a file; InputError where sizes, offsets or neighbours disagree."""
         tuples = 0
         mirror = Mirror(self.options.compiled)
         with BinaryFile(path, progress=self.options.progress) as file:
@@ -123,7 +122,7 @@ class GapReader:
                     pass
             if not mirror.even():
                 raise InputError(
-                    f"{path}: the edges that come in are not those that go out"
+                    f"{path}: incoming and outgoing edges differ"
                     if directed
                     else f"{path}: undirected, but an edge is not listed from both ends"
                 )
@@ -165,7 +164,7 @@ def _header(file: BinaryFile) -> tuple[bool, int, int, int]:
 def _lists(
     file: BinaryFile, mirror: Mirror, nodes: int, entries: int, width: int, way: int
 ) -> Iterator[Ids]:
-    """Yield the pairs of the lists from the position on, as ``Mirror.lists`` does."""
+    """Yield the pairs of the lists from here on; see ``Mirror.lists``."""
     start = file.position
 
     def refuse(index: int, what: str) -> InputError:
@@ -213,7 +212,7 @@ def offsets_at(file: BinaryFile, position: int, count: int) -> Iterator[Ids]:
 
 
 class GapWriter:
-    """Writes serialized graphs, each list of neighbours in rising order."""
+    """Writes serialized graphs, each list of neighbours ascending."""
 
     name = "gap-sg"
     suffixes = (".sg",)
@@ -221,9 +220,9 @@ class GapWriter:
     packs = False
 
     def write(self, path: Path, graph: Edges) -> None:
-        """Write a graph; InputError for one of too many vertices.
+        """Write a graph; InputError for too many vertices.
 
-        The lists are put into the mapped file as the edges come, then sorted.
+        Edges are written into the mapped file as they come, then each list is sorted.
         """
         if graph.n > MOST_NODES:
             what = f"{graph.n} vertices; allowed in a GAP graph: {MOST_NODES}"
@@ -252,7 +251,7 @@ def _both(pairs: Ids) -> Ids:
 
 
 def _append_lists(path: Path, graph: Edges, way: Callable[[Ids], Ids]) -> None:
-    """Append offsets and lists of neighbours; ``way`` gives (row, neighbour) pairs."""
+    """Append offsets and neighbour lists; ``way`` returns (row, neighbour) pairs."""
     offsets = np.zeros(graph.n + 1, dtype=np.int64)
     for pairs in graph.chunks():
         vertices, counts = np.unique(way(pairs)[:, 0], return_counts=True)
@@ -273,9 +272,9 @@ def _append_lists(path: Path, graph: Edges, way: Callable[[Ids], Ids]) -> None:
 
 
 def _put_neighbours(near: Levels, free: Ids, pairs: Ids) -> None:
-    """Put the second of every pair into the list of the first.
+    """Write the second of every pair into the list of the first.
 
-    near: int32 [entries]; free: where the list of each vertex goes on, raised here
+    near: int32 [entries]; free: next free entry of each vertex, advanced here
     """
     u, v = pairs[np.argsort(pairs[:, 0], kind="stable")].T
     rows, first, counts = np.unique(u, return_index=True, return_counts=True)

@@ -1,6 +1,6 @@
-"""Pairs of ids by whole arrays, for text that has nothing unusual in it.
+"""Parse pairs of ids with whole arrays, for text without unusual parts.
 
-Serves where there is no C compiler; ``parse_regular`` declines what it is not sure of.
+Used without a C compiler; ``parse_regular`` returns None where it is not sure.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ SAFE_DIGITS = 18
 
 
 def parse_regular(text: bytes, rules: LineRules) -> tuple[Ids, int] | None:
-    r"""Return the zero-based pairs, int64 [k, 2], of lines that end with ``\n``.
+    """Parse complete lines to zero-based pairs, int64 [k, 2].
 
-    And how many lines have more than two columns.  None where a line may be bad: the
-    caller then reads line by line.
+    Also returns the number of lines with more than two columns. Returns None where a
+    line may be bad: the caller then reads line by line.
     """
     data = np.frombuffer(text, dtype=np.uint8)
     newline = data == ord("\n")
@@ -61,7 +61,7 @@ def parse_regular(text: bytes, rules: LineRules) -> tuple[Ids, int] | None:
 
 
 def _none_leads(separator: Array, newline: Array, begins: Array, line: Array) -> bool:
-    """Return whether no line has a separator before its first column, or no columns.
+    """Return whether every line starts with a column, not with a separator.
 
     begins, line: of the first columns
     """
@@ -78,7 +78,7 @@ def _separators_fit(
 ) -> bool:
     """Return whether one separator follows the first column, and some the second.
 
-    first: the places of first columns; fields: how many a line has, two or more
+    first: indices of first columns; fields: columns a line, two or more
     """
     before = np.concatenate(([0], np.cumsum(separator)))
     more = first[fields > 2] + 2
@@ -89,7 +89,7 @@ def _separators_fit(
 
 
 def _numbers(data: Array, begins: Array, ends: Array) -> Ids | None:
-    """Return the numbers of digits at begins … ends-1; None if one may be none."""
+    """Parse the digits at begins … ends-1; None if one may be invalid."""
     values = np.zeros(len(begins), dtype=np.int64)
     length = ends - begins
     longest = int(length.max(initial=0))

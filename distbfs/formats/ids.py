@@ -1,6 +1,6 @@
-"""The ids that a graph's vertices have in a file, where distbfs numbers them anew.
+"""Original ids of vertices that distbfs has numbered anew.
 
-Vertex k has the k-th id, in rising order: of numbers, or of text by its UTF-8 bytes.
+Vertex k has the k-th id in rising order: of numbers, or of text by its UTF-8 bytes.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class IdMap(Protocol):
-    """Ids of vertices; ``kind`` tells which, ``count`` how many."""
+    """Ids of vertices; ``kind``: their type, ``count``: their number."""
 
     kind: str
 
     @property
     def count(self) -> int:
-        """How many vertices there are."""
+        """Number of vertices."""
 
     def arrays(self) -> dict[str, Array]:
         """Return the arrays that a store keeps, by name; see the class."""
@@ -34,14 +34,14 @@ class IdMap(Protocol):
         """Return the ids of vertices, int64 [k]."""
 
     def find(self, word: str) -> int:
-        """Return the vertex of an id as it is written, -1 where there is none."""
+        """Return the vertex of an id as written, -1 if unknown."""
 
     def fault(self) -> str:
-        """Return which rule of the map is broken, "" if none is."""
+        """Return the rule that the map breaks, "" if none."""
 
 
 def name_of(vertex: int, ids: IdMap | None) -> int | str:
-    """Return what a vertex is called in the file that the graph came from."""
+    """Return the id of a vertex in its input file."""
     return vertex if ids is None else ids.names(np.array([vertex]))[0]
 
 
@@ -60,7 +60,7 @@ class IntegerIds:
 
     @property
     def count(self) -> int:
-        """How many vertices there are."""
+        """Number of vertices."""
         return len(self.ids)
 
     def arrays(self) -> dict[str, Array]:
@@ -72,7 +72,7 @@ class IntegerIds:
         return [int(x) for x in self.ids[vertices]]
 
     def find(self, word: str) -> int:
-        """Return the vertex of an id as it is written, -1 where there is none."""
+        """Return the vertex of an id as written, -1 if unknown."""
         if not (word.isascii() and word.isdigit()) or len(word) > len(str(LARGEST_ID)):
             return -1
         if int(word) > LARGEST_ID:
@@ -81,14 +81,14 @@ class IntegerIds:
         return at if at < self.count and int(self.ids[at]) == int(word) else -1
 
     def fault(self) -> str:
-        """Return "": all rules are kept from the start."""
+        """Return "": the constructor has checked all rules."""
         return ""
 
 
 class TextIds:
-    """Ids that are text: uint8 [bytes] of UTF-8, and where each begins, int64 [n + 1].
+    """Text ids: uint8 [bytes] of UTF-8, and the start of each, int64 [n + 1].
 
-    They rise as their bytes do.
+    Sorted by their bytes.
     """
 
     kind = "text"
@@ -103,14 +103,14 @@ class TextIds:
 
     @classmethod
     def of(cls, words: Sequence[bytes]) -> TextIds:
-        """Return the map of ids that rise and are UTF-8."""
+        """Create the map of ids, which must be rising UTF-8."""
         offsets = np.zeros(len(words) + 1, dtype=np.int64)
         np.cumsum([len(word) for word in words], out=offsets[1:])
         return cls(offsets, np.frombuffer(b"".join(words), dtype=np.uint8))
 
     @property
     def count(self) -> int:
-        """How many vertices there are."""
+        """Number of vertices."""
         return len(self.offsets) - 1
 
     def arrays(self) -> dict[str, Array]:
@@ -126,10 +126,10 @@ class TextIds:
         return [self.word(int(x)).decode(errors="replace") for x in vertices]
 
     def find(self, word: str) -> int:
-        """Return the vertex of an id as it is written, -1 where there is none."""
+        """Return the vertex of an id as written, -1 if unknown."""
         try:
             sought = word.encode()
-        except UnicodeEncodeError:  # lone surrogates, which stand in no id
+        except UnicodeEncodeError:  # lone surrogates are in no id
             return -1
         low, high = 0, self.count
         while low < high:
@@ -141,7 +141,7 @@ class TextIds:
         return low if low < self.count and self.word(low) == sought else -1
 
     def fault(self) -> str:
-        """Return which rule of the map is broken, "" if none is."""
+        """Return the rule that the map breaks, "" if none."""
         last = b""
         for vertex in range(self.count):
             word = self.word(vertex)
@@ -156,9 +156,9 @@ class TextIds:
 
 
 def id_map(kind: str, arrays: Mapping[str, Array]) -> IdMap:
-    """Return the map of a kind from what its ``arrays`` gave.
+    """Return the map of a kind from its ``arrays``.
 
-    Raises InputError where the arrays do not fit each other.
+    Raises InputError where the arrays contradict each other.
     """
     if kind == IntegerIds.kind:
         return IntegerIds(arrays["ids"])

@@ -1,6 +1,6 @@
-"""Columns of a file beside the ids, kept as attributes of its edges.
+"""Columns of a file besides the ids, kept as attributes of its edges.
 
-They are read on their own, after the ids: tables by pyarrow, lines of text by Python's
+They are read separately, after the ids: tables by pyarrow, lines of text by Python's
 ``csv``, about a million lines a second.
 """
 
@@ -34,9 +34,9 @@ INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 def wanted_columns(keep: Sequence[str]) -> dict[str, int | None]:
-    """Return attributes by name: the column's place, from 1, None where it is named.
+    """Parse attributes to keep: name -> column from 1, or None: the column's name.
 
-    UsageError for what is neither NAME nor NAME=PLACE.
+    Raises UsageError unless each is NAME or NAME=PLACE.
     """
     wanted: dict[str, int | None] = {}
     for word in keep:
@@ -53,12 +53,11 @@ def wanted_columns(keep: Sequence[str]) -> dict[str, int | None]:
 def read_kept(
     path: Path, name: str, options: ReaderOptions, keep: Sequence[str], tuples: int
 ) -> dict[str, Values]:
-    """Return columns of a file, one value a tuple, by the name of the attribute.
+    """Return columns of a file, one value a tuple, by attribute name.
 
-    name: the format, "" to find it out; keep: NAME or NAME=PLACE each; tuples: how
-    many edges the file has.  Of a Matrix Market file the values of its entries are
-    kept under any one name.  Raises UsageError for formats without columns, InputError
-    for columns that are not there.
+    name: the format, "" to detect it; keep: NAME or NAME=PLACE each; tuples: number of
+    edges in the file. The values of a Matrix Market file may get any one name. Raises
+    UsageError for formats without columns, InputError for missing columns.
     """
     wanted = wanted_columns(keep)
     kind = name or sniff(path)
@@ -76,7 +75,7 @@ def read_kept(
 
 
 def typed(words: list[str]) -> Array:
-    """Return words as int64 where all are integers, else float64, else text."""
+    """Convert words to int64 if all are integers, else to float64, else to text."""
     if all(map(INTEGER.fullmatch, words)):
         return np.array(list(map(int, words)), dtype=np.int64)
     try:
@@ -91,7 +90,7 @@ def _lacking(path: Path, label: str, names: Sequence[str]) -> InputError:
 
 
 def _place(path: Path, label: str, at: int | None, names: Sequence[str]) -> int:
-    """Return the place, from 0, of a column of a table with names."""
+    """Return the index of a column of a table with names."""
     if at is None and label in names:
         return names.index(label)
     if at is None or at > len(names):
@@ -156,7 +155,7 @@ def _matrix_market(
 
 
 def _values(path: Path, label: str, column: Any) -> Array:
-    """Return a column of pyarrow; InputError for nulls that are no numbers."""
+    """Return a pyarrow column as an array; InputError for nulls among text."""
     values: Array = column.to_numpy()
     if column.null_count and not str(column.type).startswith(("float", "double")):
         raise InputError(f"{path}: column {label:.40} has a null, no value")

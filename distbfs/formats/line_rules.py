@@ -1,4 +1,4 @@
-"""What a line of a text file of edges may hold."""
+"""The rules for a line of a text file of edges."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ LARGEST_ID = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class LineRules:
-    """What a line may hold.
+    """The allowed content of a line.
 
     comments: one or two bytes that begin a comment line
-    separator: a comma, tab or semicolon, with blanks around it or not, or b" ": blanks
-    fields: columns that each line has; 0: two, and any more that are not looked at,
-        which may be quoted
+    separator: a comma, tab or semicolon, with or without blanks around it, or b" ":
+    blanks
+    fields: columns of each line; 0: two, and any number of ignored ones, which may be
+    quoted
     base: the lowest id as written, 0 or 1
     most_u, most_v: the largest id as written, in the first and second column
     loops: whether both ids may be the same
@@ -35,7 +36,7 @@ class LineRules:
     loops: bool = True
 
     def packed(self) -> Ids:
-        """Return the rules as the kernel takes them, int64 [8]."""
+        """Encode the rules for the kernel, int64 [8]."""
         bytes_of = (*self.separator, self.comments[0], self.comments[-1])
         limits = (self.base, self.most_u, self.most_v, self.fields)
         return np.array([*limits, *bytes_of, self.loops], dtype=np.int64)

@@ -1,8 +1,8 @@
-"""Pairs of ids from lines of text: one strict rule, three ways to apply it.
+"""Pairs of ids from lines of text: one strict rule, applied in three ways.
 
-``read_line`` is the rule, line by line.  ``parse_compiled`` (parse.c) and
-``parse_numpy`` apply it to whole blocks; both stop at the first line that is not good,
-and ``read_line`` says what is wrong with it, so errors are the same everywhere.
+``read_line`` is the rule for a single line. ``parse_compiled`` (parse.c) and
+``parse_numpy`` apply it to whole blocks; both stop at the first bad line, which
+``read_line`` then describes, so that errors are the same everywhere.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 class LineFault(ValueError):  # noqa: N818
-    """A line is no pair of ids; the message says why."""
+    """A line is not a pair of ids; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Parsed:
 
 
 def read_line(line: bytes, rules: LineRules) -> tuple[int, int] | None:
-    r"""Return the zero-based pair of a line without its ``\n``, None for no pair.
+    """Parse a line without its end to a zero-based pair, None for no pair.
 
-    Blank lines and comments have no pair.  Raises LineFault for a bad line.
+    Blank lines and comments have no pair. Raises LineFault for a bad line.
     """
     line = line[:-1] if line.endswith(b"\r") else line
     rest = line.strip(b" \t")
@@ -77,14 +77,14 @@ def read_line(line: bytes, rules: LineRules) -> tuple[int, int] | None:
 
 
 def split_columns(line: bytes, separator: bytes) -> list[bytes]:
-    """Return the columns of a line without its end, and without blanks around them."""
+    """Split a line without its end into columns, stripped of blanks."""
     if separator == b" ":
         return re.split(rb"[ \t]+", line.strip(b" \t"))
     return [column.strip(b" \t") for column in line.split(separator)]
 
 
 def read_id(token: bytes, base: int, most: int) -> int:
-    """Return the zero-based id of a column; LineFault says why it is none."""
+    """Parse a column to a zero-based id; LineFault if it is invalid."""
     shown = ascii(token[:SHOWN].decode("ascii", "backslashreplace"))
     if not re.fullmatch(rb"[0-9]+", token):
         if re.fullmatch(rb"-[0-9]+", token):
@@ -122,7 +122,7 @@ def parse_compiled(
 
 
 def parse_numpy(text: bytes, rules: LineRules, capacity: int) -> Parsed:
-    """Parse as ``parse_compiled`` does: by whole arrays, odd pieces line by line."""
+    """Parse like ``parse_compiled``: by whole arrays, unusual pieces line by line."""
     pairs: list[Ids] = [np.zeros((0, 2), dtype=np.int64)]
     lines, start, extra = 0, 0, 0
     while start < len(text):
@@ -174,12 +174,12 @@ def read_pairs(
     compiled: bool = True,
     quoted: Callable[[Iterator[bytes]], Iterator[Ids]] | None = None,
 ) -> Iterator[Ids]:
-    """Yield the pairs of the rest of a file, zero-based int64 [k, 2], in order.
+    """Yield the pairs in the rest of a file, zero-based int64 [k, 2], in order.
 
-    declared: how many there are by the header; compiled: use the kernel if it can be
-    had; quoted: yields the pairs of blocks of lines, from the first with a quote on.
-    Raises InputError ``FILE:LINE: what is wrong`` at the first bad line, at an
-    entry beyond the declared ones, and at the end where there were fewer.
+    declared: their number by the header; compiled: use the kernel if available; quoted:
+    yields the pairs of blocks of lines, from the first with a quote on. Raises
+    InputError ``FILE:LINE: what is wrong`` at the first bad line, at an entry beyond
+    the declared ones, and at the end where there are fewer.
     """
     library = cc.load_or_none(SOURCE) if compiled else None
     entries = 0
@@ -210,7 +210,7 @@ def read_pairs(
 
 
 def _fault(line: bytes, rules: LineRules, declared: int | None, entries: int) -> str:
-    """Return what is wrong with a line at which a parser stopped."""
+    """Describe the error of a line at which a parser stopped."""
     if entries == declared:
         return f"more entries than the {declared} declared"
     try:

@@ -1,11 +1,11 @@
-"""Matrix Market coordinate files: an entry (i, j) is an edge, values do not count.
+"""Matrix Market coordinate files: an entry (i, j) is an edge; values are ignored.
 
 A symmetric matrix gives each edge once, as the file does, and an entry on the diagonal
-one loop; a skew-symmetric one has none there.  Parsed by the kernel of edge lists and
-not by fast_matrix_market, which is not faster, takes room for the entries that a header
-claims, and lets columns too many and diagonals of skew-symmetric matrices pass.
-Source: Boisvert, Pozo, Remington, The Matrix Market Exchange Formats: Initial Design,
-NISTIR 5935 (1996).
+one loop; a skew-symmetric one has none there. Parsed by the kernel of edge lists and
+not by fast_matrix_market, which is not faster, allocates for the entries that a header
+claims, and accepts extra columns and diagonals of skew-symmetric matrices. Source:
+Boisvert, Pozo, Remington, The Matrix Market Exchange Formats: Initial Design, NISTIR
+5935 (1996).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ALLOWED = {
 class MatrixMarketReader:
     """Reads Matrix Market files; rows and columns share one set of vertices.
 
-    They are sets of their own where a matrix is taken as bipartite.
+    With ``bipartite`` they are two sets.
     """
 
     name = "matrix-market"
@@ -48,7 +48,7 @@ class MatrixMarketReader:
 
     @staticmethod
     def recognises(head: bytes) -> bool:
-        """Return whether the banner is there."""
+        """Return whether the file begins with the banner."""
         return head.lower().startswith(BANNER)
 
     def read(self, path: Path, take: Take) -> EdgeFile:
@@ -123,9 +123,9 @@ class MatrixMarketReader:
 
 
 class MatrixMarketWriter:
-    """Writes pattern matrices: general ones of directed graphs, else symmetric ones.
+    """Writes pattern matrices: general for directed graphs, else symmetric.
 
-    Of a symmetric matrix the lower triangle stands there.
+    A symmetric matrix is written as its lower triangle.
     """
 
     name = "matrix-market"
@@ -134,7 +134,7 @@ class MatrixMarketWriter:
     packs = True
 
     def write(self, path: Path, graph: Edges) -> None:
-        """Write a graph by the numbers of its vertices, counted from 1."""
+        """Write a graph by vertex numbers, counted from 1."""
         kind = "general" if graph.directed else "symmetric"
         head = f"%%MatrixMarket matrix coordinate pattern {kind}\n"
         with text_file(path) as out:

@@ -1,9 +1,9 @@
 """METIS graphs: after a header, line i lists the neighbours of vertex i.
 
 Header: ``VERTICES EDGES [FMT [NCON]]``; FMT has three flags, from the left: sizes of
-vertices, weights of vertices (NCON each), weights of edges.  Ids start at 1, ``%``
-begins a comment line, an edge is listed from both ends and handed over once; sizes and
-weights are not looked at.  Source: Karypis, METIS manual 5.1.0 (2013), section 4.1.
+vertices, weights of vertices (NCON each), weights of edges. Ids start at 1, ``%``
+begins a comment line, an edge is listed at both ends and passed on once; sizes and
+weights are ignored. Source: Karypis, METIS manual 5.1.0 (2013), section 4.1.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NEWLINE, SPACE, TAB, RETURN, PERCENT = (ord(x) for x in "\n \t\r%")
 
 
 class PieceFile(TextFile):
-    """A text file cut at blanks too, as the line of a hub may be of any length."""
+    """A text file split at blanks too, since the line of a hub may be very long."""
 
     def blocks(self) -> Iterator[bytes]:
         """Yield the rest of the file in pieces that end with a blank or line end."""
@@ -55,7 +55,7 @@ class PieceFile(TextFile):
 
 @dataclass(frozen=True)
 class Header:
-    """Sizes; numbers before the neighbours of a line; numbers for a neighbour."""
+    """Sizes; numbers before the neighbours of a line; numbers a neighbour."""
 
     n: int
     m: int
@@ -65,11 +65,11 @@ class Header:
 
 @dataclass(frozen=True)
 class ParsedNumbers:
-    """The numbers of a piece, int64 [k] each, and what is known of its lines.
+    """The numbers of a piece, int64 [k] each, and facts about its lines.
 
     value; line: of the piece, from 0; vertex: zero-based; place: in their line
-    counts: numbers of each line, those of earlier pieces too; full: which lines end
-    here and are no comments; first: vertex of each line
+    counts: numbers of each line, including earlier pieces; full: lines that end here
+    and are no comments; first: vertex of each line
     """
 
     value: Ids
@@ -84,8 +84,8 @@ class ParsedNumbers:
 class Lists:
     """Parses the lines after the header, piece by piece.
 
-    ``vertex`` is that of the line in which the next piece begins; ``seen`` are its
-    numbers so far, None at its begin; ``comment`` tells whether it is a comment.
+    ``vertex`` is that of the line where the next piece begins; ``seen``: its numbers so
+    far, None at its start; ``comment``: whether it is a comment.
     """
 
     def __init__(self, file: TextFile, header: Header) -> None:
@@ -133,9 +133,9 @@ class Lists:
         return pairs
 
     def _plain(self, piece: bytes) -> tuple[Array, Array, Array]:
-        """Return the bytes with comments and ends blanked, uint8; lines; comments.
+        """Return the bytes with comments and line ends blanked, uint8; lines; comments.
 
-        Lines: where each begins, and after the last end the line that goes on.
+        Lines: the start of each, and of the unfinished one after the last end.
         """
         data = np.frombuffer(piece, dtype=np.uint8)
         newline = data == NEWLINE
@@ -154,7 +154,7 @@ class Lists:
         return data, starts, comments
 
     def _token_fault(self, token: bytes, place: int) -> str:
-        """Return what is wrong with a column that is not some digits."""
+        """Describe the error of a column that is not an integer."""
         place -= self.header.before
         if place < 0 or place % self.header.step:
             shown = ascii(token[:SHOWN].decode("ascii", "backslashreplace"))
@@ -168,7 +168,7 @@ class Lists:
         return f"a number of more than {SAFE_DIGITS} digits"
 
     def _neighbours(self, numbers: ParsedNumbers) -> tuple[Ids, Ids]:
-        """Return vertices and neighbours; InputError for the first line that is bad."""
+        """Return vertices and neighbours; InputError for the first bad line."""
         n, before, step = self.header.n, self.header.before, self.header.step
         faults: list[tuple[int, str]] = []
         late = numbers.line[numbers.vertex >= n][:1]
@@ -208,7 +208,7 @@ class MetisReader:
 
     @staticmethod
     def recognises(head: bytes) -> bool:  # noqa: ARG004
-        """Return False: the header bears no mark."""
+        """Return False: the header has no magic number."""
         return False
 
     def read(self, path: Path, take: Take) -> EdgeFile:

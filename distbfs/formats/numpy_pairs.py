@@ -1,8 +1,8 @@
 """NumPy files: ``.npy`` pairs, ``.npz`` with ``src`` and ``dst`` or a SciPy matrix.
 
-A ``.npy`` file holds integers [k, 2] or [2, k] ([2, 2] is taken by rows).  In a matrix
+A ``.npy`` file holds integers [k, 2] or [2, k] ([2, 2] is read by rows). In a matrix
 (csr, csc or coo, as ``scipy.sparse.save_npz`` writes them) a stored entry (i, j) is an
-edge, values do not count.  Source: NumPy manual, numpy.lib.format.
+edge; values are ignored. Source: NumPy manual, numpy.lib.format.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LONGEST_WORD = 64
 LENGTHS = {1: "<H", 2: "<I"}
 SPARSE = ("csr", "csc", "coo")
 
-# what zipfile, zlib and numpy.lib.format raise for bytes that are not theirs
+# errors of zipfile, zlib and numpy.lib.format for corrupt data
 BROKEN = (
     zipfile.BadZipFile,
     zlib.error,
@@ -64,7 +64,7 @@ BROKEN = (
 
 @contextmanager
 def sound(where: str) -> Iterator[None]:
-    """Turn the errors of libraries about a broken file into InputError."""
+    """Convert libraries' errors about a broken file to InputError."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -73,13 +73,13 @@ def sound(where: str) -> Iterator[None]:
         raise
     except BROKEN as error:
         what = (str(error).splitlines() or [""])[0] or type(error).__name__
-        what = re.sub(" at 0x[0-9a-f]+", "", what)  # where an object is says nothing
+        what = re.sub(" at 0x[0-9a-f]+", "", what)  # addresses of objects help nobody
         raise InputError(f"{where}: not a sound NumPy file: {what}") from error
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What the header of an array says; ``size`` is its own length in bytes."""
+    """The header of an array; ``size`` is its own length in bytes."""
 
     shape: tuple[int, ...]
     fortran: bool
@@ -144,7 +144,7 @@ class Member:
         self.done = 0
 
     def vector(self) -> int:
-        """Return the length; InputError for what is no vector of integers."""
+        """Return the length; InputError unless it is a vector of integers."""
         integers(self.layout, self.where)
         if len(self.layout.shape) != 1:
             shape = list(self.layout.shape)
@@ -154,7 +154,7 @@ class Member:
     def read(self, count: int) -> Array:
         """Return the next ``count`` values, [count] of the array's dtype.
 
-        Raises InputError where the file is cut.
+        Raises InputError where the file is truncated.
         """
         size = count * self.layout.dtype.itemsize
         with sound(self.where):
@@ -176,13 +176,13 @@ class Member:
         return checked(self.read(count), most, base, self.where, begin, 1)
 
     def finish(self) -> None:
-        """Refuse bytes after the last value; the archive's checksum is compared."""
+        """Raise InputError for bytes after the last value or a wrong checksum."""
         with sound(self.where):
             if self.stream.read(1):
                 raise ValueError("bytes after the last value")
 
     def word(self) -> str:
-        """Return the text of an array of one word."""
+        """Return the text of a one-word array."""
         dtype = self.layout.dtype
         single = self.layout.shape in ((), (1,)) and dtype.kind in "SU"
         if not single or not 0 < dtype.itemsize <= LONGEST_WORD:
@@ -203,16 +203,16 @@ class NumpyReader:
 
     @staticmethod
     def recognises(head: bytes) -> bool:
-        """Return whether an array begins there, or an archive that begins with one."""
+        """Return whether the file is an array, or an archive that begins with one."""
         if not head.startswith(ZIP_MAGIC):
             return head.startswith(MAGIC)
         length = int.from_bytes(head[26:28], "little")
         return head[ZIP_NAME : ZIP_NAME + length].endswith(b".npy")
 
     def read(self, path: Path, take: Take) -> EdgeFile:
-        """Read a file; InputError where it does not hold edges in a known way.
+        """Read a file; InputError where it does not hold edges in a known layout.
 
-        Raises UsageError for a base or a size where a matrix settles them.
+        Raises UsageError for a base or a size where a matrix determines them.
         """
         with BinaryFile(path, progress=self.options.progress) as file:
             if not file.size:
@@ -242,7 +242,7 @@ class NumpyReader:
         take: Take,
         digest: str,
     ) -> EdgeFile:
-        """Pass the pairs on; sides: of a matrix, None where no sizes are stated."""
+        """Pass the pairs to ``take``; sides: of a matrix, None without stated sizes."""
         tuples, largest = 0, 0
         for pairs in chunks:
             take(pairs if sides is None else sides.place(pairs))

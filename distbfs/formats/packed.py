@@ -1,9 +1,9 @@
 """Graph500 edge lists: binary pairs without a header, packed to 12 bytes or as int64.
 
-packed: uint32 low half of v0, uint32 low half of v1, uint32 of which bits 0-15 are the
-upper ones of v0 and bits 16-31 those of v1; an id is a signed number of 48 bits.
-int64: v0, v1.  Both little-endian.  Source: the Graph500 reference code, generator
-(packed_edge) and Graph500 Benchmark 1 specification, section 3.
+packed: uint32 low half of v0, uint32 low half of v1, uint32 whose bits 0-15 are the
+upper ones of v0 and bits 16-31 those of v1; an id is a signed number of 48 bits. int64:
+v0, v1. Both little-endian. Source: the Graph500 reference code, generator (packed_edge)
+and Graph500 Benchmark 1 specification, section 3.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 18
 UNPACK_BYTES = 4 << 20
-PASS_BYTES = 1 << 20  # few enough for a cache
+PASS_BYTES = 1 << 20  # fits a cache
 
 
 class BinaryFile(HashedFile):
-    """A binary file that is read once from begin to end, with its digest.
+    """A binary file that is read once from start to end, with its digest.
 
-    ``size`` is the length of its content in bytes, ``position`` how many were read.
+    ``size`` is the length of its content in bytes, ``position`` the bytes read so far.
     The content of a compressed file is first written to a temporary file.
     """
 
@@ -53,7 +53,7 @@ class BinaryFile(HashedFile):
             raise
 
     def _unpacked(self) -> IO[bytes]:
-        """Return a nameless temporary file of the content."""
+        """Decompress the content into an unnamed temporary file."""
         try:
             with ExitStack() as stack:
                 out = stack.enter_context(tempfile.TemporaryFile())
@@ -70,7 +70,7 @@ class BinaryFile(HashedFile):
             raise DiskFull(what) from error
 
     def close(self) -> None:
-        """Close the file, and delete what it was unpacked to."""
+        """Close the file, and delete its decompressed copy."""
         if self.content is not self._raw:
             self.content.close()
         super().close()
@@ -89,7 +89,7 @@ class BinaryFile(HashedFile):
         return data
 
     def peek(self, count: int, position: int) -> bytes:
-        """Return exactly ``count`` bytes from a position on, which does not change."""
+        """Return exactly ``count`` bytes at a position; keep the file's position."""
         try:
             data = os.pread(self.content.fileno(), count, position)
         except OSError as error:
@@ -99,7 +99,7 @@ class BinaryFile(HashedFile):
         return data
 
     def fill(self, room: memoryview, position: int) -> None:
-        """Fill memory with the bytes from a position on, which does not change."""
+        """Fill memory with the bytes at a position; keep the file's position."""
         done = 0
         while done < len(room):
             try:
@@ -111,13 +111,13 @@ class BinaryFile(HashedFile):
             done += read
 
     def passed(self, data: memoryview) -> None:
-        """Hash the next bytes of the file, which were read elsewhere."""
+        """Hash the next bytes of the file, which another reader has read."""
         if not self.packing:
             self._seen(data)
         self.position += len(data)
 
     def pass_over(self, count: int) -> None:
-        """Read and hash ``count`` bytes that are looked at elsewhere."""
+        """Read and hash ``count`` bytes that another reader parses."""
         room = memoryview(bytearray(min(PASS_BYTES, count)))
         for done in range(0, count, PASS_BYTES):
             piece = room[: min(PASS_BYTES, count - done)]
@@ -128,13 +128,13 @@ class BinaryFile(HashedFile):
 def id_fault(ids: Array, most: int, base: int = 0) -> tuple[int, str] | None:
     """Return the flat index of the first id that is not base … most, and the fault.
 
-    ids: integers of any dtype and shape, looked at in C order.
+    ids: integers of any dtype and shape, scanned in C order.
     """
     if not ids.size or (int(ids.min()) >= base and int(ids.max()) <= most):
         return None
     flat = ids.reshape(-1)
     low = flat < base
-    # most may be above what the dtype holds, then nothing is too large
+    # if most exceeds the dtype, no id is too large
     if most < np.iinfo(flat.dtype).max:
         low |= flat > most
     at = int(np.argmax(low))
@@ -168,7 +168,7 @@ class PackedReader:
 
     @staticmethod
     def recognises(head: bytes) -> bool:  # noqa: ARG004
-        """Return False: such files bear no mark."""
+        """Return False: such files have no magic number."""
         return False
 
     @staticmethod
@@ -177,7 +177,7 @@ class PackedReader:
         return unpack(data)
 
     def read(self, path: Path, take: Take) -> EdgeFile:
-        """Read a file; InputError for what cannot be such edges."""
+        """Read a file; InputError for invalid edges."""
         stated, most = self.options.n, self.options.most
         n = stated or 0
         with BinaryFile(path, progress=self.options.progress) as file:

@@ -1,4 +1,4 @@
-"""Parquet tables: two columns of ids, other columns are not looked at.
+"""Parquet tables: two columns of ids; other columns are ignored.
 
 Source: Apache Parquet, file format specification 2.11.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAGIC = b"PAR1"
-MOST_ROWS = 1 << 20  # of row groups that are read side by side
+MOST_ROWS = 1 << 20  # of row groups that are read in parallel
 BUFFERED: dict[str, Any] = {"pre_buffer": False, "buffer_size": 1 << 20}
 
 
@@ -47,11 +47,11 @@ class ParquetReader:
 
     @staticmethod
     def recognises(head: bytes) -> bool:
-        """Return whether the mark is there."""
+        """Return whether the file begins with the magic number."""
         return head.startswith(MAGIC)
 
     def read(self, path: Path, take: Take) -> EdgeFile:
-        """Read a file; InputError where it is broken or has no such columns."""
+        """Read a file; InputError where it is broken or lacks such columns."""
         with BinaryFile(path, progress=self.options.progress) as file:
             if not file.size:
                 raise file.refuse("the file is empty")
@@ -97,11 +97,11 @@ class ParquetReader:
 class ParquetWriter:
     """Writes tables of the columns src and dst, an edge a row.
 
-    Numbers are stored as they are, in 32 bits where they fit: not compressed, the file
-    is about as long as one of 64 bits that is, and is read many times as fast.
-    The number of vertices, and whether edges lead one way, stand in the metadata.
-    Where vertices have ids of their own, the columns hold those instead of a number of
-    vertices, and a vertex without edges has a loop.
+    Numbers are stored uncompressed, in 32 bits where they fit: about as long as
+    compressed 64-bit ones, and read many times as fast. Metadata hold the number of
+    vertices and whether edges lead one way. Where vertices have their own ids, the
+    columns hold those instead of a number of vertices, and a vertex without edges has a
+    loop.
     """
 
     name = "parquet"
@@ -110,7 +110,7 @@ class ParquetWriter:
     packs = False
 
     def write(self, path: Path, graph: Edges) -> None:
-        """Write a graph; LibraryMissing where pyarrow is missing."""
+        """Write a graph; LibraryMissing if pyarrow is not installed."""
         pyarrow, parquet = load("pyarrow"), load("pyarrow.parquet")
         ids = graph.ids
         text = ids is not None and ids.kind == "text"

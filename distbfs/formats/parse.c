@@ -1,9 +1,9 @@
 /* Pairs of unsigned ids from lines of text.
  *
  * Method: one pass over the bytes of a block that ends at a line end; the first two
- * columns of a line are read digit by digit, the others are passed over.  Nothing is
+ * columns of a line are read digit by digit, the others are skipped.  Nothing is
  * guessed: the first line that is not blank, not a comment and not a good pair stops
- * the pass, and the caller says what is wrong with that line.
+ * the pass, and the caller describes its error.
  *
  * Data encoding: a line is [blanks] id separator id [separator anything] ended by \n or
  * \r\n; a separator is blanks (spaces, tabs), or one byte with blanks around it or not,

@@ -1,4 +1,4 @@
-"""Pieces of a file that threads work on ahead of who takes them, in order."""
+"""Process pieces of a file in threads, ahead of the consumer, in order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Found = TypeVar("Found")
 
 
 def workers() -> int:
-    """Return how many threads work on a file."""
+    """Return the number of threads per file."""
     return min(thread_count(), MOST_WORKERS)
 
 
@@ -28,10 +28,10 @@ def in_order(
     jobs: Iterable[Job],
     room: Callable[[], Room],
 ) -> Iterator[Found]:
-    """Yield ``work(job, room)`` for all jobs in order; threads do them ahead.
+    """Yield ``work(job, room)`` for all jobs in order; threads run ahead.
 
-    work: lets go of the interpreter most of the time; room: makes what a job writes to,
-    one for each thread and one more; it is used again once the next is asked for
+    work: releases the interpreter lock most of the time; room: allocates a job's
+    output, one for each thread and one more; reused once the next result is requested
     """
     count = workers()
     free = [room() for _ in range(count + 1)]

@@ -1,7 +1,7 @@
 """Number the vertices of a spool anew, from 0, in the order of their ids.
 
-A spool holds int64 pairs; it is rewritten in place, piece by piece.  Memory is that of
-the distinct ids, a few times over.
+A spool holds int64 pairs; it is rewritten in place, piece by piece. Memory: a few
+copies of the distinct ids.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class Distinct:
 
 
 def relabel_numbers(spool: Path, ids: Ids) -> IdMap:
-    """Replace each id in the spool by its place in ``ids``, int64 and ascending."""
+    """Replace each id in the spool by its index in ``ids``, int64 and ascending."""
     _rewrite(spool, lambda pairs: np.searchsorted(ids, pairs))
     return IntegerIds(ids)
 
 
 def relabel_words(spool: Path, words: Sequence[bytes]) -> IdMap:
-    """Put the place of each word among all, by bytes, where its number stands.
+    """Replace each word number in the spool by the word's rank in byte order.
 
     words: the distinct ids by number
     """

@@ -1,8 +1,8 @@
-/* Pairs that stand for their edges, and sums of hashes that tell equal sets of pairs.
+/* One pair for each edge, and sums of hashes that identify equal sets of pairs.
  *
  * Method: one pass without branches on the data; a pair (u, v) is written where the next
  * one belongs, which moves on only if u <= v.  Each pair has the hash of (min, max), which
- * is added if u < v and taken away if u > v.  Data encoding: the hash is that of mirror.py
+ * is added if u < v and subtracted if u > v.  Data encoding: the hash is that of symmetry.py
  * (SplitMix64; Steele, Lea, Flood, 2014), modulo 2^64.
  */
 #include <stdint.h>

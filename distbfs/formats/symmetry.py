@@ -1,4 +1,4 @@
-"""Whether the edges that a file lists forth are those that it lists back."""
+"""Check that a file lists each edge in both directions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MIX_B = np.uint64(0x94D049BB133111EB)
 
 
 def pair_hash(u: Ids, v: Ids) -> Words:
-    """Return a hash of each pair, uint64 [k]; equal sums tell equal sets of pairs."""
+    """Hash each pair to uint64 [k]; equal sums mean equal sets of pairs."""
     x = (u.astype(np.uint64) * SPREAD + v.astype(np.uint64)) * MIX_A
     x ^= x >> np.uint64(31)
     x *= MIX_B
@@ -34,7 +34,7 @@ def pair_hash(u: Ids, v: Ids) -> Words:
 
 @dataclass(frozen=True)
 class Lists:
-    """Pairs, int64 [k, 2], and what ``Mirror.count`` adds; the bad entry, or -1."""
+    """Pairs, int64 [k, 2], and the sums for ``Mirror.count``; the bad entry, or -1."""
 
     pairs: Ids
     bad: int
@@ -43,9 +43,9 @@ class Lists:
 
 
 class Mirror:
-    """Compares by sums of hashes; a difference goes unseen with a chance of 2^-64.
+    """Compares both directions by sums of hashes; misses a difference with odds 2^-64.
 
-    compiled: use the kernel if it can be had
+    compiled: use the kernel if available
     """
 
     def __init__(self, compiled: bool = True) -> None:
@@ -54,19 +54,19 @@ class Mirror:
         self._count = 0
 
     def forth(self, u: Ids, v: Ids) -> None:
-        """Count pairs that are listed forth, int64 [k]."""
+        """Count pairs listed forward, int64 [k]."""
         self._sum += self._hash_sum(u, v)
         self._count += len(u)
 
     def back(self, u: Ids, v: Ids) -> None:
-        """Count pairs that are listed back, int64 [k], turned as they go forth."""
+        """Count pairs listed backward, int64 [k], in forward order."""
         self._sum -= self._hash_sum(u, v)
         self._count -= len(u)
 
     def once(self, u: Ids, v: Ids) -> Ids:
-        """Return the pairs, int64 [k, 2], that stand for their edges: u <= v.
+        """Return the pairs, int64 [k, 2], with u <= v: one for each edge.
 
-        Those with u < v are counted as listed forth, the others back.
+        Those with u < v are counted as listed forward, the others backward.
         """
         if self._library is None:
             later = u > v
@@ -88,7 +88,7 @@ class Mirror:
         return pairs[:kept_count]
 
     def count(self, listed: Lists) -> None:
-        """Count pairs that ``lists`` has found."""
+        """Count the pairs returned by ``lists``."""
         self._sum += listed.sum
         self._count += listed.count
 
@@ -102,11 +102,11 @@ class Mirror:
         way: int,
         out: Ids,
     ) -> Lists:
-        """Return the pairs of lists of neighbours; changes nothing here.
+        """Return the pairs of lists of neighbours; changes no state.
 
         first: id of the first row; counts: entries of each row, int64; data: int32,
         every stride-th is a neighbour; nodes: ids are less; out: int64 [entries, 2],
-        the pairs may lie there.  ONCE keeps the pairs that stand for their edges, FORTH
+        possible memory for the pairs. way: ONCE keeps one pair for each edge, FORTH
         all, BACK none.
         """
         if self._library is None:
@@ -134,7 +134,7 @@ class Mirror:
     def _plain_lists(
         self, first: int, counts: Ids, near: Levels, nodes: int, way: int
     ) -> Lists:
-        """As ``lists``, by whole arrays."""
+        """Do the work of ``lists`` with whole arrays."""
         none = np.zeros((0, 2), dtype=np.int64)
         outside = np.flatnonzero((near < 0) | (near >= nodes))[:1].tolist()
         if outside:
@@ -153,7 +153,7 @@ class Mirror:
         return Lists(pairs, -1, counted._sum, counted._count)
 
     def even(self) -> bool:
-        """Return whether both lists are the same so far."""
+        """Return whether both directions agree so far."""
         return not self._sum & MASK and not self._count
 
     def _hash_sum(self, u: Ids, v: Ids) -> int:

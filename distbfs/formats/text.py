@@ -1,4 +1,4 @@
-"""Files opened with checks and hashed; text cut into blocks at line ends."""
+"""Open and hash files, with checks; split text into blocks at line ends."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def check_readable(path: Path) -> None:
 
 
 def read_text(path: Path) -> str:
-    """Return a small file of text in UTF-8; InputError names a line that is not."""
+    """Read a small UTF-8 text file; InputError names a line that is not UTF-8."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -53,15 +53,15 @@ def read_text(path: Path) -> str:
 
 
 def text_lines(path: Path) -> list[str]:
-    """Return the lines of a small file; InputError as of ``read_text``."""
+    """Return the lines of a small file; InputError as in ``read_text``."""
     return re.split(r"\r\n?|\n", read_text(path))
 
 
 class HashedFile:
     """A file, compressed or not, that is opened with checks and read once.
 
-    ``digest`` is of the bytes of the file itself, ``take`` gives its content.
-    ``progress`` is called with the bytes of the file that were read so far.
+    ``digest`` is of the file's own bytes, ``take`` returns its content. ``progress`` is
+    called with the number of its bytes read so far.
     """
 
     def __init__(self, path: Path, *, progress: Progress | None = None) -> None:
@@ -96,7 +96,7 @@ class HashedFile:
         return self._hash.hexdigest()
 
     def take(self, count: int) -> bytes:
-        """Return the next ``count`` bytes, fewer at the end only."""
+        """Return the next ``count`` bytes, fewer only at the end."""
         if self._unpacker is not None:
             return self._unpacker.read(count)
         data = self._fetch(count)
@@ -125,11 +125,11 @@ class HashedFile:
 
 
 class TextFile(HashedFile):
-    """A text file that is read once from begin to end, with its digest.
+    """A text file that is read once from start to end, with its digest.
 
-    A byte order mark at its begin is passed over.  ``line`` is the number, from 1, of
-    the first line that was not parsed yet; who parses a block raises it, and ``extra``
-    by the lines with more than two columns.
+    A byte order mark at the start is skipped. ``line`` is the number, from 1, of the
+    first line not yet parsed; the parser of a block advances it, and adds to ``extra``
+    the lines with more than two columns.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class TextFile(HashedFile):
         return InputError(f"{self.path}:{self.line if line is None else line}: {what}")
 
     def header_line(self) -> bytes:
-        """Return the next line with its end and count it; nothing at the end."""
+        """Return the next line with its end and count it; empty at the end."""
         line = b""
         while not line.endswith(b"\n"):
             if self._at == len(self._ahead):
@@ -169,12 +169,12 @@ class TextFile(HashedFile):
         return line
 
     def unread(self, line: bytes) -> None:
-        """Put a line back that ``header_line`` has just returned."""
+        """Put back the line that ``header_line`` has just returned."""
         self._ahead, self._at = line + self._ahead[self._at :], 0
         self.line -= bool(line)
 
     def peek(self, count: int) -> bytes:
-        """Return the next ``count`` bytes, fewer at the end only, which stay unread."""
+        """Return the next ``count`` bytes, fewer only at the end; consume none."""
         pieces = [self._ahead[self._at :] if self._at else self._ahead]
         while sum(map(len, pieces)) < count and (data := self._more()):
             pieces.append(data)
@@ -182,7 +182,7 @@ class TextFile(HashedFile):
         return self._ahead[:count]
 
     def next_block(self) -> bytes:
-        """Return what was read ahead, then the rest, one block; none at its end."""
+        """Return the bytes read ahead, then block after block; empty at the end."""
         data = self._ahead[self._at : self._at + self.block_bytes]
         self._at += len(data)
         if self._at == len(self._ahead):

@@ -1,4 +1,4 @@
-"""Ids that may be any text: UTF-8 of at most LONGEST_WORD bytes, none of control."""
+"""Text ids: UTF-8 of at most LONGEST_WORD bytes, without control characters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Words:
         self.index: dict[bytes, int] = {}
 
     def number(self, word: bytes) -> int:
-        """Return the number of a word; LineFault says why it can be no id."""
+        """Return the number of a word; LineFault if it cannot be an id."""
         known = self.index.get(word)
         if known is None:
             fault = word_fault(word)
@@ -28,7 +28,7 @@ class Words:
 
 
 def word_fault(word: bytes) -> str:
-    """Return why some bytes are no id, "" if they are one."""
+    """Return why some bytes are not an id, "" if they are."""
     if not word:
         return "an empty id"
     fault = ""

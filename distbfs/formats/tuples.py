@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 20
 NO_ID = "is not an id"  # ends what a reader of numbers says of text
-UNREAD = " are not looked at"
+UNREAD = " are ignored"
 PAIR_BYTES = 16
 FEW_VERTICES = 1 << 20
 VERTICES_PER_TUPLE = 256
@@ -51,8 +51,8 @@ class FileTuples:
 
     The spool holds int64 pairs in the order of the file, in this machine's byte order.
     ``pairs``, int64 [tuples, 2], is a map of it;
-    ``ids`` is what the file calls the vertices, on rank 0, where they were relabelled;
-    ``notes`` are to be said aloud; ``attributes`` are columns that were kept, by name,
+    ``ids`` are the vertices' ids in the file, on rank 0, if they were relabelled;
+    ``notes`` are remarks for the user; ``attributes`` are the kept columns, by name,
     one value a tuple.
     """
 
@@ -65,10 +65,10 @@ class FileTuples:
         *,
         facts: dict[str, Any] | None = None,
     ) -> None:
-        """Map a spool, which is not opened again.
+        """Map a spool, which is opened only here.
 
-        ``facts`` are added to what ``describe`` says: format and digest.
-        Raises InputError where the spool is missing or has another size.
+        ``facts`` are added to ``describe``: format and digest. Raises InputError where
+        the spool is missing or has another size.
         """
         self.path = path
         self.n = n
@@ -109,19 +109,19 @@ class FileTuples:
         }
 
     def close(self) -> None:
-        """Let go of the spool; the maps of other ranks stay valid."""
+        """Unmap the spool; the maps of other ranks stay valid."""
         self.pairs = np.zeros((0, 2), dtype=np.int64)
 
 
 class Spool:
-    """Where pairs wait: a file without a name, if the file system has such files.
+    """Storage of pairs: a file without a name, if the file system supports it.
 
-    It is gone with the processes that map it, however they end.
-    path: what it is opened by in this process
+    It ends with the processes that map it, however they end.
+    path: its path in this process
     """
 
     def __init__(self, folder: Path | None) -> None:
-        """Make an empty one in a folder, that of temporary files for None; OSError."""
+        """Create an empty one in a folder, None: that of temporary files; OSError."""
         self._folder = folder or Path(tempfile.gettempdir())
         self._name: Path | None = None
         try:
@@ -133,17 +133,17 @@ class Spool:
         self.path = Path(f"/proc/self/fd/{self._handle}")
 
     def name(self) -> Path:
-        """Return what other processes can open it by until it is closed."""
+        """Return a path by which other processes can open it until it is closed."""
         if self._name is None:
             name = self._folder / f"distbfs-{secrets.token_hex(8)}.tuples"
             leftovers.note(name)
-            # with a folder's handle, which is not used, the link is followed
+            # relative to a folder's handle, which is unused, the link is followed
             os.link(self.path, name, src_dir_fd=self._handle)
             self._name = name
         return self._name
 
     def close(self) -> None:
-        """Remove the name and leave the rest to those who map it."""
+        """Remove the name; processes that map it keep the data."""
         if self._name is not None:
             self._name.unlink(missing_ok=True)
             leftovers.forget(self._name)
@@ -161,12 +161,12 @@ def open_tuples(
 ) -> FileTuples:
     """Parse a file on rank 0 and return its tuples on every rank; collective.
 
-    name: the format, empty to find it out; folder: where the spool goes, seen by all
-    ranks (the system's folder for temporary files if None)
+    name: the format, empty to detect it; folder: of the spool, visible to all ranks
+    (the system's folder for temporary files if None)
     keep: columns that are kept as attributes, NAME or NAME=PLACE; see ``read_kept``
 
-    Raises on all ranks alike: InputError for a file that cannot be used, UsageError for
-    an unknown format or options that it has no use for, DiskFull where the spool
+    Raises the same error on all ranks: InputError for an invalid file, UsageError for
+    an unknown format or options that do not apply to it, DiskFull where the spool
     cannot be written.
     """
     asked = options or ReaderOptions()
@@ -207,7 +207,7 @@ def _keep(
     options: ReaderOptions,
     keep: Sequence[str],
 ) -> dict[str, Values]:
-    """Read columns that are kept; say in the summary what they are, or what failed."""
+    """Read the kept columns; add their description, or the error, to the summary."""
     kept: dict[str, Values] = {}
     if "fault" in summary:
         return kept
@@ -227,7 +227,7 @@ def _keep(
 def _shared(
     world: World, kept: dict[str, Values], described: dict[str, Any]
 ) -> dict[str, Values]:
-    """Return the attributes that rank 0 has read, on every rank (collective)."""
+    """Broadcast the attributes that rank 0 has read (collective)."""
     shared = {}
     for label, (kind, words) in described.items():
         own = kept[label].array if label in kept else np.zeros(0, dtype=kind)
@@ -244,9 +244,9 @@ def _spool(
     folder: Path | None,
     stack: ExitStack,
 ) -> tuple[dict[str, Any], IdMap | None, Spool | None]:
-    """Parse a file into a new spool; return what to tell the ranks, its ids, and it.
+    """Parse a file into a new spool; return a summary for the ranks, ids, and spool.
 
-    stack: what closes the spool
+    stack: closes the spool
     """
     notes: list[str] = []
     try:
@@ -287,7 +287,7 @@ def _parse_as_wanted(
     folder: Path | None,
     notes: list[str],
 ) -> tuple[Spool, EdgeFile, IdMap | None]:
-    """Parse a file, where it is relabelled by numbers if they are, else by text."""
+    """Parse a file; to relabel it, first try its ids as numbers, then as text."""
     reader = make_reader(path, name, options)
     try:
         return _parse(reader, path, options, folder)
@@ -308,7 +308,7 @@ def _parse_as_wanted(
 def _parse(
     reader: Reader, path: Path, options: ReaderOptions, folder: Path | None
 ) -> tuple[Spool, EdgeFile, IdMap | None]:
-    """Parse a file into a new spool, which is gone again if that fails."""
+    """Parse a file into a new spool, which is removed on failure."""
     spool, distinct = Spool(folder), Distinct()
     numbers = options.relabel == "numbers"
 
@@ -334,8 +334,8 @@ def _parse(
 def _check_dense(path: Path, edges: EdgeFile, options: ReaderOptions) -> None:
     """Raise InputError where nearly all vertices would have no edges.
 
-    Memory of a graph goes with its vertices; what is said of them in a small file must
-    not take more than the file can be worth, unless their number was asked for.
+    The memory of a graph grows with its vertices; a small file must not cause a large
+    allocation by its ids unless their number was given.
     """
     most = max(FEW_VERTICES, VERTICES_PER_TUPLE * edges.tuples)
     if options.n is None and edges.n > most:

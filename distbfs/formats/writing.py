@@ -1,4 +1,4 @@
-"""The contract of a writer of edge files, and how a file appears complete or not."""
+"""The contract of a writer of edge files, and atomic replacement of files."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Edges:
     """A graph to be written.
 
     n: vertices; m: edges, each counted once
-    chunks: gives them as int64 [k, 2], any number of times; with u < v unless directed
-    ids: what the vertices are called, None for their numbers
-    directed: edges lead from u to v, not both ways
+    chunks: yields them as int64 [k, 2], any number of times; with u < v unless directed
+    ids: the vertices' own ids, None: their numbers
+    directed: edges lead from u to v only
     """
 
     n: int
@@ -43,7 +43,7 @@ class Edges:
     directed: bool = False
 
     def with_lone(self) -> Iterator[Ids]:
-        """Yield the edges, int64 [k, 2], then a loop at each vertex that has none."""
+        """Yield the edges, int64 [k, 2], then a loop at each vertex without edges."""
         lone = np.ones(self.n, dtype=np.bool_)
         for pairs in self.chunks():
             lone[pairs.ravel()] = False
@@ -56,8 +56,8 @@ class Edges:
 class Writer(Protocol):
     """Writes files of one format; ``suffixes`` are the endings of their names.
 
-    ``keeps_ids`` tells whether they hold what vertices are called, ``packs`` whether
-    they may be compressed.
+    ``keeps_ids``: whether they can hold the vertices' own ids, ``packs``: whether they
+    may be compressed.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Writer(Protocol):
 def writer_for(path: Path, name: str = "") -> Writer:
     """Return the writer of the format ``name`` or, if empty, of the file's ending.
 
-    Raises UsageError where no writer fits.
+    Raises UsageError if there is none.
     """
     kinds: dict[str, type[Writer]] = {
         known: lookup(WRITERS, "format", known) for known in WRITERS
@@ -108,10 +108,10 @@ def check_place(path: Path, *, force: bool = True) -> None:
 
 @contextmanager
 def placed(path: Path, *, force: bool) -> Iterator[Path]:
-    """Yield the name under which to write; in the end the file gets its own.
+    """Yield a temporary path to write to; at the end, rename it to ``path``.
 
-    A device or pipe is written itself.  Raises UsageError where the file may not be
-    written, by now or in the end, ResourceError for a full disk; then nothing is left
+    A device or pipe is written directly. Raises UsageError where the file may not be
+    written, now or at the end, ResourceError for a full disk; then nothing is left
     behind.
     """
     check_place(path, force=force)
@@ -138,21 +138,21 @@ def placed(path: Path, *, force: bool) -> Iterator[Path]:
 
 
 def give_name(complete: Path, path: Path, *, force: bool) -> None:
-    """Rename a complete file, in one step; without ``force`` it replaces none.
+    """Rename a complete file, atomically; without ``force`` it replaces none.
 
-    Raises UsageError where a file of that name is there, OSError.
+    Raises UsageError if a file of that name exists, OSError.
     """
     try:
         if not force:
             _reserve(complete, path)
-        complete.rename(path)  # does nothing where both are names of one file
+        complete.rename(path)  # does nothing if both names are of one file
     except FileExistsError as error:
         raise UsageError(f"{path} exists; give --force to replace it") from error
     complete.unlink(missing_ok=True)
 
 
 def _reserve(complete: Path, path: Path) -> None:
-    """Make the name of a file a second one, or one of an empty file.
+    """Claim the name: as a hard link to the file, or as an empty file.
 
     The latter on file systems without hard links.
     """
@@ -166,7 +166,7 @@ def _reserve(complete: Path, path: Path) -> None:
 
 @contextmanager
 def text_file(path: Path) -> Iterator[IO[bytes]]:
-    """Open a new file for text, compressed as its name says."""
+    """Create a text file, compressed according to its name."""
     packing = packing_of(path)
     out: Any
     if packing == "gzip":
@@ -184,7 +184,7 @@ def text_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def lines_of(pairs: Ids) -> bytes:
-    r"""Return the lines ``U V\n`` of pairs, int64 [k, 2] of 0 or more."""
+    """Format pairs, int64 [k, 2] of 0 or more, as lines ``U V``."""
     values = pairs.ravel().copy()
     widths = 1 + np.searchsorted(POWERS, values, "right")
     ends = np.cumsum(widths + 1)

@@ -1,1 +1,1 @@
-"""Edge tuples by (slice, seed)."""
+"""Generators of graphs: any slice of the edge tuples from a seed."""

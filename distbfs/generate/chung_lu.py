@@ -1,14 +1,14 @@
 """Graphs whose degrees follow a power law, with communities: webs, social networks.
 
-Most tuples have two ends drawn alike, each vertex as often as its weight asks for
+Most tuples have two ends drawn independently, each vertex in proportion to its weight
 (Chung, Lu 2002): w(r) = (r + r0)^(-1/(exponent - 1)) of its rank r, where r0 gives the
-first rank the highest degree.  The other tuples, a share ``inside``, have both ends in
-one community, drawn equally often, which makes triangles; together a degree-corrected
-block model (Karrer, Newman 2011).  Ranks are dealt out to ids by a permutation, and
-communities are ids beside each other.  Loops and repeats are kept as tuples.
+first rank the highest degree. The other tuples, a share ``inside``, have both ends in
+one community, drawn uniformly, which makes triangles; together a degree-corrected block
+model (Karrer, Newman 2011). A permutation maps ranks to ids, and communities are
+consecutive ids. Loops and repeats are kept as tuples.
 
-A weight is that of a class of ranks, some hundred of them in geometric order, so that
-an end takes a search among classes and one of its ranks.
+Ranks form some hundred classes in geometric order with one weight each, so that an end
+takes a search among classes and a draw among the ranks of one.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from distbfs.types import Array, Ids, Words
 
 MAX_VERTICES = 1 << 48
 MAX_TUPLES = 1 << 60
-CLASSES = 512  # of ranks, at most
-DRAWS = 5  # of a tuple: which kind, then two for each end
+CLASSES = 512  # most classes of ranks
+DRAWS = 5  # of a tuple: one for its kind, two for each end
 SHARE_BITS = 53
 STEPS = 200  # of a bisection
 PARAMETERS = (
@@ -46,9 +46,9 @@ class ChungLu(ByFormula):
     """Edge tuples of a graph with a power law of degrees (a TupleSource).
 
     vertices: 2 … 2^48; degree: mean of both ends, above 0; exponent: above 2
-    highest: expected degree of the first rank, 1 and more; where the mean is not below
-        it, all degrees are alike
-    inside: 0 … 1; community: vertices, 2 and more; seed: any integer
+    highest: expected degree of the first rank, at least 1; if it does not exceed the
+    mean, all degrees are equal
+    inside: 0 … 1; community: vertices, at least 2; seed: any integer
     """
 
     kernel = Path(__file__).with_name("chung_lu.cu")
@@ -96,11 +96,11 @@ class ChungLu(ByFormula):
         community: int = 32,
         seed: int = 1,
     ) -> ChungLu:
-        """Return a graph of a mean degree, 0: 16."""
+        """Return a graph of a mean degree; 0: 16."""
         return cls(vertices, degree or 16, exponent, highest, inside, community, seed)
 
     def _set_classes(self) -> None:
-        """Set the first rank of each class, and where its draws begin."""
+        """Compute the first rank of each class, and the start of its draws."""
         n, power = float(self.n), 1 - 1 / (self.exponent - 1)
         wanted = self.highest / max(self.degree * (1 - self.inside), 1e-9)
 
@@ -109,7 +109,7 @@ class ChungLu(ByFormula):
             whole = ((n + shift) ** power - shift**power) / power
             return float(n * shift ** (power - 1) / whole)
 
-        low, high = -40.0, np.log2(n) + 20  # exponents of 2: of the shift r0
+        low, high = -40.0, np.log2(n) + 20  # log2 of bounds of the shift r0
         for _ in range(STEPS):
             middle = (low + high) / 2
             low, high = (
@@ -127,7 +127,7 @@ class ChungLu(ByFormula):
         self._begins = np.array(begins, dtype=np.uint64)
 
     def describe(self) -> dict[str, Any]:
-        """Return what recreates the tuples."""
+        """Return a description that ``from_description`` accepts."""
         return {
             "family": "chung-lu",
             "vertices": self.n,
@@ -155,7 +155,7 @@ class ChungLu(ByFormula):
         return u, v
 
     def _end(self, positions: Ids, draw: int) -> Ids:
-        """Return ends by weight, of the draws ``draw`` and the next."""
+        """Return ends drawn by weight, from the draws ``draw`` and the next."""
         where = self._draw(positions, draw) >> np.uint64(64 - SHARE_BITS)
         chosen = np.searchsorted(self._begins, where, side="right") - 1
         first = self._first[chosen]
@@ -165,7 +165,7 @@ class ChungLu(ByFormula):
 
     @staticmethod
     def _below(draws: Words, size: Words) -> Ids:
-        """Return floor(draw / 2^32 * size / 2^32) of 2^48 and fewer, int64."""
+        """Return floor(draw / 2^32 * size / 2^32), sizes at most 2^48, int64."""
         half = np.uint64(32)
         high = (draws >> half) * (size >> half)
         low = (draws >> half) * (size & np.uint64(0xFFFFFFFF)) >> half
@@ -177,7 +177,7 @@ class ChungLu(ByFormula):
             return mix64(np.uint64(self._key) + counter * np.uint64(GOLDEN))
 
     def device_arguments(self) -> tuple[np.generic | Array, ...]:
-        """Return what ``chung_lu_tuples`` takes after start and count."""
+        """Return the arguments of ``chung_lu_tuples`` after start and count."""
         numbers = (self._key, self.n, self._limit, self.community, len(self._begins))
         tables = self._begins, self._first.view(np.uint64), self._permutation.words()
         return (*(np.uint64(x) for x in numbers), *tables)

@@ -1,4 +1,4 @@
-"""Edge tuples that tell how many of them were taken."""
+"""Edge tuples with a count of those read."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from distbfs.types import Ids, TupleSource
 
 
 class Counted:
-    """A TupleSource of another one's tuples.
+    """A TupleSource that counts the tuples read from another one.
 
-    tell: called with how many tuples were taken since a pass began, in this process
+    tell: called with the number of tuples read in this process since a pass began
     """
 
     def __init__(self, source: TupleSource, tell: Callable[[int], None]) -> None:
@@ -21,7 +21,7 @@ class Counted:
 
     def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
         """Yield (u, v) int64 arrays of the tuples start … stop-1."""
-        if start != self._next:  # a pass begins
+        if start != self._next:  # a new pass
             self._taken = 0
         self._next = start
         for u, v in self._source.chunks(start, stop):
@@ -31,5 +31,5 @@ class Counted:
             yield u, v
 
     def describe(self) -> dict[str, Any]:
-        """Return what recreates the tuples."""
+        """Return the source's description."""
         return self._source.describe()

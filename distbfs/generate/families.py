@@ -1,4 +1,4 @@
-"""Graph families by name: the tuples that a description stands for."""
+"""Graph families by name, and the tuples of a description."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from distbfs.types import TupleSource
 
 
 def maker(family: str) -> Callable[..., TupleSource]:
-    """Return what makes a family from its size: the class, or its ``of_size``.
+    """Return the function that creates a family by size: its class or ``of_size``.
 
     Its arguments are ``vertices`` or else ``scale``, the names of the ``parameters``
-    that the class lists and, where it has them, seed, threads and tell.  Raises
+    that the class lists and, where it has them, seed, threads and tell. Raises
     UsageError for an unknown family.
     """
     kind = lookup(FAMILIES, "family", family)
@@ -26,7 +26,7 @@ def maker(family: str) -> Callable[..., TupleSource]:
 
 
 def parameters_of(family: str) -> tuple[Parameter, ...]:
-    """Return what a family takes besides its size and seed."""
+    """Return a family's parameters besides its size and seed."""
     listed: tuple[Parameter, ...] = getattr(
         lookup(FAMILIES, "family", family), "parameters", ()
     )
@@ -36,10 +36,10 @@ def parameters_of(family: str) -> tuple[Parameter, ...]:
 def from_description(
     description: Mapping[str, Any], threads: int = 0, tell: Tell = untold
 ) -> TupleSource | None:
-    """Return the tuples that ``describe()`` of a family told of.
+    """Return the tuples for a family's ``describe()``.
 
-    tell: of a family that is counted or grows before its tuples are there.  None for
-    what no family makes, as a file, or where the parameters are others.
+    tell: progress of a family that counts or grows before it has tuples. Returns None
+    for other sources, such as a file, and for other parameters.
     """
     family = str(description.get("family"))
     parameters = {

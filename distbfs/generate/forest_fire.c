@@ -1,7 +1,7 @@
 /* Forest-fire graphs (Leskovec, Kleinberg, Faloutsos 2007, Section 5.1).
  *
- * The fires of the vertices are lit one after the other; forest_fire.py tells what a
- * fire is and has the twin.  The tuples of a vertex are contiguous: first[v] is where
+ * The fires of the vertices run one after the other; forest_fire.py defines a fire and
+ * has the same in Python.  The tuples of a vertex are contiguous: first[v] is where
  * they begin.  Links to a vertex are a list from the latest to the first: head[v] is a
  * tuple, next[t] the one before it.
  */
@@ -36,11 +36,11 @@ static int64_t burn(draws *d, int64_t wanted, int64_t *open, int64_t size, int64
     return k;
 }
 
-/* Lights the fires of the vertices begin … end - 1; those before them are lit.
+/* Runs the fires of the vertices begin … end - 1, after all earlier ones.
  *
  * u, v, next: [room]; first: [n + 1], up to first[begin]; head, seen: [n], -1 before the
  * first fire; open, burning: [n]
- * Returns the first vertex that is not lit: end, or one whose tuples have no room. */
+ * Returns the first vertex without a fire: end, or one whose tuples have no room. */
 int64_t forest_fire(int64_t begin, int64_t end, uint64_t key, uint64_t forward,
                     uint64_t backward, int64_t room, int64_t *u, int64_t *v, int64_t *next,
                     int64_t *first, int64_t *head, int64_t *seen, int64_t *open,

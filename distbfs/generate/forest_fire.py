@@ -1,11 +1,11 @@
 """Forest-fire graphs, which grow vertex by vertex.
 
-Source: Leskovec, Kleinberg, Faloutsos 2007, Section 5.1.  Vertex v links to a random
-earlier one, its ambassador, and burns on from there: from every vertex that burns, a
-geometric number (mean f / (1 - f)) of the vertices that it links to, and one (mean
-b f / (1 - b f)) of those that link to it, catch fire, as far as they do not burn yet;
-v links to all that burn.  A fire depends on all earlier ones, so every rank lights all
-of them: O(n + tuples) memory.
+Source: Leskovec, Kleinberg, Faloutsos 2007, Section 5.1. Vertex v links to a random
+earlier one, its ambassador, where a fire starts: from every burning vertex, a geometric
+number (mean f / (1 - f)) of the vertices that it links to, and one (mean b f / (1 - b
+f)) of those that link to it, catch fire unless they burn already; v links to all
+burning vertices. A fire depends on all earlier ones, so every rank runs all of them:
+O(n + tuples) memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from distbfs.types import Ids
 MAX_VERTICES = 1 << 28
 DRAW_BITS = 53
 FIRST_ROOM = 16  # tuples a vertex
-LIT = 1 << 16  # fires between two looks at the clock
+LIT = 1 << 16  # fires between two progress reports
 # Gen-ForestFire of Busato and Bombieri 2015, Table 1: f = 0.35 and against links 0.32,
 # which is 0.914 of f
 PARAMETERS = (
@@ -43,7 +43,7 @@ class ForestFire:
     """Edge tuples of a forest-fire graph (a TupleSource); u is the later vertex.
 
     vertices: 1 … 2^28; forward: f, 0 … 0.9; backward: b, 0 … 1; seed: any integer
-    tell: takes how many fires are lit, all of them when this is made
+    tell: called with the number of finished fires; all finish in the constructor
     """
 
     about = "grows vertex by vertex"
@@ -76,7 +76,7 @@ class ForestFire:
         self.tuples = len(self._u)
 
     def describe(self) -> dict[str, Any]:
-        """Return what recreates the tuples."""
+        """Return a description that ``from_description`` accepts."""
         return {
             "family": "forest-fire",
             "vertices": self.n,
@@ -147,7 +147,7 @@ class Draws:
         return self.next() * limit >> 64
 
     def run(self, limit: int) -> int:
-        """Return how many draws are below a limit of 2^53 before one is not."""
+        """Count the draws below a limit of 2^53 up to the first that is not."""
         length = 0
         while self.next() >> (64 - DRAW_BITS) < limit:
             length += 1
@@ -155,9 +155,9 @@ class Draws:
 
 
 def burnt(n: int, key: int, limits: list[int], tell: Tell) -> tuple[Ids, Ids]:
-    """Return the tuples (u, v) of all fires, int64; the twin of forest_fire.c."""
-    to: list[list[int]] = [[] for _ in range(n)]  # what a vertex links to
-    by: list[list[int]] = [[] for _ in range(n)]  # what links to it, latest last
+    """Return the tuples (u, v) of all fires, int64; as forest_fire.c does."""
+    to: list[list[int]] = [[] for _ in range(n)]  # vertices that a vertex links to
+    by: list[list[int]] = [[] for _ in range(n)]  # its sources, latest last
     for vertex, _ in progress_slices(n, 1, tell):
         if not vertex:
             continue

@@ -1,4 +1,4 @@
-"""Graphs whose tuples a formula gives: complete, star, path and binary tree."""
+"""Graphs whose tuples follow from a formula: complete, star, path and binary tree."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Shape(ByFormula):
         self.tuples = vertices - 1
 
     def describe(self) -> dict[str, Any]:
-        """Return what recreates the tuples."""
+        """Return a description that ``from_description`` accepts."""
         return {"family": self.family, "vertices": self.n}
 
 
@@ -45,7 +45,7 @@ class Complete(Shape):
         """Return the tuples at any positions; int64 arrays."""
         root = np.sqrt(8.0 * positions + 1.0)
         v = ((root + 1) / 2).astype(np.int64)
-        v -= v * (v - 1) // 2 > positions  # where the root was rounded up
+        v -= v * (v - 1) // 2 > positions  # if the root was rounded up
         return positions - v * (v - 1) // 2, v
 
 

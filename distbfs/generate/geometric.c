@@ -1,9 +1,9 @@
-/* Tuples of a random geometric graph by position; geometric.py tells what it is and has
- * the twin.
+/* Tuples of a random geometric graph by position; geometric.py defines it and has the
+ * same in NumPy.
  *
  * Cells have the side of the radius, so that all neighbours of a point are in its cell
- * and the eight around it.  A pair is a tuple of the cell that comes first; a cell looks
- * at itself and at the cells to its right, below left, below and below right.
+ * and the eight around it.  A pair is a tuple of the cell that comes first; a cell pairs
+ * with itself and with the cells to its right, below left, below and below right.
  */
 #include "../device/team.h"
 #include "hashing.h"
@@ -34,7 +34,7 @@ static inline int count_of(const plane *p, int64_t c) {
     return k;
 }
 
-/* Read the points of a cell that lies (right, below) of where distances are taken. */
+/* Read the points of a cell (right, below) of the origin of distances. */
 static inline void read_cell(const plane *p, cell *out, int64_t c, int right, int below) {
     out->count = count_of(p, c);
     for (int k = 0; k < out->count; k++) {
@@ -44,7 +44,7 @@ static inline void read_cell(const plane *p, cell *out, int64_t c, int right, in
     }
 }
 
-/* Go through the tuples of a cell; those at 0 … count - 1 from `at` on are written
+/* Enumerate the tuples of a cell; those at 0 … count - 1 from `at` on are written
  * unless u is NULL.  id, under: first points of the cell and of the one below left.
  * Returns how many there are. */
 static int64_t tuples_of(const plane *p, int64_t c, int64_t id, int64_t under, int64_t at,

@@ -1,10 +1,10 @@
-"""Random geometric graphs (rgg): points in a square, edges where they are near.
+"""Random geometric graphs (rgg): points in a square, edges between near ones.
 
-The square is cut into cells of the radius' side.  A hash of the cell says how many
-points it has, Poisson distributed, and hashes of its points where they lie, so that the
-points are a Poisson process.  Ids run along the rows of cells.  Points and tuples
-before every block of BLOCK cells are counted once, so that any slice follows from the
-seed: O(n / BLOCK) memory.
+The square is divided into cells as wide as the radius. A hash of the cell gives its
+number of points, Poisson distributed, and hashes of its points their coordinates, so
+that the points are a Poisson process. Ids run along the rows of cells. Points and
+tuples before every block of BLOCK cells are counted once, so that any slice follows
+from the seed: O(n / BLOCK) memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BLOCK, MOST = 64, 256  # cells; points of a cell; also in geometric.c
 RADIUS = 1 << 30
 MIN_VERTICES, MAX_VERTICES = 4, 1 << 40
 MAX_DEGREE = 256
-PIECE = 512  # cells that NumPy looks at together
+PIECE = 512  # cells that NumPy handles together
 AROUND = ((0, 0), (1, 0), (-1, 1), (0, 1), (1, 1))  # cells right, below
 
 
@@ -54,9 +54,9 @@ def poisson_limits(mean: float) -> Words:
 class Geometric(ByBlocks):
     """Edge tuples of a random geometric graph (a TupleSource).
 
-    vertices: about how many there shall be, 4 … 2^40; n is how many there are
+    vertices: expected number, 4 … 2^40; n is the actual number
     degree: mean degree away from the border, above 0, at most 256; 0 is the usual one
-    seed: any integer; tell: told how far counting is, by which the tuples are found
+    seed: any integer; tell: progress of the initial counting of tuples
     """
 
     source = Path(__file__).with_name("geometric.c")
@@ -88,7 +88,7 @@ class Geometric(ByBlocks):
         self._count_all(-(-self._cells // BLOCK), tell)
 
     def describe(self) -> dict[str, Any]:
-        """Return what recreates the tuples."""
+        """Return a description that ``from_description`` accepts."""
         return {
             "family": "geometric",
             "vertices": self.vertices,
@@ -97,7 +97,7 @@ class Geometric(ByBlocks):
         }
 
     def _plane(self) -> tuple[Any, ...]:
-        """Return ``plane`` for a kernel."""
+        """Return the struct ``plane`` for a kernel."""
         return (
             *(ctypes.c_uint64(key) for key in self._keys),
             ctypes.c_int64(self.side),
@@ -120,9 +120,9 @@ class Geometric(ByBlocks):
         return np.searchsorted(self.limits, x, side="right").astype(np.int64)
 
     def points(self, cells: Ids, most: int) -> tuple[Ids, Ids]:
-        """Return where the first points of cells lie in them, int64 [cells, most].
+        """Return coordinates of points within their cells, int64 [cells, most].
 
-        A cell has the side RADIUS; entries beyond ``counts`` mean nothing.
+        A cell has the side RADIUS; entries beyond ``counts`` are undefined.
         """
         with np.errstate(over="ignore"):
             index = cells.astype(np.uint64)[:, None] * np.uint64(MOST)
@@ -139,9 +139,9 @@ class Geometric(ByBlocks):
         return before[row.reshape(cells.shape), cells % BLOCK]
 
     def _near(self, cells: Ids) -> tuple[Ids, Ids, Ids, Ids]:
-        """Return the tuples of cells in order: (cell, point, cell around, its point).
+        """Return the tuples of cells in order: (cell, point, nearby cell, its point).
 
-        Cells as places in ``cells`` and in AROUND, int64.
+        Cells are indices into ``cells`` and into AROUND, int64.
         """
         column, row = cells % self.side, cells // self.side
         count = self.counts(cells)

@@ -83,7 +83,7 @@ class Permutation:
         return x ^ (x >> shift)
 
     def forward(self, ids: Ids) -> Ids:
-        """Return where each id goes, int64 of the same length."""
+        """Map ids by the permutation, int64 of the same length."""
         x = self._once(ids.astype(np.uint64))
         outside = np.flatnonzero(x >= np.uint64(self.n))
         while len(outside):
@@ -93,7 +93,7 @@ class Permutation:
 
     @cached_property
     def turned(self) -> Permutation:
-        """The permutation that goes back."""
+        """The inverse permutation."""
         back, word = copy(self), self.mask + 1
         undo = [pow(factor, -1, word) for factor in self.factors[::-1]]
         back.factors = undo
@@ -103,13 +103,13 @@ class Permutation:
         return back
 
     def inverse(self, ids: Ids) -> Ids:
-        """Return where each id came from, int64 of the same length."""
+        """Map ids by the inverse permutation, int64 of the same length."""
         return self.turned.forward(ids)
 
 
 def permutation_by(n: int, seed: int | None) -> Permutation | None:
-    """Return the permutation of n vertices by a seed, None where nothing is permuted.
+    """Return the permutation of n vertices for a seed; None if it is the identity.
 
-    That is without a seed, and with one vertex.
+    It is without a seed, and with one vertex.
     """
     return None if seed is None or n <= 1 else Permutation(n, seed)

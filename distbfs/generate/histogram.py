@@ -20,12 +20,12 @@ import numpy as np
 from distbfs.generate.kronecker import INITIATOR
 from distbfs.types import Floats, Ids
 
-BROAD = 1024.0  # classes with a larger mean are taken as normal, not as Poisson
+BROAD = 1024.0  # classes with a larger mean are modelled as normal, not as Poisson
 
 
 @dataclass(frozen=True)
 class Separated:
-    """What a threshold is expected to give; counts of vertices and directed edges.
+    """Expected counts for a threshold, of vertices and directed edges.
 
     delegates: d; nn, nd, dn, dd: edges of the four subgraphs, nd and dn are equal
     """
@@ -72,13 +72,13 @@ def class_edges(scale: int, edge_factor: int) -> tuple[Floats, Floats]:
             chance = d**ones * c ** (k - ones) * b**zeros * a ** (scale - k - zeros)
             neighbours = ways * math.comb(k, ones) * -np.expm1(-2 * tuples * chance)
             edges[k, ones + zeros] += sizes[k] * neighbours
-        loop = d**k * a ** (scale - k)  # counted above as a neighbour of itself
+        loop = d**k * a ** (scale - k)  # counted above as its own neighbour
         edges[k, k] -= sizes[k] * -math.expm1(-2 * tuples * loop)
     return sizes, edges
 
 
 def poisson_below(mean: float, thresholds: Ids) -> Floats:
-    """Return the chance that a Poisson number is at most each threshold, float64.
+    """Return the probability that a Poisson number is at most each threshold, float64.
 
     thresholds: int64, ascending; -1 and less give 0
     """
@@ -97,7 +97,7 @@ def poisson_below(mean: float, thresholds: Ids) -> Floats:
 def separate(
     scale: int, thresholds: Sequence[int], edge_factor: int = 16
 ) -> list[Separated]:
-    """Return what each threshold of a Kronecker graph is expected to give."""
+    """Return the expected counts of a Kronecker graph for each threshold."""
     sizes, edges = class_edges(scale, edge_factor)
     means = edges.sum(axis=1) / sizes
     at = np.asarray(thresholds, dtype=np.int64)

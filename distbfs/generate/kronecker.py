@@ -64,9 +64,9 @@ def alias_table(weights: Floats) -> tuple[Words, Numbers]:
 
 
 def packed_table(cutoff: Words, alias: Numbers) -> Words:
-    """Return an alias table as cutoff · 2^8 + alias, uint64 [256].
+    """Pack an alias table as cutoff · 2^8 + alias, uint64 [256].
 
-    A cutoff of 2^56, which is always kept, becomes an alias to the slot itself.
+    A cutoff of 2^56, whose slot is always kept, becomes an alias to the slot itself.
     """
     always = cutoff >= np.uint64(1 << CUTOFF_BITS)
     own = np.arange(SLOTS, dtype=np.uint64)
@@ -113,7 +113,7 @@ class Kronecker(ByPosition):
         self._alias = np.concatenate([tables[bits][1] for bits in self._bits])
 
     def describe(self) -> dict[str, Any]:
-        """Return what recreates the tuples."""
+        """Return a description that ``from_description`` accepts."""
         return {
             "family": self.family,
             "scale": self.scale,
@@ -122,10 +122,10 @@ class Kronecker(ByPosition):
         }
 
     def device_arguments(self) -> tuple[np.uint64, np.uint32, np.uint32, Words, Words]:
-        """Return (key, draws, last_bits, permutations, tables) of the kernel.
+        """Return (key, draws, last_bits, permutations, tables) for the kernel.
 
-        permutations: uint64 [2, 11], of positions and of vertices; tables: uint64
-        [2, 256], packed, of all draws but the last and of the last
+        permutations: uint64 [2, 11], of positions and of vertices; tables: uint64 [2,
+        256], packed, of all draws but the last and of the last
         """
         tables = [
             packed_table(self._cutoff[slots], self._alias[slots])

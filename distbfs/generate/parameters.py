@@ -1,4 +1,4 @@
-"""What makes a graph of a family besides its size and seed."""
+"""Parameters of a graph family besides its size and seed."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number that families take, an option of ``generate``: one name is one of these.
+    """A numeric parameter of families, and an option of ``generate``.
 
-    name: of the argument that takes it; kind: int or float
-    low, high: what is allowed, None: no bound; above: low itself is not
-    usual: where none is given, None: what the family chooses, as ``shown`` tells
+    name: of the argument; kind: int or float
+    low, high: allowed range, None: no bound; above: low itself is excluded
+    usual: the default, None: the family chooses it, as ``shown`` describes
     """
 
     name: str

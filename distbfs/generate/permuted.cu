@@ -1,4 +1,4 @@
-/* Ids of vertices as a permutation takes them, in place.
+/* Maps ids of vertices by a permutation, in place.
  *
  * Method: a thread an id.  Data and source: hashing.cuh.
  *

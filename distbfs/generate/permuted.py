@@ -1,4 +1,4 @@
-"""Edge tuples whose vertices are permuted, as stores spread them over their parts."""
+"""Edge tuples with permuted vertices, as stores spread them over their parts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from distbfs.types import Ids, TupleSource
 
 
 class Permuted:
-    """A TupleSource of another one's tuples, in ids inside.
+    """A TupleSource of another one's tuples, in internal ids.
 
     source: the tuples in input ids; seed: of the permutation
     """
@@ -26,5 +26,5 @@ class Permuted:
             yield forward(u), forward(v)
 
     def describe(self) -> dict[str, Any]:
-        """Return what recreates the tuples in input ids."""
+        """Return the description of the tuples in input ids."""
         return self.source.describe()

@@ -60,11 +60,11 @@ class ByPosition(ByFormula):
 
 
 class ByBlocks(ByPosition):
-    """Tuples of a plane that is counted before any is written, block by block.
+    """Tuples of a plane whose blocks are counted before any tuple is written.
 
     The kernels are NAME_count and NAME of the file NAME.c.
 
-    at_a_time: blocks that C and NumPy count before they tell how far they are
+    at_a_time: blocks that C and NumPy count between two progress reports
     """
 
     threads: int
@@ -72,14 +72,14 @@ class ByBlocks(ByPosition):
 
     @abstractmethod
     def _plane(self) -> tuple[Any, ...]:
-        """Return what tells the kernels of the plane."""
+        """Return the structure of the plane for kernels."""
 
     @abstractmethod
     def _count(self, low: int, high: int) -> tuple[Ids, Ids]:
-        """Return the vertices and the tuples of the blocks low … high-1, by NumPy."""
+        """Count the vertices and the tuples of the blocks low … high-1, by NumPy."""
 
     def _count_all(self, blocks: int, tell: Tell) -> None:
-        """Count; set ``n``, ``tuples`` and what is before each block.
+        """Count; set ``n``, ``tuples`` and the counts before each block.
 
         _vertices, _tuples: int64 [blocks + 1]
         """

@@ -1,7 +1,7 @@
-/* Tuples of a road-like graph by position; road.py tells what it is and has the twin.
+/* Tuples of a road-like graph by position; road.py defines it and has the same in NumPy.
  *
  * The hash of a crossing: bits 0-1 and 2-3 are the vertices on its edges to the right
- * and below, bits 4-33 and 34-63 decide whether the edges are there.
+ * and below, bits 4-33 and 34-63 decide whether the edges exist.
  */
 #include "../device/team.h"
 #include "hashing.h"

@@ -1,9 +1,9 @@
-/* Tuples of a road-like graph by position; road.py tells what it is and has the twin.
+/* Tuples of a road-like graph by position; road.py defines it and has the same in NumPy.
  *
  * Method: a warp writes the tuples of a block of 128 crossings: warp scans give the ids of
  * 32 of them at a time and of the 32 below.
  * Data: the hash of a crossing: bits 0-1 and 2-3 are the vertices on its edges to the right
- * and below, bits 4-33 and 34-63 decide whether the edges are there.  Source: road.py.
+ * and below, bits 4-33 and 34-63 decide whether the edges exist.  Source: road.py.
  *
  * variants: ID=u32,u64
  */

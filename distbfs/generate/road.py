@@ -1,12 +1,12 @@
 """A road-like graph: a thinned square grid whose edges are chains of vertices.
 
-Crossings stand on a grid of side * side.  Each of the edges between neighbours to the
-right and below is kept with probability 0.9 and has 0, 1, 2 or 3 vertices of degree 2
-on it, equally often; one hash for each crossing decides both for its two edges.  Ids
-run along the rows, each crossing followed by the vertices on its edges, so that numbers
-of neighbours are close as in road files.  Vertices and tuples before every block of
-BLOCK crossings are counted once, so that any slice follows from the seed: O(n / BLOCK)
-memory.  Some vertices are in no large component.
+Crossings form a grid of side * side. Each of the edges between neighbours to the right
+and below is kept with probability 0.9 and has 0, 1, 2 or 3 vertices of degree 2 on it,
+equally often; one hash for each crossing decides both for its two edges. Ids run along
+the rows, each crossing followed by the vertices on its edges, so that numbers of
+neighbours are close as in road files. Vertices and tuples before every block of BLOCK
+crossings are counted once, so that any slice follows from the seed: O(n / BLOCK)
+memory. Some vertices are outside the largest component.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from distbfs.progress import Tell, untold
 from distbfs.types import Floats, Ids, Marks, Words
 
 BLOCK = 128  # crossings; also in road.c and road.cu
-KEEP = 966367642  # 0.9 * 2^30; also there
+KEEP = 966367642  # 0.9 * 2^30; also in road.c and road.cu
 DRAW = (1 << 30) - 1
 LOOKED_UP = 1 << 13  # positions that NumPy looks up at a time
 MIN_VERTICES, MAX_VERTICES = 4, 1 << 36
@@ -35,7 +35,7 @@ MIN_VERTICES, MAX_VERTICES = 4, 1 << 36
 class Crossings(NamedTuple):
     """Edges of crossings: links and vertices on the edge to the right and below.
 
-    int64 of one shape; an edge of k > 0 links has k - 1 vertices, none has 0 links
+    int64 of one shape; an edge of k > 0 links has k - 1 vertices, a missing one 0 links
     """
 
     right: Ids
@@ -48,7 +48,7 @@ class Crossings(NamedTuple):
 
 
 def side_of(vertices: int) -> int:
-    """Return the side of the grid whose expected size is nearest to some vertices.
+    """Return the side of the grid whose expected size is closest to ``vertices``.
 
     A grid of side w has w^2 crossings and 2 w (w - 1) edges with 0.9 * 1.5 vertices.
     """
@@ -58,8 +58,8 @@ def side_of(vertices: int) -> int:
 class Road(ByBlocks):
     """Edge tuples of a road-like graph (a TupleSource).
 
-    vertices: about how many there shall be, 4 … 2^36; n is how many there are
-    seed: any integer; tell: told how far counting is, by which the tuples are found
+    vertices: approximate number, 4 … 2^36; n is the actual number
+    seed: any integer; tell: progress of the initial counting of tuples
     """
 
     source = Path(__file__).with_name("road.c")
@@ -82,14 +82,14 @@ class Road(ByBlocks):
         self._count_all(-(-self.side * self.side // BLOCK), tell)
 
     def describe(self) -> dict[str, Any]:
-        """Return what recreates the tuples."""
+        """Return a description that ``from_description`` accepts."""
         return {"family": "road", "vertices": self.vertices, "seed": self.seed}
 
     def device_arguments(self) -> tuple[np.uint64, np.uint64, Words, Words]:
-        """Return (key, side, vertices, tuples), which ``road_tuples`` takes.
+        """Return (key, side, vertices, tuples), the arguments of ``road_tuples``.
 
-        They come after start and count; the arrays, uint64 [blocks + 1], count what is
-        before each block and are to be copied to the device.
+        They follow start and count; the arrays, uint64 [blocks + 1], are counts before
+        each block, to be copied to the device.
         """
         return (
             np.uint64(self._key),
@@ -134,7 +134,7 @@ class Road(ByBlocks):
         return vertices, (crossings.right + crossings.below).sum(axis=1)
 
     def _crossings(self, blocks: Ids) -> tuple[Crossings, Marks]:
-        """Return the crossings of blocks [k, BLOCK], and which of them there are."""
+        """Return the crossings of blocks [k, BLOCK], and which of them exist."""
         crossing = blocks[:, None] * BLOCK + np.arange(BLOCK)
         with np.errstate(over="ignore"):
             counter = crossing.astype(np.uint64) * np.uint64(GOLDEN)

@@ -1,8 +1,8 @@
-"""Small-world graphs: a ring whose edges are partly led elsewhere.
+"""Small-world graphs: a ring with some edges rewired.
 
-Source: Watts and Strogatz 1998.  Vertex i has an edge to each of the k / 2 vertices
-after it on the ring; with probability p the far end is any vertex instead, equally
-often.  Repeats and loops that come of this are kept as tuples.
+Source: Watts and Strogatz 1998. Vertex i has an edge to each of the k / 2 vertices
+after it on the ring; with probability p the far end is any vertex instead, with equal
+probability. The resulting repeats and loops are kept as tuples.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from distbfs.generate.uniform import scaled
 from distbfs.types import Ids, Words
 
 MAX_VERTICES = 1 << 48
-DRAW_BITS = 53  # of a draw that is compared with p
+DRAW_BITS = 53  # of a draw compared with p
 # Gen-SmallWorld of Busato and Bombieri 2015, Table 1: k = 10 on each side, p = 0.3
 PARAMETERS = (
     NEIGHBOURS,
@@ -57,11 +57,11 @@ class SmallWorld(ByFormula):
     def of_size(
         cls, vertices: int, neighbours: int = 20, rewired: float = 0.3, seed: int = 1
     ) -> SmallWorld:
-        """Return a ring of so many vertices."""
+        """Return a ring of ``vertices`` vertices."""
         return cls(vertices, neighbours, rewired, seed)
 
     def describe(self) -> dict[str, Any]:
-        """Return what recreates the tuples."""
+        """Return a description that ``from_description`` accepts."""
         return {
             "family": "small-world",
             "vertices": self.n,

@@ -1,9 +1,9 @@
-"""Stencils: grids of one to six dimensions, every vertex joined to the nearest ones.
+"""Stencils: grids of one to six dimensions, each vertex joined to its nearest ones.
 
-What meshes of finite elements and differences look like: even degrees, a diameter that
-grows with the side, many triangles.  The offsets of the k nearest neighbours come in
-the order of their length, then of their coordinates, the larger first; of each pair
-(o, -o) the one whose first coordinate that is not 0 is above 0 makes the tuples.
+They resemble meshes of finite elements and differences: even degrees, a diameter that
+grows with the side, many triangles. Offsets of the k nearest neighbours are sorted by
+length, then by coordinates, the larger first; of each pair (o, -o) the one whose first
+nonzero coordinate is positive makes the tuples.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DIMENSIONS = Parameter("dimensions", int, "Of the grid", 1, MOST_DIMENSIONS, usu
 
 
 def nearest(dimensions: int, count: int) -> list[tuple[int, ...]]:
-    """Return ``count`` offsets of a grid, the shortest first, of each pair one."""
+    """Return the ``count`` shortest offsets of a grid, one of each pair."""
     radius = 1
     while True:
         every = itertools.product(range(-radius, radius + 1), repeat=dimensions)
@@ -41,8 +41,8 @@ def nearest(dimensions: int, count: int) -> list[tuple[int, ...]]:
 class Stencil(ByFormula):
     """Edge tuples of a grid (a TupleSource), each edge once.
 
-    vertices: about how many there shall be, 2 … 2^48; n is the product of the sides
-    neighbours: of a vertex inside, even, 2 … 256; dimensions: 1 … 6
+    vertices: approximate number, 2 … 2^48; n is the product of the sides
+    neighbours: of an inner vertex, even, 2 … 256; dimensions: 1 … 6
     """
 
     kernel = Path(__file__).with_name("stencil.cu")
@@ -69,7 +69,7 @@ class Stencil(ByFormula):
         self._set_offsets(nearest(dimensions, neighbours // 2))
 
     def _set_offsets(self, offsets: list[tuple[int, ...]]) -> None:
-        """Set by offset: where its tuples begin, the box of their first ends, steps."""
+        """Compute each offset's first tuple, box of first ends, and steps."""
         shape = (len(offsets), self.dimensions)
         by_offset = np.array(offsets, dtype=np.int64).reshape(shape)
         sides = np.array(self.sides, dtype=np.int64)
@@ -87,11 +87,11 @@ class Stencil(ByFormula):
     def of_size(
         cls, vertices: int, neighbours: int = 6, dimensions: int = 2
     ) -> Stencil:
-        """Return a grid of about so many vertices."""
+        """Return a grid of about ``vertices`` vertices."""
         return cls(vertices, neighbours, dimensions)
 
     def describe(self) -> dict[str, Any]:
-        """Return what recreates the tuples."""
+        """Return a description that ``from_description`` accepts."""
         return {
             "family": "stencil",
             "vertices": self.vertices,
@@ -110,7 +110,7 @@ class Stencil(ByFormula):
         return u, u + self._step[which]
 
     def device_arguments(self) -> tuple[np.generic | Array, ...]:
-        """Return what ``stencil_tuples`` takes after start and count."""
+        """Return the arguments of ``stencil_tuples`` after start and count."""
         tables = (self._starts, self._extents.ravel(), self._strides)
         steps = (self._first, self._step)
         arrays = [np.ascontiguousarray(x).view(np.uint64) for x in (*tables, *steps)]

@@ -1,9 +1,9 @@
-"""Triangulations that look like Delaunay's: six neighbours on average, planar.
+"""Triangulations similar to Delaunay's: six neighbours on average, planar.
 
 Vertices are the points of a square grid, each moved by less than a quarter of a side in
-both directions, so that the four around a square are convex.  The square's diagonal is
-the one of the Delaunay triangulation of its four corners.  The tuples are the edges to
-the right, then those below, then the diagonals, each in the order of the vertices.
+both directions, so that the four around a square are convex. The square's diagonal is
+that of the Delaunay triangulation of its four corners. The tuples are the edges to the
+right, then those below, then the diagonals, each in the order of the vertices.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SIDE = 1 << (MOVE_BITS + 1)  # of a square
 class Triangulation(ByFormula):
     """Edge tuples of a triangulated square (a TupleSource).
 
-    vertices: about how many there shall be, 4 … 2^48; n is the nearest square
+    vertices: approximate number, 4 … 2^48; n is the nearest square
     seed: any integer
     """
 
@@ -45,7 +45,7 @@ class Triangulation(ByFormula):
         self._key = mix_seed(seed, 7)
 
     def describe(self) -> dict[str, Any]:
-        """Return what recreates the tuples."""
+        """Return a description that ``from_description`` accepts."""
         return {
             "family": "triangulation",
             "vertices": self.vertices,
@@ -53,7 +53,7 @@ class Triangulation(ByFormula):
         }
 
     def points(self, vertices: Ids) -> tuple[Ids, Ids]:
-        """Return the coordinates (x, y) of vertices, int64; a square has SIDE."""
+        """Return the coordinates (x, y) of vertices, int64; a square's side is SIDE."""
         with np.errstate(over="ignore"):
             counter = vertices.astype(np.uint64) * np.uint64(GOLDEN)
             x = mix64(np.uint64(self._key) + counter).view(np.int64)
@@ -79,9 +79,9 @@ class Triangulation(ByFormula):
         return u, v
 
     def _other_diagonal(self, corner: Ids) -> Marks:
-        """Return where the diagonal leaves from the right corner above, bool.
+        """Return whether the diagonal starts at the upper right corner, bool.
 
-        There the left corner below is in the circle through the other three.
+        It does if the lower left corner lies in the circle through the other three.
         """
         at = [corner, corner + 1, corner + self.side + 1, corner + self.side]
         x, y = zip(*(self.points(vertices) for vertices in at), strict=True)

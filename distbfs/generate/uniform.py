@@ -61,7 +61,7 @@ class Uniform(ByPosition):
     def of_degree(
         cls, n: int, degree: float, seed: int = 1, threads: int = 0
     ) -> Uniform:
-        """Return n * degree / 2 tuples: as many ends as n vertices of that degree."""
+        """Return n * degree / 2 tuples, for n vertices of that mean degree."""
         return cls(n, max(round(n * degree / 2), 1), seed, threads)
 
     @classmethod
@@ -73,11 +73,11 @@ class Uniform(ByPosition):
         seed: int = 1,
         threads: int = 0,
     ) -> Uniform:
-        """Return tuples of a mean degree, 0: as many a vertex as ``edge_factor``."""
+        """Return tuples of a mean degree; 0: ``edge_factor`` tuples a vertex."""
         return cls.of_degree(vertices, degree or 2 * edge_factor, seed, threads)
 
     def describe(self) -> dict[str, Any]:
-        """Return what recreates the tuples."""
+        """Return a description that ``from_description`` accepts."""
         return {
             "family": "uniform",
             "n": self.n,
@@ -86,7 +86,7 @@ class Uniform(ByPosition):
         }
 
     def device_arguments(self) -> tuple[np.uint64, np.uint64]:
-        """Return (key, n), what ``uniform_tuples`` takes after start and count."""
+        """Return (key, n), arguments of ``uniform_tuples`` after start and count."""
         return np.uint64(self._key), np.uint64(self.n)
 
     def _native(

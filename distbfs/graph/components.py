@@ -1,7 +1,7 @@
 """Connected components from edges in any order.
 
 Every root hooks to the smallest root that one of its edges leads to, then all pointers
-jump to their roots, until no edge joins two of them (Shiloach and Vishkin 1982).
+jump to their roots, until no edge joins two trees (Shiloach and Vishkin 1982).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from distbfs.types import Array, Ids
 def component_labels(n: int, edges: Callable[[], Iterable[tuple[Array, Array]]]) -> Ids:
     """Return the smallest id of the component of each vertex, int64 [n].
 
-    edges: gives integer arrays (u, v) of all edges, chunk by chunk; it is called some
-    times, about log2 n at most
+    edges: yields integer arrays (u, v) of all edges, chunk by chunk; it is called about
+    log2 n times at most
     """
     label = np.arange(n, dtype=np.int64)
     joined = True
@@ -35,7 +35,7 @@ def component_labels(n: int, edges: Callable[[], Iterable[tuple[Array, Array]]])
 
 
 def jump(label: Ids) -> None:
-    """Let every vertex point at the root of its tree, in place; int64 [n]."""
+    """Point every vertex at the root of its tree, in place; int64 [n]."""
     while True:
         further = label[label]
         if np.array_equal(further, label):

@@ -12,7 +12,7 @@ from distbfs.graph.keys import BOTH, FORTH, HALF, Items
 from distbfs.graph.sorted_rows import KeyRuns
 from distbfs.types import Array, Ids, Words
 
-SLICE = 1 << 21  # edges that are looked at in one piece
+SLICE = 1 << 21  # edges handled in one piece
 
 
 def index_dtype(largest: int) -> type[np.unsignedinteger]:
@@ -21,16 +21,16 @@ def index_dtype(largest: int) -> type[np.unsignedinteger]:
 
 
 def add_counts(counts: Ids, rows: Array) -> None:
-    """Add to ``counts`` how often each row occurs; int64 ``rows`` that rise."""
+    """Add the occurrences of each row to ``counts``; ``rows``: int64, rising."""
     if len(rows):
         first, last = int(rows[0]), int(rows[-1])
         counts[first : last + 1] += np.bincount(rows - first)
 
 
 def row_blocks(offsets: Array) -> Iterator[tuple[int, int]]:
-    """Yield (first, last + 1) of runs of rows with about SLICE edges, one row at least.
+    """Yield (first, last + 1) of runs of about SLICE edges, at least one row each.
 
-    offsets: integers [rows + 1].  Together the runs are all rows.
+    offsets: integers [rows + 1]. Together the runs cover all rows.
     """
     rows, first = len(offsets) - 1, 0
     while first < rows:
@@ -42,7 +42,7 @@ def row_blocks(offsets: Array) -> Iterator[tuple[int, int]]:
 
 
 def row_offsets(lengths: Array) -> Array:
-    """Return [rows + 1] offsets of rows with these lengths, uint32 where that fits."""
+    """Return offsets [rows + 1] of rows with these lengths, uint32 where they fit."""
     total = int(lengths.sum())
     offsets = np.zeros(len(lengths) + 1, dtype=index_dtype(total))
     np.cumsum(lengths, out=offsets[1:], dtype=offsets.dtype)
@@ -72,12 +72,12 @@ class CSR:
 
     @property
     def bits(self) -> Words | None:
-        """Which edges are seen, a bit for each, or None: all."""
+        """Visibility bits of the edges, or None: all visible."""
         return None
 
     @property
     def nbytes(self) -> int:
-        """Bytes of both arrays, without the closing offset."""
+        """Bytes of both arrays, without the last offset."""
         return self.offsets.nbytes - self.offsets.itemsize + self.columns.nbytes
 
     def degrees(self) -> Array:
@@ -110,7 +110,7 @@ class CSR:
     ) -> CSR:
         """Build rows from keys ``row << 32 | column``, uint64.
 
-        way: FORTH takes them as they are, BACK with both halves exchanged, BOTH both
+        way: FORTH uses them as they are, BACK with both halves exchanged, BOTH both
         """
         runs = KeyRuns(HALF, rows, len(keys) * (2 if way == BOTH else 1), threads)
         runs.add(Items(way, keys))
@@ -134,11 +134,11 @@ class CSR:
         return index, edge + np.arange(len(edge))
 
     def first_edges(self, rows: Array) -> Array:
-        """Return the place in ``columns`` of the first edge of rows that have some."""
+        """Return the index in ``columns`` of the first edge of nonempty rows."""
         return self.offsets[rows]
 
     def permute_rows(self, order: Array) -> CSR:
-        """Return the rows in another order: row k is the present row ``order[k]``."""
+        """Reorder the rows: new row k is the present row ``order[k]``."""
         return CSR(row_offsets(self.degrees()[order]), self.edges_of(order)[1])
 
     @classmethod

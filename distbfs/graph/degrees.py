@@ -41,7 +41,7 @@ class DegreeHistogram:
         return int(self.counts[self.degrees > threshold].sum())
 
     def summary(self) -> dict[str, Any]:
-        """Return the statistics that a store keeps (JSON values)."""
+        """Return statistics for the store (JSON values)."""
         n = max(self.n, 1)
         mean = self.m / n
         variance = float((self.counts * (self.degrees - mean) ** 2).sum()) / n
@@ -55,7 +55,7 @@ class DegreeHistogram:
 
 
 def histogram_of(world: World, degrees: Iterable[Ids]) -> DegreeHistogram:
-    """Return the histogram over the vertices of all ranks (collective).
+    """Compute the histogram over the vertices of all ranks (collective).
 
     degrees: int64 [local] of each of this rank's parts
     """
@@ -66,7 +66,7 @@ def histogram_of(world: World, degrees: Iterable[Ids]) -> DegreeHistogram:
 
 
 def occurring(values: Ids) -> tuple[Ids, Ids]:
-    """Return (the values that occur ascending, how often); int64 of 0 or more."""
+    """Return (distinct values ascending, count of each); int64 of 0 or more."""
     if values.max(initial=0) > len(values):
         return np.unique(values, return_counts=True)
     counts = np.bincount(values)
@@ -75,7 +75,7 @@ def occurring(values: Ids) -> tuple[Ids, Ids]:
 
 
 def merge(pieces: list[tuple[Ids, Ids]]) -> tuple[Ids, Ids]:
-    """Add up (values, counts) pairs; int64, values ascending."""
+    """Merge (values, counts) pairs; int64, values ascending."""
     empty = np.zeros(0, dtype=np.int64)
     values = np.concatenate([empty, *(piece[0] for piece in pieces)])
     counts = np.concatenate([empty, *(piece[1] for piece in pieces)])

@@ -1,10 +1,10 @@
 """A whole graph in the memory of one CUDA device.
 
-Numbers.  Vertices with edges are numbered by falling degree class and, inside a class,
-by rising id: a stable sort of the ids.  So hubs come first and share cache lines, each
-row lists its neighbours of high degree first, and vertices that are near each other in
-their ids stay near inside their class, which makes results in ids cheap to write.
-Vertices without edges have no number.
+Numbers. Vertices with edges are numbered by falling degree class and, inside a class,
+by rising id: a stable sort of the ids. So hubs come first and share cache lines, each
+row lists its neighbours of high degree first, and vertices with close ids stay close
+inside their class, which makes results by id cheap to write. Vertices without edges
+have no number.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from distbfs.device import cuda
 from distbfs.device.take import take
 from distbfs.types import Array, DeviceArray, Ids
 
-ISOLATED = (1 << 32) - 1  # in ``numbers``: no number
+ISOLATED = (1 << 32) - 1  # entry of ``numbers`` without a number
 MAX_VERTICES = 1 << 31
-COLUMN_PAD = 256  # columns that may be read past the end
-SET_BITS = 96  # ids of a block of a set
-IDS_AT_ONCE = 1 << 16  # looked up in a set
-EXACT_DEGREES = 16  # each its own class; above, four classes an octave
+COLUMN_PAD = 256  # columns that kernels may read past the end
+SET_BITS = 96  # ids in a block of a set
+IDS_AT_ONCE = 1 << 16  # ids looked up together in a set
+EXACT_DEGREES = 16  # a class each; above, four classes an octave
 AT_LEAST = 18  # entries of ``at_least``
 
 
 def degree_class(degrees: Array) -> Ids:
-    """Return the class of each degree, int64; it never falls with the degree.
+    """Return the class of each degree, int64; it never decreases with the degree.
 
-    Degrees up to EXACT_DEGREES are their own class, 0 among them; each octave above has
-    four classes.
+    Degrees up to EXACT_DEGREES, including 0, have their own class; each octave above
+    has four classes.
     """
     d = np.maximum(degrees.astype(np.int64), 1)
     octave = np.frexp(d.astype(np.float64))[1] - 1  # exact: d < 2^53
@@ -42,11 +42,10 @@ def degree_class(degrees: Array) -> Ids:
 
 @dataclass
 class Tails:
-    """What long rows have beyond their first columns, in pinned host memory.
+    """The columns of long rows after the first ones, in pinned host memory.
 
-    kept: columns of a row that lie on the device; tailed: rows with tails have numbers
-        below it
-    offsets: uint64 [tailed + 1], where tails begin, on the device
+    kept: columns of a row on the device; tailed: rows with tails have numbers below it
+    offsets: uint64 [tailed + 1], start of each tail, on the device
     columns: NumPy uint32 [offsets[-1]], numbers, which kernels read in place
     """
 
@@ -63,24 +62,24 @@ class DeviceGraph:
     n: vertices by id; active: vertices that have a number; m: stored directed edges
     tuples: input tuples; loops: how many of them were loops
     at_least: int64 [AT_LEAST], at_least[k]: every vertex of degree k or more has a
-        number below it (k = 1 … 17)
+    number below it (k = 1 … 17)
     offsets: uint32 (uint64 from 2^32 edges on) [active + 1], by number
-    columns: uint32 [m + COLUMN_PAD], numbers, rising in each row
+    columns: uint32 [m + COLUMN_PAD], numbers, ascending in each row
     vertices: uint32 [active], number -> id
     numbers: uint32 [n], id -> number, or ISOLATED; [active] with ``members``
     tuple_degrees: uint32 [n], by id: ends of input tuples at the vertex; a loop is two
-        (of ``MemberRows`` by the rows that it names)
-    source: what recreates the tuples
-    seconds: what the build took, by phase
-    members: uint32 [4 * blocks], where numbers go by rank in this set of the ids that
-        have one (sets.cuh); else None
+    (for ``MemberRows``, of its ``rows``)
+    source: description of the tuples
+    seconds: of the build, by phase
+    members: uint32 [4 * blocks], set of the ids that have a number (sets.cuh);
+    ``numbers`` is then by rank in it; else None
     in_offsets, in_columns: of a directed graph, whose rows hold the edges out: as
-        offsets and columns, the edges in; else None
-    tails: where the graph is larger than the device: offsets and columns are then of
-        the first columns of each row alone, and offsets are uint64; else None
+    offsets and columns, the edges in; else None
+    tails: of a graph larger than the device: offsets and columns then have only the
+    first columns of each row, and offsets are uint64; else None
 
-    The arrays are CuPy's.  Of a directed graph, vertices are numbered by the sum of
-    both degrees, rows may be empty, and a tuple is two ends at the vertex it leaves.
+    The arrays are CuPy's. In a directed graph, vertices are numbered by the sum of both
+    degrees, rows may be empty, and a tuple counts two ends at its source vertex.
     """
 
     n: int
@@ -108,7 +107,7 @@ class DeviceGraph:
 
     @property
     def pulled(self) -> tuple[DeviceArray, DeviceArray]:
-        """Offsets and columns of the rows that pulls look at, as those of the class."""
+        """Offsets and columns of the rows that pulls read, as in the class."""
         if self.in_offsets is None or self.in_columns is None:
             return self.offsets, self.columns
         return self.in_offsets, self.in_columns
@@ -144,7 +143,7 @@ class DeviceGraph:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of device memory that the arrays take."""
+        """Bytes of the arrays in device memory."""
         arrays = [self.offsets, self.columns, self.vertices, self.numbers]
         arrays += self.pulled if self.directed else ()
         arrays += () if self.members is None else (self.members,)
@@ -153,5 +152,5 @@ class DeviceGraph:
 
     @property
     def held_back(self) -> int:
-        """Stored edges that are in host memory."""
+        """Number of stored edges in host memory."""
         return 0 if self.tails is None else len(self.tails.columns)

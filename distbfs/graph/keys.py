@@ -1,4 +1,4 @@
-"""What becomes keys: which edges of tuples, for which rows, and how they are packed."""
+"""Edges as 64-bit keys: which edges of tuples, for which rows, in which format."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import numpy as np
 from distbfs.errors import InputError, UsageError
 from distbfs.types import Array, Ids, Words
 
-BOTH, FORTH, BACK = range(3)  # which directions of a tuple are edges
-HALF = 32  # bits of the row and of the column of keys that are given
-RUN = 1 << 22  # keys that are grouped together at most
+BOTH, FORTH, BACK = range(3)  # directions of a tuple that are edges
+HALF = 32  # bits of the row, and of the column, of given keys
+RUN = 1 << 22  # most keys grouped together
 OUTSIDE = "an edge tuple has an end outside 0 … {}"
 
 
 @dataclass(frozen=True)
 class KeyFormat:
-    """How (row, column) is packed: row · 2^bits + column."""
+    """Format of (row, column) as a key: row · 2^bits + column."""
 
     bits: int
 
     @classmethod
     def for_graph(cls, n: int, rows: int) -> KeyFormat:
-        """Return the format for ``rows`` local rows; UsageError when 64 bits fail."""
+        """Return the format for ``rows`` rows; UsageError if 64 bits are too few."""
         bits = max(n - 1, 1).bit_length()
         if bits + max(rows - 1, 1).bit_length() > 64:
             raise UsageError(
@@ -49,7 +49,7 @@ class KeyFormat:
 
 @dataclass(frozen=True)
 class Deal:
-    """Which rows some parts of a rank serve: slot * local + vertex // parts.
+    """Assignment of vertices to rows of a rank's parts: slot * local + vertex // parts.
 
     group: device indices; the one at position ``slot`` has part device * ranks + rank
     """
@@ -62,7 +62,7 @@ class Deal:
 
     @property
     def local(self) -> int:
-        """Rows of a part at most."""
+        """Most rows of a part."""
         return -(-self.n // self.parts)
 
     @property
@@ -72,12 +72,12 @@ class Deal:
 
     @cached_property
     def form(self) -> KeyFormat:
-        """How the edges of these rows are packed; UsageError when 64 bits fail."""
+        """Key format of these rows' edges; UsageError if 64 bits are too few."""
         return KeyFormat.for_graph(self.n, self.rows)
 
     @cached_property
     def slots(self) -> Ids:
-        """The slot of each device, int64, -1 for those that are not in the group."""
+        """The slot of each device, int64, -1 for devices outside the group."""
         slots = np.full(self.parts // self.ranks, -1, dtype=np.int64)
         slots[list(self.group)] = np.arange(len(self.group))
         return slots
@@ -92,8 +92,8 @@ class Deal:
 class Items:
     """Tuples whose edges belong to a deal, or keys ``row << 32 | column``.
 
-    u, v: int64 [count] ends; keys: uint64 [count] as u, without v and deal
-    way: BOTH, FORTH (u, v) or BACK (v, u); a loop comes once
+    u, v: int64 [count] ends; or u: uint64 [count] keys, without v and deal
+    way: BOTH, FORTH (u, v) or BACK (v, u); a loop gives one key
     """
 
     way: int
@@ -102,13 +102,13 @@ class Items:
     deal: Deal | None = None
 
     def pieces(self) -> Iterator[Items]:
-        """Yield the items in pieces of RUN keys at most."""
+        """Yield the items in pieces of at most RUN keys."""
         for k in range(0, len(self.u), RUN // 2):
             v = None if self.v is None else self.v[k : k + RUN // 2]
             yield Items(self.way, self.u[k : k + RUN // 2], v, self.deal)
 
     def keys(self) -> tuple[Words, Ids]:
-        """Return (keys uint64, the rank that each belongs to), by NumPy."""
+        """Return (keys uint64, rank of each), by NumPy."""
         if self.deal is None or self.v is None:
             keys, half = self.u, np.uint64(HALF)
             turned = keys << half | keys >> half

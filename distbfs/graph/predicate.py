@@ -1,7 +1,7 @@
 """Predicates over attributes of edges: ``weight < 3 and kind in ("road", "rail")``.
 
-A text is parsed by Python's own parser and then taken apart here; nothing of it is ever
-run.  Allowed are comparisons of attributes with numbers and texts, also in chains
+A text is parsed by Python's own parser, and its tree is evaluated here; it is never
+executed. Allowed are comparisons of attributes with numbers and texts, also in chains
 (``1 <= weight < 3``), ``in`` and ``not in`` with several of them, ``and``, ``or``,
 ``not`` and brackets.
 """
@@ -51,7 +51,7 @@ class Predicate:
     """
 
     def __init__(self, text: str) -> None:
-        """Parse a text; UsageError where it is not allowed."""
+        """Parse a text; UsageError where it is not a predicate."""
         if not isinstance(text, str):
             raise WrongTypeError(f"where is of type {type_name(text)}; allowed: text")
         self.text = text
@@ -60,7 +60,7 @@ class Predicate:
         try:
             self._tree = ast.parse(text.strip(), mode="eval").body
             self.names = tuple(dict.fromkeys(_check(self._tree, text)))
-        except UsageError:  # also a ValueError
+        except UsageError:  # a subclass of ValueError
             raise
         except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
             raise UsageError(f"where {text!r:.80} does not parse") from error
@@ -75,11 +75,11 @@ class Predicate:
         return hash(self.text)
 
     def of(self, attributes: dict[str, Values], count: int) -> Marks:
-        """Return which edges it holds for, bool [count].
+        """Evaluate the predicate for edges, bool [count].
 
-        attributes: at least those of ``names``, arrays of [count].  A comparison with a
-        value that is missing (NaN) does not hold, but for ``!=``.  Raises UsageError
-        where text is compared with numbers.
+        attributes: at least those of ``names``, arrays of [count]. A comparison with a
+        missing value (NaN) is False, except ``!=``. Raises UsageError where text is
+        compared with numbers.
         """
         flags: Marks = _flags(self._tree, attributes, self.text)
         return np.broadcast_to(flags, (count,))
@@ -91,7 +91,7 @@ def _refuse(node: ast.AST, text: str) -> UsageError:
 
 
 def _constant(node: ast.expr) -> Any:
-    """Return the number or text of a constant, None for anything else."""
+    """Return the number or text of a constant node, None for other nodes."""
     sign = 1
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
         sign, node = (-1 if isinstance(node.op, ast.USub) else 1), node.operand
@@ -106,7 +106,7 @@ def _constant(node: ast.expr) -> Any:
 
 
 def _members(node: ast.expr) -> list[Any] | None:
-    """Return the constants of a tuple, list or set, None for anything else."""
+    """Return the constants of a tuple, list or set node, None for other nodes."""
     if not isinstance(node, (ast.Tuple, ast.List, ast.Set)):
         return None
     values = [_constant(item) for item in node.elts]
@@ -120,7 +120,7 @@ def _pairs(node: ast.Compare) -> list[tuple[ast.expr, ast.cmpop, ast.expr]]:
 
 
 def _check(node: ast.expr, text: str) -> list[str]:
-    """Return the names of a tree; UsageError where it is not a predicate."""
+    """Return the names in a tree; UsageError where it is not a predicate."""
     if isinstance(node, ast.BoolOp):
         return [name for item in node.values for name in _check(item, text)]
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):

@@ -1,9 +1,9 @@
 """Numbering of vertices by degree, in blocks that keep results near their input ids.
 
-Hubs get neighbouring numbers, so that the bits that pulls ask for share few cache
-lines; vertices without edges come last and are never looked at.  Sorting by degree over
-the whole range would scatter results over the whole output; inside blocks of
-``order_block`` ids both hold (Yasui and Fujisawa 2015 sort the whole range).
+Hubs get neighbouring numbers, so that the bits that pulls test share few cache lines;
+vertices without edges come last and are never read. Sorting by degree over the whole
+range would scatter results over the whole output; blocks of ``order_block`` ids avoid
+that (Yasui and Fujisawa 2015 sort the whole range).
 
 The vertices outside the 2-core of a whole graph, its trees, come after the core in an
 order in which each has one neighbour before it at most: a search of the core alone then
@@ -26,8 +26,8 @@ class Numbering:
     """Numbers of the vertices of one part: active ones first, by block, by degree.
 
     vertices: uint32 [local], number -> local id; numbers: uint32 [local], local id ->
-    number; active: how many there are; falling: uint32 [local], local ids by falling
-    degree alone
+    number; active: number of active vertices; falling: uint32 [local], local ids by
+    falling degree alone
     """
 
     vertices: Array
@@ -39,10 +39,10 @@ class Numbering:
 def degree_order(
     degrees: Ids, block: int, threads: int = 0, trees: Array | None = None
 ) -> Numbering:
-    """Return numbers of a part's vertices: by block, by falling degree, by id.
+    """Assign numbers to a part's vertices by block, then falling degree, then id.
 
-    degrees: int64 [local], 0 for ids that are not active and come last (delegates,
-    vertices without edges); block: ids per block; trees: uint32, active ids that come
+    degrees: int64 [local], 0 for inactive ids, which come last (delegates, vertices
+    without edges); block: ids per block; trees: uint32, active ids that come
     after the other active ones, in this order and whatever their block and degree.
     """
     count = 0 if trees is None else len(trees)
@@ -59,6 +59,6 @@ def degree_order(
     vertices = falling
     if block < len(degrees):
         blocks = falling // np.uint32(block)
-        blocks[core:] = (len(degrees) - 1) // block  # the last one: after its own
+        blocks[core:] = (len(degrees) - 1) // block  # all others: in the last block
         vertices = taken(falling, stable_order(blocks, threads), threads)
     return Numbering(vertices, inverse(vertices, threads), core + count, falling)

@@ -2,9 +2,9 @@
  *
  * Method: keys are grouped by their high bits as they come, one run after the other
  * (count, then place).  A bucket is then gathered from all runs into the cache, sorted by
- * the digits that differ (radix sort, least first), and goes back over its own keys
- * without loops and repeats, as columns; when all buckets are counted the columns are
- * copied to where they belong.  Beside keys and columns a thread takes room for a bucket
+ * the digits that differ (radix sort, least first), and is overwritten by its columns,
+ * without loops and repeats; when all buckets are counted the columns are
+ * copied to their places.  Beside keys and columns a thread takes room for a bucket
  * and CACHED keys.  Data encoding: key = row << bits | column; bucket = key >> shift; row =
  * slot * local + local id; vertex = local id * parts + part.
  */
@@ -356,7 +356,7 @@ static void copy_some(void *argument, int id) {
 }
 
 /* Turn the keys of buckets into columns, without loops and repeats where they are to be
- * distinct; returns 1 where memory does not last. */
+ * distinct; returns 1 where memory is short. */
 int sort_buckets(bucket_set *s, int64_t from, int64_t to, int threads) {
     s->next = from;
     s->last = to;
@@ -419,7 +419,7 @@ static void rank_some(void *argument, int id) {
     free(room.keys);
 }
 
-/* Write the rows of blocks; returns 1 where memory does not last. */
+/* Write the rows of blocks; returns 1 where memory is short. */
 int rank_rows(row_set *s, int64_t from, int64_t to, int threads) {
     s->next = from;
     s->last = to;
@@ -492,7 +492,7 @@ static void write_sums(void *argument, int64_t from, int64_t to) {
     }
 }
 
-/* out[0] = 0, out[k + 1] = out[k] + lengths[k]; returns 1 where memory does not last. */
+/* out[0] = 0, out[k + 1] = out[k] + lengths[k]; returns 1 where memory is short. */
 int add_up(summing *s, int threads) {
     int64_t blocks = (s->count + GRAIN - 1) / GRAIN, sum = 0;
     s->sums = malloc(sizeof(int64_t) * (size_t)(blocks + 1));
@@ -603,8 +603,8 @@ static void touch_range(void *argument, int64_t from, int64_t to) {
         for (int64_t k = first; k < last; k += PAGE) *(volatile char *)(r->memory + k) = 0;
 }
 
-/* Let all threads make the pages of new memory, each large page one of them: where several
- * threads write to a page that is not there yet, each of them clears one.  zero: clear all
+/* Touch the pages of new memory with all threads, each large page by one thread: where
+ * several threads write to an unmapped page, each of them clears one.  zero: clear all
  * of the memory, else one byte a page is written. */
 void touch(char *memory, int64_t bytes, int64_t zero, int threads) {
     pages r = {memory, bytes, zero};

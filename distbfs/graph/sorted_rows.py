@@ -1,9 +1,9 @@
-"""Keys that become rows: grouped as they come, then sorted by all threads.
+"""Keys that become rows: grouped as they arrive, then sorted by all threads.
 
-The operations on whole arrays that construction needs beside it are here too: what one
-thread does alone between two kernels is what more threads cannot make faster.
+The module also has the other operations on whole arrays that construction needs, in
+parallel, since a sequential step between two kernels limits the speed-up.
 
-The kernels are in ``rows.c``; without a compiler NumPy gives the same results.
+The kernels are in ``sorted_rows.c``; without a compiler NumPy gives the same results.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from distbfs.graph.keys import HALF, OUTSIDE, Deal, Items, KeyFormat
 from distbfs.types import Array, Ids
 
 SOURCE = Path(__file__).with_name("sorted_rows.c")
-BUCKET_KEYS = 1 << 10  # keys of a bucket where there are few in all
-BUCKET_BITS = 11  # of the number of buckets, at most
+BUCKET_KEYS = 1 << 10  # keys of a bucket in small inputs
+BUCKET_BITS = 11  # most bits of the number of buckets
 PIECE = 1 << 13  # items that a thread groups at once
-CALL = 1 << 26  # keys of a call, so that none takes long
+CALL = 1 << 26  # keys of a call, to bound its time
 BLOCK = 1 << 15  # edges that a thread ranks at once
-DIGIT = 11  # bits of a value that one pass puts in order, at most
+DIGIT = 11  # most bits of a value sorted in one pass
 LARGE_PAGE = 1 << 21  # bytes
-AHEAD = 1 << 24  # keys of a growing array whose pages are made at once
+AHEAD = 1 << 24  # keys of a growing array whose pages are touched at once
 
 
 def make_pages(array: Array, threads: int, *, zero: bool = False) -> None:
-    """Let all threads make the pages of new memory, and clear it where asked.
+    """Touch the pages of new memory with all threads; with ``zero``, clear it.
 
     Without ``zero`` the values are undefined afterwards.
     """
@@ -48,7 +48,7 @@ def make_pages(array: Array, threads: int, *, zero: bool = False) -> None:
 def fresh(
     count: int, dtype: type[np.generic], threads: int, *, zero: bool = False
 ) -> Array:
-    """Return a new array whose pages all threads have made; see ``make_pages``."""
+    """Return a new array with its pages touched; see ``make_pages``."""
     array = np.empty(count, dtype=dtype)
     make_pages(array, threads, zero=zero)
     return array
@@ -75,8 +75,8 @@ class _Items(ctypes.Structure):
 class Grouping:
     """Keys of items by class: by bucket, or by rank (shift -1).
 
-    starts: int64 [classes + 1], where each class begins.  Raises InputError where an
-    end is no vertex.
+    starts: int64 [classes + 1], start of each class. Raises InputError for an end that
+    is not a vertex.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Grouping:
             raise InputError(OUTSIDE.format(self._items.n - 1))
 
     def place(self, keys: Array) -> None:
-        """Write the keys by class; keys: uint64 [total].  Once."""
+        """Write the keys by class, once; keys: uint64 [total]."""
         self._native.place_keys(
             ctypes.byref(self._items),
             *self._shape,
@@ -142,7 +142,7 @@ def keys_by_rank(items: Items, ranks: int, threads: int) -> list[Array]:
 
 
 class KeyBuffer:
-    """A growing array of keys, whose pages are made by all threads."""
+    """A growing array of keys, whose pages all threads touch."""
 
     def __init__(self, capacity: int, threads: int = 0) -> None:
         self._data = np.empty(max(capacity, 1), dtype=np.uint64)
@@ -150,7 +150,7 @@ class KeyBuffer:
         self._made = self.size = 0
 
     def room(self, count: int) -> Array:
-        """Return the place of ``count`` more keys at the end, uint64 [count]."""
+        """Return the next ``count`` free elements, uint64 [count]."""
         need = self.size + count
         if need > len(self._data):
             grown = np.empty(max(need, len(self._data) * 5 // 4), dtype=np.uint64)
@@ -164,7 +164,7 @@ class KeyBuffer:
         return self._data[need - count : need]
 
     def take(self) -> Array:
-        """Return the keys, uint64, and let go of them."""
+        """Return the keys, uint64, and empty the buffer."""
         keys, self._data = self._data[: self.size], np.empty(0, dtype=np.uint64)
         return keys
 
@@ -212,9 +212,9 @@ class Cut:
 
 
 class KeyRuns:
-    """Keys ``row << bits | column`` that are to be sorted.
+    """Keys ``row << bits | column`` to be sorted.
 
-    rows: there are, or more; expected: how many keys, about
+    rows: upper bound of rows; expected: approximate number of keys
     """
 
     def __init__(self, bits: int, rows: int, expected: int, threads: int = 0) -> None:
@@ -229,7 +229,7 @@ class KeyRuns:
         self._starts: list[Ids] = []
 
     def add(self, items: Items) -> None:
-        """Add the keys of items; InputError where an end is no vertex."""
+        """Add the keys of items; InputError for an end that is not a vertex."""
         for piece in items.pieces():
             if self._native is None:
                 keys = piece.keys()[0]
@@ -247,10 +247,10 @@ class KeyRuns:
         deal: Deal | None = None,
         loop_ends: int = 2,
     ) -> Cut:
-        """Return the rows; the keys are gone afterwards.
+        """Sort the keys into rows; the keys are gone afterwards.
 
         dtype: uint32 or uint64, of columns; deal: drop loops and repeats, count ends,
-        of which a loop has ``loop_ends``.  Raises MemoryError.
+        of which a loop has ``loop_ends``. Raises MemoryError.
         """
         keys = self._keys.take()
         if self._native is None:
@@ -325,7 +325,7 @@ class KeyRuns:
 
 
 def calls(ends: Ids) -> Iterator[tuple[int, int]]:
-    """Yield (first, last + 1) of items that have about CALL keys together.
+    """Yield (first, last + 1) of items with about CALL keys together.
 
     ends: int64, keys up to the end of each item
     """
@@ -349,7 +349,7 @@ class _Table(ctypes.Structure):
 
 
 class _Ordering(ctypes.Structure):
-    """``ordering`` in sorted_rows.c; what is set for each pass is set there."""
+    """``ordering`` in sorted_rows.c; each pass sets its own fields."""
 
     _fields_ = (
         ("values", ctypes.c_void_p),
@@ -371,7 +371,7 @@ class _Ordering(ctypes.Structure):
 
 
 def stable_order(values: Array, threads: int = 0, *, falling: bool = False) -> Array:
-    """Return the stable order of up to 2^32 values, uint32.
+    """Return the stable sorting order of up to 2^32 values, uint32.
 
     values: uint32, or int64 of 0 or more; falling: greatest first
     """
@@ -424,7 +424,7 @@ def taken(values: Array, index: Array, threads: int = 0) -> Array:
 
 
 def inverse(order: Array, threads: int = 0) -> Array:
-    """Return where each number stands in an order of all numbers; both uint32."""
+    """Return the inverse of a permutation; both uint32."""
     out = fresh(len(order), np.uint32, threads)
     native = cc.load_or_none(SOURCE)
     if native is None:
@@ -449,9 +449,9 @@ class _Summing(ctypes.Structure):
 
 
 def summed(lengths: Ids, dtype: type[np.integer] = np.int64, threads: int = 0) -> Array:
-    """Return where rows begin and end; lengths: int64 [rows] -> [rows + 1].
+    """Return the offsets of rows; lengths: int64 [rows] -> [rows + 1].
 
-    dtype: uint32, int64 or uint64.  Raises MemoryError.
+    dtype: uint32, int64 or uint64. Raises MemoryError.
     """
     native, count = cc.load_or_none(SOURCE), len(lengths)
     out = fresh(count + 1, dtype, threads)
@@ -495,12 +495,12 @@ def ranked_rows(
     dtype: type[np.integer],
     threads: int = 0,
 ) -> tuple[Array, Array]:
-    """Return (offsets, columns uint32) of rows in another order, columns by rank.
+    """Return (offsets, columns uint32) of reordered rows, columns sorted by rank.
 
     offsets: int64 [rows + 1], lengths: int64 [rows], columns: uint32 [edges]; order:
-    uint32 [rows], row k is the present row ``order[k]``; rank: uint32, of each column;
-    name: uint32, what the column of each rank is called in the result; dtype: uint32
-    or uint64, of the offsets.  Raises MemoryError.
+    uint32 [rows], new row k is the present row ``order[k]``; rank: uint32, of each
+    column; name: uint32, new column for each rank; dtype: uint32 or uint64, of the
+    offsets. Raises MemoryError.
     """
     lengths = taken(lengths, order, threads)
     places = summed(lengths, dtype, threads)

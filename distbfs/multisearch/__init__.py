@@ -1,4 +1,4 @@
-"""Many searches at once: the abstraction, the ways to run it, and applications on it.
+"""Many searches at once: the abstraction, its runners, and applications of it.
 
 Source: McLaughlin, Riedy, Bader 2015.
 """

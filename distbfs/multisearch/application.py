@@ -1,4 +1,4 @@
-"""What an application of many searches is, to the command, its files and the library.
+"""The contract of an application of many searches, for command, files and library.
 
 An application is one file of ``apps`` with its ``APP``, and one line of
 ``registry.APPS``.
@@ -28,10 +28,10 @@ Take: TypeAlias = Callable[[int, Array], None]  # (first row, rows [some, n])
 
 @dataclass(frozen=True)
 class Option:
-    """An option that applications read, under one name in the command and the library.
+    """An option of applications, under one name in the command and the library.
 
-    kind: bool, int, or the words that are allowed; least: the smallest int
-    default: what it is where it is left out
+    kind: bool, int, or the allowed words; least: the smallest int
+    default: its value when omitted
     """
 
     name: str
@@ -45,37 +45,37 @@ NORMALIZED = Option("normalized", bool, True, "scale as NetworkX does by default
 
 
 class Output(Protocol):
-    """Takes the arrays of an application, on rank 0."""
+    """Receives the arrays of an application, on rank 0."""
 
     def keep(self, arrays: Mapping[str, Array]) -> None:
-        """Take arrays by name."""
+        """Store arrays by name."""
 
     def keep_pairs(self, answers: Array) -> None:
-        """Take an answer for each pair, bool [q]."""
+        """Store an answer for each pair, bool [q]."""
 
     def rows(self, dtype: str) -> AbstractContextManager[Take]:
-        """Return what takes rows of levels of a dtype, -1 = unreached, in their order.
+        """Return a function that stores rows of levels of a dtype, -1 = unreached.
 
-        An error inside takes back the rows that were taken.
+        An error inside discards the stored rows.
         """
 
 
 def nowhere(first: int, rows: Array) -> None:
-    """Take rows that nobody wants."""
+    """Discard rows."""
 
 
 def unsaid(text: str) -> None:
-    """Say nothing."""
+    """Discard a message."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """An application as it was asked for.
+    """A requested run of an application.
 
-    searcher: what runs problems, on all ranks
+    searcher: runs problems, on all ranks
     sources: int64 [k]; pairs: int64 [q, 2]; equal on all ranks
-    output: what takes arrays, on rank 0 where they are wanted
-    ids: of the file that the graph came from, on rank 0
+    output: receives arrays, on rank 0 if they are requested
+    ids: the vertices' ids of their file, on rank 0
     """
 
     searcher: Searcher
@@ -87,18 +87,18 @@ class Task:
     say: Callable[[str], None] = unsaid
 
     def keep(self, **arrays: Array) -> None:
-        """Hand over arrays beside the sources, where they are wanted."""
+        """Pass arrays by source to the output, if there is one."""
         if self.output is not None:
             self.output.keep({"sources": self.sources, **arrays})
 
     def rows(self, dtype: str) -> AbstractContextManager[Take]:
-        """Return what takes rows of levels; see ``Output``."""
+        """Return a function that stores rows of levels; see ``Output``."""
         if self.output is None:
             return nullcontext(nowhere)
         return self.output.rows(dtype)
 
     def largest(self, value: Array) -> list[list[Any]]:
-        """Return [vertex, value] of the largest values, [n], on rank 0; none of NaN."""
+        """Return [vertex, value] of the largest values, [n], on rank 0; never NaN."""
         if self.searcher.world.rank:
             return []
         known = np.flatnonzero(np.nan_to_num(value, nan=-1.0) >= 0)
@@ -111,10 +111,10 @@ class Application:
     """An application of many searches.
 
     summary: a phrase for the help
-    run: takes a Task and the options by name, hands arrays over, and returns what is
-        reported (collective); ``searches`` is there where they are not the sources
-    takes: what it searches from; repeats: sources that are given twice stay so
-    endings: of the files that it writes, none where it only reports
+    run: takes a Task and the options by name, passes arrays on, and returns the
+    reported facts (collective); ``searches`` if they are not one a source
+    takes: kind of its sources; repeats: keep repeated sources
+    endings: of the files that it writes, none if it only reports
     """
 
     name: str
@@ -126,10 +126,7 @@ class Application:
     endings: tuple[str, ...] = FILES
 
     def options_of(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all its options, from those that are not None; UsageError for others.
-
-        One that is None is left out.
-        """
+        """Return its options that are not None; UsageError for unknown ones."""
         chosen = {option.name: option.default for option in self.options}
         for name, value in values.items():
             if value is None:

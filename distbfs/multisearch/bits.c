@@ -1,16 +1,16 @@
 /* Many searches in one traversal: each vertex has a word with one bit for each search.
  *
- * WIDTH 64-bit lanes make a word, so 64 to 512 searches share every look at an edge.
+ * WIDTH 64-bit lanes make a word, so 64 to 512 searches share every read of an edge.
  * A pull asks the snapshot of all bits seen: a bit that a neighbour has seen and the
  * vertex has not was found one level up, as any earlier one would have arrived by now.
  * It leaves a row as soon as every search that still runs has been seen.  A push ORs the
- * word of a frontier vertex into its neighbours.  Pull or push is decided by price, as in
+ * word of a frontier vertex into its neighbours.  Pull or push is chosen by cost, as in
  * engines/openmp/fast.c.  Levels are kept as bit planes: plane j holds bit j of each
  * level.  They become bytes or wider at the end (spread.h), when the depth is known.
  *
  * Sources: Then, Kaufmann, Chirigati et al., The More the Merrier: Efficient
  * Multi-Source Graph Traversal, VLDB 2014, Sections 3 and 4; McLaughlin, Riedy, Bader
- * 2015 for the abstraction that this serves.
+ * 2015 for the abstraction.
  *
  * variants: WIDTH=1,2,4,8 OFFSET=uint32_t,uint64_t
  */
@@ -72,7 +72,7 @@ static void pull_rows(void *argument, int id) {
     end_tally(l, &t);
 }
 
-/* Find the bits of a level that rows are asked for; those of `light` were pushed. */
+/* Find the bits of a level that pulls want; those of `light` were pushed. */
 static void pull(shared_level *l, int threads) {
     bit_search *s = l->s;
     l->next = 0;
@@ -339,8 +339,8 @@ void bits_begin(bit_search *s, const uint32_t *sources, int64_t k, int threads) 
     }
 }
 
-/* Go on until no search has a frontier (DONE), until level 2^held (GROW: the caller adds
- * a plane and doubles counts and records), or until stop says so (STOPPED). */
+/* Continue until no search has a frontier (DONE), until level 2^held (GROW: the caller adds
+ * a plane and doubles counts and records), or until stop returns true (STOPPED). */
 int bits_run(bit_search *s, int threads, int direction) {
     while (s->count && s->level < s->limit) {
         if ((s->level + 1) >> s->held) return GROW;

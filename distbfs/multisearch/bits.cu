@@ -1,4 +1,4 @@
-/* Up to 128 * PIECES searches in one traversal, and as many launches as its room asks for.
+/* Up to 128 * PIECES searches in one traversal, in as many launches as its memory needs.
  *
  * Method: a cooperative grid, one block of 1,024 threads a multiprocessor, meets once a level
  * that is pulled and twice where it is pushed; the direction is chosen on the device by

@@ -1,7 +1,7 @@
 /* The data of searches that share one traversal, a bit each.
  *
  * Functions that take a P serve the rows of one device (Params) and those of a device of
- * several (bits_domain.cuh), which has the functions anew that are for Params here.
+ * several (bits_domain.cu), which overloads the functions for Params here.
  *
  * A vertex has a row of PIECES times 16 bytes, 128 searches a lane: bit i of the row is
  * search i.  Vertices are numbers (graph/device_graph.py): hubs first.
@@ -32,7 +32,7 @@ typedef u16 Part;
 typedef u32 Part;
 #endif
 
-/* What one launch leaves for the next. */
+/* State that one launch leaves for the next. */
 struct State {
     u32 depth, count, hubs; /* of the frontier: level, queue from its front, from its end */
     u32 dense;              /* there is no queue */
@@ -92,8 +92,8 @@ INLINE u32 over_groups(u32 x) {
     return x;
 }
 
-/* What a vertex of the frontier adds to its edges: where rows may be empty, one more, so that
- * no frontier has none. */
+/* A frontier vertex's share of edges: one more than its edges where rows may be empty,
+ * so that no frontier has none. */
 template <class P> INLINE u32 edges_of(const P &p, u32 v) {
     return (u32)(p.row[v + 1] - p.row[v]) + DIRECTED;
 }
@@ -104,7 +104,7 @@ template <class P> INLINE const OFFSET *pulled_row(const P &p) {
 }
 template <class P> INLINE const u32 *pulled_adj(const P &p) { return DIRECTED ? p.in_adj : p.adj; }
 
-/* Which thread this is, and where the level's data are. */
+/* This thread's number, and the level's data. */
 struct Level {
     const uint4 *cur;       /* the frontier */
     uint4 *next;
@@ -116,7 +116,7 @@ struct Level {
     u32 warp, warps, lane, group, piece;
 };
 
-/* What makes level `depth`, and by which thread. */
+/* The level `depth` being made, and this thread's number. */
 INLINE Level level_of(const Params &p, u32 depth) {
     Level l;
     const u32 side = depth & 1;
@@ -143,7 +143,7 @@ INLINE void clear_mark(const Params &p, u32 depth) {
 INLINE u32 place(const Params &, u32 v) { return v; }
 INLINE u32 word_place(const Params &, u32 word) { return word; }
 
-/* What has been seen of a neighbour. */
+/* The visited bits of a neighbour. */
 INLINE const uint4 *seen_row(const Params &p, u32 u) { return p.seen + (u64)u * PIECES; }
 
 /* A row of the next frontier is complete, at its place. */

@@ -18,7 +18,7 @@ WIDTHS = (1, 2, 4, 8)  # 64-bit lanes of a word
 LANE = 64
 MOST_SEARCHES = LANE * WIDTHS[-1]
 PLANES = 31
-HELD = 3  # planes to begin with: levels below 8
+HELD = 3  # initial planes: levels below 8
 DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
 NO_LIMIT = (1 << 31) - 2
 KINDS = {"int8": 1, "int16": 2, "int32": 4}
@@ -48,25 +48,25 @@ def structure(width: int) -> type[ctypes.Structure]:
 
 
 def prepare(width: int = 1, offset_bytes: int = 4) -> ctypes.CDLL:
-    """Return the library for words of some lanes, compiled if need be."""
+    """Return the library for words of ``width`` lanes, compiled if need be."""
     offset = "uint32_t" if offset_bytes == 4 else "uint64_t"
     return cc.load(Path(__file__).with_name("bits.c"), WIDTH=width, OFFSET=offset)
 
 
 def width_for(searches: int) -> int:
-    """Return how many lanes serve some searches at once, at most the widest word."""
+    """Return the lanes for ``searches`` searches, at most the widest word."""
     return next((w for w in WIDTHS if LANE * w >= searches), WIDTHS[-1])
 
 
 def bytes_needed(n: int, width: int, *, levels: bool, depth: int = 255) -> int:
-    """Return the bytes of a ``BitSearch`` over n vertices that reaches some depth."""
+    """Return the bytes of a ``BitSearch`` over n vertices up to some depth."""
     words = 2 + (depth.bit_length() if levels else 0)
     return n * (8 * width * words + 2 * 4) + n // 8
 
 
 @dataclass(frozen=True)
 class Record:
-    """One level: "push" or "pull", vertices whose edges it began with, edge checks."""
+    """One level: "push" or "pull", vertices whose edges it read first, edge checks."""
 
     direction: str
     frontier: int
@@ -74,7 +74,7 @@ class Record:
 
 
 class BitSearch:
-    """Runs up to 64 x ``width`` searches at once; results last until the next begins.
+    """Runs up to 64 x ``width`` searches at once; results last until the next run.
 
     part: one part without delegates, in the ids of results
     """
@@ -117,9 +117,9 @@ class BitSearch:
     ) -> None:
         """Search from vertex ids, int64 [k].
 
-        levels: whether ``levels`` and ``levels_at`` are wanted after it
-        counts: whether ``counts`` are; limit: the last level
-        Raises SearchStopped where ``stop`` said so at a level.
+        levels: make ``levels`` and ``levels_at`` available
+        counts: make ``counts`` available; limit: the last level
+        Raises SearchStopped when ``stop`` returns True at a level.
         """
         view, self._sources = self._view, sources
         numbers = self._part.numbers[sources]
@@ -150,7 +150,7 @@ class BitSearch:
         self._view.planes[plane] = cc.pointer(self._planes[plane]).value
 
     def _grow(self) -> None:
-        """Make room for twice as many levels."""
+        """Double the room for levels."""
         held = int(self._view.held)
         if self._view.keep_levels:
             self._add_plane(held)
@@ -184,7 +184,7 @@ class BitSearch:
 
     @property
     def records(self) -> list[Record]:
-        """What each level did; the last finds nothing unless there was a limit."""
+        """Records of the levels; the last finds nothing unless there was a limit."""
         names = ("push", "pull")
         return [
             Record(names[int(r["direction"])], int(r["frontier"]), int(r["checks"]))
@@ -195,7 +195,8 @@ class BitSearch:
         """Return levels by id, [k, n]; -1 = unreached.
 
         dtype: int8, int16 or int32, "" for the narrowest that holds all levels; out:
-        where to write, rows contiguous.  Raises TooDeep where a level does not fit.
+        memory for the result, rows contiguous. Raises TooDeep where a level does not
+        fit.
         """
         if out is not None:
             dtype = out.dtype.name
@@ -230,7 +231,7 @@ class BitSearch:
     def levels_at(self, search: Ids, vertices: Ids) -> Array:
         """Return the level of each vertex id in each search (row), int32; -1 if none.
 
-        Of searches without levels: 0 for what was reached.
+        Without levels: 0 for reached vertices.
         """
         numbers, levels = self._part.numbers[vertices], np.empty(len(search), np.int32)
         self._library.bits_levels_at(

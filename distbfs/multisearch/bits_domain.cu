@@ -3,18 +3,17 @@
  * Data: each device has the rows of its own vertices, which are numbers; columns are positions
  * (positions.cuh).  Frontiers and marks are replicas: rows and bits by position of the
  * vertices of all parts, on every device, so that a pull reads its neighbours at home.
- * Others' rows of a replica count where they are marked, and may hold anything elsewhere;
- * a device's own are as in bits.cuh.  What has been seen, levels and queues are of own
- * vertices.
+ * Others' rows of a replica are valid where marked, and undefined elsewhere; a device's own
+ * are as in bits.cuh.  Visited bits, levels and queues are of own vertices.
  *
  * Method: the host launches the steps of a level on all devices and waits for all between them:
- *   pull_level                own rows; what they find is written to all replicas
+ *   pull_level                own rows; finds are written to all replicas
  *   push_level                bits and marks go to the replica of the neighbour's owner,
  *                             which lacks them: `seen` of others is read, and not written
  *                             meanwhile;
- *   list_level, settle_level  then the owner settles what it has got and writes it to all
+ *   list_level, settle_level  then the owner settles the bits it got and writes them to all
  * and, before the first push after a pull, list_level of the frontier and empty_level.
- * Level 0 is offered by begin_level.  Sources: those of bits.cuh.
+ * begin_level writes level 0.  Sources: those of bits.cuh.
  *
  * variants: OFFSET=u32,u64 PIECES=1
  */
@@ -94,7 +93,7 @@ INLINE void add_edges(const Domain &d, u32 edges) {
     if (lane_id() == 0 && sum) atomicAdd(&tally_of(d, d.depth)->edges, (u64)sum);
 }
 
-/* Clears what the level after this one adds to. */
+/* Clears the counters of the level after this one. */
 INLINE void clear_ahead(const Domain &d) {
     clear_mark(d, d.depth);
     if (blockIdx.x == 0 && threadIdx.x == 0) *tally_of(d, d.depth + 1) = {0, 0};

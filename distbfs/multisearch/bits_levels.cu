@@ -1,6 +1,6 @@
-/* Levels of bit-parallel searches: as a matrix, or of pairs that are asked for.
+/* Levels of bit-parallel searches: as a matrix, or of requested pairs.
  *
- * Method: digits of a level are put together from the planes.  Data and sources: bits.cuh.
+ * Method: digits of a level are read from the planes.  Data and sources: bits.cuh.
  *
  * variants: LEVEL=u8,u16,u32
  */

@@ -1,6 +1,6 @@
 /* A level by pulls: each vertex that some search has not seen asks its neighbours, until
- * all searches have seen it.  Hubs are asked for by a block, wide rows by a warp, others
- * by a group of lanes. */
+ * all searches have seen it.  A block reads the row of a hub, a warp a wide row, a group of
+ * lanes any other. */
 #ifndef DISTBFS_BITS_PULL_CUH
 #define DISTBFS_BITS_PULL_CUH
 #include "bits.cuh"
@@ -29,7 +29,7 @@ INLINE uint4 ask(const P &p, const Level &l, OFFSET at, OFFSET end, u32 step, ui
     return found;
 }
 
-/* What a vertex has found, in its row; returns whether it is in the frontier. */
+/* Write a vertex's finds to its row; returns whether it is in the frontier. */
 template <class P>
 INLINE bool finish_pull(const P &p, const Level &l, u32 v, uint4 seen, uint4 fresh) {
     const bool any = group_any(some(fresh)) != 0;

@@ -1,5 +1,5 @@
 /* A level by pushes from a queue: first the bits go to the neighbours that lack them,
- * then what each has got is settled. */
+ * then each neighbour's new bits are settled. */
 #ifndef DISTBFS_BITS_PUSH_CUH
 #define DISTBFS_BITS_PUSH_CUH
 #include "bits.cuh"
@@ -99,7 +99,7 @@ INLINE u32 entry(const Params &p, const u32 *queue, u32 count, u32 i) {
     return queue[i < count ? i : p.active - 1 - (i - count)];
 }
 
-/* What the pushes gave; and the rows of the old frontier are emptied.
+/* Settle the pushed bits, and empty the rows of the old frontier.
  * Returns this thread's part of the edges out of the next frontier. */
 template <class P>
 INLINE u32 settle_queue(const P &p, const Level &l, const u32 *old, u32 old_count, u32 old_all,

@@ -1,4 +1,4 @@
-/* The state of many searches in one traversal (bits.c), and what threads add to it. */
+/* The state of many searches in one traversal (bits.c), and updates by threads. */
 #ifndef DISTBFS_BITS_SEARCH_H
 #define DISTBFS_BITS_SEARCH_H
 #include "../device/team.h"
@@ -66,7 +66,7 @@ static inline int64_t out_degree(const bit_search *s, uint32_t v) {
     return (int64_t)(s->offsets[v + 1] - s->offsets[v]);
 }
 
-/* What a thread found in a level; gains wait for others to be counted 64 at a time. */
+/* A thread's finds in a level; gains wait for others to be counted 64 at a time. */
 typedef struct {
     word found;
     int64_t count, work, checks;
@@ -75,7 +75,7 @@ typedef struct {
     int64_t counts[SEARCHES];
 } tally;
 
-/* A level that threads share: what is taken, and what was found so far. */
+/* A level that threads share: work taken, and finds so far. */
 typedef struct {
     bit_search *s;
     word light, found;
@@ -116,7 +116,7 @@ static inline void note(const bit_search *s, tally *t, uint32_t v, word gain) {
     if (t->waiting == 64) count_gains(t);
 }
 
-/* Add what a thread found to the search. */
+/* Add a thread's finds to the search. */
 static void end_tally(shared_level *l, tally *t) {
     bit_search *s = l->s;
     if (s->counts && t->waiting) count_gains(t);

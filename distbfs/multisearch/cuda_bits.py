@@ -1,8 +1,8 @@
 """Up to 512 searches in one traversal on one CUDA device, a bit each (bits.cu).
 
-A batch needs no more memory than its rows: 16 bytes a vertex and 128 searches, for what
-has been seen, two frontiers, and one bit plane for each binary digit of the levels.
-Source: Then et al., The more the merrier, VLDB 2014.
+A batch takes 16 bytes a vertex and 128 searches for visited bits, two frontiers, and
+one bit plane for each binary digit of the levels. Source: Then et al., The more the
+merrier, VLDB 2014.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ LANES = (1, 2, 4)  # of a row
 LARGEST = SEARCHES * LANES[-1]
 THREADS = 1024
 PLANES, MARKS = 32, 4
-MORE_PLANES = 4  # at a time
-MORE_LEVELS = 64  # counted, at first; then twice as many
-WIDE_DEGREE = 32  # rows for a warp
-HUB_DEGREE = 2048  # rows for a block or for all
+MORE_PLANES = 4  # added at a time
+MORE_LEVELS = 64  # counted at first; doubled as needed
+WIDE_DEGREE = 32  # degree from which a warp reads a row
+HUB_DEGREE = 2048  # degree from which a block, or all, read a row
 PULL_SHARE = 4  # frontiers of m / PULL_SHARE edges are pulled
 NO_LIMIT = 0xFFFFFFFF
 RESERVE = 256 << 20
@@ -108,26 +108,28 @@ class Asked(ctypes.Structure):
 
 
 def level_dtype(deepest: int) -> np.dtype[Any]:
-    """Return the narrowest type of levels: int8 to 126, int16 to 32767, else int32."""
+    """Return the narrowest dtype of levels: int8 to 126, int16 to 32767, else int32."""
     if deepest <= 126:
         return np.dtype(np.int8)
     return np.dtype(np.int16 if deepest <= 32767 else np.int32)
 
 
 def check_sources(graph: DeviceGraph, sources: ArrayLike) -> Ids:
-    """Return sources as int64 [k]; UsageError where one is no vertex."""
+    """Return sources as int64 [k]; UsageError where one is not a vertex."""
     ids = np.asarray(sources, dtype=np.int64).ravel()
     wrong = ids[(ids < 0) | (ids >= graph.n)]
     if len(wrong):
-        raise UsageError(f"source {wrong[0]} is no vertex; allowed: 0 to {graph.n - 1}")
+        raise UsageError(
+            f"source {wrong[0]} is not a vertex; allowed: 0 to {graph.n - 1}"
+        )
     return ids
 
 
 def above(graph: DeviceGraph, degree: int) -> int:
-    """Return about how many vertices have ``degree`` edges or more; they come first.
+    """Return about how many vertices have at least ``degree`` edges; they come first.
 
-    Edges out and in of a directed graph, by whose sum its vertices are numbered.
-    Exact where no edge was repeated and ``degree`` begins a degree class.
+    Edges out and in of a directed graph, by whose sum its vertices are numbered. Exact
+    where no edge was repeated and ``degree`` begins a degree class.
     """
     if degree < len(graph.at_least):
         return int(graph.at_least[max(degree, 1)])
@@ -141,7 +143,7 @@ def above(graph: DeviceGraph, degree: int) -> int:
 
 
 def sum_of_rows(graph: DeviceGraph, number: int) -> Ids:
-    """Return how many edges a vertex has, out and in, int64 [1]."""
+    """Return a vertex's number of edges, out and in, int64 [1]."""
     ends = graph.offsets[number : number + 2].get().astype(np.int64)
     count: Ids = np.diff(ends)
     if graph.in_offsets is not None:
@@ -151,7 +153,7 @@ def sum_of_rows(graph: DeviceGraph, number: int) -> Ids:
 
 
 def asked_kernel() -> programs.Kernel:
-    """Return what ``asked_levels`` launches, on the current device."""
+    """Return the kernel of ``asked_levels`` on the current device."""
     return programs.Module(KERNELS / "bits_levels.cu", LEVEL="u8").kernel("asked")
 
 
@@ -192,10 +194,10 @@ def asked_levels(
 
 @dataclass
 class Batch:
-    """Searches that have ended.
+    """Finished searches.
 
     sources: int64 [k], ids; deepest: the largest level of any; seconds: of the kernels
-    pulls, pushes: levels by direction
+    pulls, pushes: number of levels by direction
     """
 
     owner: BitSearches
@@ -208,7 +210,7 @@ class Batch:
     def levels(self, out: DeviceArray | None = None) -> DeviceArray:
         """Return the levels by id, CuPy [k, n], of ``level_dtype(deepest)``.
 
-        out: a C-contiguous array [k, n] of that or a wider type to write to
+        out: a C-contiguous array [k, n] of that or a wider dtype for the result
         """
         return self.owner._matrix(self, out)
 
@@ -219,7 +221,7 @@ class Batch:
     def levels_at(self, searches: ArrayLike, targets: ArrayLike) -> DeviceArray:
         """Return the level of targets[q] in search searches[q] of 0 … k-1, CuPy int32.
 
-        -1 where it was not reached
+        -1 where unreached
         """
         return self.owner._levels_at(self, searches, targets)
 
@@ -231,12 +233,12 @@ class Batch:
 class BitSearches:
     """Searches a graph on one device, up to 512 at once.
 
-    levels, counts: what is wanted of a batch, besides reachability
-    width: searches of a batch, 128, 256 or 512 (default: what the memory allows)
-    pull_edges: frontiers of so many edges are pulled (default: m / PULL_SHARE)
+    levels, counts: wanted results of a batch, besides reachability
+    width: searches of a batch, 128, 256 or 512 (default: as memory allows)
+    pull_edges: pull frontiers of this many edges (default: m / PULL_SHARE)
 
-    Raises UsageError where the graph is too large, ResourceError where device memory
-    is short.
+    Raises UsageError where the graph is too large, ResourceError where device memory is
+    short.
     """
 
     def __init__(
@@ -339,7 +341,7 @@ class BitSearches:
     ) -> Iterator[tuple[int, int, Batch]]:
         """Yield (first, last + 1, batch) over all sources; each lasts until the next.
 
-        most: levels beyond it are not searched; stop: as of ``search``
+        most: the last level to search; stop: as in ``search``
         """
         ids = check_sources(self.graph, sources)
         for first in range(0, len(ids), self.width):
@@ -356,8 +358,8 @@ class BitSearches:
     ) -> Batch:
         """Search from up to ``width`` sources, ids, at once.
 
-        stop: asked before each launch and while one runs; SearchStopped where it said
-        yes and there were levels left
+        stop: called before each launch and during one; SearchStopped if it returns True
+        with levels left
         """
         ids = check_sources(self.graph, sources)
         if len(ids) > self.width:
@@ -377,12 +379,12 @@ class BitSearches:
             control = self._control.view(np.uint32)
             seconds += self._launch.timed(before=[(control, 0)], word=self._word)
             state = State.from_buffer_copy(self._state.get().tobytes())
-        # the last level of a search that was not cut short found nothing
+        # the last level of a complete search found nothing
         deepest = state.depth if state.edges or not state.depth else state.depth - 1
         return Batch(self, ids, deepest, seconds, state.pulls, state.pushes)
 
     def _open(self, ids: Ids) -> None:
-        """Make all ready at level 0 of some searches."""
+        """Initialise level 0 of some searches."""
         cp, p = cuda.cupy(), self.params
         stream = cp.cuda.get_current_stream()
         cleared = (self._seen, *self._front, *self._mark, self._state, *self._planes)
@@ -404,7 +406,7 @@ class BitSearches:
         self._begin.prepare(arguments, 1, THREADS)()
 
     def _room(self, depth: int) -> int:
-        """Make room for more levels than ``depth``; return the last that has any."""
+        """Allocate more levels than ``depth``; return the last one allocated."""
         cp, p, last = cuda.cupy(), self.params, NO_LIMIT
         if self._with_levels:
             while (1 << len(self._planes)) - 1 <= depth:
@@ -428,7 +430,7 @@ class BitSearches:
     def _matrix(self, batch: Batch, out: DeviceArray | None) -> DeviceArray:
         cp, n, k = cuda.cupy(), self.graph.n, len(batch.sources)
         if not self._with_levels:
-            raise UsageError("these searches were made without levels")
+            raise UsageError("these searches ran without levels")
         dtype = level_dtype(batch.deepest)
         if out is None:
             with cuda.memory_of("levels"):
@@ -459,7 +461,7 @@ class BitSearches:
 
     def _counted(self, batch: Batch) -> DeviceArray:
         if self._counts is None:
-            raise UsageError("these searches were made without counts")
+            raise UsageError("these searches ran without counts")
         counts = self._counts[: batch.deepest + 1, : len(batch.sources)]
         return counts.T.astype(np.int64)
 
@@ -467,7 +469,7 @@ class BitSearches:
         self, batch: Batch, searches: ArrayLike, targets: ArrayLike
     ) -> DeviceArray:
         if not self._with_levels:
-            raise UsageError("these searches were made without levels")
+            raise UsageError("these searches ran without levels")
         planes = self._planes[: max(batch.deepest, 0).bit_length()]
         return self._asked(batch, searches, targets, planes)
 
@@ -481,7 +483,7 @@ class BitSearches:
         rows: Array = np.asarray(searches, dtype=np.int64)
         ids = check_sources(self.graph, targets)
         if rows.shape != ids.shape or (rows < 0).any():
-            raise UsageError("searches and targets do not fit each other")
+            raise UsageError("searches and targets differ in shape")
         if len(rows) and rows.max() >= len(batch.sources):
             raise UsageError(f"search {rows.max()} of {len(batch.sources)}")
         held = (self._seen, planes)

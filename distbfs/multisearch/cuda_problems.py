@@ -1,8 +1,7 @@
 """Any problem over many searches on one CUDA device, a block for each search.
 
-Blocks stay and take searches in turn.  Memory is bounded: what the blocks work with,
-and results by pair of as many searches as fit (a batch).
-Source: McLaughlin, Riedy, Bader 2015.
+Blocks are resident and take searches in turn. Memory is bounded: the blocks' own, and
+the pairwise results of a batch of searches. Source: McLaughlin, Riedy, Bader 2015.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from distbfs.types import DeviceArray, Ids, Stop
 METHODS = ("hybrid", "warp", "work-efficient", "edge-parallel")
 LEVEL_TYPES = {"u8": "int8", "u16": "int16", "u32": "int32"}
 BLOCK_THREADS = (1024, 256)
-WIDE_MEAN = 8  # mean degree from which frontiers are wide and a block has 1,024 threads
+WIDE_MEAN = 8  # mean degree from which a block gets 1,024 threads
 THREADS_AT_ONCE = 2048  # of a multiprocessor
 REGISTERS_AT_ONCE = 1 << 16
-SHARE = 0.5  # of the free memory, for blocks at most
+SHARE = 0.5  # most of the free memory for blocks
 RESERVE = 256 << 20
-DEEPER, STOPPED = 1, 2  # why blocks took no more searches
+DEEPER, STOPPED = 1, 2  # why blocks stopped taking searches
 STATIC_BYTES = 1024  # of shared memory, besides visited bits
 
 Sink = Callable[[int, int, dict[str, DeviceArray]], None]
@@ -46,17 +45,17 @@ Sink = Callable[[int, int, dict[str, DeviceArray]], None]
 
 @dataclass(frozen=True)
 class DeviceOptions:
-    """How searches are made.
+    """Options of the searches.
 
     method: "hybrid" (a warp from degree ``warp_degree`` on), "warp" (T = 0),
-        "work-efficient" (T without end), "edge-parallel"
+    "work-efficient" (T infinite), "edge-parallel"
     warp_degree: T, or None to choose it from the degrees; above 16 it is rounded up to
-        a quarter of an octave
+    a quarter of an octave
     levels: result "level" is wanted, by pair
-    batch: searches whose results by pair are held at once (default: what fits)
+    batch: searches whose pairwise results are in memory at once (default: what fits)
     block: threads of a block, 256 or 1024 (default: by the mean degree)
-    most: levels beyond it are not searched
-    stop: asked while searches run; blocks look at the answer before each level
+    most: the last level to search
+    stop: called while searches run; blocks read the answer before each level
     """
 
     method: str = "hybrid"
@@ -81,9 +80,9 @@ class DeviceOptions:
 
 @dataclass
 class DeviceRunner:
-    """Runs problems; what the last run did stands in the fields.
+    """Runs problems; the fields describe the last run.
 
-    seconds: of the kernels that search; warp_degree: T; batches, blocks, block: how
+    seconds: of the search kernels; warp_degree: T; batches, blocks, block: numbers used
     level: C++ type of the levels
     """
 
@@ -104,14 +103,13 @@ class DeviceRunner:
     ) -> dict[str, DeviceArray]:
         """Return the results by name of state: CuPy arrays [k], [n] or [k, n], by id.
 
-        sink: takes (first, last + 1, results by pair of these searches) instead of
-            their being returned; a call's arrays [last + 1 - first, n] are its own
+        sink: called with (first, last + 1, pairwise results of these searches) instead
+        of returning them; it owns the arrays [last + 1 - first, n] of a call
 
         Levels are int8 to 126, else int16 or int32; -1 = unreached; with a sink their
-        type may widen from call to call.
-        Raises UsageError for a problem that cannot be compiled, with the line of its
-        text, or sources that are no vertices; ResourceError where memory is short;
-        SearchStopped.
+        dtype may widen from call to call. Raises UsageError for a problem that cannot
+        be compiled, with the line of its text, or invalid sources; ResourceError where
+        memory is short; SearchStopped.
         """
         chosen = options or DeviceOptions()
         ids = check_sources(graph, sources)
@@ -123,7 +121,7 @@ class DeviceRunner:
 
 @dataclass
 class Memory:
-    """What the searches work with.
+    """Memory of the searches.
 
     rows: searches of a batch; stride: items of a row by pair
     held: by name, arrays of state; small: of the blocks
@@ -160,7 +158,7 @@ class Run:
         self._shape()
 
     def _number(self) -> None:
-        """Give vertices without edges numbers behind all others."""
+        """Assign numbers to vertices without edges, after all others."""
         cp, graph = cuda.cupy(), self.graph
         alone = cp.flatnonzero(graph.numbers == ISOLATED).astype(np.uint32)
         self.numbers = graph.numbers.copy()
@@ -186,7 +184,7 @@ class Run:
         self.shared = 4 * self.words if 4 * self.words <= room else 0
         alone = 4 * self.words <= cuda.shared_limit() - STATIC_BYTES
         if alone and not self.shared and self.block == BLOCK_THREADS[0]:
-            # one block of many threads with its bits near goes before several
+            # one large block with its bits in shared memory beats several
             each, self.shared = 1, 4 * self.words
         blocks = min(each * cuda.multiprocessors(), max(len(self.ids), 1))
         self.blocks, self.rows = self._bounded(blocks)
@@ -222,10 +220,10 @@ class Run:
         if self.edges:
             shared += 4 * self.graph.m
         free = cuda.free_bytes() - RESERVE - 3 * shared
-        level = 4  # what levels may come to
+        level = 4  # widest levels that may be needed
         each, row = self._block_bytes(level), self._row_bytes(level)
         whole = 0
-        if self.sink is None:  # results of all searches stay
+        if self.sink is None:  # results of all searches stay in memory
             whole = k * row // (self.stride + n) * n
         free -= whole
         if free < each + row:
@@ -333,7 +331,7 @@ class Run:
             self.memory.small["level"] = levels
 
     def _prepare(self) -> None:
-        """Lay out the launch for the type of levels as it is now."""
+        """Prepare the launch for the present type of levels."""
         graph, held, small = self.graph, self.memory.held, self.memory.small
         job_type, self.end_type = self.program.job()
         job: Any = job_type()
@@ -365,7 +363,7 @@ class Run:
         )
 
     def _batch(self, first: int, last: int) -> None:
-        """Search from first … last-1; again with wider levels where they are needed."""
+        """Search from first … last-1; repeat with wider levels if needed."""
         runner, small = self.runner, self.memory.small
         runner.batches += 1
         kept = {
@@ -394,7 +392,7 @@ class Run:
     def _by_pair(
         self, first: int, last: int, kept: dict[str, DeviceArray]
     ) -> dict[str, DeviceArray]:
-        """Return a batch's results by pair, by id; part of ``kept`` without a sink."""
+        """Return a batch's pairwise results by id; without a sink, in ``kept``."""
         rows: dict[str, DeviceArray] = {}
         wanted: list[tuple[str, DeviceArray, np.dtype[Any], float]] = [
             (s.name, self.memory.held[s.name], np.dtype(s.dtype), s.fill)

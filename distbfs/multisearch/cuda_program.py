@@ -76,7 +76,7 @@ class Params(ctypes.Structure):
 class Program:
     """The text of a problem, ready to be compiled.
 
-    used: the functions that there are; levels: the functions read ``s.level``
+    used: the functions it defines; levels: the functions read ``s.level``
     """
 
     problem: Problem
@@ -85,7 +85,7 @@ class Program:
     levels: bool
 
     def job(self) -> tuple[type[ctypes.Structure], type[ctypes.Structure]]:
-        """Return the structures of the arguments of ``search`` and of ``finish``."""
+        """Return the argument structures of ``search`` and of ``finish``."""
         names = ["unused", *(f"state_{state.name}" for state in self.problem.state)]
 
         class Fields(ctypes.Structure):
@@ -111,14 +111,14 @@ class Program:
         return Job, End
 
     def module(self, **definitions: str | int) -> programs.Module:
-        """Return the kernels; UsageError with the user's own line where it is wrong."""
+        """Compile the kernels; UsageError with the user's own line on an error."""
         try:
             return programs.Module(SOURCE, {HEADER: self.text}, **definitions)
         except KernelRefused as error:
             raise self.refusal(error.log) or error from error
 
     def refusal(self, log: str) -> UsageError | None:
-        """Return what NVRTC's log says of the user's text, None where nothing."""
+        """Convert errors of the user's text in NVRTC's log; None if there are none."""
         name, messages = self.problem.name, log.splitlines()
         lines = self.problem.cuda.splitlines()
         own = re.compile(
@@ -158,7 +158,7 @@ def check_state(state: State) -> None:
     name = state.name
     if not name.isidentifier() or name in RESERVED or not name.isascii():
         taken = ", ".join(sorted(RESERVED))
-        raise UsageError(f"state '{name}' is no name that is free; taken: {taken}")
+        raise UsageError(f"state '{name}' is not an available name; taken: {taken}")
     if str(np.dtype(state.dtype)) not in TYPES:
         allowed = ", ".join(TYPES)
         raise UsageError(f"state '{name}' has dtype {state.dtype}; allowed: {allowed}")
@@ -174,7 +174,7 @@ def type_of(state: State) -> str:
 
 
 def literal(state: State) -> str:
-    """Return the fill value of a state as C++."""
+    """Return the fill value of a state as a C++ literal."""
     if np.dtype(state.dtype).kind in "iu":
         whole = int(np.array(state.fill).astype(state.dtype))
         suffix = "ull" if np.dtype(state.dtype).kind == "u" else "ll"
@@ -188,9 +188,9 @@ def literal(state: State) -> str:
 
 
 def program_of(problem: Problem) -> Program:
-    """Return what a problem's state and CUDA text become.
+    """Return the program of a problem's state and CUDA text.
 
-    Raises UsageError for state that cannot be, or a text without any of the functions.
+    Raises UsageError for invalid state, or a text without any of the functions.
     """
     for state in problem.state:
         check_state(state)
@@ -209,7 +209,7 @@ def program_of(problem: Problem) -> Program:
 
 
 def header(problem: Problem, used: frozenset[str]) -> str:
-    """Return the text that takes the place of problem.cuh."""
+    """Return the text that replaces problem.cuh."""
     fields, members, whole, search, finish, fill = [], [], [], [], [], []
     for state in problem.state:
         name, kind = state.name, type_of(state)

@@ -34,12 +34,12 @@ from distbfs.partition.part import Part
 from distbfs.types import DeviceArray, Ids
 
 BITS = "bits"
-NEVER = (1 << 63) - 1  # edges: no frontier has so many
+NEVER = (1 << 63) - 1  # edges: more than any frontier has
 PULL_EDGES = {"auto": None, "push": NEVER, "pull": 0}
 
 
 class CudaRunner:
-    """Problems on the current device; other methods than "bits" are those of blocks."""
+    """Problems on the current device; methods other than "bits" use blocks."""
 
     name = "xbfs"
     methods = (BITS, *METHODS)
@@ -48,7 +48,7 @@ class CudaRunner:
         cuda.cupy()
 
     def prepare(self, part: Part) -> DeviceGraph:
-        """Return a whole graph in device memory."""
+        """Copy a whole graph to device memory."""
         return graph_of_part(self.name, part)
 
     def run(
@@ -162,16 +162,16 @@ class CudaRunner:
         }
 
     def extremes(self, graph: DeviceGraph, vertex: int) -> Extremes:
-        """Return diameter and radius of the component of a vertex id."""
+        """Compute diameter and radius of the component of a vertex id."""
         wanted = SearchOptions(engine="xbfs", parents=False)
         return device_extremes(XbfsEngine(wanted).on_graph(graph), vertex)
 
     def describe(self) -> dict[str, Any]:
-        """Return what problems run on, for reports."""
+        """Return the runner's hardware and settings, for reports."""
         return {"engine": self.name, **cuda.describe()}
 
 
 def ask(options: RunOptions, done: int, of: int) -> None:
-    """Raise SearchStopped where ``options.stop`` says so."""
+    """Raise SearchStopped when ``options.stop`` returns True."""
     if options.stop is not None and options.stop():
         raise SearchStopped(f"stopped after {done} of {of} sources")

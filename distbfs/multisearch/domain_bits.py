@@ -1,10 +1,10 @@
 """Up to 128 searches in one traversal over the devices of a domain (bits_domain.cu).
 
 The devices hold the rows of one graph and map each other's memory, in one process or in
-one for each.  The host launches a level on all of them and waits for all before the
-next.  A device takes 32.5 bytes for each position, whoever has it: two frontiers and
-their marks.  For each own vertex it takes 16 for what has been seen, 16 for each binary
-digit of the levels, and 8 for queues.
+one for each. The host launches a level on all of them and waits for all before the
+next. A device takes 32.5 bytes for each position of any device: two frontiers and their
+marks. For each own vertex it takes 16 for visited bits, 16 for each binary digit of the
+levels, and 8 for queues.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from distbfs.multisearch.cuda_bits import (
 )
 from distbfs.types import UNREACHED, Array, DeviceArray, Ids, Stop, World
 
-PULL_SHARE = 40  # frontiers of m / PULL_SHARE edges are pulled: pushes go to peers
+PULL_SHARE = 40  # pull frontiers of m / PULL_SHARE edges, since pushes go to peers
 ROW_BYTES = SEARCHES // 8
 TURNS, TALLY_WORDS = 3, 2
 
@@ -66,10 +66,10 @@ class Begin(ctypes.Structure):
 
 
 class Share:
-    """What one device has of the searches; methods with that device current.
+    """One device's share of the searches; call its methods with the device current.
 
-    memory: uint8, what ``shared_sizes`` says, zeros
-    bases: [parts] addresses of that of all parts
+    memory: uint8, of ``shared_sizes`` bytes, zeros
+    bases: [parts] addresses of all parts' memory
     """
 
     def __init__(self, part: MemberRows, memory: DeviceArray, bases: Ids) -> None:
@@ -124,7 +124,7 @@ class Share:
         return d
 
     def numbers_of(self, ids: Ids) -> Array:
-        """Return the own numbers of vertex ids, uint32; ISOLATED where none is."""
+        """Return the own numbers of vertex ids, uint32; ISOLATED for others."""
         layout = self.part.layout
         numbers = np.full(len(ids), ISOLATED, dtype=np.uint32)
         own = layout.part_of(ids) == self.part.index
@@ -132,7 +132,7 @@ class Share:
         return numbers
 
     def clear(self) -> None:
-        """Forget the last searches."""
+        """Reset the state of searches."""
         stream = cuda.cupy().cuda.get_current_stream()
         for array in (*self._shared[2:], self._tally, *self._planes):
             cuda.clear(array, stream)
@@ -140,7 +140,7 @@ class Share:
             self.step("empty", depth)
 
     def begin(self, numbers: Array, there: Array) -> None:
-        """Offer level 0.
+        """Write level 0.
 
         numbers: of ``numbers_of``; there: bool [k], sources that any part has
         """
@@ -158,15 +158,15 @@ class Share:
         self._steps[name]()
 
     def tell(self) -> None:
-        """Begin to read what the levels have found."""
+        """Start copying the counts of levels to the host."""
         self._tally_copy.begin(cuda.cupy().cuda.get_current_stream())
 
     def edges(self, depth: int) -> int:
-        """Return the edges out of the own vertices of a level, once it was told."""
+        """Return the edges out of the own vertices of a level, after ``tell``."""
         return int(self._tally_copy.wait()[depth % TURNS * TALLY_WORDS])
 
     def add_planes(self) -> None:
-        """Make room for more levels."""
+        """Allocate planes for more levels."""
         cp, d = cuda.cupy(), self._params
         with cuda.memory_of("levels of bit-parallel searches"):
             for _ in range(MORE_PLANES):
@@ -185,14 +185,14 @@ class Share:
 
 
 def shared_sizes(part: MemberRows) -> list[int]:
-    """Return the bytes of what others read and write: 2 fronts, MARKS marks, seen."""
+    """Return the bytes accessed by others: 2 fronts, MARKS marks, visited bits."""
     own = part.granules * GRANULE
     positions = own * part.layout.parts
     return [ROW_BYTES * positions] * 2 + [positions // 8] * MARKS + [ROW_BYTES * own]
 
 
 def require_room(parts: Sequence[MemberRows]) -> None:
-    """Raise ResourceError unless the devices of parts have room."""
+    """Raise ResourceError unless the devices of parts have enough memory."""
     for part in parts:
         own = (2 * MORE_PLANES * ROW_BYTES + 8) * part.graph.active
         with part.graph.numbers.device:
@@ -204,8 +204,8 @@ def require_room(parts: Sequence[MemberRows]) -> None:
 class DomainBitSearches:
     """Searches a graph on the devices of all ranks; methods are collective.
 
-    parts: of this rank; pull_edges: frontiers of so many edges are pulled (default:
-    m / PULL_SHARE)
+    parts: of this rank; pull_edges: pull frontiers of this many edges (default: m /
+    PULL_SHARE)
 
     Raises ResourceError on all ranks where device memory is short on one.
     """
@@ -244,7 +244,7 @@ class DomainBitSearches:
                 self._shares.append(Share(part, array, table))
 
     def _agreed(self, work: Callable[[], object]) -> None:
-        """Do something on each rank; ResourceError on all where one fails."""
+        """Call ``work`` on each rank; ResourceError on all if one fails."""
         reason = ""
         try:
             work()
@@ -268,16 +268,16 @@ class DomainBitSearches:
                     share.step(name, depth)
 
     def _meet(self) -> None:
-        """Wait until all devices of all ranks have done their steps."""
+        """Wait until all devices of all ranks have finished their steps."""
         self._each(lambda _: cuda.cupy().cuda.Device().synchronize())
         self._world.barrier()
 
     def run(self, sources: Ids, *, stop: Stop | None = None) -> None:
         """Search from up to 128 vertex ids, int64 [k], the same on all ranks.
 
-        stop: asked before each level, on any rank; SearchStopped on all ranks where one
-        said yes.  Raises UsageError for what is no vertex or too many, ResourceError
-        where memory for levels is short.
+        stop: called before each level, on any rank; SearchStopped on all ranks if one
+        returns True. Raises UsageError for invalid or too many ids, ResourceError where
+        memory for levels is short.
         """
         self._check(sources)
         if len(sources) > self.width:
@@ -305,11 +305,11 @@ class DomainBitSearches:
         wrong = ids[(ids < 0) | (ids >= self._layout.n)]
         if len(wrong):
             raise UsageError(
-                f"{wrong[0]} is no vertex; allowed: 0 to {self._layout.n - 1}"
+                f"{wrong[0]} is not a vertex; allowed: 0 to {self._layout.n - 1}"
             )
 
     def _open(self, sources: Ids) -> None:
-        """Make all ready at level 0."""
+        """Initialise level 0."""
         self._sources = sources
         numbers = self._each(lambda share: share.numbers_of(sources))
         connected = np.any([x != ISOLATED for x in numbers], axis=0).astype(np.uint8)
@@ -322,7 +322,7 @@ class DomainBitSearches:
         self._step(0, "list", "settle")
 
     def _edges(self, depth: int, stop: Stop | None) -> int:
-        """Return the edges out of a level, of all parts, when all have made it."""
+        """Return the edges out of a level, of all parts, when all have finished it."""
         self._each(lambda share: share.tell())
         edges = sum(self._each(lambda share: share.edges(depth)))
         asked = stop is not None and stop()
@@ -333,7 +333,7 @@ class DomainBitSearches:
         return edges
 
     def _make_room(self, depth: int) -> None:
-        """Make room for a level."""
+        """Allocate room for a level."""
         while 1 << self._planes <= depth:
             self._agreed(lambda: self._each(lambda share: share.add_planes()))
             self._planes += MORE_PLANES
@@ -352,10 +352,10 @@ class DomainBitSearches:
                     self._deepest, searches[own], vertices[own]
                 )
         levels = self._world.allreduce(levels, "max")
-        levels[self._sources[searches] == vertices] = 0  # also those without edges
+        levels[self._sources[searches] == vertices] = 0  # including those without edges
         return levels
 
     def close(self) -> None:
-        """Give the shared memory back."""
+        """Free the shared memory."""
         self._shares = []
         self._group.close()

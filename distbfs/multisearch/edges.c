@@ -1,6 +1,6 @@
 /* The order in which searches found vertices, and the edges out of a frontier.
  *
- * Rows and columns of the graph are vertex numbers; what a problem sees are ids:
+ * Rows and columns of the graph are vertex numbers; problems use ids:
  * `vertices` maps numbers to ids, `numbers` ids to numbers.
  *
  * variants: OFFSET=uint32_t,uint64_t

@@ -1,10 +1,10 @@
 """Exact diameter and radius from few searches, by bounds on all eccentricities.
 
-A search from v that finds eccentricity e bounds that of every w: at least
-max(d(v, w), e - d(v, w)), at most e + d(v, w).  Searches go on, in turn from the vertex
-with the largest upper and the one with the smallest lower bound, until what is wanted
-is known.  Arrays may be NumPy's or CuPy's, so that bounds stay where the levels are.
-Source: Takes, Kosters 2011 (BoundingDiameters).
+A search from v that finds eccentricity e bounds that of every w: at least max(d(v, w),
+e - d(v, w)), at most e + d(v, w). Searches alternate between the vertex with the
+largest upper and the one with the smallest lower bound, until the requested values are
+known. Arrays may be NumPy's or CuPy's, so that bounds stay with the levels. Source:
+Takes, Kosters 2011 (BoundingDiameters).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ ENDLESS = (1 << 30) - 1  # no upper bound
 
 @dataclass(frozen=True)
 class Extremes:
-    """What is known of the component of a vertex.
+    """Results for the component of a vertex.
 
-    diameter, radius: None where it was not asked for; searches: that it took
-    ends: a vertex whose eccentricity is known to be the largest found, and one whose
-        is the smallest; the diameter's and a centre where these were asked for
+    diameter, radius: None unless requested; searches: number that were needed
+    ends: a vertex with the largest known eccentricity, and one with the smallest; ends
+    of a diameter and a centre where these were requested
     """
 
     diameter: int | None
@@ -49,13 +49,14 @@ def extremes(
 ) -> Extremes:
     """Return the exact diameter and radius of the component of ``start``.
 
-    levels_from: the levels from a vertex, signed integers [n], -1 where unreached; the
-        array may be used again by the next call
-    arrays: the module of these arrays, numpy or cupy; most: searches, at most
-    Raises UsageError where ``most`` searches did not do.
+    levels_from: returns the levels from a vertex, signed integers [n], -1 where
+    unreached; the next call may overwrite the array
+    arrays: the module of these arrays, numpy or cupy; most: limit of searches
+
+    Raises UsageError where ``most`` searches were too few.
     """
     xp = arrays
-    levels: Any = levels_from(start)  # of that module
+    levels: Any = levels_from(start)  # an array of that module
     inside = levels >= 0
     lower = xp.zeros(len(levels), np.int32)
     upper = xp.full(len(levels), ENDLESS, np.int32)
@@ -103,9 +104,9 @@ def device_extremes(
     radius: bool = True,
     most: int | None = None,
 ) -> Extremes:
-    """Return ``extremes`` by searches of a device, whose levels stay there.
+    """Run ``extremes`` by searches on a device, whose levels stay there.
 
-    search: of ``XbfsEngine.on_graph``, with results in ids; levels alone are enough
+    search: of ``XbfsEngine.on_graph``, with results by id; needs levels only
     """
 
     def levels_from(vertex: int) -> AnyArray:

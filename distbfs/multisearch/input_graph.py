@@ -18,7 +18,7 @@ NO_DELEGATES = 1 << 62
 
 
 def in_input_ids(part: Part, permutation: Permutation | None) -> Part:
-    """Return a whole graph whose ids are the input's; rows and columns are shared."""
+    """Return a whole graph with the input's ids; rows and columns are shared."""
     if permutation is None:
         return part
     vertices = permutation.inverse(part.vertices.astype(np.int64))
@@ -28,8 +28,8 @@ def in_input_ids(part: Part, permutation: Permutation | None) -> Part:
 def whole_graph(store: Store) -> Part:
     """Return the graph of a store as one part without delegates, in input ids.
 
-    Several parts, or delegates, are put together from their edges, which takes more
-    memory for a while (see ``sharing``).
+    Several parts, or delegates, are assembled from their edges, which temporarily takes
+    more memory (see ``searchers``).
     """
     manifest = store.manifest
     if manifest.parts == 1 and not manifest.delegates:
@@ -41,7 +41,7 @@ def whole_graph(store: Store) -> Part:
 
 
 def reversed_graph(part: Part) -> Part:
-    """Return the graph with every edge turned round; arrays are shared."""
+    """Return the graph with every edge reversed; arrays are shared."""
     if part.incoming is None:
         return part
     return replace(part, nn=part.incoming, incoming=part.nn)

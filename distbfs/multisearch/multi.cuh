@@ -1,4 +1,4 @@
-/* What a search of its own block knows, and how its vertices and edges are gone over.
+/* The state of a search in its own block, and loops over its vertices and edges.
  *
  * Vertices are numbers (graph/device_graph.py) and, behind those, vertices without edges.
  * A block keeps the order in which vertices were found, which is its queue: those below
@@ -35,7 +35,7 @@ struct Params {
     u32 most;             /* levels beyond it are not searched */
 };
 
-/* What the threads of a block share. */
+/* Shared by the threads of a block. */
 struct Block {
     u32 small, large; /* ends of the order, from its front and from its end */
     u32 small_next, large_next, search;
@@ -74,7 +74,7 @@ struct Base {
         __syncthreads();
     }
 
-    /* Call f(u, lane, large) for what lies in the two ranges of the order: `large` once
+    /* Call f(u, lane, large) for the vertices in the two ranges of the order: `large` once
      * for all lanes of a warp, otherwise for one vertex a lane, NONE where there is none. */
     template <class F>
     __device__ __forceinline__ void grab(u32 small, u32 small_end, u32 large, u32 large_end,

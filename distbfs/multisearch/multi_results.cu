@@ -1,4 +1,4 @@
-/* State by number as state by id; items of any type of one size.
+/* Converts state by number to state by id; items of any type of one size.
  *
  * Method: a thread an item of the result.  Data: numbers as in multi.cuh.
  *

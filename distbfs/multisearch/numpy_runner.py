@@ -43,7 +43,7 @@ FEWEST = 1
 
 
 class Walk(Protocol):
-    """How a batch of searches goes through a graph."""
+    """Traverses a graph for a batch of searches."""
 
     def frontiers(self, sources: Ids, level: Array) -> Iterator[tuple[Ids, Ids]]:
         """Yield (rows, vertices) of each level, ascending by row.
@@ -56,11 +56,11 @@ class Walk(Protocol):
 
 
 class Searches:
-    """A batch of searches as functions see it (see the top of this file).
+    """A batch of searches as functions see it (see the module).
 
-    n: vertices; sources: int64 [b]; first: number of the first search of the batch
+    n: vertices; sources: int64 [b]; first: index of the first search of the batch
     level: int32 [b, n]; depth_now: level of the frontier
-    frontiers: for each level (rows, vertices), in the order in which they were found
+    frontiers: for each level (rows, vertices), in the order of discovery
     """
 
     def __init__(self, n: int, sources: Ids, first: int, walk: Walk | None) -> None:
@@ -75,9 +75,9 @@ class Searches:
         raise AttributeError(f"there is no state '{name}'; there are: {names}")
 
     def backwards(self) -> Iterator[tuple[Ids, Ids, Ids]]:
-        """Yield the edges (i, u, v), int64 [e], out of all reached, deepest u first.
+        """Yield the edges (i, u, v), int64 [e], of reached vertices, deepest u first.
 
-        Pieces of edges; one holds one level of u only.
+        In pieces with u of a single level.
         """
         for depth in range(len(self.frontiers) - 1, -1, -1):
             self.depth_now = depth
@@ -86,10 +86,10 @@ class Searches:
 
 
 class NumpyWalk:
-    """Goes level by level in NumPy."""
+    """Traverses level by level in NumPy."""
 
     def __init__(self, rows: CSR) -> None:
-        """Take the rows of neighbours by id."""
+        """Store the rows of neighbours by id."""
         self._rows = rows
 
     def frontiers(self, sources: Ids, level: Array) -> Iterator[tuple[Ids, Ids]]:
@@ -121,9 +121,9 @@ class NumpyWalk:
 
 
 def cuts(ends: Ids) -> Iterator[tuple[int, int]]:
-    """Yield (first, last + 1) of runs of about PIECE edges, one vertex at least.
+    """Yield (first, last + 1) of runs of about PIECE edges, at least one vertex.
 
-    ends: int64 [k], sums of the lengths so far
+    ends: int64 [k], cumulative lengths
     """
     first = 0
     while first < len(ends):
@@ -141,7 +141,7 @@ def rows_by_id(part: Part) -> CSR:
 
 
 def batch_size(problem: Problem, n: int, options: RunOptions, most: int) -> int:
-    """Return how many searches run at once, 1 at least."""
+    """Return how many searches run at once, at least 1."""
     if options.batch:
         return min(options.batch, most)
     pair = sum(np.dtype(s.dtype).itemsize for s in problem.state if s.per == "pair")
@@ -150,7 +150,7 @@ def batch_size(problem: Problem, n: int, options: RunOptions, most: int) -> int:
 
 
 class Outputs:
-    """The state that outlasts a batch, and the results of all searches."""
+    """State that outlasts a batch, and the results of all searches."""
 
     def __init__(self, problem: Problem, k: int, n: int) -> None:
         self._problem = problem
@@ -164,7 +164,7 @@ class Outputs:
                 self.values[state.name] = np.full(shape, fill, dtype=state.dtype)
 
     def begin(self, s: Searches) -> None:
-        """Give a batch its state."""
+        """Set the state of a batch."""
         shapes = {"search": (len(s.sources),), "pair": s.level.shape}
         for state in self._problem.state:
             if state.name in KEPT:
@@ -176,7 +176,7 @@ class Outputs:
             setattr(s, state.name, value)
 
     def take(self, s: Searches) -> None:
-        """Keep the results of a batch."""
+        """Store the results of a batch."""
         rows = slice(s.first, s.first + len(s.sources))
         for state in self._problem.state:
             if state.name not in self.values or state.per == "vertex":
@@ -187,7 +187,7 @@ class Outputs:
             self.put(state.name, rows, kept_value(state, s.level))
 
     def put(self, name: str, rows: slice, value: Array) -> None:
-        """Keep what is known of searches ``rows``: [b], [b, n] or [b, levels]."""
+        """Store results of searches ``rows``: [b], [b, n] or [b, levels]."""
         held = self.values[name]
         if name == "count":
             wider = value.shape[1] - held.shape[1]
@@ -205,7 +205,7 @@ class Outputs:
 
 
 def of_counts(name: str, counts: Array) -> Array:
-    """Return what is kept under a name, from vertices by level, int64 [b, levels]."""
+    """Compute a kept result from vertices by level, int64 [b, levels]."""
     if name == "count":
         return counts
     if name == "reached":
@@ -217,7 +217,7 @@ def of_counts(name: str, counts: Array) -> Array:
 
 
 def filled(state: State) -> Any:
-    """Return what a state is filled with, of its dtype; UsageError if it has none."""
+    """Return the fill value of a state in its dtype; UsageError if it cannot be."""
     try:
         return np.array(state.fill).astype(state.dtype, casting="unsafe")
     except (ValueError, TypeError, OverflowError) as error:
@@ -227,9 +227,9 @@ def filled(state: State) -> Any:
 
 
 def kept_value(state: State, level: Array, deepest: int | None = None) -> Array:
-    """Return what the traversal keeps under a name, from int32 levels [b, n].
+    """Compute a kept result from int32 levels [b, n].
 
-    deepest: the largest level of all, where ``level`` may not show it
+    deepest: the largest level of all, where ``level`` may lack it
     """
     if state.name == "level":
         most = int(level.max(initial=0)) if deepest is None else deepest
@@ -320,15 +320,15 @@ class ReferenceRunner:
         return Results(values, {**self.describe(), **facts})
 
     def extremes(self, graph: Any, vertex: int) -> None:
-        """Return None: many searches find radius and diameter; see ``Runner``."""
+        """Return None: radius and diameter need many searches; see ``Runner``."""
 
     def describe(self) -> dict[str, Any]:
-        """Return what problems run on, for reports."""
+        """Return the runner's hardware and settings, for reports."""
         return {"engine": self.name, "method": "numpy", "threads": 1}
 
 
 def check_method(runner: Any, options: RunOptions) -> None:
-    """Raise UsageError for a method that a runner has not."""
+    """Raise UsageError for a method that a runner does not have."""
     if options.method and options.method not in runner.methods:
         allowed = ", ".join(runner.methods)
         raise UsageError(

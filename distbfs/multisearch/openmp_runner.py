@@ -1,7 +1,7 @@
 """The runner for CPUs: traversal in C, functions over arrays of edges.
 
-Problems that need levels, counts or reachability only run bit-parallel (``bits``).  The
-levels of all others are found that way too; then their functions see each frontier.
+Problems that need only levels, counts or reachability run bit-parallel (``bits``).
+Others find levels in the same way; then their functions are called for each frontier.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from distbfs.types import Array, Ids, Stop
 
 LEVELS = ("level", "reachable")
 COUNTS = ("reached", "distance", "count")
-SPAN = 4096  # depth that memory is planned for
+SPAN = 4096  # depth assumed in planning memory
 
 
 class HostGraph:
-    """A whole graph, and the memory of the searches that ran on it last."""
+    """A whole graph, and the memory of its last searches."""
 
     def __init__(self, part: Part) -> None:
         if part.layout.parts != 1 or part.delegate_count:
-            raise UsageError("many searches at once take a graph in one part")
+            raise UsageError("many searches at once need a graph in one part")
         if part.local_count >= 1 << 31:
-            raise UsageError("many searches at once take up to 2^31 - 1 vertices")
+            raise UsageError("many searches at once allow up to 2^31 - 1 vertices")
         self.part = part
         self._held: tuple[tuple[int, int], BitSearch] | None = None
 
     def searches(self, count: int, threads: int) -> BitSearch:
-        """Return what runs some searches at once, at most ``bits.MOST_SEARCHES``."""
+        """Return a BitSearch for up to ``bits.MOST_SEARCHES`` searches at once."""
         key = (bits.width_for(count), threads)
         if self._held is None or self._held[0] != key:
-            self._held = None  # free it before there is another
+            self._held = None  # free the old one before allocating another
             self._held = (key, BitSearch(self.part, *key))
         return self._held[1]
 
@@ -122,11 +122,11 @@ class OpenMPRunner:
     methods = ("bits", "arrays")
 
     def __init__(self) -> None:
-        bits.prepare()  # a compiler that is there may still not be able to compile
+        bits.prepare()  # an installed compiler may still fail
         self._threads = cc.thread_count()
 
     def prepare(self, part: Part) -> HostGraph:
-        """Return a whole graph with room for what searches hold."""
+        """Wrap a whole graph, with memory for searches."""
         return HostGraph(part)
 
     def run(
@@ -186,10 +186,10 @@ class OpenMPRunner:
         return outputs.results()
 
     def extremes(self, graph: Any, vertex: int) -> None:
-        """Return None: many searches find radius and diameter; see ``Runner``."""
+        """Return None: radius and diameter need many searches; see ``Runner``."""
 
     def describe(self) -> dict[str, Any]:
-        """Return what problems run on, for reports."""
+        """Return the runner's hardware and settings, for reports."""
         return {
             "engine": self.name,
             "threads": self._threads,
@@ -198,7 +198,7 @@ class OpenMPRunner:
 
 
 def kept(search: BitSearch, name: str) -> Array:
-    """Return what searches know under a name of ``base.KEPT``."""
+    """Return a result of ``base.KEPT`` from finished searches."""
     if name == "reachable":
         return search.reachable()
     if name == "depth":
@@ -207,9 +207,9 @@ def kept(search: BitSearch, name: str) -> Array:
 
 
 def bits_batch(n: int, levels: bool, count: int, options: RunOptions) -> int:
-    """Return how many searches share a traversal: as many as memory allows, 64 to 512.
+    """Return how many searches share a traversal: as memory allows, 64 to 512.
 
-    Planes of levels are planned for a depth of SPAN.
+    Level planes are planned for a depth of SPAN.
     """
     if options.batch:
         return min(options.batch, bits.MOST_SEARCHES)

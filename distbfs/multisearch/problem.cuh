@@ -1,5 +1,5 @@
-/* A problem with nothing to keep.  Its place is taken by what cuda_program.py writes
- * for a problem: the state, and the functions as the user wrote them. */
+/* A problem without state.  cuda_program.py replaces this file by its text for a
+ * problem: the state, and the functions as the user wrote them. */
 #define HAS_INIT 0
 #define HAS_PRIOR 0
 #define HAS_VISIT_VERTEX 0

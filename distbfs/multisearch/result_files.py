@@ -1,9 +1,9 @@
-"""Result files of applications: written under another name, then put into place.
+"""Result files of applications: written under a temporary name, then renamed.
 
-``OUT.h5`` holds ``sources`` int64 [k] and what the application found, by input id:
-``level`` [k, n], ``value`` [n] or ``within`` int64 [k, hops + 1]; of reachability it
-holds ``pair`` int64 [q, 2] and ``reachable`` uint8 [q].  Where vertices have other ids
-in their file, ``ids`` [n] are those.  ``OUT.parquet`` holds the columns ``source`` and
+``OUT.h5`` holds ``sources`` int64 [k] and the application's results, by input id:
+``level`` [k, n], ``value`` [n] or ``within`` int64 [k, hops + 1]; for reachability
+``pair`` int64 [q, 2] and ``reachable`` uint8 [q]. Where vertices have other ids in
+their file, ``ids`` [n] are those. ``OUT.parquet`` holds the columns ``source`` and
 ``level``, a list of n numbers, one row for each source.
 """
 
@@ -43,7 +43,7 @@ def check_name(path: Path, app: str, endings: tuple[str, ...]) -> None:
 def result_file(
     path: Path, attributes: Mapping[str, Any], ids: IdMap | None
 ) -> Iterator[tuple[h5py.File, Sink]]:
-    """Yield a new HDF5 file and what is below it; OSError if it cannot be written."""
+    """Yield a new HDF5 file and its sink; OSError if it cannot be written."""
     sink = Sink(path)
     try:
         file = h5py.File(sink, "w", libver="earliest")
@@ -81,7 +81,7 @@ def level_rows(
     attributes: Mapping[str, Any],
     ids: IdMap | None,
 ) -> Iterator[Any]:
-    """Yield ``take(first row, levels [some, n])``, which writes rows in their order."""
+    """Yield ``take(first row, levels [some, n])``, which writes rows in order."""
     if path.suffix.lower() in TABLES:
         with _level_table(path, sources, n, dtype, ids) as take:
             yield take
@@ -107,7 +107,7 @@ def level_rows(
 def _level_table(
     path: Path, sources: Ids, n: int, dtype: str, ids: IdMap | None
 ) -> Iterator[Any]:
-    """Yield what writes rows of levels to a Parquet table, a row group at a time."""
+    """Yield a function that writes rows of levels to a Parquet table, in groups."""
     pyarrow, parquet = load("pyarrow"), load("pyarrow.parquet")
     text = ids is not None and ids.kind == "text"
     kind = pyarrow.from_numpy_dtype(np.dtype(dtype))

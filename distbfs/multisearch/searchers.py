@@ -1,8 +1,8 @@
-"""Many searches on any number of ranks: sources divided, or parts used.
+"""Many searches on any number of ranks: divide the sources, or use parts.
 
-Where the whole graph fits the memory of each rank, every rank holds it and takes its
-share of the sources.  Where it does not, the ranks search the parts of the store
-together, one source after the other.
+Where the whole graph fits the memory of each rank, every rank holds it and takes a
+share of the sources. Otherwise the ranks search the parts of the store together, one
+source after the other.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from distbfs.store.schema import Manifest
 from distbfs.types import Array, Ids, World, slice_bounds
 
 WAYS = ("auto", "sources", "parts")
-SHARE = 0.8  # of a machine's memory that its ranks may fill
-ROWS_BYTES = 1 << 28  # of results in pairs that are handed over at once
+SHARE = 0.8  # of a machine's memory that its ranks may use
+ROWS_BYTES = 1 << 28  # of pairwise results passed on at once
 
 
 class Searcher(Protocol):
-    """Runs problems over one graph on all ranks; what applications are written for.
+    """Runs problems over one graph on all ranks; applications are written for it.
 
     world: the ranks; n: vertices; directed: whether edges lead one way only
     """
@@ -66,13 +66,13 @@ class Searcher(Protocol):
 
     @property
     def engine(self) -> str:
-        """Name of what runs."""
+        """Name of the engine."""
 
     def share(self, sources: Ids) -> Ids:
-        """Return this rank's sources, int64 [k]; all where ranks search together."""
+        """Return this rank's sources, int64 [k]; all if ranks search together."""
 
     def extremes(self, vertex: int) -> Extremes | None:
-        """Return radius and diameter of a component where one run finds both."""
+        """Return radius and diameter of a component, or None if they need many runs."""
 
     def run(
         self, problem: Problem, sources: Ids, options: RunOptions | None = None
@@ -81,24 +81,24 @@ class Searcher(Protocol):
 
         Results per search and per level are those of all sources, on all ranks; per
         vertex the sum over the ranks, on all ranks; per pair rank 0 has all rows and
-        the others none.  Raises TooDeep on all ranks where one level does not fit.
+        the others none. Raises TooDeep on all ranks where a level does not fit.
         """
 
     def at_once(self, itemsize: int) -> int:
-        """Return for how many sources to ask at once where pairs of a size result."""
+        """Return how many sources to run at once for pairwise results of a size."""
 
     def turned(self) -> Searcher:
-        """Return searches along edges turned round; itself where they lead both ways.
+        """Return a searcher along reversed edges; itself for undirected graphs.
 
-        Raises UsageError where that cannot be.
+        Raises UsageError where that is not possible.
         """
 
     def describe(self) -> dict[str, Any]:
-        """Return what problems run on, for reports (JSON values)."""
+        """Return the searcher's hardware and settings, for reports (JSON values)."""
 
 
 class WholeSearcher:
-    """Every rank holds the whole graph and takes its share of the sources.
+    """Every rank holds the whole graph and takes a share of the sources.
 
     part: one part without delegates, in input ids
     """
@@ -146,7 +146,7 @@ class WholeSearcher:
         return Results(joined, results.facts)
 
     def _joined(self, state: State, value: Array) -> Array:
-        """Return a result of all ranks."""
+        """Combine a result of all ranks."""
         flag = value.dtype == np.bool_
         plain = value.view(np.uint8) if flag else value
         if state.per == "vertex":
@@ -165,20 +165,20 @@ class WholeSearcher:
         return joined.view(np.bool_) if flag else joined
 
     def at_once(self, itemsize: int) -> int:
-        """Return for how many sources to ask at once: up to 512 a rank."""
+        """Return how many sources to run at once: up to 512 a rank."""
         fits = ROWS_BYTES // max(self.n * itemsize * self.world.size, 1)
         step = max(fits // bits.LANE * bits.LANE, min(fits, bits.LANE), 1)
         return min(step, bits.MOST_SEARCHES) * self.world.size
 
     def turned(self) -> WholeSearcher:
-        """Return searches along edges turned round."""
+        """Return a searcher along reversed edges."""
         if not self.directed:
             return self
         part = reversed_graph(self.part)
         return WholeSearcher(self.world, self.runner, part, self.options)
 
     def describe(self) -> dict[str, Any]:
-        """Return what problems run on."""
+        """Return the searcher's hardware and settings."""
         return {**self.runner.describe(), "divided": "sources"}
 
 
@@ -208,8 +208,8 @@ class PartsSearcher:
         options = options or self.options
         if not problem.bits:
             raise UsageError(
-                f"problem {problem.name} has functions, which need the whole graph on "
-                "each rank; it does not run over parts"
+                f"problem {problem.name} has functions and needs the whole graph on "
+                "each rank; it cannot run over parts"
             )
         width = self.n if self.world.rank == 0 else 0
         outputs = Outputs(problem, len(sources), width)
@@ -243,7 +243,7 @@ class PartsSearcher:
         return level[None]
 
     def at_once(self, itemsize: int) -> int:
-        """Return for how many sources to ask at once."""
+        """Return how many sources to run at once."""
         return max(ROWS_BYTES // max(self.n * itemsize, 1), 1)
 
     def turned(self) -> PartsSearcher:
@@ -251,12 +251,12 @@ class PartsSearcher:
         return self
 
     def describe(self) -> dict[str, Any]:
-        """Return what problems run on."""
+        """Return the searcher's hardware and settings."""
         return {**self._session.describe(), "divided": "parts"}
 
 
 def whole_bytes(manifest: Manifest) -> int:
-    """Estimate what a rank needs that holds a whole graph and 64 searches of it."""
+    """Estimate the bytes of a rank that holds a whole graph and 64 searches of it."""
     n, m = manifest.n, manifest.m
     edges = {"nn": m, "nd": 0, "dn": 0, "dd": 0}
     shape = PartShape(n, 1, 0, n, n, 0, edges, 0)
@@ -272,11 +272,11 @@ def whole_bytes(manifest: Manifest) -> int:
 def choose_sharing(
     world: World, hosts: list[str], manifest: Manifest, wanted: str
 ) -> tuple[str, str]:
-    """Return ("sources" or "parts", why) for a graph; equal on all ranks (collective).
+    """Return ("sources" or "parts", reason); equal on all ranks (collective).
 
     auto: parts where the whole graph, as ``whole_bytes`` estimates it, takes more than
-    SHARE of the memory of a machine over its ranks, on any of them; else sources.  One
-    rank alone, and directed graphs, always hold the whole graph.
+    SHARE of the memory of a machine over its ranks, on any of them; else sources. A
+    single rank always holds the whole graph, and so do ranks with a directed graph.
     """
     check_choice("divide", wanted, WAYS)
     if manifest.directed and wanted == "parts":

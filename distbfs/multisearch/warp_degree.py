@@ -1,15 +1,15 @@
-"""The degree T from which a vertex gets a warp: from the degrees and the searches.
+"""The degree T from which a vertex gets a warp, from degrees and searches.
 
-A search goes over every vertex once, so that its work is counted in steps of a warp:
+A search processes every vertex once, so its work is counted in steps of a warp:
 
 - by a warp, a vertex of degree d takes GRAB steps to be fetched and ceil(d / 32) more;
 - by threads, 32 vertices take GRAB steps and as many as the largest of their degrees,
-  expected 32 independent draws from the degrees below T; each of these steps reads 32
-  places instead of one line and counts SCATTERED times, and once more as much where
-  there are fewer searches than blocks, since no other block then hides its latency.
+  the expectation over 32 independent draws from the degrees below T; each of these
+  steps reads 32 places instead of one line and costs SCATTERED steps, and twice as many
+  if there are fewer searches than blocks, since no other block then hides its latency.
 
-T is the one of CANDIDATES with the fewest steps, the smaller where two are equal.
-Source: the future work of McLaughlin, Riedy, Bader 2015, Section III-B.
+T is the candidate with the fewest steps, the smaller of equals. Source: the future work
+of McLaughlin, Riedy, Bader 2015, Section III-B.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from distbfs.types import Ids
 
 CANDIDATES = (0, 2, 4, 8, 16, 32, 64, 128, 256, 1024)
-ENDLESS = 0xFFFFFFFF  # T without end: threads alone
+ENDLESS = 0xFFFFFFFF  # T infinite: threads only
 GRAB = 3.0
 SCATTERED = 2.0
 
@@ -33,14 +33,14 @@ def steps(histogram: Ids, least: int, scattered: float) -> float:
     if not count:
         return by_warp
     below = np.cumsum(small) / count
-    largest = float((1 - below**32).sum())  # expected largest of 32
+    largest = float((1 - below**32).sum())  # expected maximum of 32
     return by_warp + -(-count // 32) * (GRAB + scattered * largest)
 
 
 def choose_warp_degree(histogram: Ids, searches: int, blocks: int) -> int:
-    """Return T, ENDLESS for threads alone.
+    """Return T, ENDLESS for threads only.
 
-    histogram: vertices by degree, int64; searches: to be made; blocks: at once
+    histogram: vertices by degree, int64; searches: to run; blocks: at once
     """
     scattered = SCATTERED * (2 if searches < blocks else 1)
     top = len(histogram)

@@ -1,1 +1,1 @@
-"""Searches for NetworkX: its functions of breadth-first search on our engines."""
+"""NetworkX backend: its functions of breadth-first search, run by distbfs engines."""

@@ -1,7 +1,7 @@
-"""The functions of NetworkX that this backend has; NetworkX loads the module.
+"""The NetworkX functions of this backend; NetworkX loads the module.
 
-Each takes a ``BackendGraph`` where NetworkX takes a graph, and gives and raises what
-NetworkX gives and raises.
+Each takes a ``BackendGraph`` where NetworkX takes a graph, and has NetworkX's results
+and exceptions.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from distbfs.networkx_backend.info import FUNCTIONS
 from distbfs.search.graph import Graph
 
 HOMES = (measures, paths, traversal)
-SMALL = 256  # nodes below which a conversion takes longer than NetworkX
-CHEAP = (  # what NetworkX does faster than a conversion
+SMALL = 256  # below this number of nodes a conversion takes longer than NetworkX
+CHEAP = (  # NetworkX runs these faster than a conversion
     *("bidirectional_shortest_path", "descendants_at_distance", "has_path"),
 )
-BETWEEN_TWO = ("shortest_path", "shortest_path_length")  # where both ends are given
+BETWEEN_TWO = ("shortest_path", "shortest_path_length")  # with both ends given
 MANY_SEARCHES = (
     *("all_pairs_shortest_path", "all_pairs_shortest_path_length"),
     *("average_shortest_path_length", "betweenness_centrality", "center"),
     *("closeness_centrality", "diameter", "eccentricity", "periphery", "radius"),
 )
-READ = (  # of a graph by NetworkX's functions and, as NetworkX has it, by a conversion
+READ = (  # attributes of a graph that NetworkX's functions, and conversions, read
     *("__contains__", "__getitem__", "__iter__", "__len__", "adj", "nbunch_iter"),
     *("neighbors", "order", "pred", "predecessors", "succ", "successors"),
 )
@@ -74,9 +74,9 @@ def argument(
 
 
 def convert_from_nx(graph: Any, **_: Any) -> BackendGraph:
-    """Return a NetworkX graph for the functions below; NetworkX keeps it.
+    """Convert a NetworkX graph; NetworkX caches the result.
 
-    It keeps none of a view, which does not learn that its original has changed.
+    The conversion of a view is not cached, since the view is not told of changes.
     """
     if isinstance(graph, BackendGraph):
         return graph
@@ -90,7 +90,7 @@ def convert_from_nx(graph: Any, **_: Any) -> BackendGraph:
 
 
 def convert_to_nx(result: Any, **_: Any) -> Any:
-    """Return results as they are, and a converted graph as NetworkX's."""
+    """Return results unchanged, and a converted graph as a NetworkX graph."""
     if not isinstance(result, BackendGraph):
         return result
     made = nx.DiGraph() if result.is_directed() else nx.Graph()
@@ -102,7 +102,7 @@ def convert_to_nx(result: Any, **_: Any) -> Any:
 
 
 def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
-    """Return whether a call can be answered here, or why not."""
+    """Return whether this backend supports a call, or the reason why not."""
     for option, place in OURS_ONLY_WITHOUT.get(name, {}).items():
         value = argument(args, kwargs, place, option)
         without = value is None or value is False
@@ -138,7 +138,7 @@ def should_run(
 
 
 def converted(graph: Any) -> bool:
-    """Return whether NetworkX has kept a conversion of a graph."""
+    """Return whether NetworkX has cached a conversion of a graph."""
     if isinstance(graph, BackendGraph):
         return True
     kept = getattr(graph, "__networkx_cache__", None) or {}

@@ -1,4 +1,4 @@
-"""A NetworkX graph as the engines take it."""
+"""A NetworkX graph in the form that engines search."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from distbfs.search.graph import Graph
 from distbfs.search.result import Result
 from distbfs.types import Array, Ids
 
-MANY_EDGES = 1 << 22  # from which a search takes all threads
-FEW_CHECKS = 1 << 13  # of edges, one by one
+MANY_EDGES = 1 << 22  # from this number of edges on a search uses all threads
+FEW_CHECKS = 1 << 13  # edges checked one by one
 
 
 class BackendGraph:
     """Nodes and neighbours of a NetworkX graph in its order, without attributes.
 
-    graph: what is searched; multigraph: whether the original is one
+    graph: the searched graph; multigraph: whether the original is one
     """
 
     __networkx_backend__ = "distbfs"
@@ -41,7 +41,7 @@ class BackendGraph:
     def __contains__(self, node: object) -> bool:
         try:
             return self.own(node) in self.graph
-        except (KeyError, TypeError):  # what has no hash is no node
+        except (KeyError, TypeError):  # unhashable objects are not nodes
             return False
 
     def is_directed(self) -> bool:
@@ -60,7 +60,7 @@ class BackendGraph:
 
     @cached_property
     def turned(self) -> Graph:
-        """The graph with its edges turned round."""
+        """The graph with all edges reversed."""
         return self.graph.reversed()
 
     @cached_property
@@ -70,11 +70,11 @@ class BackendGraph:
 
     @cached_property
     def _numbers(self) -> dict[int, int]:
-        """The nodes of a graph of numbers by what is equal to them."""
+        """The nodes of a graph of numbers, by an equal int."""
         return {k: k for k in range(self.graph.n)}
 
     def own(self, node: Any) -> Any:
-        """Return a node for searches; KeyError where a number is none.
+        """Return the graph's own node object; KeyError for an unknown number.
 
         As in a dictionary, 1.0, True and NumPy's 1 are the node 1.
         """
@@ -93,16 +93,16 @@ class BackendGraph:
 
     @cached_property
     def _threads(self) -> int:
-        """Threads of a search; more than one cost more than they give here."""
+        """Threads of a search; one where more cost more than they gain."""
         return 1 if self.graph.part.nn.edges < MANY_EDGES else 0
 
     @cached_property
     def hub(self) -> Any:
-        """A node that most edges leave; the graph has some nodes."""
+        """The node with the most outgoing edges; the graph must not be empty."""
         return self.nodes[int(np.argmax(np.diff(self.graph.part.nn.offsets)))]
 
     def odd_nearby(self) -> bool:
-        """Return whether some FEW_CHECKS edges about a node close an odd cycle."""
+        """Return whether FEW_CHECKS edges near a node close an odd cycle."""
         rows = self.graph.part.nn
         colour = np.full(len(self), -1, dtype=np.int8)
         layer = np.array([self.id_of(self.hub)] if len(self) else [], dtype=np.int64)
@@ -118,7 +118,7 @@ class BackendGraph:
         return False
 
     def all_reach_all(self) -> bool:
-        """Return whether every node reaches all others; the graph has some."""
+        """Return whether every node reaches all others; the graph must not be empty."""
         first = self.nodes[0]
         ways = (False, True) if self.is_directed() else (False,)
         return all((self.levels(first, reverse=way) >= 0).all() for way in ways)
@@ -130,7 +130,7 @@ class BackendGraph:
     def path_between(self, source: Any, target: Any) -> list[Any] | None:
         """Return the shortest path that NetworkX's search from both ends finds.
 
-        The smaller frontier goes first; None where there is no path.
+        The smaller frontier advances first; None if there is no path.
         """
         ends = self.id_of(source), self.id_of(target)
         if ends[0] == ends[1]:
@@ -158,7 +158,7 @@ class BackendGraph:
     def _joined_at(
         self, middle: int, before: list[Array], ends: tuple[Any, Any]
     ) -> list[Any]:
-        """Return the nodes of two searches' paths to a vertex, from end to end."""
+        """Join the paths of two searches at a vertex, from end to end."""
         halves: list[list[Any]] = []
         for parent, end in zip(before, ends, strict=True):
             half = [middle]
@@ -166,13 +166,13 @@ class BackendGraph:
                 half.append(step)
             names = self.names(np.array(half))
             if len(half) > 1:
-                names[-1] = end  # as it was given
+                names[-1] = end  # the caller's own object
             halves.append(names)
         return [*reversed(halves[0]), *halves[1][1:]]
 
     @cached_property
     def _looks(self) -> tuple[tuple[memoryview, memoryview], ...]:
-        """Offsets and columns of edges out and in, to be read number by number."""
+        """Offsets and columns of edges out and in, for reading single elements."""
         part = self.graph.part
         return tuple(
             (rows.offsets.data, rows.columns.data) for rows in (part.nn, part.pulled)
@@ -181,8 +181,8 @@ class BackendGraph:
     def joined(self, source: Any, target: Any) -> bool:
         """Return whether a path leads from one node to another.
 
-        Searches from both ends, the smaller frontier first, and by an engine where
-        FEW_CHECKS edges have not told.
+        Searches from both ends, the smaller frontier first; after FEW_CHECKS edges an
+        engine continues.
         """
         if source == target:
             return True
@@ -235,7 +235,7 @@ class BackendGraph:
         reverse: bool = False,
         parents: bool = True,
     ) -> Result:
-        """Return a search that finds nodes and parents in the order of NetworkX."""
+        """Run a search that finds nodes and parents in the order of NetworkX."""
         return bfs(
             self.turned if reverse else self.graph,
             self.own(source),
@@ -247,7 +247,7 @@ class BackendGraph:
     def distances(
         self, source: Any, limit: float | None = None, *, reverse: bool = False
     ) -> dict[Any, int]:
-        """Return the level of each node reached, in the order of NetworkX."""
+        """Return the level of each reached node, in the order of NetworkX."""
         result = self.ordered(source, limit, reverse=reverse, parents=False)
         order: Any = result.order
         nodes = [source, *self.names(order[1:])]
@@ -266,8 +266,8 @@ class BackendGraph:
     def components(self) -> Ids:
         """Return the smallest id of the component of each node, int64 [n].
 
-        One search finds that of the node with most neighbours, the edges of the rest
-        tell the others.
+        A search finds the component of the node with most neighbours, the edges of the
+        rest the others.
         """
         n, rows = self.graph.n, self.graph.part.nn
         label = np.zeros(n, dtype=np.int64)
@@ -283,7 +283,7 @@ class BackendGraph:
         return label
 
     def layers(self, sources: list[Any]) -> Iterator[list[Any]]:
-        """Yield the nodes of each level of a search from different sources at once."""
+        """Yield the nodes of each level of a search from several distinct sources."""
         if not sources:
             return
         yield list(sources)
@@ -299,7 +299,7 @@ class BackendGraph:
     def spread(self, sources: list[Any]) -> Iterator[tuple[Ids, Ids]]:
         """Yield (vertices, their parents) of each level but the first, int64 [k].
 
-        Of a search from different sources at once, in the order of a queue.
+        Of a search from several distinct sources, in queue order.
         """
         rows: CSR = self.graph.part.nn
         seen = np.zeros(self.graph.n, dtype=np.bool_)
@@ -318,7 +318,7 @@ class BackendGraph:
 
 
 def whole_limit(limit: float | None) -> int | None:
-    """Return the last level that NetworkX reaches with a limit, None for all."""
+    """Return the last level that NetworkX reaches for a limit, None for all."""
     if limit is None or limit == math.inf:
         return None
     return math.ceil(limit) if limit > 0 else 0

@@ -1,4 +1,4 @@
-"""What NetworkX asks before it loads the backend; imports nothing of NetworkX."""
+"""The description that NetworkX reads before it loads the backend; no imports of it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ FUNCTIONS = {
 
 
 def get_info() -> dict[str, Any]:
-    """Return what the entry point ``networkx.backend_info`` stands for."""
+    """Return the description for the entry point ``networkx.backend_info``."""
     return {
         "backend_name": "distbfs",
         "project": "distbfs",

@@ -1,4 +1,4 @@
-"""NetworkX's functions of many searches: distances, centralities, two colours."""
+"""NetworkX's functions of many searches: distances, centralities, bipartiteness."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def distance_sum(G: BackendGraph) -> int:  # noqa: N803
 
 
 def depths(G: BackendGraph, nodes: Sequence[Any]) -> list[int]:  # noqa: N803
-    """Return the largest distance from each node; NetworkXError where one is none."""
+    """Return the largest distance from each node; NetworkXError if one is infinite."""
     if not G.is_directed() and nodes and not G.all_reach_all():
         raise infinite(G)
     sums = library.search_many(G.graph, DEPTHS, map(G.own, nodes))
@@ -54,7 +54,7 @@ def eccentricity(
             nodes.append(node)  # noqa: PERF402 - those before an error are kept
     except nx.NetworkXError as error:
         fault = error
-    largest = depths(G, nodes)  # NetworkX asks node by node
+    largest = depths(G, nodes)  # NetworkX computes it node by node
     if fault is not None:
         raise fault
     return dict(zip(nodes, largest, strict=True))
@@ -98,7 +98,7 @@ def periphery(
     usebounds: bool = False,  # noqa: ARG001
     weight: None = None,  # noqa: ARG001
 ) -> list[Any]:
-    """Return the nodes farthest out, see ``networkx.periphery``."""
+    """Return the nodes of largest eccentricity, see ``networkx.periphery``."""
     far = eccentricity(G)
     largest = max(far.values())
     return [node for node, depth in far.items() if depth == largest]
@@ -110,7 +110,7 @@ def center(
     usebounds: bool = False,  # noqa: ARG001
     weight: None = None,  # noqa: ARG001
 ) -> list[Any]:
-    """Return the nodes in the middle, see ``networkx.center``."""
+    """Return the nodes of smallest eccentricity, see ``networkx.center``."""
     if not len(G) and not G.is_directed():
         raise nx.NetworkXPointlessConcept("G has no nodes.")
     far = eccentricity(G)
@@ -143,7 +143,7 @@ def betweenness_centrality(
 ) -> dict[Any, float]:
     """Return betweenness, see ``networkx.betweenness_centrality``.
 
-    The same nodes are drawn for a seed; sums are added up in another order.
+    A seed draws the same nodes; sums are in another order.
     """
     nodes: list[Any] | None = None
     if k is not None and k != len(G):
@@ -157,12 +157,12 @@ def betweenness_centrality(
 
 
 def is_bipartite(G: BackendGraph) -> bool:  # noqa: N803
-    """Return whether two colours do, see ``networkx.is_bipartite``.
+    """Return whether two colours suffice, see ``networkx.is_bipartite``.
 
-    Few edges often tell that they do not.  Of the component of the node with most
-    neighbours the levels of a search are the colours.  Elsewhere they do where no node
-    is joined to its own other colour, in a graph of twice as many vertices whose edges
-    lead from each colour to the other.
+    A few edges often prove that they do not. In the component of the node with most
+    neighbours the levels of a search are the colours. Elsewhere two suffice if no node
+    is connected to its own other colour, in a graph of twice as many vertices whose
+    edges lead from each colour to the other.
     """
     if G.odd_nearby():
         return False

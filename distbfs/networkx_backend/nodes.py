@@ -1,4 +1,4 @@
-"""Nodes as NetworkX checks them, with its errors."""
+"""Checks of nodes with NetworkX's exceptions."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from distbfs.networkx_backend.graph import BackendGraph
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Let no garbage be collected while many objects are made that are all kept.
+    """Suspend garbage collection while many permanent objects are created.
 
-    Else all objects of the program are looked at again and again.
+    Otherwise the collector scans all objects of the program again and again.
     """
     collects = gc.isenabled()
     gc.disable()
@@ -28,30 +28,30 @@ def uncollected() -> Iterator[None]:
 
 
 def known(G: BackendGraph, node: Any) -> Any:  # noqa: N803
-    """Return a node; NetworkXError where it is none."""
+    """Return a node; NetworkXError for an unknown one."""
     if node not in G:
         raise nx.NetworkXError(f"The node {node} is not in the graph.")
     return node
 
 
 def begun(G: BackendGraph, node: Any) -> Any:  # noqa: N803
-    """Return a node whose neighbours are asked for; NetworkXError where it is none."""
+    """Return a node whose neighbours are requested; NetworkXError if unknown."""
     if node not in G:
-        hash(node)  # NetworkX raises TypeError for what cannot be a node
+        hash(node)  # NetworkX raises TypeError for unhashable objects
         kind = "digraph" if G.is_directed() else "graph"
         raise nx.NetworkXError(f"The node {node} is not in the {kind}.")
     return node
 
 
 def endpoint(G: BackendGraph, node: Any, what: str) -> Any:  # noqa: N803
-    """Return a node; NodeNotFound where it is none."""
+    """Return a node; NodeNotFound for an unknown one."""
     if node not in G:
         raise nx.NodeNotFound(f"{what} {node} is not in G")
     return node
 
 
 def refuse_directed(G: BackendGraph) -> None:  # noqa: N803
-    """Raise what NetworkX raises for directed graphs."""
+    """Raise NetworkX's exception for directed graphs."""
     if G.is_directed():
         raise nx.NetworkXNotImplemented("not implemented for directed type")
 

@@ -11,7 +11,7 @@ from distbfs.networkx_backend.graph import BackendGraph
 from distbfs.networkx_backend.measures import distance_sum
 from distbfs.networkx_backend.nodes import endpoint, uncollected
 
-METHODS = ("dijkstra", "bellman-ford")  # what NetworkX takes, without weights too
+METHODS = ("dijkstra", "bellman-ford")  # methods of NetworkX, also without weights
 
 
 def single_source_shortest_path_length(
@@ -94,7 +94,7 @@ def bidirectional_shortest_path(
 
 
 def check_method(method: str) -> None:
-    """Raise what NetworkX raises for a method that it does not know."""
+    """Raise NetworkX's exception for an unknown method."""
     if method not in METHODS:
         raise ValueError(f"method not supported: {method}")
 
@@ -157,7 +157,7 @@ def average_shortest_path_length(
 
 
 def sources_of(G: BackendGraph, sources: Any) -> list[Any]:  # noqa: N803
-    """Return several sources, each once; NetworkX's errors for none and for others."""
+    """Return distinct sources; raise NetworkX's errors for none or unknown ones."""
     if not sources:
         raise ValueError("sources must not be empty")
     for source in sources:

@@ -1,4 +1,4 @@
-"""NetworkX's functions of one search: edges, levels, reach, components."""
+"""NetworkX's functions of one search: edges, levels, reachability, components."""
 
 from __future__ import annotations
 
@@ -104,12 +104,12 @@ def descendants_at_distance(
 
 
 def has_path(G: BackendGraph, source: Any, target: Any) -> bool:  # noqa: N803
-    """Return whether a path leads there, see ``networkx.has_path``."""
+    """Return whether a path exists, see ``networkx.has_path``."""
     return G.joined(endpoint(G, source, "Source"), endpoint(G, target, "Target"))
 
 
 def descendants(G: BackendGraph, source: Any) -> set[Any]:  # noqa: N803
-    """Return the nodes that are reached, see ``networkx.descendants``."""
+    """Return the nodes reached from a node, see ``networkx.descendants``."""
     return set(G.names(np.flatnonzero(G.levels(begun(G, source)) > 0)))
 
 

@@ -15,10 +15,10 @@ from distbfs.types import Array, Ids, World
 def gather_delegates(
     world: World, ids: Sequence[Ids], degrees: Sequence[Ids]
 ) -> tuple[Ids, Ids]:
-    """Return (delegates, their degrees), int64 [d], the same on all ranks (collective).
+    """Gather (delegates, their degrees), int64 [d], on all ranks (collective).
 
-    ids, degrees: int64, those of this rank's parts.  Delegates are ordered by
-    descending degree, then by id.
+    ids, degrees: int64, those of this rank's parts. Delegates are ordered by descending
+    degree, then by id.
     """
     own = np.zeros((2, 0), dtype=np.int64)
     for i, d in zip(ids, degrees, strict=True):

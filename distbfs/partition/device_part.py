@@ -18,8 +18,8 @@ from distbfs.partition.layout import Layout
 from distbfs.partition.part import Part
 from distbfs.types import SUBGRAPHS, Array, Ids, World
 
-COLUMN_PAD = 256  # columns that may be read past the end
-UPLOAD_BYTES = 64 << 20  # of pinned memory that an array passes through
+COLUMN_PAD = 256  # columns that kernels may read past the end
+UPLOAD_BYTES = 64 << 20  # of the pinned memory for a copy
 
 
 @dataclass
@@ -52,16 +52,16 @@ class DeviceRows:
 
 @dataclass
 class DevicePart:
-    """One part on the device that is current when it is made.
+    """One part on the device that is current when it is created.
 
-    layout, threshold: global; index: which part; active: rows 0 … active-1 of nn and nd
-        are the normal vertices with at least one edge
+    layout, threshold: global; index: of the part; active: rows 0 … active-1 of nn and
+    nd are the normal vertices with at least one edge
     delegates: NumPy int64 [d], global ids, the same on every part
     nn, nd: rows by number [local count]; dn, dd: rows by delegate [d]
     vertices: uint32 [local count], number -> local id; numbers: the inverse
     tuple_degrees: uint32 [local count], by number: ends of input tuples at the vertex
-    kept: whether searches leave it as it is; else subgraphs may be let go, which have
-        no rows then
+    kept: whether searches must not change it; else subgraphs may be freed and then have
+    no rows
     """
 
     layout: Layout
@@ -79,7 +79,7 @@ class DevicePart:
     kept: bool = True
 
     def let_go(self, *names: str) -> None:
-        """Free subgraphs, unless they are kept."""
+        """Free subgraphs, unless the part is kept."""
         if not self.kept:
             for name in names:
                 rows: DeviceRows = getattr(self, name)
@@ -89,7 +89,7 @@ class DevicePart:
 
     @property
     def local_count(self) -> int:
-        """Number of vertices that this part serves, delegates and isolated included."""
+        """Number of vertices of this part, including delegates and isolated ones."""
         return len(self.vertices)
 
     @property
@@ -112,7 +112,7 @@ class DevicePart:
 
 
 class Upload:
-    """An array on its way to the device, piece by piece through pinned memory.
+    """A copy of an array to the device, piece by piece through pinned memory.
 
     array: CuPy [count]
     """
@@ -129,7 +129,7 @@ class Upload:
         self._stream.wait_event(cp.cuda.get_current_stream().record())
 
     def put(self, start: int, values: Array) -> None:
-        """Begin to copy values to a place; they are free again afterwards."""
+        """Start to copy values to a place; they may be reused afterwards."""
         for at in range(0, len(values), self._step):
             piece = values[at : at + self._step]
             pinned, done = self._pinned[self._turn], self._done[self._turn]
@@ -149,7 +149,7 @@ class Upload:
 
 
 def to_device(array: Array) -> Any:
-    """Copy a host array."""
+    """Copy a host array to the current device."""
     upload = Upload(len(array), array.dtype)
     upload.put(0, array)
     return upload.finish()
@@ -158,7 +158,7 @@ def to_device(array: Array) -> Any:
 def parts_to_host(world: World, parts: Sequence[DevicePart]) -> Iterator[Part]:
     """Yield this rank's parts in host memory, one after the other.
 
-    The degrees of delegates are summed over all parts first (collective), int64 [d].
+    First sums the degrees of delegates over all parts (collective), int64 [d].
     """
     summed = np.zeros(parts[0].delegate_count, dtype=np.int64)
     for part in parts:
@@ -172,7 +172,7 @@ def parts_to_host(world: World, parts: Sequence[DevicePart]) -> Iterator[Part]:
 
 
 def _to_host(part: DevicePart, delegate_degrees: Ids) -> Part:
-    """Return a part in host memory; see ``parts_to_host``."""
+    """Copy a part to host memory; see ``parts_to_host``."""
     degrees = _lengths(part.nn) + _lengths(part.nd)
     graphs: dict[str, Any] = {}
     for name in SUBGRAPHS:

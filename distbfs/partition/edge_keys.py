@@ -1,4 +1,4 @@
-"""Keys of stored edges: the same for an edge wherever it lies, in both directions."""
+"""Keys of stored edges: the same for an edge on any part, in both directions."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from distbfs.types import Array, Ids, Words, World
 
 HALF = np.uint64(32)
-READ = ("nn", "nd", "dd")  # together all edges; dn holds those of nd
+READ = ("nn", "nd", "dd")  # together all edges; dn repeats those of nd
 
 
 def keys_of(u: Ids, v: Ids, *, directed: bool) -> Words:
     """Return a key for each edge, ids int64 [k] below 2^32, uint64 [k].
 
-    They rise with (u, v), of an edge that leads both ways with (smaller, larger).
+    They rise with (u, v); for undirected edges with (smaller, larger).
     """
     if not directed:
         u, v = np.minimum(u, v), np.maximum(u, v)
@@ -29,9 +29,9 @@ def keys_of(u: Ids, v: Ids, *, directed: bool) -> Words:
 
 
 class EdgeIds:
-    """The ids of both ends of the edges of this rank's parts (made collectively).
+    """The ids of both ends of the edges of this rank's parts (created collectively).
 
-    outside: from ids inside to those that are wanted, int64
+    outside: maps internal ids to the requested ones, int64
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class EdgeIds:
         self._outside = outside
         self._ids: dict[int, Ids] = {}
         self._layout = layout = parts[0].layout
-        for part in parts:  # as many on each rank
+        for part in parts:  # the same number on each rank
             indices = world.allgather(np.array([part.index]))
             vertices = world.allgather(part.vertices)
             for index, held in zip(indices, vertices, strict=True):
@@ -50,7 +50,7 @@ class EdgeIds:
     def ends(self, part: Part, name: str) -> tuple[Ids, Ids]:
         """Return (source, target) of the stored edges of a subgraph, int64 [edges].
 
-        Those of ``incoming`` as the edges lead.
+        Edges of ``incoming`` are returned in their own direction.
         """
         rows = part.subgraphs[name]
         own = self._ids[part.index]
@@ -91,8 +91,8 @@ class EdgeIds:
 class Listing:
     """All edges of a graph in the order of their keys, an undirected one once.
 
-    Made collectively.  A graph in one part whose vertices are numbered by id keeps the
-    order of its rows.
+    Created collectively. A graph in one part whose vertices are numbered by id keeps
+    the order of its rows.
     """
 
     def __init__(self, world: World, parts: Sequence[Part], ids: EdgeIds) -> None:
@@ -116,10 +116,10 @@ class Listing:
 
     @property
     def edges(self) -> int:
-        """How many edges there are."""
+        """Number of edges."""
         return len(self._keys)
 
     def places(self, part: Part, name: str) -> Ids:
-        """Return where each stored edge of a subgraph stands, int64 [edges]."""
+        """Return the index of each stored edge of a subgraph, int64 [edges]."""
         places = np.searchsorted(self._keys, self._ids.keys(part, name))
         return places if self._order is None else self._order[places]

@@ -1,7 +1,7 @@
-"""Who owns which vertex: global id <-> (part, local id), part <-> (rank, device).
+"""Ownership of vertices: global id <-> (part, local id), part <-> (rank, device).
 
-A part that the several devices of a domain search is cut into shares, one a device;
-shares are numbered and placed as parts are.
+A part that several devices of a domain search is divided into shares, one a device;
+shares are numbered and placed like parts.
 
 Source: Pan, Pearce, Owens 2018, Section III-B (functions P and G of Algorithm 1).
 """
@@ -22,17 +22,17 @@ from distbfs.types import Array, Ids
 
 Index = TypeVar("Index", int, Array)
 
-MAX_LOCAL = 1 << 32  # vertices of a part
+MAX_LOCAL = 1 << 32  # most vertices of a part
 
 
 def local_count(n: int, parts: int, part: int) -> int:
-    """Return how many of n vertices a part serves."""
+    """Return the number of vertices of a part, of n in all."""
     return (n - part + parts - 1) // parts if part < n else 0
 
 
 @dataclass(frozen=True)
 class Layout:
-    """``n`` vertices on p ``parts``; part k serves the vertices v with v mod p = k."""
+    """``n`` vertices on p ``parts``; part k owns the vertices v with v mod p = k."""
 
     n: int
     parts: int
@@ -49,7 +49,7 @@ class Layout:
             )
 
     def part_of(self, vertex: Index) -> Index:
-        """Return the part that serves a vertex id (scalar or array)."""
+        """Return the part that owns a vertex id (scalar or array)."""
         return vertex % self.parts
 
     def local_of(self, vertex: Index) -> Index:
@@ -63,14 +63,14 @@ class Layout:
         return local * self.parts + part
 
     def local_count(self, part: int) -> int:
-        """Return how many vertices a part serves."""
+        """Return the number of vertices of a part."""
         return local_count(self.n, self.parts, part)
 
 
 def in_turn(counts: Sequence[int]) -> list[tuple[int, int]]:
-    """Return (holder, which of its own) of all that holders have, ``counts`` of each.
+    """Return (holder, index among its own) of all items, given each holder's count.
 
-    The first of every holder come first, then the second of each that has two.
+    The first item of every holder comes first, then the second of each that has two.
     """
     every = [(holder, k) for holder, count in enumerate(counts) for k in range(count)]
     return sorted(every, key=itemgetter(1, 0))
@@ -78,10 +78,10 @@ def in_turn(counts: Sequence[int]) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Domains:
-    """The vertices dealt to the devices of domains, an equal share to each.
+    """The vertices distributed to the devices of domains, an equal share to each.
 
-    sizes: devices of each domain.  Shares go to domains in turn, see ``in_turn``: of
-    p domains of D devices, share q is of domain q mod p and of its device q div p.
+    sizes: devices of each domain. Shares go to domains in turn, see ``in_turn``: of p
+    domains of D devices, share q belongs to domain q mod p and its device q div p.
     """
 
     sizes: tuple[int, ...]
@@ -96,7 +96,7 @@ class Domains:
 
     @property
     def shares(self) -> int:
-        """Devices of all domains."""
+        """Number of devices of all domains."""
         return sum(self.sizes)
 
     @property
@@ -105,7 +105,7 @@ class Domains:
         return math.lcm(*self.sizes)
 
     def homes(self) -> Ids:
-        """Return the share that has a lane in a domain, int64 [domains, lanes]."""
+        """Return the share that owns a lane in a domain, int64 [domains, lanes]."""
         lanes = np.arange(self.lanes)
         own = (self.shares_of(domain) for domain in range(len(self)))
         return np.stack([shares[lanes % len(shares)] for shares in own])
@@ -115,7 +115,7 @@ class Domains:
         return _entry(self._turns[0], share)
 
     def device_of(self, share: Index) -> Index:
-        """Return which device of its domain has a share."""
+        """Return the index of a share's device in its domain."""
         return _entry(self._turns[1], share)
 
     def shares_of(self, domain: int) -> Ids:
@@ -123,27 +123,27 @@ class Domains:
         return np.flatnonzero(self._turns[0] == domain)
 
     def apart_from(self, share: int) -> list[int]:
-        """Return the shares of other domains than that of this one, rising."""
+        """Return the shares of other domains than this share's, rising."""
         return np.flatnonzero(self._turns[0] != self._turns[0][share]).tolist()
 
     @property
     def most_apart(self) -> int:
-        """Of how many shares other domains have, the most that any share sees."""
+        """Largest number of shares in other domains that any share sees."""
         return self.shares - min(self.sizes)
 
     def lanes_of(self, share: int) -> range:
-        """Return the lanes that a share has of the delegates."""
+        """Return the delegate lanes of a share."""
         devices = self.sizes[self.domain_of(share)]
         return range(self.device_of(share), self.lanes, devices)
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Parts on ranks: as many on each, or those of the devices of domains.
+    """Parts on ranks: the same number on each, or those of the devices of domains.
 
-    parts, ranks: how many there are
+    parts, ranks: numbers of both
     owners: of each domain, the rank of each device; part q is share q of ``domains``.
-        Where there are none, each part is a domain, and part q is on rank q mod ranks.
+    Without owners, each part is a domain, and part q is on rank q mod ranks.
     """
 
     parts: int
@@ -159,7 +159,7 @@ class Placement:
 
     @classmethod
     def of_domains(cls, owners: Sequence[Sequence[int]], ranks: int) -> Placement:
-        """Return the placement of a part for each device; owners: see the class."""
+        """Place one part on each device; owners: see the class."""
         every = tuple(tuple(domain) for domain in owners)
         return cls(sum(len(domain) for domain in every), ranks, every)
 
@@ -178,7 +178,7 @@ class Placement:
 
     @cached_property
     def _parts(self) -> list[list[int]]:
-        """The parts of each rank, of one of its domains after the other."""
+        """The parts of each rank, sorted by domain."""
         every: list[list[int]] = [[] for _ in range(self.ranks)]
         domains = self.domains.domain_of(np.arange(self.parts))
         for part in np.argsort(domains, kind="stable").tolist():
@@ -195,7 +195,7 @@ class Placement:
 
     @property
     def per_rank(self) -> int:
-        """Parts of a rank (p_gpu), of the one with most."""
+        """Parts of a rank (p_gpu), the largest number on any."""
         return max(len(parts) for parts in self._parts)
 
     def rank_of(self, part: Index) -> Index:
@@ -219,5 +219,5 @@ class Placement:
 
 
 def _entry(table: Ids, index: Index) -> Index:
-    """Return the entries of a table, an int for one of them."""
+    """Return the entries of a table, an int for a single index."""
     return table[index] if isinstance(index, np.ndarray) else int(table[index])

@@ -37,7 +37,7 @@ NUMBER_MASK = (1 << PART_SHIFT) - 1
 
 
 def mask_words(bits: int) -> int:
-    """Return how many 64-bit words hold ``bits`` bits."""
+    """Return the number of 64-bit words for ``bits`` bits."""
     return (bits + 63) // 64
 
 
@@ -56,24 +56,24 @@ def bits_of(mask: Words, bits: int) -> Ids:
 
 @dataclass(frozen=True)
 class Part:
-    """One part of a degree-separated graph; arrays are local unless said otherwise.
+    """One part of a degree-separated graph; arrays are local unless stated otherwise.
 
-    layout: global; index: which part; threshold: TH, global
+    layout: global; index: of the part; threshold: TH, global
     delegates: int64 [d], global ids, the same on every part
     delegate_degrees: int64 [d], the same on every part
     nn, nd, dn, dd: the subgraphs
     vertices: uint32 [local count], number -> local id
     degrees: int64 [local count], degree by number (without loops and repeats)
-    tuple_degrees: int64 [local count], by number: ends of input tuples at the vertex;
-        a loop counts two
+    tuple_degrees: int64 [local count], by number: ends of input tuples at the vertex; a
+    loop counts two
     active: rows 0 … active-1 are the normal vertices with at least one edge
     incoming: of a directed graph, which is one part without delegates: for each vertex
-        number those whose nn edges lead to it; None where nn is symmetric
-    attributes: by name, kept from the input for all stored edges; of tuples that
-        repeat an edge, in any direction where it leads both ways, the smallest value
+    number the sources of nn edges to it; None where nn is symmetric
+    attributes: by name, kept from the input for all stored edges; of tuples that repeat
+    an edge, in any direction if undirected, the smallest value
 
-    Of a directed graph a degree counts edges out and in, and a tuple counts as two ends
-    at the vertex that it leaves.
+    In a directed graph a degree counts edges out and in, and a tuple counts as two ends
+    at its source vertex.
     """
 
     layout: Layout
@@ -110,7 +110,7 @@ class Part:
 
     @property
     def pulled(self) -> CSR:
-        """The rows that a pull of a whole graph looks at."""
+        """The rows that a pull of a whole graph reads."""
         return self.nn if self.incoming is None else self.incoming
 
     @property
@@ -120,13 +120,13 @@ class Part:
         return rows if self.incoming is None else {**rows, "incoming": self.incoming}
 
     def with_rows(self, rows: Mapping[str, CSR]) -> Part:
-        """Return the part with other rows, by name as of ``subgraphs``."""
+        """Return the part with other rows, by name as in ``subgraphs``."""
         changed: dict[str, Any] = dict(rows)
         return replace(self, **changed)
 
     @property
     def local_count(self) -> int:
-        """Number of vertices that this part serves, delegates and isolated included."""
+        """Number of vertices of this part, including delegates and isolated ones."""
         return len(self.vertices)
 
     @property
@@ -172,7 +172,7 @@ class Part:
         """Raise InputError unless shapes fit and every column is in range."""
         n, d = self.local_count, self.delegate_count
         if n != self.layout.local_count(self.index):
-            raise InputError("the part does not hold the vertices of its layout")
+            raise InputError("the part's vertices are not those of its layout")
         expected = {"nn": n, "nd": n, "dn": d, "dd": d}
         below = {"nn": n, "nd": d, "dn": n, "dd": d}
         if self.directed:
@@ -201,5 +201,5 @@ class Part:
         if self.layout.parts != 1 or self.delegate_count:
             raise InputError("a directed graph is one part without delegates")
         if self.pulled.rows != self.nn.rows or self.pulled.edges != self.nn.edges:
-            raise InputError("edges in and edges out are not as many")
+            raise InputError("edges in and edges out differ in number")
         self.pulled.check(self.local_count)

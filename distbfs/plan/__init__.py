@@ -1,1 +1,1 @@
-"""What a graph and its search take, before there is one."""
+"""Memory and time of a graph and its searches, estimated in advance."""

@@ -5,14 +5,14 @@ bytes and take d log2(p_rank) / 4 g, in the S' levels that need them; normal ver
 are 4 |Enn| bytes over a search and take 4 |Enn| / p g (the share of edges that stay on
 their rank left out); g is the inverse of the bandwidth.  Work (Section IV-B) is counted
 in visits: edge checks, and vertices that enter a frontier, a delegate once a device.
-Fewer bytes than 4 an edge are sent where a vertex is named once or asks: what
-``plan.threshold`` expects goes before 4 |Enn|, and records tell what was sent.
+Fewer bytes than 4 an edge are sent where a vertex is sent once or asks: estimates of
+``plan.threshold`` replace 4 |Enn|, and records have the bytes sent.
 
     T = visits / p / rate + d log2(p_rank) / 4 g S' + 4 |Enn| / p g + latency S
         + finish n / p
 
-The last term is ours: parents and results, when the levels are done.  What is not
-fitted to level records is assumed, with the numbers of this file.
+The last term is ours: parents and results, after the levels.  Constants not fitted to
+level records are assumed, with the numbers of this file.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ COUNTS = ("normals", "delegates")
 
 @dataclass(frozen=True)
 class Counts:
-    """What the time of a search follows from; of the whole graph.
+    """Counts of the whole graph that determine the time of a search.
 
     n: vertices; tuples: of the input; active: normal vertices with edges
     edges: stored directed edges by subgraph; ranks: p_rank
-    sent: bytes of normal vertices of a search between all devices, None: 4 |Enn| but
-        for ends on one device
+    sent: bytes of normal vertices of a search between all devices, None: 4 |Enn|
+    except ends on one device
     """
 
     n: float
@@ -76,19 +76,19 @@ class Counts:
         return self.devices == 1 and not self.delegates
 
     def reduced(self, mask: float) -> float:
-        """Return the bytes that reducing a mask of some bytes takes the time of."""
+        """Return the bytes sent in the time of reducing a mask of ``mask`` bytes."""
         return 2 * mask * math.log2(self.ranks)
 
 
 @dataclass(frozen=True)
 class Habit:
-    """What searches do on one level, as shares, mean over the roots.
+    """Behaviour of searches on one level, as shares, mean over the roots.
 
     checks: edge checks a stored edge, by subgraph
     normals: share of the active vertices that are in the frontier; delegates: of d
     masks: share of the searches whose masks change; present: that have this level
-    sent: bytes of normal vertices over ``Counts.normal_volume``; by default that is
-        the share of the nn edges that are checked here
+    sent: bytes of normal vertices over ``Counts.normal_volume``; by default the share
+    of the nn edges checked here
     """
 
     checks: Mapping[str, float]
@@ -141,7 +141,7 @@ WHOLE = habits_of(
 
 @dataclass(frozen=True)
 class Constants:
-    """What a machine does.
+    """Performance constants of a machine.
 
     rate: visits a second of a device; bandwidth: bytes a second between ranks (1/g)
     latency: seconds of a level; finish: seconds a vertex of a device, after the levels
@@ -157,7 +157,7 @@ class Constants:
     )
 
     def with_values(self, origin: str, **values: float | None) -> Constants:
-        """Return these constants with others in place of some; None keeps one."""
+        """Return these constants with some replaced; None keeps one."""
         replaced = {name: value for name, value in values.items() if value is not None}
         for name, value in replaced.items():
             least = 0.0 if name in OPTIONAL else math.ulp(0.0)
@@ -176,7 +176,7 @@ class Constants:
 
 @dataclass(frozen=True)
 class LevelCost:
-    """What one level is expected to take; means over the roots.
+    """Predicted cost of one level; means over the roots.
 
     visits: of a device; mask_bytes, normal_bytes: over all ranks; the rest seconds
     """
@@ -198,7 +198,7 @@ class LevelCost:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a search is expected to take."""
+    """Predicted cost of a search."""
 
     counts: Counts
     constants: Constants
@@ -243,7 +243,7 @@ class Prediction:
 def predict(
     counts: Counts, constants: Constants, habits: Sequence[Habit] = ()
 ) -> Prediction:
-    """Return the cost of a search, level by level.
+    """Predict the cost of a search, level by level.
 
     habits: of every level; default: ``SEPARATED``, ``WHOLE`` for one part alone
     """
@@ -272,7 +272,7 @@ def predict(
 
 @dataclass(frozen=True)
 class Record:
-    """One level of a search that was run (``search.runners.between.LevelReport``).
+    """One level of a recorded search (``search.runners.between.LevelReport``).
 
     checks, normals, delegates: over all ranks; mask_bytes, normal_bytes, seconds: of
     the rank that wrote the record
@@ -289,9 +289,9 @@ class Record:
 
     @classmethod
     def parse(cls, values: Any) -> Record:
-        """Return a record of ``--records``; ValueError where it is none.
+        """Parse a record of ``--records``; ValueError where it is none.
 
-        seconds: a number, or by phase; "total" among the phases goes first.
+        seconds: a number, or by phase; a phase "total" takes precedence.
         """
         try:
             checks = {name: int(values["checks"][name]) for name in SUBGRAPHS}
@@ -320,7 +320,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Run:
-    """Searches that were recorded, and the counts of what they searched.
+    """Recorded searches, and the counts of the graph they searched.
 
     seconds: mean time of a whole search, where it is known
     """
@@ -331,7 +331,7 @@ class Run:
 
     @property
     def searches(self) -> int:
-        """How many searches there are, one a root."""
+        """Number of searches, one a root."""
         return len({x.root for x in self.records})
 
     def finish(self) -> float | None:
@@ -345,7 +345,7 @@ class Run:
     def table(self) -> tuple[Floats, Floats]:
         """Return (terms float64 [levels, 3], seconds float64 [levels]).
 
-        Terms: visits of a device, bytes that the exchange takes the time of, 1.
+        Terms: visits of a device, bytes by transfer time, 1.
         """
         counts = self.counts
         rows = []
@@ -358,7 +358,7 @@ class Run:
         return terms, np.array([x.seconds for x in self.records], dtype=np.float64)
 
     def habits(self) -> tuple[Habit, ...]:
-        """Return what these searches did on each level."""
+        """Return the behaviour of these searches on each level."""
         counts, searches = self.counts, self.searches
         reduced = any(x.mask_bytes for x in self.records)
         volume = counts.normal_volume / counts.ranks  # of a rank
@@ -393,7 +393,7 @@ class Run:
 
 
 def nonnegative(terms: Floats, values: Floats) -> Floats:
-    """Return x >= 0 that makes |terms x - values| least; every subset is tried.
+    """Return the x >= 0 of least norm of terms x - values, trying every subset.
 
     terms: float64 [rows, columns], few columns; values: float64 [rows]
     """
@@ -412,11 +412,11 @@ def nonnegative(terms: Floats, values: Floats) -> Floats:
 
 
 def fit(runs: Sequence[Run], start: Constants | None = None) -> Constants:
-    """Return constants from level records, by least squares.
+    """Fit constants to level records, by least squares.
 
-    A level weighs by the inverse root of its time, so that short ones, which tell the
-    latency, are not lost beside long ones.  A constant that the records say nothing
-    about stays as it is in ``start``.  Raises UsageError where levels are too few.
+    A level weighs by the inverse root of its time, so that short levels, which show the
+    latency, count beside long ones. A constant that the records do not determine keeps
+    its value in ``start``. Raises UsageError for too few levels.
     """
     tables = [run.table() for run in runs]
     terms = np.concatenate([np.zeros((0, 3)), *(table[0] for table in tables)])

@@ -1,9 +1,9 @@
-"""How many bytes a part takes, before there is one.
+"""The bytes that a part takes, estimated in advance.
 
-Array sizes follow from a handful of counts (``PartShape``): exact where they come from
-a manifest, expected where they come from a degree histogram.  What is not an array of
-the graph (building, sessions) is counted from the statements that allocate; such
-figures are estimates, and the names of the constants say what of.
+Array sizes follow from a few counts (``PartShape``): exact from a manifest, expected
+from a degree histogram. Other memory (building, sessions) is counted from the
+statements that allocate it; such figures are estimates, and the constants' names show
+their subject.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from distbfs.partition.layout import Layout
 from distbfs.partition.part import mask_words
 from distbfs.types import SUBGRAPHS
 
-# bytes at the peak of a build: raw keys until they are columns, which stay while
-# Distributor makes the rest
-RAW_KEY = 8.4  # keys, with the room that a rank's uneven share may need
+# bytes at the peak of a build: raw keys and their columns, which stay while Distributor
+# makes the rest
+RAW_KEY = 8.4  # keys, with reserve for the uneven share of a rank
 COLUMN = 4  # of a stored edge, 8 from 2^32 vertices on
-NN_EDGE = 56  # arrays of 4 and 8 while numbers are asked for and rows are ordered
+NN_EDGE = 56  # arrays of 4 and 8 while numbers are requested and rows are ordered
 ND_KEY, DD_KEY = 8, 4  # keys that wait meanwhile
 DD_EDGE = 16  # keys of one direction 4, of both 8, columns 4
-PIECES = 80 << 20  # what looking at rows piece by piece takes in several parts
+PIECES = 80 << 20  # scratch of block-wise work on rows, with several parts
 VERTEX = 64  # degrees, ends of tuples, numbering, offsets of this part
 INDEXED_VERTEX = 4  # of the whole graph, up to DENSE_VERTICES (DelegateIndex)
 DENSE_VERTICES = 1 << 30
@@ -38,11 +38,11 @@ PROCESS = 96 << 20  # interpreter, libraries, chunks of tuples under way
 
 # bytes of a session besides engine and parts (search.session, search.runners)
 MAPPED_VERTEX = 16  # BlockMap, kept
-MAPPING_VERTEX = 40  # BlockMap, while it is made
+MAPPING_VERTEX = 40  # BlockMap, during its construction
 NUMBERED_VERTEX = 4  # BetweenDomains: local id -> number
 LOOKED_UP_DELEGATE = 8  # BetweenDomains: delegates in the order of their ids
 FINISHED_DELEGATE = 32  # ParentFinder, while delegates get their parents
-MESSAGE_NN_EDGE = 8  # at most 4 on its way out, 4 on its way in
+MESSAGE_NN_EDGE = 8  # at most 4 when sent, 4 when received
 
 CGROUP = Path("/sys/fs/cgroup")
 MEMBERSHIP = Path("/proc/self/cgroup")
@@ -50,10 +50,11 @@ MEMBERSHIP = Path("/proc/self/cgroup")
 
 @dataclass(frozen=True)
 class PartShape:
-    """The counts that the sizes of the arrays of one part follow from.
+    """The counts that determine the array sizes of one part.
 
     n, parts, delegates: of the whole graph
-    local: vertices served; active: normal ones with edges; owned: delegates among them
+    local: vertices of the part; active: normal ones with edges; owned: delegates among
+    them
     edges: stored directed edges by subgraph; nd_sources: rows of nd with edges
     """
 
@@ -76,10 +77,10 @@ class PartShape:
         edges: Mapping[str, int],
         every_byte: int,
     ) -> PartShape:
-        """Return the shape of a part that a manifest describes.
+        """Return the shape of a part described by a manifest.
 
-        every_byte: of all its arrays; what the other counts do not explain is
-        ``nd_sources``.  ``owned`` is the mean over the parts.
+        every_byte: of all its arrays; the rest, not explained by other counts, gives
+        ``nd_sources``. ``owned`` is the mean over the parts.
         """
         n, parts, local = layout.n, layout.parts, layout.local_count(index)
         owned = -(-delegates // parts)
@@ -117,7 +118,7 @@ def array_bytes(shape: PartShape) -> dict[str, int]:
 
 
 def subgraph_bytes(shape: PartShape) -> dict[str, int]:
-    """Return the bytes of each subgraph, closing offsets included."""
+    """Return the bytes of each subgraph, last offsets included."""
     sizes = array_bytes(shape)
     return {
         name: sizes[f"{name}/offsets"] + sizes[f"{name}/columns"] for name in SUBGRAPHS
@@ -130,10 +131,10 @@ def formula_bytes(n: int, m: int, parts: int, delegates: int, nn: int) -> int:
 
 
 def build_bytes(shape: PartShape, tuples: int) -> int:
-    """Estimate the peak of a rank that builds this part alone.
+    """Estimate the peak memory of a rank that builds only this part.
 
-    tuples: of the whole graph.  The largest of three moments counts: sorting the raw
-    keys into columns, asking for the numbers of nn columns, turning dd round.
+    tuples: of the whole graph. The largest of three moments counts: sorting raw keys
+    into columns, requesting the numbers of nn columns, transposing dd.
     """
     raw = RAW_KEY * 2 * tuples / shape.parts
     fixed = VERTEX * shape.local + PROCESS
@@ -150,7 +151,7 @@ def build_bytes(shape: PartShape, tuples: int) -> int:
 
 
 def build_basis() -> str:
-    """Return in words what ``build_bytes`` counts."""
+    """Describe the arrays that ``build_bytes`` counts."""
     return (
         f"peak of a rank that builds one part: {COLUMN} bytes a stored edge, and "
         f"{RAW_KEY} a raw key, or, in several parts, {DD_EDGE} a dd edge or "
@@ -159,7 +160,7 @@ def build_basis() -> str:
 
 
 def session_bytes(shape: PartShape) -> tuple[int, int]:
-    """Estimate (kept, for a moment) of a session with this part, without engine."""
+    """Estimate (permanent, temporary) bytes of a session besides its engine."""
     kept, moment = MAPPED_VERTEX * shape.local, MAPPING_VERTEX * shape.local
     if not shape.whole:
         kept += NUMBERED_VERTEX * shape.local + LOOKED_UP_DELEGATE * shape.delegates
@@ -170,7 +171,7 @@ def session_bytes(shape: PartShape) -> tuple[int, int]:
 
 
 def expected_degrees(scale: int, edge_factor: int) -> DegreeHistogram:
-    """Return the expected degrees of a Kronecker graph in whole vertices."""
+    """Return the expected degrees of a Kronecker graph, rounded to whole vertices."""
     degrees, vertices = expected_histogram(scale, edge_factor)
     below = np.round(np.cumsum(vertices)).astype(np.int64)
     below[-1] = 1 << scale
@@ -184,8 +185,8 @@ def expected_shape(
 ) -> PartShape:
     """Return the mean part of a graph, rounded up.
 
-    nn_edges: expected nn edges of the whole graph.  Raises UsageError where a part
-    would serve too many vertices.
+    nn_edges: expected nn edges of the whole graph. Raises UsageError where a part would
+    have too many vertices.
     """
     n, m, d = histogram.n, histogram.m, histogram.above(threshold)
     local = Layout(n, parts).local_count(0)
@@ -193,7 +194,7 @@ def expected_shape(
     degrees, counts = histogram.degrees[some], histogram.counts[some]
     ends, active = int((degrees * counts).sum()), int(counts.sum())
     nn = min(nn_edges, ends) if d else ends
-    # all neighbours of a vertex are normal as if its edges were dealt at random
+    # the neighbours of a vertex are assumed normal independently of each other
     with_nd = float(counts @ (1 - (nn / max(ends, 1)) ** degrees))
     nd = ends - nn
     edges = {"nn": nn, "nd": nd, "dn": nd, "dd": m - ends - nd}
@@ -210,7 +211,7 @@ def expected_shape(
 
 
 def memory_limit() -> int | None:
-    """Return the bytes that control groups let this process use, None: any number."""
+    """Return this process's limit by control groups in bytes, None: no limit."""
     return min(_cgroup_limits(), default=None)
 
 
@@ -222,7 +223,7 @@ def machine_memory() -> tuple[int, str]:
 
 
 def _cgroup_limits() -> list[int]:
-    """Return the limits on the way from this process's control group to the root."""
+    """Return the limits from this process's control group up to the root."""
     try:
         lines = MEMBERSHIP.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -247,7 +248,7 @@ def _cgroup_limits() -> list[int]:
 
 
 def readable(count: float) -> str:
-    """Return a number of bytes for people, as "12.3 MiB"."""
+    """Format a number of bytes, as "12.3 MiB"."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if count < 1024:
             return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"

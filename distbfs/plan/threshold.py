@@ -1,9 +1,9 @@
-"""The degree threshold TH: what it makes a search between domains take, and the best.
+"""The degree threshold TH: the cost of a search between domains, and the best TH.
 
-Nothing is known but how many vertices have each degree (n, m) and p.  A search is that
-of a random graph of these degrees, whose edges join their ends at random.  With c_k
-vertices of degree k, and q_t the chance that the end of an edge is a vertex that was
-not reached within t levels by any other edge,
+The model uses only the number of vertices of each degree (n, m) and p.  It is a random
+graph of these degrees, whose edges join their ends at random.  With c_k vertices of
+degree k, and q_t the chance that the end of an edge is a vertex that was not reached
+within t levels by any other edge,
 
     q_0 = 1,  q_1 = 1 - r / m,  q_t+1 = q_1 sum_k (k c_k / m) q_t^(k-1)
 
@@ -28,17 +28,17 @@ is in another part.
                      ends there, v = q^(k(p-1)/p) for the others.  At most: hubs that
                      are joined to hubs more than at random are found by all parts
 
-A part sends, over the levels of a search, with 2 f times the bytes for what all parts
-reduce in slices and gather (every part sends and gets each slice of the others):
+Bytes that a part sends over the levels of a search; reductions in slices and gathers
+count 2 f times (every part sends and gets each slice of the others):
 
     masks    d / 8 2 f on each level until all delegates are found
     parents  8 (questions + answers) / p
     normals  (8 numbers + 4 questions + 4 answers) / p, with the ids of parents
-    work     visits of a device: d, and (edges that are looked at + 3 questions
+    work     visits of a device: d, and (edges that are read + 3 questions
              + numbers) / p
 
 The time is bytes / bandwidth + work / rate + levels latency, with the constants of
-``plan.cost_model``; what the inner graph takes hardly depends on TH and is left out.
+``plan.cost_model``; the cost of the inner graph hardly depends on TH and is left out.
 Sources: Pan, Pearce, Owens 2018, Sections III and V, for what is sent; Newman 2002,
 "Spread of epidemic disease on networks", for q_t.
 """
@@ -69,11 +69,11 @@ LEAST = 1e-300
 
 @dataclass(frozen=True)
 class ThresholdCost:
-    """What a threshold is expected to give, and to make a search between domains take.
+    """Expected cost of a threshold in a search between domains.
 
     delegates: d; outer_edges: nn edges between parts
     levels, mask_levels: mean over the roots, all and those with masks
-    pushed_edges: outer edges that pushes look at; items, questions: of all parts in a
+    pushed_edges: outer edges that pushes read; items, questions: of all parts in a
     search; parents: questions and answers for those of delegates
     bytes: that a part sends in a search; seconds: of a search; each by kind
     """
@@ -92,7 +92,7 @@ class ThresholdCost:
 
     @property
     def total(self) -> float:
-        """Seconds of a search, without what the inner graph takes."""
+        """Seconds of a search, without work in the inner graph."""
         return sum(self.seconds.values())
 
     def as_dict(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class ThresholdCost:
 
 
 def expected_nn(histogram: DegreeHistogram, threshold: int) -> float:
-    """Return |Enn| as if edges joined their ends at random.
+    """Estimate |Enn| as if edges joined their ends at random.
 
     That is (sum of normal degrees)^2 / m, a little too high for Kronecker graphs.
     """
@@ -116,7 +116,7 @@ def weigh_thresholds(
     thresholds: Sequence[int],
     constants: Constants | None = None,
 ) -> list[ThresholdCost]:
-    """Return what each threshold makes a search over some parts take; quick."""
+    """Estimate the cost of each threshold for a search over parts; fast."""
     constants = constants or Constants()
     at = np.asarray(thresholds, dtype=np.int64)
     degrees, counts, last = _classes(histogram, at)
@@ -148,10 +148,10 @@ def price(
     counts: Sequence[float],
     constants: Constants,
 ) -> ThresholdCost:
-    """Return what searches of some counts take.
+    """Return the cost of searches with the given counts.
 
-    counts: edges that are pushed, items, questions, and what is sent for parents of
-    delegates, of all parts
+    counts: pushed edges, items, questions, and traffic for parents of delegates, of all
+    parts
     """
     d, shared = histogram.above(threshold), 2 * (parts - 1) / parts
     pushed, items, questions, parents = counts
@@ -181,11 +181,11 @@ def price(
 def suggest_threshold(histogram: DegreeHistogram, parts: int) -> int:
     """Return the threshold of the least modelled time on devices with d <= 4n/p.
 
-    One part needs no delegates: its threshold is the largest degree.  So is that of a
-    graph whose degrees spread no more than by chance: none of its vertices is a hub,
-    and how many levels a search has does not show in them (roads, random edges).
-    Where degrees are many, thresholds are compared at classes of degrees.  Processors
-    may round differently: ranks broadcast the threshold.
+    One part needs no delegates: its threshold is the largest degree. So is that of a
+    graph whose degrees vary no more than by chance: none of its vertices is a hub, and
+    its degrees do not show the number of its levels (roads, random edges). If there are
+    many degrees, thresholds are compared at classes of degrees. Processors may round
+    differently: ranks broadcast the threshold.
     """
     spread = histogram.summary()
     if parts == 1 or spread["deviation"] ** 2 <= SPREAD * spread["mean"]:
@@ -200,8 +200,8 @@ def suggest_threshold(histogram: DegreeHistogram, parts: int) -> int:
 def suggest_host_threshold(histogram: DegreeHistogram, parts: int) -> int:
     """Return the threshold for stores and in host memory: fewest bytes, d <= 4n/p.
 
-    Engines there push every nn edge, inside a part, too, so that it costs as much as
-    it takes; a delegate costs what it takes on every part.  One part has none.
+    Engines there push every nn edge, even inside a part, so its time costs as much as
+    its memory; a delegate costs its bytes on every part. One part has none.
     """
     if parts == 1 or not len(histogram.degrees):
         return histogram.largest
@@ -212,7 +212,7 @@ def suggest_host_threshold(histogram: DegreeHistogram, parts: int) -> int:
     d = histogram.n - np.concatenate([[0], below])[at]
     nn = np.concatenate([[0], ends])[at] ** 2.0 / max(histogram.m, 1)
     few = d <= DELEGATES_PER_PART * histogram.n / parts
-    stored = np.where(few, 8 * d * parts + 4 * nn, np.inf)  # what depends on TH
+    stored = np.where(few, 8 * d * parts + 4 * nn, np.inf)  # bytes that depend on TH
     return int(thresholds[np.argmin(stored)])
 
 
@@ -247,7 +247,7 @@ def _roots(degrees: Floats, counts: Floats) -> list[float]:
 
 
 def _unreached(degrees: Floats, counts: Floats, root: float) -> Floats:
-    """Return q_t of every level, from a root of some degree."""
+    """Return q_t of every level, from a root of a given degree."""
     ends = degrees * counts
     q = [1.0, 1 - root / ends.sum()]
     while len(q) <= MOST_LEVELS:
@@ -260,9 +260,9 @@ def _unreached(degrees: Floats, counts: Floats, root: float) -> Floats:
 class _Search:
     """Expected counts of a search, mean over the roots.
 
-    Made of classes of vertices, and of which are normal, bool [thresholds, classes].
-    counts: edges that are pushed, items, questions, and what is sent for parents of
-        delegates, float64 [4, thresholds]
+    Takes classes of vertices, and which are normal, bool [thresholds, classes].
+    counts: pushed edges, items, questions, and traffic for parents of delegates,
+    float64 [4, thresholds]
     """
 
     def __init__(
@@ -287,11 +287,11 @@ class _Search:
         return np.exp(logs[:, None] * self._degrees)
 
     def add(self, q: Floats) -> None:
-        """Count a search whose levels leave ``q``."""
+        """Add the counts of a search with the levels ``q``."""
         degrees, normal, others = self._degrees, self._normal, self._parts - 1
         self.levels += (len(q) - 1) / ROOTS
         left, onward = q[:, None] ** degrees, q[:, None] ** (degrees - 1)
-        hidden = left[:-1] @ self._hubs.T  # delegates that are left before each level
+        hidden = left[:-1] @ self._hubs.T  # delegates not yet found before each level
         self.mask_levels += (hidden >= 0.5).sum(axis=0) / ROOTS
         a = np.zeros_like(self._outer_share)
         for t in range(1, len(q) - 1):
@@ -312,9 +312,10 @@ class _Search:
         self.counts[3] += others * self._hubs @ self._asked(q) / ROOTS
 
     def _asked(self, q: Floats) -> Floats:
-        """Return what is sent for the parent of a delegate, a part, float64 [classes].
+        """Return a part's traffic for the parent of a delegate, float64 [classes].
 
-        The question of the part that has its vertex, and the answer of one that knows.
+        The question of the part that owns its vertex, and the answer of one that found
+        it.
         """
         p = self._parts
         here, beside = (q[:, None] ** (self._degrees * x / p) for x in (1, p - 2))

@@ -1,6 +1,6 @@
-"""What searches a graph: engine, runner and exchange, from facts and options.
+"""Choose engine, runner and exchange for a graph, from facts and options.
 
-The one module that chooses, and says why.
+The only module that chooses; it also states the reasons.
 
 =========  ========================================================================
 place      what searches
@@ -52,18 +52,18 @@ NEEDS_SYMMETRIC = (
     "a search between domains needs a symmetric graph, and this one is directed; "
     "search it in one process without --stepwise"
 )
-DIRECTED = "xbfs-paper"  # what auto takes for directed graphs on a device
-MANY_LEVELS = 256  # from which what a level costs at least is what counts
-HIGH_AVERAGE = 16.0  # edges of a vertex from which a virtual warp has work
-WIDE = 1 << 20  # edges a level from which a level's least time does not count
-ALONE_BELOW = 1 << 24  # vertices: a meeting of devices costs more than they save
+DIRECTED = "xbfs-paper"  # the engine of auto for directed graphs on a device
+MANY_LEVELS = 256  # levels from which on the least time of a level dominates
+HIGH_AVERAGE = 16.0  # edges a vertex from which on a virtual warp is busy
+WIDE = 1 << 20  # edges a level from which on a level's least time is negligible
+ALONE_BELOW = 1 << 24  # vertices: synchronisation costs more than devices save
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What searches, on all ranks alike.
+    """Where and how a graph is searched, the same on all ranks.
 
-    place: see the top of this file; devices: of this rank; why: what it was taken for
+    place: see the module; devices: of this rank; why: reasons for the choice
     placement: between domains of devices, of a share of the vertices for each device
     """
 
@@ -77,13 +77,13 @@ class Choice:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for besides an engine and its options.
+    """The user's requests besides the engine and its options.
 
-    parts: domains of a search between domains; separate: the option that asks for
-    parts with delegates, "" for none
+    parts: domains of a search between domains; separate: the option that asks for parts
+    with delegates, "" for none
     devices: how many of each rank, or which; domain: devices of a domain
-    alone: take one device of each rank, where it has any
-    keep: others will search what is held, so it stays as it is
+    alone: use one device of each rank, where it has any
+    keep: the graph is kept for other searches, so it must not change
     """
 
     parts: int | None = None
@@ -106,10 +106,10 @@ def choose(
     *,
     directed: bool = False,
 ) -> Choice:
-    """Return what searches a graph of n vertices (collective).
+    """Choose how to search a graph of n vertices (collective).
 
-    Raises UsageError for what cannot go together, DeviceMissing where there is no
-    device and one is asked for, LaunchError where ranks would share one.
+    Raises UsageError for contradictory options, DeviceMissing where a device is
+    required and there is none, LaunchError where ranks would share one.
     """
     if directed and world.size > 1:
         raise UsageError(NEEDS_SYMMETRIC)
@@ -150,7 +150,7 @@ def kind_of(engine: str) -> Any:
 
 
 def has_option(kind: Any, name: str) -> bool:
-    """Return whether an option, not one of all engines, is of an engine's class."""
+    """Return whether an option belongs to an engine's own class."""
     if name in EXCHANGE_OPTIONS:
         return bool(kind.domains) and name not in kind.needless
     return name in kind.takes or name in {item.name for item in fields(kind.own)}
@@ -184,7 +184,7 @@ def check_known(options: SearchOptions) -> None:
 
 
 def wants_device(options: SearchOptions, request: Request) -> bool:
-    """Return whether something is asked for that devices alone have."""
+    """Return whether an option requires a device."""
     asked = (request.devices, request.domain)
     own = bool(options.own) or options.internal_ids
     return own or any(x is not None for x in asked)
@@ -193,9 +193,9 @@ def wants_device(options: SearchOptions, request: Request) -> bool:
 def take_some(
     world: World, options: SearchOptions, request: Request
 ) -> tuple[int, ...]:
-    """Return the devices of this rank that are asked for, all by default (collective).
+    """Return the requested devices of this rank, by default all (collective).
 
-    UsageError where there are fewer than asked for.
+    Raises UsageError where there are fewer than requested.
     """
     taken = take_devices(world, share=options.share_device)
     wanted = request.devices
@@ -218,12 +218,12 @@ def take_some(
 def _on_devices(
     world: World, options: SearchOptions, *asked: Any, **named: Any
 ) -> Choice:
-    """Return what searches on devices (collective); asked, named: as of ``_placed``."""
+    """Choose the search on devices (collective); asked, named: as for ``_placed``."""
     choice = _placed(world, options, *asked, **named)
     limited = [x for x in MEMORY_OPTIONS if getattr(options, x) is not None]
     if limited and choice.place not in ("device", "first"):
         raise UsageError(
-            f"{limited[0]} is of a graph on one device, and this one is searched by "
+            f"{limited[0]} needs a graph on one device, and this one is searched by "
             "several; ask for devices 1"
         )
     return choice
@@ -238,9 +238,9 @@ def _placed(
     *,
     directed: bool,
 ) -> Choice:
-    """Return what searches on devices, given those of this rank (collective).
+    """Choose the search on the given devices of this rank (collective).
 
-    An engine that was named is checked already, see ``check_named``.
+    A named engine has already passed ``check_named``.
     """
     name, why = options.engine, ""
     if name == "auto":
@@ -295,7 +295,7 @@ def check_named(options: SearchOptions, request: Request, *, directed: bool) -> 
 
 
 def _device_engine(options: SearchOptions, *, directed: bool) -> tuple[str, str]:
-    """Return the engine that ``auto`` takes on devices, and why."""
+    """Return the engine of ``auto`` on devices, and the reason."""
     why = "there is a CUDA device"
     if directed:
         return DIRECTED, f"{why}, and the graph is directed"
@@ -315,7 +315,7 @@ def _separated(
     why: tuple[str, ...],
     whole: str = "",
 ) -> Choice:
-    """Return the search between domains (collective); whole: see ``choose_domains``."""
+    """Choose the search between domains (collective); whole: see ``choose_domains``."""
     free = request.parts in (None, 1)
     placement, sizes = hosts.choose_domains(options, n, request.domain, free, whole)
     name, chosen = choose_exchange(hosts.world, options.exchange.name, hosts.devices)
@@ -328,8 +328,8 @@ def make_host_engine(
 ) -> tuple[Any, SearchOptions]:
     """Return the engine for threads and its options (collective).
 
-    ``auto`` is openmp; where any rank lacks a compiler it is reference, and ``say`` is
-    told so.
+    ``auto`` is openmp; if any rank lacks a compiler it is reference, and ``say`` gets
+    the reason.
     """
     if options.engine != "auto":
         check_options(options)
@@ -363,13 +363,13 @@ def check_options(options: SearchOptions) -> None:
 
 
 def engine_for(graph: DeviceGraph, options: SearchOptions) -> tuple[SearchOptions, str]:
-    """Return options with the engine that ``auto`` takes for a graph, and why.
+    """Return options with the engine of ``auto`` for a graph, and the reason.
 
-    Where directions are free, xbfs: its pulls by bitmaps skip most edges of few wide
-    levels, and one cluster or one block holds many narrow ones.  Where levels are
-    pushed alone, few, of many edges and high degrees, bfs4k: its virtual warps need no
-    search for the row of an edge.  ``scripts/bench_engines.py`` measures whether a
-    threshold here is off.
+    Where both directions are allowed, xbfs: its pulls by bitmaps skip most edges of few
+    wide levels, and one cluster or one block handles many narrow ones. Where all levels
+    are pushed, are few, and have many edges and high degrees, bfs4k: its virtual warps
+    need no search for the row of an edge. ``scripts/bench_engines.py`` measures whether
+    a threshold here is off.
     """
     free = options.direction != "push" or options.engine != "xbfs"
     if free or not graph.active or graph.tails is not None:
@@ -387,11 +387,10 @@ def engine_for(graph: DeviceGraph, options: SearchOptions) -> tuple[SearchOption
 
 
 def choose_runner(name: str) -> tuple[Any, str]:
-    """Return a runner of many searches and why it was taken ("" where it was named).
+    """Return a runner of many searches and the reason ("" if it was named).
 
-    ``auto`` takes xbfs where there is a device, else openmp, and reference where there
-    is no C compiler.  Raises UsageError for an unknown name, ResourceError where the
-    one that is named cannot run.
+    ``auto`` is xbfs with a device, else openmp, or reference without a C compiler.
+    Raises UsageError for an unknown name, ResourceError where the named one cannot run.
     """
     if name != "auto":
         named = registry.lookup(registry.RUNNERS, "engine", name)()
@@ -411,7 +410,7 @@ def choose_runner(name: str) -> tuple[Any, str]:
 
 
 def agreed_runner(world: World, engine: str) -> tuple[Any, str]:
-    """Return what runs on every rank, each on a device of its own, and why."""
+    """Return a runner that every rank can use on its own device, and the reason."""
     runner, reason = choose_runner(engine)
     if engine not in ("auto", "xbfs"):
         return runner, reason
@@ -425,5 +424,5 @@ def agreed_runner(world: World, engine: str) -> tuple[Any, str]:
             why = str(error).partition(";")[0]
     if not why:
         return runner, reason
-    # a rank that may not use its device goes with the others
+    # a rank without a usable device follows the others
     return (choose_runner("openmp")[0] if runner.name == "xbfs" else runner), why

@@ -1,4 +1,4 @@
-"""Push or pull, for each subgraph by itself, from counts that all ranks share.
+"""Push or pull for each subgraph, from counts that all ranks share.
 
 Source: Pan, Pearce, Owens 2018, Section IV-B.
 """
@@ -12,13 +12,13 @@ from distbfs.options import Factors, SearchOptions
 from distbfs.types import DirectionName
 
 OUTER = "outer"  # the edges that leave a part, in both directions
-# so much fewer than were unvisited are left to ask by the inner graph, without hubs
-# and with them
+# factor by which the inner graph reduces the unvisited vertices that have to ask,
+# without hubs and with them
 PULL_SHARE, HUB_PULL_SHARE = 4, 16
 
 
 def backward_work(q: int, s: int, u: int) -> float:
-    """Return BV = |U| (q + s) / q, the parents to look at until one is found.
+    """Return BV = |U| (q + s) / q, the expected edge checks of a pull.
 
     q: frontier vertices, s: unvisited vertices of the forward graph, u: unvisited
     vertices of the reverse graph.  Infinite where there is no frontier.
@@ -38,10 +38,10 @@ def decide(
 
 
 class Policy(Protocol):
-    """Chooses between levels, from counts that all ranks share."""
+    """Chooses directions between levels, from counts that all ranks share."""
 
     def start(self) -> None:
-        """Begin a search."""
+        """Start a search."""
 
     def choose(self, work: Work) -> dict[str, DirectionName]:
         """Return the directions of the next level."""
@@ -50,25 +50,25 @@ class Policy(Protocol):
 class DirectionPolicy:
     """The directions of dd, dn and nd through one search.
 
-    present: those chosen last
+    present: the last choice
     """
 
     def __init__(self, options: SearchOptions) -> None:
         forced: DirectionName = "pull" if options.direction == "pull" else "push"
         self._first: dict[str, DirectionName] = dict.fromkeys(CHOSEN, forced)
         self.present = dict(self._first)
-        self._rules: list[tuple[str, int, Factors]] = []  # where the counts are in Work
+        self._rules: list[tuple[str, int, Factors]] = []  # with places in Work
         if options.direction == "auto":
             for name in CHOSEN:
                 at = Work._fields.index(f"{name}_forward")
                 self._rules.append((name, at, getattr(options.factors, name)))
 
     def start(self) -> None:
-        """Begin a search: all push, unless one direction is forced."""
+        """Start a search: push everywhere, unless one direction is forced."""
         self.present.update(self._first)
 
     def choose(self, work: Work) -> dict[str, DirectionName]:
-        """Return ``present`` for the next level, from globally added counts."""
+        """Return ``present`` for the next level, from counts summed over all ranks."""
         present = self.present
         for name, at, factors in self._rules:
             backward = backward_work(work[at + 1], work[at + 2], work[at + 3])
@@ -79,9 +79,9 @@ class DirectionPolicy:
 class OuterPolicy:
     """The direction of edges that leave their part.
 
-    Of a pull, every unvisited vertex that the inner graph leaves asks for all of its
-    neighbours in other parts; of a push, those of the frontier name theirs.
-    Levels that are launched ahead choose alike on devices (``choose`` in between.cu).
+    In a pull, every unvisited vertex that the inner graph did not reach asks about all
+    of its neighbours in other parts; in a push, frontier vertices send theirs. Devices
+    choose in the same way for levels launched ahead (``choose`` in between.cu).
 
     delegates: whether there are any
     forced: the only direction, or None; share: see ``PULL_SHARE``
@@ -96,7 +96,7 @@ class OuterPolicy:
             self.forced = "push"
 
     def start(self) -> None:
-        """Begin a search."""
+        """Start a search."""
 
     def choose(self, work: Work) -> dict[str, DirectionName]:
         """Return the direction for the next level."""
@@ -107,7 +107,7 @@ class OuterPolicy:
 def policy_of(
     directions: tuple[str, ...], options: SearchOptions, *, delegates: bool
 ) -> Policy:
-    """Return what chooses the directions that an engine names."""
+    """Return the policy for the directions that an engine names."""
     if directions == (OUTER,):
         return OuterPolicy(options, delegates=delegates)
     return DirectionPolicy(options)

@@ -1,6 +1,6 @@
 """Searches that run on the devices from the root to the result, without the host.
 
-The host only launches, once for each device and search, and reads the end.
+The host launches one kernel a device and search, and reads its end.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PATIENCE_SECONDS = 8
 
 
 class Results(Sequence[Any]):
-    """Levels or parents of the parts of this rank, turned to ids when first asked for.
+    """Levels or parents of this rank's parts, converted to ids on first access.
 
     of_part: returns (level, parent) of part i
     """
@@ -47,10 +47,10 @@ class Results(Sequence[Any]):
 
 
 class DomainResult:
-    """A finished search.
+    """Result of a search.
 
     level, parent: of the parts of this rank, see ``MemberSearch.results``
-    seconds: device time of the slowest part; levels: that have vertices
+    seconds: device time of the slowest part; levels: number of nonempty levels
     """
 
     def __init__(
@@ -70,9 +70,9 @@ class DomainResult:
 class DomainDriver:
     """Runs searches over the parts of this rank together with the other ranks.
 
-    Making it, and searching, are collective.
+    Creating it, and searching, are collective.
 
-    trace: keeps the phases of every search where one is set
+    trace: records the phases of every search unless None
     """
 
     trace: Trace | None = None
@@ -102,9 +102,9 @@ class DomainDriver:
     ) -> DomainResult:
         """Search from a vertex id.
 
-        until: the same on all ranks; UsageError where a target is no vertex
-        stop: on all ranks or on none, asked before the search and while the devices
-        run; SearchStopped on all ranks where one said yes and there were levels left.
+        until: the same on all ranks; UsageError where a target is not a vertex
+        stop: on all ranks or on none, called before the search and while the devices
+        run; SearchStopped on all ranks if one returns True with levels left.
         DistbfsError on all where a device did not answer.
         """
         if stop is not None:
@@ -115,10 +115,10 @@ class DomainDriver:
         if records:
             self._on_each(lambda part: part.prepare(records=True))
             self._world.barrier()
-        asked = self._parts[0]  # one that knows tells all devices
+        first = self._parts[0]  # one device that gets the request passes it to all
 
         def ready(part: MemberSearch) -> None:
-            at = stop if part is asked else None
+            at = stop if part is first else None
             part.ready(root, records=records, until=until, stop=at)
 
         self._on_each(ready)
@@ -146,12 +146,12 @@ class DomainDriver:
     def _results(
         self, search: int, *, parents: bool
     ) -> Callable[[int], tuple[Any, Any]]:
-        """Return what gives the results of this search for part i of this rank."""
+        """Return a function from part i of this rank to its results."""
 
         @cache
         def of_part(i: int) -> tuple[Any, Any]:
             if search != self._searches:
-                raise DistbfsError("results are gone when the next search begins")
+                raise DistbfsError("results are lost once the next search begins")
             part = self._parts[i]
             with cuda.cupy().cuda.Device(part.device):
                 level, parent = part.results()
@@ -160,7 +160,7 @@ class DomainDriver:
         return of_part
 
     def _start(self) -> None:
-        """Let all devices begin at the same time."""
+        """Start all devices at the same time."""
 
         def launch(part: MemberSearch) -> None:
             self._gate.hold()
@@ -181,9 +181,9 @@ class DomainDriver:
         return out
 
     def _records(self, result: DomainResult) -> list[LevelRecord]:
-        """Return what each level did; counts are of all parts, times of this rank.
+        """Return the records of levels; counts of all parts, times of this rank.
 
-        How much a level has found is counted from the results.
+        Vertices found in each level are counted from the results.
         """
         steps = self._on_each(lambda part: part.steps())
         sizes = np.zeros(result.levels, dtype=np.int64)
@@ -209,6 +209,6 @@ class DomainDriver:
         return log
 
     def close(self) -> None:
-        """Give the shared memory back (collective)."""
+        """Free the shared memory (collective)."""
         self._gate.close()
         self._group.close()

@@ -1,6 +1,6 @@
-"""Which devices search together as a domain, and what goes between domains.
+"""Group devices to domains, and choose the exchange between domains.
 
-As many are one as map each other's memory.
+A domain has as many devices as can map each other's memory.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from distbfs.types import World
 
 BETWEEN_OPTIONS = (*EXCHANGE_OPTIONS, *FACTOR_OPTIONS)
-MOST_DEVICES = 8  # of a domain
-MOST_VERTICES = (1 << 32) - (1 << 24)  # of a domain's part: positions have 32 bits
+MOST_DEVICES = 8  # most devices of a domain
+MOST_VERTICES = (1 << 32) - (1 << 24)  # most of a domain's part: positions have 32 bits
 
 
 def between_asked(options: SearchOptions) -> list[str]:
-    """Return which options of searches between domains are not the usual ones."""
+    """Return the options for searches between domains that are not at their default."""
     now, usual = options.as_dict(), SearchOptions().as_dict()
     return [x for x in BETWEEN_OPTIONS if now[x] != usual[x]]
 
@@ -37,9 +37,9 @@ def between_asked(options: SearchOptions) -> list[str]:
 def between_reason(
     options: SearchOptions, separate: str, domain: int | None, total: int
 ) -> str:
-    """Return why a graph is searched between domains on one host, "" where not.
+    """Return why a graph on one host is searched between domains, "" if it is not.
 
-    separate, domain: as of a ``Request``; total: devices of all ranks
+    separate, domain: as in a ``Request``; total: devices of all ranks
     """
     asked = [separate] if separate else []
     asked += between_asked(options)
@@ -51,10 +51,10 @@ def between_reason(
 
 
 class HostDevices:
-    """The devices of all ranks, by host (making it is collective).
+    """The devices of all ranks, by host (creating it is collective).
 
     devices: of this rank; kind: class of the engine
-    counts: of each rank; total: of all; most: that a domain may have
+    counts: of each rank; total: of all; most: of a domain
     several: whether there are several hosts
     """
 
@@ -69,12 +69,12 @@ class HostDevices:
 
     @property
     def sizes(self) -> list[int]:
-        """Of how many devices a domain may be asked for, rising."""
+        """Possible sizes of a domain, rising."""
         made = (self.cut(size).domains.sizes for size in range(1, self.most + 1))
         return sorted({max(sizes) for sizes in made})
 
     def check(self, asked: int | None, engine: str) -> None:
-        """Raise UsageError where domains cannot have so many devices."""
+        """Raise UsageError if domains cannot have ``asked`` devices."""
         if asked is None or asked in self.sizes:
             return
         allowed = ", ".join(str(size) for size in self.sizes)
@@ -85,7 +85,7 @@ class HostDevices:
 
         A domain has whole ranks, those of its host in order, or a rank has whole
         domains.
-        even: domains of a host are of about one size, where their number stays
+        even: balance the sizes of a host's domains if their number stays the same
         """
         of_hosts: Counter[str] = Counter()
         for host, count in zip(self._hosts, self.counts, strict=True):
@@ -94,7 +94,7 @@ class HostDevices:
         def most(devices: int) -> int:
             return -(-devices // -(-devices // size)) if even else size
 
-        groups: list[list[int]] = []  # ranks that have a domain, or domains of a rank
+        groups: list[list[int]] = []  # ranks of a domain, or domains of a rank
         limits: list[int] = []  # devices of these domains
         last: dict[str, list[int]] = {}
         for rank, (host, count) in enumerate(
@@ -123,18 +123,18 @@ class HostDevices:
     def choose_domains(
         self, options: SearchOptions, n: int, asked: int | None, free: bool, whole: str
     ) -> tuple[Placement, str]:
-        """Return what searches between domains, and why it is so (collective).
+        """Choose the domains of a search between domains, with the reason (collective).
 
-        They have as many devices as are asked for; else, where they are ``free`` to,
-        as many as map each other's memory where there are several hosts, or where all
-        are not one domain.
-        whole: why they are not, "" where that was not looked at
+        They have as many devices as requested; else, if ``free``, as many as can map
+        each other's memory where there are several hosts, or where all devices cannot
+        form one domain.
+        whole: why they cannot, "" if not tested
         """
         if asked is not None:
             placement = self.cut(asked)
             problem = self.problem(options, n, placement) if asked > 1 else ""
             if problem:
-                raise UsageError(f"domain is {asked}, and {problem}; allowed: 1")
+                raise UsageError(f"domain is {asked}, but {problem}; allowed: 1")
             uneven = len(set(placement.domains.sizes)) > 1
             return placement, described(placement.domains) if uneven else ""
         reason = whole
@@ -158,7 +158,7 @@ class HostDevices:
             before = placement
 
     def whole_problem(self, options: SearchOptions, n: int) -> str:
-        """Return why all devices are not one domain, "" where they are (collective)."""
+        """Return why all devices cannot be one domain, "" if they can (collective)."""
         reason = domain_problem(self.world, options, self.devices)
         if not reason and n > MAX_LOCAL * self.total:
             reason = f"{n} vertices; a device has up to 2^32 of them"
@@ -167,7 +167,7 @@ class HostDevices:
         return reason
 
     def problem(self, options: SearchOptions, n: int, placement: Placement) -> str:
-        """Return why domains cannot be as placed, "" where they can (collective).
+        """Return why domains cannot be placed like this, "" if they can (collective).
 
         The same text on all ranks.
         """
@@ -186,13 +186,13 @@ class HostDevices:
 
 
 def split_by_domain(world: World, placement: Placement) -> World:
-    """Return the ranks that have the domains of this one, as a world (collective)."""
+    """Return a world of the ranks that share this rank's domains (collective)."""
     first = next(iter(placement.places_of(world.rank)))
     return world.split(placement.owners[first][0])
 
 
 def described(domains: Domains) -> str:
-    """Return the sizes of domains, in words."""
+    """Describe the sizes of domains, for messages."""
     times = sorted(Counter(domains.sizes).items(), reverse=True)
     if len(times) == 1:
         return f"domains of {counted(domains.sizes[0])}"
@@ -203,12 +203,12 @@ def described(domains: Domains) -> str:
 
 
 def counted(devices: int | None) -> str:
-    """Return how many devices, in words."""
+    """Describe a number of devices, for messages."""
     return "one device" if devices == 1 else f"{devices} devices"
 
 
 def domain_problem(world: World, options: SearchOptions, devices: Sequence[int]) -> str:
-    """Return why the devices of all ranks cannot be one domain, "" where they can.
+    """Return why the devices of all ranks cannot form one domain, "" if they can.
 
     Collective, the same text on all ranks.
     """
@@ -240,11 +240,11 @@ def exchange_kind(name: str) -> Any:
 def choose_exchange(
     world: World, name: str, devices: Sequence[int] = ()
 ) -> tuple[str, str]:
-    """Return (name in the registry, why) of the exchange between domains (collective).
+    """Return (registry name, reason) of the exchange between domains (collective).
 
-    devices: of this rank, none where arrays are in host memory.  ``auto``: solo for one
-    rank; host for arrays in host memory; nccl where CuPy has it and every rank has one
-    device of its own, else host.
+    devices: of this rank, none where arrays are in host memory. ``auto``: solo for one
+    rank; host for arrays in host memory; nccl where CuPy has it and every rank has its
+    own device, else host.
     """
     if name != "auto":
         if exchange_kind(name).needs_devices and not devices:

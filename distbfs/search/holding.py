@@ -1,4 +1,4 @@
-"""Graphs brought to where they are searched: from a store, from tuples, from a part."""
+"""Load graphs where they are searched: from a store, from tuples, from a part."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 def watching(done: Sum) -> Watch:
-    """Return what adds the bytes of slices that were read; see ``Store.load_part``."""
+    """Return a callback that adds the bytes of slices read; see ``Store.load_part``."""
 
     def watch(name: str, array: Array, start: int, stop: int) -> None:  # noqa: ARG001
         done((stop - start) * array.itemsize)
@@ -64,7 +64,7 @@ def watching(done: Sum) -> Watch:
 
 
 class OwnGraph(Protocol):
-    """A graph that a program made of what it holds (a ``search.graph.Graph``)."""
+    """A graph of a Python program's own data (a ``search.graph.Graph``)."""
 
     nodes: list[Any] | None
 
@@ -74,22 +74,22 @@ class OwnGraph(Protocol):
 
     @property
     def lent_tuples(self) -> HeldTuples | None:
-        """Edge tuples that a device builds the graph of."""
+        """Edge tuples from which a device can build the graph, or None."""
 
     def id_of(self, vertex: Any) -> int:
-        """Return the id of a vertex; UsageError where there is none."""
+        """Return the id of a vertex; UsageError for an unknown one."""
 
     def named(self, ids: Array) -> Array:
-        """Return what vertices int64 [k] are called, [k]."""
+        """Return the names of vertices, int64 [k], as an array [k]."""
 
     def __contains__(self, vertex: object) -> bool: ...
 
 
 @dataclass(frozen=True)
 class Source:
-    """What a graph is made of: a store, tuples, or a ``Graph`` of this process.
+    """The origin of a graph: a store, tuples, or a ``Graph`` of this process.
 
-    parts: of a store or to be made of tuples; build: how tuples become parts
+    parts: of a store, or to build from tuples; build: options of that
     buffer_bytes: of device memory for keys while building, None: what is free
     """
 
@@ -104,16 +104,16 @@ class Source:
     progress: Progress = no_progress
 
     def any_tuples(self) -> TupleSource:
-        """Return edge tuples that give the graph, in input ids."""
+        """Return edge tuples of the graph, in input ids."""
         if self.tuples is not None:
             return self.tuples
         if self.store is None:
-            raise UsageError("a Graph is searched by one device; store it for several")
+            raise UsageError("a Graph is searched on one device; store it for several")
         return StoreTuples(self.store)
 
     @contextmanager
     def telling(self, label: str, total: int = 0) -> Iterator[Sum]:
-        """Yield what adds up long work; total: as far as it is known before."""
+        """Yield a progress counter of long work; total: if known beforehand."""
         with self.progress(label, total) as tell:
             yield Sum(tell, total)
 
@@ -124,32 +124,32 @@ def bytes_of(store: Store, indices: Sequence[int]) -> int:
 
 
 def hold_host_parts(world: World, source: Source) -> Held:
-    """Bring the parts of this rank to host memory (collective for tuples).
+    """Load the parts of this rank to host memory (collective for tuples).
 
     Raises LaunchError where the parts do not divide by the ranks, ResourceError where
-    memory does not last.
+    memory is short.
     """
     if source.graph is not None:
         return held_parts(world, [source.graph.part], None)
     if source.store is None:
         return host_parts_built(world, source, source.parts, source.build, "building")
     store = source.store
-    mine = Placement(store.manifest.parts, world.size).parts_of(world.rank)
+    own_parts = Placement(store.manifest.parts, world.size).parts_of(world.rank)
     try:
-        with source.telling("loading", bytes_of(store, mine)) as done:
+        with source.telling("loading", bytes_of(store, own_parts)) as done:
             watch = watching(done)
-            parts = [store.load_part(index, watch) for index in mine]
+            parts = [store.load_part(index, watch) for index in own_parts]
     except MemoryError as error:
         raise OutOfMemory(
             f"{store.folder}: the parts of rank {world.rank} hold "
-            f"{bytes_of(store, mine)} bytes, and a search needs more; there is not "
+            f"{bytes_of(store, own_parts)} bytes, and a search needs more: not "
             "enough memory"
         ) from error
     return held_parts(world, parts, permutation_of(store))
 
 
 def cut_anew(world: World, source: Source, store: Store, threads: int) -> Held:
-    """Make one part a rank of the edges of a store (collective)."""
+    """Build one part a rank from the edges of a store (collective)."""
     parts = world.size
     seed = spreading_seed(store, parts)
     ends = tuple_degrees_for(world, store, parts, seed)
@@ -165,9 +165,9 @@ def host_parts_built(
     label: str,
     ends: dict[int, Ids] | None = None,
 ) -> Held:
-    """Build parts in host memory of edge tuples (collective).
+    """Build parts in host memory from edge tuples (collective).
 
-    ends: of the input tuples, by part and local id, where these are others
+    ends: of the original input tuples, by part and local id, if these differ
     """
     made: list[Part] = []
 
@@ -189,7 +189,7 @@ def host_parts_built(
 def held_parts(
     world: World, parts: Sequence[Part], permutation: Permutation | None
 ) -> Held:
-    """Return parts in host memory as what a session holds (collective)."""
+    """Wrap parts in host memory for a session (collective)."""
     first = parts[0]
     shards = [shard_of_part(part) for part in parts]
     return Held(
@@ -201,9 +201,9 @@ def held_parts(
 
 
 def held_graph(world: World, n: int, graph: DeviceGraph | None) -> Held:
-    """Return a graph on the device of one rank as what a session holds.
+    """Wrap a graph on the device of one rank for a session.
 
-    graph: None on ranks that have none
+    graph: None on the other ranks
     """
     if graph is None:
         return Held(VertexMap(world, Layout(n, 1), []))
@@ -229,17 +229,17 @@ def held_graph(world: World, n: int, graph: DeviceGraph | None) -> Held:
 
 
 def held_back(graph: DeviceGraph) -> dict[str, int]:
-    """Return what of a graph is in host memory, nothing where it is on the device."""
+    """Return the sizes of a graph's rows in host memory, empty if there are none."""
     if graph.tails is None:
         return {}
     return {"held_back": graph.held_back, "kept": graph.tails.kept}
 
 
 def graph_on_device(source: Source, engine: Any, options: SearchOptions) -> DeviceGraph:
-    """Bring a graph to the current device, in input ids.
+    """Load a graph to the current device, in input ids.
 
-    The rows of a store are put together on the device as they are read.  What does not
-    fit beside the searches of the engine goes to host memory, where it can read that.
+    The rows of a store are assembled on the device as they are read. What does not fit
+    beside the searches of the engine goes to host memory, if the engine supports that.
     """
     form: dict[str, Any] = {"buffer_bytes": source.buffer_bytes, "room": None}
     if "device_memory" in engine.takes and not source.directed:
@@ -262,7 +262,7 @@ def graph_on_device(source: Source, engine: Any, options: SearchOptions) -> Devi
 
 
 def hold_domain(world: World, source: Source, devices: Sequence[int]) -> Held:
-    """Bring a graph to the devices of all ranks as one domain (collective).
+    """Load a graph to the devices of all ranks as one domain (collective).
 
     devices: of this rank, each of which keeps its rows
     """
@@ -305,20 +305,20 @@ def hold_domain(world: World, source: Source, devices: Sequence[int]) -> Held:
 def hold_device_parts(
     world: World, source: Source, devices: Sequence[int], placement: Placement
 ) -> Held:
-    """Bring the degree-separated parts of this rank to its devices (collective).
+    """Load the degree-separated parts of this rank to its devices (collective).
 
     devices: of this rank, which take its parts in turn
     placement: of the parts, or of the shares of domains of several devices
     """
     permutation, generation, construction = None, 0.0, 0.0
     made: dict[str, Any] = {}
-    mine = placement.parts_of(world.rank)
-    dealt = [devices[k % len(devices)] for k in range(len(mine))]
+    own_parts = placement.parts_of(world.rank)
+    dealt = [devices[k % len(devices)] for k in range(len(own_parts))]
     store = source.store
     if store is not None and store.manifest.parts == placement.parts:
         permutation = permutation_of(store)
         with source.telling("loading") as done:
-            parts = parts_of_store(store, mine, dealt, done)
+            parts = parts_of_store(store, own_parts, dealt, done)
     else:
         with source.telling("building") as done:
             parts, summary = construct_on_devices(
@@ -360,7 +360,7 @@ def hold_device_parts(
 
 
 def count_input_tuples(store: Store, parts: Sequence[DevicePart], done: Sum) -> None:
-    """Give parts made of a store's edges the ends of the tuples it was made of."""
+    """Set the ends of the original tuples in parts built from a store's edges."""
     for part in parts:
         what = f"the ends of tuples of part {part.index}"
         with part.vertices.device, cuda.memory_of(what):
@@ -378,7 +378,7 @@ def subgraphs(part: DevicePart) -> tuple[Any, ...]:
 def parts_of_store(
     store: Store, indices: Sequence[int], devices: Sequence[int], done: Sum
 ) -> list[DevicePart]:
-    """Return parts of a store in the memory of devices, one for each."""
+    """Load parts of a store to the memory of devices, one each."""
     parts = []
     for index, device in zip(indices, devices, strict=True):
         with cuda.cupy().cuda.Device(device), cuda.memory_of(f"part {index}"):
@@ -387,6 +387,6 @@ def parts_of_store(
 
 
 def timed(held: Held, began: float) -> Held:
-    """Return a graph whose construction includes the time since ``began``, by clock."""
+    """Add the time since ``began`` to a graph's construction time."""
     held.construction_seconds += clock() - began
     return held

@@ -1,6 +1,6 @@
-"""Bring a graph to where it is searched, and hand the session its runner.
+"""Load a graph where it is searched, and create the session with its runner.
 
-What searches is chosen before, in choose.py.
+choose.py has chosen the place before.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ ON_DEVICES = NoPaths(
 
 @dataclass(frozen=True)
 class Opening:
-    """A session on its way; see ``prepare``."""
+    """A session in preparation; see ``prepare``."""
 
     world: World
     source: Source
@@ -80,7 +80,7 @@ class Opening:
     names: Names | None = None
 
     def open(self) -> Session:
-        """Bring the graph to where it is searched; return its session (collective)."""
+        """Load the graph where it is searched; return its session (collective)."""
         return OPENERS[self.choice.place](self)
 
     def session(
@@ -109,7 +109,7 @@ class Opening:
 
 
 def device_notes(world: World, devices: Sequence[int]) -> dict[str, str]:
-    """Return what the text of a report says of devices: name -> text (collective)."""
+    """Return the report's notes on devices: name -> text (collective)."""
     count = int(world.allreduce(np.array([len(set(devices))]))[0])
     if not devices:
         return {}
@@ -150,14 +150,15 @@ def _open_host(opening: Opening) -> Session:
 
 
 def _host_parts(opening: Opening, threads: int) -> Held:
-    """Bring the parts of this rank to host memory (collective).
+    """Load the parts of this rank to host memory (collective).
 
-    Those of a store are cut anew where the ranks do not divide them.
+    Those of a store are repartitioned where their number does not divide by the ranks.
     """
     world, source, store = opening.world, opening.source, opening.source.store
     if store is None or not store.manifest.parts % world.size:
         return hold_host_parts(world, source)
-    opening.say(f"{store.manifest.parts} parts are cut anew for {world.size} ranks")
+        parts = store.manifest.parts
+        opening.say(f"{parts} parts are repartitioned for {world.size} ranks")
     return cut_anew(world, source, store, threads)
 
 
@@ -193,7 +194,7 @@ def _open_device(opening: Opening) -> Session:
 
 
 def where_rows_are(graph: DeviceGraph) -> str:
-    """Return what of a graph is in host memory, in words, "" where nothing is."""
+    """Describe the rows of a graph that are in host memory, "" if none is."""
     if graph.tails is None:
         return ""
     share, size = graph.held_back / graph.m, readable(graph.tails.columns.nbytes)
@@ -249,10 +250,10 @@ def _open_separated(opening: Opening) -> Session:
 
 
 def shares_of(opening: Opening) -> tuple[Source, Placement]:
-    """Return the source with its parts, and where their shares are, one a device.
+    """Return the source with its parts, and the placement of shares, one a device.
 
-    Of domains of one device there may be any number of parts, as many on each rank.
-    UsageError where the number that is asked for does not fit.
+    With domains of one device any number of parts is possible, the same on each rank.
+    Raises UsageError for an impossible number.
     """
     world, source, placement = opening.world, opening.source, opening.choice.placement
     if placement is None:
@@ -280,9 +281,9 @@ def domains_of_several(
     held: Held,
     closing: list[Callable[[], None]],
 ) -> list[Any]:
-    """Return the searches of this rank's devices (collective).
+    """Create the searches of this rank's devices (collective).
 
-    closing: gets what ends what they share, the last first
+    closing: receives the cleanups of their shared resources, to be run last first
     """
     ranks = split_by_domain(world, placement)
     closing.append(ranks.free)
@@ -312,7 +313,7 @@ def between_domains(
     options: SearchOptions,
     placement: Placement,
 ) -> BetweenDomains:
-    """Return the runner between the domains of all ranks (collective)."""
+    """Create the runner between the domains of all ranks (collective)."""
     part = searches[0].part
     on_device = kind_of(options.engine).on_device
     made = exchange_kind(exchange)(

@@ -1,12 +1,11 @@
-"""Parents of a distributed search, completed after its last level.
+"""Complete the parents of a distributed search, after its last level.
 
-Source: Pan, Pearce, Owens 2018, Section VI-A3 sketches it: what dd, dn and nd find has
-its parent on the same part at no cost; only vertices that nn alone reached need to hear
-from another part.  A vertex that was delivered first looks for a delegate one level up
-among its own nd edges.  If there is none, it asks the rank that delivered it for the
-level of those of its nn neighbours that live there; a neighbour one level up is its
-parent.  A delegate is owned like any vertex; where its owner did not find it, all ranks
-are asked who did.
+Pan, Pearce, Owens 2018, Section VI-A3 sketches it: what dd, dn and nd find has its
+parent on the same part at no cost; only vertices that nn alone reached need data from
+another part. A vertex that was delivered first looks for a delegate one level up among
+its own nd edges. If there is none, it asks the rank that delivered it for the levels of
+its nn neighbours there; a neighbour one level up is its parent. A delegate is owned
+like any vertex; if its owner did not find it, all ranks are asked which of them did.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ NOT_ONE_UP = -1
 
 @dataclass
 class ParentCost:
-    """What completing the parents of a search took on this rank.
+    """Cost of completing the parents of a search on this rank.
 
-    asked: vertices whose parents others were asked for
+    asked: vertices whose parents were requested from others
     bytes_sent, messages_sent: to other ranks, a reduction or gathering counts once
     """
 
@@ -48,7 +47,7 @@ class ParentCost:
 
 
 def by_rank(values: Array, ranks: Array, size: int) -> tuple[list[Array], Array]:
-    """Return (values for each rank, the order that they were put in)."""
+    """Return (values for each rank, the permutation that sorted them by rank)."""
     order = np.argsort(ranks, kind="stable")
     bounds = np.searchsorted(ranks[order], np.arange(1, size))
     return np.split(values[order], bounds), order
@@ -58,11 +57,11 @@ class Finder(Protocol):
     """Completes the parents of a search on the parts of one rank."""
 
     def complete(self) -> ParentCost:
-        """Give every reached vertex of this rank its parent (collective)."""
+        """Set the parent of every reached vertex of this rank (collective)."""
 
 
 class CarriedParents:
-    """Parts that send parents with vertices: those of delegates alone are apart."""
+    """Parts that send parents with vertices; only those of delegates are missing."""
 
     def __init__(
         self,
@@ -74,7 +73,7 @@ class CarriedParents:
         self._streamed = streamed
 
     def complete(self) -> ParentCost:
-        """Give every reached delegate its parent (collective)."""
+        """Set the parent of every reached delegate (collective)."""
         if not self._searches[0].part.delegate_count:
             return ParentCost()
         traffic = self._exchange.traffic
@@ -91,7 +90,7 @@ class CarriedParents:
         )
 
     def _ask(self, searches: Sequence[DelegateSearch]) -> None:
-        """Ask those who found what its own part did not."""
+        """Ask the parts that found delegates which their owner did not find."""
         exchange = self._exchange
         with exchange.traffic.of("parents"):
             exchange.start_normals([search.ask_parents() for search in searches])
@@ -103,7 +102,7 @@ class CarriedParents:
             search.take_parents(arrived)
 
     def _take_largest(self, searches: Sequence[MaximumSearch]) -> None:
-        """Reduce what all parts found; the largest id serves."""
+        """Reduce the parents that all parts found to the largest id."""
         candidates = [search.delegate_parents() for search in searches]
         parents = self._exchange.max_delegates(candidates)
         for search in searches:
@@ -121,7 +120,7 @@ class ParentFinder:
         self._searches = searches
 
     def complete(self) -> ParentCost:
-        """Give every reached vertex of this rank its parent (collective)."""
+        """Set the parent of every reached vertex of this rank (collective)."""
         cost = ParentCost()
         self._normals(cost)
         self._delegates(cost)
@@ -134,7 +133,7 @@ class ParentFinder:
         cost.messages_sent += len(sizes)
 
     def _normals(self, cost: ParentCost) -> None:
-        """Ask the ranks that delivered vertices which neighbour found them."""
+        """Ask the ranks that delivered vertices which neighbour is the parent."""
         asked_by: list[tuple[Array, Array, Array]] = []
         for search in self._searches:
             search.adopt_delegates()
@@ -142,9 +141,9 @@ class ParentFinder:
             index, columns = search.part.nn.edges_of(numbers)
             column = columns.astype(np.uint64)
             part = (column >> np.uint64(PART_SHIFT)).astype(np.int64)
-            there = self._placement.rank_of(part) == ranks[index]
-            level = search.level_of(numbers)[index[there]].astype(np.uint64)
-            asked_by.append((numbers[index[there]], column[there], level))
+            delivered = self._placement.rank_of(part) == ranks[index]
+            level = search.level_of(numbers)[index[delivered]].astype(np.uint64)
+            asked_by.append((numbers[index[delivered]], column[delivered], level))
         column = np.concatenate([item[1] for item in asked_by])
         level = np.concatenate([item[2] for item in asked_by])
         part = (column >> np.uint64(PART_SHIFT)).astype(np.int64)
@@ -161,10 +160,10 @@ class ParentFinder:
         replies[order] = np.concatenate(self._world.alltoall(answers))
         start = 0
         for search, (numbers, _, _) in zip(self._searches, asked_by, strict=True):
-            mine = replies[start : start + len(numbers)]
+            parents = replies[start : start + len(numbers)]
             start += len(numbers)
-            known = mine != NOT_ONE_UP
-            search.set_parents(numbers[known], mine[known])
+            known = parents != NOT_ONE_UP
+            search.set_parents(numbers[known], parents[known])
 
     def _answer(self, questions: Array) -> Ids:
         """Return the vertex id of each neighbour that is one level up, else -1."""
@@ -182,17 +181,17 @@ class ParentFinder:
     def _delegates(self, cost: ParentCost) -> None:
         """Ask all ranks for the parents of delegates that their owner did not find."""
         wanted = [search.parents_wanted() for search in self._searches]
-        mine = np.concatenate(wanted)
-        cost.bytes_sent += mine.nbytes * (self._world.size - 1)
-        cost.messages_sent += bool(len(mine) and self._world.size > 1)
+        requested = np.concatenate(wanted)
+        cost.bytes_sent += requested.nbytes * (self._world.size - 1)
+        cost.messages_sent += bool(len(requested) and self._world.size > 1)
         answers = []
-        for asked in self._world.allgather(mine):
+        for asked in self._world.allgather(requested):
             largest = np.full(len(asked), -1, dtype=np.int64)
             for search in self._searches:
                 np.maximum(largest, search.parents_of(asked), out=largest)
             answers.append(largest)
         self._sent(answers, cost)
-        parents = np.full(len(mine), -1, dtype=np.int64)
+        parents = np.full(len(requested), -1, dtype=np.int64)
         for answer in self._world.alltoall(answers):
             np.maximum(parents, answer, out=parents)
         start = 0

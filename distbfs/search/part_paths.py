@@ -1,8 +1,8 @@
 """Shortest paths of a graph in parts, in host memory, from the levels of a search.
 
-Each step goes from one level to the next.  Edges of delegates lie where their other end
-is, so what they carry stays on a part, and what reaches a delegate is added up over all
-parts; what nn edges carry is sent to the part of their other end, which alone knows its
+Each step goes from one level to the next. Edges of delegates are stored at their other
+end, so their counts stay on the part, and counts of a delegate are summed over all
+parts; counts along nn edges are sent to the part of the other end, which alone has its
 level.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Ends(NamedTuple):
-    """What is known of the ends of edges by their numbers: normals, or delegates.
+    """Levels and ids of edge ends by number: of normals, or of delegates.
 
     level: int32 [k]; ids: int64 [k]
     """
@@ -37,7 +37,7 @@ class Ends(NamedTuple):
 class LevelPart:
     """One part with the levels of a search.
 
-    n: its vertices by number; d: all delegates
+    n: number of its vertices; d: all delegates
     """
 
     def __init__(self, part: Part, level: Array, delegates: Array) -> None:
@@ -50,7 +50,7 @@ class LevelPart:
     ) -> Iterator[tuple[str, str, Ids, Array]]:
         """Yield (kind of row, kind of column, rows, columns) of nd, dn and dd edges.
 
-        normals, delegates: the rows that are looked at, by number; kinds: "n" or "d"
+        normals, delegates: the rows to read, by number; kinds: "n" or "d"
         """
         part = self.part
         for row, column, graph in (
@@ -63,7 +63,7 @@ class LevelPart:
             yield row, column, rows[index], columns
 
     def ends(self, kind: str) -> Ends:
-        """Return what is known of normals ("n") or delegates ("d")."""
+        """Return levels and ids of normals ("n") or delegates ("d")."""
         return self.n if kind == "n" else self.d
 
 
@@ -77,11 +77,11 @@ class DelegateCounts:
         self.counts[self.lists[0]] = 1
 
     def sums(self, now: int) -> Sums:
-        """Return what a part adds up for the delegates of a level."""
+        """Return empty sums for the delegates of a level, for one part."""
         return Sums(len(self.lists[now]), self._dtype)
 
     def settle(self, now: int, words: Array) -> bool:
-        """Take the sums of all parts; return whether one passes uint64."""
+        """Set the sums of all parts; return whether one exceeds uint64."""
         self.counts[self.lists[now]], over = totals_of(words)
         return over
 
@@ -99,10 +99,10 @@ class PartCounts:
         self._sums = Sums(0, dtype)
 
     def push(self, now: int, of_delegates: Sums) -> Words:
-        """Add up what the level above gives to this one inside the part.
+        """Add the counts of the level above along edges inside the part.
 
-        of_delegates: gets what delegates are given.  Returns what nn edges carry,
-        uint64 [k, 2]: their columns and the bits of counts.
+        of_delegates: receives the counts of delegates. Returns the counts along nn
+        edges, uint64 [k, 2]: their columns and the bits of counts.
         """
         part, normals, delegates = self._part, self._lists, self._delegates.lists
         self._sums = Sums(len(normals[now]), self._dtype)
@@ -120,18 +120,18 @@ class PartCounts:
         return np.stack([columns.astype(np.uint64), bits], axis=1)
 
     def take(self, now: int, numbers: Ids, rest: Words) -> None:
-        """Add counts, uint64 [k, 1] of their bits, that other parts send to numbers."""
+        """Add counts from other parts, uint64 [k, 1] of their bits, to numbers."""
         down = self._part.n.level[numbers] == now
         counts = np.ascontiguousarray(rest[down, 0]).view(self._dtype)
         self._sums.add(np.searchsorted(self._lists[now], numbers[down]), counts)
 
     def settle(self, now: int) -> bool:
-        """Take the sums of a level; return whether one passes uint64."""
+        """Finish the sums of a level; return whether one exceeds uint64."""
         self._counts[self._lists[now]], over = self._sums.totals()
         return over
 
     def by_local(self) -> Array:
-        """Return counts by local id, with those of the delegates that it owns."""
+        """Return counts by local id, including those of delegates that it owns."""
         part = self._part.part
         values = np.empty_like(self._counts)
         values[part.vertices] = self._counts
@@ -163,7 +163,7 @@ class PartPaths:
     def _deliver(self, tables: Sequence[Words]) -> Iterator[tuple[int, Ids, Words]]:
         """Send rows to the parts of vertices; yield (place of part, numbers, rest).
 
-        tables: uint64 [k, w], nn columns and what goes with them.  Collective.
+        tables: uint64 [k, w], nn columns and values to send along. Collective.
         """
         table = np.concatenate(tables)
         shift, mask = np.uint64(PART_SHIFT), np.uint64(NUMBER_MASK)

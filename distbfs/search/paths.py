@@ -1,6 +1,6 @@
 """Shortest paths of a graph that one rank holds whole, from the levels of a search.
 
-Nothing here asks where a search began: it began where levels are 0.
+The start of a search is not needed: it is where levels are 0.
 """
 
 from __future__ import annotations
@@ -28,13 +28,12 @@ NO_PAIRS = np.zeros((0, 2), dtype=np.int64)
 
 
 class PathFinder(Protocol):
-    """Answers what lies between the levels of a search; methods are collective.
+    """Finds shortest paths from the levels of a search; methods are collective.
 
-    directed: whether edges lead one way, known where there are some
-    refusal: why nothing is answered, "" where it is; the same on all ranks
+    directed: whether edges lead one way, known on ranks that hold edges
+    refusal: why paths are not available, "" if they are; the same on all ranks
 
-    level: of the shards of this rank by local id, as of ``Found``; all ids are ids
-    inside
+    level: of the shards of this rank by local id, as in ``Found``; all ids are internal
     """
 
     directed: bool
@@ -43,10 +42,10 @@ class PathFinder(Protocol):
     def counts(
         self, level: Sequence[Any], levels: int, dtype: str
     ) -> tuple[list[Any], int]:
-        """Return (numbers of shortest paths of each shard by local id, passed).
+        """Return (numbers of shortest paths of each shard by local id, overflow).
 
-        levels: none is larger; passed: the first level where a number of this rank does
-        not fit uint64, 0 where all do
+        levels: upper bound of level; overflow: the first level where a number of this
+        rank exceeds uint64, 0 if none does
         """
 
     def predecessors(self, level: Sequence[Any], target: int) -> Ids:
@@ -58,13 +57,13 @@ class PathFinder(Protocol):
     def edges_within(self, level: Sequence[Any], hops: int | None) -> Ids:
         """Return the edges between vertices up to a level, None for all levels.
 
-        int64 [k, 4]: u, v and their levels; those of this rank.  An undirected edge is
-        there once, from the smaller level, else the smaller id.
+        int64 [k, 4]: u, v and their levels; those of this rank. An undirected edge is
+        listed once, from the smaller level, else the smaller id.
         """
 
 
 class NoPaths:
-    """A ``PathFinder`` of graphs that lie where none is."""
+    """A ``PathFinder`` for graphs stored where paths are not supported."""
 
     directed = False
 
@@ -116,7 +115,7 @@ class Rows(Protocol):
 
     @property
     def offsets(self) -> Any:
-        """Where rows begin, integers [rows + 1]."""
+        """Start of each row, integers [rows + 1]."""
 
     def edges_of(self, rows: Any) -> tuple[Any, Any]:
         """Return (index into ``rows``, column) of every edge of rows [k]."""
@@ -138,12 +137,12 @@ class WholeRows:
 
 
 def rows_of_part(part: Part) -> WholeRows:
-    """Return a part that is a whole graph, in host memory."""
+    """Wrap a part that is a whole graph, in host memory."""
     return WholeRows(part.nn, part.pulled, part.directed, part.vertices, part.number_of)
 
 
 def rows_of_graph(graph: DeviceGraph) -> WholeRows:
-    """Return a graph in device memory."""
+    """Wrap a graph in device memory."""
     out = DeviceRows(graph.offsets, graph.columns)
     return WholeRows(
         out,
@@ -157,8 +156,8 @@ def rows_of_graph(graph: DeviceGraph) -> WholeRows:
 class WholePaths:
     """A ``PathFinder`` of a graph in the memory of one rank.
 
-    rows, counter: None on ranks that have nothing of it
-    seconds: device time of the last counts, 0 where there is none
+    rows, counter: None on the other ranks
+    seconds: device time of the last counts, 0 without a device
     """
 
     refusal = ""
@@ -169,7 +168,7 @@ class WholePaths:
     ) -> None:
         self._world, self._rows, self._counter = world, rows, counter
         self.directed = rows is not None and rows.directed
-        self._lock = Lock()  # counters keep what a launch takes
+        self._lock = Lock()  # a counter has one set of launch arguments
 
     def counts(
         self, level: Sequence[Any], levels: int, dtype: str
@@ -200,7 +199,7 @@ class WholePaths:
 
 
 def gathered(world: World, table: Ids) -> Ids:
-    """Return the rows of the tables [k, w] of all ranks, in their order."""
+    """Concatenate the tables [k, w] of all ranks, in rank order (collective)."""
     flat = np.concatenate(world.allgather(np.ascontiguousarray(table).ravel()))
     return flat.reshape(-1, table.shape[1])
 
@@ -240,13 +239,13 @@ def edge_tables(rows: WholeRows, level: AnyArray, hops: int | None) -> Iterator[
 
 
 def within(levels: Any, hops: int | None) -> Any:
-    """Return which levels are 0 … hops, bool [k]; None for all."""
+    """Select the levels 0 … hops, bool [k]; None for all."""
     reached = levels >= 0
     return reached if hops is None else reached & (levels <= hops)
 
 
 def chosen_ends(table: Ids, *, directed: bool) -> Ids:
-    """Return edges [k, 4] without loops, each undirected one from its nearer end."""
+    """Drop loops from edges [k, 4]; keep each undirected one from its nearer end."""
     u, v, above, below = table.T
     kept = u != v
     if not directed:
@@ -255,14 +254,14 @@ def chosen_ends(table: Ids, *, directed: bool) -> Ids:
 
 
 def host_paths(world: World, part: Part, counter: PathCounter) -> WholePaths:
-    """Return what finds paths of a part that is a whole graph, in host memory."""
+    """Return the path finder of a part that is a whole graph, in host memory."""
     return WholePaths(world, rows_of_part(part), counter)
 
 
 def device_paths(world: World, graph: DeviceGraph | None) -> WholePaths:
-    """Return what finds paths of a graph on the device of one rank.
+    """Return the path finder of a graph on the device of one rank.
 
-    graph: None on ranks that have none
+    graph: None on the other ranks
     """
     if graph is None:
         return WholePaths(world, None, None)

@@ -1,20 +1,18 @@
-"""The result file of many searches, which an interrupted run can be resumed into.
+"""The result file of many searches; an interrupted run can resume it.
 
-``OUT.h5`` holds ``sources`` int64 [k], ``level`` int32 [k, n] and, unless levels only
-were asked for, ``parent`` int64 [k, n], in input ids; its attribute ``ids`` is "input".
+``OUT.h5`` holds ``sources`` int64 [k], ``level`` int32 [k, n] and, unless only levels
+were requested, ``parent`` int64 [k, n], in input ids; its attribute ``ids`` is "input".
 Where a search began at several vertices, ``sources`` has the smallest of them, and all
-those of search i are ``set_sources[set_bounds[i] : set_bounds[i + 1]]``, int64; the two
-are there where any search of the file is such a one.
-``paths`` [k, n], uint64 or float64, are numbers of shortest paths where they were asked
-for.
-Where vertices have other ids in their file, ``ids`` [n], int64 or UTF-8
-text, are those: vertex v, also of ``sources`` and ``parent``, is called ids[v] there.
+those of search i are ``set_sources[set_bounds[i] : set_bounds[i + 1]]``, int64; both
+exist if any search of the file began at several. ``paths`` [k, n], uint64 or float64,
+are numbers of shortest paths, if requested. Where vertices have other ids in their
+file, ``ids`` [n], int64 or UTF-8 text, has those: vertex v, also of ``sources`` and
+``parent``, is called ids[v] there.
 
-While searches run it is called
-``OUT.h5.partial``.  All space is laid out at the start and no metadata changes later:
-a row is written and synced, then its flag in ``done``; a run that was killed leaves a
-file that opens and whose flagged rows are complete.  A row lies in one piece, so that
-each rank writes its own vertices where they belong (``ResultBlocks``).
+While searches run it is called ``OUT.h5.partial``. All space is allocated at the start
+and no metadata changes later: a row is written and synced, then its flag in ``done``; a
+killed run leaves a valid file whose flagged rows are complete. A row is contiguous, so
+that each rank writes its own vertices directly (``ResultBlocks``).
 """
 
 from __future__ import annotations
@@ -52,8 +50,8 @@ KINDS: dict[str, np.dtype[Any]] = {
     "parent": np.dtype("<i8"),
 }
 PATHS = "paths"
-TOKEN = 16  # bytes that ranks find where rank 0 has put them
-AT_ONCE = 1 << 30  # bytes of one call
+TOKEN = 16  # bytes that rank 0 writes and other ranks look for
+AT_ONCE = 1 << 30  # most bytes of one call
 IDENTITY = "graph"
 IDS = "ids"
 NAMES = "ids"
@@ -61,7 +59,7 @@ NAMES_AT_ONCE = 1 << 18
 
 
 def write_names(file: h5py.File, ids: IdMap) -> None:
-    """Write what vertices are called in their file, in pieces."""
+    """Write the vertices' ids of their file, in pieces."""
     kind = np.dtype("<i8") if ids.kind == "integer" else h5py.string_dtype()
     dataset = file.create_dataset(NAMES, (ids.count,), dtype=kind)
     for start in range(0, ids.count, NAMES_AT_ONCE):
@@ -70,7 +68,7 @@ def write_names(file: h5py.File, ids: IdMap) -> None:
 
 
 def arrays_of(sources: Sequence[Root] | Ids) -> dict[str, Ids]:
-    """Return the datasets that say where searches begin."""
+    """Return the datasets of the searches' sources."""
     each = [np.atleast_1d(np.asarray(root, dtype=np.int64)) for root in sources]
     sizes = [len(roots) for roots in each]
     arrays = {"sources": np.array([roots.min() for roots in each], dtype=np.int64)}
@@ -82,7 +80,7 @@ def arrays_of(sources: Sequence[Root] | Ids) -> dict[str, Ids]:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Wait until no other run begins a file in a folder, where folders have locks."""
+    """Hold a lock on a folder while a result file is created, if folders have locks."""
     handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         with suppress(OSError):
@@ -93,10 +91,10 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 class ResultBlocks:
-    """What one rank writes of each row: the vertices from ``first`` on.
+    """One rank's columns of each row: the vertices from ``first`` on.
 
-    A context manager.  path: of the partial file; places: where its arrays begin;
-    columns: vertices
+    A context manager. path: of the partial file; places: offsets of its arrays;
+    columns: number of vertices
     """
 
     def __init__(
@@ -113,10 +111,10 @@ class ResultBlocks:
         parent: Array | None,
         paths: Array | None = None,
     ) -> None:
-        """Write this rank's block of one search and bring it to the disk.
+        """Write this rank's block of one search and sync it.
 
-        paths: of the type that the file has
-        Raises DiskFull where it is, InputError for other faults.
+        paths: of the dtype of the file
+        Raises DiskFull or InputError for I/O errors.
         """
         try:
             self._put("level", row, level)
@@ -137,7 +135,7 @@ class ResultBlocks:
             rest, at = rest[count:], at + count
 
     def token(self, row: int, values: bytes | None = None) -> bytes:
-        """Put a token where a row will be, or return what is there."""
+        """Write a token at the place of a row, or return the bytes there."""
         size = min(TOKEN, KINDS["level"].itemsize * self._columns)
         at = self._places["level"] + KINDS["level"].itemsize * row * self._columns
         if values is not None:
@@ -153,15 +151,15 @@ class ResultBlocks:
 
 
 class ResultFile:
-    """One writer on one rank, or one that says what all ranks have written.
+    """A result file written by one rank, which also marks rows that all ranks wrote.
 
     A context manager.
 
     sources: of each search, an id or those of a set
-    columns: vertices
-    identity: a text that tells the graph and the kind of result apart from others
-    ids: what vertices are called in their file, if they have other ids there
-    paths: the dtype of numbers of shortest paths, "" where there are none
+    columns: number of vertices
+    identity: a text that identifies the graph and the kind of result
+    ids: the vertices' ids in their file, if they differ
+    paths: the dtype of numbers of shortest paths, "" without them
     """
 
     def __init__(
@@ -188,11 +186,11 @@ class ResultFile:
         self._force = False
 
     def open(self, *, force: bool) -> Array:
-        """Create the file, or open what an interrupted run of the same kind left.
+        """Create the file, or reopen that of an interrupted run of the same kind.
 
-        Returns which rows are done, bool [k].  Raises UsageError where the result is
-        there already, InputError where the partial file belongs to another run, and
-        DiskFull where the disk has no room; ``force`` replaces both.
+        Returns which rows are done, bool [k]. Raises UsageError where the result
+        already exists, InputError where the partial file belongs to another run, and
+        DiskFull where the disk has no room; ``force`` replaces both files.
         """
         self._force = force
         check_place(self.path, force=force)
@@ -217,7 +215,7 @@ class ResultFile:
         return np.asarray(self._file["done"][:]) != 0
 
     def _resume(self, *, force: bool) -> bool:
-        """Open the partial file; False where it is of no use and may be replaced."""
+        """Open the partial file; return False if it is unusable and may be replaced."""
         try:
             self._file = h5py.File(self._partial, "r+")
         except BlockingIOError:
@@ -232,7 +230,7 @@ class ResultFile:
         if force:
             return False
         raise InputError(
-            f"{self._partial} is of another run: graph, sources or options differ; "
+            f"{self._partial} is from another run: graph, sources or options differ; "
             "give --force to begin anew"
         )
 
@@ -276,7 +274,7 @@ class ResultFile:
         making.rename(self._partial)
 
     def _fits(self, file: h5py.File) -> bool:
-        """Return whether a partial file is of the same graph, sources and options."""
+        """Return whether a partial file has the same graph, sources and options."""
         names = {*self._starts, *self._kinds, "done"}
         names |= {NAMES} if self._names is not None else set()
         return (
@@ -295,20 +293,20 @@ class ResultFile:
 
     @property
     def places(self) -> tuple[str, dict[str, int]]:
-        """The partial file's absolute path, and where its arrays begin, in bytes."""
+        """The partial file's absolute path, and the offsets of its arrays in bytes."""
         file = self._opened()
         offsets = {name: int(file[name].id.get_offset()) for name in self._kinds}
         return str(self._partial.absolute()), offsets
 
     def write(self, row: int, level: Array, parent: Array | None) -> None:
-        """Write one whole search; it counts as done once all of it is on the disk."""
+        """Write one whole search; mark it done once it is synced."""
         path, places = self.places
         with ResultBlocks(Path(path), places, self._shape[1], 0) as blocks:
             blocks.write(row, level, parent)
         self.mark(row)
 
     def mark(self, row: int) -> None:
-        """Let a search count as done, when all of it is on the disk."""
+        """Mark a search as done, after all of it is on disk."""
         file = self._opened()
         try:
             file["done"][row] = 1
@@ -319,16 +317,16 @@ class ResultFile:
             raise system_error(error, self._partial) from error
 
     def finish(self) -> None:
-        """Give the complete file its name.
+        """Rename the complete file to its final name.
 
-        Raises UsageError where another run was faster and ``force`` was not given; the
-        file stays under its partial name then.
+        Raises UsageError where another run finished first and ``force`` was not given;
+        the file then keeps its partial name.
         """
         self.close()
         give_name(self._partial, self.path, force=self._force)
 
     def close(self) -> None:
-        """Close the file; what is done stays for a later run."""
+        """Close the file; finished rows stay for a later run."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -348,9 +346,9 @@ class ResultFile:
 class SharedResult:
     """A result file that all ranks write, each its own vertices; a context manager.
 
-    result: open, of rank 0; columns: vertices; row: the next to be written
-    Making and writing are collective.  InputError where a rank sees another file than
-    rank 0: hosts must share the folder.
+    result: open, of rank 0; columns: number of vertices; row: the next to write
+    Creating and writing are collective. Raises InputError where a rank sees another
+    file than rank 0: hosts must share the folder.
     """
 
     def __init__(
@@ -383,7 +381,7 @@ class SharedResult:
         parent: Array | None,
         paths: Array | None = None,
     ) -> None:
-        """Write this rank's block; the search counts as done when all have done so."""
+        """Write this rank's block; mark the search done when all ranks have."""
         self._blocks.write(row, level, parent, paths)
         self._world.barrier()
         if self._result is not None:

@@ -1,7 +1,7 @@
 """Edges of a store's parts in memory that the devices of all ranks read.
 
-Each rank reads the parts that are its own, and its devices write their edges; all
-devices take them from there, over peer memory.
+Each rank reads a share of the parts, and its devices write their edges; all devices
+read these over peer memory.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ PAIR_BYTES = 8
 
 
 class SharedTuples:
-    """A TupleSource of the edges of all parts; made and closed by all ranks.
+    """A TupleSource of the edges of all parts; created and closed by all ranks.
 
-    store: of any number of parts; devices: of this rank, as many on each
-    done: told how many bytes devices read, and how many they will
-    input_tuples: that the store was made of
-    ends: their ends by local id, for the parts that are made of the edges,
-        one a device: index -> CuPy uint32 [local count]
+    store: of any number of parts; devices: of this rank, the same number on each
+    done: called with the bytes that devices read, and the total
+    input_tuples: number of tuples the store was built from
+    ends: their ends by local id, for parts built from these edges, one a device: index
+    -> CuPy uint32 [local count]
 
-    Raises StoreError where a file is not what the manifest says, ResourceError where
+    Raises StoreError where a file does not match the manifest, ResourceError where
     device memory is short, LaunchError where it cannot be mapped, on all ranks.
     """
 
-    lent = True  # u and v lie in device memory, see generate/cuda.py
+    lent = True  # u and v are in device memory, see generate/cuda.py
 
     def __init__(
         self,
@@ -60,18 +60,22 @@ class SharedTuples:
             edges.bounds(part) if part < edges.parts else none
             for part in range(each * world.size)
         ]
-        mine = range(world.rank, len(self.bounds), world.size)
-        sizes = [PAIR_BYTES * max(b - a, 1) for a, b in (self.bounds[x] for x in mine)]
+        own_parts = range(world.rank, len(self.bounds), world.size)
+        sizes = [
+            PAIR_BYTES * max(b - a, 1) for a, b in (self.bounds[x] for x in own_parts)
+        ]
         dealt = [devices[k % len(devices)] for k in range(each)]
         self._group = PeerGroup(world, dealt)
         arrays, tables = self._group.share(sizes, "edges of parts")
-        self._held = dict(zip(mine, arrays, strict=True))
+        self._held = dict(zip(own_parts, arrays, strict=True))
         self._addresses = dict(zip(dealt, tables, strict=True))
         layout = Layout(self.n, world.size * len(devices))
 
         def read(slot: int, device: int) -> tuple[int, Any]:
             index = world.rank + slot * world.size
-            parts = [part for part in mine[slot :: len(devices)] if part < edges.parts]
+            parts = [
+                part for part in own_parts[slot :: len(devices)] if part < edges.parts
+            ]
             with on_device(device), cuda.memory_of("the rows of a store"):
                 ends = cuda.cupy().zeros(layout.local_count(index), np.uint32)
                 self._copy(parts, Ends(layout.parts, index, ends))
@@ -94,7 +98,7 @@ class SharedTuples:
                 pass
 
     def describe(self) -> dict[str, Any]:
-        """Return what recreates the original tuples."""
+        """Return the description of the original tuples."""
         return self._edges.describe()
 
     def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
@@ -104,7 +108,7 @@ class SharedTuples:
     def pieces(self, start: int, stop: int) -> Iterator[tuple[Any, Any]]:
         """Yield (u, v) CuPy uint32 arrays of the edges start … stop-1.
 
-        They are memory of all devices, as the current one sees it.
+        They are in memory of all devices, mapped on the current one.
         """
         table = self._addresses[cuda.cupy().cuda.Device().id]
         for (first, last), address in zip(self.bounds, table.tolist(), strict=True):
@@ -116,6 +120,6 @@ class SharedTuples:
             yield u[low - first : high - first], v[low - first : high - first]
 
     def close(self) -> None:
-        """Give the memory back (collective)."""
+        """Free the memory (collective)."""
         self._held.clear()
         self._group.close()

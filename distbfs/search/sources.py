@@ -1,4 +1,4 @@
-"""Where a search begins: a vertex, or the vertices of a set."""
+"""The source of a search: a vertex, or a set of vertices."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from distbfs.search.result import Names
     from distbfs.types import Ids
 
-SHOWN = 4  # sources of a set
+SHOWN = 4  # sources of a set in a message
 
 
 def vertices_of(source: Any, names: Names | None) -> list[Any] | Ids | None:
-    """Return the vertices of a set as they are named there; None for one vertex.
+    """Return a set's vertices as given; None for a single vertex.
 
-    A text is one vertex, and so is whatever is the name of one, as a tuple may be; any
-    other iterable is a set.
+    A string is one vertex, and so is any vertex's name, such as a tuple; any other
+    iterable is a set.
     """
     if isinstance(source, (str, bytes, int)) or not isinstance(source, Iterable):
         return None
     if names is not None and source in names:
         return None
     if hasattr(source, "get") and hasattr(source, "dtype"):
-        source = source.get()  # of a device
+        source = source.get()  # on a device
     if isinstance(source, np.ndarray):
         if not source.ndim:
             return None
@@ -46,7 +46,7 @@ def ids_of_set(several: Ids | list[Any], n: int, id_of: Callable[[Any], int]) ->
     """Return the ids of a set, int64 [k], rising, each once.
 
     several: see ``vertices_of``; n: vertices; id_of: returns the id of one, or raises.
-    Raises UsageError for a set of none and for what is no vertex.
+    Raises UsageError for an empty set and for an unknown vertex.
     """
     if not len(several):
         raise UsageError("the set of sources is empty; give at least one vertex")
@@ -59,7 +59,7 @@ def ids_of_set(several: Ids | list[Any], n: int, id_of: Callable[[Any], int]) ->
 
 
 def without_roots(until: Until, roots: Ids) -> Until:
-    """Return the same end of a search, whose roots, int64 [k], are reached already."""
+    """Drop the roots, int64 [k], from the targets of ``until``: they are reached."""
     if until.targets is None:
         return until
     others = until.targets[~np.isin(until.targets, roots)]
@@ -67,7 +67,7 @@ def without_roots(until: Until, roots: Ids) -> Until:
 
 
 def described(sources: list[Any]) -> str:
-    """Return what a line says of the sources of a search, of which some may do."""
+    """Describe the sources of a search in a line, listing a few."""
     if len(sources) == 1:
         return f"{sources[0]!r:.60}"
     some = ", ".join(f"{x!r:.20}" for x in sources[:SHOWN])

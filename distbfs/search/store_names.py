@@ -1,4 +1,4 @@
-"""The ids that vertices of a store have in their file, as programs use them."""
+"""The ids that a store's vertices have in their input file, for Python programs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class StoreNames:
-    """What vertices are called: integers or text, from the map of a store."""
+    """Names of vertices, integers or text, from the id map of a store."""
 
     def __init__(self, ids: IdMap) -> None:
         self._ids = ids
         self._kind = int if ids.kind == "integer" else str
 
     def id_of(self, vertex: Any) -> int:
-        """Return the id of a vertex; UsageError where there is none."""
+        """Return the id of a vertex; UsageError for an unknown one."""
         place = self._place(vertex)
         if place < 0:
             raise UsageError(f"{vertex!r:.60} is no id of the graph")
@@ -31,12 +31,12 @@ class StoreNames:
         return self._place(vertex) >= 0
 
     def _place(self, vertex: object) -> int:
-        """Return the id of a vertex, -1 where there is none."""
+        """Return the id of a vertex, -1 for an unknown one."""
         plain = vertex.item() if isinstance(vertex, np.integer) else vertex
         return self._ids.find(str(plain)) if type(plain) is self._kind else -1
 
     def named(self, ids: Array) -> Array:
-        """Return what vertices, integers of any shape, are called: int64 or objects."""
+        """Return the names of vertices, integers of any shape: int64 or objects."""
         names = self._ids.names(ids.ravel())
         kind = np.int64 if self._kind is int else object
         return np.array(names, dtype=kind).reshape(ids.shape)

@@ -1,7 +1,7 @@
-"""Which vertices the result arrays of all ranks hold, and the ways between their ids.
+"""Vertices in the result arrays of all ranks, and conversion between their ids.
 
-*Inside*, vertices have the ids of the layout; a hash (``permutation``) may have taken
-the input's ids there.  Row k of a shard is local id k of its part.
+*Inside*, vertices have the ids of the layout; a hash (``permutation``) may map the
+input's ids to them. Row k of a shard is local id k of its part.
 """
 
 from __future__ import annotations
@@ -38,31 +38,31 @@ if TYPE_CHECKING:
     from distbfs.partition.layout import Layout
     from distbfs.partition.part import Part
 
-ROWS_AT_ONCE = 1 << 24  # of sums over arrays, so that what lies between stays small
+ROWS_AT_ONCE = 1 << 24  # rows summed at once, to bound temporary memory
 
 
 def array_module(array: AnyArray) -> Any:
-    """Return NumPy or CuPy, whichever an array is of."""
+    """Return the module of an array, NumPy or CuPy."""
     return cuda.cupy() if is_of_device(array) else np
 
 
 def is_of_device(array: AnyArray) -> TypeIs[DeviceArray]:
-    """Return whether an array lies in the memory of a device."""
+    """Return whether an array is in device memory."""
     return hasattr(array, "get")
 
 
 def host_array(array: AnyArray) -> Array:
-    """Return an array in host memory, itself where it is there."""
+    """Return an array in host memory, itself if it is there."""
     return array.get() if is_of_device(array) else array
 
 
 def values_of(array: AnyArray, places: Ids) -> Array:
-    """Return the values at places, int64 [k] inside, on the host."""
+    """Return the values at places, int64 [k] in range, on the host."""
     return take(array, places) if is_of_device(array) else array[places]
 
 
 def device_of(array: AnyArray) -> AbstractContextManager[object]:
-    """Make the device of an array current inside; nothing for one of the host."""
+    """Make the device of an array current inside; nothing for a host array."""
     return array.device if is_of_device(array) else nullcontext()
 
 
@@ -74,12 +74,12 @@ def row_slices(count: int) -> Iterator[slice]:
 
 @dataclass(frozen=True)
 class Shard:
-    """The vertices of one part or device, whose results lie together there.
+    """The vertices of one part or device, whose results are stored together.
 
-    index: the part of the layout that they are
+    index: the part of the layout
     ends: integers, NumPy or CuPy: ends of input tuples at each vertex, a loop is two
-    rows: uint32, the row of each entry of ``ends``; None where they go by row
-    connected: from rows, int64 [k], to bool [k]: whether there is another neighbour
+    rows: uint32, the row of each entry of ``ends``; None if ``ends`` is by row
+    connected: maps rows, int64 [k], to bool [k]: whether there is another neighbour
     device: CUDA device, None for the host
     """
 
@@ -115,7 +115,7 @@ def shard_of_part(part: Part) -> Shard:
 def shard_of_graph(graph: DeviceGraph, index: int = 0, rows: Any = None) -> Shard:
     """Return the shard of a graph, or of the rows of one part, on a device.
 
-    rows: as of ``Shard``
+    rows: as in ``Shard``
     """
 
     def connected(rows: Ids) -> Array:
@@ -145,7 +145,7 @@ def shard_of_device_part(part: DevicePart) -> Shard:
 class VertexMap:
     """The vertices of all ranks; methods are collective where they say so.
 
-    shards: of this rank, which may have none
+    shards: of this rank, possibly none
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class VertexMap:
 
     @cached_property
     def on_devices(self) -> bool:
-        """Whether results of this rank lie on devices."""
+        """Whether results of this rank are in device memory."""
         return any(shard.device is not None for shard in self.shards)
 
     def check(self, ids: Ids, what: str = "source ") -> None:
@@ -174,22 +174,22 @@ class VertexMap:
 
     @cached_property
     def whole_here(self) -> bool:
-        """Whether rows of this rank's one shard are the input ids of all vertices."""
+        """Whether this rank's single shard has all vertices in input order."""
         straight = self.permutation is None and self.layout.parts == 1
         return straight and self.world.size == len(self.shards) == 1
 
     def inside(self, ids: Ids) -> Ids:
-        """Return the ids inside of input ids, int64."""
+        """Return the internal ids of input ids, int64."""
         return ids if self.permutation is None else self.permutation.forward(ids)
 
     def one_inside(self, vertex: int) -> int:
-        """Return the id inside of one input id."""
+        """Return the internal id of one input id."""
         if self.permutation is None:
             return vertex
         return int(self.permutation.forward(np.array([vertex]))[0])
 
     def outside(self, ids: Ids) -> Ids:
-        """Return the input ids of ids inside, int64; -1 stays."""
+        """Return the input ids of internal ids, int64; -1 stays."""
         if self.permutation is None:
             return ids
         out = np.full(len(ids), UNREACHED, dtype=np.int64)
@@ -206,7 +206,7 @@ class VertexMap:
     def connected(self, ids: Ids) -> Array:
         """Return which input ids have a neighbour besides themselves (collective).
 
-        ids: int64 [k], equal on all ranks; bool [k], equal on all ranks
+        ids: int64 [k], equal on all ranks; result: bool [k], equal on all ranks
         """
         seen = np.zeros(len(ids), dtype=np.uint8)
         for k, places, rows in self._here(self.inside(ids)):
@@ -225,7 +225,7 @@ class VertexMap:
     ) -> tuple[Array, Array | None]:
         """Return (level int32 [k], parent int64 [k] or None) of input ids (collective).
 
-        level, parent: of the shards of this rank; equal on all ranks
+        level, parent: of the shards of this rank; the result is equal on all ranks
         take: returns levels at places of the one array that holds all, on the host
         """
         if self.whole_here:
@@ -259,7 +259,7 @@ class VertexMap:
 class BlockMap:
     """Moves values from shards to blocks of consecutive input ids.
 
-    The way is found once; a search sends values only.
+    The mapping is computed once; a search sends values only.
     """
 
     def __init__(self, vertices: VertexMap) -> None:
@@ -294,7 +294,7 @@ class BlockMap:
 
 
 def gather_on_first(world: World, block: Array | None) -> Array | None:
-    """Return the whole of an array of blocks on rank 0 (collective).
+    """Gather the blocks of an array on rank 0 (collective).
 
     Other ranks get an array of length 0, all None where ``block`` is None.
     """

@@ -1,15 +1,15 @@
-"""What clients send, read by the thread that searches as long as it has nothing to do.
+"""Data from clients, read by the searching thread whenever it is idle.
 
 That thread waits for all sockets and for other threads at once, so that a lone request
-passes from the socket to the search without waking anybody.  While it searches, the
-thread of the event loop (the *front*) reads in its place: the loop watches one
-descriptor, which shows what has arrived at the sockets only then.
+passes from the socket to the search without waking another thread. While it searches,
+the thread of the event loop (the *front*) reads instead: the loop watches one
+descriptor, which reports arrivals only then.
 
-A client that asks one thing after the other does so again some tens of microseconds
-after its answer, which is less than it takes to put a processor to sleep and wake it.
-The thread therefore looks for SPIN seconds before it sleeps, but only where its last
-wait was as short, and where it has not the only processor: nobody pays for clients
-that take their time.  Source: the haltpoll governor of Linux, guest-halt-polling.
+A client that sends one request after the other does so again some tens of microseconds
+after its answer, which is less than a processor takes to sleep and wake. The thread
+therefore polls for SPIN seconds before it sleeps, but only if its last wait was as
+short, and if it has more than one processor: slow clients cause no polling. Source: the
+haltpoll governor of Linux, guest-halt-polling.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class Arrivals:
     """The sockets of clients, in one ``epoll``, and a bell for the searching thread.
 
     ``wait``, ``leave`` and ``stay`` are for the searching thread, ``read`` for the
-    front; all else is for any thread.
+    front; the others for any thread.
     """
 
     def __init__(self) -> None:
         self._sockets, self._shown = select.epoll(), select.epoll()
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        # one ring is one event, which nobody has to take back
+        # one ring is one event, and needs no reset
         self._sockets.register(self._bell, select.EPOLLIN | select.EPOLLET)
         self._shown.register(self._sockets, 0)
         self._readers: dict[int, Callable[[], object]] = {}
@@ -46,13 +46,13 @@ class Arrivals:
         os.close(self._bell)
 
     def fileno(self) -> int:
-        """Return what the front watches: readable where ``read`` has to be called."""
+        """Return the descriptor the front watches: readable when ``read`` is due."""
         return self._shown.fileno()
 
     def add(self, handle: int, read: Callable[[], object]) -> None:
-        """Call a function, on either thread, whenever a descriptor can be read.
+        """Call a function, on either thread, whenever a descriptor is readable.
 
-        Again as long as it can be; at its end and at its errors as well.
+        Repeated as long as it is; also at its end and on its errors.
         """
         with self._adding:
             if handle not in self._readers:
@@ -60,16 +60,16 @@ class Arrivals:
             self._readers[handle] = read
 
     def remove(self, handle: int) -> None:
-        """Leave a descriptor alone, where it was added; before it is closed."""
+        """Stop watching a descriptor; call this before closing it."""
         with self._adding:
             if self._readers.pop(handle, None) is not None:
                 self._sockets.unregister(handle)
 
     def wait(self, timeout: float, ready: Sized) -> None:
-        """Read what arrives first, or return at a ring or after ``timeout`` seconds.
+        """Read the first arrivals, or return at a ring or after ``timeout`` seconds.
 
-        ready: what other threads fill before they ring; nothing is waited for where it
-            holds something
+        ready: filled by other threads before they ring; returns at once unless it is
+        empty
         """
         self.stay()
         self._asleep = True
@@ -80,7 +80,7 @@ class Arrivals:
         self._dispatch(events)
 
     def _next(self, timeout: float) -> list[tuple[int, int]]:
-        """Return what arrives within ``timeout`` seconds, soon or later."""
+        """Return arrivals within ``timeout`` seconds, polling or sleeping."""
         began = time.perf_counter()
         events: list[tuple[int, int]] = []
         while self._soon and not events and time.perf_counter() - began < SPIN:
@@ -91,7 +91,7 @@ class Arrivals:
         return events
 
     def ring(self) -> None:
-        """End ``wait``, where the searching thread is in it."""
+        """Wake the searching thread if it is in ``wait``."""
         if self._asleep:
             os.eventfd_write(self._bell, 1)
 
@@ -102,13 +102,13 @@ class Arrivals:
             self._shown.modify(self._sockets, select.EPOLLIN)
 
     def stay(self) -> None:
-        """Let the front read no more: the searching thread is about to ``wait``."""
+        """Stop the front from reading: the searching thread is about to ``wait``."""
         if self._away:
             self._away = False
             self._shown.modify(self._sockets, 0)
 
     def read(self) -> None:
-        """Read what has arrived (the front)."""
+        """Read arrivals, on the front."""
         self._dispatch(self._sockets.poll(0))
 
     def _dispatch(self, events: list[tuple[int, int]]) -> None:

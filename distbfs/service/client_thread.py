@@ -1,6 +1,6 @@
-"""The thread that lets clients in, and talks to them while the main thread searches.
+"""The thread that accepts clients, and serves them while the main thread searches.
 
-It speaks HTTP; lines of JSON it reads where the main thread cannot (``Arrivals``).
+It serves HTTP; it reads JSON Lines only while the main thread cannot (``Arrivals``).
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from distbfs.errors import InputError, UsageError
 from distbfs.service.service import Service
 
 LONGEST_PATH = 107  # bytes of a Unix socket's path
-SETTLE = 0.2  # seconds for last answers to leave
-TICK = 0.1  # seconds between looks for deadlines that have passed
+SETTLE = 0.2  # seconds to send the last answers
+TICK = 0.1  # seconds between checks for expired deadlines
 SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-RARELY = 10.0  # seconds between two lines that say so
+RARELY = 10.0  # seconds between two such warnings
 LOG = logging.getLogger("distbfs.service")
 
 
 class Door(Protocol):
-    """A way for clients to reach the service, on the loop of the front."""
+    """A way for clients to connect, on the loop of the front."""
 
     async def open(self) -> None:
-        """Begin to take clients."""
+        """Start accepting clients."""
 
     async def close(self) -> None:
-        """Take no more and let go of those that are there."""
+        """Stop accepting clients and disconnect them."""
 
 
 class Front:
@@ -90,21 +90,21 @@ class Front:
             await door.close()
 
     def _note(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Say now and then that no client can be let in; pass on all other errors."""
+        """Warn now and then that no client can be accepted; pass on other errors."""
         error = context.get("exception")
         if isinstance(error, ValueError) and "_start_serving" in context["message"]:
-            return  # asyncio tries again to let clients in, at a socket closed since
+            return  # asyncio retries to accept at a socket closed since
         if not isinstance(error, OSError) or error.errno not in SHORT:
             loop.default_exception_handler(context)
         elif loop.time() - self._said >= RARELY:
             self._said = loop.time()
-            LOG.warning("%s: no client is let in until that is over", error.strerror)
+            LOG.warning("%s: no client is accepted until this is over", error.strerror)
 
 
 def clear_place(path: Path) -> None:
-    """Make sure that a Unix socket can be at a path; one that is dead is removed.
+    """Prepare a path for a Unix socket; remove a dead one.
 
-    Raises UsageError where a service answers there or something else is in the way,
+    Raises UsageError where a service answers there or the path is not a socket,
     InputError where there is no folder.
     """
     if not Path(os.path.realpath(path)).parent.is_dir():
@@ -121,7 +121,7 @@ def clear_place(path: Path) -> None:
 
 
 def listen(path: Path) -> socket.socket:
-    """Return a listening Unix socket at a path, mode 0600; errors as above."""
+    """Return a listening Unix socket at a path, mode 0600; see ``clear_place``."""
     clear_place(path)
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)

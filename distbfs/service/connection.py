@@ -1,7 +1,7 @@
-"""One connection of the HTTP service: how long it may idle, how many there may be.
+"""One connection of the HTTP service: idle time and number of connections.
 
-A connection that waits for the head of a request holds none back: where there is no
-more room the one that has waited longest gives way.  uvicorn is imported here.
+A connection that waits for a request never blocks others: at the limit the one that has
+waited longest is closed. uvicorn is imported here.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from distbfs.errors import ServiceError
 from distbfs.service.limits import Limits
 
-LOOK = 0.5  # seconds between looks at a connection, at most
+LOOK = 0.5  # most seconds between checks of a connection
 
 
 class Connection(H11Protocol):
-    """Drops a client that sends no whole head, or takes no answer, within patience.
+    """Drops a client that sends no whole head, or reads no answer, within patience.
 
-    refuse: makes the application that answers with an error
+    refuse: creates the application that answers with an error
     since: when it last became idle, by the clock of the loop
     """
 
@@ -32,9 +32,9 @@ class Connection(H11Protocol):
         self.since = self.loop.time()
         self._limits = limits
         self._refuse = refuse
-        self._head = True  # whether the head of a request is under way
-        self._quiet = 0.0  # seconds that nothing got on
-        self._left = 0  # bytes of answers that were not taken at the last look
+        self._head = True  # whether the head of a request is arriving
+        self._quiet = 0.0  # seconds without progress
+        self._left = 0  # bytes of answers not sent at the last check
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -43,7 +43,7 @@ class Connection(H11Protocol):
         return self.cycle is None or self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take a client where there is room, or can be made."""
+        """Accept a client if there is room, or if room can be made."""
         super().connection_made(transport)
         self._watch()
         all_there: set[Any] = self.connections
@@ -59,17 +59,17 @@ class Connection(H11Protocol):
             self._make_room(others, f"{most} connections are at work")
 
     def data_received(self, data: bytes) -> None:
-        """Note that a head has begun."""
+        """Record that a head has begun."""
         self._head = self._head or self.idle
         super().data_received(data)
 
     def on_response_complete(self) -> None:
-        """Note that a request has been answered."""
+        """Record that a request has been answered."""
         self._head, self.since = False, self.loop.time()
         super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Watch no more."""
+        """Stop watching."""
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
@@ -80,7 +80,7 @@ class Connection(H11Protocol):
         return self.client[0] if self.client else ""
 
     def _make_room(self, others: list[Any], why: str) -> None:
-        """Drop the client that has been idle longest; without one refuse this one."""
+        """Drop the client that has been idle longest; if none, refuse this one."""
         idle = [x for x in others if x.idle]
         if idle:
             min(idle, key=lambda x: x.since).transport.abort()
@@ -94,7 +94,7 @@ class Connection(H11Protocol):
         self._timer = self.loop.call_later(look, self._look, look)
 
     def _look(self, seconds: float) -> None:
-        """Drop a client that has let nothing get on for too long."""
+        """Drop a client without progress for too long."""
         left = self.transport.get_write_buffer_size()
         waits = (self.idle and self._head) or (left and left >= self._left)
         self._left = left

@@ -1,6 +1,6 @@
-"""The service over HTTP: the operations, checks, metrics and a page for people.
+"""The service over HTTP: operations, health checks, metrics and a web page.
 
-Starlette and uvicorn (extra ``serve``) are imported when the door is opened.
+Starlette and uvicorn (extra ``serve``) are imported when the door opens.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ SAFE = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-BACKLOG = 128  # clients that wait to be let in
-LOOK = 0.1  # seconds until a client that left is noticed
-ENDING = 5  # seconds that open connections get at the end
+BACKLOG = 128  # most clients waiting to be accepted
+LOOK = 0.1  # seconds until a disconnected client is noticed
+ENDING = 5  # seconds for open connections at shutdown
 
 
 def load_libraries() -> None:
@@ -74,7 +74,7 @@ def listen_http(host: str, port: int) -> socket.socket:
 
 
 class HttpDoor:
-    """Takes clients on a TCP socket that listens already."""
+    """Accepts clients on a listening TCP socket."""
 
     def __init__(self, service: Service, listening: socket.socket, token: str) -> None:
         load_libraries()
@@ -85,7 +85,7 @@ class HttpDoor:
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Begin to take clients."""
+        """Start accepting clients."""
         import uvicorn  # noqa: PLC0415
 
         from distbfs.service.connection import Connection  # noqa: PLC0415
@@ -99,7 +99,7 @@ class HttpDoor:
             lifespan="off",
             server_header=False,
             proxy_headers=False,
-            backlog=BACKLOG,  # how often asyncio fails before it waits for descriptors
+            backlog=BACKLOG,  # asyncio's retries before it waits for descriptors
             timeout_keep_alive=30,
             timeout_graceful_shutdown=ENDING,
         )
@@ -111,7 +111,7 @@ class HttpDoor:
             await asyncio.sleep(0.01)
 
     async def close(self) -> None:
-        """Take no more clients and let those go that are there."""
+        """Stop accepting clients and disconnect them."""
         if self._server is not None and self._task is not None:
             self._server.should_exit = True
             await asyncio.wait([self._task], timeout=2 * ENDING)
@@ -165,7 +165,7 @@ class Application:
         )
 
     def refuse(self, error: ServiceError) -> Response:
-        """Return the answer to a client that is not let in."""
+        """Return the answer to a refused client."""
         response = self._error(error)
         response.headers["Connection"] = "close"
         return response
@@ -255,7 +255,7 @@ class Application:
         return self._json(answer, status, {"X-Request-Id": name})
 
     async def _body(self, request: HttpRequest) -> bytes:
-        """Return the body; it is read no further than a request may be long."""
+        """Return the body; reads at most the allowed length of a request."""
         most, data = self._service.limits.line, bytearray()
 
         async def read() -> None:
@@ -274,7 +274,7 @@ class Application:
     async def _search(
         self, request: HttpRequest, checked: Request, name: str
     ) -> Answer:
-        """Put a request into the queue and wait for its answer or for its client."""
+        """Enqueue a request; wait for its answer or until its client disconnects."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Answer] = loop.create_future()
         gone = False

@@ -1,4 +1,4 @@
-"""JSON Lines: one request a line, one answer a line, in the order that answers come."""
+"""JSON Lines: one request a line, one answer a line, in order of completion."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from distbfs.service.operations import Request
 from distbfs.service.service import Answer, Service
 
 CHUNK = 1 << 16
-WATCH = 0.1  # seconds until a client that left is noticed
-AGAIN = 1.0  # seconds until clients are let in again after an error
+WATCH = 0.1  # seconds until a disconnected client is noticed
+AGAIN = 1.0  # seconds until clients are accepted again after an error
 ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 class Splitter:
-    """Cuts bytes into lines of at most ``limit`` bytes; holds no more than that."""
+    """Splits bytes into lines of at most ``limit`` bytes; buffers no more than that."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -44,13 +44,13 @@ class Splitter:
         return lines
 
     def end(self) -> list[bytes | None]:
-        """Return the last line, or none, where its end is missing."""
+        """Return the unterminated last line, if there is one."""
         lines: list[bytes | None] = []
         self._add_line(lines, b"")
         return lines
 
     def _add_line(self, lines: list[bytes | None], end: bytes) -> None:
-        """Append the line that ends so; not one without a word, nor one skipped."""
+        """Append the line with this end, unless it is blank or skipped."""
         if self._skipping:
             self._skipping = False
             return
@@ -72,18 +72,18 @@ def hung_up(handle: int) -> bool:
 
 
 def encoded(answer: Answer) -> bytes:
-    """Return an answer as a line."""
+    """Encode an answer as a line."""
     return ENCODER.encode(answer).encode() + b"\n"
 
 
 class Connection:
-    """One client: reads no more than it may have open, and is dropped if it hangs.
+    """One client: limits its open requests, and drops it if it hangs.
 
-    Requests are read by the thread that ``Arrivals`` has read, and answers leave by the
-    thread that has them, as long as the client takes them at once; what it does not
-    take waits for the loop.  Made, and closed, on the loop.
+    The thread in ``Arrivals`` that reads also handles requests; the thread that has an
+    answer sends it, as long as the client accepts it at once; the rest waits for the
+    loop. Created, and closed, on the loop.
 
-    left: called on the loop when the client has gone
+    left: called on the loop when the client has disconnected
     """
 
     def __init__(
@@ -97,22 +97,22 @@ class Connection:
         self._arrivals = service.tickets.arrivals
         self._loop = asyncio.get_running_loop()
         self._gone = False
-        self._quiet = 0.0  # seconds that the client has taken nothing
-        self._reading = Lock()  # guards what follows; taken before the other
+        self._quiet = 0.0  # seconds without the client reading
+        self._reading = Lock()  # guards what follows; acquired before the other
         self._splitter = Splitter(service.limits.line)
-        self._lines: deque[bytes | None] = deque()  # that were read and not taken yet
+        self._lines: deque[bytes | None] = deque()  # read and not handled yet
         self._sending = Lock()  # guards what follows
-        self._unsent = bytearray()  # what the loop has still to send
+        self._unsent = bytearray()  # left for the loop to send
         self._owed = 0  # answers that end there
-        self._taking = False  # whether the client took some of it
-        self._open = 0  # requests whose answers the client has not taken
-        self._full = False  # whether it waits for fewer
+        self._taking = False  # whether the client read some of it
+        self._open = 0  # requests whose answers the client has not read
+        self._full = False  # whether reading pauses until there are fewer
         self._said_all = False
         connected.setblocking(False)
         self._arrivals.add(self._handle, self.read)
 
     def read(self) -> None:
-        """Take what has arrived; on any thread."""
+        """Read arrivals; on any thread."""
         try:
             with self._reading:
                 if self._gone:
@@ -132,9 +132,9 @@ class Connection:
             self._loop.call_soon_threadsafe(self._fail, error)
 
     def _go_on(self) -> None:
-        """Take lines as long as requests may be open, with ``_reading`` held.
+        """Handle lines up to the limit of open requests, with ``_reading`` held.
 
-        As many at once as may be open; for more, other clients come first.
+        At most that many at once, then other clients get their turn.
         """
         most = self._service.limits.pipeline
         for _ in range(min(len(self._lines), most)):
@@ -153,7 +153,7 @@ class Connection:
                 self._end_if_over()
 
     def _resume(self) -> None:
-        """Go on, on the loop: fewer requests are open, or others had their turn."""
+        """Continue, on the loop: fewer requests are open, or others had their turn."""
         with self._reading:
             if self._gone:
                 return
@@ -188,7 +188,7 @@ class Connection:
         return self._service.refused(error, request.op if request else "", name)
 
     def _done(self, answer: Answer) -> None:
-        """Send an answer, or what can be of it, from the thread that has it."""
+        """Send an answer, as far as possible, from the thread that has it."""
         line = encoded(answer)
         with self._sending:
             behind = bool(self._unsent)
@@ -202,7 +202,7 @@ class Connection:
             self._loop.call_soon_threadsafe(self._write_on)
 
     def _send(self, data: bytes | bytearray) -> int:
-        """Return how many bytes the client takes at once; all where it has gone."""
+        """Return the bytes that the client accepts at once; all if disconnected."""
         if self._gone:
             return len(data)
         try:
@@ -218,7 +218,7 @@ class Connection:
             self._loop.add_writer(self._handle, self._flush)
 
     def _flush(self) -> None:
-        """Send what waits, and count answers when the client has taken them (loop)."""
+        """Send buffered data; count answers when the client has read them (loop)."""
         with self._sending:
             sent = self._send(self._unsent)
             self._taking = self._taking or sent > 0
@@ -229,7 +229,7 @@ class Connection:
                 self._answered(owed)
 
     def _answered(self, count: int) -> None:
-        """Count answers that the client has taken, with ``_sending`` held."""
+        """Count answers that the client has read, with ``_sending`` held."""
         self._open -= count
         if self._full:
             self._full = False
@@ -238,14 +238,14 @@ class Connection:
             self._end_if_over()
 
     def _end_if_over(self) -> None:
-        """Let a client go that has said all and got all, with ``_sending`` held."""
+        """Disconnect a client that is done and has its answers (``_sending`` held)."""
         if not self._open and not self._lines:
             self._loop.call_soon_threadsafe(self.close)
 
     def look(self) -> None:
-        """Drop a client that closed its end, or takes no answers; each WATCH seconds.
+        """Drop a client that closed its end, or reads no answers; every WATCH seconds.
 
-        What it asked for is not searched any more.
+        Its requests are not searched any more.
         """
         if not self._open:
             return
@@ -263,14 +263,14 @@ class Connection:
             self.close()
 
     def _fail(self, error: Exception) -> None:
-        """Give the client up, and tell of errors that are not its own."""
+        """Drop the client, and report errors that are not its own."""
         self.close()
         if isinstance(error, DistbfsError) or not isinstance(error, OSError):
             context = {"message": "a client's connection", "exception": error}
             self._loop.call_exception_handler(context)
 
     def close(self) -> None:
-        """Let the client go (on the loop)."""
+        """Disconnect the client (on the loop)."""
         with self._reading, self._sending:
             if self._gone:
                 return
@@ -282,14 +282,14 @@ class Connection:
 
 
 class Clients:
-    """The clients of a door, looked at now and then."""
+    """The clients of a door, checked periodically."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._all: set[Connection] = set()
 
     def room_for(self, most: int) -> bool:
-        """Return whether fewer than ``most`` are there, without those that left."""
+        """Return whether fewer than ``most`` are connected, without those that left."""
         if len(self._all) >= most:
             for connection in list(self._all):
                 connection.drop_if_left()
@@ -298,7 +298,7 @@ class Clients:
     def add(
         self, connected: socket.socket, left: Callable[[], object] = lambda: None
     ) -> None:
-        """Let a client in; ``left`` is called when it has gone."""
+        """Accept a client; ``left`` is called when it has disconnected."""
 
         def gone(connection: Connection) -> None:
             self._all.discard(connection)
@@ -307,7 +307,7 @@ class Clients:
         self._all.add(Connection(self._service, connected, gone))
 
     async def watch(self) -> None:
-        """Look at all clients until cancelled; they are let go then."""
+        """Check all clients until cancelled; then disconnect them."""
         try:
             while True:
                 await asyncio.sleep(WATCH)
@@ -319,7 +319,7 @@ class Clients:
 
 
 class SocketDoor:
-    """Takes clients on a Unix socket that listens already."""
+    """Accepts clients on a listening Unix socket."""
 
     def __init__(self, service: Service, listening: socket.socket) -> None:
         self._service = service
@@ -328,7 +328,7 @@ class SocketDoor:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
-        """Begin to take clients."""
+        """Start accepting clients."""
         self._socket.setblocking(False)
         loop = asyncio.get_running_loop()
         works = (self._meet(), self._clients.watch())
@@ -357,17 +357,17 @@ class SocketDoor:
             connected.setblocking(False)
             error = ServiceError("busy", f"{most} clients are connected already")
             answer = self._service.refused(error, "", self._service.name())
-            with contextlib.suppress(OSError):  # it has left already
+            with contextlib.suppress(OSError):  # it has disconnected already
                 connected.send(encoded(answer))
 
     async def close(self) -> None:
-        """Take no more clients and let those go that are there."""
+        """Stop accepting clients and disconnect them."""
         await end(self._tasks)
         self._socket.close()
 
 
 class StreamDoor:
-    """Serves one client on a connected socket; the service ends when it has left."""
+    """Serves one client on a connected socket; the service ends with it."""
 
     def __init__(self, service: Service, connected: socket.socket) -> None:
         self._service = service
@@ -376,18 +376,18 @@ class StreamDoor:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
-        """Begin to read."""
+        """Start reading."""
         loop = asyncio.get_running_loop()
         self._clients.add(self._socket, self._service.drain)
         self._tasks = [loop.create_task(self._clients.watch())]
 
     async def close(self) -> None:
-        """Let the client go."""
+        """Disconnect the client."""
         await end(self._tasks)
 
 
 async def end(tasks: list[asyncio.Task[None]]) -> None:
-    """Cancel tasks and wait until they have ended."""
+    """Cancel tasks and wait for their end."""
     for task in tasks:
         task.cancel()
     if tasks:

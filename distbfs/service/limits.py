@@ -1,4 +1,4 @@
-"""How much a service takes on, checked when it is made."""
+"""Limits of a service, checked on creation."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ MAX_ID_TEXT = 128  # characters of a request's id
 class Limits:
     """Sizes, counts and times of a service.
 
-    queue: requests that wait; clients: connections of the socket, and of HTTP
+    queue: waiting requests; clients: connections of the socket, and of HTTP
     per_address: connections of HTTP from one address
-    pipeline: requests of one client that are not answered yet; more are not read
+    pipeline: unanswered requests of one client; more are not read
     line: bytes of a request; ids: sources or targets in one request
-    inline: values (levels, parents or ids of a path) that an answer may carry
+    inline: values (levels, parents or ids of a path) in an answer
     files: results in the folder of results
-    deadline: seconds that a request may take unless it says less, from its arrival
-    patience: seconds until a client is dropped that does not read its answers, or sends
-    no whole head or body of a request over HTTP
+    deadline: seconds for a request, from its arrival, unless it sets fewer
+    patience: seconds until a client is dropped that does not read its answers, or does
+    not send a whole head or body of a request over HTTP
     """
 
     queue: int = 64

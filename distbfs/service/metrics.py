@@ -1,4 +1,4 @@
-"""What a service counts; as Prometheus metrics where prometheus-client is there."""
+"""Counters of a service; also Prometheus metrics if prometheus-client is installed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from distbfs.errors import UsageError
 
 SECONDS = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1, 3, 10, 30)
 GTEPS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000)
-KEPT = 4096  # searches that quantiles and the rate are taken from
+KEPT = 4096  # searches for quantiles and the rate
 
 
 class Metrics:
@@ -28,7 +28,7 @@ class Metrics:
         self._registry: Any = None
 
     def expose(self) -> None:
-        """Keep Prometheus metrics too; UsageError where the package is missing."""
+        """Also keep Prometheus metrics; UsageError if the package is missing."""
         try:
             import prometheus_client as prometheus  # noqa: PLC0415
         except ImportError as error:
@@ -64,7 +64,7 @@ class Metrics:
         }
 
     def gauge(self, name: str, text: str, value: Callable[[], float]) -> None:
-        """Show the value of a function under a name."""
+        """Expose the value of a function under a name."""
         if self._registry is not None:
             import prometheus_client as prometheus  # noqa: PLC0415
 
@@ -78,20 +78,20 @@ class Metrics:
             self._shown["answers"].labels(op, code).inc()
 
     def waited(self, seconds: float) -> None:
-        """Note the time that a request was in the queue."""
+        """Record the time that a request was in the queue."""
         self._waits.append(seconds)
         if self._shown:
             self._shown["waits"].observe(seconds)
 
     def searched(self, seconds: float) -> None:
-        """Note a search."""
+        """Record a search."""
         self._count += 1
         self._searches.append((time.monotonic(), seconds))
         if self._shown:
             self._shown["searches"].observe(seconds)
 
     def traversed(self, nedge: int, seconds: float) -> None:
-        """Note the input tuples that a search traversed."""
+        """Record the input tuples that a search traversed."""
         if self._shown and seconds:
             self._shown["gteps"].observe(nedge / seconds / 1e9)
 
@@ -128,7 +128,7 @@ class Metrics:
 
 
 def quantiles(values: list[float]) -> dict[str, float | None]:
-    """Return the median and the 99th percentile, None of nothing."""
+    """Return the median and the 99th percentile, None without values."""
     if not values:
         return {"p50": None, "p99": None}
     values.sort()

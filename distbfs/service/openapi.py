@@ -1,4 +1,4 @@
-"""The OpenAPI description of the HTTP service, made from the table of operations."""
+"""The OpenAPI description of the HTTP service, from the table of operations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NAMES = {"number": "integer", "integer": "integer", "text": "string"}
 
 
 def answers(kind: str) -> dict[str, tuple[list[str], dict[str, Any]]]:
-    """Return what each answer must have, and its fields; kind: of names of vertices."""
+    """Return the required fields of each answer, and all; kind: of vertex names."""
     name: dict[str, Any] = {"type": NAMES[kind]}
     parent = name if kind == "number" else {"type": [NAMES[kind], "null"]}
     kept = {} if kind == "number" else {"ids": {"type": "array", "items": name}}

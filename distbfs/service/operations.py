@@ -1,9 +1,10 @@
-"""What can be asked of a service: operations, their fields, and the check of both.
+"""The operations of a service, their fields, and checks of requests.
 
 A request is a JSON object: ``{"id": 7, "op": "path", "source": 0, "target": 3}``.
-``"sources": [0, 9]`` in place of ``source`` search from a set of vertices at once.
-``id`` is an integer or a short text that the answer repeats; ``deadline`` is how many
-seconds the answer may take.  The same table makes the description of the HTTP service.
+``"sources": [0, 9]`` instead of ``source`` searches from a set of vertices at once.
+``id`` is an integer or a short text that the answer repeats; ``deadline`` is the number
+of seconds the answer may take. The same table yields the description of the HTTP
+service.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SMALLEST_DEADLINE = 1e-3
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a request; a ``default`` of None is for what may be left out."""
+    """One field of a request; optional with a ``default``, which may be None."""
 
     kind: Kind
     text: str
@@ -43,7 +44,7 @@ DEADLINE = Field("seconds", "that the answer may take")
 class Operation:
     """One operation; ``immediate`` ones are answered without the queue.
 
-    accepted: the fields of a request, those of all operations with them
+    accepted: all fields of a request, including those common to all operations
     """
 
     text: str
@@ -57,7 +58,7 @@ class Operation:
 
     @property
     def takes_sets(self) -> bool:
-        """Whether ``sources`` may stand in place of ``source``."""
+        """Whether ``sources`` may replace ``source``."""
         return "source" in self.fields
 
 
@@ -117,9 +118,9 @@ OPERATIONS: dict[str, Operation] = {
 
 @dataclass(frozen=True)
 class Request:
-    """A request that was checked; ``values`` has every field of its operation.
+    """A checked request; ``values`` has every field of its operation.
 
-    Of a set, its ``source`` is a tuple of vertices, and there are no ``sources``.
+    For a set, its ``source`` is a tuple of vertices, and there are no ``sources``.
     """
 
     id: int | str | None
@@ -144,21 +145,21 @@ def _shown(value: object) -> str:
 
 
 class Checker:
-    """Checks requests; vertices come as their names and leave as numbers."""
+    """Checks requests; converts vertex names to numbers."""
 
     def __init__(self, names: Names, limits: Limits) -> None:
         self.names = names
         self.limits = limits
 
     def line(self, data: bytes) -> Request:
-        """Return the request of a line; ServiceError, with its id, for all else."""
+        """Parse a line to a request; ServiceError, with its id, for an invalid one."""
         return self.request(self.decode(data))
 
     def decode(self, data: bytes) -> Any:
-        """Return the value of JSON text; ServiceError where it is none."""
+        """Parse JSON text; ServiceError if it is invalid."""
         try:
             value = DECODER.decode(data.decode("utf-8"))
-            if b"\\u" in data:  # half of a character can be told to nobody
+            if b"\\u" in data:  # a lone surrogate cannot be encoded
                 json.dumps(value, ensure_ascii=False).encode()
             return value
         except UnicodeEncodeError as error:
@@ -170,9 +171,9 @@ class Checker:
             raise ServiceError("bad_request", f"not JSON: {why}") from error
 
     def request(self, value: object, op: str | None = None) -> Request:
-        """Return a request made from a JSON value.
+        """Check a JSON value; return its request.
 
-        op: the operation, where the request does not name it itself
+        op: the operation, if the request does not name it itself
         """
         if not isinstance(value, dict):
             raise ServiceError("bad_request", "a request is a JSON object")
@@ -237,7 +238,7 @@ class Checker:
         return Request(number, name, checked, deadline)
 
     def _set(self, name: str, values: dict[str, Any]) -> int | tuple[int, ...]:
-        """Return the vertices of a set, rising; one where it has one."""
+        """Return the vertices of a set, rising; a single one as such."""
         if "source" in values:
             text = f"{name} takes 'source' or 'sources', not both"
             raise ServiceError("bad_request", text)
@@ -295,11 +296,11 @@ class Checker:
 
 
 def good(number: int | str | None, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer to a request that was done."""
+    """Return the answer to a completed request."""
     return {"id": number, "ok": True, **values}
 
 
 def bad(error: ServiceError) -> dict[str, Any]:
-    """Return the answer that tells of an error."""
+    """Return the answer for an error."""
     what = {"code": error.code, "message": " ".join(str(error).split())}
     return {"id": error.id, "ok": False, "error": what}

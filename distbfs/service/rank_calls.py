@@ -1,9 +1,9 @@
-"""What all ranks of a service do together: follow the calls of rank 0.
+"""Collective work of a service's ranks: follow the calls of rank 0.
 
-A call is a JSON object that every rank gets: ``{"do": "search", "source": s, "parents":
-p, "steps": [...]}`` searches once and then takes steps, each a list of a name and its
+A call is a JSON object sent to every rank: ``{"do": "search", "source": s, "parents":
+p, "steps": [...]}`` searches once and then runs steps, each a list of a name and its
 arguments; ``{"do": "together", "sources": [...], "asked": [[source, targets], ...]}``
-searches from many sources at once; ``{"do": "look"}`` asks whether any rank got a
+searches from many sources at once; ``{"do": "look"}`` checks whether any rank got a
 signal; ``{"do": "end"}`` is the last.
 """
 
@@ -28,20 +28,20 @@ Step = Sequence[Any]
 
 
 def _never() -> bool:
-    """Let rank 0 decide when a search is given up."""
+    """Return False: rank 0 decides when a search is aborted."""
     return False
 
 
 def with_ids(step: Step) -> Step:
-    """Return a step with vertices as the session takes them, int64 [k], made once."""
+    """Return a step with its vertices as int64 [k], converted once."""
     return ("at", np.array(step[1], dtype=np.int64)) if step[0] == "at" else step
 
 
 class Ranks:
     """One rank of a service; rank 0 calls ``search``, ``look`` and ``end``.
 
-    flag: tells whether this rank was asked to stop
-    together: searches from many sources at once, None where that cannot be
+    flag: whether this rank was asked to stop
+    together: searches from many sources at once, None if not supported
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Ranks:
         }
 
     def follow(self) -> None:
-        """Do what rank 0 calls for until it calls the end (ranks above 0)."""
+        """Follow rank 0's calls until its end call (ranks above 0)."""
         world = self.session.world
         while True:
             with kept(self._trace, "wait"):
@@ -87,9 +87,9 @@ class Ranks:
         parents: bool,
         stop: Stop,
     ) -> tuple[float, list[Any]]:
-        """Search on all ranks (rank 0); returns (seconds, what each step returned).
+        """Search on all ranks (rank 0); return (seconds, result of each step).
 
-        stop: asked between levels; SearchStopped where it said yes
+        stop: called between levels; SearchStopped when it returns True
         """
         call = {"do": "search", "source": source, "parents": parents, "steps": steps}
         return self._run(self._on_all_ranks(call), stop)
@@ -102,7 +102,7 @@ class Ranks:
         return self._at_once(self._on_all_ranks(call), stop)
 
     def _on_all_ranks(self, call: dict[str, Any]) -> dict[str, Any]:
-        """Return a call that all ranks have got; one that is alone asks nobody."""
+        """Send a call to all ranks and return it; a single rank sends nothing."""
         world = self.session.world
         if world.size == 1:
             return call
@@ -115,14 +115,14 @@ class Ranks:
         return self.flag.agreed(self.session.world)
 
     def end(self) -> None:
-        """Let the other ranks go (rank 0)."""
+        """Release the other ranks (rank 0)."""
         self.session.world.patient_broadcast({"do": "end"})
 
     def _at_once(
         self, call: dict[str, Any], stop: Stop
     ) -> tuple[float, list[list[int]]]:
         if self.together is None:
-            raise ValueError("requests for many sources were gathered")
+            raise ValueError("requests for many sources cannot be batched here")
         return self.together.levels(call["sources"], call["asked"], stop)
 
     def _run(self, call: dict[str, Any], stop: Stop) -> tuple[float, list[Any]]:
@@ -149,7 +149,7 @@ class Ranks:
     ) -> tuple[int, list[int] | None]:
         """Return (level of the target, the vertices from the source to it or None).
 
-        None where it was not reached, or for a path of more than ``longest`` vertices.
+        None if unreached, or for a path of more than ``longest`` vertices.
         """
         path = [target]
         level, parent = result.at(np.array(path))
@@ -168,7 +168,7 @@ class Ranks:
     ) -> tuple[int, int, list[list[int]] | None]:
         """Return (level of a target, number of shortest paths, their edges (u, v)).
 
-        No edges, and 0, where it was not reached, or for more than ``most`` of them.
+        No edges, and 0, if unreached, or for more than ``most`` of them.
         """
         distance = int(result.at(np.array([target]))[0][0])
         if distance < 0:
@@ -179,7 +179,7 @@ class Ranks:
         return distance, count_back(pairs, target), pairs.tolist()
 
     def _counts(self, result: Result) -> list[int]:
-        """Return how many vertices each level has."""
+        """Return the number of vertices on each level."""
         return result.level_counts().tolist()
 
     def _traversed(self, result: Result) -> int:

@@ -1,4 +1,4 @@
-"""Requests that wait: a bounded queue between those who take them and the searches."""
+"""A bounded queue of requests between the clients' threads and the searches."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from distbfs.service.arrivals import Arrivals
 from distbfs.service.operations import Request
 
 ONE_SOURCE = ("bfs", "distances", "path", "all_paths", "reachable")
-SMALL = ("distances", "reachable")  # what searches from many sources answer together
+SMALL = ("distances", "reachable")  # answered by one traversal of many sources
 
 
 @dataclass(eq=False)
 class Ticket:
-    """One request on its way.
+    """One request in progress.
 
-    done: takes the answer, once, from any thread
-    gone: tells whether nobody waits for the answer any more; from any thread
-    name: what the log calls it; until: when its deadline is, ``time.monotonic``
+    done: receives the answer, once, from any thread
+    gone: returns whether its client has disconnected; from any thread
+    name: in the log; until: its deadline, by ``time.monotonic``
     """
 
     request: Request
@@ -41,7 +41,7 @@ class Ticket:
 
     @property
     def lost(self) -> bool:
-        """Whether there is no use in going on with it."""
+        """Whether it need not be answered."""
         return self.late or self.gone()
 
 
@@ -51,11 +51,10 @@ def _of_one(ticket: Ticket) -> bool:
 
 
 class Tickets:
-    """A queue of at most ``limit`` tickets, for many threads that put and one.
+    """A queue of at most ``limit`` tickets, for many producers and one consumer.
 
-    together: (fewest, most) sources that small requests are gathered from, None where
-    they are not
-    arrivals: what the thread that takes reads where no ticket waits
+    together: (fewest, most) sources of a batch of small requests, None: no batches
+    arrivals: read by the consumer while no ticket waits
     """
 
     def __init__(self, limit: int, together: tuple[int, int] | None = None) -> None:
@@ -81,11 +80,11 @@ class Tickets:
         self.arrivals.ring()
 
     def take(self, timeout: float) -> list[Ticket]:
-        """Return the oldest ticket and all that one search answers with it.
+        """Return the oldest ticket and all that the same search answers.
 
-        Those are the requests for the same source, or the small requests for any
-        where that is worth it.  Where none waits, what arrives is read meanwhile; may
-        be empty, and is after ``timeout`` seconds.
+        Those are requests for the same source, or small requests for any if a batch
+        pays. If none waits, reads arrivals meanwhile; may return none, and does after
+        ``timeout`` seconds.
         """
         if not self._waiting:
             self.arrivals.wait(timeout, self._waiting)
@@ -110,7 +109,7 @@ class Tickets:
             return [first, *same]
 
     def _small(self, first: Ticket) -> list[Ticket]:
-        """Return small requests for many sources, none where they are too few."""
+        """Return small requests for many sources, none if they are too few."""
         if self._together is None or first.request.op not in SMALL:
             return []
         fewest, most = self._together
@@ -134,11 +133,11 @@ class Tickets:
         return group
 
     def drop(self, ticket: Ticket) -> None:
-        """Take a ticket out where it still waits."""
+        """Remove a ticket that still waits."""
         with self._changing:
             if ticket in self._waiting:
                 self._waiting.remove(ticket)
 
     def wake(self) -> None:
-        """Let ``take`` return early."""
+        """Make ``take`` return early."""
         self.arrivals.ring()

@@ -1,7 +1,7 @@
-"""The folder of results: files with safe names, complete or not there.
+"""The folder of results: files with safe names, complete or absent.
 
 A file is written in a hidden folder of its own and linked to its name when it is
-complete; nothing is ever replaced.  HDF5 files look like those of ``distbfs bfs -o``;
+complete; nothing is ever replaced. HDF5 files look like those of ``distbfs bfs -o``;
 ``.npy`` files hold one array each: ``NAME.level.npy``, ``NAME.parent.npy`` and, where
 vertices have other ids in their file, ``NAME.ids.npy``: vertex v is ids[v] there.
 """
@@ -37,10 +37,10 @@ ENDINGS = {"hdf5": (".h5",), "npy": (".level.npy", ".parent.npy")}
 
 
 class Rows(Protocol):
-    """Takes the results of searches, one after the other."""
+    """Receives the results of searches, one after the other."""
 
     def write(self, row: int, level: Array, parent: Array | None) -> None:
-        """Keep the levels and parents of one search."""
+        """Store the levels and parents of one search."""
 
 
 class ArrayFiles:
@@ -61,17 +61,17 @@ class ArrayFiles:
         return made
 
     def write(self, row: int, level: Array, parent: Array | None) -> None:
-        """Keep the levels and parents of one search."""
+        """Store the levels and parents of one search."""
         for array, values in ((self._level, level), (self._parent, parent)):
             if array is not None:
                 array.reshape(-1, array.shape[-1])[row] = values
 
 
 class ResultFolder:
-    """One folder, found once; links on the way to it are resolved then.
+    """A folder, resolved once, including links on the way to it.
 
-    limit: files that it may hold; ids: what vertices are called in their file, if they
-    have other ids there.  Raises InputError for what is no folder.
+    limit: most files in it; ids: the vertices' ids of their file, if they differ.
+    Raises InputError unless it is a folder.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class ResultFolder:
         return (*endings, KEPT) if kept else endings
 
     def check_name(self, form: str, name: str | None, *, parents: bool) -> None:
-        """Raise ServiceError where new files of that name cannot be."""
+        """Raise ServiceError if new files of that name are not possible."""
         if form == "npy" and self._ids is not None and self._ids.kind == "text":
             raise ServiceError(
                 "bad_request", "format npy holds no ids that are text; use hdf5"
@@ -140,10 +140,11 @@ class ResultFolder:
         stem: str,
         parents: bool,
     ) -> Iterator[tuple[Rows, list[str]]]:
-        """Yield what takes the rows of new files, and their paths.
+        """Yield the Rows of new files, and their paths.
 
-        form: "hdf5" or "npy"; name: without its ending, None for one made of ``stem``.
-        The files appear at the end of the block, all or none.  Raises ServiceError.
+        form: "hdf5" or "npy"; name: without its ending, None for one made from
+        ``stem``. The files appear at the end of the block, all or none. Raises
+        ServiceError.
         """
         endings = self._endings(form, parents=parents)
         name = name or self._free_name(stem, endings)
@@ -177,7 +178,7 @@ class ResultFolder:
     def _publish(
         self, work: Path, endings: Sequence[str], names: Sequence[str]
     ) -> None:
-        """Give complete files their names; a name is never taken from another file."""
+        """Give complete files their names; never replaces another file."""
         done: list[Path] = []
         try:
             for ending, name in zip(endings, names, strict=True):

@@ -1,4 +1,4 @@
-"""Rank 0 of a service: takes tickets in turn, has them searched and answers them."""
+"""Rank 0 of a service: takes tickets in turn, runs their searches and answers them."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ Row = tuple[Array, Array | None]  # level int32 [n] and parent int64 [n] by id
 
 
 class Service:
-    """Answers requests with the searches of all ranks.
+    """Answers requests by searches of all ranks.
 
     ``submit``, ``now`` and ``expire`` are for any thread, ``run`` for the main one.
 
-    graph: what ``stats`` tells of the graph and what searches run on (JSON values)
-    results: where bulk results go, None for nowhere
-    trouble: tells which rank is stuck, "" where none is; from any thread
+    graph: the facts on graph and engine in ``stats`` (JSON values)
+    results: folder of bulk results, None for none
+    trouble: returns which rank is stuck, "" if none is; from any thread
     """
 
     def __init__(
@@ -82,15 +82,15 @@ class Service:
             "reachable": self._reachable,
         }
 
-    # taken by other threads
+    # taken out of the queue by other threads
 
     @property
     def draining(self) -> bool:
-        """Whether the service ends and takes no more requests."""
+        """Whether the service is ending and refuses requests."""
         return self._draining.is_set()
 
     def drain(self) -> None:
-        """Take no more requests, answer those that wait, then end."""
+        """Refuse new requests, answer those that wait, then end."""
         self._draining.set()
         self.ranks.flag.request()
         self.tickets.wake()
@@ -120,10 +120,10 @@ class Service:
     ) -> None:
         """Put a request into the queue.
 
-        name: of the request, for the log; done: takes the answer, once, on any thread;
-        gone: see ``Ticket``.  Raises ServiceError: ``draining`` where the service ends,
-        ``busy`` where the queue is full, ``bad_request`` for a path without parents and
-        for paths where the session has none.
+        name: of the request, for the log; done: receives the answer, once, on any
+        thread; gone: see ``Ticket``. Raises ServiceError: ``draining`` while the
+        service ends, ``busy`` if the queue is full, ``bad_request`` for a path without
+        parents and for paths that the session does not support.
         """
         if self.draining:
             raise ServiceError("draining", "the service ends", request.id)
@@ -142,19 +142,19 @@ class Service:
             self._unanswered.add(ticket)
 
     def expire(self) -> None:
-        """Answer requests whose deadline has passed, also where searches are stuck."""
+        """Answer requests whose deadline has passed, even while a search is stuck."""
         for ticket in [ticket for ticket in self._unanswered.copy() if ticket.late]:
             self.tickets.drop(ticket)
             self._finish(ticket, _late(ticket))
 
     def refused(self, error: ServiceError, op: str, name: str) -> Answer:
-        """Count and log an error that a request got; returns the answer."""
+        """Count and log an error of a request; return its answer."""
         self.metrics.answered(op if op in OPERATIONS else "unknown", error.code)
         LOG.info("%s %s: %s", name, error.code, error, extra={"request": name})
         return bad(error)
 
     def health(self) -> dict[str, Any]:
-        """Return the state of the service: ready, draining, or stuck with why."""
+        """Return the state of the service: ready, draining, or stuck with a reason."""
         if trouble := self._trouble():
             return {"state": "stuck", "why": trouble}
         return {"state": "draining" if self.draining else "ready"}
@@ -173,10 +173,10 @@ class Service:
     # the main thread
 
     def run(self, flag: StopFlag) -> None:
-        """Answer until the end is asked for by a request or a signal (rank 0).
+        """Answer until a request or a signal ends the service (rank 0).
 
-        Where nothing waits, this thread reads what clients send.  An error of the
-        searches is raised: it ends the service on all ranks.
+        When no request waits, this thread reads from clients. An error of the searches
+        propagates: it ends the service on all ranks.
         """
         try:
             self._run(flag)
@@ -204,7 +204,7 @@ class Service:
                 return
 
     def _serve(self, group: list[Ticket]) -> None:
-        """Answer requests that one search serves."""
+        """Answer requests of one search."""
         now = time.monotonic()
         wanted = []
         for ticket in group:
@@ -263,7 +263,7 @@ class Service:
     def _answer_all(
         self, group: list[Ticket], values: list[list[Any]], seconds: float
     ) -> None:
-        """Answer requests that one search served, each with what its steps gave."""
+        """Answer requests of one search, each with the results of its steps."""
         self.metrics.searched(seconds)
         for ticket, own in zip(group, values, strict=True):
             if ticket.late:
@@ -276,7 +276,7 @@ class Service:
     def _answer(
         self, ticket: Ticket, make: Callable[[], Answer], seconds: float = 0.0
     ) -> None:
-        """Answer a ticket with what a function returns or refuses."""
+        """Answer a ticket with a function's result or error."""
         try:
             self._finish(ticket, make(), seconds)
         except ServiceError as error:
@@ -286,7 +286,7 @@ class Service:
     def _finish(
         self, ticket: Ticket, result: Answer | ServiceError, seconds: float = 0.0
     ) -> None:
-        """Answer a ticket unless that was done already."""
+        """Answer a ticket unless it already has an answer."""
         with self._answering:
             if ticket not in self._unanswered:
                 return
@@ -299,7 +299,7 @@ class Service:
         else:
             code, answer = "ok", good(request.id, result)
             how = code
-            if lone:  # only the searching thread has results; it reads what comes next
+            if lone:  # only the searching thread has results; it reads the next request
                 self.tickets.arrivals.stay()
         self.metrics.answered(request.op, code)
         ticket.done(answer)
@@ -314,7 +314,7 @@ class Service:
         )
 
     def _steps_of(self, request: Request) -> tuple[list[Step], bool]:
-        """Return the steps that a request needs after its search, and if parents."""
+        """Return a request's steps after its search, and whether it needs parents."""
         values = request.values
         if request.op == "path":
             return [["path", values["target"], self.limits.inline]], True
@@ -329,7 +329,7 @@ class Service:
         return [["at", values["targets"]]], False
 
     def _where(self, values: dict[str, Any], rows: int) -> str:
-        """Return where a result goes: inline, file or summary; what else is refused."""
+        """Choose where a result goes: inline, file or summary; raise for others."""
         wanted: str = values["result"]
         small = self._values(values, rows) <= self.limits.inline
         if wanted == "auto":
@@ -337,12 +337,12 @@ class Service:
         return wanted
 
     def _values(self, values: dict[str, Any], rows: int) -> int:
-        """Return how many values levels, parents and kept ids are."""
+        """Count the values of levels, parents and kept ids."""
         arrays = 2 if values["parents"] and self._parents else 1
         return self.n * (rows * arrays + (self.names.ids is not None))
 
     def check_result(self, request: Request) -> None:
-        """Refuse, before any search, a result that could go nowhere."""
+        """Refuse, before any search, a result that has no valid destination."""
         values = request.values
         if "result" not in values:
             return
@@ -464,13 +464,13 @@ class Service:
         return {**levels, "parent": self.names.each(parent)}
 
     def _all_ids(self) -> dict[str, Any]:
-        """Return what the places of levels and parents are called."""
+        """Return the names of all vertices, if they have any."""
         return {} if self.names.ids is None else {"ids": self.names.all()}
 
     def _file(
         self, values: dict[str, Any], sources: Sequence[Source], rows: Iterable[Row]
     ) -> dict[str, Any]:
-        """Write rows of (level, parent); returns the paths of the files."""
+        """Write rows of (level, parent); return the paths of the files."""
         if self._results is None:
             raise ServiceError("bad_request", f"no folder for results; {NO_FOLDER}")
         stem = "bfs" if "source" in values else "multi_bfs"

@@ -17,21 +17,21 @@ from distbfs.multisearch.input_graph import in_input_ids
 from distbfs.search.session import Session
 from distbfs.types import Array, Ids, Stop
 
-FEWEST = 8  # sources from which one traversal costs less than a search for each
+FEWEST = 8  # sources from which on one traversal costs less than separate searches
 MOST = LANE  # sources of a traversal
 
 
 class Together(ABC):
-    """Searches from several sources at once beside a session."""
+    """Searches from several sources at once, next to a session."""
 
     def levels(
         self, sources: Sequence[int], asked: Sequence[Sequence[Any]], stop: Stop
     ) -> tuple[float, list[list[int]]]:
-        """Search from sources; return (seconds, the levels asked for).
+        """Search from sources; return (seconds, the requested levels).
 
         sources: up to MOST ids, distinct; asked: pairs (source, targets), whose levels
-        come as lists in this order, -1 = unreached.  Raises SearchStopped where
-        ``stop`` said so.
+        come as lists in this order, -1 = unreached. Raises SearchStopped when ``stop``
+        returns True.
         """
         began = time.perf_counter()
         row = {source: k for k, source in enumerate(sources)}
@@ -51,7 +51,7 @@ class Together(ABC):
 
 
 class Searcher(Protocol):
-    """Searches that ask ``stop`` between levels; collective on several ranks."""
+    """Searches that call ``stop`` between levels; collective on several ranks."""
 
     def run(self, sources: Ids, *, stop: Stop) -> None:
         """Search from ids."""
@@ -61,7 +61,7 @@ class Searcher(Protocol):
 
 
 class ByLevel(Together):
-    """By the kernel for CPUs, or over the devices of a domain."""
+    """Searches by the kernel for CPUs, or over the devices of a domain."""
 
     def __init__(self, search: Searcher) -> None:
         self._search = search
@@ -72,7 +72,7 @@ class ByLevel(Together):
 
 
 class OnDevice(Together):
-    """On the device that holds the graph."""
+    """Searches on the device that holds the graph."""
 
     def __init__(self, search: BitSearches) -> None:
         self._search = search
@@ -84,12 +84,11 @@ class OnDevice(Together):
 
 
 def together(session: Session) -> Together | None:
-    """Return a batched searcher beside a session, None where there is none.
+    """Return a batched searcher beside a session, or None.
 
-    Collective, and so are its searches.
-    There is one where one rank searches a whole graph by engine openmp, or one on a
-    device with room for it, and where all ranks search one on a domain of
-    devices with room.
+    Collective, and so are its searches. Available for one rank that searches a whole
+    graph by engine openmp or on a device with enough memory, and for ranks that search
+    one on a domain of devices with enough memory.
     """
     held = session.held
     try:

@@ -1,4 +1,4 @@
-"""The bearer token of the HTTP service: from a file that only its owner reads."""
+"""The bearer token of the HTTP service, from a file that only its owner may read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHORTEST, LONGEST = 16, 4096
 
 
 def read_token(path: Path) -> str:
-    """Return the token of a file; a new one is made where there is no file.
+    """Return the token of a file; create a file with a new one if there is none.
 
     Raises UsageError for a file that others may read, or a token that is too short.
     """
@@ -40,7 +40,7 @@ def _read(path: Path) -> str:
     except OSError as error:
         raise system_error(error, path) from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: no token of ASCII characters") from error
+        raise InputError(f"{path}: the token is not ASCII") from error
     if stat.S_IMODE(mode) & 0o077:
         raise UsageError(f"{path}: others may read the token; chmod 600 it")
     if not SHORTEST <= len(token) <= LONGEST or not token.isprintable():
@@ -51,13 +51,13 @@ def _read(path: Path) -> str:
 
 
 class Guard:
-    """Compares tokens in a time that tells nothing of them."""
+    """Compares tokens in constant time."""
 
     def __init__(self, token: str) -> None:
         self._digest = hashlib.sha256(token.encode()).digest()
 
     def allows(self, header: str | None) -> bool:
-        """Return whether an Authorization header carries the token."""
+        """Return whether an Authorization header has the token."""
         scheme, _, token = (header or "").partition(" ")
         digest = hashlib.sha256(token.strip().encode("utf-8", "replace")).digest()
         same = hmac.compare_digest(digest, self._digest)
@@ -65,7 +65,7 @@ class Guard:
 
 
 def check_host(host: str, *, remote: bool) -> None:
-    """Refuse an address that other machines reach, unless that is asked for."""
+    """Refuse an address that other machines can reach, unless ``remote``."""
     try:
         near = host == "localhost" or ip_address(host).is_loopback
     except ValueError as error:

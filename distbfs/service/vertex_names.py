@@ -1,4 +1,4 @@
-"""What vertices are called in requests and answers: numbers, or ids of a store."""
+"""Names of vertices in requests and answers: numbers, or ids of a store."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from distbfs.types import Array, Ids
 class Names:
     """The vertices 0 … n-1 and their names.
 
-    ids: what vertices are called in the file that the graph came from, None where they
-    are numbers there too
+    ids: the vertices' ids in the graph's file, None if they are numbers there too
     """
 
     def __init__(self, n: int, ids: IdMap | None = None) -> None:
@@ -22,18 +21,19 @@ class Names:
 
     @property
     def kind(self) -> str:
-        """What names are: "number", or the kind of the ids ("integer", "text")."""
+        """Kind of the names: "number", or the kind of the ids ("integer", "text")."""
         return "number" if self.ids is None else self.ids.kind
 
     @property
     def allowed(self) -> str:
-        """What a message says of the names that there are."""
+        """Description of valid names, for messages."""
         return f"vertices 0 to {self.n - 1}" if self.ids is None else "ids of the graph"
 
     def find(self, value: object) -> int:
-        """Return the vertex that a JSON value names, -1 where there is none.
+        """Return the vertex that a JSON value names, -1 for an unknown name.
 
-        Of kept ids, a whole number and its digits name the same; 3.0 is one in JSON.
+        With kept ids, an integer and its digits as text name the same vertex; 3.0 is an
+        integer in JSON.
         """
         if type(value) is float and value.is_integer():
             value = int(value)

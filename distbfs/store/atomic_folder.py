@@ -1,12 +1,12 @@
 """A folder that appears complete or not at all.
 
 Files are written into ``.NAME.partial-TOKEN`` beside the target NAME, and that folder
-is renamed to NAME at the end.  This fails where a store is, so that of several writers
-one is first.  A store to be replaced is renamed to ``.NAME.old-TOKEN`` before; both
-names of a token are there only while its replacement is under way.  Every process that
-writes holds a shared lock on ``.NAME.lock-TOKEN``; what a run left behind whose lock
-nobody holds is removed by the next write, and an old store whose replacement never came
-is put back first.  File systems without locks leave such remains where they are.
+is renamed to NAME at the end. This fails if a store exists there, so that one of
+several writers wins. A store to be replaced is first renamed to ``.NAME.old-TOKEN``;
+both names of a token exist only during its replacement. Every writing process holds a
+shared lock on ``.NAME.lock-TOKEN``; the next write removes the remains of a run whose
+lock is free, after restoring an old store whose replacement failed. On file systems
+without locks such remains stay.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def new_token() -> str:
 
 
 def sync(path: Path) -> None:
-    """Wait until a file or folder is on the disk."""
+    """Flush a file or folder to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -44,7 +44,7 @@ def sync(path: Path) -> None:
 
 
 def lock(path: Path, kind: int) -> int | None:
-    """Return the descriptor of a locked file, made if needed; None where it is held.
+    """Lock a file, created if needed; return its descriptor, None if it is held.
 
     Raises OSError where the file system has no locks.
     """
@@ -61,9 +61,9 @@ def lock(path: Path, kind: int) -> int | None:
 
 
 def lock_shared(path: Path) -> int:
-    """Return the descriptor of a file that is locked and still has its name.
+    """Return the descriptor of a locked file that still has its name.
 
-    A sweep may remove the file between its making and its lock.  Raises OSError where
+    A sweep may remove the file between its creation and its lock. Raises OSError where
     the file system has no locks.
     """
     while True:
@@ -76,7 +76,7 @@ def lock_shared(path: Path) -> int:
 
 
 def renamed(folder: Path, target: Path) -> bool:
-    """Rename a folder in one step; False where a store or a file is there."""
+    """Rename a folder atomically; False if a store or a file exists there."""
     try:
         folder.rename(target)
     except OSError as error:
@@ -87,14 +87,14 @@ def renamed(folder: Path, target: Path) -> bool:
 
 
 def remove(folder: Path) -> None:
-    """Remove the folder of a store, the manifest first; remains are left in silence."""
+    """Remove the folder of a store, the manifest first; ignore failures."""
     with suppress(OSError):
         (folder / schema.MANIFEST_NAME).unlink()
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def remains(target: Path) -> dict[str, dict[str, Path]]:
-    """Return what unfinished writes of a target left: token -> kind -> path."""
+    """Return the remains of unfinished writes of a target: token -> kind -> path."""
     paths: dict[str, dict[str, Path]] = {}
     for entry in os.listdir(target.parent):
         match = REMAINS.fullmatch(entry)
@@ -105,7 +105,7 @@ def remains(target: Path) -> dict[str, dict[str, Path]]:
 
 
 def sweep(target: Path, own: str) -> None:
-    """Remove what dead runs left beside the target, and put an old store back."""
+    """Remove the remains of dead runs beside the target, and restore an old store."""
     for token, kinds in remains(target).items():
         if token == own:
             continue
@@ -129,7 +129,7 @@ def sweep(target: Path, own: str) -> None:
 
 
 def is_waiting(kinds: dict[str, Path]) -> bool:
-    """Return whether remains of a token hold an old store that was not replaced."""
+    """Return whether the remains of a token hold an old store that was not replaced."""
     both = {"partial", "old"} <= kinds.keys()
     return both and (kinds["old"] / schema.MANIFEST_NAME).exists()
 
@@ -155,10 +155,11 @@ def check_replaceable(target: Path) -> None:
 
 
 class PartialFolder:
-    """The folder that is written, from its making to its place.
+    """A folder being written, from its creation to its final name.
 
     folder: the target; overwrite: whether a store there is replaced
     token: 8 to 32 hex digits, the same on all ranks that write this folder
+
     Raises StoreError where the target exists and is not to be replaced.
     """
 
@@ -177,7 +178,7 @@ class PartialFolder:
         self._done = False
         sweep(self.target, token)
         self._check_target()
-        with suppress(OSError):  # no locks here; no right to write shows in mkdir
+        with suppress(OSError):  # no locks here; missing permissions show in mkdir
             self._handle = lock_shared(self._lock_path)
         leftovers.note(self.path, self._lock_path)
         try:
@@ -197,18 +198,16 @@ class PartialFolder:
     def place(self) -> None:
         """Rename the folder to the target and remove the store that it replaces.
 
-        Called once, when every file is written and synced.  Raises StoreError where a
-        store is there by now and is not to be replaced.
+        Called once, when every file is written and synced. Raises StoreError if a store
+        exists there by now and is not to be replaced.
         """
         self._check_target()
         sync(self.path)
-        leftovers.forget(
-            self.path, self._lock_path
-        )  # a sweep knows what to do with them
+        leftovers.forget(self.path, self._lock_path)  # a sweep will handle them
         try:
             while not renamed(self.path, self.target):
                 self._check_target()
-                remove(self._old)  # another write was faster; it replaced that one
+                remove(self._old)  # another write finished first and replaced it
                 with suppress(FileNotFoundError):
                     self.target.rename(self._old)
         except BaseException:
@@ -220,9 +219,9 @@ class PartialFolder:
         self._forget()
 
     def discard(self) -> None:
-        """Remove the folder and all in it; nothing happens after :meth:`place`.
+        """Remove the folder and all in it; does nothing after :meth:`place`.
 
-        Where an old store could not be put back, the next write does so by this folder.
+        Where an old store could not be restored, the next write does so by this folder.
         """
         if self._done:
             return
@@ -231,7 +230,7 @@ class PartialFolder:
         self._forget()
 
     def release(self) -> None:
-        """Give up the lock; another rank finishes."""
+        """Release the lock; another rank finishes."""
         leftovers.forget(self.path, self._lock_path)
         if self._handle is not None:
             os.close(self._handle)

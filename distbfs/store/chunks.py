@@ -1,8 +1,8 @@
-"""Reads the chunks of a dataset from its file by several threads.
+"""Read the chunks of a dataset from its file by several threads.
 
-HDF5 tells where chunks lie, but reads and checks them one after the other under one
-lock.  Chunks here hold plain values and a checksum behind them, so they are read
-straight into place; whoever reads checks the digest of the whole.
+HDF5 locates the chunks, but would read and check them one after the other under one
+lock. Chunks of a store hold plain values followed by a checksum, so threads read them
+straight into place; the caller checks the digest of the whole.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from distbfs.errors import StoreError
 from distbfs.store import schema
 from distbfs.types import Array
 
-THREADS = 8  # that wait for one file
+THREADS = 8  # waiting for one file
 
 
 def slices(
@@ -27,9 +27,9 @@ def slices(
 ) -> Iterator[Array]:
     """Yield the values of a dataset in order, slices of schema.SLICE_BYTES.
 
-    place: returns where the values start … stop-1 go, which is yielded; the next slice
-    is read meanwhile.  Raises OSError, and StoreError where the file ends before a
-    chunk does.
+    place: returns memory for the values start … stop-1, which is yielded; the next
+    slice is read meanwhile. Raises OSError, and StoreError where the file ends inside a
+    chunk.
     """
     size, step = dataset.size, schema.SLICE_BYTES // dataset.dtype.itemsize
     if size == 0:
@@ -56,9 +56,9 @@ def slices(
 
 
 def places_of(dataset: h5py.Dataset) -> dict[int, Any]:
-    """Return what HDF5 says of each chunk, by its first element."""
+    """Return HDF5's record of each chunk, by its first element."""
     infos: dict[int, Any] = {}
-    if hasattr(dataset.id, "chunk_iter"):  # one look; by_coord looks at all before it
+    if hasattr(dataset.id, "chunk_iter"):  # one pass; by_coord scans from the first
         dataset.id.chunk_iter(lambda info: infos.update({info.chunk_offset[0]: info}))
         return infos
     [chunk] = dataset.chunks
@@ -76,7 +76,7 @@ def pieces(
 ) -> Iterator[tuple[int, Array]]:
     """Yield (place in the file, part of values) for the chunks of a slice.
 
-    infos: of all chunks, by first element; start: at which the slice begins
+    infos: of all chunks, by first element; start: first element of the slice
     """
     [chunk] = dataset.chunks
     at = 0
@@ -97,9 +97,9 @@ def pieces(
 
 
 def fill(file: int, name: str, place: int, piece: Array) -> None:
-    """Fill a contiguous array with the bytes from a place in an open file on.
+    """Read bytes of an open file into a contiguous array, from ``place`` on.
 
-    Raises StoreError where the file ends before.
+    Raises StoreError if the file is too short.
     """
     left = memoryview(piece.view(np.uint8))  # type: ignore[arg-type]
     while left:

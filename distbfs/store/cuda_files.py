@@ -1,8 +1,8 @@
 """Arrays of the part files of a store, on the current device.
 
-Files pass through pinned memory in slices of 64 MiB, and no array of a part stands
-whole in host memory.  Digests are checked on the way; offsets, numbers and columns are
-checked by kernels (cuda_rows.cu).
+Files pass through pinned memory in slices of 64 MiB; host memory never holds a whole
+array of a part. Digests are checked on the way; kernels check offsets, numbers and
+columns (cuda_rows.cu).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 BLOCK = 256
 BLOCKS_PER_MULTIPROCESSOR = 16
-BUFFERS = 3  # one is read into, one is hashed, one is copied
-INTO = "incoming"  # the rows in of a directed store, beside nn, its rows out
-BY_NUMBER = ("nn", "nd", INTO)  # rows of these are vertices, of others delegates
+BUFFERS = 3  # one being read, one being hashed, one being copied
+INTO = "incoming"  # edges in of a directed store, beside nn, its edges out
+BY_NUMBER = ("nn", "nd", INTO)  # rows of these are vertices, of the others delegates
 SOURCES = 256  # a bit of cuda_rows.cu, as those of FAULTS
 FAULTS = {  # bits of cuda_rows.cu
     1: "row offsets do not start at 0",
@@ -47,7 +47,7 @@ FAULTS = {  # bits of cuda_rows.cu
 
 
 class Ring:
-    """Pinned buffers that arrays pass through in order."""
+    """Pinned buffers, used in turn."""
 
     def __init__(self, size: int) -> None:
         self._bytes = [cuda.pinned_empty(size, np.uint8) for _ in range(BUFFERS)]
@@ -55,7 +55,7 @@ class Ring:
         self._given = self._taken = 0
 
     def place(self, dtype: npt.DTypeLike) -> Callable[[int, int], Array]:
-        """Return what gives room for values start … stop-1 of a dtype."""
+        """Return a function giving room for values start … stop-1 of a dtype."""
 
         def give(start: int, stop: int) -> Array:
             turn, self._given = self._given % BUFFERS, self._given + 1
@@ -75,16 +75,16 @@ class Ring:
         self._taken += 1
 
     def skip(self) -> None:
-        """Leave the oldest values."""
+        """Discard the oldest values."""
         self._taken += 1
 
 
 class PartFiles:
     """The part files of a store, for the current device.
 
-    done: told how many bytes to read, and of each slice that was read
+    done: called with the bytes to read, and with those of each slice read
 
-    Raises StoreError where a file is not what the manifest says, ResourceError where
+    Raises StoreError where a file does not match the manifest, ResourceError where
     device memory is short.
     """
 
@@ -102,17 +102,17 @@ class PartFiles:
         self._starts = cupy.asarray(self.starts)
 
     def count(self, part: int, names: Sequence[str] = SUBGRAPHS) -> int:
-        """Return the stored edges of some subgraphs of a part."""
+        """Return the number of stored edges in some subgraphs of a part."""
         edges = self.manifest.records[part].edges
         return sum(edges["nn" if name == INTO else name] for name in names)
 
     def subgraphs(self, part: int) -> tuple[str, ...]:
-        """Return the names of the rows that the file of a part has."""
+        """Return the names of the subgraphs in the file of a part."""
         directed = self.manifest.records[part].directed
         return (*SUBGRAPHS, *([INTO] if directed else []))
 
     def by_owner(self, name: str) -> bool:
-        """Return whether columns of a subgraph name the part of a vertex."""
+        """Return whether columns of a subgraph include the part of a vertex."""
         return name == "nn" and self.manifest.parts > 1
 
     def column_bytes(self, part: int, names: Sequence[str]) -> int:
@@ -120,7 +120,7 @@ class PartFiles:
         return sum(4 * (1 + self.by_owner(x)) * self.count(part, [x]) for x in names)
 
     def below(self, part: int, name: str) -> int:
-        """Return what the columns of a subgraph must be less than."""
+        """Return the upper bound of a subgraph's columns."""
         if name in ("nd", "dd"):
             return self.manifest.delegates
         if self.by_owner(name):
@@ -128,26 +128,26 @@ class PartFiles:
         return self.manifest.layout.local_count(part)
 
     def bounds(self, part: int, name: str) -> tuple[DeviceArray | np.uint64, np.uint64]:
-        """Return the two arguments that tell kernels what columns may be.
+        """Return the two arguments that bound the columns in kernels.
 
-        Where columns name parts: the first number of each part, device uint64
-        [parts + 1], and how many parts; else 0 and what columns are below.
+        If columns include parts: the first number of each part, device uint64 [parts +
+        1], and the number of parts; else 0 and the bound of columns.
         """
         if self.by_owner(name):
             return self._starts, np.uint64(self.manifest.parts)
         return np.uint64(0), np.uint64(self.below(part, name))
 
     def launch(self, name: str, count: int, *arguments: KernelArgument) -> None:
-        """Launch a kernel over so many items; faults are looked at by ``check``."""
+        """Launch a kernel over ``count`` items; ``check`` reports its faults."""
         if count:
             grid = min(-(-count // BLOCK), self._blocks)
             values = (np.uint64(count), *arguments, self.fault)
             self._kernel(name)(grid, BLOCK, *values)
 
     def check(self, name: str, below: int = 0) -> None:
-        """Raise InputError where a kernel has found a fault.
+        """Raise InputError if a kernel has found a fault.
 
-        below: what columns must be less than
+        below: upper bound of columns
         """
         faults = int(self.fault.get()[0])
         for bit, text in FAULTS.items():
@@ -163,8 +163,8 @@ class PartFiles:
     ) -> Iterator[tuple[int, DeviceArray]]:
         """Yield (start, values on the device) of a dataset, of its dtype, in slices.
 
-        Values are views of ``out``, without it valid until the next.  Raises StoreError
-        where the digest differs.
+        Values are views of ``out``; without it they are valid until the next slice.
+        Raises StoreError where the digest differs.
         """
         dataset = datasets[name]
         digest, place = self.manifest.records[part].digests[name], self._ring.place
@@ -187,7 +187,7 @@ class PartFiles:
         return out
 
     def skip(self, part: int, datasets: dict[str, h5py.Dataset], name: str) -> None:
-        """Read a dataset for its digest alone."""
+        """Read a dataset only to check its digest."""
         dataset, digest = datasets[name], self.manifest.records[part].digests[name]
         place = self._ring.place(dataset.dtype)
         for _, values in hdf5.slices(dataset, name, digest, place):
@@ -205,7 +205,7 @@ class PartFiles:
         """Return the row offsets of a subgraph, uint32 or uint64 [rows + 1].
 
         names: uint32 [rows]; degrees: uint32 [n], row lengths are added to it by the
-        names of the rows.  Raises InputError for offsets that do not fit.
+        names of the rows. Raises InputError for invalid offsets.
         """
         held = self.whole(part, datasets, f"{name}/offsets")
         rows, active = len(held) - 1, self.manifest.records[part].active
@@ -236,7 +236,7 @@ class PartFiles:
         rows: int,
         filled: DeviceArray,
     ) -> None:
-        """Raise InputError unless a list or mask of rows with edges fits offsets."""
+        """Raise InputError unless a list or mask of rows with edges matches offsets."""
         sources = self.whole(part, datasets, name)
         words = filled.get().view(np.uint64)
         if name != "nd_sources":

@@ -1,7 +1,7 @@
 """The whole graph of a store on one device, see build/cuda/graph.py.
 
-Row lengths give degrees and numbers before any column is read.  Then columns become
-keys as they arrive; where the keys do not fit at once, columns are read again.
+Row lengths give degrees and numbers before any column is read. Then columns become keys
+as they arrive; if the keys do not fit at once, columns are read again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from distbfs.store.hdf5 import Store
 
 MOST = SLICE_BYTES // 4  # edges of a slice
-ROW_BYTES = 16  # of names and offsets of a vertex while columns are read, about
+ROW_BYTES = 16  # approximate bytes a vertex of names and offsets while columns are read
 
 
 class EachEdge:
@@ -56,13 +56,13 @@ class EachEdge:
                 yield from self._rows.pairs(part, self._give, self._names)
 
     def expect(self, passes: int) -> None:
-        """Plan so many passes more."""
+        """Announce ``passes`` more passes."""
         if self._rows is not None:
             for part in range(self._parts):
                 self._rows.expect(passes, part, self._names)
 
     def drop(self) -> None:
-        """Let go of the memory; there is no pass after this."""
+        """Free the memory; no pass may follow."""
         self._rows = None
         self._room = ()
 
@@ -74,11 +74,11 @@ def graph_of_store(
     room: Room | None = None,
     done: Sum | None = None,
 ) -> DeviceGraph:
-    """Return the graph of a store, in input ids.
+    """Load the graph of a store to the current device, in input ids.
 
-    buffer_bytes, room: as of ``build``; done: told how many bytes to read, and of those
-    read.  Raises StoreError where a file is not what the manifest says, ResourceError
-    where device memory is short.
+    buffer_bytes, room: as in ``build``; done: called with the bytes to read, and with
+    those read. Raises StoreError where a file does not match the manifest,
+    ResourceError where device memory is short.
     """
     manifest = store.manifest
     n, m = manifest.n, manifest.m

@@ -1,7 +1,7 @@
 """A degree-separated part of a store in the memory of the current device.
 
-The arrays of a part file are those that a part has on a device: they go there as they
-are read.
+A part file has the arrays of a part on a device: they are copied there as they are
+read.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def part_of_store(store: Store, index: int, done: Sum | None = None) -> DevicePart:
-    """Return a part of a symmetric store.
+    """Load a part of a symmetric store to the current device.
 
-    done: told how many bytes to read, and of those read.  Raises StoreError where the
-    file is not what the manifest says, ResourceError where device memory is short.
+    done: called with the bytes to read, and with those read. Raises StoreError where
+    the file does not match the manifest, ResourceError where device memory is short.
     """
     manifest, cupy = store.manifest, cuda.cupy()
     files = PartFiles(store, done)
@@ -87,7 +87,7 @@ def _vertices(
 def _rows(
     files: PartFiles, index: int, datasets: dict[str, h5py.Dataset], name: str
 ) -> DeviceRows:
-    """Return a subgraph."""
+    """Load a subgraph."""
     offsets, dataset = files.offsets(index, datasets, name), datasets[f"{name}/columns"]
     columns = cuda.cupy().zeros(dataset.size + COLUMN_PAD, dataset.dtype)
     for _, values in files.slices(index, datasets, f"{name}/columns", columns):

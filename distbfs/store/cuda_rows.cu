@@ -1,8 +1,8 @@
-/* Edges of a store from its rows, as they come from the files.
+/* Edges of a store from its rows, as read from the files.
  *
  * Method: names of rows and columns are input ids.  Each edge finds its row by binary
- * search in the offsets; neighbouring threads find neighbouring rows.  What a file should
- * not hold is marked in fault, and no memory outside the arrays is touched for it.
+ * search in the offsets; neighbouring threads find neighbouring rows.  Invalid
+ * contents set a bit of fault, and never cause accesses outside the arrays.
  *
  * Data encoding: rows, columns and numbers are those of partition/part.py.  Offsets have 32
  * or 64 bits (wide), columns of nn in several parts part << 32 | number.
@@ -26,9 +26,9 @@ INLINE u32 named(u64 id, const u64 *words) {
     return words[0] ? Permutation<u32>(words)((u32)id) : (u32)id;
 }
 
-/* Names the numbers of a part.
+/* Maps the numbers of a part to input ids.
  *
- * vertices: [local], number -> local id; words: [PERMUTATION_WORDS], what takes ids of the
+ * vertices: [local], number -> local id; words: [PERMUTATION_WORDS], from ids of the
  * store to the input's, n = 0 for none; seen: [ceil(local / 32)], zeros
  * names: [local], number -> input id
  */
@@ -54,8 +54,8 @@ name_delegates(u64 d, u64 n, const long long *__restrict__ delegates,
     }
 }
 
-/* Looks at offsets, adds the lengths of rows to the degrees of what they are named, and
- * marks rows that have edges.
+/* Checks offsets, adds the lengths of rows to the degrees of their ids, and marks rows
+ * that have edges.
  *
  * count: rows, 1 for none; offsets: [rows + 1]; edges: of all rows; no row from active on
  * has any
@@ -80,7 +80,7 @@ measure_rows(u64 count, u64 rows, u64 active, u64 edges, const void *__restrict_
     }
 }
 
-/* Looks whether a list of rows with edges is the rows with edges.
+/* Checks a list of rows with edges against the rows.
  *
  * sources: [count], rising; filled: as measure_rows leaves it; count is how many bits it has
  */
@@ -94,7 +94,7 @@ check_sources(u64 count, u64 rows, const u32 *__restrict__ sources,
     }
 }
 
-/* Returns where the name of a column stands, and whether it is one that may be there. */
+/* Returns the index of a column's name, and whether the column is valid. */
 INLINE u64 place_of(u64 column, const u64 *starts, u64 many,
                                                bool *right, u32 *fault) {
     if (!starts) {
@@ -131,7 +131,7 @@ expand_slice(u64 count, u64 first, u64 rows, const void *__restrict__ offsets, u
     }
 }
 
-/* Looks whether the columns of a slice may be there; arguments as of expand_slice. */
+/* Checks the columns of a slice; arguments as in expand_slice. */
 extern "C" __global__ void __launch_bounds__(THREADS)
 check_columns(u64 count, const void *__restrict__ columns, const u64 *__restrict__ starts,
               u64 many, u32 *fault) {
@@ -141,7 +141,7 @@ check_columns(u64 count, const void *__restrict__ columns, const u64 *__restrict
     }
 }
 
-/* Keeps the ends of tuples at the vertices that one of several owners serves.
+/* Stores the ends of tuples of the vertices of one of several owners.
  *
  * values: [count], of numbers from one place on; names: [count], input ids
  * owners, owner: those with id mod owners = owner are written; ends: [...], by id / owners

@@ -1,6 +1,6 @@
 """The edges of a store on the current device, as pairs of input ids.
 
-The kernels that name rows and columns are those of cuda_rows.cu.
+The kernels that map rows and columns to ids are in cuda_rows.cu.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
     Room = Callable[[int, int], tuple[DeviceArray, DeviceArray]]
 
-NAMED_BYTES = 12  # of what is read of a vertex of any part: its id, its ends of tuples
-NO_WORDS = np.zeros(3 + 2 * ROUNDS, dtype=np.uint64)  # of no permutation
+NAMED_BYTES = 12  # bytes read a vertex of any part: its id, its ends of tuples
+NO_WORDS = np.zeros(3 + 2 * ROUNDS, dtype=np.uint64)  # of the identity
 
 
 @dataclass
 class PartRows:
-    """What expands the columns of a part.
+    """Arrays to expand the columns of a part.
 
     offsets: by subgraph, uint32 or uint64 [rows + 1]; delegates: uint32 [d], input ids
     """
@@ -42,7 +42,7 @@ class PartRows:
 
 @dataclass
 class Ends:
-    """Where ends of tuples go: array[id div owners], of ids mod owners = owner."""
+    """Storage of ends of tuples: array[id div owners], if id mod owners = owner."""
 
     owners: int
     owner: int
@@ -54,12 +54,12 @@ class StoreRows(PartFiles):
 
     names: uint32 [n], input ids by number, part after part
     degrees: uint32 [n], row lengths are added to it by input id; of a directed store
-        one more for its rows in; or none
-    ends: where ends of input tuples are kept; those of all parts
-    done: told how many bytes to read, those of columns by ``expect``, and of each slice
-        that was read
+    one more for its edges in; or none
+    ends: memory for the ends of input tuples of all parts
+    done: called with the bytes to read, those of columns by ``expect``, and with those
+    of each slice read
 
-    Raises StoreError where a file is not what the manifest says, ResourceError where
+    Raises StoreError where a file does not match the manifest, ResourceError where
     device memory is short.
     """
 
@@ -86,7 +86,7 @@ class StoreRows(PartFiles):
                     self._rows[part] = self._measure(part, datasets, degrees)
 
     def _bytes(self, parts: Sequence[int]) -> int:
-        """Return the bytes that are read besides the columns of parts."""
+        """Return the bytes to read besides the columns of parts."""
         layout, total = self.manifest.layout, NAMED_BYTES * self.manifest.n
         for part in parts:
             total += self.manifest.records[part].array_bytes
@@ -95,7 +95,7 @@ class StoreRows(PartFiles):
         return total
 
     def expect(self, passes: int, part: int, names: Sequence[str]) -> None:
-        """Plan to read some columns so many times."""
+        """Announce ``passes`` reads of some columns."""
         self.done.more(passes * self.column_bytes(part, names))
 
     def pairs(
@@ -147,7 +147,7 @@ class StoreRows(PartFiles):
         return self.names[int(self.starts[part]) : int(self.starts[part + 1])]
 
     def _name(self, part: int, datasets: dict[str, h5py.Dataset]) -> None:
-        """Name the numbers of a part, and keep ends of tuples."""
+        """Map the numbers of a part to ids, and store its ends of tuples."""
         own = self._named(part)
         vertices = self.whole(part, datasets, "vertices")
         seen = cuda.cupy().zeros(-(-len(own) // 32) + 1, np.uint32)
@@ -169,7 +169,7 @@ class StoreRows(PartFiles):
         datasets: dict[str, h5py.Dataset],
         degrees: Sequence[DeviceArray],
     ) -> PartRows:
-        """Return the offsets of a part; all in its file but the columns is read."""
+        """Return the offsets of a part; reads all of its file but the columns."""
         for name in ("degrees", "delegate_degrees"):
             self.skip(part, datasets, name)
         delegates = self.whole(part, datasets, "delegates")

@@ -1,8 +1,8 @@
 """Write and read a graph store.
 
 Each rank writes and reads the files of its own parts with serial h5py; rank 0 writes
-the manifest last and puts the folder into place.  Arrays pass in slices of 64 MiB,
-hashed on the way, so nothing is read or copied twice.
+the manifest last and renames the folder to its final name. Arrays pass in slices of 64
+MiB, hashed on the way, so nothing is read or copied twice.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def write_file(
 ) -> dict[str, str]:
     """Write one file of a store and return the digest of each dataset.
 
-    Written to a temporary name, synced, renamed.  done: told of bytes.  Raises OSError,
-    ResourceError.
+    Written to a temporary name, synced, renamed. done: called with bytes written.
+    Raises OSError, ResourceError.
     """
     done = done or Sum()
     partial = path.with_name(f"{path.name}.tmp")
@@ -73,7 +73,7 @@ def write_file(
 
 
 def close(file: h5py.File, sink: Sink) -> None:
-    """Close a file that was written; raise what failed below HDF5 first."""
+    """Close a written file; raise a failure below HDF5 first."""
     try:
         file.close()
     finally:
@@ -116,14 +116,14 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 class StoreWriter:
     """Writes a store that appears complete or not at all.
 
-    folder: the store to be made; overwrite: whether a store there is replaced, after
-    the new one is complete.  token: from ``folder.new_token()``, the same on every
-    rank, so that all write into one partial folder; a single process needs none.
+    folder: the store to create; overwrite: whether a store there is replaced, after the
+    new one is complete. token: from ``folder.new_token()``, the same on every rank, so
+    that all write into one partial folder; a single process needs none.
 
-    Every rank makes a writer and writes its parts; after a barrier rank 0 alone calls
-    :meth:`finish`.  As a context manager it discards on an exception.  Raises
-    StoreError, and ResourceError (exit code 3) where the disk is full; the partial
-    folder is removed then.
+    Every rank creates a writer and writes its parts; after a barrier rank 0 alone calls
+    :meth:`finish`. As a context manager it discards on an exception. Raises StoreError,
+    and ResourceError (exit code 3) where the disk is full; the partial folder is
+    removed then.
     """
 
     def __init__(
@@ -144,14 +144,14 @@ class StoreWriter:
 
     @property
     def path(self) -> Path:
-        """The folder that is written before it gets its name."""
+        """The folder being written, before it gets its final name."""
         return self._partial.path
 
     def write_part(self, part: Part, tell: Tell = untold) -> PartRecord:
-        """Write one part; return what the manifest says of it.
+        """Write one part; return its record for the manifest.
 
-        tell: told how many bytes are written, and of how many.  Raises StoreError where
-        the part does not fit the format.
+        tell: called with (bytes written, total). Raises StoreError where the part does
+        not match the format.
         """
         path = self.path / schema.part_name(part.index)
         with self._writing():
@@ -182,7 +182,7 @@ class StoreWriter:
             )
 
     def write_ids(self, ids: IdMap) -> IdsRecord:
-        """Write the ids that vertices have in their file; return their record."""
+        """Write the vertices' ids of their file; return their record."""
         path = self.path / schema.IDS_NAME
         with self._writing():
             arrays = ids.arrays()
@@ -193,10 +193,10 @@ class StoreWriter:
             return IdsRecord(ids.kind, ids.count, digests, total, size)
 
     def finish(self, manifest: Manifest) -> Path:
-        """Write the manifest and put the store into place; return its folder.
+        """Write the manifest and rename the store to its final name; return its folder.
 
-        Rank 0 alone, once all ranks have written their parts.  Raises StoreError where
-        a part is missing or is not what the manifest says of it.
+        Rank 0 alone, once all ranks have written their parts. Raises StoreError where a
+        part is missing or differs from its record in the manifest.
         """
         with self._writing():
             safety.check_folder(self.path, manifest)
@@ -208,7 +208,7 @@ class StoreWriter:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Discard what was written where a ``with`` block fails.
+        """Discard the written files where a ``with`` block fails.
 
         Raises PeerFailed where the folder is gone: another rank discarded it.
         """
@@ -225,15 +225,15 @@ class StoreWriter:
             raise
 
     def discard(self) -> None:
-        """Remove what was written; nothing happens after :meth:`finish`."""
+        """Remove the written files; does nothing after :meth:`finish`."""
         self._partial.discard()
 
 
 class Watch(Protocol):
-    """Is told of slices of arrays while they are read; see ``Store.load_part``."""
+    """Called with slices of arrays while they are read; see ``Store.load_part``."""
 
     def __call__(self, name: str, array: Array, start: int, stop: int) -> None:
-        """Look at array[start:stop]; later ones are not there yet."""
+        """Handle array[start:stop]; later elements are not read yet."""
 
 
 @dataclass(frozen=True)
@@ -254,9 +254,9 @@ class Store:
         return self.manifest.records[index].array_bytes
 
     def load_ids(self) -> IdMap | None:
-        """Return the ids that vertices have in their file, None where they are those.
+        """Return the vertices' ids of their file, None if the store keeps none.
 
-        Checked as parts are.  Raises StoreError.
+        Checked like parts. Raises StoreError.
         """
         record = self.manifest.ids
         if record is None:
@@ -274,9 +274,9 @@ class Store:
 
     @contextmanager
     def part_file(self, index: int) -> Iterator[dict[str, h5py.Dataset]]:
-        """Yield the datasets of a part by name, after all checks that read none.
+        """Yield the datasets of a part by name, after all checks that read no data.
 
-        Errors in the ``with`` block become StoreErrors that name the file.  Raises
+        Errors in the ``with`` block become StoreErrors that name the file. Raises
         UsageError for an unknown part.
         """
         check_range("part", index, 0, self.manifest.parts - 1)
@@ -299,12 +299,12 @@ class Store:
             yield datasets
 
     def load_part(self, index: int, watch: Watch | None = None) -> Part:
-        """Return a part, checked while it is read.
+        """Load a part, checking it while it is read.
 
         Each array is allocated once and filled in slices; watch(name, array, start,
-        stop) is told of each slice before the array has been checked.  Raises
-        StoreError where the file is not exactly what the manifest says, UsageError for
-        an unknown part.
+        stop) is called for each slice, before the whole array is checked. Raises
+        StoreError where the file does not exactly match the manifest, UsageError for an
+        unknown part.
         """
         manifest, directed = self.manifest, self.manifest.directed
         with self.part_file(index) as datasets:
@@ -347,7 +347,7 @@ class Store:
 
 
 def open_store(folder: str | Path) -> Store:
-    """Open a store and check its manifest, and which files there are.
+    """Open a store; check its manifest and its list of files.
 
     Raises StoreError, one line, for everything that is not a complete store of this
     format version.
@@ -356,7 +356,7 @@ def open_store(folder: str | Path) -> Store:
     remains = folders.REMAINS.fullmatch(folder.name)
     if remains:
         raise StoreError(
-            f"{folder}: is what an unfinished write of {remains['name']} left; "
+            f"{folder}: is left of an unfinished write of {remains['name']}; "
             "write the store again"
         )
     path = folder / schema.MANIFEST_NAME
@@ -385,7 +385,7 @@ def open_store(folder: str | Path) -> Store:
 
 
 def hint(folder: Path) -> str:
-    """Return what may be done about a store that is not there."""
+    """Suggest what to do about a missing store."""
     with suppress(OSError):
         for kinds in folders.remains(folder).values():
             if folders.is_waiting(kinds):
@@ -397,7 +397,7 @@ def hint(folder: Path) -> str:
 
 
 def check_attributes(file: h5py.File, manifest: Manifest, index: int) -> None:
-    """Raise StoreError unless the attributes of a part are those of the manifest."""
+    """Raise StoreError unless the attributes of a part match the manifest."""
     active = manifest.records[index].active
     threshold = manifest.threshold
     expected = schema.part_attributes(manifest.layout, index, threshold, active)
@@ -405,7 +405,7 @@ def check_attributes(file: h5py.File, manifest: Manifest, index: int) -> None:
 
 
 def check_header(folder: Path, manifest: Manifest, index: int) -> None:
-    """Raise StoreError unless the file of a part belongs to the manifest."""
+    """Raise StoreError unless the file of a part matches the manifest."""
     with safety.opened(folder / schema.part_name(index)) as file:
         check_attributes(file, manifest, index)
 
@@ -418,7 +418,7 @@ def slices(
 ) -> Iterator[tuple[int, Array]]:
     """Yield (start, values) for a dataset, slice by slice, and check its digest.
 
-    place: returns where values start … stop-1 go, by default new arrays.  Raises
+    place: returns memory for values start … stop-1, by default new arrays. Raises
     StoreError at the end where the digest differs.
     """
     hasher, start = xxhash.xxh3_128(), 0
@@ -451,7 +451,7 @@ def read_array(
 def compare_array(
     dataset: h5py.Dataset, name: str, digest: str, expected: Array
 ) -> None:
-    """Raise StoreError unless a dataset holds what follows from the subgraphs."""
+    """Raise StoreError unless a dataset agrees with the subgraphs."""
     same = dataset.size == len(expected)
     for start, values in slices(dataset, name, digest):
         same = same and np.array_equal(values, expected[start : start + len(values)])

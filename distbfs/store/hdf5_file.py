@@ -1,4 +1,4 @@
-"""The file below HDF5 while it writes."""
+"""The Python file object that HDF5 writes to."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 class Sink(io.RawIOBase):
-    """The file below HDF5 while it writes; a failed write is kept for later.
+    """The file object below HDF5; a failed write is recorded for later.
 
     HDF5 cannot close a file whose last writes fail (it loses memory, or crashes when
-    the process ends).  So it is told that they succeeded, and the writer raises
-    ``failure`` after the current slice and after closing.
+    the process ends). So it sees them succeed, and the writer raises ``failure`` after
+    the current slice and after closing.
     """
 
     def __init__(self, path: Path) -> None:
@@ -37,7 +37,7 @@ class Sink(io.RawIOBase):
         return self._position
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer; what lies behind the end of the file reads as zeros."""
+        """Fill a buffer; bytes after the end of the file read as zeros."""
         view = memoryview(buffer).cast("B")
         done = 0
         while done < len(view):
@@ -50,7 +50,7 @@ class Sink(io.RawIOBase):
         return len(view)
 
     def write(self, buffer: Any) -> int:
-        """Write a whole buffer, or keep the failure."""
+        """Write a whole buffer, or record the failure."""
         view = memoryview(buffer).cast("B")
         done = 0
         try:
@@ -62,7 +62,7 @@ class Sink(io.RawIOBase):
         return len(view)
 
     def truncate(self, size: int | None = None) -> int:
-        """Set the size of the file, or keep the failure."""
+        """Set the size of the file, or record the failure."""
         size = self._position if size is None else size
         try:
             if self.failure is None:
@@ -77,7 +77,7 @@ class Sink(io.RawIOBase):
             raise self.failure
 
     def close(self) -> None:
-        """Wait until all is on the disk and close; keep the failure."""
+        """Flush to disk and close; record the failure."""
         if self._file >= 0:
             try:
                 if self.failure is None:

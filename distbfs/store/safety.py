@@ -1,10 +1,10 @@
-"""All refusals of the graph store: what is checked before a byte of it is believed.
+"""All checks of a graph store before its data are used.
 
-Order for each file: a regular file of the size that the manifest says, an HDF5 file
-that opens, the format version, exactly the objects of the schema reached by plain hard
-links, and for each dataset its type, layout, filters, shape and stored bytes.  Nothing
-is allocated and no link is followed before that.  The contents are checked while they
-are read (fletcher32, digest) and afterwards as a part (offsets, ids).
+Order for each file: a regular file of the size in the manifest, a valid HDF5 file, the
+format version, exactly the objects of the schema, reached by plain hard links, and for
+each dataset its type, layout, filters, shape and stored bytes. Nothing is allocated and
+no link is followed before that. The contents are checked while they are read
+(fletcher32, digest) and afterwards as a part (offsets, ids).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ FILE_TYPES = {
 
 @contextmanager
 def guarded(path: Path | str) -> Iterator[None]:
-    """Turn what HDF5 and the system raise into one line about ``path``.
+    """Convert errors of HDF5 and the system to one line about ``path``.
 
     Raises StoreError, or ResourceError where the disk or the memory is full.
     """
@@ -73,7 +73,7 @@ def guarded(path: Path | str) -> Iterator[None]:
 
 @contextmanager
 def naming(name: str) -> Iterator[None]:
-    """Put the name of a group or dataset before what a StoreError says."""
+    """Prefix the message of a StoreError with the name of a group or dataset."""
     try:
         yield
     except StoreError as error:
@@ -130,10 +130,10 @@ def check_size(path: Path, expected: int) -> None:
 
 @contextmanager
 def opened(path: Path, file_bytes: int | None = None) -> Iterator[h5py.File]:
-    """Open a file of a store for reading; errors inside are about this file.
+    """Open a file of a store for reading; errors inside name this file.
 
-    Raises StoreError unless it is HDF5, complete, of this format version, and as large
-    as ``file_bytes`` where that is given.
+    Raises StoreError unless it is HDF5, complete, of this format version, and of
+    ``file_bytes`` bytes if given.
     """
     check_size(path, regular_file(path) if file_bytes is None else file_bytes)
     with guarded(path):
@@ -194,11 +194,11 @@ def check_attributes(file: h5py.File, expected: Mapping[str, int]) -> None:
 def check_objects(
     file: h5py.File, specs: Mapping[str, DatasetSpec], file_bytes: int
 ) -> dict[str, h5py.Dataset]:
-    """Return the datasets of a file by name once all that can be refused is checked.
+    """Return the datasets of a file by name after all checks.
 
     Raises StoreError unless the file holds exactly the groups and datasets of
-    ``specs``, each with one plain hard link, and each dataset is as :func:`dataset`
-    wants it, and all of them together fit into the file.
+    ``specs``, each with one plain hard link, each dataset passes :func:`dataset`, and
+    all of them together fit into the file.
     """
     children: dict[str, set[str]] = {"": set()}
     for name in specs:
@@ -238,7 +238,7 @@ def check_names(node: Any, expected: set[str]) -> None:
 
 
 def hard_object(node: Any, name: str, kind: int) -> Any:
-    """Open what a hard link names; raise StoreError for other links and kinds.
+    """Open the object of a hard link; raise StoreError for other links and kinds.
 
     The object must have this one name and no attributes.
     """
@@ -258,11 +258,11 @@ def hard_object(node: Any, name: str, kind: int) -> Any:
 
 
 def dataset(node: Any, leaf: str, spec: DatasetSpec, file_bytes: int) -> Any:
-    """Return the low-level dataset; raise StoreError unless it fits ``spec``.
+    """Return the low-level dataset; raise StoreError unless it matches ``spec``.
 
     One dimension of fixed size, an allowed dtype, stored in this file: contiguous and
-    without filters when empty, else in chunks of the schema with fletcher32 alone, as
-    many stored bytes as the shape needs.
+    without filters when empty, else in chunks of the schema with fletcher32 alone, with
+    exactly the stored bytes of its shape.
     """
     item = hard_object(node, leaf, h5o.TYPE_DATASET)
     created = item.get_create_plist()
@@ -307,9 +307,8 @@ def dataset(node: Any, leaf: str, spec: DatasetSpec, file_bytes: int) -> Any:
 def check_part(part: Part) -> None:
     """Raise InputError unless offsets rise and every id of a part is in range.
 
-    Adds to ``Part.check`` what a hostile file could hold: vertex numbers that are too
-    large to be counted, nn columns beyond the vertices of their owner, edges at rows
-    that are not active.
+    Adds to ``Part.check`` faults of a hostile file: oversized vertex numbers, nn
+    columns beyond the vertices of their owner, edges at inactive rows.
     """
     n = part.local_count
     if n and int(part.vertices.max()) >= n:
@@ -334,7 +333,7 @@ def check_part(part: Part) -> None:
 
 
 def check_words(name: str, attribute: Attribute) -> None:
-    """Raise StoreError unless the values of an attribute that is text are words."""
+    """Raise StoreError unless the values of a text attribute are indices of words."""
     if attribute.words is None:
         return
     for numbers in attribute.values.values():

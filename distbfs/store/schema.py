@@ -1,10 +1,10 @@
 """Names, dtypes and shapes of a graph store, and its manifest.
 
 A store is a folder of ``part-00000.h5`` …, ``manifest.h5`` and, where the vertices had
-other ids in their file, ``ids.h5``.  Every dataset has one
-dimension, little-endian integers, chunks of about 1 MiB with fletcher32, or, when it
-is empty, contiguous layout without filters.  The manifest is one JSON text in the
-uint8 dataset ``/manifest``; every file says its format version in an attribute.
+other ids in their file, ``ids.h5``. Every dataset has one dimension, little-endian
+integers, chunks of about 1 MiB with fletcher32, or, when it is empty, contiguous layout
+without filters. The manifest is one JSON text in the uint8 dataset ``/manifest``; an
+attribute of every file holds its format version.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ DATASETS = (
     "degrees",
     "tuple_degrees",
 )
-INCOMING = ("incoming/offsets", "incoming/columns")  # of directed graphs alone
+INCOMING = ("incoming/offsets", "incoming/columns")  # of directed graphs only
 ATTRIBUTE = re.compile(r"(nn|nd|dn|dd|incoming)/attribute_(\w{1,200})")
 KINDS = {"int64": "<i8", "float64": "<f8", "text": "<i4"}  # of attributes of edges
 IDS_DATASETS = {"integer": ("ids",), "text": ("offsets", "text")}
@@ -61,7 +61,7 @@ DIGEST = re.compile(r"[0-9a-f]{32}")
 
 
 def attribute_names(names: Iterable[str], *, directed: bool) -> list[str]:
-    """Return the names of the datasets of attributes, beside rows of each subgraph."""
+    """Return the dataset names of attributes, next to the rows of each subgraph."""
     subgraphs = (*SUBGRAPHS, *(["incoming"] if directed else []))
     return [f"{part}/attribute_{name}" for name in names for part in subgraphs]
 
@@ -72,13 +72,13 @@ def part_name(index: int) -> str:
 
 
 def chunk_elements(size: int, itemsize: int) -> int:
-    """Return how many elements a chunk of a dataset of ``size`` elements has."""
+    """Return the chunk length of a dataset of ``size`` elements."""
     return min(size, CHUNK_BYTES // itemsize)
 
 
 @dataclass(frozen=True)
 class DatasetSpec:
-    """What a dataset may be: its dtypes, and its least and largest number of elements.
+    """The allowed dtypes of a dataset, and its least and largest number of elements.
 
     Both sizes are equal wherever the manifest fixes the shape.
     """
@@ -95,9 +95,9 @@ class DatasetSpec:
 
 @dataclass(frozen=True)
 class PartRecord:
-    """What the manifest says of one part.
+    """The manifest's record of one part.
 
-    index: which part; active: its normal vertices with edges
+    index: of the part; active: its normal vertices with edges
     edges: stored directed edges by subgraph (nn, nd, dn, dd)
     digests: dataset name -> xxh3_128 (hex) of its raw little-endian bytes
     array_bytes: bytes of all datasets in memory; file_bytes: size of the file
@@ -130,7 +130,7 @@ class PartRecord:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The names of the attributes of edges, as they stand in the file."""
+        """The names of the attributes of edges, in file order."""
         matches = (ATTRIBUTE.fullmatch(str(name)) for name in self.digests)
         return tuple(dict.fromkeys(match[2] for match in matches if match))
 
@@ -145,7 +145,7 @@ class PartRecord:
 
     @classmethod
     def decode(cls, values: Bytes) -> PartRecord:
-        """Return the record of the bytes of :meth:`encode`."""
+        """Return the record from the bytes of :meth:`encode`."""
         return cls.from_dict(json.loads(values.tobytes()))
 
     def as_dict(self) -> dict[str, Any]:
@@ -154,14 +154,14 @@ class PartRecord:
 
     @classmethod
     def from_dict(cls, values: Any) -> PartRecord:
-        """Return the record of JSON values; raise StoreError where they do not fit."""
+        """Return the record from JSON values; raise StoreError for invalid ones."""
         check_mapping("record of a part", values, [item.name for item in fields(cls)])
         return cls(**values)
 
 
 @dataclass(frozen=True)
 class IdsRecord:
-    """What the manifest says of ``ids.h5``, the ids that vertices have in their file.
+    """The manifest's record of ``ids.h5``, the vertices' ids in their file.
 
     kind: "integer" or "text"; count: vertices
     digests, array_bytes, file_bytes: as of a part
@@ -183,12 +183,12 @@ class IdsRecord:
 
     @classmethod
     def from_dict(cls, values: Any) -> IdsRecord:
-        """Return the record of JSON values; raise StoreError where they do not fit."""
+        """Return the record from JSON values; raise StoreError for invalid ones."""
         check_mapping("record of the ids", values, [item.name for item in fields(cls)])
         return cls(**values)
 
     def specs(self) -> dict[str, DatasetSpec]:
-        """Return what each dataset may be."""
+        """Return the specification of each dataset."""
         if self.kind == "integer":
             return {"ids": DatasetSpec.of(self.count, "<i8")}
         offsets = DatasetSpec.of(self.count + 1, "<i8")
@@ -197,16 +197,16 @@ class IdsRecord:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a store holds; totals over all parts are derived from ``records``.
+    """The contents of a store; totals over all parts are derived from ``records``.
 
     n: vertices; tuples: input tuples; threshold: TH; delegates: d
-    source: JSON, what recreates the tuples, with the key "family"
+    source: JSON, description of the tuples, with the key "family"
     relabel: JSON, {"method": "none"} or {"method": "hash", "seed": …}
     order_block: local ids per block of the order by degree
     loops, repeats: input tuples that were dropped
     records: one for each part, in order
     statistics: JSON, degree statistics
-    ids: what is kept of the ids in the file, None where vertices have those
+    ids: record of the ids in the file, None if the store keeps none
     attributes: of edges: name -> {"kind": …}, of text {"kind": "text", "words": […]}
     """
 
@@ -312,7 +312,7 @@ class Manifest:
 
     @property
     def layout(self) -> Layout:
-        """Who owns which vertex."""
+        """Ownership of vertices."""
         return Layout(self.n, self.parts)
 
     @property
@@ -367,14 +367,14 @@ class Manifest:
         return out
 
     def to_json(self) -> str:
-        """Return the text that ``manifest.h5`` holds."""
+        """Return the JSON text of ``manifest.h5``."""
         values = self.summary()
         values["records"] = [record.as_dict() for record in self.records]
         return json.dumps(values, allow_nan=False, indent=1)
 
     @classmethod
     def from_json(cls, text: bytes) -> Manifest:
-        """Return the manifest of a text; raise StoreError where it does not fit."""
+        """Parse a manifest; raise StoreError for an invalid one."""
         try:
             values = json.loads(text, parse_constant=refuse_constant)
         except (ValueError, RecursionError) as error:
@@ -409,7 +409,7 @@ def part_specs(
     directed: bool = False,
     kinds: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, DatasetSpec]:
-    """Return what each dataset of a part may be.
+    """Return the specification of each dataset of a part.
 
     edges: by subgraph; kinds: of the attributes of edges, by name
     """
@@ -442,7 +442,7 @@ def part_specs(
 def part_attributes(
     layout: Layout, index: int, threshold: int, active: int
 ) -> dict[str, int]:
-    """Return the attributes that the file of a part has, with their values."""
+    """Return the attributes of a part's file, with their values."""
     return {
         VERSION_ATTRIBUTE: FORMAT_VERSION,
         "index": index,
@@ -454,7 +454,7 @@ def part_attributes(
 
 
 def ids_attributes(count: int) -> dict[str, int]:
-    """Return the attributes that ``ids.h5`` has, with their values."""
+    """Return the attributes of ``ids.h5``, with their values."""
     return {VERSION_ATTRIBUTE: FORMAT_VERSION, "n": count}
 
 
@@ -476,7 +476,7 @@ def part_arrays(part: Part) -> dict[str, Array]:
 
 
 def attributes_of(part: Part) -> dict[str, Any]:
-    """Return what a manifest says of the attributes of edges."""
+    """Return the manifest's description of the attributes of edges."""
     return {
         name: {"kind": x.kind} | ({} if x.words is None else {"words": list(x.words)})
         for name, x in part.attributes.items()
@@ -489,17 +489,17 @@ def part_edges(part: Part) -> dict[str, int]:
 
 
 def wrong_version(version: object) -> str:
-    """Return the message about another format version."""
+    """Return the message for another format version."""
     return f"format version is {version}; this distbfs reads version {FORMAT_VERSION}"
 
 
 def refuse_constant(name: str) -> None:
-    """Raise ValueError for NaN and Infinity, which JSON does not have."""
+    """Raise ValueError for NaN and Infinity, which are not JSON."""
     raise ValueError(f"{name} is not allowed")
 
 
 def check_count(name: str, value: object, most: int = LARGEST) -> int:
-    """Return a whole number from 0 to ``most``; raise StoreError for all else."""
+    """Return an integer from 0 to ``most``; raise StoreError for other values."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or not 0 <= int(value) <= most:  # type: ignore[call-overload]
         raise StoreError(f"{name} is {value!r:.60}; allowed: 0 to {most}")

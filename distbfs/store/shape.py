@@ -7,7 +7,7 @@ from distbfs.store.hdf5 import Store
 
 
 def shape_of(store: Store, index: int) -> PartShape:
-    """Return the counts of a part as the manifest records them."""
+    """Return the counts of a part, as recorded in the manifest."""
     manifest, record = store.manifest, store.manifest.records[index]
     return PartShape.recorded(
         manifest.layout,

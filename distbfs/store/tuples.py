@@ -1,4 +1,4 @@
-"""The edges of a store as edge tuples, to partition it anew or to validate by them."""
+"""The edges of a store as edge tuples, for repartitioning or validation."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from distbfs.registry import FAMILIES
 from distbfs.store.hdf5 import Store, read_array
 from distbfs.types import Array, Ids, World
 
-READ = ("nn", "nd", "dd")  # dn holds the edges of nd
+READ = ("nn", "nd", "dd")  # dn repeats the edges of nd
 CHUNK = 1 << 20
-DEFAULT_SEED = 1  # of ids that nothing has spread yet
+DEFAULT_SEED = 1  # of ids that no generator has permuted
 
 
 def permutation_of(store: Store) -> Permutation | None:
-    """Return the hash that took input ids to the ids of a store, None without one."""
+    """Return the permutation from input ids to the ids of a store, None without one."""
     relabel = store.manifest.relabel
     seed = None if relabel["method"] == "none" else int(relabel["seed"])
     return permutation_by(store.manifest.n, seed)
 
 
 def spreading_seed(store: Store, parts: int) -> int | None:
-    """Return the seed of the hash that spreads input ids over parts.
+    """Return the seed of the permutation that spreads input ids over parts.
 
-    None where there is one part, or a generator has spread them.
+    None for one part, or if a generator has permuted the ids.
     """
     manifest = store.manifest
     if parts == 1 or manifest.source["family"] in FAMILIES:
@@ -43,7 +43,7 @@ def spreading_seed(store: Store, parts: int) -> int | None:
 class StoreTuples:
     """A TupleSource over a store: its edges in input ids, without loops and repeats.
 
-    nn and dd give each edge in both directions.  One part is held at a time.
+    nn and dd give each edge in both directions. One part is in memory at a time.
     """
 
     def __init__(self, store: Store) -> None:
@@ -63,7 +63,7 @@ class StoreTuples:
 
     @cached_property
     def attributes(self) -> dict[str, Values]:
-        """Attributes of the edges, in their order; all parts are read for them."""
+        """Attributes of the edges, in their order; reads all parts."""
         described = self._store.manifest.attributes
         pieces: dict[str, list[Array]] = {name: [] for name in described}
         for index in range(self.parts if described else 0):
@@ -79,11 +79,11 @@ class StoreTuples:
         }
 
     def describe(self) -> dict[str, Any]:
-        """Return what recreates the original tuples."""
+        """Return the description of the original tuples."""
         return dict(self._store.manifest.source)
 
     def bounds(self, index: int) -> tuple[int, int]:
-        """Return where the edges of a part begin and end."""
+        """Return the range of a part's edges among all."""
         upto = int(self._sizes[:index].sum())
         return upto, upto + int(self._sizes[index].sum())
 
@@ -99,7 +99,7 @@ class StoreTuples:
             start += count
 
     def edges(self) -> Iterator[Ids]:
-        """Yield every edge once, int64 [k, 2]; with u < v where it leads both ways."""
+        """Yield every edge once, int64 [k, 2]; with u < v if undirected."""
         directed = self._store.manifest.directed
         for index, sizes in enumerate(self._sizes.tolist()):
             for name, count in zip(READ, sizes, strict=True):
@@ -128,7 +128,7 @@ class StoreTuples:
         return self._outside(u), self._outside(v)
 
     def _ids_of(self, index: int) -> Ids:
-        """Return the ids of the vertex numbers of a part, kept once they are known."""
+        """Return the ids of a part's vertex numbers, cached."""
         ids = self._ids[index]
         if ids is None:
             held = self._part

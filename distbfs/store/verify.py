@@ -1,22 +1,22 @@
-"""Verify a whole store: what loading one part cannot see.
+"""Verify a whole store, beyond the checks of loading single parts.
 
-Loading already checks types, digests, offsets and ids.  On top of that:
+Loading already checks types, digests, offsets and ids. On top of that:
 
 1. every part has the same delegates, by falling degree, each above TH, each once;
 2. degrees: of a normal vertex its rows in nn and nd, at most TH; of a delegate its rows
-   in dn and dd over all parts; all together the number of stored edges;
+in dn and dd over all parts; all together the number of stored edges;
 3. dn is the transpose of nd on each part, dd is symmetric on each part, nn is symmetric
-   over all parts;
+over all parts;
 4. no loops and no repeated edges; the ends of tuples are twice the tuples; a tuple that
-   is no loop and no repeat gives two edges;
-5. the ids that vertices have in their file, if kept, rise, so that each is there once.
+is no loop and no repeat gives two edges;
+5. the vertices' ids of their file, if kept, rise, so each is unique.
 
-Of a directed graph, degrees count rows in nn and in incoming, which is the transpose of
+In a directed graph, degrees count rows in nn and in incoming, which is the transpose of
 nn; a vertex has two ends for each tuple that leaves it, and a tuple gives one edge.
 
 Rule 3 compares sums modulo 2^64 of a hash of (source, destination) and of (destination,
-source): equal for equal multisets, different otherwise but for one case in 2^64.  One
-part is held at a time, its edges are expanded in slices.
+source): equal for equal multisets, different otherwise with odds of 2^64 to 1. One part
+is in memory at a time; its edges are expanded in slices.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def nothing() -> Ids:
 
 @dataclass
 class Verification:
-    """What was found, and the sums over the parts so far.
+    """Findings, and the sums over the parts so far.
 
-    findings: one line for each rule that is broken; edges: stored edges by subgraph
+    findings: one line for each broken rule; edges: stored edges by subgraph
     delegates, delegate_degrees: of the first part, int64 [d]
     delegate_rows: row lengths of each delegate in dn and dd so far, int64 [d]
     """
@@ -70,7 +70,7 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was found."""
+        """Whether there are no findings."""
         return not self.findings
 
     def as_dict(self) -> dict[str, Any]:
@@ -88,10 +88,10 @@ class Verification:
 def verify_store(
     store: Store, progress: Callable[[int, int], None] | None = None
 ) -> Verification:
-    """Check every part of a store and what holds across parts.
+    """Check every part of a store, and the rules across parts.
 
-    progress: called with (parts done, parts) after each part.  Broken rules are
-    findings, not exceptions, files that cannot be loaded too.
+    progress: called with (parts done, parts) after each part. Broken rules, and files
+    that cannot be loaded, are findings, not exceptions.
     """
     result = Verification()
     parts = store.manifest.parts
@@ -111,7 +111,7 @@ def verify_store(
 
 
 def check_ids(result: Verification, store: Store) -> None:
-    """Check the ids that vertices have in their file, where the store keeps some."""
+    """Check the vertices' ids of their file, if the store keeps them."""
     try:
         ids = store.load_ids()
     except StoreError as error:
@@ -145,7 +145,7 @@ def add_part(result: Verification, part: Part) -> None:
 
 
 def check_totals(result: Verification, store: Store) -> None:
-    """Check what holds over all parts together."""
+    """Check the rules over all parts together."""
     manifest = store.manifest
 
     def expect(holds: bool | np.bool_, what: str) -> None:
@@ -191,7 +191,7 @@ def check_delegates(
 
 
 def check_degrees(part: Part, expect: Callable[[bool | np.bool_, str], None]) -> None:
-    """Check the degrees of the vertices that a part serves."""
+    """Check the degrees of a part's vertices."""
     out = part.nn.degrees()
     rows = out + (part.pulled if part.directed else part.nd).degrees()
     active = part.active
@@ -238,7 +238,7 @@ def edge_sums(
 
 
 def count_repeats(rows: Ids, columns: Array) -> int:
-    """Return how many edges repeat another one; rows: int64 [k], rising."""
+    """Count the edges that repeat another one; rows: int64 [k], rising."""
     same_row = rows[1:] == rows[:-1]
     if np.all(columns[1:][same_row] > columns[:-1][same_row]):
         return 0

@@ -1,4 +1,4 @@
-"""From edge tuples to a store: construction with every part written as it is made."""
+"""From edge tuples to a store: build parts and write each when it is complete."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from distbfs.types import Ids, TupleSource, World
 
 
 def relabel_record(seed: int | None) -> dict[str, object]:
-    """Return what a manifest says of the permutation of vertices."""
+    """Return the manifest's entry for the permutation of vertices."""
     return {"method": "none"} if seed is None else {"method": "hash", "seed": seed}
 
 
@@ -45,12 +45,12 @@ def write_graph(
 ) -> BuildSummary:
     """Build the parts of a graph and write them as a store (collective).
 
-    tuple_degrees, counts, described: of the original tuples, where ``source`` is not
+    tuple_degrees, counts, described: of the original tuples, if ``source`` differs from
     them: ends of tuples per part of this rank by local id; tuples, loops and repeats;
-    what recreates them.
-    ids: what vertices are called in their file, on rank 0
-    devices: CUDA devices of this rank that build, its parts dealt out to them in turn;
-    None: the host builds
+    their description.
+    ids: the vertices' ids of their file, on rank 0
+    devices: CUDA devices of this rank that build, taking its parts in turn; None: the
+    host builds
     progress: shows building, and writing of each part
 
     Raises StoreError where the folder may not be written, ResourceError for a full
@@ -120,7 +120,7 @@ def write_graph(
 
 
 def gather_records(world: World, records: list[PartRecord]) -> list[PartRecord]:
-    """Return the records of all ranks (collective)."""
+    """Gather the records of all ranks (collective)."""
     rounds = [world.allgather(record.encode()) for record in records]
     return [
         PartRecord.decode(values)

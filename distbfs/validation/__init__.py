@@ -1,1 +1,1 @@
-"""Whether results are right, by the rules of Graph500."""
+"""Validation of search results, by the rules of Graph500."""

@@ -1,6 +1,6 @@
-"""What goes between the devices of a validation, of one rank or several.
+"""Data exchange between the devices of a validation, of one rank or several.
 
-Devices of a rank read each other's memory; between ranks it goes by MPI and the host.
+Devices of a rank read each other's memory; ranks exchange data by MPI through the host.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from distbfs.validation.cuda_device import CheckingDevice, host_copy, near
 if TYPE_CHECKING:
     from distbfs.types import World
 
-SPREAD = 1 << 24  # words of a part that go to the others at a time
+SPREAD = 1 << 24  # words of a part sent to the others at a time
 
 Value = TypeVar("Value")
 
 
 class Devices:
-    """All devices of a validation; those of this rank work at once.
+    """All devices of a validation; those of this rank run concurrently.
 
-    own: of this rank; counts: how many each rank has
+    own: of this rank; counts: number on each rank
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Devices:
     def each(
         self, work: Callable[..., Value], *arguments: Sequence[Any]
     ) -> list[Value]:
-        """Return work(device) of each device of this rank, which is current then.
+        """Return work(device) of each device of this rank, called with it current.
 
         arguments: more for ``work``, one of each for each device
         """
@@ -56,12 +56,12 @@ class Devices:
             return list(pool.map(run, self.own, *arguments))
 
     def most(self, work: Callable[[CheckingDevice], int]) -> int:
-        """Return the most that work(device) says of any device (collective)."""
+        """Return the maximum of work(device) over all devices (collective)."""
         values = np.array([max(self.each(work), default=-1)], dtype=np.int64)
         return int(self.world.allreduce(values, "max")[0])
 
     def seats(self, parts: int) -> Array:
-        """Return which device has each part, uint32 [parts] (collective)."""
+        """Return the device of each part, uint32 [parts] (collective)."""
         mine = [(x.index, d.own) for d in self.own for x in d.seat.shards]
         pairs = np.array(mine, dtype=np.int64).reshape(-1)
         every = np.concatenate(self.world.allgather(pairs)).reshape(-1, 2)
@@ -70,13 +70,13 @@ class Devices:
         return seats
 
     def spread(self, seats: Array, words: int) -> None:
-        """Bring the states of each part, so many words, to all devices (collective)."""
+        """Copy ``words`` words of each part's states to all devices (collective)."""
         for parts in self._in_turn(seats):
             for start in range(0, words, SPREAD):
                 self._spread_piece(seats, parts, slice(start, start + SPREAD))
 
     def _in_turn(self, seats: Array) -> Iterator[list[int]]:
-        """Yield a part of each rank, -1 where it has no more."""
+        """Yield a part of each rank, -1 for ranks without more."""
         ranks = np.repeat(range(self.world.size), [len(x) for x in self._of_rank])
         of_rank = [np.flatnonzero(ranks[seats] == r) for r in range(self.world.size)]
         for turn in range(max(map(len, of_rank))):
@@ -102,10 +102,11 @@ class Devices:
     def exchange(
         self, sent: Sequence[Sequence[Any]], kind: np.dtype[Any]
     ) -> list[list[Any]]:
-        """Return what each device of this rank gets of each device (collective).
+        """Exchange arrays between all devices; return those received (collective).
 
-        sent: of each device of this rank to each device, arrays [k] of dtype ``kind``;
-        what comes from the same rank lies where it did, else in host memory
+        sent: from each device of this rank to each device, arrays [k] of dtype
+        ``kind``; arrays of the same rank stay where they are, others arrive in host
+        memory
         """
         world, mine = self.world, self._of_rank[self.world.rank]
         came: list[list[Any]] = [[None] * self.total for _ in mine]
@@ -128,5 +129,5 @@ class Devices:
         return came
 
     def _joined(self, arrays: Sequence[Any], kind: np.dtype[Any]) -> Array:
-        """Return arrays of this rank's devices as one in host memory."""
+        """Concatenate arrays of this rank's devices in host memory."""
         return np.concatenate([np.zeros(0, kind), *(host_copy(x) for x in arrays)])

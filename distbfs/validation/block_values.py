@@ -1,8 +1,8 @@
-"""Level and parent of any vertex, from results that are cut into blocks.
+"""Level and parent of any vertex, from results distributed in blocks.
 
-Rank r holds the block slice_bounds(n, size, r).  Two ways with the same answers:
+Rank r holds the block slice_bounds(n, size, r). Two ways with the same answers:
 ``Replicated`` gathers all blocks on every rank once; ``Routed`` asks the owners, chunk
-by chunk, and needs memory for one chunk only.
+by chunk, with memory for one chunk only.
 """
 
 from __future__ import annotations
@@ -35,13 +35,12 @@ class Lookup(Protocol):
     n: int
 
     def rounds(self, chunks: Iterable[Chunk], empty: Chunk) -> Iterator[Chunk]:
-        """Yield chunks, and empty ones until every rank has come to its end."""
+        """Yield chunks, then empty ones until every rank is at its end."""
 
     def fetch(self, ids: Ids) -> tuple[Ids, Ids]:
         """Return levels, int64, and parents, int64, of the vertices of ``ids``.
 
-        Parents are -1 where the search gave levels only, and below that where they
-        are not an id.
+        Parents are -1 where the search gave levels only, and less for invalid ids.
         """
 
     def mark(self, ids: Ids) -> None:
@@ -64,7 +63,7 @@ class Replicated:
         self.seen = np.zeros(n, dtype=np.uint8)
 
     def rounds(self, chunks: Iterable[Chunk], empty: Chunk) -> Iterator[Chunk]:  # noqa: ARG002
-        """Yield the chunks; no other rank is asked anything meanwhile."""
+        """Yield the chunks; needs no other rank."""
         yield from chunks
 
     def fetch(self, ids: Ids) -> tuple[Ids, Ids]:
@@ -89,7 +88,7 @@ class Replicated:
 
 
 class Routed:
-    """Results stay with their owners; every question is two messages per rank."""
+    """Results stay with their owners; every lookup is two messages per rank."""
 
     def __init__(
         self, world: World, n: int, level: Levels, parent: Array | None
@@ -104,7 +103,7 @@ class Routed:
         self.cuts = np.array([*cuts, n], dtype=np.int64)
 
     def rounds(self, chunks: Iterable[Chunk], empty: Chunk) -> Iterator[Chunk]:
-        """Yield chunks as often on every rank; collective."""
+        """Yield the same number of chunks on every rank; collective."""
         remaining = iter(chunks)
         while True:
             chunk = next(remaining, None)
@@ -116,7 +115,7 @@ class Routed:
     def fetch(self, ids: Ids) -> tuple[Ids, Ids]:
         """Return (levels, parents) of vertices, int64; collective.
 
-        An id is asked for once.
+        Each distinct id is requested once.
         """
         distinct, where = np.unique(ids, return_inverse=True)
         where = where.reshape(-1)
@@ -140,7 +139,7 @@ class Routed:
         return self.seen
 
     def _split(self, ascending: Ids) -> list[Ids]:
-        """Cut ascending ids by owner."""
+        """Split ascending ids by owner."""
         at = np.searchsorted(ascending, self.cuts)
         return [ascending[a:b] for a, b in pairwise(at.tolist())]
 
@@ -158,7 +157,7 @@ def make_lookup(
 
 
 def _pack(level: Levels, parent: Array | None, n: int) -> Ids:
-    """Return level · 2^32 + parent as words; a parent that is no id becomes -2."""
+    """Pack level · 2^32 + parent into words; an invalid parent becomes -2."""
     words: Ids = level.astype(np.int64) << 32
     if parent is None:
         return words | LOW_HALF

@@ -4,14 +4,14 @@
  * Passes, each with a grid that strides over its input:
  *   1. its own vertices: ranges, the root and rules 1, 2 and 4
  *   2. tuples, chunk by chunk: rules 3 and 4; marks each vertex that a tuple joins to
- *      its parent, or for levels only to a vertex one level nearer to the root.  What may
- *      be the tree edge of another device's vertex goes to that device, which looks
+ *      its parent, or for levels only to a vertex one level nearer to the root.  A
+ *      possible tree edge of another device's vertex goes to that device, which checks it
  *   3. its own vertices: rule 5, or the nearer neighbour
  * Faults are counted per block, with the lowest position of each kind.
  * Rules: Graph500 specification 2.0, Section "Validation".
  *
- * Passes 1 and 2 need levels of vertices at random: they read states, which tell the level
- * and whether to look for a parent.  One device makes a table of all; several pack those
+ * Passes 1 and 2 need levels of vertices at random: they read states, which have the level
+ * and show whether to check the parent.  One device makes a table of all; several pack those
  * of their own and have a table of all, or where it does not fit ask the owners for the
  * states of the ends of a chunk.
  *
@@ -41,13 +41,13 @@ enum Kind {
 };
 enum Sum { REACHED = 2 * KINDS, NEDGE, DEPTH };
 
-/* What one block found; in shared memory. */
+/* Findings of one block; in shared memory. */
 struct Tally {
     u32 counts[KINDS];
     u64 first[KINDS];
 };
 
-/* What a device checks, and where it writes. */
+/* The input of a device's checks, and its output. */
 struct Check {
     const LEVEL *const *level;    /* [parts], each [local], or null where it is elsewhere */
     const PARENT *const *parent;  /* [parts], so; null: levels only */
@@ -90,7 +90,7 @@ INLINE bool is_root(const Check &c, u64 x) {
     return low < c.root_count && c.roots[low] == x;
 }
 
-/* Where a vertex is. */
+/* The device and place of a vertex. */
 struct Place {
     u32 part;
     ID local;
@@ -207,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(256) answer(const Check c) {
     }
 }
 
-/* Count what is for each device, or bring it together. */
+/* Count the items for each device, or group them. */
 extern "C" __global__ void __launch_bounds__(256) deal(const Check c) {
     const u32 lane = lane_id();
     for (u64 i = thread_of(); i - lane < c.items; i += threads_of()) {
@@ -230,7 +230,7 @@ INLINE bool steps(const Check &c, u64 x, int found, i64 of) {
     return found >= 1 && of >= 0 && of < (i64)c.n && of != (i64)x && !is_root(c, x);
 }
 
-/* What pass 1 asks for of a part: ids: [count], parents or n */
+/* The requests of pass 1 for a part: ids: [count], parents or n */
 extern "C" __global__ void __launch_bounds__(256) list_parents(const Check c) {
     for (u64 i = thread_of(); i < c.count; i += threads_of()) {
         const u64 k = c.start + i;
@@ -290,7 +290,7 @@ extern "C" __global__ void __launch_bounds__(256) check_vertices(const Check c) 
 }
 
 /* Mark a vertex whose parent is y, or where levels only are there and y is nearer; return
- * whether another device has to look.
+ * whether another device has to check.
  *
  * all: [n], the parents where one part has all, else null; state: of the vertex */
 INLINE bool look_at(const Check &c, const PARENT *all, const Place &place, u32 state, ID y) {
@@ -381,7 +381,7 @@ extern "C" __global__ void __launch_bounds__(256) check_tuples(const Check c) {
     check_ends(tally, c);
 }
 
-/* The same where one device has all: what it need not ask is known when compiled. */
+/* The same with a single device, whose branches are resolved at compile time. */
 extern "C" __global__ void __launch_bounds__(256) check_tuples_alone(Check c) {
     __shared__ Tally tally;
     c.seat = c.row = c.slots = 0;

@@ -1,16 +1,15 @@
 """Validation of searches on CUDA devices, from the edge tuples.
 
-The rules, the wording of the faults and the answer are those of ``validate``; the
-kernels are in cuda.cu.  Each device looks at a share of the tuples, and at the vertices
-whose results it has.  Besides these results, which stay where they are, and some chunks
-of tuples there stand on it (``states``):
+Rules, fault messages and answer are those of ``validate``; the kernels are in cuda.cu.
+Each device checks a share of the tuples, and the vertices whose results it has. Besides
+these results, which stay in place, and some chunks of tuples it stores (``states``):
 
 - one device: 4 bits a vertex, a code of its level and a mark;
 - several: a state of every vertex, a code of its level and bits of the hash of its
   parent, 8 bits up to level 14, 16 to level 254, else 32 (levels only: 4 bits up to
   level 6, 8 to level 126, 16 to level 32766), which owners pack and ranks gather;
-- where that does not fit one of them: a bit for each own vertex.  Then the states of
-  the ends of tuples are asked of their owners, chunk by chunk.
+- where that does not fit: a bit for each own vertex. Then states of tuple ends are
+  requested from their owners, chunk by chunk.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ MAX_CHUNK = 1 << 30
 LEVEL_TYPES = ("int8", "int16", "int32")
 PARENT_TYPES = ("int32", "int64")
 TUPLE_KINDS = ("outside", "span", "half")
-NOWHERE = np.iinfo(np.int64).max  # the position of a kind that was not found
+NOWHERE = np.iinfo(np.int64).max  # the position of a kind without faults
 NOT_HERE = np.iinfo(np.int64).min
 
 
@@ -69,11 +68,11 @@ def validate_on_device(
     *,
     chunk: int = CHUNK,
 ) -> Validation:
-    """Check the result of a search, which the current device has whole.
+    """Check the result of a search, when the current device has all of it.
 
-    level, parent: as of a ``Shard``, by input ids; chunk: see ``validate_on_devices``
+    level, parent: as in a ``Shard``, by input ids; chunk: see ``validate_on_devices``
 
-    Raises UsageError for a root or arrays that do not fit, ResourceError where device
+    Raises UsageError for an invalid root or invalid arrays, ResourceError where device
     memory is short.
     """
     seat = Seat(tuples, [Shard(0, level, parent)])
@@ -93,11 +92,11 @@ def validate_on_devices(
     """Check the result of a search by the tuples, on the devices that have it.
 
     seats: of this rank, none where it has no results; together they have all parts
-    root: as of ``host.validate``
-    parents: whether there are some (default: what the first shard has)
-    chunk: tuples looked at in one piece, or a sixteenth where there are several devices
+    root: as in ``host.validate``
+    parents: whether the result has parents (default: as the first shard)
+    chunk: tuples of one piece, or a sixteenth with several devices
 
-    Collective.  Raises UsageError for a root or arrays that do not fit, ResourceError
+    Collective. Raises UsageError for an invalid root or invalid arrays, ResourceError
     where device memory is short.
     """
     started = time.perf_counter()
@@ -123,7 +122,7 @@ def validate_on_devices(
 def _check_arguments(
     n: int, parts: int, seats: Sequence[Seat], chunk: int, *, parents: bool
 ) -> None:
-    """Raise UsageError for what the kernels cannot take."""
+    """Raise UsageError for arguments that the kernels do not support."""
     if n > MAX_VERTICES:
         raise UsageError(
             f"{n} vertices do not fit validation on devices; allowed: {MAX_VERTICES}"
@@ -145,7 +144,7 @@ def _check_arguments(
 
 
 def _fits(array: Any, count: int, types: tuple[str, ...]) -> bool:
-    """Return whether an array has the shape and a dtype that kernels take."""
+    """Return whether an array has a shape and a dtype that kernels support."""
     right = array.dtype.name in types and array.shape == (count,)
     return bool(right and array.flags.c_contiguous)
 
@@ -177,7 +176,7 @@ class _Check:
     def run(self, chunk: int) -> Ids:
         """Return the report of all passes on all devices, int64 [REPORT_WORDS].
 
-        See cuda.cu; NOWHERE is the position of a kind that was not found.
+        See cuda.cu; NOWHERE is the position of a kind without faults.
         """
         devices, parents = self._all, self._with_parents
         vertices, seats = (
@@ -191,7 +190,7 @@ class _Check:
             devices.each(lambda device: device.pack(prints=parents and not form.alone))
         if not (form.asked or form.alone):
             devices.spread(seats, form.table_bytes(vertices, 1) // 4)
-            if parents:  # marks take the place of prints
+            if parents:  # marks replace prints
                 devices.each(lambda device: device.pack(prints=False))
         if form.asked and parents:
             self._rounds(self._asked_vertices)
@@ -205,12 +204,12 @@ class _Check:
         return self._report()
 
     def close(self) -> None:
-        """End what goes from piece to piece."""
+        """Stop the iteration over pieces."""
         for device in self._all.own:
             device.close()
 
     def _form(self, vertices: int, chunk: int) -> Form:
-        """Return how states look on all devices (collective)."""
+        """Choose the form of states on all devices (collective)."""
         devices, form = self._all, form_alone()
         if devices.total > 1:
             deepest = devices.most(CheckingDevice.deepest)
@@ -221,39 +220,39 @@ class _Check:
         return form_asked(devices.most(CheckingDevice.deepest))
 
     def _rounds(self, look: Callable[[], Sequence[int]]) -> None:
-        """Look until no device has something left (collective)."""
+        """Call ``look`` until no device has work left (collective)."""
         more = True
         while more:
             left = np.array([sum(look())], dtype=np.int64)
             more = bool(self._world.allreduce(left)[0])
 
     def _tuples(self) -> list[int]:
-        """Look at tuples by the table; return how many each device has left."""
+        """Check tuples by the table; return how many each device has left."""
         left = self._all.each(CheckingDevice.advance)
         self._pass_on()
         return left
 
     def _asked_vertices(self) -> list[int]:
-        """Look at vertices, their parents' states asked for; return what is left."""
+        """Check vertices with requested states of parents; return how many are left."""
         answers = self._answered(CheckingDevice.ask_of_vertices)
         return self._all.each(CheckingDevice.check_asked_vertices, answers)
 
     def _asked_tuples(self) -> list[int]:
-        """Look at tuples, states of their ends asked for; return what is left."""
+        """Check tuples with requested states of ends; return how many are left."""
         answers = self._answered(CheckingDevice.ask_of_tuples)
         left = self._all.each(CheckingDevice.check_asked_tuples, answers)
         self._pass_on()
         return left
 
     def _answered(self, ask: Callable[[CheckingDevice], list[Any]]) -> list[list[Any]]:
-        """Return the states that each device asks for, by who has them (collective)."""
+        """Return the states that each device requests, by owner (collective)."""
         devices = self._all
         asked = devices.exchange(devices.each(ask), np.dtype(id_type(self._n)))
         states = devices.each(CheckingDevice.answer, asked)
         return devices.exchange(states, np.dtype(np.uint32))
 
     def _pass_on(self) -> None:
-        """Bring all pairs to the devices that they are for (collective)."""
+        """Send all pairs to the devices that check them (collective)."""
         devices = self._all
         if devices.total > 1:
             pairs = devices.each(CheckingDevice.deal_pairs)
@@ -276,7 +275,7 @@ class _Check:
         return sums
 
     def tally(self, report: Ids) -> Tally:
-        """Return the faults of a report with their examples (collective)."""
+        """Return the faults of a report with examples (collective)."""
         tally = Tally()
         for kind, row in KINDS.items():
             count, position = int(report[row]), int(report[FIRST + row])
@@ -285,7 +284,7 @@ class _Check:
         return tally
 
     def _example(self, kind: str, position: int) -> tuple[int, int, int, int]:
-        """Return (a, b, x, y) of a fault, as faults.TEXTS tells them (collective)."""
+        """Return (a, b, x, y) of a fault, for its text in faults.TEXTS (collective)."""
         if kind in TUPLE_KINDS:
             a, b = self._tuple(position)
             if kind == "outside":

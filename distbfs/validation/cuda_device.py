@@ -1,4 +1,4 @@
-"""One CUDA device while it validates: what it knows, and its launches (cuda.cu)."""
+"""One CUDA device during validation: its data and launches (cuda.cu)."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ SOURCE = Path(__file__).with_name("cuda.cu")
 BLOCK = 256
 VERTEX_BLOCKS = 8  # on each multiprocessor
 # Few blocks and little shared memory leave room for the kernel that writes the next
-# chunk, and the first-level cache to the random reads that are under way.
+# chunk, and the L1 cache to random reads in flight.
 TUPLE_BLOCKS = 2
 SHARED_CARVE_OUT = 9  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
 SHARED_PERCENT = 7
-FIRST = len(KINDS)  # where positions begin in the report of the kernels
+FIRST = len(KINDS)  # first position in the report of the kernels
 REACHED, NEDGE, DEPTH, REPORT_WORDS = range(2 * len(KINDS), 2 * len(KINDS) + 4)
 
 
@@ -64,7 +64,7 @@ class Shard:
 
     level: CuPy [local], int8, int16 or int32, -1 where unreached
     parent: CuPy [local], int32 or int64, ids, -1 where there is none; None on all
-        shards where levels only were asked for
+    shards if only levels were requested
     """
 
     index: int
@@ -74,7 +74,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Seat:
-    """A device that validates: its tuples, what results it has, and how to be on it."""
+    """A device that validates: its tuples, its results, and a context to use it."""
 
     tuples: DeviceTuples
     shards: Sequence[Shard]
@@ -96,9 +96,9 @@ def kernels_for(
 
 
 class CheckingDevice:
-    """One device while it validates; its methods with it current.
+    """One device during validation; call its methods with it current.
 
-    own: which of all devices this is; share: first tuple and the one after its last
+    own: its index among all devices; share: first tuple and the one after its last
     """
 
     def __init__(self, seat: Seat, own: int, share: tuple[int, int]) -> None:
@@ -110,12 +110,12 @@ class CheckingDevice:
         self._pieces, self._shares = self._chunks(), self._vertex_pieces()
 
     def deepest(self) -> int:
-        """Return the deepest level here."""
+        """Return the deepest level on this device."""
         levels = [shard.level for shard in self.seat.shards if len(shard.level)]
         return max([int(level.max()) for level in levels], default=UNREACHED)
 
     def need(self, form: Form, vertices: int, parts: int, chunk: int) -> int:
-        """Return the bytes that a form takes here; vertices: of a part, at most."""
+        """Return the bytes of a form on this device; vertices: most of a part."""
         work = work_bytes(self._tuples(form, chunk), form, self._ids.itemsize)
         return form.table_bytes(vertices, self._rows(form, parts)) + work
 
@@ -136,10 +136,10 @@ class CheckingDevice:
         *,
         parents: bool,
     ) -> None:
-        """Make what kernels know of all parts.
+        """Allocate the data of all parts for the kernels.
 
         roots: int64 [k], rising
-        seats: uint32 [parts], which device has a part; vertices: of a part, at most
+        seats: uint32 [parts], device of each part; vertices: most of a part
         """
         cp, shards, parts = cuda.cupy(), self.seat.shards, len(seats)
         self._form, ids = form, self._ids
@@ -190,7 +190,7 @@ class CheckingDevice:
             self.states.fill(0)
 
     def _hold(self, name: str, array: Any) -> Any:
-        """Keep an array and let kernels know it by a name."""
+        """Keep an array and set its address under a name in the kernel arguments."""
         self._held[name] = array
         setattr(self.check, name, address_of(array))
         return array
@@ -198,7 +198,7 @@ class CheckingDevice:
     def _hold_results(
         self, name: str, kind: np.dtype[Any], parts: int
     ) -> np.dtype[Any]:
-        """Let kernels know levels or parents; return their dtype, at least ``kind``."""
+        """Set levels or parents for kernels; return their dtype, at least ``kind``."""
         some = {x.index: getattr(x, name) for x in self.seat.shards}
         kinds = [kind, *(array.dtype for array in some.values())]
         kind = max(kinds, key=lambda dtype: dtype.itemsize)
@@ -211,7 +211,7 @@ class CheckingDevice:
         return kind
 
     def launch(self, name: str, blocks: int = VERTEX_BLOCKS) -> None:
-        """Launch a kernel with the arguments as they are now."""
+        """Launch a kernel with the present arguments."""
         kernel = self._module.kernel(name)
         if name.startswith("check_tuples"):
             kernel.set_attribute(SHARED_CARVE_OUT, SHARED_PERCENT)
@@ -219,7 +219,7 @@ class CheckingDevice:
         kernel.prepare(self.check, cuda.multiprocessors() * blocks, BLOCK)(stream.ptr)
 
     def of_each_part(self, name: str) -> None:
-        """Launch a kernel for all vertices of each part that is here."""
+        """Launch a kernel for all vertices of each part on this device."""
         for shard in self.seat.shards:
             self._of_part(name, shard.index, 0, len(shard.level))
 
@@ -229,26 +229,26 @@ class CheckingDevice:
         self.launch(name)
 
     def pack(self, *, prints: bool) -> None:
-        """Write the states of the parts that are here, without marks."""
+        """Write the states of this device's parts, without marks."""
         self.check.prints = prints
         self.of_each_part("pack_states")
 
     def close(self) -> None:
-        """End what goes from piece to piece, also where some are left."""
+        """End the iteration over pieces, finished or not."""
         self._pieces.close()
         self._shares.close()
-        del self._pieces, self._shares  # one that never began may still know of this
+        del self._pieces, self._shares  # unstarted generators reference self
 
     def faults(self) -> Ids:
-        """Return the report, int64 [REPORT_WORDS], when all is done."""
+        """Return the report, int64 [REPORT_WORDS], after all checks."""
         return host_copy(self._held["report"])
 
     def advance(self) -> int:
-        """Look at tuples by the table until they end or there are many pairs.
+        """Check tuples by the table until they end or there are many pairs.
 
-        Returns how many tuples are left.
+        Returns the number of tuples left.
         """
-        most = 0  # pairs, at most
+        most = 0  # most pairs
         for tuples in self._pieces:
             self._check_tuples(*tuples)
             most += 2 * self._chunk
@@ -266,7 +266,7 @@ class CheckingDevice:
         self._next = stop
 
     def ask_of_tuples(self) -> list[Any]:
-        """Return the ends of some more tuples by the device that has them, ID [k]."""
+        """Return the ends of some more tuples by owning device, ID [k]."""
         self._now = next(self._pieces, None)
         if self._now is None:
             return self._deal(self._turns[0], 0)
@@ -275,9 +275,9 @@ class CheckingDevice:
         return self._deal(ends, 2 * (stop - start))
 
     def check_asked_tuples(self, answers: Sequence[Any]) -> int:
-        """Look at those tuples; return how many are left.
+        """Check those tuples; return how many are left.
 
-        answers: uint32 [k] from each device, states of what it was asked for
+        answers: uint32 [k] from each device, the requested states
         """
         self._take_answers(answers)
         if self._now is not None:
@@ -295,7 +295,7 @@ class CheckingDevice:
         return self._deal(ids, stop - start)
 
     def check_asked_vertices(self, answers: Sequence[Any]) -> int:
-        """Look at those vertices; return how many are left."""
+        """Check those vertices; return how many are left."""
         self._take_answers(answers)
         if self._some is not None:
             part, start, stop = self._some
@@ -311,7 +311,7 @@ class CheckingDevice:
                 yield shard.index, start, min(start + size, len(shard.level))
 
     def answer(self, asked: Sequence[Any]) -> list[Any]:
-        """Return the states of own vertices, uint32 [k], for each device that asks."""
+        """Return states of own vertices, uint32 [k], for each requesting device."""
         states = []
         for came in asked:
             ids = near(came)
@@ -329,16 +329,16 @@ class CheckingDevice:
         self.check.answers = address_of(space)
 
     def deal_pairs(self) -> list[Any]:
-        """Return the pairs by the device that they are for, ID [2 k]; none stay."""
+        """Return and clear the pairs by checking device, ID [2 k]."""
         filled = int(self._held["filled"][0])
         self._held["filled"].fill(0)
         self.check.count = filled
         return self._deal(self._held["pairs"], filled, each=2)
 
     def _deal(self, ids: Any, items: int, *, each: int = 1) -> list[Any]:
-        """Return items by the device that has the first vertex of each, ID [each k].
+        """Group items by the device of each one's first vertex, ID [each k].
 
-        They are there until the next call.
+        The result is valid until the next call.
         """
         cursor, dealt, check = self._held["cursor"], self._held["dealt"], self.check
         check.ids, check.items, check.each = address_of(ids), items, each
@@ -354,7 +354,7 @@ class CheckingDevice:
         return [dealt[a:b] for a, b in cuts]
 
     def look(self, pairs: Sequence[Any]) -> None:
-        """Look at pairs from other devices, ID [2 k] each, here or elsewhere."""
+        """Check pairs from other devices, ID [2 k] each, in any device's memory."""
         for some in pairs:
             ids = near(some)
             self.check.came, self.check.count = address_of(ids), len(ids) // 2
@@ -364,8 +364,8 @@ class CheckingDevice:
     def _chunks(self) -> Generator[tuple[int, int, DeviceArray], None, None]:
         """Yield (start, stop, ends); the next chunk is written while one is used.
 
-        What is launched on the current stream until the next chunk is asked for may
-        read the ends, ID [2, gap].
+        Launches on the current stream before the next chunk may read the ends, ID [2,
+        gap].
         """
         cp, tuples = cuda.cupy(), self.seat.tuples
         reader = cp.cuda.get_current_stream()
@@ -387,14 +387,14 @@ class CheckingDevice:
 
 
 def address_of(array: Any) -> int:
-    """Return where an array begins."""
+    """Return the address of an array."""
     if isinstance(array, np.ndarray):
         return int(array.ctypes.data)
     return int(array.data.ptr)
 
 
 def near(array: Any) -> Any:
-    """Return an array of the host or of any device on the current one."""
+    """Return an array of the host or of any device on the current device."""
     if isinstance(array, np.ndarray):
         return cuda.cupy().asarray(array)
     return brought_here(array)

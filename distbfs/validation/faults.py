@@ -12,8 +12,8 @@ from distbfs.errors import UsageError
 if TYPE_CHECKING:
     from distbfs.types import Array, Ids, Marks, Root, World
 
-# The kinds in the order in which they are told.  An example is kept as four numbers:
-# (a, b) the vertex, or the ends of the tuple, and (x, y) what was found there.
+# The kinds in the order of their messages. An example is four numbers: (a, b) the
+# vertex, or the ends of the tuple, and (x, y) their values.
 TEXTS = {
     "outside": "input: {count} tuples have an end outside the graph, e.g. ({a}, {b})",
     "level_range": "levels: {count} are outside -1 … n-1, e.g. {x} of vertex {a}",
@@ -39,7 +39,7 @@ KINDS = {name: row for row, name in enumerate(TEXTS)}
 
 
 def checked_roots(root: Root, n: int) -> Ids:
-    """Return the roots of a search, int64 [k], rising; UsageError for other than that.
+    """Return the roots of a search, int64 [k], rising; UsageError for invalid ones.
 
     root: one, or those of a set, integers [k], each once, in any order
     """
@@ -64,7 +64,7 @@ class Tally:
     rows: Ids = field(default_factory=lambda: np.zeros((len(TEXTS), 6), dtype=np.int64))
 
     def add(self, kind: str, count: int, position: int, *example: int) -> None:
-        """Add faults of one kind; the example of the lowest position stays."""
+        """Add faults of one kind; keeps the example of the lowest position."""
         row = self.rows[KINDS[kind]]
         if count and (not row[0] or position < row[1]):
             row[1:] = (position, *example)
@@ -75,7 +75,7 @@ class Tally:
     ) -> None:
         """Add the vertices that are wrong, bool [k], of ids, int64 [k].
 
-        values_found: one or two arrays [k] of what the vertices have
+        values_found: one or two arrays [k] of the vertices' values
         """
         where = np.flatnonzero(wrong)
         if len(where):
@@ -84,7 +84,7 @@ class Tally:
             self.add(kind, len(where), int(ids[at]), int(ids[at]), 0, x, y)
 
     def merge(self, world: World) -> Tally:
-        """Return the faults of all ranks; collective."""
+        """Sum the faults of all ranks; collective."""
         merged = Tally()
         for rows in world.allgather(self.rows.reshape(-1)):
             for kind, row in zip(KINDS, rows.reshape(-1, 6).tolist(), strict=True):
@@ -92,7 +92,7 @@ class Tally:
         return merged
 
     def errors(self, roots: Ids) -> list[str]:
-        """Return one line for each kind of fault that was found; roots: [k], rising."""
+        """Return one line for each kind of fault found; roots: [k], rising."""
         named, own = f"the root {roots[0]}", "its own parent"
         if len(roots) > 1:
             named = f"the {len(roots)} roots from {roots[0]} to {roots[-1]}"

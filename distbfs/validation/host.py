@@ -1,20 +1,20 @@
 """Validation of a search from the edge tuples, by the rules of Graph500.
 
-It knows the tuples and the result, nothing of engines, parts or stores.  The rules
-(Graph500 specification 2.0, Section "Validation"):
+It uses the tuples and the result only, no engine, part or store. The rules (Graph500
+specification 2.0, Section "Validation"):
 
-1. the parents form a tree without cycles: the root alone is its own parent and alone
-   at level 0, and along parents the level falls at each step (rule 2); of a search from
-   a set, each vertex of it, and nothing else, is the root of a tree;
+1. the parents form a tree without cycles: the root alone is its own parent and alone at
+level 0, and along parents the level falls at each step (rule 2); of a search from a
+set, each vertex of it, and nothing else, is the root of a tree;
 2. each tree edge joins levels that differ by exactly one;
 3. each tuple joins two vertices whose levels differ by at most one, or two unreached;
 4. the tree spans the component of the root: no tuple leads out of it, and a vertex has
-   a parent if and only if it has a level;
+a parent if and only if it has a level;
 5. each tree edge is among the tuples.
 
-A search for levels only is held to the same through its levels: the root alone is at
-level 0, rules 3 and 4, and each other reached vertex is joined by a tuple to a vertex
-one level nearer.  Then each level is the distance from the root.
+A search for levels alone must satisfy the same rules by its levels: the root alone is
+at level 0, rules 3 and 4, and each other reached vertex is joined by a tuple to a
+vertex one level nearer. Then each level is the distance from the root.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ SCAN_FAULTS = {scan.OUTSIDE: "outside", scan.HALF: "half", scan.SPAN: "span"}
 
 @dataclass(frozen=True)
 class Validation:
-    """What a validation found; equal on all ranks.
+    """Outcome of a validation; equal on all ranks.
 
     errors: one line per kind of fault, with its rule, a count and an example
-    nedge: input tuples with an end that is reached, loops and repeats included
+    nedge: input tuples with a reached end, loops and repeats included
     reached, depth: reached vertices and the largest level (-1: none is reached)
-    seconds: wall time, generation of the tuples included
-    checked: which rules were checked
+    seconds: wall time, including generation of the tuples
+    checked: names of the checked rules
     """
 
     valid: bool
@@ -86,11 +86,12 @@ def validate(
 
     root: an id, or those of a search from a set, integers [k], each once
     level, parent: this rank's block, vertices slice_bounds(n, size, rank) in input ids,
-        level int32, parent int32 or int64, or None where levels only were asked for
+    level int32, parent int32 or int64, or None if only levels were requested
     limit: bytes up to which results are replicated (n · 12) and not routed
-    chunk: tuples and vertices looked at in one piece
+    chunk: tuples and vertices of one piece
 
-    Raises UsageError, on all ranks, for a root or a block that does not fit the graph.
+    Raises UsageError, on all ranks, for a root or a block that does not match the
+    graph.
     """
     started = time.perf_counter()
     n = source.n
@@ -143,7 +144,7 @@ class Block:
 
 
 def among(roots: Ids, ids: Ids) -> Marks:
-    """Return which ids, int64 [k], consecutive, are roots, rising."""
+    """Return which of ids, int64 [k], consecutive, are roots; roots: rising."""
     marks = np.zeros(len(ids), dtype=np.bool_)
     if len(ids):
         first, stop = np.searchsorted(roots, [ids[0], ids[-1] + 1])
@@ -166,7 +167,7 @@ def _check_blocks(world: World, n: int, level: Levels, parent: Array | None) -> 
             "or int64 parent for each vertex of its block"
         )
     if parents.min() != parents.max():
-        raise UsageError(f"rank {parents.argmin()} gives no parents, other ranks do")
+        raise UsageError(f"rank {parents.argmin()} has no parents, other ranks have")
 
 
 def _check_vertices(
@@ -241,7 +242,7 @@ def _cut(
 def _check_marks(
     lookup: Lookup, block: Block, roots: Ids, chunk: int, tally: Tally
 ) -> None:
-    """Check rule 5 on this rank's vertices; for levels only, a nearer neighbour."""
+    """Check rule 5 on this rank's vertices; for levels alone, a nearer neighbour."""
     unmarked = ~lookup.marked()
     for ids, level, parent in block.pieces(chunk):
         at = int(ids[0]) - block.low

@@ -1,8 +1,8 @@
-"""What a device keeps of each vertex while it validates, and the bytes that it takes.
+"""A device's state of each vertex during validation, and its bytes.
 
-A state is the code of a level in its low bits; above it lies the mark (the top bit: its
-tree edge is among the tuples), or of another device's vertex bits of the hash of its
-parent.  Kernels read it in cuda.cu.
+A state is the code of a level in its low bits; above it is the mark (the top bit: its
+tree edge is among the tuples), or, for another device's vertex, bits of the hash of its
+parent. Kernels read it in cuda.cu.
 """
 
 from __future__ import annotations
@@ -12,26 +12,27 @@ from dataclasses import dataclass
 from distbfs.generate.cuda import id_word
 from distbfs.partition.layout import local_count
 
-CHUNK = 1 << 25  # tuples looked at in one piece
-SMALLER = 16  # so many pieces of that where there are several devices
-PAIR_CHUNKS = 8  # pairs are passed on when so many chunks may have filled their list
+CHUNK = 1 << 25  # tuples of one piece
+SMALLER = 16  # divides a piece with several devices
+PAIR_CHUNKS = 8  # chunks that may fill the list of pairs before it is passed on
 TUPLES_PER_THREAD = 4
-ROW = 32  # vertices; rows of a part end at a whole word whatever the bits of a state
+ROW = 32  # vertices; a part's row ends at a whole word for every size of state
 WIDTHS = (4, 8, 16, 32)
 DEEP_CODE = 3  # bits of a code where one device has all levels
 MOST_CODE = 31
 ANSWER = 32
-USUAL_DEPTH = 14  # codes of 4 bits tell it
+USUAL_DEPTH = 14  # the deepest level that codes of 4 bits distinguish
 
 
 @dataclass(frozen=True)
 class Form:
-    """How states look.
+    """The layout of states.
 
     bits: of a state in the table, which one device has of each vertex
-    far: of a state of a vertex that may be another device's; code: those of its level
-    alone: there is one device; a level that its code cannot tell is looked up
-    asked: the table has the marks of own vertices alone, and states come from owners
+    far: bits of a state that may be another device's; code: bits of its level
+    alone: there is one device; a level beyond its code is looked up
+    asked: the table has only the marks of own vertices, and states are requested from
+    their owners
     """
 
     bits: int
@@ -41,27 +42,27 @@ class Form:
     asked: bool = False
 
     def table_bytes(self, vertices: int, parts: int) -> int:
-        """Return the bytes of a table of so many parts of so many vertices each."""
+        """Return the bytes of a table of ``parts`` parts of ``vertices`` vertices."""
         return parts * row_length(vertices) * self.bits // 8
 
 
 def row_length(vertices: int) -> int:
-    """Return the places of a part of so many vertices."""
+    """Return the table entries of a part of ``vertices`` vertices."""
     return -(-vertices // ROW) * ROW
 
 
 def code_bits(deepest: int) -> int:
-    """Return the bits that tell levels up to ``deepest`` and unreached."""
+    """Return the bits for levels up to ``deepest`` and unreached."""
     return min(max((deepest + 1).bit_length(), 1), MOST_CODE)
 
 
 def form_alone() -> Form:
-    """Return the form where one device has everything."""
+    """Return the form for a single device."""
     return Form(WIDTHS[0], WIDTHS[0], DEEP_CODE, alone=True)
 
 
 def form_of_all(deepest: int, *, parents: bool) -> Form:
-    """Return the form where each of several devices has a state of all vertices."""
+    """Return the form for several devices, each with a state of all vertices."""
     code = code_bits(deepest)
     need = min(2 * code, WIDTHS[-1]) if parents else code + 1
     bits = next(x for x in WIDTHS[parents:] if x >= need)
@@ -69,33 +70,33 @@ def form_of_all(deepest: int, *, parents: bool) -> Form:
 
 
 def form_asked(deepest: int) -> Form:
-    """Return the form where states of vertices come from their owners."""
+    """Return the form where states are requested from their owners."""
     return Form(1, ANSWER, code_bits(deepest), asked=True)
 
 
 def piece_of(chunk: int, most: int, *, alone: bool) -> int:
-    """Return the tuples of a piece; most: what a device has to look at."""
+    """Return the tuples of a piece; most: largest share of a device."""
     return max(min(chunk if alone else chunk // SMALLER, most), 1)
 
 
 def whole_threads(tuples: int) -> int:
-    """Return the places of so many ends of tuples."""
+    """Round ``tuples`` up to whole blocks of threads."""
     return -(-tuples // TUPLES_PER_THREAD) * TUPLES_PER_THREAD
 
 
 def pair_room(form: Form, tuples: int) -> int:
-    """Return the pairs that there is room for, by the tuples of a piece."""
+    """Return the capacity of the list of pairs, from the tuples of a piece."""
     return 2 * tuples * (1 if form.asked else PAIR_CHUNKS)
 
 
 def work_bytes(tuples: int, form: Form, id_bytes: int) -> int:
-    """Return what a device takes besides its table, about; tuples: of a piece."""
+    """Estimate a device's bytes besides its table; tuples: of a piece."""
     width = whole_threads(tuples)
     chunks = 2 * 2 * width * id_bytes
     if form.alone:
         return chunks
     room = pair_room(form, tuples)
-    pairs = 2 * (room + max(room, width)) * id_bytes  # also by device
+    pairs = 2 * (room + max(room, width)) * id_bytes  # also sorted by device
     asked = 3 * 2 * width * ANSWER // 8 if form.asked else 0  # slots, states; answers
     return chunks + pairs + asked
 
@@ -108,7 +109,7 @@ def device_bytes(
     deepest: int = USUAL_DEPTH,
     asked: bool = False,
 ) -> int:
-    """Return what validation takes on a device, about, besides tuples and results.
+    """Estimate the bytes of validation on a device besides tuples and results.
 
     The result has as many parts as devices; asked: ``Form.asked``
     """

@@ -2,8 +2,8 @@
  *
  * Method: for each tuple the results of both ends are read from a table; faults are
  * counted by kind, the position of the first of each kind is kept, and vertices whose
- * tree edge is met are marked.  Blocks of tuples are gathered first and judged after,
- * so that many table reads are under way at once.
+ * tree edge occurs are marked.  Blocks of tuples are gathered first and checked after,
+ * so that many table reads are in flight.
  * Rules: Graph500 specification 2.0, Section "Validation", rules 3, 4 and 5.
  *
  * Data encoding: words[x] = level · 2^32 + (uint32) parent; -1 is unreached / none.

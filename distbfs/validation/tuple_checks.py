@@ -1,6 +1,6 @@
 """Checks of one chunk of edge tuples against the results at their ends.
 
-``scan_compiled`` (validate.c) and ``scan_numpy`` give the same answers; the second
+``scan_compiled`` (tuple_checks.c) and ``scan_numpy`` give the same answers; the second
 works with any lookup, the first with replicated results only.
 """
 
@@ -26,11 +26,11 @@ KINDS = 3
 
 @dataclass(frozen=True)
 class Faults:
-    """What one chunk showed.
+    """Findings in one chunk.
 
-    reached: tuples with an end that is reached
+    reached: tuples with a reached end
     counts, first: int64 [3], faults by kind (an end is outside 0 … n-1, one end is
-        reached, levels differ by more than one) and the index of the first of each
+    reached, levels differ by more than one) and the index of the first of each
     """
 
     reached: int
@@ -51,11 +51,11 @@ def make_scan(lookup: Lookup, threads: int = 0) -> Scan:
 
 
 def scan_numpy(lookup: Lookup, u: Ids, v: Ids, parents: bool) -> Faults:
-    """Check tuples, int64 (u, v); mark vertices whose tree edge is met.
+    """Check tuples, int64 (u, v); mark vertices whose tree edge occurs.
 
-    Collective where the lookup is routed.  With ``parents`` a vertex is marked by a
-    tuple that joins it to its parent, else by one that joins it to a vertex one level
-    nearer to the root.
+    Collective where the lookup is routed. With ``parents`` a tuple marks a vertex that
+    it joins to its parent, else one that it joins to a vertex one level nearer to the
+    root.
     """
     inside = (u >= 0) & (u < lookup.n) & (v >= 0) & (v < lookup.n)
     position = np.flatnonzero(inside)

@@ -576,7 +576,7 @@ def test_a_partial_file_of_another_run(stores, output, interrupted):
         (*same, "--no-parents"),
     ):
         text = here(*words).refusal
-        assert "is of another run: graph, sources or options differ" in text
+        assert "is from another run: graph, sources or options differ" in text
         assert rows_done(interrupted) == 2
     assert here(*same).code == 0
     check_results(GRAPH, output, MANY)

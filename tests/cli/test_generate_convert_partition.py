@@ -71,7 +71,7 @@ def make(tmp_path):
     def command(name, *words, ranks=1):
         store = tmp_path / name
         done = on(ranks, *words, "-o", store)
-        said = [x for x in done.err.splitlines() if "not looked at" not in x]
+        said = [x for x in done.err.splitlines() if "are ignored" not in x]
         assert (done.code, said) == (0, [])
         return store
 
@@ -317,7 +317,7 @@ def test_weights_are_not_looked_at_and_that_is_said(tmp_path, kind):
     path.write_text("0 1\n1 2\n" if kind == "pattern" else "0 1 5\n1 2 6\n")
     done = here("convert", path, "-o", tmp_path / "store", "--json")
     assert done.values["m"] == 4
-    said = f"distbfs: {path}: columns after the second are not looked at\n"
+    said = f"distbfs: {path}: columns after the second are ignored\n"
     assert done.err == ("" if kind == "pattern" else said)
 
 

@@ -114,7 +114,7 @@ def test_an_output_of_other_ids_is_not_gone_on_with(case, tmp_path):
     path.write_text(path.read_text().replace(str(names[USED[1]]), "777"))
     convert(path, tmp_path / "second")
     words = ("bfs", tmp_path / "second", "-s", source, "-o", out)
-    assert "is of another run" in here(*words).refusal
+    assert "is from another run" in here(*words).refusal
     assert here("bfs", store, "-s", source, "-o", out).code == 0
 
 
@@ -314,7 +314,7 @@ def test_columns_of_delimited_files(tmp_path):
     said = "line 1 names the columns; ids are in 'friend 1' and 'friend 2'"
     assert done.err.splitlines() == [
         f"distbfs: {path}: {said}",
-        f"distbfs: {path}: columns beside the two ids are not looked at",
+        f"distbfs: {path}: columns beside the two ids are ignored",
     ]
     text = here(*words, "--force", "--columns", "friend 1", "x").refusal
     assert "a.csv:1: columns id, friend 1, friend 2; not one each of friend 1" in text

@@ -114,7 +114,8 @@ def test_variants(tmp_path, text, wanted):
 def test_variants_that_cannot_be_read(tmp_path, words):
     path = tmp_path / "kernel.cu"
     path.write_text(f"// variants: {words}\n")
-    with pytest.raises(ValueError, match=r"kernel\.cu: .* is no variant as A=x,y B=z"):
+    wanted = r"kernel\.cu: .* is not of the form A=x,y B=z"
+    with pytest.raises(ValueError, match=wanted):
         variants(path)
 
 

@@ -68,7 +68,7 @@ def test_names_are_read_as_written(
             assert said == [
                 f"{path}: line 1 names the columns; ids are in 'Source' and 'Target'"
             ] * bool(header)
-            assert source.notes[-1].endswith("after the second are not looked at")
+            assert source.notes[-1].endswith("after the second are ignored")
 
 
 @FUZZ
@@ -249,7 +249,7 @@ def test_konect_files_count_from_1(tmp_path, kind, name):
         assert source.describe()["one_based"] is True
     with open_tuples(Solo(), path, options=ReaderOptions(one_based=False)) as source:
         assert source.n == 5
-        assert source.notes == [f"{path}: columns after the second are not looked at"]
+        assert source.notes == [f"{path}: columns after the second are ignored"]
     with opened(path) as source:
         assert named(source) == [(1, 2), (2, 3), (4, 1)]
     path.write_text(KONECT.format(kind) + "0 1\n")

@@ -186,7 +186,7 @@ GAP_FAULTS = [
     ),
     (
         put(ARCS, len(ARCS) - 4, "<i", 0),
-        ": the edges that come in are not those that go out",
+        ": incoming and outgoing edges differ",
     ),
     (
         put(ARCS, len(ARCS) - 4, "<i", 9),

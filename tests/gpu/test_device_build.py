@@ -182,7 +182,7 @@ def test_rows_give_the_graph_of_their_tuples(monkeypatch):
 
 def test_rows_that_do_not_fit():
     rows = rows_of(GRAPHS["path"])
-    with pytest.raises(InputError, match="do not fit 130 vertices"):
+    with pytest.raises(InputError, match="do not match 130 vertices"):
         from_rows(**rows | {"offsets": rows["offsets"][:-1]})
 
 

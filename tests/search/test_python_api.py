@@ -337,7 +337,7 @@ def test_what_is_said_of_a_file_is_a_warning(tmp_path):
     path.write_text(
         "%%MatrixMarket matrix coordinate real symmetric\n3 3 2\n2 1 0.5\n3 2 1.5\n"
     )
-    with pytest.warns(UserWarning, match="values are not looked at") as seen:
+    with pytest.warns(UserWarning, match="values are ignored") as seen:
         graph = Graph.from_file(path)
     assert graph == Graph.from_edges([(0, 1), (1, 2)])
     assert seen[0].filename == __file__

@@ -25,7 +25,7 @@ from distbfs.types import Ids, Levels, Root, TupleSource, World
 class Rows:
     """A symmetric graph by input ids, without loops and repeats.
 
-    offsets: int64 [n + 1]; columns: int32 [m], rising in each row
+    offsets: int64 [n + 1]; columns: int32 [m], ascending in each row
     """
 
     offsets: Ids
@@ -33,12 +33,12 @@ class Rows:
 
     @property
     def n(self) -> int:
-        """Vertices."""
+        """Number of vertices."""
         return len(self.offsets) - 1
 
     @property
     def m(self) -> int:
-        """Stored directed edges."""
+        """Number of stored directed edges."""
         return len(self.columns)
 
     def pairs(self) -> tuple[Levels, Levels]:
@@ -49,10 +49,10 @@ class Rows:
 
 
 def rows_of(source: TupleSource) -> Rows:
-    """Return the graph of edge tuples; UsageError where ids pass 31 bits."""
+    """Build rows from edge tuples; raise UsageError for 2^31 vertices or more."""
     n = source.n
     if n >= 1 << 31:
-        raise UsageError(f"peers search below 2^31 vertices, not {n}")
+        raise UsageError(f"peers search fewer than 2^31 vertices, not {n}")
     keys = [np.zeros(0, np.int64)]
     for u, v in source.chunks(0, source.tuples):
         kept = u != v
@@ -64,9 +64,9 @@ def rows_of(source: TupleSource) -> Rows:
 
 
 class Library(Protocol):
-    """A library with its own best call.
+    """Another library's breadth-first search, called in its fastest way.
 
-    module: what is imported; ``__init__`` takes Rows and is not timed
+    module: the module to import; ``__init__`` takes Rows and is not timed
     """
 
     name: ClassVar[str]
@@ -75,17 +75,17 @@ class Library(Protocol):
     def __init__(self, rows: Rows) -> None: ...
 
     def search(self, root: int) -> Any:
-        """Search from a vertex; this call alone is timed, to its end."""
+        """Search from a vertex; this call alone is timed, to its completion."""
 
     def levels(self, answer: Any, root: int) -> Levels:
-        """Return the levels of what ``search`` gave, int32 [n], -1 = unreached."""
+        """Convert the answer of ``search`` to levels, int32 [n], -1 = unreached."""
 
     def call(self) -> str:
-        """Return the call and the version, for reports."""
+        """Return the library call and its version, for reports."""
 
 
 def installed() -> list[str]:
-    """Return the names of the libraries that can be imported."""
+    """Return the names of the installed libraries."""
     names = []
     for name in registry.LIBRARIES:
         kind: Any = registry.lookup(registry.LIBRARIES, "peer", name)
@@ -98,7 +98,7 @@ ONE_SOURCE = "a library searches from one vertex, and the sources are several"
 
 
 class LibrarySearch:
-    """A library as a ``DomainSearch``; seconds are those of its call."""
+    """A library as a ``DomainSearch``; ``seconds`` time the library call alone."""
 
     collective = False
     trace: Trace | None = None
@@ -107,7 +107,7 @@ class LibrarySearch:
         self._library = library
 
     def search(self, root: Root, **options: Any) -> Found:  # noqa: ARG002
-        """Search from an id to the end; levels alone."""
+        """Search from an id until no vertex is left; levels alone."""
         if isinstance(root, np.ndarray):
             raise UsageError(ONE_SOURCE)
         began = time.perf_counter()
@@ -117,15 +117,15 @@ class LibrarySearch:
         return Found([level], [None], int(level.max()) + 1, seconds)
 
     def close(self) -> None:
-        """Do nothing: the library frees its own."""
+        """Do nothing: the library frees its memory itself."""
 
 
 def library_session(world: World, name: str, rows: Rows) -> Session:
-    """Return a session that searches with a library; UsageError where there is none."""
+    """Return a session that searches with a library; UsageError if not installed."""
     kind: Any = registry.lookup(registry.LIBRARIES, "peer", name)
     if find_spec(kind.module) is None:
         raise UsageError(
-            f"peer {name} needs {kind.module}, which is not installed; there are: "
+            f"peer {name} needs {kind.module}, which is not installed; installed: "
             f"{', '.join(installed()) or 'none'}"
         )
     library: Library = kind(rows)

@@ -12,7 +12,7 @@ from distbfs.types import Levels
 
 
 class CugraphLibrary:
-    """Distances and predecessors by id; the call ends when the device has ended."""
+    """Distances and predecessors by id; the call returns when the device is done."""
 
     name: ClassVar[str] = "cugraph"
     module: ClassVar[str] = "pylibcugraph"
@@ -45,7 +45,7 @@ class CugraphLibrary:
         return answer
 
     def levels(self, answer: Any, root: int) -> Levels:  # noqa: ARG002
-        """Return levels by id, int32 [n]; far away is the largest integer."""
+        """Convert distances to levels by id, int32 [n]; unreached: the largest int."""
         far, vertices = answer[0].get(), answer[2].get()
         level = np.full(self._n, -1, np.int32)
         level[vertices] = np.where(far == np.iinfo(far.dtype).max, -1, far)

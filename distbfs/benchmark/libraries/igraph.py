@@ -11,7 +11,7 @@ from distbfs.types import Levels
 
 
 class IgraphLibrary:
-    """Order, layers and parents."""
+    """Visiting order, start of each layer, and parents."""
 
     name: ClassVar[str] = "igraph"
     module: ClassVar[str] = "igraph"
@@ -25,11 +25,11 @@ class IgraphLibrary:
         self._n = rows.n
 
     def search(self, root: int) -> Any:
-        """Return (order, where each layer begins in it, parents)."""
+        """Return (visiting order, start of each layer in it, parents)."""
         return self._graph.bfs(root)
 
     def levels(self, answer: Any, root: int) -> Levels:  # noqa: ARG002
-        """Return levels, int32 [n], from the layers."""
+        """Convert layers to levels, int32 [n]."""
         order, starts, _ = answer
         level = np.full(self._n, -1, np.int32)
         sizes = np.diff(starts)

@@ -13,7 +13,7 @@ FARTHEST = 1e300  # unreached vertices have the largest double
 
 
 class NetworkitLibrary:
-    """Distances as doubles."""
+    """Distances as float64."""
 
     name: ClassVar[str] = "networkit"
     module: ClassVar[str] = "networkit"
@@ -27,12 +27,12 @@ class NetworkitLibrary:
             self._graph.addEdge(u, v)
 
     def search(self, root: int) -> Any:
-        """Return the search after it has run."""
+        """Run the search; return the BFS object."""
         search = self._nk.distance.BFS(self._graph, root, storePaths=False)
         return search.run()
 
     def levels(self, answer: Any, root: int) -> Levels:  # noqa: ARG002
-        """Return levels, int32 [n], from the distances."""
+        """Convert distances to levels, int32 [n]."""
         far = np.asarray(answer.getDistances())
         return np.where(far > FARTHEST, -1, far).astype(np.int32)
 

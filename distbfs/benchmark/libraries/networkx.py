@@ -11,7 +11,7 @@ from distbfs.types import Levels
 
 
 class NetworkxLibrary:
-    """Levels as a dictionary, without any backend."""
+    """Levels as a dictionary, without any NetworkX backend."""
 
     name: ClassVar[str] = "networkx"
     module: ClassVar[str] = "networkx"
@@ -28,11 +28,11 @@ class NetworkxLibrary:
         self._call = getattr(call, "orig_func", call)  # no dispatch to a backend
 
     def search(self, root: int) -> Any:
-        """Return levels by vertex."""
+        """Return a dictionary vertex -> level."""
         return self._call(self._graph, root)
 
     def levels(self, answer: Any, root: int) -> Levels:  # noqa: ARG002
-        """Return levels as an array, int32 [n]."""
+        """Convert to levels, int32 [n]."""
         level = np.full(self._n, -1, np.int32)
         level[list(answer)] = list(answer.values())
         return level

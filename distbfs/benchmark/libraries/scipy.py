@@ -11,7 +11,7 @@ from distbfs.types import Levels
 
 
 class ScipyLibrary:
-    """Order and predecessors by compiled code of one thread."""
+    """Visiting order and predecessors, by compiled code on one thread."""
 
     name: ClassVar[str] = "scipy"
     module: ClassVar[str] = "scipy"
@@ -22,7 +22,7 @@ class ScipyLibrary:
         from scipy.sparse.csgraph import breadth_first_order  # noqa: PLC0415
 
         self._version, self._call = scipy.__version__, breadth_first_order
-        ones = np.ones(rows.m)  # what csgraph would convert to at each call
+        ones = np.ones(rows.m)  # csgraph would convert other dtypes at each call
         small = rows.m < 1 << 31
         offsets = rows.offsets.astype(np.int32) if small else rows.offsets
         self._matrix = csr_matrix((ones, rows.columns, offsets), (rows.n, rows.n))
@@ -32,12 +32,12 @@ class ScipyLibrary:
         return self._call(self._matrix, root, directed=True)
 
     def levels(self, answer: Any, root: int) -> Levels:
-        """Return levels, int32 [n]: parents come in the order of their children."""
+        """Convert to levels, int32 [n]: children of one parent follow each other."""
         order, predecessors = answer
         level = np.full(len(predecessors), -1, np.int32)
         place = np.zeros(len(predecessors), np.int64)
         place[order] = np.arange(len(order))
-        parent = place[predecessors[order[1:]]]  # rises
+        parent = place[predecessors[order[1:]]]  # ascending
         level[root] = 0
         start, stop, depth = 0, 1, 0
         while stop < len(order):

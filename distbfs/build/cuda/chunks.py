@@ -1,4 +1,4 @@
-"""Pairs of ids chunk by chunk in device memory, as often as a build takes them."""
+"""Pairs of ids in device memory, in chunks, for any number of passes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from distbfs.device import cuda
 from distbfs.progress import Sum
 from distbfs.types import DeviceArray
 
-CHUNK = 1 << 25  # pairs at a time
+CHUNK = 1 << 25  # pairs a chunk
 
 
 def longest(count: int) -> int:
-    """Return how many of ``count`` pairs the longest chunk has."""
+    """Return the length of the longest chunk of ``count`` pairs."""
     return min(count, CHUNK)
 
 
@@ -29,23 +29,23 @@ class Pairs(Protocol):
 
 
 class Passes(Protocol):
-    """Pairs of ids, any number of times, chunk by chunk in device memory."""
+    """Passes over pairs of ids, chunk by chunk in device memory."""
 
     def __iter__(self) -> Iterator[tuple[DeviceArray, DeviceArray]]:
         """Yield (u, v) of a chunk, CuPy uint32 or uint64."""
 
     def expect(self, passes: int) -> None:
-        """Plan so many passes more."""
+        """Announce ``passes`` more passes."""
 
     def drop(self) -> None:
-        """Let go of the memory; there is no pass after this."""
+        """Free the memory; no pass may follow."""
 
 
 class Chunks:
     """All pairs, chunk by chunk in device memory.
 
     count: pairs; hold: keep them after the first pass
-    done: told of pairs, each time that they are made; one pass is planned at first
+    done: called with the number of pairs made; one pass is planned at first
     """
 
     def __init__(
@@ -70,19 +70,19 @@ class Chunks:
         self._complete = self.hold
 
     def expect(self, passes: int) -> None:
-        """Plan so many passes more."""
+        """Announce ``passes`` more passes."""
         if not self.hold:
             self._done.more(passes * self.count)
 
     def drop(self) -> None:
-        """Let go of the memory; there is no pass after this."""
+        """Free the memory; no pass may follow."""
         self._u = self._v = None
 
 
 class Side:
-    """The pairs of chunks as one of the two sides of a directed graph takes them.
+    """Pairs for one side of a directed graph: edges out, or edges in (``turned``).
 
-    turned: of edges in, the last to take them
+    The edges in are built last, so that side frees the chunks.
     """
 
     def __init__(self, chunks: Chunks, *, turned: bool) -> None:
@@ -93,10 +93,10 @@ class Side:
             yield (v, u) if self._turned else (u, v)
 
     def expect(self, passes: int) -> None:
-        """Plan so many passes more."""
+        """Announce ``passes`` more passes."""
         self._chunks.expect(passes)
 
     def drop(self) -> None:
-        """Let go of the memory; there is no pass after this."""
+        """Free the memory; no pass may follow."""
         if self._turned:
             self._chunks.drop()

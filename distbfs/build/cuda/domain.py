@@ -1,17 +1,17 @@
 """Kernel 1 for a domain of several devices: rows by number, one part a device.
 
-Every device keeps the rows of the vertices that its part serves (owner of v: v mod p),
-from tuples as in parts.py.  There are no delegates: the bitmap of all visited vertices
-is on every device instead.  Ids may have 64 bits, local
-ids and positions have 32: of all vertices a device knows which have edges, in sets
-with ranks (sets.cuh), and by rank their positions.
+Every device keeps the rows of its part's vertices (owner of v: v mod p), from tuples as
+in parts.py. There are no delegates: every device has the bitmap of all visited vertices
+instead. Ids may have 64 bits; local ids and positions have 32. Every device stores
+which of all vertices have edges, as sets with ranks (sets.cuh), and their positions by
+rank.
 
 Inside an owner, vertices with edges are numbered by falling degree class and, inside a
-class, by rising local id, as graph/device_graph.py does.  The numbers of all owners are
+class, by rising local id, as in graph/device_graph.py. The numbers of all owners are
 interleaved in granules of 1,024: position = (number div 1,024 * p + owner) * 1,024 +
-number mod 1,024.  So hubs of all owners have the lowest positions, a row that rises by
-position lists its neighbours of high degree first, and an owner's words of a bitmap by
-position are lines of 128 bytes.  Columns are positions.
+number mod 1,024. So hubs of all owners have the lowest positions, a row in ascending
+order lists its neighbours of high degree first, and an owner's words of a bitmap by
+position are lines of 128 bytes. Columns are positions.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, TupleSource, World
 
-GRANULE = 1024  # numbers of an owner that follow each other in the positions
+GRANULE = 1024  # consecutive numbers of one owner among the positions
 WIDE = 1 << 32
 PLACES_AT_ONCE = 1 << 26
 
 
 def positions_of(numbers: Any, device: Any, devices: int) -> Any:
-    """Return the positions of numbers of a device, or of each its own."""
+    """Return the positions of numbers; device: one of all numbers, or one of each."""
     return (numbers // GRANULE * devices + device) * GRANULE + numbers % GRANULE
 
 
@@ -57,9 +57,9 @@ def numbers_of(positions: Any, devices: int) -> tuple[Any, Any]:
 
 
 def _places(count: int, wanted: Callable[[slice], Any]) -> Any:
-    """Return the places of 0 … count-1 that are wanted, CuPy uint32, rising.
+    """Return the places in 0 … count-1 that ``wanted`` selects, CuPy uint32, rising.
 
-    wanted: of a slice, CuPy bool; the room that finding them takes stays small
+    wanted: maps a slice to CuPy bool. Works block by block, to need little memory.
     """
     cp = cuda.cupy()
     pieces = [cp.zeros(0, np.uint32)]
@@ -71,15 +71,15 @@ def _places(count: int, wanted: Callable[[slice], Any]) -> Any:
 
 @dataclass
 class MemberRows:
-    """The rows of one part on the device that is current when it is made.
+    """The rows of one part on the device that is current when they are made.
 
-    layout: of all vertices; index: which part
-    graph: rows by number; ids are local ids, which have numbers by rank, and columns
-        are positions (uint32 [m + COLUMN_PAD], rising in each row)
+    layout: of all vertices; index: of the part
+    graph: rows by number; ids are local ids, numbered by rank; columns are positions
+    (uint32 [m + COLUMN_PAD], ascending in each row)
     rows: uint32, the local ids that ``graph.tuple_degrees`` are of: its vertices, and
-        those that have loops and nothing else
+    those with loops alone
     names: uint32 [positions], position -> vertex id, or local id where ids are wide;
-        undefined where there is none
+    undefined at unused positions
     granules: of each part, the same for all; positions = granules * parts * GRANULE
     actives: vertices with edges of each part, int64 [parts]; edges: m of all parts
     """
@@ -95,7 +95,7 @@ class MemberRows:
 
     @property
     def local_count(self) -> int:
-        """Number of vertices that this part serves."""
+        """Number of vertices of this part."""
         return self.graph.n
 
     @property
@@ -108,7 +108,7 @@ class MemberRows:
         return positions_of(number, self.index, self.layout.parts)
 
     def take_ends(self, ends: Any, tuples: int) -> None:
-        """Take the ends of other tuples, CuPy uint32 [local], and their number."""
+        """Store the ends of other tuples, CuPy uint32 [local], and the tuple count."""
         cp, graph = cuda.cupy(), self.graph
         others = ends > 0
         others[graph.vertices] = False
@@ -130,7 +130,7 @@ class MemberRows:
 
 @dataclass
 class Known:
-    """What all parts must know of one, on the host.
+    """Facts about one part that all parts need, on the host.
 
     members: uint32 [4 * blocks], the set of its vertices with edges (sets.cuh)
     classes: uint8 [members], degree class of each
@@ -142,11 +142,11 @@ class Known:
 
 @dataclass
 class Measured:
-    """What the first pass finds of a part, on the device, by rank of its members.
+    """Results of a part's first pass, on the device, by rank of its members.
 
-    members: uint32 [4 * blocks], as of ``Known``; ids, lengths, ends: uint32 [members],
-        local id, keys of the row with repeats, ends of input tuples
-    alone, alone_ends: uint32, the vertices that have loops and nothing else
+    members: uint32 [4 * blocks], as in ``Known``; ids, lengths, ends: uint32 [members],
+    local id, keys of the row with repeats, ends of input tuples
+    alone, alone_ends: uint32, the vertices with loops alone
     """
 
     members: Any
@@ -162,10 +162,10 @@ class Measured:
 
 @dataclass
 class Places:
-    """Where the vertices of all parts are, as one device knows it.
+    """The positions of all parts' vertices, in one device's memory.
 
     members: uint32 [parts * 4 * blocks], sets of vertices with edges, ranks over all
-        parts; positions: uint32 [members], by rank; names: as of MemberRows
+    parts; positions: uint32 [members], by rank; names: as in MemberRows
     """
 
     members: Any
@@ -175,9 +175,9 @@ class Places:
 
 @dataclass
 class DomainSummary:
-    """What building has found out, of all parts; seconds of the slowest device.
+    """Counts of a construction, over all parts; seconds of the slowest device.
 
-    making: who made which tuples, see ``construct_on_devices``
+    making: "all" or "share", see ``construct_on_devices``
     """
 
     m: int
@@ -228,7 +228,7 @@ class MemberBuilder(Builder):
             )
 
     def place(self, known: Sequence[Known], granules: int) -> Places:
-        """Return where the vertices of all parts are; known: of each part."""
+        """Compute the positions of all parts' vertices; known: by part."""
         cupy, launch, shape = cuda.cupy(), self.kernels.launch, self.shape
         sizes = np.array([len(one.classes) for one in known])
         room = granules * shape.parts * GRANULE
@@ -260,7 +260,7 @@ class MemberBuilder(Builder):
     def rows(
         self, part: int, measured: Measured, places: Places, granules: int
     ) -> MemberRows:
-        """Make the rows of a part, range by range; lets go of what was found."""
+        """Build the rows of a part, range by range; frees ``measured``."""
         cupy, local = cuda.cupy(), self.layout.local_count(part)
         with self.kernels.phase("numbering"):
             numbering = self._numbered(measured.lengths)
@@ -336,14 +336,14 @@ def construct_domain(
 ) -> tuple[list[MemberRows], DomainSummary]:
     """Build every part of this rank in device memory (collective).
 
-    buffer_bytes, devices, clock, done, making: as of ``construct_on_devices``
+    buffer_bytes, devices, clock, done, making: as in ``construct_on_devices``
 
     Raises UsageError where positions do not fit 32 bits, ResourceError where device
-    memory is short, InputError for tuples that change meanwhile.
+    memory is short, InputError for tuples that change during the build.
     """
     watch = Stopwatch()
     layout, placement = Layout(source.n, parts), Placement(parts, world.size)
-    shape, mine = Shape(layout), placement.parts_of(world.rank)
+    shape, own_parts = Shape(layout), placement.parts_of(world.rank)
     with watch("total"):
         crew = Crew(
             MemberBuilder,
@@ -369,7 +369,7 @@ def construct_domain(
                 f"{int(actives.sum())} vertices with edges on {parts} parts need "
                 "positions of more than 32 bits"
             )
-        made = _rows(crew, measured, mine, known, granules)
+        made = _rows(crew, measured, own_parts, known, granules)
         crew.close()
     counts = np.array([sum(part.graph.m for part in made)], dtype=np.int64)
     m = int(world.allreduce(counts)[0])
@@ -389,11 +389,11 @@ def construct_domain(
 def _all_known(
     world: World, placement: Placement, measured: Sequence[Measured]
 ) -> list[Known]:
-    """Return what all parts must know of each other, by part (collective)."""
+    """Gather what all parts need of each other, by part (collective)."""
     known: dict[int, Known] = {}
     for k, one in enumerate(measured):
-        mine = one.known
-        each = world.allgather(mine.members), world.allgather(mine.classes)
+        facts = one.known
+        each = world.allgather(facts.members), world.allgather(facts.classes)
         for rank, (members, classes) in enumerate(zip(*each, strict=True)):
             known[placement.parts_of(rank)[k]] = Known(members, classes)
     return [known[part] for part in range(placement.parts)]
@@ -402,18 +402,19 @@ def _all_known(
 def _rows(
     crew: Crew[MemberBuilder],
     measured: Sequence[Measured],
-    mine: Sequence[int],
+    own_parts: Sequence[int],
     known: Sequence[Known],
     granules: int,
 ) -> list[MemberRows]:
-    """Return the parts; the tables of a device serve all its parts."""
+    """Build the parts of this rank; all parts of a device share its tables."""
 
     def work(builder: MemberBuilder, at: list[int]) -> list[tuple[int, MemberRows]]:
         with cuda.memory_of("building for the devices of a domain"):
             places = builder.place(known, granules)
             return [
-                (k, builder.rows(mine[k], measured[k], places, granules)) for k in at
+                (k, builder.rows(own_parts[k], measured[k], places, granules))
+                for k in at
             ]
 
     made = dict(item for group in crew.on_devices(work) for item in group)
-    return [made[k] for k in range(len(mine))]
+    return [made[k] for k in range(len(own_parts))]

@@ -2,9 +2,9 @@
  *
  * Method: count the ends of tuples at each vertex; number the vertices by falling degree
  * class with a stable counting sort; for a range of numbers, pack both directions of the
- * tuples into keys, and, when they are sorted, write each key that differs from the one
- * before it as a column.  The first key of each row tells where the row starts.  A vertex
- * that has a number has an edge, so no row is empty, but in directed graphs (device_rows.py).
+ * tuples into keys, sort them, and write each key that differs from the previous one as a
+ * column.  The first key of each row gives the start of the row.  A vertex with a number has
+ * an edge, so no row is empty, except in directed graphs.
  *
  * Data encoding: a key is (row - first row of the range) * 2^32 + column, both numbers of
  * device_graph.py.  Classes are those of device_graph.degree_class, 0 ... 127.
@@ -19,9 +19,9 @@
 
 /* Counts the ends of a chunk of tuples.
  *
- * u, v: [count]; out, in: [n], where tuples that are no loops begin and end, added to; one
- * array where edges lead both ways
- * ends: [n], ends of loops, two each, added to; loops: [1], added to
+ * u, v: [count]; out, in: [n], counts of tuples other than loops by source and target,
+ * increased; the same array for undirected graphs
+ * ends: [n], ends of loops, two each, increased; loops: [1], increased
  */
 extern "C" __global__ void __launch_bounds__(THREADS)
 count_ends(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v, u32 *out, u32 *in,
@@ -41,7 +41,7 @@ count_ends(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v, u32 
     if (lane_id() == 0 && found) atomicAdd(loops, found);
 }
 
-/* Makes ends complete: ends += each * degrees.
+/* Completes ends: ends += each * degrees.
  *
  * degrees, ends: [n]; sum: [1], the sum of the new ends is added to it
  */
@@ -185,12 +185,12 @@ write_rows_64(u64 count, const u64 *keys, const u64 *starts, u64 base, u32 *colu
     write<u64>(count, keys, starts, base, columns, offsets);
 }
 
-/* Deals rows out: their first columns to the device, the rest to host memory.
+/* Splits rows: their first columns to the device, the rest to host memory.
  *
  * A warp takes SPAN columns at a time, and each lane goes on from the row that it is in.
  * rows: of these columns, none is empty; offsets: [rows + 1], from 0; columns:
- * [offsets[rows]]; kept: columns of a head; head_at, tail_at: [rows], where those of a row
- * begin; heads: [all columns of heads]; tails: [all of tails], in host memory
+ * [offsets[rows]]; kept: columns of a head; head_at, tail_at: [rows], start of a row's
+ * columns; heads: [all columns of heads]; tails: [all of tails], in host memory
  */
 extern "C" __global__ void __launch_bounds__(THREADS)
 deal_rows(u64 rows, u32 kept, const u64 *__restrict__ offsets, const u32 *__restrict__ columns,

@@ -1,9 +1,9 @@
 """Build a whole graph on one CUDA device, in passes of bounded memory.
 
-One pass over the tuples counts the ends at each vertex and fixes the numbers.  Then the
-rows are made range by range: a pass collects the keys (row, column) of a range, which
-are sorted and written as columns.  Where all keys fit, one range is enough and the
-tuples of the first pass are kept.
+One pass over the tuples counts the ends at each vertex and fixes the numbers. Then rows
+are built range by range: a pass collects the keys (row, column) of a range, which are
+sorted and written as columns. Where all keys fit, one range is enough and the tuples of
+the first pass are kept.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def assemble(
     both: bool,
     wide: bool,
 ) -> dict[str, Any]:
-    """Return the arrays of a graph from degrees, uint32 [n], and pairs of ids.
+    """Build the arrays of a graph from degrees, uint32 [n], and pairs of ids.
 
     degrees: one array in a list, which is emptied; both: a pair is two directed edges
     """
@@ -56,10 +56,10 @@ def assemble_directed(
     *,
     wide: bool,
 ) -> dict[str, Any]:
-    """Return the arrays of a directed graph from degrees and pairs of ids.
+    """Build the arrays of a directed graph from degrees and pairs of ids.
 
-    sides: make the pairs of edges out, then, when these rows are there, those of edges
-        in, whose first id is the target
+    sides: called in order: for pairs of edges out and, when those rows are built, for
+    pairs of edges in, whose first id is the target
     degrees: uint32 [n] of each side, by id, in a list that is emptied
     """
     with kernels.phase("numbering"):
@@ -81,12 +81,12 @@ def assemble_directed(
             offsets.set(_filled(offsets.get(), empty, edges[-1]))
         made |= {f"{name}{key}": value for key, value in rows.items()}
     if edges[0] != edges[1]:
-        raise InputError("edges in and edges out are not as many")
+        raise InputError("edges in and edges out differ in number")
     return {**made, "m": edges[0]}
 
 
 def _filled(offsets: Array, empty: Marks, m: int) -> Array:
-    """Return offsets, [rows + 1]; empty rows begin where the next one does.
+    """Fill gaps in offsets, [rows + 1]: an empty row begins where the next one does.
 
     empty: bool [rows]
     """
@@ -95,7 +95,7 @@ def _filled(offsets: Array, empty: Marks, m: int) -> Array:
 
 
 def check_size(n: int) -> None:
-    """Raise UsageError for more vertices than have numbers."""
+    """Raise UsageError for more vertices than 32-bit numbers allow."""
     if n > MAX_VERTICES:
         raise UsageError(
             f"{n} vertices do not fit one device's graph; allowed: {MAX_VERTICES}"
@@ -112,16 +112,16 @@ def build(
     room: Room | None = None,
     done: Sum | None = None,
 ) -> DeviceGraph:
-    """Return the graph of a source's tuples.
+    """Build the graph of a source's tuples on the current device.
 
     directed: edges lead from u to v alone
-    distinct: as tuples count the edges of the graph, each once, and no loops
+    distinct: count each edge once as a tuple, and no loops
     buffer_bytes: device memory for keys and their sort (default: what is free, up to
-    BUFFER_BYTES; the keys of the longest row fit in any case)
+    BUFFER_BYTES; the keys of the longest row always fit)
     wide: offsets of 64 bits for any number of edges
-    room: for the graph and its searches, where rows may have tails in host memory: of a
-        graph that is not directed
-    done: told of tuples in all passes that make them; see ``Chunks``
+    room: for an undirected graph and its searches, where rows may have tails in host
+    memory
+    done: called with the number of tuples made in each pass; see ``Chunks``
     """
     check_size(source.n)
     cupy = cuda.cupy()
@@ -167,7 +167,7 @@ def build(
         else:
             made = assemble(kernels, chunks, degrees, budget, both=True, wide=wide)
         if distinct:
-            ends_of_one = 1 + directed  # at the vertex that an edge leaves
+            ends_of_one = 1 + directed  # at the vertex the edge leaves
             count, loops = ends_of_one * made["m"] // 2, 0
             with kernels.phase("degrees"):
                 ends[...] = 0

@@ -1,4 +1,4 @@
-"""A graph on one CUDA device from rows that are on the host in another numbering."""
+"""A graph on one CUDA device from rows on the host with other vertex numbers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class HostRows:
 
 
 def _by_id(kernels: Kernels, values: Array, ids: DeviceArray) -> DeviceArray:
-    """Return values by number as values by id, uint32 [n] in device memory."""
+    """Reorder values by number to values by id, uint32 [n] in device memory."""
     cupy, n = cuda.cupy(), len(values)
     by_number = cupy.asarray(values.astype(np.uint32, copy=False))
     out = cupy.zeros(n, np.uint32)
@@ -81,16 +81,16 @@ def from_rows(
     wide: bool = False,
     room: Room | None = None,
 ) -> DeviceGraph:
-    """Return the graph of rows on the host that are numbered in another way.
+    """Build a graph from rows on the host, renumbering its vertices.
 
     offsets: integers [n + 1]; columns: integers [m], numbers of the rows, both
     directions of each edge and no loops; vertices: integers [n], number -> id
     tuple_degrees: integers [n], by number; the rest: as in DeviceGraph and ``build``
-    incoming: the edges in, of a directed graph, whose rows hold the edges out
+    incoming: the edges in of a directed graph, whose rows hold the edges out
     """
     check_size(n)
     if len(offsets) != n + 1 or len(vertices) != n or len(tuple_degrees) != n:
-        raise InputError(f"rows, vertices and degrees do not fit {n} vertices")
+        raise InputError(f"rows, vertices and degrees do not match {n} vertices")
     clock = Stopwatch()
     count = len(columns)
     with cuda.memory_of(f"building a graph of {n} vertices and {count} edges"):

@@ -1,13 +1,13 @@
 /* The inner graph and the outer edges of a domain's part, or of a device's share of it.
  *
- * Method: count what each row keeps inside the domain, number the normal vertices by that,
+ * Method: count each row's edges inside the domain, number the normal vertices by that,
  * then write the keys of a range of rows, each row at its place, to be sorted; outer
  * edges are copied in their order.
  *
  * Data encoding: numbers and positions are those of inner_part.py; a key is row * 2^32 +
  * position, rows of delegates are positions, those of normal vertices are numbers; columns
- * of nn are share * 2^32 + number there, or the number alone (NN); device [shares] says
- * which device of this domain has a share, NONE: it is of another domain.
+ * of nn are share * 2^32 + number there, or the number alone (NN); device [shares] is
+ * the device of this domain that has a share, NONE for shares of other domains.
  *
  * Source: Pan, Pearce, Owens 2018, Section III-B (the subgraphs).
  *
@@ -66,7 +66,7 @@ INLINE void row_keys(u64 row, u64 from, u64 to, u64 in_dd, const u32 *dd, const 
  *
  * low, high: the range of delegates; dd, dn: [d + 1], offsets; dd_columns, dn_columns:
  * [edges]; spot: [d], delegate -> position; place: [active], number here -> position
- * first: keys before the range; offsets: [d + 1], of what this device has of the rows
+ * first: keys before the range; offsets: [d + 1], of this device's pieces of the rows
  * keys: [keys of the range]
  */
 extern "C" __global__ void __launch_bounds__(BLOCK)
@@ -88,12 +88,12 @@ delegate_keys(u32 low, u32 high, const OFFSET *dd, const u32 *dd_columns, const 
     }
 }
 
-/* The keys of normal vertices: nd, then what of nn stays in the domain.
+/* The keys of normal vertices: nd, then the edges of nn that stay in the domain.
  *
  * low, high: the range of rows; normals: the first row of one; device: [shares], see above
  * order: [active], row - normals -> number; nn, nd: [active + 1], offsets;
  * nn_columns, nd_columns: [edges]; spot: [d], delegate -> position; starts: [devices] and
- * places: [normal vertices of the domain], where a device begins, and its number -> position
+ * places: [normal vertices of the domain], start of a device, and its number -> position
  * first: keys before the range; offsets: [rows + 1]; keys: [keys of the range]
  */
 extern "C" __global__ void __launch_bounds__(BLOCK)

@@ -1,4 +1,4 @@
-"""The inner graphs of domains, and the edges that leave them (see inner_part.py)."""
+"""Build the inner graphs of domains and their outer edges (see inner_part.py)."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from distbfs.partition.part import PART_SHIFT
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, Ids, World
 
-KEYS = 1 << 28  # at a time; the longest row fits in any case
+KEYS = 1 << 28  # sorted at a time; the longest row always fits
 KEY_BYTES = 16  # a key and its place in the sort
-SWAP_BYTES = 64  # a key that other devices may have, and what chooses it
-SLICE = 1 << 27  # outer edges that are looked at in one piece
+SWAP_BYTES = 64  # a key to be sent to another device, with its selection
+SLICE = 1 << 27  # outer edges of one pass
 
 
 def joined(arrays: Sequence[Any]) -> Any:
-    """Return arrays of the host or of any device as one on the current device."""
+    """Concatenate arrays of the host or of any device on the current device."""
     cp = cuda.cupy()
     near = [brought_here(cp.asarray(array)) for array in arrays]
     return near[0] if len(near) == 1 else cp.concatenate(near)
 
 
 class InnerBuilder:
-    """Makes the inner graph and the outer edges of one device's share."""
+    """Builds the inner graph and the outer edges of one device's share."""
 
     def __init__(
         self, part: DevicePart, domains: Domains, delegates: Delegates
@@ -81,7 +81,7 @@ class InnerBuilder:
         self._module.kernel(name)(self._grid, BLOCK, *arguments)
 
     def _number(self) -> None:
-        """Give numbers to normal vertices by their degrees inside the domain."""
+        """Assign numbers to normal vertices by degree inside the domain."""
         cp, part = cuda.cupy(), self.part
         nn, nd = self._rows["nn"], self._rows["nd"]
         inside, outside = (cp.empty(max(part.active, 1), np.uint32) for _ in range(2))
@@ -91,7 +91,7 @@ class InnerBuilder:
             counts = inside, outside
             self._launch("count_normals", active, self._inside, *rows, *counts)
         inside, self._outside = inside[: part.active], outside[: part.active]
-        # one more, so that those without inner edges come as a class of their own
+        # an extra degree makes vertices without inner edges a class of their own
         numbering = Numbering(Kernels(self._clock), inside + np.uint32(1))
         self._order = numbering.vertices
         self._lengths = numbering.sorted - np.uint32(1)
@@ -103,13 +103,13 @@ class InnerBuilder:
         self.names = local * self._id(part.layout.parts) + self._id(part.index)
 
     def let_go(self, *names: str) -> None:
-        """Free subgraphs that are not asked for again; see ``DevicePart``."""
+        """Free subgraphs that are no longer needed; see ``DevicePart``."""
         for name in names:
             del self._rows[name]
         self.part.let_go(*names)
 
     def delegate_lengths(self) -> Ids:
-        """Return what each row of a delegate has here, int64 [d] on the host."""
+        """Return each delegate row's length on this device, int64 [d] on the host."""
         d, rows = self.part.delegate_count, self._rows
         lengths = np.zeros(d, np.int64)
         for name in ("dd", "dn"):
@@ -118,14 +118,14 @@ class InnerBuilder:
         return lengths
 
     def keys_room(self) -> int:
-        """Return how many keys of rows fit beside what is here."""
+        """Return how many keys of rows fit in free device memory."""
         each = KEY_BYTES if self._devices == 1 else SWAP_BYTES
         return min(max(cuda.free_bytes() // (2 * each), 1), KEYS)
 
     def take_names(
         self, positions: Any, names: Any, starts: Ids, granules: int
     ) -> None:
-        """Learn where the normal vertices of the domain are, device after device.
+        """Store where the domain's normal vertices are, by device.
 
         positions, names: [normal vertices of the domain]; starts: of each device
         """
@@ -143,7 +143,7 @@ class InnerBuilder:
         self._ids[positions] = names
 
     def begin_rows(self, delegate_lengths: Ids) -> int:
-        """Make room for the columns, and return how many there are.
+        """Allocate the columns; return their number.
 
         delegate_lengths: of the whole rows, int64 [d]
         """
@@ -160,14 +160,14 @@ class InnerBuilder:
         return self.edges
 
     def _sums(self, lengths: Any) -> Any:
-        """Return the sums before each length and of all, uint64 [lengths + 1]."""
+        """Return the exclusive prefix sums of lengths, uint64 [lengths + 1]."""
         cp = cuda.cupy()
         sums = cp.zeros(len(lengths) + 1, np.uint64)
         sums[1:] = cp.cumsum(lengths, dtype=np.uint64)
         return sums
 
     def delegate_keys(self, low: int, high: int) -> list[Any]:
-        """Return keys of what is here of the rows of delegates, for each device.
+        """Return this device's keys of delegate rows, sorted by receiving device.
 
         low, high: range of delegates; uint64, the number there << 32 | position
         """
@@ -187,7 +187,7 @@ class InnerBuilder:
     def take_delegates(self, keys: Any, low: int, high: int) -> None:
         """Write the rows of this device's delegates from ``low`` up to ``high``.
 
-        keys: all of them.  Rows are apart where they are of several lanes.
+        keys: all keys of these rows. With several lanes, the rows are not contiguous.
         """
         keys.sort()
         first, last = np.searchsorted(self._mine, [low, high])
@@ -255,7 +255,7 @@ class InnerBuilder:
         return offsets, indices, targets, edges
 
     def finish(self, domain: Domain) -> InnerPart:
-        """Return the share."""
+        """Build the outer edges; return the finished share."""
         cp, part = cuda.cupy(), self.part
         outer = self._outer()
         owned = self._delegates.number[self._owned]
@@ -263,7 +263,7 @@ class InnerBuilder:
         vertices[self.normals :] = part.vertices[self._order]
         local = part.layout.local_of(self._delegates.ids[self._owned])
         vertices[cp.asarray(owned)] = cp.asarray(local.astype(np.uint32))
-        # the last one is of what is not here
+        # one extra element takes the writes of vertices of other parts
         numbers = cp.full(part.local_count + 1, ISOLATED, np.uint32)
         at = cp.minimum(vertices, np.uint32(part.local_count))
         numbers[at] = cp.arange(self.count, dtype=np.uint32)
@@ -297,7 +297,7 @@ class InnerBuilder:
             self.place,
             *outer,
         )
-        most = 1 << (64 - made.id_bits)  # told with an id in a word
+        most = 1 << (64 - made.id_bits)  # its index and an id share a 64-bit word
         if len(owned) > most:
             raise UsageError(
                 f"part {part.index} owns {len(owned)} delegates; allowed: {most}; use "
@@ -309,17 +309,18 @@ class InnerBuilder:
 def inner_parts(
     parts: Sequence[DevicePart], domains: Domains, world: World
 ) -> list[InnerPart]:
-    """Return the shares of one domain's devices with outer edges, each on its device.
+    """Build the shares of one domain's devices, each on its device (collective).
 
-    parts: of this rank, in the order of its devices; domains: all there are
-    world: the ranks that have devices of the domain.  Collective.  UsageError where
-    positions do not fit 32 bits.
+    parts: of this rank, in the order of its devices; domains: all domains
+    world: the ranks that have devices of the domain
+
+    Raises UsageError where positions do not fit 32 bits.
     """
     return DomainBuilder(parts, domains, world).build()
 
 
 class DomainBuilder:
-    """The devices of this rank while the shares of a domain are made of parts."""
+    """The devices of this rank while they build the shares of a domain."""
 
     def __init__(
         self, parts: Sequence[DevicePart], domains: Domains, world: World
@@ -333,8 +334,8 @@ class DomainBuilder:
             with self._on(part):
                 made = InnerBuilder(part, domains, self._delegates)
                 self._builders.append(made)
-        mine = np.array([one.device for one in self._builders])
-        self._on_ranks = [devices.tolist() for devices in world.allgather(mine)]
+        own = np.array([one.device for one in self._builders])
+        self._on_ranks = [devices.tolist() for devices in world.allgather(own)]
         most = int(
             world.allreduce(np.array([max(x.count for x in self._builders)]), "max")[0]
         )
@@ -344,7 +345,7 @@ class DomainBuilder:
         local = first.layout.local_count(0)
         if local >= WIDE:
             raise UsageError(
-                f"a part of {local} vertices; allowed between domains: {WIDE - 1}"
+                f"a part has {local} vertices; allowed between domains: {WIDE - 1}"
             )
         if rows + slots + 512 >= WIDE:
             raise UsageError(
@@ -356,13 +357,13 @@ class DomainBuilder:
     @staticmethod
     @contextmanager
     def _on(part: DevicePart) -> Iterator[None]:
-        """Make the device of a part the current one inside."""
+        """Make the device of a part current inside the ``with`` block."""
         what = cuda.memory_of(f"the inner graph of part {part.index}")
         with part.vertices.device, what:
             yield
 
     def build(self) -> list[InnerPart]:
-        """Return the shares of this rank (collective)."""
+        """Build the shares of this rank (collective)."""
         world = self._world
         self._tell_names()
         lengths = np.zeros(len(self._delegates.ids), np.int64)
@@ -407,7 +408,7 @@ class DomainBuilder:
                 one.take_names(positions, names, starts, self._granules)
 
     def _gathered(self, arrays: Sequence[Any]) -> list[Array]:
-        """Return the arrays of all devices of the domain, by device, on the host."""
+        """Gather arrays of all devices of the domain, by device, on the host."""
         near = [array.get() for array in arrays]
         sizes = self._world.allgather(np.array([len(array) for array in near]))
         every: list[Any] = [None] * self._devices
@@ -419,7 +420,7 @@ class DomainBuilder:
         return every
 
     def _write_delegates(self, lengths: Ids) -> None:
-        """Write the rows of delegates, range by range: each device has some of a row.
+        """Write the rows of delegates range by range; each device has a piece of a row.
 
         lengths: of the whole rows, int64 [d]
         """
@@ -435,7 +436,7 @@ class DomainBuilder:
             self._write_range(low, high)
             for one in self._builders:
                 with self._on(one.part):
-                    cuda.release()  # the keys
+                    cuda.release()  # frees the keys
             low = high
 
     def _write_range(self, low: int, high: int) -> None:
@@ -449,11 +450,14 @@ class DomainBuilder:
                 one.take_delegates(joined(keys), low, high)
 
     def _swapped(self, boxes: list[list[Any]]) -> list[list[Any]]:
-        """Return what all devices have for each of this rank, from boxes by device."""
+        """Exchange boxes among all devices; return those received by each of this rank.
+
+        boxes: by sending device of this rank, then by receiving device
+        """
         world = self._world
         if world.size == 1:
-            (mine,) = self._on_ranks
-            return [[sent[device] for sent in boxes] for device in mine]
+            (own_devices,) = self._on_ranks
+            return [[sent[device] for sent in boxes] for device in own_devices]
         sizes, keys = [], []
         for devices in self._on_ranks:
             leaving = [[sent[device].get() for sent in boxes] for device in devices]

@@ -1,17 +1,17 @@
 """A degree-separated part as one graph, for an engine that searches between domains.
 
 The inner graph of a domain has nd, dn, dd and the edges of nn that stay in the domain.
-The devices of a domain have rows each: a share has its normal vertices and some of the
-delegates, among them those whose vertices it has.  Domains may have devices of any
-number; ``partition.layout.Domains`` says which share is of which device.
+Each device of a domain has a share of its rows: those of its normal vertices and of
+some delegates, among them the delegates that it owns. Domains may have any number of
+devices; ``partition.layout.Domains`` maps shares to devices.
 
 On a device, vertices are numbers: its delegates in their global order; a gap; then the
-normal vertices with edges by falling class of their degree inside the domain.  Numbers
+normal vertices with edges by falling class of their degree inside the domain. Numbers
 of the devices of a domain are interleaved in granules of 1,024 as positions (see
-domain.py).  The delegates have the same positions in every domain, whatever its size
-(see ``Delegates``), and a mask of delegates is the first words of a bitmap by position.
-Of one device, numbers are positions.  Rows are numbers, columns positions.  A row may
-have no edge.  The outer edges, those of nn to other domains, are rows by normal number.
+domain.py). Delegates have the same positions in every domain, whatever its size (see
+``Delegates``), so a mask of delegates is the first words of a bitmap by position. With
+one device, numbers are positions. Rows are numbers, columns positions. A row may be
+empty. The outer edges, those of nn to other domains, are rows by normal number.
 
 Source: Pan, Pearce, Owens 2018, Section III (the subgraphs of a part).
 """
@@ -36,8 +36,8 @@ WIDE = 1 << 32
 class Domain:
     """The devices that have the shares of one domain.
 
-    of: all domains; index: which this is; granules: of a device, the same for all
-    active: numbers of all devices that a vertex may have; edges: m inside
+    of: all domains; index: of this one; granules: of a device, the same for all
+    active: vertex numbers of all devices; edges: m inside
     """
 
     of: Domains
@@ -48,32 +48,32 @@ class Domain:
 
     @property
     def devices(self) -> int:
-        """How many there are."""
+        """Number of devices."""
         return self.of.sizes[self.index]
 
     @property
     def lanes(self) -> int:
-        """Lanes of delegates on a device, in turn by granules of its numbers."""
+        """Lanes of delegates on a device; its granules take turns in them."""
         return self.of.lanes // self.devices
 
 
 @dataclass
 class InnerPart:
-    """One device's share of a part, where it is current; CuPy arrays.
+    """One device's share of a part, on that device; CuPy arrays.
 
-    layout, index: as in DevicePart; domain: of whose devices one has this
+    layout, index: as in DevicePart; domain: the devices it belongs to
     delegates: NumPy int64 [positions of delegates], global ids, -1 in gaps, the same on
-        every device
+    every device
     graph: the rows of the inner graph; ``active`` counts all numbers; n, vertices and
-        numbers go by local id; vertices is ISOLATED for delegates of other parts and in
-        the gap
+    numbers go by local id; vertices is ISOLATED for delegates of other parts and in the
+    gap
     ids: uint32 or uint64 [slots + room], position -> vertex id; from ``slots`` on, room
-        for an id of another domain for each vertex here that has edges, and one more
-    owned: int64, numbers of the delegates whose vertices this share has, by rising id
-    normals: first number of a normal vertex; place: uint32 [normal vertices], what
-        others know it by -> number
+    for an id of another domain for each vertex of this share with edges, and one more
+    owned: int64, numbers of the delegates that this share owns, by rising id
+    normals: first number of a normal vertex; place: uint32 [normal vertices], place
+    that other devices address it by -> number
     outer_offsets: uint64 [normal vertices + 1]; outer_columns: uint32 [outer edges],
-        indices of outer_targets: share << 32 | what it knows it by, uint64, rising
+    indices of outer_targets: share << 32 | the target's place there, uint64, rising
     outer_edges: how many lead to each share, int64 [shares], on the host
     """
 
@@ -94,29 +94,29 @@ class InnerPart:
 
     @property
     def local_count(self) -> int:
-        """Number of vertices that this part serves."""
+        """Number of vertices of this part."""
         return self.graph.n
 
     @property
     def id_bits(self) -> int:
-        """Bits of an id in what is sent."""
+        """Bits of an id in a message."""
         wide = self.ids.dtype.itemsize == 8
         return max((self.layout.n - 1).bit_length(), 32) if wide else 32
 
     @property
     def delegate_count(self) -> int:
-        """Number of positions of delegates (d, and gaps; the same in all domains)."""
+        """Number of positions of delegates (d plus gaps; the same in all domains)."""
         return len(self.delegates)
 
     @property
     def device(self) -> int:
-        """Which device of the domain this is."""
+        """Index of the device in its domain."""
         return self.domain.of.device_of(self.index)
 
     def numbers_of(self, places: Ids) -> Ids:
         """Return the numbers of local ids, int64 [k] on the host.
 
-        Where one has no edges, it is WIDE + local id.
+        A vertex without edges has WIDE + local id.
         """
         numbers = take(self.graph.numbers, places).astype(np.int64)
         return np.where(numbers == ISOLATED, WIDE + places, numbers)
@@ -128,13 +128,13 @@ class InnerPart:
 
 
 class Delegates:
-    """Where delegates stand on the devices of a domain.
+    """Positions of delegates on the devices of a domain.
 
-    A granule of positions lies on the device that it gives modulo the size of a domain.
-    So granules with the same remainder modulo ``lanes``, a common multiple of all
-    sizes, lie on one device in every domain.  Delegates whose vertices device k of
-    a domain of D devices has are in lanes k, k + D, …, in turn by local id, so that
-    they are on that device there.  Those of a lane fill its granules in global order.
+    A granule of positions lies on device (granule modulo the domain's size). So
+    granules with the same remainder modulo ``lanes``, a common multiple of all sizes,
+    lie on one device in every domain. The delegates owned by device k of a domain of D
+    devices are dealt by local id to lanes k, k + D, …, which lie on that device. Those
+    of a lane fill its granules in global order.
 
     ids: int64 [d], by global delegate number; count: positions, with gaps at the ends
     of lanes; normals: first number of a normal vertex
@@ -173,5 +173,5 @@ class Delegates:
 
 
 def slots_after(count: int) -> int:
-    """Return the end of ids by position: a bitmap has whole tiles of 256."""
+    """Return the length of ids by position: a bitmap has whole tiles of 256."""
     return -(-count // 256) * 256

@@ -23,13 +23,13 @@ KEY_KERNELS = {
 BLOCK = 256
 BLOCKS_PER_MULTIPROCESSOR = 16
 SCAN_BLOCK = 1024
-KEYS_TILE = 2048  # keys or tuples of a block at a time
+KEYS_TILE = 2048  # keys or tuples that a block handles at a time
 
 
 class Kernels:
     """Kernels, launched by number of items, and the clock.
 
-    own: the kernels beside those of keys.cu, by default those of graph.cu
+    own: kernels beside those of keys.cu, by default those of graph.cu
     """
 
     def __init__(self, clock: Stopwatch, own: programs.Module | None = None) -> None:
@@ -40,7 +40,7 @@ class Kernels:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Count the time of a ``with`` block, and of what it launched, for a phase."""
+        """Add the time of a ``with`` block and of its launches to a phase."""
         with self.clock(name):
             yield
             cuda.cupy().cuda.Device().synchronize()
@@ -48,17 +48,17 @@ class Kernels:
     def launch(
         self, name: str, items: int, per_block: int, *arguments: KernelArgument
     ) -> None:
-        """Launch a kernel; a block takes ``per_block`` of the ``items`` at a time."""
+        """Launch a kernel with a block for every ``per_block`` of the ``items``."""
         if items:
             grid = min(-(-items // per_block), self._blocks)
             self.kernel(name)(grid, BLOCK, *arguments)
 
     def kernel(self, name: str) -> programs.Kernel:
-        """Return a kernel of either file by its name."""
+        """Return the kernel of a name from either file."""
         return (self._keys if name in KEY_KERNELS else self._own).kernel(name)
 
     def scan(self, values: Any) -> Any:
-        """Return the sums before each value and of all, uint64 [values + 1].
+        """Return the exclusive prefix sums, uint64 [values + 1]; the last is the total.
 
         values: uint32 or uint64
         """
@@ -68,9 +68,9 @@ class Kernels:
         return starts
 
     def fresh_before(self, keys: Any) -> tuple[Any, int]:
-        """Return keys that are no repeats before each tile, and how many in all.
+        """Count keys without repeats before each tile, and in all.
 
-        keys: uint64, sorted.  The first is uint64 [tiles + 1].
+        keys: uint64, sorted. The counts are uint64 [tiles + 1].
         """
         tiles = cuda.cupy().empty(-(-len(keys) // KEYS_TILE), np.uint32)
         count = np.uint64(len(keys))
@@ -84,7 +84,7 @@ class Kernels:
         phase: str,
         work: Callable[[DeviceArray, DeviceArray], None],
     ) -> None:
-        """Do ``work(u, v)``, CuPy uint32, for all chunks, timed apart from them."""
+        """Call ``work(u, v)``, CuPy uint32, on all chunks; time both apart."""
         waiting = iter(chunks)
         while True:
             with self.phase("generation"):

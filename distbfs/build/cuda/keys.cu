@@ -130,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) offsets_64(
     offsets_of(rows, counted, lengths, starts, offsets);
 }
 
-/* Counts how often each value occurs.
+/* Counts the occurrences of each value.
  *
  * values: [count]; counts: [highest value + 1], added to
  */
@@ -148,7 +148,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) histogram(
         if (few[k]) atomicAdd(counts + k, few[k]);
 }
 
-/* Where values could be put into sorted keys; a single block of 32 threads.
+/* Lower bounds of values in sorted keys; a single block of 32 threads.
  *
  * keys: [count], sorted; values: [wanted]; found: [wanted], keys below each value
  */
@@ -192,7 +192,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_fresh(
     }
 }
 
-/* What becomes of a column; columns: [keys that are no repeats] */
+/* Converts a column; columns: [keys that are no repeats] */
 struct Dropped {
     __device__ __forceinline__ void operator()(u64, u64) const {}
 };
@@ -226,8 +226,8 @@ struct Numbered {
 
 /* Writes the columns of sorted keys and adds the lengths of their rows.
  *
- * Where one row ends and the next begins, the position is added to the length of the one
- * and taken from that of the other, modulo 2^32.
+ * At a row boundary, the position is added to the length of the row that ends and
+ * subtracted from that of the next, modulo 2^32.
  * keys: [count], count > 0; starts: [tiles + 1], see each_fresh; bits: of a column; shift:
  * from the row of a key to its row in lengths and repeated
  * lengths: [rows], without repeats; repeated: [rows], with repeats, or null; both added to

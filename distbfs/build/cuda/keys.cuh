@@ -1,5 +1,5 @@
-/* What the kernels that build graphs and parts share: classes of degrees, the keys that
- * tuples become, and the keys that differ from the one before. */
+/* Shared by the kernels that build graphs and parts: classes of degrees, keys of tuples,
+ * and the keys that differ from the previous one. */
 #ifndef DISTBFS_KEYS_CUH
 #define DISTBFS_KEYS_CUH
 #include "../../engines/cuda/common/base.cuh"
@@ -19,8 +19,8 @@ INLINE u32 class_of(u32 degree) {
 /* Appends up to N keys of each thread of a block, which takes room for them with one atomic
  * and writes them warp by warp; all threads call it.
  *
- * wanted: bit j where key(j) is to be appended; keys: [capacity]; what is beyond is counted
- * only; size: [1], keys so far
+ * wanted: bit j where key(j) is to be appended; keys: [capacity]; keys beyond are only
+ * counted; size: [1], keys so far
  */
 template <int N, class Key>
 INLINE void append(u32 wanted, const Key &key, u64 capacity, u64 *__restrict__ keys, u64 *size) {
@@ -52,8 +52,8 @@ INLINE bool is_fresh(const u64 *keys, u64 i, u64 key) {
     return i == 0 || keys[i - 1] != key;
 }
 
-/* Call put(i, key, at) for each key that differs from the one before it: `at` is how many
- * such keys come before.
+/* Call put(i, key, at) for each key that differs from the one before it: `at` is the
+ * number of such keys before it.
  *
  * keys: [count], sorted; starts: [tiles + 1], from count_fresh
  */

@@ -1,9 +1,9 @@
 """Sorted keys of directed edges on one CUDA device, in passes of bounded memory.
 
-A pass has all tuples again that matter here, chunk by chunk, and appends the keys of a
-range of rows to a buffer, which is then sorted.  Where all keys of a part are likely to
-fit, one pass is tried; else a pass counts the keys of each row first.  Keys: see
-parts.cu.
+A pass reads all tuples with an end in the device's parts, chunk by chunk, and appends
+the keys of a range of rows to a buffer, which is then sorted. Where all keys of a part
+probably fit, one pass is tried; else a pass counts the keys of each row first. Keys:
+see parts.cu.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
 from distbfs.types import DeviceArray, Ids, KernelArgument, TupleSource
 
-SLACK = 1 << 20  # keys that a part may have beyond a tenth more than its share
-MOST_KEYS = 5 << 29  # sorted at once: Thrust finds no memory for more than 2^32
-HOLD_SHARE = 4  # tuples from the host are kept where they take 1 / HOLD_SHARE or less
+SLACK = 1 << 20  # keys of a part beyond its mean share plus a tenth
+MOST_KEYS = 5 << 29  # sorted at once: Thrust cannot allocate for more than 2^32
+HOLD_SHARE = 4  # tuples from the host are kept if they take at most 1 / HOLD_SHARE
 LARGEST_KEY = (1 << 64) - 1
 
 
 class PartKernels(Kernels):
-    """The kernels that build parts, with launches by number of items and the clock.
+    """Kernels that build parts, launched by number of items, and the clock.
 
     n: vertices of all parts
     """
@@ -58,7 +58,7 @@ class PartKernels(Kernels):
         return [int(x) for x in counts.get()]
 
     def largest(self, values: DeviceArray) -> int:
-        """Return the largest of uint32 values, 0 where there are none."""
+        """Return the largest of uint32 values, 0 for none."""
         return Ranges(self, values).longest
 
     def sum(self, values: DeviceArray) -> int:
@@ -66,7 +66,7 @@ class PartKernels(Kernels):
         return Ranges(self, values).total
 
     def histogram(self, values: DeviceArray) -> tuple[Ids, Ids]:
-        """Return the values that occur, rising, and how often; both int64."""
+        """Return the distinct values, rising, and the count of each; both int64."""
         counts = cuda.cupy().zeros(max(self.largest(values) + 1, 1024), np.uint32)
         self.launch(
             "histogram", len(values), BLOCK, np.uint64(len(values)), values, counts
@@ -76,7 +76,7 @@ class PartKernels(Kernels):
         return occur, host[occur].astype(np.int64)
 
     def offsets(self, lengths: Any, rows: int, total: int) -> Any:
-        """Return offsets [rows + 1], uint32 where ``total`` fits; others are empty."""
+        """Return offsets [rows + 1], uint32 if ``total`` fits; extra rows are empty."""
         cupy = cuda.cupy()
         dtype = index_dtype(total)
         out = cupy.empty(rows + 1, dtype)
@@ -92,12 +92,12 @@ class PartKernels(Kernels):
 
 @dataclass
 class Rule:
-    """Which keys come of a tuple: kernels ``append_NAME`` and ``count_NAME``.
+    """The keys made from a tuple, by kernels ``append_NAME`` and ``count_NAME``.
 
     rows: of all keys; arguments: of the kernels, between the tuples and the range
-    first: what is also done with the tuples of the first pass
+    first: called with the tuples of the first pass too
     lengths: keys of each row where they are known, uint32 [rows]
-    bits: of a column in a key, at least 32; those of ids of 32 bits have 32
+    bits: of a column in a key, at least 32; 32 for ids of 32 bits
     """
 
     name: str
@@ -109,16 +109,18 @@ class Rule:
 
     @property
     def most_rows(self) -> int:
-        """How many rows keys can tell from each other."""
+        """Number of rows that the row bits of a key can tell apart."""
         return 1 << (64 - self.bits)
 
 
 class KeyPasses:
     """Passes over the tuples of a source on the current device.
 
-    buffer_bytes: what keys and their sort may take, None for what is free
-    done: told of tuples, see ``Chunks``; one pass is planned at first
-    seat: where devices send each other tuples (``shares.py``), None: each makes all
+    buffer_bytes: memory for keys and their sort, None: what is free
+    done: called with the number of tuples made, see ``Chunks``; one pass is planned at
+    first
+    seat: of this device where devices exchange tuples (``shares.py``); None: it makes
+    all of them
     """
 
     def __init__(
@@ -154,7 +156,7 @@ class KeyPasses:
         self.passes = 0
 
     def _likely(self) -> int:
-        """Return how many keys a part hardly has more of."""
+        """Return a number of keys that a part rarely exceeds."""
         return min(self._most // self._parts * 11 // 10 + SLACK, self._most)
 
     def _buffer(self, need: int = 0) -> int:
@@ -165,7 +167,7 @@ class KeyPasses:
     def _each(
         self, rule: Rule, work: Callable[[DeviceArray, DeviceArray], None]
     ) -> None:
-        """Make a pass; the first one of a rule also does what it has for that."""
+        """Make a pass; the first pass of a rule also calls ``rule.first``."""
         first, rule.first = rule.first, None
 
         def both(u: DeviceArray, v: DeviceArray) -> None:
@@ -177,7 +179,7 @@ class KeyPasses:
         self.passes += 1
 
     def _append(self, rule: Rule, low: int, high: int, keys: DeviceArray) -> int:
-        """Collect the keys of the rows low … high-1; return how many there are."""
+        """Collect the keys of the rows low … high-1; return their number."""
         size = cuda.cupy().zeros(1, np.uint64)
         rows = np.uint32(low), np.uint32(high - low - 1)
         form = (*rows, np.uint32(rule.bits), np.uint64(len(keys)))
@@ -190,7 +192,7 @@ class KeyPasses:
         return int(size.get()[0])
 
     def count(self, rule: Rule) -> DeviceArray:
-        """Return the keys of each row, uint32 [rows]."""
+        """Count the keys of each row, uint32 [rows]."""
         lengths = cuda.cupy().zeros(rule.rows, np.uint32)
 
         def work(u: DeviceArray, v: DeviceArray) -> None:
@@ -204,15 +206,15 @@ class KeyPasses:
         with self.kernels.phase("sort"):
             keys.sort()
         with self.kernels.phase("memory"):
-            cuda.release()  # what is kept must not lie in the room of the sort
+            cuda.release()  # what is kept must not lie where the sort allocates
         return keys
 
     def sorted_keys(
         self, rule: Rule, kept: Callable[[DeviceArray], int]
     ) -> Iterator[tuple[DeviceArray, int]]:
-        """Yield (keys, first row) of ranges of rows; repeats are among the keys.
+        """Yield (sorted keys, first row) of ranges of rows, repeats included.
 
-        kept: bytes that will be kept of all keys, from the keys of each row (uint32)
+        kept: maps the keys of each row (uint32) to the bytes that will be kept of them
         """
         if not rule.rows:
             self.expect(-1)
@@ -260,7 +262,7 @@ class KeyPasses:
             return ranges.cut(capacity, rule.most_rows), capacity
 
     def close(self) -> None:
-        """Let go of the tuples; there is no pass after this."""
+        """Free the tuples; no pass may follow."""
         self._chunks.drop()
         cuda.release()
 
@@ -269,9 +271,9 @@ class RowWriter:
     """One subgraph from sorted keys of rising rows.
 
     lengths: uint32 [counted], zeros; the rows that may have columns
-    kernel: what writes columns; arguments: of it, between lengths and columns
-    room: where columns go one after the other, with COLUMN_PAD more; None: to arrays
-        that are joined at the end, which takes the memory twice
+    kernel: writes columns; arguments: of it, between lengths and columns
+    room: memory for all columns in sequence, with COLUMN_PAD more; None: separate
+    arrays joined at the end, which takes twice the memory
     bits: of a column in a key
     """
 
@@ -291,9 +293,9 @@ class RowWriter:
         self._room, self._written = room, 0
 
     def add(self, keys: DeviceArray, shift: int) -> None:
-        """Append the columns of keys, uint64; row of a key + shift is a row of these.
+        """Append the columns of keys, uint64; row = row of the key + shift.
 
-        No row of an earlier call has keys here.
+        Each row's keys come in one call.
         """
         if not len(keys):
             return
@@ -328,7 +330,7 @@ class RowWriter:
         return out
 
     def finish(self, rows: int) -> DeviceRows:
-        """Return the subgraph with so many rows; those beyond ``counted`` are empty."""
+        """Return the subgraph with ``rows`` rows; those past ``counted`` are empty."""
         columns = self._columns()
         total = len(columns) - COLUMN_PAD
         return DeviceRows(self._kernels.offsets(self._lengths, rows, total), columns)
@@ -337,7 +339,7 @@ class RowWriter:
 def segments(
     kernels: PartKernels, keys: DeviceArray, low: int, bases: list[int], bits: int
 ) -> list[DeviceArray]:
-    """Cut sorted keys where their rows pass ``bases``; one more piece than bases.
+    """Cut sorted keys at the rows ``bases``; return one more piece than bases.
 
     keys: uint64; low: the row of keys without bits above ``bits``
     """

@@ -1,8 +1,8 @@
-"""Who makes which edge tuples while devices build: every device all, or each its share.
+"""Whether every device makes all edge tuples during a build, or only its share.
 
-The seconds of a pass follow from counts.  Every device has to make tuples and to look
-which of them its parts keep; of a share it makes few, but sorts them by device, sends
-them and gets those that it keeps.
+The seconds of a pass are estimated from counts. If a device makes all tuples, it also
+tests which of them its parts keep; if it makes a share, it sorts fewer tuples by
+device, sends them, and receives those it keeps.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ IN_WORDS: dict[Making, str] = {
     ALL: "each device made all of them",
     SHARE: "each device made its share and sent them to those that keep them",
 }
-# seconds a tuple; making them: generate/cuda.py
+# seconds a tuple; for making them see generate/cuda.py
 LOOK = 4e-11  # by kernels that make keys; scale 29 on one H200, bench_gpu_scale29.json
-SORT = 1e-10  # counting and filling boxes; assumed
+SORT = 1e-10  # count and fill boxes; assumed
 # bytes a second
 COPY = 2e10  # to a device from others of its process; assumed, by PCIe
 SEND = 2e9  # from a rank to others by host memory; Allreduce on one host reaches 3e9
 # seconds; assumed
-ROUND = 1e-4  # of a round
-BOX = 1e-5  # of each box in it
+ROUND = 1e-4  # per round
+BOX = 1e-5  # per box of a round
 
 
 def chosen(source: TupleSource, devices: int, ranks: int) -> Making:
-    """Return which takes a pass less time, ``ALL`` or ``SHARE``; the same on all ranks.
+    """Return the faster choice for a pass, ``ALL`` or ``SHARE``; the same on all ranks.
 
     devices: of all ranks
     """
@@ -55,14 +55,14 @@ def pass_seconds(
     rounds: int,
     make: float,
 ) -> dict[Making, float]:
-    """Return the seconds of a pass over all tuples, by who makes them.
+    """Estimate the seconds of a pass over all tuples, by who makes them.
 
-    devices: of all ranks; rounds: that shares are sent in; make: seconds a tuple
+    devices: of all ranks; rounds: of sending shares; make: seconds a tuple
     """
     share = tuples / devices
-    kept = 2 * share  # nearly all have ends on two devices
-    arriving = 2 * id_bytes * kept * (1 - 1 / devices)  # bytes of a device
-    sent = 2 * id_bytes * 2 * tuples / ranks * (1 - 1 / ranks)  # of a rank
+    kept = 2 * share  # nearly all tuples have ends on two devices
+    arriving = 2 * id_bytes * kept * (1 - 1 / devices)  # bytes a device
+    sent = 2 * id_bytes * 2 * tuples / ranks * (1 - 1 / ranks)  # bytes a rank
     rest = rounds * (ROUND + BOX * devices)
     return {
         ALL: tuples * (make + LOOK),

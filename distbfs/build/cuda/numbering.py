@@ -12,7 +12,7 @@ from distbfs.graph.device_graph import AT_LEAST, degree_class
 from distbfs.types import DeviceArray
 
 CLASSES = 128
-CLASS_TILES = 1 << 14  # tiles of ids in the counting sort, at most
+CLASS_TILES = 1 << 14  # most tiles of ids in the counting sort
 
 
 class Numbering:
@@ -47,10 +47,10 @@ class Numbering:
         self.at_least[0] = self.active
 
     def at_least_of(self, degree: int) -> int:
-        """Return a number that all of a vertex of this degree or more are below."""
+        """Return a number above those of all vertices of at least this degree."""
         return int(self._starts[CLASSES - degree_class(np.array([degree]))[0]])
 
     def arrays(self) -> dict[str, Any]:
-        """Return what a DeviceGraph has of it."""
+        """Return the numbering's fields of a DeviceGraph."""
         names = ("active", "at_least", "vertices", "numbers")
         return {name: getattr(self, name) for name in names}

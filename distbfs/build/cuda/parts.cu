@@ -1,6 +1,6 @@
 /* Keys of the directed edges of a part from edge tuples, and numbers of its vertices.
  *
- * Method: every device looks at all tuples and makes keys of the directed edges that its
+ * Method: every device reads all tuples and makes keys of the directed edges that its
  * part keeps by Algorithm 1.  The class of a vertex and its number come from sets of ids
  * with ranks: a vertex with edges is normal, and in the first set, or a delegate, and in
  * the second.  Where ids have 64 bits the first set is that of the own part, and delegates
@@ -26,7 +26,7 @@
 
 #define TURNED 4 /* one dd edge of so many is with the other end; build/host/separate.py */
 
-/* At most two keys that come of a tuple. */
+/* At most two keys of a tuple. */
 struct Found {
     u32 row[2], count;
     ID column[2];
@@ -46,12 +46,12 @@ struct Own {
     }
 };
 
-/* Where a key begins to be looked for among `slots`. */
+/* First slot to search for a key, of `slots`. */
 INLINE u64 slot_of(u64 id, u64 slots) {
     return __umul64hi(id * 0x9E3779B97F4A7C15ull, slots);
 }
 
-/* One end of a tuple: where it is, and what is found of it. */
+/* One end of a tuple: its part, local id and entry. */
 struct End {
     u32 part, local, number;
     u64 entry;
@@ -252,7 +252,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) append_positioned(
     append_by(count, u, v, rule, low, last, bits, capacity, keys, size);
 }
 
-/* Positions of the members of a part, and what stands for them in results.
+/* Positions of the members of a part, and their ids for results.
  *
  * members: [blocks], ranks in the part; numbers, positions: [members], by rank
  * names: [positions], by position: the id, or the local id where ids have 64 bits
@@ -269,7 +269,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) place_numbers(
     }
 }
 
-/* What is known of the members of a part, by rank.
+/* Properties of the members of a part, by rank.
  *
  * members: [blocks]; degrees, loops: [local], keys of each row and ends of loops
  * ids, lengths, ends: [members], local id, keys of the row, ends of tuples

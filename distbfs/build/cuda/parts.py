@@ -1,14 +1,14 @@
 """Kernel 1 on CUDA devices: from edge tuples to the parts of this rank.
 
-Every device keeps what its part holds (Algorithm 1 of Pan, Pearce, Owens 2018, Section
-III-B, as build/host/separate.py has it).  It makes all tuples itself, so that none is
-sent, or its share of them, and then devices send each other what they keep (shares.py);
-making.py chooses.  In a first round each part finds the degrees of its vertices.  Then
-the ranks share the degree histogram, the delegates, and which vertices are normal.  In
-a second round each part makes its four subgraphs, straight in the numbers that they
-have at the end.
+Every device keeps the edges of its parts (Algorithm 1 of Pan, Pearce, Owens 2018,
+Section III-B, as in build/host/separate.py). It either makes all tuples itself, so that
+none is sent, or makes its share, and devices send each other what they keep
+(shares.py); making.py chooses. In a first round each part computes the degrees of its
+vertices. Then the ranks share the degree histogram, the delegates, and which vertices
+are normal. In a second round each part builds its four subgraphs directly in their
+final numbers.
 
-The graph is that of ``construct``, but for the order inside a part: normal vertices
+The graph is that of ``construct``, except for the order inside a part: normal vertices
 with edges come first, all others after them, both by rising local id.
 """
 
@@ -40,17 +40,17 @@ from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
 from distbfs.types import SUBGRAPHS, TupleSource, World
 
-ROUNDS = 2  # of passes over the tuples for each part, one pass each where keys fit
+ROUNDS = 2  # passes over the tuples for each part, if its keys fit in one pass
 Result = TypeVar("Result")
 Made = TypeVar("Made", bound=Builder)
 
 
 class Crew(Generic[Made]):
-    """The builders of this rank's parts; those of several devices work at once.
+    """The builders of this rank's parts, which run on several devices at once.
 
     kind: of the builders; devices: of each part; None: the current device for all
-    done: told of tuples, see ``Chunks``
-    making: as of ``construct_on_devices``; then what was chosen
+    done: called with the number of tuples made, see ``Chunks``
+    making: as in ``construct_on_devices``; then what was chosen
     """
 
     def __init__(
@@ -66,14 +66,14 @@ class Crew(Generic[Made]):
         done: Sum | None,
         making: Making | None,
     ) -> None:
-        mine = placement.parts_of(world.rank)
-        if devices is not None and len(devices) != len(mine):
+        own_parts = placement.parts_of(world.rank)
+        if devices is not None and len(devices) != len(own_parts):
             raise UsageError(
-                f"{len(devices)} devices are named for {len(mine)} parts of a rank"
+                f"{len(devices)} devices are given for {len(own_parts)} parts of a rank"
             )
-        self._mine = mine
+        self._mine = own_parts
         self._groups: dict[int | None, list[int]] = {}
-        for k in range(len(mine)):
+        for k in range(len(own_parts)):
             device = None if devices is None else devices[k]
             self._groups.setdefault(device, []).append(k)
         seats = Seats(world, placement, list(self._groups.values()))
@@ -100,9 +100,9 @@ class Crew(Generic[Made]):
     def on_devices(
         self, work: Callable[[Made, list[int]], list[Result]]
     ) -> list[list[Result]]:
-        """Return work(builder, its parts by position) of each device.
+        """Return work(builder, positions of its parts) of each device.
 
-        Where devices send each other tuples, no device is done before all are.
+        Where devices send each other tuples, none returns before all have finished.
         """
 
         def run(device: int | None) -> list[Result]:
@@ -145,7 +145,7 @@ class Crew(Generic[Made]):
         return [flat[k] for k in range(len(self._mine))]
 
     def close(self) -> None:
-        """Let go of everything but the parts."""
+        """Free everything but the parts."""
 
         def drop(builder: Made, _: list[int]) -> list[None]:
             builder.keys.close()
@@ -154,9 +154,9 @@ class Crew(Generic[Made]):
         self.on_devices(drop)
 
     def spent(self, world: World, clock: Stopwatch | None) -> tuple[float, int]:
-        """Return (seconds of generation here, most passes of a device) (collective).
+        """Return (generation seconds here, most passes of a device) (collective).
 
-        clock: the phases of the device that took longest are added to it
+        clock: the phases of the slowest device are added to it
         """
         builders = self.builders.values()
         clocks = [builder.clock for builder in builders]
@@ -184,24 +184,24 @@ def construct_on_devices(
 ) -> tuple[list[DevicePart], BuildSummary]:
     """Build every part of this rank in device memory (collective).
 
-    domains: that search the parts on devices, which the threshold is for; None: as of
-        parts in host memory and of stores
+    domains: domains that will search the parts on devices, for the choice of the
+    threshold; None: as for parts in host memory and in stores
     buffer_bytes: device memory for keys and their sort (default: what is free; the keys
-        of the longest row fit in any case)
+    of the longest row always fit)
     devices: CUDA device of each part, in the order of ``Placement.parts_of`` (default:
-        the current one for all)
-    clock: the phases of the device that took longest are added to it
-    done: told of tuples in all passes of all devices here that make them
-    making: whether each device makes "all" tuples or its "share" of them, which devices
-        then send each other; None: what takes less time by the counts
+    the current one for all)
+    clock: the phases of the slowest device are added to it
+    done: called with the number of tuples that devices of this rank make, in all passes
+    making: whether each device makes "all" tuples, or its "share", which devices then
+    send each other; None: the faster by estimate
 
-    Of the options, pass_bytes and order_block have no effect.
+    The options pass_bytes and order_block have no effect.
     """
     if options.permute_seed is not None and source.n > 1:
         source = Permuted(source, options.permute_seed)
     watch = Stopwatch()
     layout = Layout(source.n, placement.parts)
-    shape, mine = Shape(layout), placement.parts_of(world.rank)
+    shape, own_parts = Shape(layout), placement.parts_of(world.rank)
     with watch("total"):
         crew = Crew(
             Builder,
@@ -228,7 +228,7 @@ def construct_on_devices(
         )
         d = histogram.above(threshold)
         shared = Shared(world, placement, numbered, d, wide=shape.wide)
-        made = _separate(crew, numbered, shared, mine, threshold)
+        made = _separate(crew, numbered, shared, own_parts, threshold)
         crew.close()
         if shape.wide and shape.parts > 1:
             number_columns(made, placement, world)
@@ -274,10 +274,10 @@ def _separate(
     crew: Crew[Builder],
     numbered: Sequence[Numbered],
     shared: Shared,
-    mine: Sequence[int],
+    own_parts: Sequence[int],
     threshold: int,
 ) -> list[DevicePart]:
-    """Return the parts; the tables of a device serve all its parts."""
+    """Build the parts of this rank; all parts of a device share its tables."""
 
     def work(builder: Builder, positions: list[int]) -> list[tuple[int, DevicePart]]:
         with cuda.memory_of("the delegates and normal vertices of all parts"):
@@ -286,10 +286,10 @@ def _separate(
             tables = builder.tables(shared)
         out = []
         for k in positions:
-            with cuda.memory_of(f"building part {mine[k]}"):
-                part = builder.separate(mine[k], numbered[k], tables, threshold)
+            with cuda.memory_of(f"building part {own_parts[k]}"):
+                part = builder.separate(own_parts[k], numbered[k], tables, threshold)
             out.append((k, part))
         return out
 
     parts = dict(item for group in crew.on_devices(work) for item in group)
-    return [parts[k] for k in range(len(mine))]
+    return [parts[k] for k in range(len(own_parts))]

@@ -1,8 +1,8 @@
-"""Numbers instead of local ids in the columns of nn, asked from their parts.
+"""Exchange local ids in the columns of nn for numbers, which their parts know.
 
-Where ids have 64 bits no device knows the numbers of all normal vertices.  A part sends
-the local ids of its columns to their parts, some columns at a time, and gets the
-numbers there.
+Where ids have 64 bits no device stores the numbers of all normal vertices. A part sends
+the local ids of its columns to their parts, some columns at a time, and receives the
+numbers.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ COLUMNS = 1 << 26  # of a part at a time
 def swapped(
     boxes: Sequence[Sequence[Any]], placement: Placement, world: World
 ) -> list[list[Any]]:
-    """Return what all parts have for each part of this rank, by part (collective).
+    """Exchange boxes between parts; return those received by each part of this rank.
 
-    boxes: of each part here, for each part, CuPy uint32
-    What comes is on the host, but where there is one rank.
+    boxes: of each part of this rank, one for each part, CuPy uint32
+
+    Collective. What arrives is on the host, except with a single rank.
     """
-    mine = placement.parts_of(world.rank)
-    arrived: list[list[Any]] = [[None] * placement.parts for _ in mine]
+    own_parts = placement.parts_of(world.rank)
+    arrived: list[list[Any]] = [[None] * placement.parts for _ in own_parts]
     if world.size == 1:
-        for sent, part in zip(boxes, mine, strict=True):
-            for place, other in enumerate(mine):
+        for sent, part in zip(boxes, own_parts, strict=True):
+            for place, other in enumerate(own_parts):
                 arrived[place][part] = sent[other]
         return arrived
     nothing, sizes, values = np.zeros(0, np.uint32), [], []
@@ -49,13 +50,13 @@ def swapped(
     for rank, joint in enumerate(world.alltoall(values)):
         pieces = iter(np.split(joint, np.cumsum(counts[rank])))
         for part in placement.parts_of(rank):
-            for place in range(len(mine)):
+            for place in range(len(own_parts)):
                 arrived[place][part] = next(pieces)
     return arrived
 
 
 def joined(boxes: Sequence[Any], world: World) -> Any:
-    """Return what comes from all parts as one array on the current device."""
+    """Concatenate what arrived from all parts on the current device."""
     cp, some = cuda.cupy(), [x for x in boxes if x is not None and len(x)]
     if not some:
         return cp.zeros(0, np.uint32)
@@ -66,7 +67,7 @@ def joined(boxes: Sequence[Any], world: World) -> Any:
 
 
 class Asked:
-    """Some columns of a part, asked for by part.
+    """Columns of a part whose numbers are requested, sorted by part.
 
     columns: CuPy uint64, part << 32 | local id; boxes: uint32, for each part
     """
@@ -82,7 +83,7 @@ class Asked:
         self.boxes = [places[low:high] for low, high in pairwise(bounds)]
 
     def take(self, numbers: Any) -> None:
-        """Write numbers, in the order of the boxes, into the columns."""
+        """Write the numbers, in the order of the boxes, into the columns."""
         columns, order = self._columns, self._order
         there = columns[order] >> np.uint64(PART_SHIFT) << np.uint64(PART_SHIFT)
         columns[order] = there | numbers.astype(np.uint64)
@@ -91,11 +92,12 @@ class Asked:
 def number_columns(
     parts: Sequence[DevicePart], placement: Placement, world: World
 ) -> None:
-    """Make numbers of the local ids in the columns of nn (collective).
+    """Replace the local ids in the columns of nn by numbers (collective).
 
-    parts: of this rank, nn columns part << 32 | local id, changed where they are
+    parts: of this rank; nn columns are part << 32 | local id, and are changed in
+    place
 
-    Raises InputError for a column that is no normal vertex.
+    Raises InputError for a column that is not a normal vertex.
     """
     most = np.array([max(part.nn.edges for part in parts)])
     for low in range(0, int(world.allreduce(most, "max")[0]), COLUMNS):
@@ -117,7 +119,7 @@ def number_columns(
 
 
 def _replies(part: DevicePart, boxes: Sequence[Any], world: World) -> list[Any]:
-    """Return the numbers of local ids that parts ask for, CuPy uint32 each."""
+    """Return the numbers of the requested local ids, CuPy uint32 for each part."""
     numbers = part.numbers[joined(boxes, world)]
     if len(numbers) and int(numbers.max()) >= part.active:
         raise InputError("the edge tuples changed while the graph was built")

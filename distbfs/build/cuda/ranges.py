@@ -1,4 +1,4 @@
-"""Ranges of rows whose keys are sorted at once, and the memory that they may take."""
+"""Ranges of rows whose keys are sorted together, within a memory limit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Ranges:
         self.total = int(self._before[-1])
 
     def beyond(self, rows: int, kept: int) -> int:
-        """Return the keys of the first rows beyond ``kept`` of each."""
+        """Count the keys beyond the first ``kept`` of each of the first rows."""
         cupy = cuda.cupy()
         some = self._degrees[:rows]
         first = cupy.minimum(some, np.uint32(kept)).sum(dtype=np.uint64)
@@ -41,10 +41,10 @@ class Ranges:
     def cut(
         self, capacity: int, rows: int | None = None, at: int | None = None
     ) -> list[tuple[int, int, int]]:
-        """Return (first row, last + 1, keys) of ranges of ``capacity`` keys or less.
+        """Return (first row, last + 1, keys) of ranges of at most ``capacity`` keys.
 
-        capacity: the longest row fits it; rows: that a range may have; at: a row that a
-        range begins with
+        capacity: at least the longest row; rows: most rows of a range; at: a row where
+        a range must begin
         """
         out: list[tuple[int, int, int]] = []
         row = done = 0
@@ -60,7 +60,7 @@ class Ranges:
         return out
 
     def _row_after(self, keys: int) -> int:
-        """Return how many rows together have at most so many keys."""
+        """Return how many leading rows have at most ``keys`` keys together."""
         tile = int(np.searchsorted(self._before, keys, side="right")) - 1
         first = tile * ROWS_TILE
         ends = self._before[tile] + np.cumsum(self._tile(tile))

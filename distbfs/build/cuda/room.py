@@ -1,8 +1,8 @@
-"""Memory of a build on one device: for keys, and for what searches will need.
+"""Memory of a build on one device: for keys, and for later searches.
 
-Where the columns of all rows do not fit beside what searches take, rows keep their
-first columns on the device, the same number each, as many as fit; the rest goes to host
-memory (``DeviceGraph.tails``).
+Where the columns of all rows do not fit beside the state of searches, each row keeps
+its first columns on the device, as many as fit, the same number for all rows; the rest
+goes to host memory (``DeviceGraph.tails``).
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from distbfs.plan.memory import memory_limit, readable
 from distbfs.types import Ids
 
 PAIR_BYTES = 8
-BUFFER_BYTES = 96 << 30  # for keys, at most, where nothing else is said
-VERTEX_BYTES = 28  # of all arrays by vertex at once, at most
-MOST_RANGES = 64  # of rows, and so passes over the tuples, unless told otherwise
-LEAST_KEPT = 8  # columns of a row on the device, at least: pulls read them first
+BUFFER_BYTES = 96 << 30  # most for keys, by default
+VERTEX_BYTES = 28  # most for all arrays by vertex at once
+MOST_RANGES = 64  # most ranges of rows, so most passes over the tuples, by default
+LEAST_KEPT = 8  # least columns of a row on the device: pulls read them first
 DEALT_BYTES = KEY_BYTES + 4  # a key, its place in the sort, and its column
-MOST_DEALT = 5 << 29  # keys that are dealt out at once
-SPARE, SPARE_VERTEX = 3 << 29, 2  # of the device, for validation and other work
-OTHERS = 50  # 1 / OTHERS of limited host memory is not for tails
+MOST_DEALT = 5 << 29  # most keys split between device and host at once
+SPARE, SPARE_VERTEX = 3 << 29, 2  # device memory left for validation and other work
+OTHERS = 50  # 1 / OTHERS of limited host memory is left for other uses
 
 
 class Split(NamedTuple):
     """Rows in two pieces.
 
-    kept, tailed: as of ``Tails``; heads: columns on the device, tails: in host memory,
-    both at most, as repeats are counted
+    kept, tailed: as in ``Tails``; heads: columns on the device, tails: in host memory,
+    both upper bounds, since repeats are counted
     """
 
     kept: int
@@ -45,7 +45,7 @@ class Split(NamedTuple):
 
     @classmethod
     def at(cls, kept: int, numbering: Numbering, ranges: Ranges) -> Split:
-        """Return rows with so many columns on the device; ranges: of their keys."""
+        """Split rows after ``kept`` columns; ranges: of their keys."""
         tailed = numbering.at_least_of(kept)
         beyond = ranges.beyond(tailed, kept)
         return cls(kept, tailed, ranges.total - beyond, beyond)
@@ -58,11 +58,11 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class Room:
-    """What a graph and its searches may take.
+    """Memory limits of a graph and its searches.
 
     device_bytes: of the device, None: what is free; host_bytes: of the host, for tails,
-        None: what this process may use
-    state: (n, active, m, at_least as in DeviceGraph) -> bytes that searches take
+    None: what this process may use
+    state: maps (n, active, m, at_least as in DeviceGraph) to the bytes of a search
     """
 
     device_bytes: int | None
@@ -70,10 +70,10 @@ class Room:
     state: Callable[[int, int, int, Ids], int]
 
     def split(self, n: int, numbering: Numbering, ranges: Ranges) -> Split | None:
-        """Return how rows are split, None where the device has room for all of them.
+        """Choose how rows are split; None if the device has room for all columns.
 
-        ranges: of the keys of rows, by number.  Raises OutOfMemory where the device has
-        no room for the beginnings of rows, or the host for their tails.
+        ranges: of the keys of rows, by number. Raises OutOfMemory where the device has
+        no room for the heads of rows, or the host for their tails.
         """
         total, active = ranges.total, numbering.active
         fixed = held_bytes(n, active) + 8 * (active + 1)
@@ -100,7 +100,7 @@ class Room:
         return split
 
     def free(self, held: int = 0, spare: int = 0) -> int:
-        """Return the bytes of the device for what is ``held`` and what is not yet."""
+        """Return the free device bytes, plus ``held`` and less ``spare``."""
         free = cuda.free_bytes() + held - SPARE - spare
         return free if self.device_bytes is None else min(free, self.device_bytes)
 
@@ -124,10 +124,12 @@ def held_bytes(n: int, active: int) -> int:
 class Budget:
     """Bytes for keys, and whether the pairs can be kept.
 
-    n: vertices; count: pairs; keys: at most; buffer_bytes: what keys may take
+    n: vertices; count: pairs; keys: at most; buffer_bytes: limit for keys
     room: of the graph and its searches, where rows may be split, else None
-    Raises ResourceError where the graph would leave less than MOST_RANGES ranges of
-    keys need, or than buffer_bytes if that is less, and rows may not be split.
+
+    Raises ResourceError where rows may not be split and the memory left beside the
+    graph is less than MOST_RANGES ranges of keys need (or than buffer_bytes if
+    smaller).
     """
 
     def __init__(
@@ -157,13 +159,13 @@ class Budget:
         self.hold = single or (not cheap and PAIR_BYTES * count <= spare - self.buffer)
 
     def split(self, numbering: Numbering, ranges: Ranges) -> Split | None:
-        """Return how rows are split, None where they are not; see ``Room.split``."""
+        """Return how rows are split, None if they are not; see ``Room.split``."""
         if self._room is None:
             return None
         return self._room.split(self._n, numbering, ranges)
 
     def keys_at_once(self, active: int, ranges: Ranges, split: Split | None) -> int:
-        """Return how many keys of rows are sorted at once; those of one row are."""
+        """Return how many keys are sorted at once; the longest row's always are."""
         capacity = self.buffer // KEY_BYTES
         if self._room is not None and split is not None:
             held = held_bytes(self._n, active)

@@ -17,7 +17,7 @@ from distbfs.errors import InputError
 from distbfs.graph.device_graph import COLUMN_PAD, Tails
 from distbfs.types import DeviceArray
 
-WASTE = 10  # columns may take 1 / WASTE more than they need
+WASTE = 10  # columns may be allocated with 1 / WASTE unused
 WIDE = 1 << 32
 
 
@@ -66,7 +66,8 @@ class Rows:
         """Collect the keys of a range of rows; return them, unsorted.
 
         keys: uint64, room for those of any range; rows: (first, last + 1, keys)
-        Raises InputError where there are not as many keys.
+
+        Raises InputError if the number of keys is not that of ``rows``.
         """
         low, high, expected = rows
         size = cuda.cupy().zeros(1, np.uint64)
@@ -100,7 +101,7 @@ class Rows:
     def _write(
         self, keys: Any, base: int, columns: DeviceArray, offsets: DeviceArray
     ) -> int:
-        """Write columns, and offsets from ``base`` on; return how many columns."""
+        """Write columns, and offsets from ``base`` on; return the number of columns."""
         starts, fresh = self._kernels.fresh_before(keys)
         name = "write_rows_64" if self._large else "write_rows_32"
         count = np.uint64(len(keys))
@@ -109,7 +110,7 @@ class Rows:
         return fresh
 
     def _deal(self, keys: Any, low: int, high: int, kept: int) -> None:
-        """Write rows of which all but the first columns go to host memory."""
+        """Write the first ``kept`` columns of rows to the device, others to host."""
         cupy, rows = cuda.cupy(), high - low
         columns = cupy.empty(len(keys), np.uint32)
         offsets = cupy.empty(rows + 1, np.uint64)
@@ -162,11 +163,13 @@ def make_rows(
     both: bool,
     wide: bool,
 ) -> dict[str, Any]:
-    """Return offsets, columns, m and tails of rows from pairs of ids.
+    """Build offsets, columns, m and tails of rows from pairs of ids.
 
     chunks: one pass over them is planned
     lengths: uint32 [active], keys of each row, one array in a list, which is emptied
-    both: a pair is two directed edges.  Offsets of empty rows are not set.
+    both: a pair is two directed edges
+
+    Offsets of empty rows are not set.
     """
     with kernels.phase("numbering"):
         ranges, active = Ranges(kernels, lengths.pop()), numbering.active

@@ -1,4 +1,4 @@
-"""One CUDA device while it makes its degree-separated parts; see device_construct.
+"""One CUDA device while it builds its degree-separated parts; see parts.py.
 
 Source: Pan, Pearce, Owens 2018, Section III-B.
 """
@@ -27,14 +27,14 @@ from distbfs.types import Array, Ids, TupleSource, World
 
 MAX_DEGREE = MAX_ROWS = (1 << 32) - 1
 NO_ID = (1 << 64) - 1
-VERTEX_BYTES = 24  # of all arrays by vertex of a part at once, at most
-DELEGATE_BYTES = 64  # of the table of delegates while it is made
+VERTEX_BYTES = 24  # most for all arrays by vertex of a part at once
+DELEGATE_BYTES = 64  # for a delegate in the table under construction
 
 
 class Shape:
     """Sizes that are the same for all parts.
 
-    per: vertices of a part, at most; blocks: of a part in each set
+    per: most vertices of a part; blocks: of a part in each set
     wide: ids have 64 bits; bits: of a place, part * per + local id, and at least 32
     """
 
@@ -47,16 +47,16 @@ class Shape:
         self.bits = max((places - 1).bit_length(), 32) if self.wide else 32
 
     def own(self, part: int) -> tuple[np.uint32, np.uint32]:
-        """Return how kernels are told of a part."""
+        """Return the number of parts and the part's index as kernel arguments."""
         return np.uint32(self.parts), np.uint32(part)
 
 
 @dataclass
 class Counted:
-    """What the first round finds of a part.
+    """Results of a part's first round.
 
     degrees: without loops and repeats; ends: of tuples; both device uint32 [local]
-    histogram: (degrees that occur, how often), int64; total: sum of ends
+    histogram: (distinct degrees, count of each), int64; total: sum of ends
     """
 
     degrees: Any
@@ -68,7 +68,7 @@ class Counted:
 
 @dataclass
 class Numbered:
-    """Numbers of the vertices of a part, and what the other parts must know of it.
+    """Numbers of the vertices of a part, and what the other parts need of it.
 
     vertices, numbers, tuple_degrees: as in DevicePart
     normals, members: host uint32 [4 * blocks], sets of normal vertices and delegates
@@ -87,7 +87,7 @@ class Numbered:
 
 @dataclass
 class Tables:
-    """What one device knows of all vertices; see parts.cu.
+    """One device's tables of all vertices; see parts.cu.
 
     normals: uint32 [parts * 4 * blocks], None where ids are wide
     members: uint32 [parts * 4 * blocks], ranks are over all parts; or uint64 [slots]
@@ -101,11 +101,11 @@ class Tables:
 
 
 class Shared:
-    """What the ranks share of all parts, on the host (making it is collective).
+    """Facts of all parts that every rank has, on the host; making it is collective.
 
     ids, degrees: uint64 and uint32 [d], delegates by part; where ids are not wide also
-    normals, members: uint32 [parts * 4 * blocks]; bases: uint32 [parts], delegates of
-        the parts that come before in ``ids``
+    normals, members: uint32 [parts * 4 * blocks]; bases: uint32 [parts], delegates in
+    ``ids`` of preceding parts
     nbytes: of all of them
     """
 
@@ -113,7 +113,7 @@ class Shared:
         self,
         world: World,
         placement: Placement,
-        mine: Sequence[Numbered],
+        numbered: Sequence[Numbered],
         delegates: int,
         *,
         wide: bool,
@@ -130,13 +130,13 @@ class Shared:
 
         self.ids, self.degrees = np.zeros(0, np.uint64), np.zeros(0, np.uint32)
         if not wide:
-            self.normals = by_part(gathered([x.normals for x in mine]))
+            self.normals = by_part(gathered([x.normals for x in numbered]))
         if delegates:
-            self.ids = gathered([x.ids for x in mine])
-            self.degrees = gathered([x.degrees for x in mine])
+            self.ids = gathered([x.ids for x in numbered])
+            self.degrees = gathered([x.degrees for x in numbered])
         if delegates and not wide:
-            self.members = by_part(gathered([x.members for x in mine]))
-            sizes = gathered([np.array([len(x.ids)], dtype=np.int64) for x in mine])
+            self.members = by_part(gathered([x.members for x in numbered]))
+            sizes = gathered([np.array([len(x.ids)], dtype=np.int64) for x in numbered])
             self.bases = by_part((np.cumsum(sizes) - sizes).astype(np.uint32))
         if len(self.ids) != delegates:
             raise InputError("the degrees of the parts changed while they were shared")
@@ -161,7 +161,7 @@ class Builder:
         self.clock = self.keys.clock
 
     def count(self, part: int) -> Counted:
-        """Find the degrees of a part."""
+        """Compute the degrees of a part."""
         cupy, launch = cuda.cupy(), self.kernels.launch
         local = self.layout.local_count(part)
         cuda.require(VERTEX_BYTES * local, f"part {part} of {local} vertices")
@@ -197,7 +197,7 @@ class Builder:
             self.kernels.launch("measure_rows", len(keys), KEYS_TILE, *rows, *out)
 
     def _rank(self, counts: Any, members: Any) -> int:
-        """Finish a set from the members of each of its blocks; return how many."""
+        """Fill in the ranks of a set from members a block; return how many members."""
         starts = self.kernels.scan(counts)
         blocks = len(counts)
         arguments = (np.uint64(blocks), np.uint32(0), starts, members)
@@ -219,7 +219,7 @@ class Builder:
         return list(zip(sets, sizes, strict=True))
 
     def number(self, part: int, counted: Counted, threshold: int) -> Numbered:
-        """Give numbers to the vertices of a part, and let go of what was found."""
+        """Assign numbers to the vertices of a part; frees ``counted``."""
         cupy, launch = cuda.cupy(), self.kernels.launch
         local = len(counted.degrees)
         with self.kernels.phase("numbering"):
@@ -242,7 +242,7 @@ class Builder:
         return out
 
     def tables(self, shared: Shared) -> Tables:
-        """Copy what the ranks have shared to the device, and number the delegates."""
+        """Copy the shared facts to the device, and number the delegates."""
         cupy, launch = cuda.cupy(), self.kernels.launch
         shape, d = self.shape, len(shared.ids)
         with self.kernels.phase("delegates"):
@@ -250,7 +250,7 @@ class Builder:
             if not d:
                 none = cupy.empty(0, np.uint64)
                 return Tables(normals, none, none, np.zeros(0, dtype=np.int64))
-            if shape.wide:  # a hash table that is two thirds full
+            if shape.wide:  # a hash table filled to two thirds at most
                 members = cupy.full(d + d // 2 + 1, NO_ID, np.uint64)
                 table = cupy.zeros(len(members), np.uint64)
             else:
@@ -271,9 +271,10 @@ class Builder:
     def separate(
         self, part: int, numbered: Numbered, tables: Tables, threshold: int
     ) -> DevicePart:
-        """Make the four subgraphs of a part; of wide ids nn has local ids of others.
+        """Build the four subgraphs of a part.
 
-        See ``places.number_columns``.
+        Where ids are wide, nn has local ids of other parts; see
+        ``places.number_columns``.
         """
         shape, active, d = self.shape, numbered.active, len(tables.delegates)
         local = self.layout.local_count(part)
@@ -328,7 +329,7 @@ class Builder:
         )
 
     def _writers(self, lengths: Any, bases: list[int], normals: Any) -> list[RowWriter]:
-        """Return what writes nn, nd, dn, dd; normals: sets that the device knows."""
+        """Return the writers of nn, nd, dn, dd; normals: sets on the device."""
         spans, shape = [lengths[a:b] for a, b in pairwise(bases)], self.shape
         arguments: tuple[Any, ...] = (np.uint32(min(shape.per, MAX_ROWS)),)
         arguments = (*arguments, np.uint32(shape.blocks), normals)

@@ -1,14 +1,15 @@
-"""Edge tuples of which each device makes its share, and sends it to who keeps them.
+"""Edge tuples of which each device makes a share and sends it to those that keep them.
 
 In rounds every device makes a chunk of its share and sorts it into boxes, one for each
-device of all ranks: a tuple goes to the devices of the parts of its two ends, once
-where they are one.  Boxes go to devices of this rank by device copy, to other ranks
-through host memory.  A box that is too full for what a device has room for goes in
-several steps.  Tuples that fit stay where they came to, and later passes send nothing.
+device of all ranks: a tuple goes to the devices of the parts of its two ends, once if
+they are one device. Boxes go to devices of this rank by device copy, to other ranks
+through host memory. A box larger than the receiver's room goes in several steps. Tuples
+that fit stay on the receiver, so that later passes send nothing.
 
-A pass is made by all devices of all ranks together: it begins when one of them wants
-it, and the others take part, those too whose work is done (``Shares.finish``).  The
-devices of a rank, a thread each, meet; the last to come talks to the other ranks.
+All devices of all ranks make a pass together: it begins when one of them wants it, and
+the others take part, even when their own work is done (``Shares.finish``). The devices
+of a rank, a thread each, meet at a barrier; the last to arrive communicates with the
+other ranks.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from distbfs.timing import Stopwatch, clock
 from distbfs.types import Array, DeviceArray, Ids, World, slice_bounds
 
 CHUNK = 1 << 23  # tuples of a share at a time
-BOXED = 2  # tuples in boxes, for each of a chunk
-ARRIVING = 3  # room for those that arrive at once, for each of a chunk
-LEAST = 1 << 10  # tuples of a box at once, where a share of that room is less
+BOXED = 2  # tuples in boxes, for each tuple of a chunk
+ARRIVING = 3  # tuples that arrive at once, for each tuple of a chunk
+LEAST = 1 << 10  # least tuples of a box in a step
 
 
 class Seats:
-    """Which device has each part; devices count over all ranks, rank after rank.
+    """The device of each part; devices count over all ranks, rank after rank.
 
     parts: uint32 [parts]; bounds: the first device of each rank, int64 [ranks + 1]
     """
@@ -46,9 +47,9 @@ class Seats:
     def __init__(
         self, world: World, placement: Placement, groups: Sequence[Sequence[int]]
     ) -> None:
-        """Learn of all devices (collective).
+        """Gather the devices of all ranks (collective).
 
-        groups: places of the parts of each device of this rank in ``parts_of``
+        groups: for each device of this rank, indices of its parts in ``parts_of``
         """
         own = np.empty(sum(map(len, groups)), dtype=np.int64)
         for device, places in enumerate(groups):
@@ -62,20 +63,20 @@ class Seats:
 
     @property
     def devices(self) -> int:
-        """Devices of all ranks."""
+        """Number of devices of all ranks."""
         return int(self.bounds[-1])
 
 
 def rounds_of(tuples: int, devices: int) -> int:
-    """Return in how many rounds shares are sent."""
+    """Return the number of rounds that shares are sent in."""
     return -(-tuples // (devices * CHUNK))
 
 
 class Boxes(NamedTuple):
-    """The tuples of a chunk by the device that they go to.
+    """The tuples of a chunk by receiving device.
 
-    u, v: on the device that made them; host: what leaves the rank in host memory, at
-    the same places; starts: of each box, int64 [devices + 1]
+    u, v: on the sending device; host: tuples for other ranks in host memory, at the
+    same places; starts: of each box, int64 [devices + 1]
     """
 
     u: DeviceArray
@@ -84,16 +85,16 @@ class Boxes(NamedTuple):
     starts: Ids
 
     def piece(self, device: int, step: int, room: int) -> slice:
-        """Return where what goes to a device in a step lies."""
+        """Return the slice of tuples for a device in a step."""
         low, end = self.starts[device : device + 2].tolist()
         return slice(min(low + step * room, end), min(low + (step + 1) * room, end))
 
     def counts(self, step: int, room: int) -> Ids:
-        """Return how many go to each device in a step, int64 [devices]."""
+        """Return the number of tuples for each device in a step, int64 [devices]."""
         return np.clip(np.diff(self.starts) - step * room, 0, room)
 
     def sent(self, devices: range, step: int, room: int) -> list[Array]:
-        """Return all u, then all v, that go to devices of another rank in a step."""
+        """Return all u, then all v, for devices of another rank in a step."""
         pieces = [slice(*self.starts[[devices.start, devices.stop]].tolist())]
         if step or (self.starts[1:] - self.starts[:-1] > room).any():
             pieces = [self.piece(device, step, room) for device in devices]
@@ -101,7 +102,7 @@ class Boxes(NamedTuple):
 
 
 class Arrived(NamedTuple):
-    """What a step brought: all boxes of this rank, a message of each other rank."""
+    """Tuples received in a step: boxes of this rank, messages of the others."""
 
     steps: int
     boxes: list[Boxes]
@@ -109,7 +110,7 @@ class Arrived(NamedTuple):
 
 
 class Dealer:
-    """What the devices of a rank have in common while they send tuples.
+    """State shared by the devices of a rank while they send tuples.
 
     chunk: tuples of a share in a round; room: of a box in a step; arriving: of all
     """
@@ -133,7 +134,7 @@ class Dealer:
     def meet(
         self, device: int, value: Any = None, work: Callable[[list[Any]], Any] = list
     ) -> Any:
-        """Return ``work`` of what all devices of this rank bring; it is done once.
+        """Wait for all devices of this rank; return ``work(their values)``, run once.
 
         Raises BrokenBarrierError where another device failed.
         """
@@ -142,11 +143,11 @@ class Dealer:
         return self._result
 
     def give_up(self) -> None:
-        """Let all devices of this rank fail, as one of them did."""
+        """Make all devices of this rank fail after one did."""
         self._barrier.abort()
 
     def any(self, device: int, value: bool) -> bool:
-        """Return whether a device of any rank says so."""
+        """Return whether the value of any device of any rank is True."""
 
         def ask(values: list[Any]) -> bool:
             own = np.array([any(values)], dtype=np.int64)
@@ -155,7 +156,7 @@ class Dealer:
         return bool(self.meet(device, value, ask))
 
     def pass_on(self, device: int, boxes: Boxes, step: int) -> Arrived:
-        """Return what a step brings; ``steps`` are as many as the fullest box takes."""
+        """Exchange one step of boxes; return what arrived and the number of steps."""
 
         def send(every: list[Boxes]) -> Arrived:
             most = max(int(np.diff(boxes.starts).max()) for boxes in every)
@@ -169,10 +170,10 @@ class Dealer:
         return arrived
 
     def _messages(self, every: list[Boxes], most: int, step: int) -> list[Array]:
-        """Return what goes to each rank, of the dtype of ids.
+        """Return the message to each rank, of the dtype of ids.
 
-        First ``most``, then counts [devices here, devices there], then of each device
-        here all u and all v by device there.
+        It holds ``most``; then counts [devices here, devices there]; then, from each
+        device here, all u and all v by device there.
         """
         dtype = every[0].u.dtype
         counts = np.stack([boxes.counts(step, self.room) for boxes in every])
@@ -190,7 +191,7 @@ class Dealer:
     def of_messages(
         self, device: int, messages: list[Array]
     ) -> Iterator[tuple[Array, Array]]:
-        """Yield (u, v) of what other ranks have sent to a device."""
+        """Yield (u, v) that other ranks sent to a device."""
         place, here = device - self.own.start, len(self.own)
         senders = np.diff(self.seats.bounds).tolist()
         for rank, message in enumerate(messages):
@@ -209,9 +210,9 @@ class Dealer:
 
 @dataclass(frozen=True)
 class Seat:
-    """One device of those that send each other tuples.
+    """One of the devices that send each other tuples.
 
-    own: which of all; parts: how many it has
+    own: its index over all ranks; parts: how many it has
     """
 
     dealer: Dealer
@@ -222,8 +223,8 @@ class Seat:
 class Shares:
     """All tuples with an end in the parts of one device (``chunks.Passes``).
 
-    keep: tuples that may stay here, none where there is less room than may be needed
-    done: told of tuples, each time that they are made here
+    keep: most tuples that may stay here, none where memory could be short
+    done: called with the number of tuples made here
     """
 
     def __init__(
@@ -279,7 +280,7 @@ class Shares:
 
     @contextmanager
     def _exchange(self) -> Iterator[None]:
-        """Count the time of a ``with`` block, which is generation's, as exchange."""
+        """Count the time of a ``with`` block as exchange, not as generation."""
         stream = cuda.cupy().cuda.get_current_stream()
         stream.synchronize()
         began = clock()
@@ -298,7 +299,7 @@ class Shares:
                 self._tuples.fill(start, stop, *self._made)
             with self._exchange():
                 if k:
-                    dealer.meet(self._own)  # nobody reads the boxes any more
+                    dealer.meet(self._own)  # no device reads the boxes any more
                 boxes = self._boxes(stop - start)
             self._done(stop - start)
             step, steps = 0, 1
@@ -316,7 +317,7 @@ class Shares:
                 self._settle()
 
     def _boxes(self, count: int) -> Boxes:
-        """Sort so many tuples that were made into boxes."""
+        """Sort ``count`` generated tuples into boxes."""
         cp, seats = cuda.cupy(), self._dealer.seats
         sizes = cp.zeros(seats.devices, np.uint32)
         owners = (np.uint32(len(seats.parts)), self._seats, np.uint32(seats.devices))
@@ -340,7 +341,7 @@ class Shares:
         return Boxes(u, v, host, starts)
 
     def _take(self, arrived: Arrived, step: int) -> slice:
-        """Bring what a step brought here to this device; return where it lies."""
+        """Copy the arrived tuples of a step to this device; return their slice."""
         own, dealer = self._own, self._dealer
         pieces = [boxes.piece(own, step, dealer.room) for boxes in arrived.boxes]
         near = sum(piece.stop - piece.start for piece in pieces)
@@ -365,7 +366,7 @@ class Shares:
         return slice(first, at + far)
 
     def _settle(self) -> None:
-        """Keep what came in the first pass where every device has room for it."""
+        """Keep the tuples of the first pass if every device has room for them."""
         self._settled = True
         self._complete = not self._dealer.any(self._own, self._held is None)
         if self._complete:
@@ -377,11 +378,11 @@ class Shares:
         self._room = self._pairs(self._dealer.arriving)
 
     def expect(self, passes: int) -> None:
-        """Plan so many passes more."""
+        """Announce ``passes`` more passes."""
         self._planned += passes
         if self._settled and not self._complete:
             self._done.more(passes * (self._high - self._low))
 
     def drop(self) -> None:
-        """Let go of the memory; there is no pass after this."""
+        """Free the memory; no pass may follow."""
         self._made, self._boxed, self._room, self._pinned = [], [], [], []

@@ -1,7 +1,7 @@
-"""Attributes of edge tuples, carried over to the stored edges of parts.
+"""Attributes of edge tuples, assigned to the stored edges of parts.
 
-Of several tuples of an edge the smallest value is kept; of text the first in order of
-code points, of numbers the smallest that is not NaN.
+Of several tuples of an edge the smallest value is kept: text by code points, numbers by
+value, NaN only if all are NaN.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def attributes_of(source: Any) -> Mapping[str, Values]:
-    """Return the attributes of a source's tuples, in their order; most have none."""
+    """Return the attributes of a source's tuples by name; most sources have none."""
     kept: Mapping[str, Values] = getattr(source, "attributes", {})
     return kept
 
@@ -41,8 +41,8 @@ def construct_kept(
 ) -> BuildSummary:
     """Build parts as ``construct`` does, with attributes of the tuples (collective).
 
-    counted: the same tuples, taken while parts are built.  Where there are attributes,
-    all parts of a rank are held at once, and every rank looks at all tuples.
+    counted: the same tuples, with progress, read while parts are built. Where there are
+    attributes, a rank holds all its parts at once and reads all tuples.
     """
     if not attributes_of(source):
         return construct(counted or source, world, parts, options, sink)
@@ -64,12 +64,12 @@ def with_attributes(
 
 
 def straight(ids: Ids) -> Ids:
-    """Return ids as they are."""
+    """Return ids unchanged."""
     return ids
 
 
 def smallest_of(values: Array, count: int) -> Array:
-    """Return what any value takes the place of, [count] of the dtype of values."""
+    """Return start values for minima: NaN or the dtype's largest integer, [count]."""
     if values.dtype.kind == "f":
         return np.full(count, np.nan, dtype=values.dtype)
     return np.full(count, np.iinfo(values.dtype).max, dtype=values.dtype)

@@ -28,10 +28,10 @@ RAW_BYTES = 16  # of a directed edge while it is collected and sorted
 
 @dataclass(frozen=True)
 class BuildSummary:
-    """What a build found, equal on all ranks, and how long it took on this rank.
+    """Counts of a construction, equal on all ranks, and this rank's seconds.
 
     repeats: input tuples that repeat another one in either direction
-    passes: how often the tuples were read
+    passes: over the tuples
     making: whether each device made "all" tuples or its "share"; "" on the host
     """
 
@@ -52,7 +52,7 @@ class BuildSummary:
 
 
 def in_groups(count: int, raw_bytes: int, limit: int) -> list[list[int]]:
-    """Return device indices in groups whose raw edges fit a limit, one at least."""
+    """Group device indices so that raw edges fit a limit; a group has at least one."""
     width = max(1, min(limit // max(raw_bytes, 1), count))
     return [list(range(k, min(k + width, count))) for k in range(0, count, width)]
 
@@ -64,10 +64,10 @@ def construct(
     options: BuildOptions,
     sink: Callable[[Part], None],
 ) -> BuildSummary:
-    """Build every part of this rank and hand each to ``sink`` (collective).
+    """Build every part of this rank and pass each to ``sink`` (collective).
 
-    Rows of a group of parts are held at a time.  When all parts of the rank make one
-    group the tuples are read once, else twice per group: for degrees, then for parts.
+    The rows of one group of parts are held at a time. If all parts of the rank make one
+    group, the tuples are read once, else twice a group: for degrees, then for parts.
     """
     if options.directed:
         return _construct_directed(source, world, parts, options, sink)
@@ -130,7 +130,7 @@ def construct(
 
 
 def check_memory(source: TupleSource, parts: int) -> None:
-    """Raise OutOfMemory where this machine does not hold the raw edges of a part."""
+    """Raise OutOfMemory if the raw edges of one part exceed this machine's memory."""
     need, (have, kind) = RAW_BYTES * 2 * source.tuples // parts, machine_memory()
     if need > have:
         raise OutOfMemory(
@@ -141,7 +141,7 @@ def check_memory(source: TupleSource, parts: int) -> None:
 
 
 def check_alone(parts: int, ranks: int) -> None:
-    """Raise UsageError unless a directed graph is one part on one rank."""
+    """Raise UsageError unless a directed graph has one part on one rank."""
     if parts > 1 or ranks > 1:
         raise UsageError(
             f"a directed graph is one part on one rank, not {parts} on {ranks}; "
@@ -158,7 +158,7 @@ def _construct_directed(
 ) -> BuildSummary:
     """Build a directed graph as one part with its edges out and in.
 
-    The tuples are read twice.  Raises UsageError for parts or ranks.
+    The tuples are read twice. Raises UsageError for several parts or ranks.
     """
     check_alone(parts, world.size)
     check_memory(source, parts)
@@ -213,9 +213,6 @@ def _construct_directed(
 
 
 def permuted(n: int, seed: int | None) -> Callable[[Ids], Ids] | None:
-    """Return the map from input ids to the ids inside, int64 [k] each.
-
-    None where they are the same.
-    """
+    """Return a function from input ids to internal ids, int64; None if equal."""
     permutation = permutation_by(n, seed)
     return None if permutation is None else permutation.forward

@@ -50,10 +50,7 @@ def rounds(source: TupleSource, world: World) -> Iterator[tuple[Ids, Ids]]:
 
 
 def joined(source: TupleSource, start: int, stop: int) -> tuple[Ids, Ids]:
-    """Return a slice of the tuples, (u, v) int64 [stop - start].
-
-    They are copied: a source may use a chunk's arrays again.
-    """
+    """Return the tuples start … stop-1 as one copy, (u, v) int64 [stop - start]."""
     size = stop - start
     u, v = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
     at = 0
@@ -75,11 +72,11 @@ def collect(
     way: int = BOTH,
     threads: int = 0,
 ) -> dict[int, Rows]:
-    """Return the rows of some parts of this rank (collective).
+    """Collect the rows of some parts of this rank (collective).
 
-    group: device indices, the same on every rank; the parts of rank r are
-    ``device * world.size + r``.  translate: input id -> internal id, None: the same.
-    way: which directions of a tuple are edges; a loop has two ends where both are.
+    group: device indices, the same on every rank; the parts of rank r are ``device *
+    world.size + r``. translate: input id -> internal id, None: the same. way: which
+    directions of a tuple are edges; a loop has two ends where both are.
     """
     deal = Deal(source.n, parts, world.size, world.rank, tuple(group))
     share = 2 * source.tuples * len(group) // parts

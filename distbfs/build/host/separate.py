@@ -1,14 +1,13 @@
-"""Algorithm 1: which part holds which edge, and the parts that come of it.
+"""Algorithm 1: which part holds which edge, and the subgraphs of a part.
 
-Source: Pan, Pearce, Owens 2018, Section III-B.  The rows that a part has collected are
-those of the vertices that it serves.  That is already where Algorithm 1 puts every
-nn and nd edge.  A dn edge goes to the server of its target, so dn is nd turned round;
-a dd edge goes to the server of one end, so each part keeps those of its delegates'
-edges and turns them round as well.  The paper takes the end with the lower degree
-(equal: the lower id).  So a delegate has all its neighbours of higher degree in one
-part, and pulls in the others look through the rest in vain; one edge in TURNED is
-therefore with the other end.  Only the numbers of remote normal vertices have to be
-asked for.
+Source: Pan, Pearce, Owens 2018, Section III-B. A part has collected the rows of the
+vertices that it owns. Algorithm 1 puts every nn and nd edge there. A dn edge goes to
+the owner of its target, so dn is nd transposed; a dd edge goes to the owner of one end,
+so each part keeps the dd edges of its delegates and adds their transposes. The paper
+chooses the end of lower degree (if equal, of lower id). Then one part has all
+neighbours of higher degree of a delegate, and pulls in other parts scan the rest in
+vain; so one edge in TURNED goes to the other end. Only the numbers of remote normal
+vertices must be requested.
 """
 
 from __future__ import annotations
@@ -48,10 +47,10 @@ def whole_rows(rows: Rows, numbering: Numbering, threads: int = 0) -> CSR:
 
 
 class Distributor:
-    """Turns the rows of this rank's parts into degree-separated parts.
+    """Splits the rows of this rank's parts into degree-separated subgraphs.
 
-    degrees: part -> int64 [local], for every part of this rank (construction is
-    collective, and so is ``split``).
+    degrees: part -> int64 [local], for every part of this rank (construction and
+    ``split`` are collective).
     """
 
     def __init__(
@@ -88,7 +87,7 @@ class Distributor:
             self.numbering[part] = degree_order(normal, order_block, threads)
 
     def split(self, part: int, rows: Rows) -> Part:
-        """Return one part of this rank (collective: every rank passes one)."""
+        """Build one part of this rank (collective: every rank passes one)."""
         if self.whole:
             trees = tree_vertices(rows.offsets, rows.degrees, rows.columns)
             numbering = degree_order(
@@ -112,7 +111,7 @@ class Distributor:
         )
 
     def _whole(self, rows: Rows, numbering: Numbering) -> tuple[CSR, CSR, CSR, CSR]:
-        """One part without delegates: nn alone."""
+        """Return a part without delegates: all its edges are in nn."""
         nn = whole_rows(rows, numbering, self.threads)
         none = CSR.empty(0)
         return nn, CSR.empty(nn.rows), none, none
@@ -154,12 +153,12 @@ class Distributor:
         return nn, nd, dn, dd
 
     def _dd_kept(self, u: Array, v: Array) -> Words:
-        """Return keys of the dd edges that are with their source."""
+        """Return the keys of dd edges stored with their source."""
         kept = (self.rising[u] < self.rising[v]) ^ ((u + v) % TURNED == 0)
         return u[kept].astype(np.uint64) << SHIFT | v[kept].astype(np.uint64)
 
     def _resolve(self, vertices: Ids) -> Array:
-        """Return the columns of nn for normal vertices anywhere (collective)."""
+        """Return the nn columns of normal vertices of any part (collective)."""
         parts = self.layout.part_of(vertices)
         columns = self._numbers_of(vertices).astype(np.uint64)
         rank = self.placement.rank_of(parts)
@@ -179,7 +178,7 @@ class Distributor:
         return columns | parts.astype(np.uint64) << SHIFT
 
     def _numbers_of(self, ids: Ids) -> Numbers:
-        """Return the uint32 numbers of vertices that this rank serves, 0 for others."""
+        """Return the numbers of vertices of this rank's parts, uint32; 0 for others."""
         parts, local = self.layout.part_of(ids), self.layout.local_of(ids)
         out = np.zeros(len(ids), dtype=np.uint32)
         for part, numbering in self.numbering.items():

@@ -38,10 +38,10 @@ class OpenMPEngine:
             )
         self._options = options
         self._threads = cc.thread_count(options.threads)
-        prepare()  # a compiler that is there may still not be able to compile
+        prepare()  # an installed compiler may still fail
 
     def whole(self, part: Part) -> OpenMPWhole:
-        """Prepare the search of a graph that is one part without delegates."""
+        """Prepare the search of a graph of one part without delegates."""
         return OpenMPWhole(
             part,
             self._options.method or DEFAULT_METHOD,
@@ -57,21 +57,21 @@ class OpenMPEngine:
     ) -> OpenMPPart:
         """Prepare the search of one part, level by level.
 
-        Raises UsageError for a method: parts have one way to be searched.
+        Raises UsageError for a method: parts are searched in one way only.
         """
         if self._options.method:
             raise UsageError(
-                f"method '{self._options.method}' searches a graph in one part alone; "
+                f"method '{self._options.method}' searches only a graph in one part; "
                 "leave --method out for several parts, delegates or --stepwise"
             )
         return OpenMPPart(part, self._threads, self._options.parents)
 
     def counter(self, part: Part) -> OpenMPCounter:
-        """Prepare what counts the shortest paths of a whole graph."""
+        """Prepare counting the shortest paths of a whole graph."""
         return OpenMPCounter(part, self._threads)
 
     def describe(self) -> dict[str, Any]:
-        """Return what the engine runs on, for reports."""
+        """Return the engine's hardware and settings, for reports."""
         return {
             "engine": self.name,
             "method": self._options.method or DEFAULT_METHOD,

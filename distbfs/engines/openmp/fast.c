@@ -8,8 +8,8 @@
  * first neighbour, kept apart, for sixteen vertices at once and walks the rest of the
  * row for those that miss.
  *
- * Pull or push is decided by price: a push looks at the edges of the frontier, a pull
- * at so many edges as a sample of unvisited rows needs until their first hit.
+ * Pull or push is chosen by cost: a push reads the edges of the frontier, a pull
+ * as many edges as a sample of unvisited rows needs until their first hit.
  *
  * Trees that hang on the 2-core are not searched: their columns come last in rows, their
  * bits are set, so that pushes leave them alone, and one pass over them tells how far each
@@ -44,7 +44,7 @@ typedef struct {
     int queued;            /* the frontier is in the queue, not only in the bitmaps */
 } search_state;
 
-/* A level that threads share: what is taken, and what was found so far. */
+/* A level that threads share: work taken, and vertices found so far. */
 typedef struct {
     search_state *s;
     int marking;
@@ -364,7 +364,7 @@ static void swap_queues(search_state *s) {
     s->spare = swap;
 }
 
-/* Choose the mode of the next level by price; queues the frontier for a push. */
+/* Choose the mode of the next level by cost; queues the frontier for a push. */
 static int choose(search_state *s, int direction) {
     const whole_graph *g = s->g;
     int pull_cheaper = direction == 2;
@@ -474,10 +474,10 @@ static int64_t search_trees(whole_graph *g, uint32_t root, int threads, int64_t 
 /* Search from a root (a number), or from those of the graph's set, which are active; levels
  * and parents of all ids with edges are written.  With trees the search begins where the
  * tree of the root hangs, on that level.
- * records: [limit] or NULL, by level, of active vertices; direction: 0 by price, 1 push
+ * records: [limit] or NULL, by level, of active vertices; direction: 0 by cost, 1 push
  * only, 2 pull only.
- * Returns the number of levels, with the last one, which finds nothing; STOPPED where stop
- * said so; without trees it ends as ends_with tells. */
+ * Returns the number of levels, with the last one, which finds nothing; STOPPED if stop
+ * returned true; without trees it ends as ends_with tells. */
 int64_t search_fast(const whole_graph *graph, uint32_t root, int threads, int direction,
                     level_record *records, int64_t limit) {
     whole_graph copy = *graph;

@@ -1,7 +1,7 @@
-"""What the searches of this folder allocate besides the part, before there is one.
+"""Estimate the memory of a search besides its part, before it exists.
 
-Counted array by array as ``OpenMPWhole`` (method fast) and ``OpenMPPart`` make them;
-each array begins on a cache line, which may add 64 bytes.
+Counts each array of ``OpenMPWhole`` (method fast) and ``OpenMPPart``; each begins on a
+cache line, which may add 64 bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from distbfs.types import SUBGRAPHS
 def bytes_needed(shape: PartShape, *, parents: bool = True) -> int:
     """Return the bytes of a search, kept from search to search.
 
-    One part without delegates is searched whole, any other level by level.
+    One part without delegates is searched whole, all others level by level.
     """
     if shape.whole:
         return whole_bytes(shape, parents=parents)
@@ -35,7 +35,7 @@ def whole_bytes(shape: PartShape, *, parents: bool) -> int:
 
 
 def part_bytes(shape: PartShape, *, parents: bool) -> int:
-    """Return the bytes of an ``OpenMPPart``, bins of a level left out."""
+    """Return the bytes of an ``OpenMPPart``, without the bins of a level."""
     n, d = shape.local, shape.delegates
     words, delegate_words = mask_words(shape.active), mask_words(d)
     vertex = 4 if shape.n < 1 << 31 else 8
@@ -56,7 +56,7 @@ def part_bytes(shape: PartShape, *, parents: bool) -> int:
 
 
 def widened_bytes(shape: PartShape) -> int:
-    """Return the bytes of 64-bit copies of offsets: all are wide where one is."""
+    """Return the bytes of 64-bit copies of offsets: if one is wide, all are."""
     rows = {
         "nn": shape.local,
         "nd": shape.local,

@@ -9,7 +9,7 @@
  * Levels and parents are kept by local id, parents as vertex ids, or REMOTE - rank while
  * only the rank that delivered the vertex is known.
  *
- * With MASKED, a bit for each edge tells whether it is seen.
+ * With MASKED, each edge has a visibility bit.
  *
  * variants: OFFSET=uint32_t,uint64_t VERTEX=int32_t,int64_t NN_COLUMN=uint32_t,uint64_t MASKED=0,1
  */
@@ -74,7 +74,7 @@ enum { NN_WORK = 2, DD_WORK = 3, DN_WORK = 7, ND_WORK = 11, COUNTS = 17 };
 
 static inline const uint32_t *columns(const rows *r) { return r->columns; }
 
-/* Whether edge e of a subgraph is seen. */
+/* Whether edge e of a subgraph is visible. */
 static inline int sees(const rows *r, OFFSET e) {
     return !MASKED || (int)(r->seen[e >> 6] >> (e & 63) & 1);
 }
@@ -169,7 +169,7 @@ void part_add_roots(part_state *s, const uint32_t *numbers, int64_t count,
     for (int64_t k = 0; k < delegate_count; k++) add_delegate_root(s, delegates[k]);
 }
 
-/* A kernel that threads share, its sums and what it asks for. */
+/* A kernel that threads share, its arguments and sums. */
 typedef struct {
     part_state *s;
     int choice;
@@ -459,7 +459,7 @@ static void visit_words(void *argument, int64_t from, int64_t to) {
     team_add(&shared->nd, labelled);
 }
 
-/* mask: [delegate_words] what all parts found, NULL: nothing */
+/* mask: [delegate_words] delegates that all parts found, NULL: none */
 void part_end_level(part_state *s, const uint64_t *mask) {
     int32_t level = (int32_t)++s->depth;
     int64_t count = s->dirty_count;
@@ -486,7 +486,7 @@ void part_end_level(part_state *s, const uint64_t *mask) {
 }
 
 /* Delivered vertices take a delegate one level up as parent where they have one.
- * What stays open is moved to the front of `delivered`; returns how many do. */
+ * The others are moved to the front of `delivered`; returns their number. */
 int64_t part_adopt(part_state *s) {
     int64_t open = 0;
     for (int64_t k = 0; k < s->delivered_count; k++) {

@@ -38,7 +38,7 @@ NN_WORK = Work._fields.index("nn")
 SMALL = 16384  # edges of dd, dn and nd
 NO_CHECKS = [0] * len(SUBGRAPHS)
 POINTER, NUMBER = ctypes.c_void_p, ctypes.c_int64
-FUNCTIONS = {  # of part.c: what they return and take after the state
+FUNCTIONS = {  # of part.c: result type, and argument types after the state
     "start": (None, (NUMBER, NUMBER)),
     "add_roots": (None, (POINTER, NUMBER, POINTER, NUMBER)),
     "work": (NUMBER, ()),
@@ -134,7 +134,7 @@ class OpenMPPart:
         self._isolated: Ids | None = None  # local ids of roots without edges
 
     def see(self, part: Part) -> None:
-        """See the edges of the part that its rows tell of; see ``ViewingSearch``."""
+        """Restrict searches to the edges in the part's rows; see ``ViewingSearch``."""
         self.part = part
         masked = int(part.nn.bits is not None)
         self._library = cc.load(
@@ -166,7 +166,7 @@ class OpenMPPart:
         counting: bool = False,
         targets: Targets | None = None,
     ) -> None:
-        """Forget the last search; set the root where this part knows it."""
+        """Reset the search; set the root if this part has it."""
         if self._isolated is not None:
             self._write(self._isolated, -1, -1)
             self._isolated = None
@@ -191,7 +191,7 @@ class OpenMPPart:
         )
 
     def _start_set(self, local: Ids, delegates: Ids, targets: Targets | None) -> None:
-        """Begin at the roots of a set; see ``start``."""
+        """Start from the roots of a set; see ``start``."""
         numbers = self.part.numbers_of(local)
         edged = numbers < self.part.active
         if targets is not None:
@@ -222,12 +222,12 @@ class OpenMPPart:
         self._state.lost_targets = int((targets.numbers[~active] != lone).sum())
 
     def work(self) -> Ids:
-        """Size the next level in both directions: ``Work``, int64 [COUNTS]."""
+        """Measure the next level in both directions: ``Work``, int64 [COUNTS]."""
         self._edges = self._library.part_work(self._self)
         return self._work
 
     def advance(self, choice: Choice, offer: Offer) -> list[int]:
-        """Run a level; a small one in one call, as nothing is worth sending early."""
+        """Run a level; a small one in one call, since sending early gains nothing."""
         pulls = 0
         for name, bit in PULLS:
             if choice[name] == "pull":
@@ -247,7 +247,7 @@ class OpenMPPart:
         return self._checks.tolist() if self._counting else NO_CHECKS
 
     def visit(self, name: str, pulls: int) -> int:
-        """Run one visit, or all; return how many vertices of other parts nn found.
+        """Run one visit, or all; return the number of other parts' vertices nn found.
 
         pulls: bits of the visits that pull
         """
@@ -255,19 +255,19 @@ class OpenMPPart:
         return noted
 
     def _make_room(self, count: int) -> None:
-        """Make room for what nn finds on other parts."""
+        """Allocate room for the vertices that nn finds on other parts."""
         self._room = count
         for name, dtype in (("outbox", np.uint64), ("bins", np.uint32)):
             self._arrays[name] = cc.aligned_empty(count, dtype)
             setattr(self._state, name, self._arrays[name].ctypes.data)
 
     def _bins(self, noted: int) -> Bins:
-        """Return what nn found on other parts."""
+        """Return the vertices that nn found on other parts."""
         items, bounds = self._arrays["bins"], self._bounds
         return Bins(items, (lambda: (bounds[:-1], bounds[1:])) if noted else None)
 
     def accept(self, bits: Words | None, normals: Sequence[tuple[int, Array]]) -> None:
-        """Make what all parts found the next frontier; see ``DomainSearch``."""
+        """Merge the finds of all parts into the next frontier; see ``DomainSearch``."""
         for rank, numbers in normals:
             address = numbers.ctypes.data
             self._library.part_take_normals(self._self, rank, address, len(numbers))
@@ -276,7 +276,7 @@ class OpenMPPart:
         )
 
     def adopt_delegates(self) -> None:
-        """Give delivered vertices a delegate parent where a neighbour can be one."""
+        """Give delivered vertices an adjacent delegate as parent where possible."""
         self._library.part_adopt(self._self)
 
     def unresolved(self) -> tuple[Array, Array]:

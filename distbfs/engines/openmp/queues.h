@@ -1,8 +1,8 @@
 /* Queues per thread, joined by a prefix sum over their lengths.
  *
  * Source: Sevilmis, Sivri, Aydin 2019, Section 4.2.1.  Each thread writes the vertices
- * that it finds to a queue of its own; when all are done it is known where each queue's
- * part of the shared frontier begins, and all are copied at the same time.
+ * that it finds to a queue of its own; when all are done the start of each queue's part of the
+ * shared frontier is known, and all are copied in parallel.
  */
 #ifndef DISTBFS_QUEUES_H
 #define DISTBFS_QUEUES_H

@@ -1,7 +1,7 @@
 /* A whole graph on one device, as the searches of this folder take it.
  *
  * Vertices are numbers 0 … active-1, hubs first inside blocks; `vertices` maps a number
- * to the id that results are given in.  Arrays of results belong to ids, all else to
+ * to its id in results.  Arrays of results belong to ids, all else to
  * numbers.  level[id] < 0 means unreached; ids without edges keep what they held.
  *
  * A push reads offsets and columns, a pull in_offsets and in_columns: the same arrays
@@ -13,8 +13,8 @@
  * one on which it hangs and is a smaller number, all others are greater; of the top of a
  * tree that hangs on no active vertex all are greater.
  *
- * With MASKED, a bit for each edge tells whether it is seen: `seen` of columns, `in_seen`
- * of in_columns.  `first` is then the first in_column that is seen.
+ * With MASKED, each edge has a visibility bit: `seen` of columns, `in_seen` of
+ * in_columns.  `first` is then the first visible in_column.
  */
 #ifndef DISTBFS_WHOLE_H
 #define DISTBFS_WHOLE_H
@@ -63,7 +63,7 @@ typedef struct {
     double seconds;
 } level_record;
 
-/* Whether an edge out of a vertex, or into it, is seen; by its place among the columns. */
+/* Whether an edge out of a vertex, or into it, is visible; by its index among the columns. */
 static inline int sees(const whole_graph *g, OFFSET e) {
     return !MASKED || (int)(g->seen[e >> 6] >> (e & 63) & 1);
 }
@@ -101,7 +101,7 @@ static inline int64_t start_search(whole_graph *g, uint32_t root, int32_t level)
     return count;
 }
 
-/* Whether the search ends with a level; goes on through the targets that are found. */
+/* Whether the search ends with a level; advances past targets already found. */
 static inline int ends_with(whole_graph *g, int64_t level) {
     if (level >= g->depth) return 1;
     if (!g->targets) return 0;

@@ -1,4 +1,4 @@
-"""Whole graphs on a CPU: the arrays and calls of the C searches of this folder."""
+"""Whole graphs on a CPU: arrays for the C searches of this folder, and their calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SOURCES = {
     "hybrid": "hybrid.c",
     "ordered": "ordered.c",
 }
-SMALL = 1 << 19  # stored edges below which method fast takes one thread
+SMALL = 1 << 19  # method fast uses one thread below this number of stored edges
 NO_LIMIT = (1 << 63) - 1
 DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
 MODES = ("push-serial", "push", "push-marking", "pull")
@@ -81,17 +81,16 @@ RECORD = np.dtype(
 def prepare(
     method: str = "fast", offset_bytes: int = 4, *, masked: bool = False
 ) -> ctypes.CDLL:
-    """Return the library of a method, compiled if need be; masked: it looks at bits."""
+    """Load, and compile if need be, the library of a method; masked: test edge bits."""
     offset = "uint32_t" if offset_bytes == 4 else "uint64_t"
     source = Path(__file__).with_name(SOURCES[method])
     return cc.load(source, OFFSET=offset, MASKED=int(masked))
 
 
 def first_of(rows: CSR, active: int) -> Array:
-    """Return the first column of each row, uint32 [active]; of an empty row itself.
+    """Return the first column of each row, uint32 [active]; of an empty row, itself.
 
-    A row is looked at while its own vertex is unvisited, so that one of itself never
-    is a hit.
+    Rows of unvisited vertices are read, so a row that starts with itself never matches.
     """
     first = np.arange(active, dtype=np.uint32)
     filled = rows.occupied()
@@ -128,14 +127,14 @@ class OpenMPWhole:
         self._trees = self._trees_of(part)
 
     def _choose(self, part: Part) -> None:
-        """Take the library that looks at bits of edges where the part has some."""
+        """Load the library that tests edge bits if the part has some."""
         offset_bytes = part.nn.offsets.itemsize
         library = prepare(self._method, offset_bytes, masked=part.nn.bits is not None)
         self._function = getattr(library, f"search_{self._method}")
         self._function.restype = ctypes.c_int64
 
     def see(self, part: Part) -> None:
-        """See the edges of the part that its rows tell of; see ``ViewingSearch``."""
+        """Restrict searches to the edges in the part's rows; see ``ViewingSearch``."""
         self._choose(part)
         arrays: dict[str, Any] = self._held[0]
         first = first_of(part.pulled, part.active)
@@ -196,7 +195,7 @@ class OpenMPWhole:
         until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> WholeResult:
-        """Search from ids; SearchStopped where ``stop`` said so at a level."""
+        """Search from ids; raise SearchStopped when ``stop`` returns True."""
         if self._isolated is not None:
             self._write(self._isolated, -1, -1)
             self._isolated = None
@@ -271,8 +270,8 @@ class OpenMPWhole:
     def _numbers_of(self, root: Root) -> tuple[int | None, Ids | None]:
         """Return (number of the first root with edges or None, ids of those without).
 
-        The C side is told of a set.  No ids are given where all roots have edges, and
-        where none has.
+        Sets the C structure's fields for a set. Returns no ids if all roots have edges,
+        or none has.
         """
         self._graph.roots, self._graph.root_count = None, 0
         if not isinstance(root, np.ndarray):
@@ -288,7 +287,7 @@ class OpenMPWhole:
         return int(self._roots[0]), None if edged.all() else root[~edged]
 
     def _nowhere(self, root: Root, *, records: bool) -> WholeResult:
-        """Return a search from vertices without edges."""
+        """Return the result of a search from vertices without edges."""
         if self._active:
             self._unreach()
         self._isolated = root
@@ -299,14 +298,14 @@ class OpenMPWhole:
         return WholeResult(self._level, self._parent, 1, alone, queue)
 
     def _targets(self, until: Until) -> Array:
-        """Return the numbers of the targets; none where one cannot be found."""
+        """Return the numbers of the targets; none if one is unreachable."""
         if until.targets is None:
             return np.zeros(0, dtype=np.uint32)
         numbers = self._numbers[until.targets]
         return numbers[: len(numbers) * bool((numbers < self._active).all())]
 
     def _order(self) -> Array | None:
-        """Return the ids that were found as the queue holds them."""
+        """Return the ids found, in queue order."""
         if not self._ordered:
             return None
         return self._vertices[self._held[1][0][: np.count_nonzero(self._level >= 0)]]

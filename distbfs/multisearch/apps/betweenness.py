@@ -1,8 +1,8 @@
 """Betweenness centrality of vertices, exact or from k sources.
 
-As a problem it runs on every engine; engine openmp has a kernel of its own for it.
+As a problem it runs on every engine; engine openmp has its own kernel for it.
 
-Source: Brandes 2001.  Scales are those of NetworkX 3.6 (``betweenness_centrality``).
+Source: Brandes 2001. Scales are those of NetworkX 3.6 (``betweenness_centrality``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from distbfs.multisearch.searchers import Searcher
 from distbfs.partition.part import Part
 from distbfs.types import Array, Ids
 
-SOURCES_AT_ONCE = 64  # of a thread, between two looks at whether to stop
+SOURCES_AT_ONCE = 64  # of a thread, between two calls of ``stop``
 
 
 def begin(s: Any, i: Ids) -> None:
@@ -40,7 +40,7 @@ def count_paths(s: Any, i: Ids, u: Ids, v: Ids) -> None:
 
 
 def accumulate(s: Any, i: Ids) -> None:
-    """Add up dependencies from the deepest level to the first."""
+    """Sum dependencies from the deepest level to the first."""
     for row, u, v in s.backwards():
         down = s.level[row, v] == s.depth_now + 1
         a, b, c = row[down], u[down], v[down]
@@ -91,8 +91,8 @@ PROBLEM = Problem(
 def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
     """Return the sum of the dependencies of sources on each vertex, float64 [n], by id.
 
-    By the kernel for CPUs.  Raises ResourceError where memory does not last and
-    SearchStopped where ``options.stop`` said so.
+    By the kernel for CPUs. Raises ResourceError where memory is short and SearchStopped
+    when ``options.stop`` returns True.
     """
     wide = part.nn.offsets.itemsize == 8
     library = cc.load(
@@ -126,9 +126,9 @@ def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
 
 
 def path_ends(searcher: Searcher, sources: Ids) -> Array:
-    """Return how many paths from sources begin or end at each vertex, float64 [n].
+    """Count the paths from sources that begin or end at each vertex, float64 [n].
 
-    Of pairs of a source and what it reaches.  Collective; on all ranks.
+    For pairs of a source and a vertex it reaches. Collective; on all ranks.
     """
     value = np.zeros(searcher.n)
     step = searcher.at_once(1)
@@ -137,7 +137,7 @@ def path_ends(searcher: Searcher, sources: Ids) -> Array:
         rows = searcher.run(REACHABLE, some)["reachable"]
         if searcher.world.rank == 0:
             value += rows.sum(axis=0)
-            value[some] += rows.sum(axis=1) - 2  # a source is no end of its own
+            value[some] += rows.sum(axis=1) - 2  # ends at a source itself do not count
     return searcher.world.allreduce(value)
 
 
@@ -149,12 +149,12 @@ def scaled(
     directed: bool,
     endpoints: bool = False,
 ) -> Array:
-    """Return sums of dependencies, float64 [n], as betweenness.
+    """Scale sums of dependencies, float64 [n], to betweenness.
 
-    sources: int64 [k], distinct; endpoints: the ends of paths are counted in the sums.
-    Of k < n sources values are estimates, scaled as NetworkX does it: without endpoints
-    a source is none for itself, so that one source alone says nothing of its own
-    betweenness, which is NaN.  Without sources all values are 0.
+    sources: int64 [k], distinct; endpoints: the sums include the ends of paths. Of k <
+    n sources values are estimates, scaled as in NetworkX: without endpoints a source
+    has none from itself, so that one source alone does not determine its own
+    betweenness, which is NaN. Without sources all values are 0.
     """
     n, k = len(value), len(sources)
     others = n if endpoints else n - 1
@@ -180,8 +180,8 @@ def betweenness(
     """Return betweenness, float64 [n], on all ranks (collective).
 
     sources: int64 [k], distinct, all vertices for exact values; see ``scaled``
-    endpoints: whether vertices lie between where paths begin and end.  Raises
-    UsageError where the graph is in parts.
+    endpoints: whether the ends of paths count as lying on them. Raises UsageError where
+    the graph is in parts.
     """
     if searcher.part is None:
         raise UsageError(
@@ -201,7 +201,7 @@ def betweenness(
 
 
 def run(task: Task, *, normalized: bool, endpoints: bool) -> Facts:
-    """Find and hand over betweenness."""
+    """Compute betweenness and pass it to the output."""
     value = betweenness(
         task.searcher, task.sources, normalized=normalized, endpoints=endpoints
     )

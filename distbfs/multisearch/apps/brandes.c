@@ -1,8 +1,7 @@
-/* Betweenness: shortest paths are counted forwards, dependencies added up backwards.
+/* Betweenness: shortest paths are counted forwards, dependencies summed backwards.
  *
- * Sources are dealt out to as many shares as there are threads, each with arrays of its
- * own, so that results do not change from run to run.  coef[v] = (1 + delta[v]) / sigma[v] is kept in place of
- * delta[v]: one load an edge on the way back.
+ * Each thread has a share of the sources and its own arrays, so that results do not change
+ * from run to run.  coef[v] = (1 + delta[v]) / sigma[v] is kept in place of delta[v]: one load an edge on the way back.
  * Numbers of paths grow as binomials and would overflow on large grids.  Only ratios
  * between neighbouring levels matter, so a level whose largest count passes BIG is scaled
  * by SMALL, and so are the sums of the level above it.
@@ -47,8 +46,8 @@ static inline void scale_level(paths *p, int64_t first, int64_t last, int32_t le
     }
 }
 
-/* Find the levels from a source and count paths; returns the number of levels.  Where a
- * neighbour stands is a coin toss, so nothing branches on it.  Once every vertex that has
+/* Find the levels from a source and count paths; returns the number of levels.  The level of a
+ * neighbour is unpredictable, so nothing branches on it.  Once every vertex that has
  * edges is found, no row is left to look at. */
 static int32_t forwards(paths *p, uint32_t source) {
     int64_t first = 0, last = 1;
@@ -159,8 +158,8 @@ static void add_values(void *argument, int64_t from, int64_t to) {
         for (int t = 0; t < s->shares; t++) s->value[v] += s->all[t].value[v];
 }
 
-/* Add to value [n] the dependencies of k sources (numbers, uint32) on each vertex, which
- * a source has not on itself.  Returns 0, or -1 where there is no memory. */
+/* Add to value [n] the dependencies of k sources (numbers, uint32) on each vertex, except
+ * of a source on itself.  Returns 0, or -1 where there is no memory. */
 int brandes(const OFFSET *offsets, const uint32_t *columns, int64_t n, int64_t active,
             const uint32_t *sources, int64_t k, double *value, int threads) {
     int shares = k < threads ? (int)k : threads;

@@ -1,6 +1,6 @@
-"""Closeness centrality, as NetworkX has it (Freeman 1979; Wasserman and Faust 1994).
+"""Closeness centrality, as in NetworkX (Freeman 1979; Wasserman and Faust 1994).
 
-Of a directed graph distances lead to the vertex.
+In a directed graph distances lead to the vertex.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ PROBLEM = Problem(
 def closeness(searcher: Searcher, sources: Ids, *, normalized: bool = True) -> Array:
     """Return closeness, float64 [n]: of the sources, NaN for other vertices.
 
-    normalized: times the share of vertices in reach (``wf_improved`` of NetworkX), so
-    that vertices of small components do not come first.  Collective; on all ranks.
+    normalized: scale by the share of reached vertices (``wf_improved`` of NetworkX), so
+    that vertices of small components do not rank first. Collective; on all ranks.
     """
     sums = searcher.turned().run(PROBLEM, sources)
     others, total = sums["reached"] - 1, sums["distance"]
@@ -40,7 +40,7 @@ def closeness(searcher: Searcher, sources: Ids, *, normalized: bool = True) -> A
 
 
 def run(task: Task, *, normalized: bool) -> Facts:
-    """Find and hand over closeness."""
+    """Compute closeness and pass it to the output."""
     value = closeness(task.searcher, task.sources, normalized=normalized)
     task.keep(value=value)
     return {"normalized": normalized, "largest": task.largest(value)}

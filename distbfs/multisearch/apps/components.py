@@ -1,4 +1,4 @@
-"""The component of most vertices, found by searches."""
+"""The largest component, by searches."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ PROBLEM = Problem("component", (State("reachable", "bool", "pair"),), bits=True)
 def largest_component(searcher: Searcher) -> Array:
     """Return the vertices of the largest component, int64, ascending (collective).
 
-    Of a symmetric graph; of components of the same size the one of the smallest id.
-    Searches from the smallest ids that no search has reached, until what is left cannot
-    be larger.
+    Of a symmetric graph; of equally large components the one with the smallest id.
+    Searches from the smallest unreached ids, until the remaining vertices are too few.
     """
     n, world = searcher.n, searcher.world
     seen, best = np.zeros(n, dtype=np.bool_), np.zeros(0, dtype=np.int64)
@@ -26,7 +25,7 @@ def largest_component(searcher: Searcher) -> Array:
         plan = left.tolist() if n - int(seen.sum()) > len(best) else []
         plan = world.broadcast(plan)
         if not plan:
-            return np.concatenate(world.allgather(best))  # empty but on rank 0
+            return np.concatenate(world.allgather(best))  # empty except on rank 0
         rows = searcher.run(PROBLEM, np.array(plan, dtype=np.int64))["reachable"]
         if world.rank == 0:
             for row in rows:

@@ -1,8 +1,8 @@
-"""The exact diameter and radius by bounds, with as few searches as they need.
+"""Exact diameter and radius by bounds, with few searches.
 
 A search from v with eccentricity e bounds the eccentricity of each vertex w at distance
-d: max(d, e - d) at least, e + d at most.  Next are searched, in turn, the vertices that
-may be farthest out (largest upper bound) and nearest to the middle (smallest lower
+d: max(d, e - d) at least, e + d at most. The next sources are, in turn, the vertices
+that may be farthest out (largest upper bound) and closest to the centre (smallest lower
 bound), more of them at once the longer it takes, until no vertex is left that could
 change diameter or radius.
 
@@ -29,14 +29,14 @@ PROBLEM = Problem(
     (State("level", "int32", "pair", -1), State("depth", "int64", "search")),
     bits=True,
 )
-ALONE = 8  # searches that go one by one before more go at once
+ALONE = 8  # single searches before several run at once
 
 
 @dataclass
 class Bounds:
-    """What is known of the eccentricities of the vertices of a component.
+    """Bounds of the eccentricities of the vertices of a component.
 
-    low, high: int32 [size]; done: bool [size], vertices that were searched from
+    low, high: int32 [size]; done: bool [size], vertices already searched from
     """
 
     low: Array
@@ -45,13 +45,13 @@ class Bounds:
 
     @classmethod
     def unknown(cls, size: int) -> Bounds:
-        """Return bounds that say nothing."""
+        """Return the widest bounds."""
         most = np.full(size, size - 1, dtype=np.int32)
         low = np.full(size, min(size - 1, 1), dtype=np.int32)
         return cls(low, most, np.zeros(size, dtype=np.bool_))
 
     def learn(self, at: int, level: Array) -> None:
-        """Take a search from vertex ``at``; level: int32 [size]."""
+        """Tighten the bounds by a search from vertex ``at``; level: int32 [size]."""
         far = int(level.max())
         np.maximum(self.low, np.maximum(level, far - level), out=self.low)
         np.minimum(self.high, level + far, out=self.high)
@@ -69,7 +69,7 @@ class Bounds:
         return int(self.low.min()), int(self.high.min())
 
     def next(self, count: int) -> Ids:
-        """Return the places to search from next, int64 [k], none where all is known."""
+        """Return the next vertices to search from, int64 [k], none when finished."""
         outer = self.high > self.diameter[0]
         inner = self.low < self.radius[1]
         outward, inward = np.flatnonzero(outer), np.flatnonzero(inner)
@@ -83,7 +83,7 @@ class Bounds:
 
 
 def smallest(values: Array, count: int) -> Ids:
-    """Return places int64 [count] of the smallest values, spread over equal ones."""
+    """Return indices int64 [count] of the smallest values, spread over equal ones."""
     if len(values) <= count:
         return np.argsort(values, kind="stable")
     limit = np.partition(values, count - 1)[count - 1]
@@ -97,8 +97,8 @@ def smallest(values: Array, count: int) -> Ids:
 def diameter(searcher: Searcher) -> Facts:
     """Return the diameter and radius of the largest component (collective).
 
-    With ``vertices`` of it, whether the graph is ``connected``, and the number of
-    ``searches``.  Both are None for a graph without vertices.  Raises UsageError for a
+    With its ``vertices``, whether the graph is ``connected``, and the number of
+    ``searches``. Both are None for a graph without vertices. Raises UsageError for a
     directed graph.
     """
     if searcher.directed:
@@ -124,7 +124,7 @@ def diameter(searcher: Searcher) -> Facts:
             break
         some = np.array(plan, dtype=np.int64)
         rows = searcher.run(PROBLEM, inside[some])["level"]
-        for at, row in zip(plan, rows, strict=False):  # no rows but on rank 0
+        for at, row in zip(plan, rows, strict=False):  # no rows except on rank 0
             bounds.learn(at, row[inside])
         searches += len(plan)
     radius, longest = world.broadcast([bounds.radius[1], bounds.diameter[0]])
@@ -132,7 +132,7 @@ def diameter(searcher: Searcher) -> Facts:
 
 
 def run(task: Task) -> Facts:
-    """Find radius and diameter."""
+    """Report radius and diameter."""
     return diameter(task.searcher)
 
 

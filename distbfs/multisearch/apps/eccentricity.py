@@ -1,4 +1,4 @@
-"""Eccentricity: how far the farthest vertex in reach is; radius and diameter by it."""
+"""Eccentricity: the distance to the farthest reachable vertex; radius and diameter."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ PROBLEM = Problem(
 def eccentricity(searcher: Searcher, sources: Ids) -> tuple[Array, Facts]:
     """Return (eccentricity int32 [n], summary), on all ranks (collective).
 
-    Of sources, -1 for other vertices.  Where others cannot be reached it is that inside
-    what can be.  The summary has ``connected`` (of a directed graph: strongly) and, if
-    all vertices were sources, ``radius`` and ``diameter`` of the largest component and
-    its size, ``vertices``; of a directed graph that is not connected they are None.
+    Of sources, -1 for other vertices. Unreachable vertices are ignored. The summary has
+    ``connected`` (of a directed graph: strongly) and, if all vertices were sources,
+    ``radius`` and ``diameter`` of the largest component and its size, ``vertices``; of
+    a directed graph that is not connected they are None.
     """
     values = searcher.run(PROBLEM, sources)
     value = np.full(searcher.n, -1, dtype=np.int32)
@@ -44,7 +44,7 @@ def eccentricity(searcher: Searcher, sources: Ids) -> tuple[Array, Facts]:
 
 
 def run(task: Task) -> Facts:
-    """Find and hand over eccentricities; radius and diameter where all are known."""
+    """Compute eccentricities and pass them on; report radius and diameter if known."""
     value, facts = eccentricity(task.searcher, task.sources)
     task.keep(value=value)
     return facts

@@ -1,4 +1,4 @@
-"""How many vertices are within k hops of sources."""
+"""Number of vertices within k hops of sources."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ PROBLEM = Problem("khop", (State("count", "int64", "level"),), bits=True)
 
 
 def khop(searcher: Searcher, sources: Ids, hops: int | None) -> Array:
-    """Return the vertices within 0, 1, … hops, int64 [k, hops + 1] (collective).
+    """Count the vertices within 0, 1, … hops, int64 [k, hops + 1] (collective).
 
-    The source is within 0 hops.  hops: None, or as many as there are vertices, for all,
-    the largest depth of the sources.  Raises UsageError for no integer of 0 or more.
+    The source is within 0 hops. hops: None, or at least the number of vertices, means
+    the largest depth of the sources. Raises UsageError unless it is an integer of 0 or
+    more.
     """
     hops = depth_limit("hops", hops, searcher.n)
     results = searcher.run(PROBLEM, sources, replace(searcher.options, depth=hops))

@@ -36,11 +36,11 @@ def stream(
     take: Take,
     done: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Give rows of levels to ``take(first row, levels [some, n])`` on rank 0.
+    """Pass rows of levels to ``take(first row, levels [some, n])`` on rank 0.
 
-    sources: int64 [k]; dtype: int8, int16 or int32, -1 = unreached; done: told how
-    many sources are finished.  Collective.  Raises TooDeep, on all ranks, where a
-    level does not fit the dtype; rows before it were given.
+    sources: int64 [k]; dtype: int8, int16 or int32, -1 = unreached; done: called with
+    the number of finished sources. Collective. Raises TooDeep, on all ranks, where a
+    level exceeds the dtype; earlier rows were passed on.
     """
     step = searcher.at_once(np.dtype(dtype).itemsize)
     for first in range(0, len(sources), step):
@@ -54,9 +54,9 @@ def stream(
 def in_narrowest(
     dtype: str, attempt: Callable[[str], Attempted], say: Callable[[str], None] = unsaid
 ) -> Attempted:
-    """Return what ``attempt(dtype)`` does; "auto": of the narrowest that holds all.
+    """Call ``attempt(dtype)``; "auto": with the narrowest dtype that holds all levels.
 
-    Raises TooDeep where a level does not fit the dtype.
+    Raises TooDeep where a level exceeds the dtype.
     """
     if dtype != "auto":
         return attempt(dtype)
@@ -65,14 +65,14 @@ def in_narrowest(
         try:
             return attempt(now)
         except TooDeep as error:  # noqa: PERF203
-            say(f"{error}: once more in a wider type")
+            say(f"{error}; repeated with a wider type")
     return attempt(widest)
 
 
 def levels(searcher: Searcher, sources: Ids, dtype: str = "auto") -> Array:
     """Return levels [k, n] on rank 0, [0, n] on others (collective).
 
-    dtype: "auto" takes the narrowest that holds all of them.
+    dtype: "auto" is the narrowest that holds all of them.
     """
 
     def attempt(now: str) -> Array:
@@ -84,7 +84,7 @@ def levels(searcher: Searcher, sources: Ids, dtype: str = "auto") -> Array:
 
 
 def run(task: Task, *, dtype: str) -> Facts:
-    """Hand over levels, row by row, and count what was reached."""
+    """Pass on levels, row by row, and count reached vertices."""
 
     def attempt(now: str) -> Facts:
         facts: Facts = {"dtype": now, "pairs_reached": 0, "largest_level": 0}

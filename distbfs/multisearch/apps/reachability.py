@@ -1,4 +1,4 @@
-"""Whether a vertex reaches another, and how far it is, for many pairs."""
+"""Reachability and distance of many pairs of vertices."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ PROBLEM = Problem("reachability", (State("reachable", "bool", "pair"),), bits=Tr
 def reachability(searcher: Searcher, pairs: Ids) -> Array:
     """Return whether pairs[j, 0] reaches pairs[j, 1], bool [q] (collective).
 
-    pairs: int64 [q, 2], equal on all ranks.  Each source is searched once.  On rank 0;
-    others get [0].
+    pairs: int64 [q, 2], equal on all ranks. Each distinct source is searched once. On
+    rank 0; others get [0].
     """
     sources, of_pair = np.unique(pairs[:, 0], return_inverse=True)
     order = np.argsort(of_pair, kind="stable")
@@ -35,7 +35,7 @@ def reachability(searcher: Searcher, pairs: Ids) -> Array:
 
 
 def run(task: Task) -> Facts:
-    """Answer pairs; the answers are among the facts where nothing else takes them."""
+    """Answer pairs; without an output the answers are among the facts."""
     answers = reachability(task.searcher, task.pairs)
     facts: Facts = {"pairs": len(task.pairs), "reachable": int(answers.sum())}
     if task.output is None:

@@ -1,1 +1,1 @@
-"""The two ways in which searches run: whole, and level by level between domains."""
+"""The two ways to run searches: whole, and level by level between domains."""

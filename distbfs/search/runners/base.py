@@ -1,4 +1,4 @@
-"""The contract of a runner: what a session hands a root to."""
+"""The contract of a runner, which runs the searches of a session."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass
 class Found:
-    """What a runner found on this rank; arrays are valid until its next search.
+    """A runner's result on this rank; arrays are valid until its next search.
 
     level[i]: integers of the rank's i-th shard by local id, -1 = unreached
-    parent[i]: the same shape, ids inside, -1 = unreached, or None
-    levels: of the search, on all ranks alike; seconds: device time of the slowest
-        device, None where the host's clock is what counts
+    parent[i]: the same shape, internal ids, -1 = unreached, or None
+    levels: of the search, the same on all ranks; seconds: device time of the slowest
+    device, None where the host's clock is used
     phases: this rank's seconds; order: see ``WholeResult``; give: see ``DeviceResult``
     """
 
@@ -41,7 +41,7 @@ class Found:
 
 
 class Lazy(Sequence[Any]):
-    """Arrays that are made when the first of them is asked for.
+    """Arrays that are computed on first access.
 
     make: returns (levels, parents) of the shards; which: 0 for levels, 1 for parents
     """
@@ -59,14 +59,14 @@ class Lazy(Sequence[Any]):
 
 
 class LazyArrays:
-    """What makes the arrays of a search, once."""
+    """Computes the arrays of a search, once."""
 
     def __init__(self, make: Callable[[], tuple[list[Any], list[Any]]]) -> None:
         self._make = make
         self._made: tuple[list[Any], list[Any]] | None = None
 
     def own(self) -> None:
-        """Do nothing: no search writes to arrays that were made for one result."""
+        """Do nothing: later searches do not write to these arrays."""
 
     @property
     def arrays(self) -> tuple[list[Any], list[Any]]:
@@ -79,7 +79,7 @@ class LazyArrays:
 class Runner(Protocol):
     """Runs searches of one graph, one after the other; methods are collective.
 
-    mode: how, for reports; trace: keeps the phases of searches where one is set
+    mode: of the search, for reports; trace: records the phases of searches unless None
     """
 
     mode: str
@@ -94,20 +94,20 @@ class Runner(Protocol):
         stop: Stop | None = None,
         records: bool = False,
     ) -> Found:
-        """Search from an id inside, or from those of a set.
+        """Search from an internal id, or from those of a set.
 
-        stop: on all ranks or on none; SearchStopped on all ranks where one said yes
+        stop: on all ranks or on none; SearchStopped on all ranks if one returns True
         """
 
     def see(self, views: Sequence[Any]) -> None:
-        """See some of the graph in later searches, where the engine has masks.
+        """Restrict later searches to views, where the engine has masks.
 
-        views: of what this rank searches, one each: parts in host memory as
-        ``ViewingSearch`` takes them
+        views: one for each part of this rank: parts in host memory as in
+        ``ViewingSearch``
         """
 
     def describe(self) -> dict[str, Any]:
-        """Return what searches run on, for reports (JSON values)."""
+        """Return the runner's hardware and settings, for reports (JSON values)."""
 
     def close(self) -> None:
-        """Free what searches hold."""
+        """Free the memory of searches."""

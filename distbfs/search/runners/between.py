@@ -1,8 +1,8 @@
 """The level loop of a search between domains: the only one outside an engine.
 
-Source: Pan, Pearce, Owens 2018, Sections IV and V (Figs. 3 and 4).  Nothing here knows
-what an engine runs on or how many ranks there are.  What a collective call hangs on is
-decided from sums over all domains.
+Source: Pan, Pearce, Owens 2018, Sections IV and V (Figs. 3 and 4). It is independent of
+engine hardware and number of ranks. Whether a collective is called is decided from sums
+over all domains.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ NOTHING_SENT: Ids = np.zeros(0, np.int64)
 
 @dataclass(frozen=True)
 class LevelReport:
-    """One level; counts are sums over all ranks, what is sent and seconds this rank's.
+    """One level; counts are sums over all ranks, sent data and seconds this rank's.
 
     bytes_sent, messages_sent: by ``KINDS`` of exchange/traffic.py; parents are
-        completed after the last level and count towards it
+    completed after the last level and count towards it
     domains: where a rank serves several, "part", "bytes_sent" and "messages_sent" of
-        each, without what it sends for all of them together
+    each, without what it sends for all of them together
     """
 
     level: int
@@ -78,7 +78,7 @@ class LevelReport:
 class DelegateNumbers:
     """The delegate numbers of vertices; delegates: [d] global ids, -1 for none.
 
-    count: how many there are
+    count: number of delegates
     """
 
     def __init__(self, delegates: Ids) -> None:
@@ -96,7 +96,7 @@ class DelegateNumbers:
 
 
 class Board:
-    """What the domains of this rank offer in a level.
+    """Collects the offers of this rank's domains in a level.
 
     A transfer begins when all of them have offered to it: normals, then masks, on all
     ranks in this order, whatever the order of the offers.
@@ -111,12 +111,12 @@ class Board:
         self.sends = self.reduces = False
 
     def begin(self, *, sends: bool, reduces: bool) -> None:
-        """Begin a level; sends, reduces: whether any domain may offer something."""
+        """Start a level; sends, reduces: whether any domain may offer something."""
         self.sends, self.reduces = sends, reduces
         self._normals_wait = self._masks_wait = len(self.offers)
 
     def normals(self, index: int, bins: Bins) -> None:
-        """Take the bins of a domain."""
+        """Collect the bins of a domain."""
         self._bins[index] = bins
         self._normals_wait -= 1
         if self._normals_wait:
@@ -127,7 +127,7 @@ class Board:
             self._exchange.start_masks(self._masks)
 
     def bits(self, index: int, mask: Words) -> None:
-        """Take the mask of a domain."""
+        """Collect the mask of a domain."""
         self._masks[index] = mask
         self._masks_wait -= 1
         if not (self._masks_wait or self._normals_wait) and self.reduces:
@@ -141,7 +141,7 @@ class DomainOffer:
         self._board, self._index = board, index
 
     def normals(self, bins: Bins) -> None:
-        """Offer what nn found on other parts."""
+        """Offer the vertices that nn found on other parts."""
         self._board.normals(self._index, bins)
 
     def bits(self, mask: Words) -> None:
@@ -152,8 +152,8 @@ class DomainOffer:
 class BetweenDomains:
     """Runs searches over the domains of this rank together with the other ranks.
 
-    placement: of parts on ranks, where ranks have domains together
-    trace: keeps the phases of every level where one is set
+    placement: of parts on ranks, where ranks share domains
+    trace: records the phases of every level unless None
 
     Phases of a result: start, levels, parents and finish; with records or a trace also
     those of levels: work, counts, advance, exchange, accept.
@@ -181,21 +181,21 @@ class BetweenDomains:
         some = self._delegates.count > 0
         self._policy = policy_of(searches[0].directions, options, delegates=some)
         self._board = Board(exchange, len(searches))
-        self._counts = np.zeros(COUNTS + 1, dtype=np.int64)  # the last: stop
+        self._counts = np.zeros(COUNTS + 1, dtype=np.int64)  # last: stop
         self._sums = self._counts[:-1]
         self._nothing: list[list[tuple[int, Array]]] = [[] for _ in searches]
-        self._root, self._hidden = Work(), 0  # delegates that no level has found
-        self._before = LevelKey.of_root(None)  # what stands before the first level
-        self._ahead = False  # levels may be launched before it is known what they do
+        self._root, self._hidden = Work(), 0  # delegates that no level has found yet
+        self._before = LevelKey.of_root(None)  # counts preceding the first level
+        self._ahead = False  # may levels be launched before their counts?
         self._streamed: StreamedLevels | None = None
         if searches[0].streamed and exchange.streamed:
             self._streamed = self._levels_on_streams()
         self._parents = self._finder()
 
     def _levels_on_streams(self) -> StreamedLevels | None:
-        """Return what goes ahead of devices, where that pays (collective).
+        """Return the levels that run ahead on streams, where that pays (collective).
 
-        Each part has a device of its own, and there are not too many.
+        Requires a device for each part, and not too many parts.
         """
         placement = self._placement
         own = placement.per_rank == 1 or placement.owners
@@ -208,7 +208,7 @@ class BetweenDomains:
         return StreamedLevels(searches, streams, placement.domains, policy)
 
     def _finder(self) -> Finder:
-        """Return what completes the parents of these engines."""
+        """Return the parent finder for these engines."""
         if self._searches[0].carries_parents:
             carrying = cast("Sequence[CarryingSearch]", self._searches)
             return CarriedParents(self._exchange, carrying, self._streamed)
@@ -216,7 +216,7 @@ class BetweenDomains:
         return ParentFinder(self._world, self._placement, asking)
 
     def see(self, views: Sequence[Any]) -> None:
-        """See some of the graph in later searches; see ``runners.base.Runner``."""
+        """Restrict later searches to views; see ``runners.base.Runner``."""
         searches = cast("Sequence[ViewingSearch]", self._searches)
         for search, view in zip(searches, views, strict=True):
             search.see(view)
@@ -232,9 +232,9 @@ class BetweenDomains:
     ) -> Found:
         """Search from a vertex id, or from those of a set (collective).
 
-        parents: False leaves them out of this search
+        parents: False omits parents in this search
         until: the same on all ranks; no array holds a level beyond it
-        stop: on all ranks or on none, asked before each level; where one says yes,
+        stop: on all ranks or on none, called before each level; if one returns True,
         all ranks raise SearchStopped
         """
         clock = Stopwatch(self.trace)
@@ -275,7 +275,7 @@ class BetweenDomains:
         )
 
     def describe(self) -> dict[str, Any]:
-        """Return what searches run on, for reports."""
+        """Return the runner's hardware and settings, for reports."""
         exchange = self._exchange.name
         return {"method": "parts", "mode": self.mode, "exchange": exchange}
 
@@ -291,7 +291,7 @@ class BetweenDomains:
         clock: Stopwatch,
         log: list[LevelReport] | None,
     ) -> int:
-        """Run all levels; return how many have vertices."""
+        """Run all levels; return the number of nonempty ones."""
         world, policy = self._world, self._policy
         last, aimed = until.depth, until.targets is not None
         visits = self._searches[0].visits
@@ -345,10 +345,10 @@ class BetweenDomains:
         first: bool,
         aimed: bool,
     ) -> tuple[Work, bool]:
-        """Return (work of all domains, whether a rank says stop).
+        """Return (work of all domains, whether a rank requests a stop).
 
-        first: there was no level yet: on a stream, none waits to know that the root is
-        all there is; aimed: targets are counted
+        first: no level has run yet: on a stream, the root need not be counted; aimed:
+        targets are counted
         """
         world, counts = self._world, self._counts
         counts[-1] = stop is not None and stop()
@@ -373,7 +373,7 @@ class BetweenDomains:
         return Work._make(sums), bool(stopped)
 
     def _by_domain(self, sent: Ids) -> list[dict[str, Any]]:
-        """Return what each domain of this rank has sent, where there are several."""
+        """Return the traffic of each domain of this rank, if it has several."""
         if len(self._searches) == 1:
             return []
         return [
@@ -382,7 +382,7 @@ class BetweenDomains:
         ]
 
     def _start(self, root: Root, until: Until, *, counting: bool) -> None:
-        """Tell every domain where the search begins; all ranks find it alike."""
+        """Start the search in every domain; the result is the same on all ranks."""
         self._policy.start()
         self._hidden = self._delegates.count
         targets: list[Targets | None] = [None] * len(self._searches)
@@ -406,7 +406,7 @@ class BetweenDomains:
     def _start_set(
         self, roots: Ids, targets: Sequence[Targets | None], *, counting: bool
     ) -> None:
-        """Tell every domain of the roots of a set, int64 [k], rising."""
+        """Start the search in every domain from a set of roots, int64 [k], rising."""
         numbers = self._delegates.of(roots)
         normals, delegates = roots[numbers < 0], numbers[numbers >= 0]
         self._before = LevelKey.of_set(len(roots))
@@ -435,9 +435,9 @@ class BetweenDomains:
         *,
         counting: bool,
     ) -> list[Sequence[int]]:
-        """Run one level; returns edge checks of each domain of this rank.
+        """Run one level; return edge checks of each domain of this rank.
 
-        work: of all ranks, so that all know alike when there is nothing to exchange;
+        work: of all ranks, so that all agree when there is nothing to exchange;
         counting: whether edge checks are wanted
         """
         pulls = bool(work.nn) and choice.get(OUTER) == "pull"
@@ -472,7 +472,7 @@ class BetweenDomains:
         return checks
 
     def _pull(self, mask: Words | None) -> None:
-        """Let unvisited vertices ask other domains; accept what was found."""
+        """Exchange questions of unvisited vertices and answers; accept the finds."""
         searches = cast("Sequence[PullingSearch]", self._searches)
         exchange = self._exchange
         with exchange.traffic.of("questions"):

@@ -27,7 +27,7 @@ class DeviceClock:
             self._events.append((cp.cuda.Device(device), pair))
 
     def begin(self) -> None:
-        """Wait for what is under way, then mark the beginning on each device."""
+        """Wait for pending work, then record the start on each device."""
         stream = cuda.cupy().cuda.get_current_stream
         for device, _ in self._events:
             with device:
@@ -37,7 +37,7 @@ class DeviceClock:
                 pair[0].record(stream())
 
     def end(self) -> float:
-        """Mark the end, wait for it, and return the seconds of the slowest device."""
+        """Record the end, wait for it, and return the seconds of the slowest device."""
         cp, most = cuda.cupy(), 0.0
         for device, pair in self._events:
             with device:
@@ -59,7 +59,7 @@ class ClockedRunner:
 
     @property
     def trace(self) -> Trace | None:
-        """What keeps the phases of searches."""
+        """Records the phases of searches."""
         return self._runner.trace
 
     @trace.setter
@@ -67,7 +67,7 @@ class ClockedRunner:
         self._runner.trace = trace
 
     def search(self, root: Root, **options: Any) -> Found:
-        """Search from an id inside; see ``runners.base.Runner``."""
+        """Search from an internal id; see ``runners.base.Runner``."""
         self._clock.begin()
         with cuda.memory_of("a search"):
             result = self._runner.search(root, **options)
@@ -76,11 +76,11 @@ class ClockedRunner:
         return result
 
     def see(self, views: Sequence[Any]) -> None:
-        """See some of the graph in later searches; see ``runners.base.Runner``."""
+        """Restrict later searches to views; see ``runners.base.Runner``."""
         self._runner.see(views)
 
     def describe(self) -> dict[str, Any]:
-        """Return what searches run on, for reports."""
+        """Return the runner's hardware and settings, for reports."""
         uuids = []
         for device in self._devices:
             with cuda.cupy().cuda.Device(device):
@@ -88,6 +88,6 @@ class ClockedRunner:
         return {**self._runner.describe(), "uuid": " ".join(uuids)}
 
     def close(self) -> None:
-        """Free what the exchange holds, and spare device memory."""
+        """Free the exchange's memory, and unused device memory."""
         self._runner.close()
         cuda.release()

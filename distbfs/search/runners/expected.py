@@ -1,6 +1,6 @@
-"""What a level that is launched ahead will have, from what levels like it had.
+"""Predict the boxes of a level that is launched ahead, from similar earlier levels.
 
-All ranks learn the same, from sums over all of them.
+All ranks learn the same values, from sums over all of them.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from distbfs.types import DirectionName
 
-LEARNT = 512  # kinds of levels whose boxes are known
-STEPS = 4  # of a logarithm, an octave; what follows is in such steps
-ALIKE = 8  # of sizes and of what was left, together
-SURE = 4  # the same; where all such levels went one way, the next does, too
-CLOSE = 2  # the same; the one of such levels that had most counts
-MOST_GROWTH = 4.0  # that a box may be larger than one that is known
-FORGET = 1.6  # that the memory of a box loses with each that had less
+LEARNT = 512  # most kinds of levels with known boxes
+STEPS = 4  # of a logarithm an octave; the constants below are in such steps
+ALIKE = 8  # largest distance of sizes plus that of unvisited counts
+SURE = 4  # the same; where all such levels went one way, the next does too
+CLOSE = 2  # the same; the largest of such levels counts
+MOST_GROWTH = 4.0  # most growth of a box beyond a known one
+FORGET = 1.6  # decay of a remembered box at each smaller one
 ROOT, UNCOUNTED = -400, 400  # no logarithms of counts
-SPAN = 1 << 12  # more than what was left differs by
-# differences of keys, the nearest first: (distance, of codes, of sizes, of what was
-# left)
+SPAN = 1 << 12  # more than any difference of unvisited counts
+# differences of keys, the nearest first: (distance, of codes, of sizes, of unvisited
+# counts)
 NEAR = sorted(
     (abs(size) + abs(left), SPAN * size + left, size, left)
     for size in range(-ALIKE, ALIKE + 1)
@@ -30,27 +30,27 @@ NEAR = sorted(
 
 
 def steps(count: int) -> int:
-    """Return the logarithm of a count."""
+    """Return the logarithm of a count, in steps."""
     return round(STEPS * log2(1 + count))
 
 
 class LevelKey(NamedTuple):
-    """By what a level is like another: logarithms of counts."""
+    """Key by which levels are similar: logarithms of counts."""
 
     size: int
     left: int
 
     @classmethod
     def of(cls, edges: int, vertices: int, left: int) -> LevelKey:
-        """Return that of counts: edges, or else vertices, of the frontier; those left.
+        """Return the key of counts: frontier edges, or else vertices; unvisited ones.
 
-        Levels whose edges are counted are never like the others.
+        Levels whose edges are counted are never similar to the others.
         """
         return cls(steps(edges) if edges else UNCOUNTED + steps(vertices), steps(left))
 
     @classmethod
     def of_root(cls, delegate: int | None) -> LevelKey:
-        """Return what stands for counts before the first level.
+        """Return the key that precedes the first level.
 
         delegate: number of the root, which rises as degrees fall; None: it is normal
         """
@@ -60,28 +60,28 @@ class LevelKey(NamedTuple):
 
     @classmethod
     def of_set(cls, roots: int) -> LevelKey:
-        """Return the same for a search from so many roots."""
+        """Return the same for a search from ``roots`` vertices."""
         return cls(3 * ROOT - steps(roots), ROOT)
 
     def after_root(self) -> LevelKey:
-        """Return what stands for counts before the second level, or these counts."""
+        """Return the key that precedes the second level, or this key."""
         return self._replace(left=2 * ROOT) if self.left == ROOT else self
 
 
 def rounded(words: int) -> int:
-    """Return ``words``, or the next number of which there are two an octave."""
+    """Round ``words`` up to one of two numbers an octave."""
     unit = 1 << max((words - 1).bit_length() - 2, 0)
     return -(-words // unit) * unit
 
 
 class Expected:
-    """How many words a box will have, and which, from what boxes had in levels before.
+    """Predicts the words of a box and the direction, from boxes of earlier levels.
 
-    A level is launched when the counts of the one before are not known; it is taken to
-    be like those, of this search or an earlier one, that followed most similar counts:
-    the boxes of pushes grow as edges do, those of pulls as what is left.
+    A level is launched before the counts of the previous one are known; it is assumed
+    similar to those, of this search or an earlier one, that followed the most similar
+    counts: the boxes of pushes grow with edges, those of pulls with unvisited vertices.
 
-    first: words that are sent in any case, and where nothing is known; most: at most
+    first: words that are always sent, and the default; most: upper bound
     """
 
     def __init__(self, first: int, most: int) -> None:
@@ -90,25 +90,25 @@ class Expected:
         self._largest = 0.0  # need
 
     def learn(self, key: LevelKey, words: int, way: DirectionName) -> None:
-        """Keep what the fullest box had two levels after counts, and the direction."""
+        """Record the fullest box two levels after counts, and its direction."""
         code = SPAN * key.size + key.left
         need, box = STEPS * log2(1 + words), self._boxes.get(code)
         if box is not None:
-            need = max(need, box[0] - FORGET)  # what grew once may again
+            need = max(need, box[0] - FORGET)  # growth may recur
         elif len(self._boxes) == LEARNT:
             return
         self._boxes[code] = need, way == "pull"
         self._largest = max(self._largest, need)
 
     def sizes(self) -> list[int]:
-        """Return what ``level`` may give from what is known: words, rising."""
+        """Return all values that ``level`` may return now: words, rising."""
         sizes, largest = [self._first], self._words(self._largest)
         while sizes[-1] < largest:
             sizes.append(rounded(sizes[-1] + 1))
         return sizes
 
     def level(self, key: LevelKey | None) -> tuple[int, DirectionName | None]:
-        """Return how many words to send at first, and the direction, None: either."""
+        """Return the first words to send, and the direction, None: either."""
         if key is None:
             return self._first, None
         at, boxes = SPAN * key.size + key.left, self._boxes
@@ -132,6 +132,6 @@ class Expected:
         return self._words(most), way if len(ways) == 1 else None
 
     def _words(self, need: float) -> int:
-        """Return how many words to send for a need; there are few such numbers."""
+        """Round a need up to words to send; there are few such numbers."""
         words = rounded(int(2 ** (need / STEPS) * 9 / 8))
         return words if self._first < words <= self._most else self._first

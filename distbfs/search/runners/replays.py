@@ -1,4 +1,4 @@
-"""Launches on streams that are captured as CUDA graphs and launched again."""
+"""Launches on streams, captured as CUDA graphs and replayed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class Replays:
-    """What is launched on streams, as CUDA graphs once it was captured.
+    """Launches on streams, as CUDA graphs once captured.
 
-    streams: a graph for each; none: nothing is
+    streams: a graph for each; none: nothing is captured
     here: makes the device of a stream current, and the stream
-    Where there is one stream, it is current when something is launched.
+    With one stream, it must be current at a launch.
     """
 
     def __init__(self, streams: Sequence[Any], here: Here) -> None:
@@ -28,7 +28,7 @@ class Replays:
     def __call__(
         self, kind: Hashable, form: Hashable, launch: Callable[[], None]
     ) -> None:
-        """Do ``launch``; kind, form: what it depends on; form None: just once."""
+        """Call or replay ``launch``; kind, form: its keys; form None: never replay."""
         graphs = self._graphs.get((kind, form))
         if graphs is None:
             launch()
@@ -38,9 +38,9 @@ class Replays:
             self._each(lambda place, stream: graphs[place].launch(stream))
 
     def lacks(self, form: Hashable, kinds: Hashable) -> bool:
-        """Return whether there may be something to capture.
+        """Return whether there may be something left to capture.
 
-        kinds: changes where there are more kinds than before
+        kinds: changes when there are more kinds than before
         """
         lacks = bool(self._streams) and self._kinds.get(form) != kinds
         self._kinds[form] = kinds
@@ -49,9 +49,9 @@ class Replays:
     def capture(
         self, kind: Hashable, form: Hashable, launch: Callable[[], None]
     ) -> None:
-        """Capture what ``launch`` does, unless that was done; see ``__call__``.
+        """Capture the launches of ``launch`` unless done before; see ``__call__``.
 
-        What is made at first use must have been made: something like it has run.
+        Objects created on first use must exist: run something similar before.
         """
         if (kind, form) in self._graphs:
             return
@@ -66,7 +66,7 @@ class Replays:
         self._graphs[kind, form] = graphs
 
     def _each(self, do: Callable[[int, Any], object]) -> None:
-        """Call do(place, stream) for each stream, where it is current."""
+        """Call do(place, stream) for each stream, made current."""
         for place, stream in enumerate(self._streams):
             with self._here(place):
                 do(place, stream)

@@ -1,4 +1,4 @@
-"""One device of a rank, as levels on streams see it."""
+"""One device of a rank, in levels on streams."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
     Rests = list[tuple[int, int]]  # part, words of its box
 
-MOST_STREAMED = 64  # parts: each level sends first words to all, whatever they have
-WIDEST = 1 << 26  # words of all boxes that are sent at first
-LEAST_UNKNOWN = 1 << 13  # questions for parents that a launch has room for
+MOST_STREAMED = 64  # parts: each level sends first words to all, even if empty
+WIDEST = 1 << 26  # words of all boxes sent at first
+LEAST_UNKNOWN = 1 << 13  # least questions for parents in a launch
 
 
 def streams_serve(parts: int) -> bool:
-    """Return whether levels of so many parts run on streams, where all else fits."""
+    """Return whether levels of ``parts`` parts may run on streams."""
     return 1 < parts <= MOST_STREAMED
 
 
 def streams_bytes(parts: int, box: int, delegates: int) -> int:
-    """Return what a seat takes at most, in device memory: its spaces double in size.
+    """Return an upper bound of a seat's device memory; its buffers double in size.
 
-    parts: of one device each; box: words that one may have; delegates: d
+    parts: of one device each; box: most words of one; delegates: d
     """
     if not streams_serve(parts):
         return 0
@@ -41,9 +41,9 @@ def streams_bytes(parts: int, box: int, delegates: int) -> int:
 
 
 class Slot:
-    """What the host reads of a level; one each for two under way.
+    """The host's copy of a level's counts; there are two, used in turn.
 
-    report: uint64, pinned, see ``StreamedSearch.follow``; read: it is here
+    report: uint64, pinned, see ``StreamedSearch.follow``; read: event after the copy
     """
 
     def __init__(self, report: Array) -> None:
@@ -54,11 +54,11 @@ class Slot:
 class Seat:
     """The part of one device of this rank; its methods with the device current.
 
-    place: among those of the rank; stream: of the exchange; others: parts that boxes
-    go to
-    mask_pieces: of other parts: (part, words of the mask that leave, where those that
-    come go, which are of ``masks``, of other domains)
-    slots: of what levels bring to the host, in turn; done: all that was launched
+    place: among those of the rank; stream: of the exchange; others: parts that get
+    boxes
+    mask_pieces: of other parts: (part, words of the mask to send, place of received
+    ones in ``masks``, which are of other domains)
+    slots: copies of the counts of levels, in turn; done: event after all launches
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Seat:
         self.done = cp.cuda.Event(disable_timing=True)
 
     def _cut_masks(self, domains: Domains) -> None:
-        """Make room for masks of other domains, and cut them for their parts."""
+        """Allocate masks of other domains, and cut them by part."""
         mask, others = self.search.mask, np.array(self.others, dtype=np.int64)
         apart, at = np.unique(domains.domain_of(others), return_inverse=True)
         with cuda.memory_of("masks of other domains"):
@@ -99,7 +99,7 @@ class Seat:
                 self.mask_pieces.append((part, mask[words], self.masks[row][words]))
 
     def space(self, words: int) -> tuple[Any, Any]:
-        """Return where boxes of other parts, and replies, come; [others, 1 + words]."""
+        """Return buffers for other parts' boxes and replies; [others, 1 + words]."""
         rows, room = len(self.others), 1 << (words - 1).bit_length()
         space = self._spaces.get(room)
         if space is None:
@@ -110,7 +110,7 @@ class Seat:
         return boxes.reshape(rows, 1 + words), replies.reshape(rows, 1 + words)
 
     def sent(self, part: int, words: int) -> int:
-        """Return the words that are sent to a part, or come from it, at first."""
+        """Return the words exchanged with a part at first."""
         return 1 + min(words, self.search.room(part))
 
     def volume(self, words: int) -> int:
@@ -118,7 +118,7 @@ class Seat:
         return 8 * sum(self.sent(part, words) for part in self.others)
 
     def rests(self, slot: int, first: int, *, pull: bool) -> tuple[Rests, Rests]:
-        """Return what boxes have after the first words: to other parts, from them."""
+        """Return the words of boxes after the first: to other parts, from them."""
         sizes = self.slots[slot].report[2 * self.search.counts.size :].astype(np.int64)
         words = (-(-sizes // 2) if pull else sizes).reshape(2, -1) - first
         own, came = ([(p, int(row[p])) for p in self.others] for row in words)

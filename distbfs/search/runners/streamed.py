@@ -1,11 +1,11 @@
-"""Levels between domains whose host goes ahead of the devices.
+"""Levels between domains whose host runs ahead of the devices.
 
-Everything of a level runs on the streams of the exchange, one a device, once it was
-captured as CUDA graphs.  What a level does follows on the devices from what all parts
-have counted; so the host launches the next one before it waits for those counts.  Where
-a box had more than the first words, which are sent before their number is known, the
-level that was launched does nothing, and the others follow; levels that are like some
-that had more send as many at first (``Expected``).  MPI takes no part.
+All steps of a level run on the streams of the exchange, one a device, captured as CUDA
+graphs after the first time. The devices derive each level from the counts of all parts;
+so the host launches the next level before it waits for those counts. Where a box has
+more than its first words, which are sent before their number is known, the level
+launched ahead does nothing, and the remaining words follow; levels similar to some that
+had more send as many at first (``Expected``). MPI is not used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from distbfs.search.runners.expected import Expected, LevelKey
 from distbfs.search.runners.replays import Replays
 from distbfs.search.runners.seat import LEAST_UNKNOWN, WIDEST, Seat
 
-WIDEST_CAPTURED = 1 << 19  # of one; the launch of more is hidden by what there is to do
+WIDEST_CAPTURED = 1 << 19  # words of a box; above, the device's work hides the launch
 
 if TYPE_CHECKING:
     from distbfs.engines.base import Work
@@ -48,7 +48,7 @@ class StreamedLevels:
         policy: OuterPolicy,
     ) -> None:
         self._exchange = streams
-        alone = len(searches) == 1  # then all happens inside ``stream``
+        alone = len(searches) == 1  # then everything runs inside ``stream``
         self._here: Callable[[int], AbstractContextManager[None]]
         self._here = (lambda _: NOWHERE) if alone else streams.here
         self._whole = streams.here if alone else (lambda _: NOWHERE)
@@ -58,13 +58,13 @@ class StreamedLevels:
                 stream = streams.streams[place]
                 self._seats.append(Seat(place, search, stream, domains, policy))
         every = [(x.place, *piece) for x in self._seats for piece in x.mask_pieces]
-        # what leaves of masks, and where what comes goes
+        # pieces of masks to send, and places of received ones
         self._masks: tuple[list[Piece], list[Piece]] = (
             [(place, part, own) for place, part, own, _ in every],
             [(place, part, there) for place, part, _, there in every],
         )
         streams.connect([seat.others for seat in self._seats])
-        self._first = self._seats[0].search  # all count the same of all parts
+        self._first = self._seats[0].search  # every part has the counts of all
         captured = streams.streams if streams.captures else ()
         self._replays = Replays(captured, streams.here)
         self._forced = policy.forced
@@ -73,13 +73,13 @@ class StreamedLevels:
         self._launched: Launched | None = None  # ahead
         rows = max(domains.most_apart, 1)
         self._expected = Expected(self._first.first, WIDEST // rows)
-        self._known = LevelKey.of_root(None)  # of the last level whose counts are here
+        self._known = LevelKey.of_root(None)  # of the last level whose counts are known
         self._volumes: dict[int, list[int]] = {}  # bytes of first words, by place
         self._most_unknown = 0
 
     @contextmanager
     def stream(self) -> Iterator[None]:
-        """Run what is inside on the streams of the exchange, in the callers' order."""
+        """Run the calls inside on the streams of the exchange, in callers' order."""
         self._exchange.follow()
         with self._whole(0):
             yield
@@ -90,7 +90,7 @@ class StreamedLevels:
 
     @contextmanager
     def levels(self, before: LevelKey) -> Iterator[None]:
-        """Run the levels of a search inside; before: of its root, or roots."""
+        """Run the levels of a search inside; before: key of its root, or roots."""
         with self.stream():
             self._each(lambda seat: seat.search.clear_counts())
             self._turn = 0
@@ -104,9 +104,9 @@ class StreamedLevels:
     def level(
         self, *, pull: bool, reduces: bool, counting: bool, ahead: bool
     ) -> list[Sequence[int]]:
-        """Run one level; where they are counted, return edge checks of each part.
+        """Run one level; if counted, return edge checks of each part.
 
-        pull: how what one domain has for another is found, where that is known
+        pull: direction between domains, where it is known
         reduces: whether there are delegates left to find
         ahead: whether the next level may be launched before this one has ended
         """
@@ -125,7 +125,7 @@ class StreamedLevels:
             self._start(None, masks=masks)
         counted = self._wait(this.slot)
         if counted.over:
-            self._drop()  # it does nothing
+            self._drop()  # the level ahead does nothing
             self._rest(numbers, this.words, pull=pulls)
             self._gather()
             counted = self._wait(self._mark())
@@ -137,21 +137,21 @@ class StreamedLevels:
         return [seat.search.checks(self._report(seat)) for seat in self._seats]
 
     def work(self) -> Work:
-        """Return the work of all domains, when a level has ended."""
+        """Return the work of all domains, after the level has ended."""
         return self._counted.work
 
     def _each(self, do: Callable[[Seat], object]) -> None:
-        """Do something for each part, where its device and stream are current."""
+        """Call a function for each part, with its device and stream current."""
         for seat in self._seats:
             with self._here(seat.place):
                 do(seat)
 
     def _report(self, seat: Seat) -> Array:
-        """Return what the last level brought to the host, of a part."""
+        """Return the last level's report of a part."""
         return seat.slots[self._slot].report
 
     def _start(self, way: DirectionName | None, *, masks: bool) -> None:
-        """Launch a level; way: None where it is not known yet."""
+        """Launch a level; way: None if not yet known."""
         key = self._known if way is None else None
         words, likely = self._expected.level(key)
         way = self._forced or way or likely
@@ -162,12 +162,12 @@ class StreamedLevels:
         self._known = self._known.after_root()
 
     def _form(self) -> Hashable:
-        """Return what launches depend on; None: on what no later search has."""
+        """Return the key of launches; None: no later search can reuse them."""
         forms = tuple([seat.search.form for seat in self._seats])
         return None if None in forms else forms
 
     def _mark(self) -> int:
-        """Return the slot of what was launched last, to be waited for."""
+        """Return the slot of the last launch, to wait for."""
         turn = self._turn
         for seat in self._seats:
             seat.slots[turn].read.record(seat.stream)
@@ -175,7 +175,7 @@ class StreamedLevels:
         return turn
 
     def _drop(self) -> None:
-        """Forget what was launched ahead."""
+        """Discard the level that was launched ahead."""
         if self._launched is not None:
             self._count("normals", self._launched.form, self._launched.words)
         self._launched = None
@@ -205,7 +205,7 @@ class StreamedLevels:
         self._gather()
 
     def _spaces(self, words: int) -> tuple[list[Any], list[Any]]:
-        """Return where boxes, and replies, come, by place."""
+        """Return the buffers of boxes, and of replies, by place."""
         pairs = []
         for seat in self._seats:
             with self._here(seat.place):
@@ -219,9 +219,9 @@ class StreamedLevels:
         leaving: Sequence[Piece] = (),
         coming: Sequence[Piece] = (),
     ) -> None:
-        """Send the first words of boxes, after what else is leaving.
+        """Send the first words of boxes, after the other data in ``leaving``.
 
-        into: by place, [others, 1 + words], where those of other parts go
+        into: by place, [others, 1 + words], buffers for other parts' words
         """
         away, back = [*leaving], [*coming]
         for seat, space in zip(self._seats, into, strict=True):
@@ -233,7 +233,7 @@ class StreamedLevels:
         self._exchange.cross((), away, back)
 
     def _count(self, numbers: str, form: Form, words: int) -> None:
-        """Count what a launch has sent; numbers: its kind."""
+        """Count the traffic of a launch; numbers: its kind."""
         count = self._exchange.traffic.count
         answers = numbers if numbers == "parents" else "answers"
         sizes = self._volumes.get(words)
@@ -250,10 +250,10 @@ class StreamedLevels:
     def complete(self) -> None:
         """Complete the parents of delegates, after the last level.
 
-        All boxes have room for what was counted, so the host need not wait.
+        Every box has room for the counted items, so the host need not wait.
         """
         form, unknown = self._form(), max(self._counted.unknown, LEAST_UNKNOWN)
-        words = 1 << (unknown - 1).bit_length()  # few sizes, as few graphs
+        words = 1 << (unknown - 1).bit_length()  # few sizes, so few graphs
         launch = partial(self._launch_parents, words)
         with self.stream():
             self._replays(("parents", words), form, launch)
@@ -261,7 +261,7 @@ class StreamedLevels:
         self._count("parents", Form(pushes=False, asks=True, masks=False), words)
 
     def _launch_parents(self, words: int) -> None:
-        """Launch questions and answers for parents, so many words of each box."""
+        """Launch questions and answers for parents, with ``words`` words a box."""
         came, replied = self._spaces(words)
         self._each(lambda seat: seat.search.ask())
         self._first_words(came)
@@ -271,13 +271,13 @@ class StreamedLevels:
         self._each(lambda seat: seat.search.learn([replied[seat.place]]))
 
     def wait(self) -> None:
-        """Wait for what was launched last; prepare later searches before that."""
+        """Wait for the last launch; capture graphs for later searches meanwhile."""
         self._prepare()
         for seat in self._seats:
             self._exchange.wait(seat.done)
 
     def _prepare(self) -> None:
-        """Capture whatever may be launched, by what searches had so far."""
+        """Capture all launches that may follow, judging by past searches."""
         replays, form = self._replays, self._form()
         first, *others = self._expected.sizes()
         others = [words for words in others if words <= WIDEST_CAPTURED]
@@ -302,7 +302,7 @@ class StreamedLevels:
             words *= 2
 
     def _rest(self, numbers: str, first: int, *, pull: bool) -> None:
-        """Exchange what the first words have left, and admit it; numbers: its kind."""
+        """Exchange and merge the words after the first; numbers: their kind."""
         seats = self._seats
         pairs = [seat.rests(self._slot, first, pull=pull) for seat in seats]
         away, rests = ([pair[k] for pair in pairs] for k in range(2))
@@ -316,7 +316,7 @@ class StreamedLevels:
             rests = away
         for seat, own, there, arrays in zip(seats, pairs, rests, came, strict=True):
             if not any(own):
-                continue  # it has ended the level
+                continue  # that has ended the level
             with self._here(seat.place):
                 for (part, _), some in zip(there, arrays, strict=True):
                     if pull:
@@ -328,9 +328,9 @@ class StreamedLevels:
     def _swap(
         self, kind: str, first: int, leaving: list[Rests], coming: list[Rests]
     ) -> list[list[Any]]:
-        """Send what boxes have after the first words.
+        """Send the words of boxes after the first.
 
-        leaving, coming: by place.  Returns what comes to each from each part
+        leaving, coming: by place. Returns the words received by each, from each part
         """
         away, back, every = [], [], []
         for seat, own, there in zip(self._seats, leaving, coming, strict=True):
@@ -351,13 +351,13 @@ class StreamedLevels:
         return every
 
     def _gather(self) -> None:
-        """Gather what all parts have counted, which then is brought to the host."""
+        """Gather the counts of all parts and start their copy to the host."""
         counts = [(x.place, x.search.counts, x.gathered) for x in self._seats]
         self._exchange.cross(counts)
         self._each(lambda seat: seat.search.choose())
 
     def _wait(self, slot: int) -> LevelCounts:
-        """Wait for a level; return what was counted."""
+        """Wait for a level; return its counts."""
         self._slot = slot
         for seat in self._seats:
             self._exchange.wait(seat.slots[slot].read)
@@ -366,9 +366,9 @@ class StreamedLevels:
 
 
 class Form(NamedTuple):
-    """What a launch of a level has.
+    """The contents of a level's launch.
 
-    pushes, asks: what boxes for other parts may have; masks: of delegates
+    pushes, asks: possible contents of boxes for other parts; masks: of delegates
     """
 
     pushes: bool
@@ -377,10 +377,9 @@ class Form(NamedTuple):
 
 
 class Launched(NamedTuple):
-    """A level that was launched.
+    """A launched level.
 
-    words: of a box, sent at first; key: of the level before the one before it; slot:
-    what it brings to the host
+    words: of a box, sent at first; key: of the level two before; slot: of its report
     """
 
     form: Form

@@ -1,4 +1,4 @@
-"""One part: the engine does all of it, from the root to the result."""
+"""Searches of one part: the engine runs everything from the root to the result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def records_of(records: Sequence[LevelRecord]) -> list[dict[str, Any]]:
 class DomainSearch(Protocol):
     """Searches the graph of one domain.
 
-    collective: whether all ranks call it together, else its rank alone does
+    collective: whether all ranks call it together, else only its own
     """
 
     collective: bool
@@ -48,17 +48,17 @@ class DomainSearch(Protocol):
         stop: Stop | None = None,
         records: bool = False,
     ) -> Found:
-        """Search from an id inside; see ``runners.base.Runner``."""
+        """Search from an internal id; see ``runners.base.Runner``."""
 
     def close(self) -> None:
         """Free what searches hold."""
 
 
 class ViewingDomain(DomainSearch, Protocol):
-    """One whose engine has masks."""
+    """A domain whose engine has masks."""
 
     def see(self, view: Any) -> None:
-        """See some of the graph in later searches; see ``runners.base.Runner``."""
+        """Restrict later searches to a view; see ``runners.base.Runner``."""
 
 
 class OnHost:
@@ -79,7 +79,7 @@ class OnHost:
         stop: Stop | None = None,
         records: bool = False,
     ) -> Found:
-        """Search from an id inside; ``stop`` is asked before each level."""
+        """Search from an internal id; ``stop`` is called before each level."""
         result = self._search.search(root, records=records, until=until, stop=stop)
         return Found(
             [result.level],
@@ -90,18 +90,18 @@ class OnHost:
         )
 
     def see(self, view: Part) -> None:
-        """See what the rows of the part tell of, in later searches."""
+        """Restrict later searches to the edges in the part's rows."""
         cast("ViewingSearch", self._search).see(view)
 
     def close(self) -> None:
-        """Do nothing: arrays go with the object."""
+        """Do nothing: the object owns its arrays."""
 
 
 class OnDevice:
     """A ``DomainSearch`` by one device that holds the graph.
 
-    Searches in internal ids are turned to ids when a result is looked at, which is not
-    part of their time.
+    Results of searches in internal ids are converted on first access, outside their
+    time.
     """
 
     collective = False
@@ -119,7 +119,7 @@ class OnDevice:
         stop: Stop | None = None,
         records: bool = False,
     ) -> Found:
-        """Search from an id; ``stop`` is asked before and as of ``DeviceSearch``."""
+        """Search from an id; ``stop`` is called before, and as in ``DeviceSearch``."""
         if stop is not None and stop():
             raise SearchStopped("the search was stopped before it began")
         with cuda.memory_of("a search"):
@@ -147,7 +147,7 @@ class OnDevice:
     def _in_ids(
         self, root: Root, level: Any, parent: Any
     ) -> tuple[list[Any], list[Any]]:
-        """Return results by number as results by id, in device memory."""
+        """Convert results by number to results by id, in device memory."""
         cp, vertices = cuda.cupy(), self._graph.vertices
         with cuda.memory_of("results in input ids"):
             levels = cp.full(self._graph.n, -1, dtype=level.dtype)
@@ -163,7 +163,7 @@ class OnDevice:
         return [levels], [parents]
 
     def close(self) -> None:
-        """Give spare device memory back."""
+        """Free unused device memory."""
         cuda.release()
 
 
@@ -177,7 +177,7 @@ class OnDevices:
 
     @property
     def trace(self) -> Trace | None:
-        """What keeps the phases of searches."""
+        """Records the phases of searches."""
         return self._driver.trace
 
     @trace.setter
@@ -208,13 +208,13 @@ class OnDevices:
         )
 
     def close(self) -> None:
-        """Free the memory that devices share, and spare memory (collective)."""
+        """Free the devices' shared memory, and unused memory (collective)."""
         self._driver.close()
         cuda.release()
 
 
 class WholeRunner:
-    """Hands roots to the one domain; ranks that have no share of it wait.
+    """Passes roots to the one domain; ranks without a share of it wait.
 
     search: None on ranks that wait; stepwise: its host sees every level
     """
@@ -229,7 +229,7 @@ class WholeRunner:
 
     @property
     def trace(self) -> Trace | None:
-        """What keeps the phases of searches."""
+        """Records the phases of searches."""
         return None if self._search is None else self._search.trace
 
     @trace.setter
@@ -246,10 +246,10 @@ class WholeRunner:
         stop: Stop | None = None,
         records: bool = False,
     ) -> Found:
-        """Search from an id inside; see ``runners.base.Runner``.
+        """Search from an internal id; see ``runners.base.Runner``.
 
-        Where other ranks wait for the one that searches, ``stop`` is asked on all
-        before the search and on that one during it.
+        If other ranks wait for the one that searches, ``stop`` is called on all before
+        the search and only on that one during it.
         """
         if self._search is not None and self._no_word:
             return self._search.search(
@@ -275,15 +275,15 @@ class WholeRunner:
         return result
 
     def see(self, views: Sequence[Any]) -> None:
-        """See some of the graph in later searches; see ``runners.base.Runner``."""
+        """Restrict later searches to views; see ``runners.base.Runner``."""
         if self._search is not None:
             cast("ViewingDomain", self._search).see(views[0])
 
     def describe(self) -> dict[str, Any]:
-        """Return nothing to add: there is no exchange."""
+        """Return an empty dictionary: there is no exchange."""
         return {"mode": self.mode, "exchange": "none"}
 
     def close(self) -> None:
-        """Free what searches hold."""
+        """Free the memory of searches."""
         if self._search is not None:
             self._search.close()

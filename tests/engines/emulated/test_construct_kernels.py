@@ -193,7 +193,7 @@ def test_several_devices_of_a_rank(device, monkeypatch):
 
 
 def test_devices_that_do_not_fit_the_parts(device):
-    with pytest.raises(UsageError, match="1 devices are named for 2 parts"):
+    with pytest.raises(UsageError, match="1 devices are given for 2 parts"):
         on_devices(GRAPHS["hub"], 2, devices=[0])
 
 

@@ -136,12 +136,12 @@ def test_a_stop_between_levels(device):
 
 def test_refusals(device, monkeypatch):
     searches = searches_of(GRAPHS["random"], 2)
-    with pytest.raises(UsageError, match="600 is no vertex; allowed: 0 to 599"):
+    with pytest.raises(UsageError, match="600 is not a vertex; allowed: 0 to 599"):
         searches.run(np.array([3, 600]))
     with pytest.raises(UsageError, match="129 searches at once; allowed: 128"):
         searches.run(np.zeros(129, np.int64))
     searches.run(np.array([3]))
-    with pytest.raises(UsageError, match="-1 is no vertex"):
+    with pytest.raises(UsageError, match="-1 is not a vertex"):
         searches.levels_at(np.array([0]), np.array([-1]))
     made, _ = resident_parts(GRAPHS["random"], 2)
     monkeypatch.setattr(cuda, "free_bytes", lambda: domain_bits.RESERVE + 1000)

@@ -154,7 +154,9 @@ def test_reached(device):
 def test_refusals(device):
     made = HostGraph(GRAPHS["grid"])
     searches = BitSearches(made.graph, levels=False)
-    with pytest.raises(UsageError, match="source 289 is no vertex; allowed: 0 to 288"):
+    with pytest.raises(
+        UsageError, match="source 289 is not a vertex; allowed: 0 to 288"
+    ):
         searches.search([3, 289])
     with pytest.raises(UsageError, match="600 searches at once; allowed: 512"):
         searches.search([0] * 600)

@@ -251,7 +251,7 @@ def test_refusals(device, monkeypatch):
         with pytest.raises(UsageError, match=match):
             runner.run(problem, made.graph, [0], DeviceOptions(**options))
 
-    refused("state 'depth' is no name that is free", [State("depth", "int8", "pair")])
+    refused("state 'depth' is not an available name", [State("depth", "int8", "pair")])
     refused("state 'a b' is no name", [State("a b", "int8", "pair")])
     refused("dtype complex64; allowed: int8", [State("x", "complex64", "pair")])
     refused("per 'edge'; allowed: search", [State("x", "int8", "edge")])
@@ -266,7 +266,7 @@ def test_refusals(device, monkeypatch):
     ):
         with pytest.raises(UsageError, match=match):
             DeviceOptions(**options)
-    with pytest.raises(UsageError, match="source -1 is no vertex"):
+    with pytest.raises(UsageError, match="source -1 is not a vertex"):
         run("paths", made, [-1])
     monkeypatch.setattr(cuda, "free_bytes", lambda: 1000)
     with pytest.raises(ResourceError, match=r"'paths' over 1 searches .* needs"):

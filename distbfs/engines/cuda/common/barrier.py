@@ -1,10 +1,10 @@
-"""The meeting of all blocks of a cooperative launch; the kernels' side is base.cuh."""
+"""A barrier of all blocks of a cooperative launch; the device code is in base.cuh."""
 
 from __future__ import annotations
 
 import ctypes
 
-TURNS, STEP = 4, 16  # sums in turn, and 64-bit words between them
+TURNS, STEP = 4, 16  # counters used in turn, and 64-bit words between them
 
 
 class Barrier(ctypes.Structure):

@@ -1,4 +1,4 @@
-/* What every kernel uses: who a thread is, sums of warps and blocks, and the grid barrier. */
+/* Used by every kernel: thread numbers, sums of warps and blocks, and the grid barrier. */
 #ifndef DISTBFS_BASE_CUH
 #define DISTBFS_BASE_CUH
 
@@ -88,7 +88,7 @@ template <int N, class T> INLINE T take_places(const bool *mine, T *tail) {
     return __shfl_sync(ALL, at, 0) + upto - own;
 }
 
-/* What a launch knows between two steps waits in shared memory while one runs, so that
+/* The state of a launch between two steps is in shared memory during a step, so that
  * the step has the registers.  All threads of a block call both. */
 template <class Run> INLINE void park(Run *parked, const Run &r) {
     __syncthreads(); /* all have read what was there */
@@ -111,8 +111,8 @@ struct Barrier {
 
 /* All blocks meet; returns the sum of `value` over all threads of the grid.  `turn`
  * counts the meetings of this launch.  All threads of a block must call it.
- * stop: a word that the host sets to 1 (device/stop_word.py), looked at by block 0 alone,
- * so that all are told the same in the shared `stopped`; null: nobody asks
+ * stop: a word that the host sets to 1 (device/stop_word.py), read by block 0 alone,
+ * so that all get the same value in the shared `stopped`; null: no stop word
  * Then `words` (at most 32) of `news` are in the shared `into`: one warp of a block reads
  * them, as 4,000 warps that ask L2 for one line would wait for each other. */
 INLINE u64 grid_sum(Barrier *b, u32 &turn, u32 value, const u64 *news = 0, u32 words = 0,

@@ -3,16 +3,16 @@
  * Method: a cooperative grid, one block of 1,024 threads a multiprocessor, meets after each
  * step.  Vertices are sorted by level, hubs still first in each piece.  From a level to the
  * next, counts are pushed along the rows of the upper one, or pulled along the rows of the
- * lower one, whichever is cheaper; a pull looks at up to twice the edges for the same, as it
- * adds nothing in memory.  A pull asks no level: what is one level up, and no other
- * neighbour, has a code that is not 0; a byte that is the count itself where it is less than
+ * lower one, whichever is cheaper; a pull reads twice the edges in the same time, as it
+ * adds nothing in memory.  A pull reads no levels: only neighbours one level up have a
+ * code other than 0; a byte that is the count itself where it is less than
  * 255.  Codes of hubs lie in shared memory.  Rows of LONG edges and more are cut into pieces
  * for warps.
  *
  * Bytes, Kronecker of scale 25 (active 17e6, m 1.05e9): levels by number and lists 0.25e9,
  * results by id 0.5e9, columns of the rows that are looked at, about 0.3 m, 1.3e9: 0.5 ms
  * of an H200's copies; the codes of these 0.3e9 edges, half of them in shared memory and
- * half in L2, are 0.2 and 1.0 ms of its looks, which go on beside the copies.
+ * half in L2, are 0.2 and 1.0 ms of its reads, concurrent with the copies.
  *
  * Data: numbers as in graph/device_graph.py.
  * Source: Brandes, A Faster Algorithm for Betweenness Centrality, 2001, Section 3.
@@ -55,7 +55,7 @@ struct Params {
     u64 table_edges;             /* of a pull, that pay for the copies of hub codes */
 };
 
-/* What the steps of a level know. */
+/* The state shared by the steps of a level. */
 struct Level {
     u32 depth, hubs;
     const u8 *table; /* [hubs], shared */

@@ -16,7 +16,7 @@ from distbfs.graph.device_graph import DeviceGraph
 SOURCE = Path(__file__).with_name("counts.cu")
 THREADS = 1024
 LONG = 128  # as in counts.cu
-STATIC_BYTES = 8 << 10  # of shared memory, at most
+STATIC_BYTES = 8 << 10  # most shared memory
 CODES = 16  # of a vector
 TABLE_EDGES = 1 << 20
 TYPES = {"uint64": "u64", "float64": "f64"}
@@ -52,9 +52,10 @@ class CountsParams(ctypes.Structure):
 class DeviceCounter:
     """A ``PathCounter`` of a graph on a device; one count at a time.
 
-    seconds: device time of the last count; bytes besides the graph: 8 a vertex of the
-    result, and about 16 of each vertex with edges, kept between counts
-    table_edges: of a level's rows, from which codes of hubs are copied to shared memory
+    seconds: device time of the last count. Memory besides the graph: 8 bytes a vertex
+    of the result, and about 16 a vertex with edges, kept between counts
+    table_edges: edges of a level's rows from which codes of hubs are copied to shared
+    memory
     """
 
     def __init__(self, graph: DeviceGraph, table_edges: int = TABLE_EDGES) -> None:
@@ -67,7 +68,7 @@ class DeviceCounter:
         self._back: Back | None = None
 
     def _prepare(self) -> None:
-        """Allocate what all counts share."""
+        """Allocate the arrays that all counts share."""
         cp, g = cuda.cupy(), self._graph
         in_row, in_adj = g.pulled
         pieces = 2 * (g.m // LONG) + 1
@@ -89,7 +90,7 @@ class DeviceCounter:
         self._back = Back(self._held["control"])
 
     def _launch(self, level: str, dtype: str) -> programs.Launch:
-        """Return the launch for levels and counts of some types."""
+        """Return the launch for the dtypes of levels and counts."""
         key = level, dtype
         if key not in self._launches:
             wide = self._graph.offsets.dtype.itemsize == 8
@@ -109,15 +110,15 @@ class DeviceCounter:
         return self._launches[key]
 
     def counts(self, level: Any, levels: int, dtype: str) -> tuple[Any, int]:
-        """Return counts [n] by id, CuPy's; see ``PathCounter``.
+        """Return counts [n] by id, a CuPy array; see ``PathCounter``.
 
-        Raises ResourceError where device memory does not last.
+        Raises ResourceError where device memory is short.
         """
         cp = cuda.cupy()
         with cuda.memory_of("numbers of shortest paths"):
             if not self._held:
                 self._prepare()
-            # sums of levels, and a size of 0 behind the last of them
+            # sums of levels, and a size of 0 after the last of them
             sums = cp.zeros(4 * (levels + 2), dtype=np.uint64)
             out = cp.empty(self._graph.n, dtype=dtype)
             at = cp.empty(self._graph.active, dtype=level.dtype)
@@ -131,6 +132,6 @@ class DeviceCounter:
         launch = self._launch(level.dtype.name, dtype)
         self.seconds = launch.timed(back=self._back)
         if self._back is None:
-            raise RuntimeError("the control of counts is not there")
+            raise RuntimeError("the control structure of counts is missing")
         passed = Control.from_buffer_copy(self._back.pinned.tobytes()).passed
         return out, int(passed)

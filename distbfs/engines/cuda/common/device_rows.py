@@ -1,4 +1,4 @@
-"""Rows of neighbours in device memory, some of them read out at a time."""
+"""Rows of neighbours in device memory, and the edges of selected rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from distbfs.types import DeviceArray
 
 @dataclass(frozen=True)
 class DeviceRows:
-    """What of ``graph.CSR`` a device has: offsets [rows + 1] and columns, CuPy's."""
+    """A ``graph.CSR`` on a device: CuPy offsets [rows + 1] and columns."""
 
     offsets: DeviceArray
     columns: DeviceArray

@@ -1,4 +1,4 @@
-/* Where a search ends before it has reached all that it can; the same in goal.py. */
+/* Where a search ends early; the same in goal.py. */
 #ifndef DISTBFS_GOAL_CUH
 #define DISTBFS_GOAL_CUH
 #include "ptx.cuh"
@@ -9,9 +9,9 @@ struct Goal {
     int last;           /* the last level whose vertices are wanted */
 };
 
-/* Whether there are targets and all of them are of levels up to `depth`.  Each block looks
- * for itself, once all blocks have done that level: others may be finding vertices of the
- * next level, which do not count, so all blocks say the same.
+/* Whether there are targets and all of them are of levels up to `depth`.  Each block tests
+ * by itself, once all blocks have finished that level: others may be finding vertices of the
+ * next level, which do not count, so all blocks agree.
  * level: [active]; all threads of a block call it */
 INLINE bool reached(const Goal &g, const int *level, int depth) {
     for (u32 base = 0; base < g.count; base += blockDim.x) {

@@ -1,7 +1,7 @@
-"""What engines for whole graphs on one device share.
+"""Shared base of engines that search whole graphs on one device.
 
-An engine of this kind gives a ``NumberSearch``; results by id, searches of parts in
-host memory and the refusals of what it does not do are here.
+An engine of this kind provides a ``NumberSearch``; this module adds results by id,
+searches of parts in host memory and errors for unsupported options.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from distbfs.partition.part import Part
 from distbfs.types import DeviceArray, Root, Stop
 
 SOURCE = Path(__file__).with_name("ids.cu")
-THREADS, BLOCKS = 256, 8  # of the kernels there; blocks on a multiprocessor
+THREADS, BLOCKS = 256, 8  # of the kernels in ids.cu; blocks on a multiprocessor
 
 
 def graph_of_part(engine: str, part: Part, room: Room | None = None) -> DeviceGraph:
-    """Return a part that is a whole graph as a graph in device memory.
+    """Copy a part that is a whole graph to device memory.
 
-    room: as of ``build.cuda.graph.build``
+    room: as in ``build.cuda.graph.build``
     """
     if part.layout.parts != 1 or part.delegate_count:
         raise UsageError(
@@ -75,7 +75,7 @@ class NumberSearch(Protocol):
 
         Levels are int32, and results are by number [active].
 
-        stop: as of ``DeviceSearch``
+        stop: as in ``DeviceSearch``
         """
 
 
@@ -91,7 +91,7 @@ class IdsParams(ctypes.Structure):
 
 
 class ById:
-    """A search by number with results by id, which are part of its time.
+    """A search by number with results by id; their conversion counts in its time.
 
     in_ids: false leaves results by number
     """
@@ -124,10 +124,10 @@ class ById:
         )
 
     def _by_number(self, until: Until) -> Until:
-        """Return where a search by number ends.
+        """Convert ``until`` from ids to numbers.
 
-        A target without edges, which has no number, is not reached from any other
-        vertex: the search goes on to the end.
+        A target without edges has no number and cannot be reached from another vertex:
+        then the search runs to its end.
         """
         if until.targets is None:
             return until
@@ -149,7 +149,7 @@ class ById:
     ) -> DeviceResult:
         """Search from a vertex id; see ``DeviceSearch``."""
         if isinstance(root, np.ndarray):
-            raise UsageError("the engine searches from one vertex, not from a set")
+            raise UsageError("this engine searches from one vertex, not from a set")
         if not 0 <= root < self.graph.n:
             raise UsageError(f"root is {root}; allowed: 0 to {self.graph.n - 1}")
         ends = self._by_number(until)
@@ -173,7 +173,7 @@ class ById:
         )
 
     def _nothing(self, *, records: bool) -> DeviceResult:
-        """Return a search by number from a vertex that has none: nothing is reached."""
+        """Return the result of a search from a vertex without edges."""
         cp, began = cuda.cupy(), time.perf_counter()
         level = cp.full(self.graph.active, -1, dtype=cp.int32)
         parent = cp.full(self.graph.active, -1, dtype=cp.int32)
@@ -210,10 +210,10 @@ class OnHost:
 
 
 class GraphEngine(ABC):
-    """Base of engines that search a graph in one part on one device, and nothing else.
+    """Base of engines that only search a graph of one part on one device.
 
-    A subclass says ``name``, ``methods``, ``source`` (the paper) and ``directions``,
-    and makes searches by number in ``by_number``.  ``takes`` and ``own`` are as of
+    A subclass defines ``name``, ``methods``, ``source`` (the paper) and ``directions``,
+    and creates searches by number in ``by_number``. ``takes`` and ``own`` are those of
     ``Engine``.
     """
 
@@ -234,7 +234,7 @@ class GraphEngine(ABC):
         cuda.cupy()
 
     def check(self) -> None:
-        """Raise UsageError for values of options that the engine does not have."""
+        """Raise UsageError for option values that the engine does not support."""
         check_choice("method", self.method, self.methods)
         check_choice("direction", self.options.direction, self.directions)
 
@@ -244,7 +244,7 @@ class GraphEngine(ABC):
 
     @abstractmethod
     def bytes_of(self, graph: DeviceGraph) -> int:
-        """Return the bytes of device memory that searches by number take."""
+        """Return the bytes of device memory of searches by number."""
 
     def on_graph(self, graph: DeviceGraph) -> DeviceSearch:
         """Prepare the searches of a graph in device memory."""
@@ -267,11 +267,11 @@ class GraphEngine(ABC):
         return ById(graph, search, in_ids=not o.internal_ids, parents=o.parents)
 
     def whole(self, part: Part) -> OnHost:
-        """Prepare the search of a graph that is one part without delegates."""
+        """Prepare the search of a graph of one part without delegates."""
         return OnHost(self.on_graph(graph_of_part(self.name, part)))
 
     def describe(self) -> dict[str, Any]:
-        """Return what the engine runs on, for reports."""
+        """Return the engine's hardware and settings, for reports."""
         return {
             "engine": self.name,
             "method": self.method,

@@ -1,7 +1,7 @@
-"""Searches whose levels the host launches one by one, reading one count after each.
+"""Searches whose levels the host launches one by one, reading a count after each.
 
-Engines of this kind are baselines: they run as the papers describe them, with a round
-trip to the host a level.
+Engines of this kind are baselines: they run as their papers describe, with a round trip
+to the host in every level.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.types import Stop
 
-THREADS, BLOCKS = 256, 8  # a block; blocks on a multiprocessor, at most
-COUNTS = 3  # of a level; the same in loop.cuh
-DENSE = 32  # a frontier of 1/32 of the vertices or more is pulled to
+THREADS, BLOCKS = 256, 8  # threads a block; most blocks on a multiprocessor
+COUNTS = 3  # of a level; as in loop.cuh
+DENSE = 32  # pull from a frontier of 1/32 of the vertices on
 
 _u32, _u64, _pointer = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
 
@@ -45,10 +45,10 @@ class Params(ctypes.Structure):
 class LoopSearch:
     """Searches a graph on one device by vertex number.
 
-    source: kernels ``begin`` and those of ``steps``
+    source: file of the kernel ``begin`` and those of ``steps``
     steps: kernels of a level by direction, in order
-    hybrid: levels whose frontier has 1/32 of the vertices or more are pulled
-    arrays: device memory that the kernels need besides, by the name of the argument
+    hybrid: pull levels whose frontier has 1/32 of the vertices or more
+    arrays: further device memory of the kernels, by argument name
     width: log2 of a virtual warp
 
     Raises ResourceError.
@@ -95,7 +95,7 @@ class LoopSearch:
         self._events = [cp.cuda.Event() for _ in range(4)]
 
     def run(self, name: str, counting: int = 0) -> None:
-        """Launch a kernel on all of the device."""
+        """Launch a kernel on the whole device."""
         if (name, counting) not in self._kernels:
             if counting not in self._modules:
                 wide = self.graph.offsets.dtype.itemsize == 8
@@ -162,24 +162,24 @@ class LoopSearch:
 
 
 class LoopEngine(GraphEngine):
-    """Base of the engines whose levels the host launches.
+    """Base of engines whose levels the host launches.
 
-    A subclass says ``kernels`` and ``steps`` as LoopSearch takes them.
+    A subclass defines ``kernels`` and ``steps`` as in LoopSearch.
     """
 
     kernels: ClassVar[Path]
     steps: ClassVar[dict[str, tuple[str, ...]]] = {"push": ("push",)}
 
     def arrays(self, graph: DeviceGraph) -> dict[str, Any]:  # noqa: ARG002
-        """Return device memory that the kernels need besides, by argument."""
+        """Return further device memory of the kernels, by argument name."""
         return {}
 
     def extra_bytes(self, graph: DeviceGraph) -> int:  # noqa: ARG002
-        """Return the bytes of that."""
+        """Return the bytes of ``arrays``."""
         return 0
 
     def width(self) -> int:
-        """Return log2 of the virtual warps."""
+        """Return log2 of the virtual warp size."""
         return 0
 
     def by_number(self, graph: DeviceGraph) -> LoopSearch:
@@ -195,6 +195,6 @@ class LoopEngine(GraphEngine):
         )
 
     def bytes_of(self, graph: DeviceGraph) -> int:
-        """Return the bytes of device memory that searches by number take."""
+        """Return the bytes of device memory of searches by number."""
         results = (4 + 4 * self.options.parents) * graph.active
         return results + self.extra_bytes(graph) + (1 << 20)

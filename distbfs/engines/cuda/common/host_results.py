@@ -1,4 +1,4 @@
-"""How the results of a search on a device become arrays of the host."""
+"""Copy the results of a search on a device to host arrays."""
 
 from __future__ import annotations
 

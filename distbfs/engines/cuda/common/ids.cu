@@ -1,4 +1,4 @@
-/* Results by number as results by id, where a search has not written them so itself.
+/* Converts results by number to results by id, if a search has not.
  *
  * Method: a thread an id, which reads at its number.
  * Data: numbers as in graph/device_graph.py.

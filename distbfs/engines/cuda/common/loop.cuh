@@ -1,6 +1,6 @@
-/* What the engines have in common whose levels the host launches one by one (loop.py).
+/* Shared by the engines whose levels the host launches one by one (host_loop.py).
  *
- * `depth` is the level of the frontier; what a launch finds is of depth + 1. */
+ * `depth` is the level of the frontier; vertices found have depth + 1. */
 #ifndef DISTBFS_LOOP_CUH
 #define DISTBFS_LOOP_CUH
 #include "base.cuh"
@@ -11,7 +11,7 @@
 struct Params {
     const OFFSET *row; /* [active + 1] */
     const u32 *adj;    /* [m + pad] */
-    /* the rows that pulls look at; of a symmetric graph the same */
+    /* the rows that pulls read; of a symmetric graph the same */
     const OFFSET *in_row; /* [active + 1] */
     const u32 *in_adj;    /* [m + pad] */
     int *level;        /* [active], -1: unvisited */
@@ -31,7 +31,7 @@ struct Params {
 
 INLINE u64 *counts_of(const Params &p, u32 depth) { return p.counts + COUNTS * (depth & 3); }
 
-/* Forget the last search and set the root. */
+/* Reset the search and set the root. */
 INLINE void begin_search(const Params &p) {
     for (u64 v = thread_of(); v < p.active; v += threads_of()) {
         p.level[v] = v == p.root ? 0 : -1;
@@ -47,7 +47,7 @@ INLINE bool find(const Params &p, u32 v, u32 u) {
     return true;
 }
 
-/* Add what the threads of a warp have counted, and clear the counts of a later level; a
+/* Add the counts of the threads of a warp, and clear the counts of a later level; a
  * whole warp calls it. */
 INLINE void count(const Params &p, u32 found, u64 checks) {
     u64 *now = counts_of(p, p.depth);

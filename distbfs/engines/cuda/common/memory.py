@@ -1,7 +1,7 @@
-"""What a search of this folder takes in device memory, before there is one.
+"""Estimate the device memory of a search by engine xbfs, before it exists.
 
-Counted array by array as ``DeviceGraph`` and ``FastSearch`` allocate; upper bounds
-where a count follows from more than n, active and m.
+Counts each array as ``DeviceGraph`` and ``FastSearch`` allocate it; upper bounds where
+a size depends on more than n, active and m.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from distbfs.engines.cuda.xbfs.shared import ALONE, PAIR_BYTES
 from distbfs.generate.cuda import id_word
 from distbfs.graph.device_graph import COLUMN_PAD, SET_BITS
 
-WIDE = 1 << 32  # edges from which offsets have 64 bits
-MULTIPROCESSORS = 132  # of an H200, where nothing else is said
+WIDE = 1 << 32  # offsets have 64 bits from this number of edges on
+MULTIPROCESSORS = 132  # of an H200, the default
 FAST_VERTEX = 8 + 2 + 8 + 6  # first, place, parent and direct, bitmaps
-QUEUE_ENTRIES = 2 * 16  # bytes of a vertex in both queues
-LIST_PADS = 48 << 10  # ends of arrays that are rounded up
+QUEUE_ENTRIES = 2 * 16  # bytes a vertex in both queues
+LIST_PADS = 48 << 10  # padding of array ends
 LISTS = 7  # columns of the k-th neighbour, k = 1 … 7
 HUB_DEGREE, MOST_HUBS = 512, 1 << 17
 RANGE_WORDS = 1 << 15  # a range of words fits shared memory
-BLOCK_IDS, CLASSES = 1 << 12, 128  # at least, at most
-PIECE = 8  # bytes; what sorting takes is gone before searches have their arrays
+BLOCK_IDS, CLASSES = 1 << 12, 128  # least; most
+PIECE = 8  # bytes; sorting memory is freed before searches allocate
 SPARSE_DEGREE, SPARSE_VERTEX = 4, 17  # mean degree; records of ClusterSearch
 FIXED = 16 << 20  # counters, control, code
 
@@ -43,12 +43,12 @@ def search_bytes(
     listed: int | None = None,
     multiprocessors: int = MULTIPROCESSORS,
 ) -> int:
-    """Return the bytes of a search by engine xbfs besides the graph, kept between.
+    """Return the bytes that engine xbfs keeps between searches besides the graph.
 
     n, active, m: as in DeviceGraph; in_ids: results by id, else by number
-    queue: vertices that a queue may hold; if not those of ``Arrays.make_queues``
-    listed: vertices of degree 2 or more, and 3 or more, … 8 or more, added up; without
-        it, the most there can be
+    queue: vertices that a queue may hold; default: as in ``Arrays.make_queues``
+    listed: sum of the vertices of degree 2 or more, 3 or more, … 8 or more; default:
+    its upper bound
     """
     if listed is None:
         listed = min(LISTS * active, max(m - active, 0))
@@ -76,10 +76,10 @@ def member_bytes(
     parents: bool = True,
     multiprocessors: int = MULTIPROCESSORS,
 ) -> dict[str, int]:
-    """Return what a device of a domain takes, bytes by kind, if all have as much.
+    """Return a device's bytes in a domain of equal devices, by kind.
 
-    n, active, m: of the whole graph; graph: as ``MemberRows`` holds it; search: what a
-    search keeps, with the memory that devices share; total: all
+    n, active, m: of the whole graph; graph: as ``MemberRows`` holds it; search: kept
+    for searches, including memory shared by the devices; total: the sum
     """
     local, own, edges = (-(-count // devices) for count in (n, active, m))
     room = -(-max(own, 1) // GRANULE) * GRANULE
@@ -95,7 +95,7 @@ def member_bytes(
         multiprocessors=multiprocessors,
     )
     if id_word(n) == "u64":
-        search += 4 * local * parents - 4 * own  # ids are wide, first ones not apart
+        search += 4 * local * parents - 4 * own  # wide ids, no array of first columns
     search += room * devices // 4  # two bitmaps of all positions
     search += 2 * PAIR_BYTES * (devices - 1) * (room + ALONE)
     return {"graph": graph, "search": search, "total": graph + search}

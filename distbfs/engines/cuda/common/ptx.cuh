@@ -16,7 +16,7 @@ typedef double f64;
 
 #define INLINE static __device__ __forceinline__
 
-/* Loads of arrays that no kernel of a search writes; they pass L1 by. */
+/* Loads of arrays that no kernel of a search writes; they bypass L1. */
 INLINE u32 load_once(const u32 *p) {
     u32 r;
     asm volatile("ld.global.nc.L1::no_allocate.u32 %0,[%1];" : "=r"(r) : "l"(p));

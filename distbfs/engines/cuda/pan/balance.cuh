@@ -1,7 +1,7 @@
 /* How a pull of a part shares listed vertices among the lanes of a warp: the four ways of
  * XBFS.  BALANCE is static (1): a lane has the vertices of one word; thread (2): a lane
- * that is done takes the next one; warp (3): 32 at a time, a lane each; donation (4): so
- * too, but the last row of 32 goes on with the whole warp.
+ * that is done takes the next one; warp (3): 32 at a time, a lane each; donation (4): the
+ * same, but the whole warp finishes the last row of 32.
  * Source: XBFS (Gaihre et al., HPDC 2019), Sections 5.1.1 and 5.1.2 (Algorithm 1).
  */
 #ifndef DISTBFS_PAN_BALANCE_CUH

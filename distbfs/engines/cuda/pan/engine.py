@@ -20,7 +20,7 @@ METHOD = "parts"
 
 @dataclass(frozen=True)
 class PanOptions:
-    """balance: how pulls share their work, one of ``BALANCES``."""
+    """balance: how pulls distribute their work, one of ``BALANCES``."""
 
     balance: str = "auto"
 
@@ -29,7 +29,7 @@ class PanOptions:
 
 
 class PanEngine:
-    """Options: direction, the factors of dd, dn and nd, and its own."""
+    """Options: direction, the factors of dd, dn and nd, and PanOptions."""
 
     name = "pan"
     methods = (METHOD,)
@@ -52,7 +52,7 @@ class PanEngine:
         return CudaPart(part, placement, parents=parents, balance=balance)
 
     def describe(self) -> dict[str, Any]:
-        """Return what the engine runs on, for reports."""
+        """Return the engine's hardware and settings, for reports."""
         return {
             "engine": self.name,
             "method": METHOD,

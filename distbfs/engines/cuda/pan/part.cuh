@@ -1,5 +1,5 @@
-/* The data of a search on one part of a degree-separated graph, and what a visit does
- * with a vertex that it finds.
+/* The data of a search on one part of a degree-separated graph, and the updates for
+ * a vertex that a visit finds.
  *
  * Normal vertices (by number) and delegates are kept in bitmaps of 32-bit words, which are
  * also the 64-bit words of masks.  `visited` holds what was found up to the frontier and
@@ -30,7 +30,7 @@ struct Rows {
 };
 
 enum Graph { NN_ROWS, ND_ROWS, DN_ROWS, DD_ROWS };
-/* What the next level would cost, as Work in engines/base.py. */
+/* Work of the next level, as Work in engines/base.py. */
 enum Count {
     NORMALS, DELEGATES, NN_EDGES,
     DD_FORWARD, DD_Q, DD_S, DD_U,
@@ -128,7 +128,7 @@ INLINE void tell_checks(const Params &p, int graph, u64 mine) {
     if (COUNT) add_to<1>(p.checks + graph, &mine);
 }
 
-/* Shared memory of a warp, [ROOM], for whatever it does. */
+/* Shared memory of a warp, [ROOM], for any use. */
 INLINE u32 *warp_room() {
     __shared__ u32 rooms[WARPS][ROOM];
     return rooms[threadIdx.x >> 5];

@@ -2,10 +2,10 @@
  *
  * Where many vertices of a warp's words are unvisited, each lane tests the first columns of
  * four, then their second and so on, which lie beside the rows; most searches end there,
- * as columns rise and low delegates have high degrees.  The others, and where few are unvisited all, are listed
- * and taken 32 at a time, so that all lanes work.  A lane reads the next columns of its
- * row; rows that go on wait until 32 are together, and what is left of long ones is read
- * by the whole warp.  With another BALANCE all are listed and shared out as XBFS does.
+ * as columns rise and low delegates have high degrees.  The others (or all, where few
+ * are unvisited) are listed and taken 32 at a time, so that all lanes work.  A lane reads the next columns of its
+ * row; unfinished rows wait until there are 32, and the whole warp reads the rest of long
+ * ones.  With another BALANCE all are listed and distributed as in XBFS.
  * Source: Pan, Pearce, Owens 2018, Section IV-B; XBFS 2019, Section 4.2 (sorted queue).
  */
 #ifndef DISTBFS_PAN_PULL_CUH

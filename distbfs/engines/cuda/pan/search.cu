@@ -1,6 +1,6 @@
 /* Kernels for one part of a degree-separated graph that the host calls step by step:
- * start, the visits of nn, nd, dn and dd, what arrives from other parts, and the step to
- * the next level, which also sizes the work in both directions.
+ * start, the visits of nn, nd, dn and dd, arrivals from other parts, and the step to
+ * the next level, which also measures the work in both directions.
  *
  * Method: forward visits push.cuh, backward ones pull.cuh, both visits.cuh.
  * Data: part.cuh.  Source: Pan, Pearce, Owens 2018, Section IV.

@@ -25,7 +25,7 @@ from distbfs.types import Choice, DirectionName, Ids, Root
 
 SOURCE = Path(__file__).with_name("search.cu")
 THREADS = 256
-# of a kernel on each multiprocessor; pull: PULL_BLOCKS in part.cuh
+# blocks of a kernel on each multiprocessor; pull: PULL_BLOCKS in part.cuh
 BLOCKS = {"push": 8, "push_nn": 4, "pull": 5, "advance": 4, "other": 8}
 NONE = 0xFFFFFFFF
 SUBGRAPHS = ("nn", "nd", "dn", "dd")  # as the kernels number them
@@ -34,11 +34,11 @@ QUEUES = ("queue_dd", "queue_dn")
 KERNEL_NAMES = ("start", "take_normals", "advance", "finish", *QUEUES, *VISITS)
 ENTRIES_BITS = 30  # COUNT_BITS in part.cuh
 BALANCES = ("auto", "static", "thread", "warp", "donation")  # as balance.cuh
-FIRST = 4  # columns of a row that are kept beside it, as in part.cuh
+FIRST = 4  # columns of a row stored in separate arrays, as in part.cuh
 BOX_STEP = 16  # uint64 words between counters, as in part.cuh
 MAX_ROWS, MAX_EDGES = 1 << ENTRIES_BITS, 1 << (64 - ENTRIES_BITS)
 NORMALS, TARGETS = (Work._fields.index(x) for x in ("normals", "targets"))
-COUNT_SLICE = 1 << 26  # columns that are looked at in one piece
+COUNT_SLICE = 1 << 26  # columns counted in one pass
 POINTERS = (
     [f"{name}_{what}" for name in SUBGRAPHS for what in ("offsets", "columns")],
     ["nn_mask", "nd_mask", "dn_mask", "dd_mask", "nd_first", "dd_first"],
@@ -77,8 +77,8 @@ class Params(ctypes.Structure):
 class Control:
     """The counters of a part, in one array, and a copy of them on the host.
 
-    uint64: sizes of the queues of dd and dn and of boxes [parts], each BOX_STEP after
-    the other; work [COUNTS], edge checks [4]
+    uint64: sizes of the queues of dd and dn and of boxes [parts], BOX_STEP words apart;
+    work [COUNTS], edge checks [4]
     """
 
     def __init__(self, parts: int) -> None:
@@ -91,7 +91,7 @@ class Control:
         self.pointers = {name: first + 8 * x for name, x in starts.items()}
 
     def fetch(self, stream: Any) -> None:
-        """Begin to copy the counters to the host."""
+        """Start copying the counters to the host."""
         self._copy.begin(stream)
 
     def values(self) -> tuple[Ids, Ids]:
@@ -108,8 +108,8 @@ class Control:
 class CudaPart:
     """Searches one part level by level, a ``CarryingSearch``, on the current device.
 
-    What it finds for other parts is uint64: the number there, and where its parent is
-    (``item_of`` in part.cuh).
+    An item for another part is uint64: the vertex's number there, and the place of its
+    parent (``item_of`` in part.cuh).
     """
 
     carries_parents = True
@@ -211,10 +211,10 @@ class CudaPart:
         self._isolated: Ids | None = None  # local ids of roots without edges
 
     def _boxes(self, nn: DeviceRows) -> Ids:
-        """Return where the items for each part begin and all end, int64 [parts + 1].
+        """Return the bounds of the parts' boxes, int64 [parts + 1].
 
-        A vertex is sent to its part once a search, so no more than it has, and not more
-        than edges lead there.
+        A box holds at most one item for each vertex of its part, and at most one for
+        each edge to it.
         """
         layout = self.part.layout
         counts = np.zeros(layout.parts, dtype=np.int64)
@@ -232,7 +232,7 @@ class CudaPart:
     def _row_masks(
         self, graphs: dict[str, DeviceRows], words: int, dwords: int
     ) -> None:
-        """Make the masks of rows that have edges."""
+        """Build the masks of rows that have edges."""
         cp = cuda.cupy()
         kernel = self.module(SOURCE, counting=False).kernel("row_mask")
         grid = BLOCKS["other"] * cuda.multiprocessors()
@@ -247,7 +247,7 @@ class CudaPart:
     def _first_columns(
         self, graph: DeviceRows, rows: int, places: int, name: str
     ) -> None:
-        """Put the first columns of each row into arrays, where pulls look first."""
+        """Copy the first columns of each row to arrays that pulls read first."""
         first = cuda.cupy().empty(max(FIRST * places, 1), dtype=np.uint32)
         kernel = self.module(SOURCE, counting=False).kernel("first_columns")
         grid = BLOCKS["other"] * cuda.multiprocessors()
@@ -273,7 +273,7 @@ class CudaPart:
         )
 
     def _run(self, name: str, stream: Any) -> None:
-        """Launch a kernel with the arguments as they are now."""
+        """Launch a kernel with the present arguments."""
         launches = self._modules.setdefault(self._counting, {})
         if name not in launches:
             module = self.module(SOURCE, counting=self._counting)
@@ -291,7 +291,7 @@ class CudaPart:
         counting: bool = False,
         targets: Targets | None = None,
     ) -> None:
-        """Forget the last search; set the root, or roots, where this part knows it."""
+        """Reset the search; set the root, or roots, of this part."""
         with self._device:
             main = cuda.cupy().cuda.get_current_stream()
             if self._isolated is not None:
@@ -317,7 +317,7 @@ class CudaPart:
             self._advance(main)
 
     def _start_set(self, local: Ids, delegates: Ids, targets: Targets | None) -> None:
-        """Begin at the roots of a set: bits that no visit has to find."""
+        """Start from the roots of a set: set bits that no visit has to find."""
         cp, p, part = cuda.cupy(), self.params, self.part
         self._aim(targets, None)
         numbers = part.numbers_of(local)
@@ -362,7 +362,7 @@ class CudaPart:
             setattr(p, name, self._held[name].data.ptr if len(mask) else None)
 
     def _advance(self, main: Any) -> None:
-        """Make what was found the frontier; the counters go to the host."""
+        """Make the vertices found the frontier; copy the counters to the host."""
         self.params.mask = self._mask.data.ptr
         cuda.clear(self._control.array, main)
         self._run("advance", main)
@@ -370,17 +370,17 @@ class CudaPart:
         self._control.fetch(main)
 
     def work(self) -> Ids:
-        """Return what the next level costs; its queues are formed already."""
+        """Return the work of the next level; its queues already exist."""
         work, _ = self._control.values()
         if self._isolated is not None and not self.params.depth:
-            # roots that are in no row that the kernels look at
+            # roots without a row in the kernels' subgraphs
             work[NORMALS] += len(self._isolated)
         work[TARGETS] += self._lost_targets
         self._work = Work._make(work.tolist())
         return work
 
     def advance(self, choice: Choice, offer: Offer) -> list[int]:
-        """Begin the visits of a level; where checks are counted, one after another."""
+        """Start the visits of a level; where checks are counted, run them in turn."""
         with self._device:
             for stream in (self._normal, self._delegate):
                 stream.wait_event(self._events["ready"])
@@ -390,8 +390,8 @@ class CudaPart:
             nd = self.visit("nd", choice["nd"])
             self._events["found"].record(self._delegate)
             dn = self.visit("dn", choice["dn"])
-        # the host may wait for nn now that all have begun; the caller's device is the
-        # exchange's, which may be another
+        # the host may wait for nn now that all have started; the caller's current
+        # device is the exchange's and may differ
         sends = self._work.nn and self.part.layout.parts > 1
         outbox = self._held["outbox"]
         offer.normals(Bins(outbox, self.found_elsewhere if sends else None))
@@ -402,9 +402,9 @@ class CudaPart:
         return [nn, nd, dn, dd]
 
     def visit(self, name: str, direction: DirectionName) -> int:
-        """Launch a visit where there is a frontier for it.
+        """Launch a visit if it has a frontier.
 
-        Returns edge checks where they are counted, when it is done, else 0 at once.
+        If edge checks are counted, wait and return them; else return 0 at once.
         """
         stream = self._normal if name in ("nn", "dn") else self._delegate
         forward = getattr(self._work, "nn" if name == "nn" else f"{name}_forward")
@@ -419,7 +419,7 @@ class CudaPart:
         return int(checks[SUBGRAPHS.index(name)])
 
     def found_elsewhere(self) -> tuple[Ids, Ids]:
-        """Wait for nn; return where the box of each part begins and is filled up to."""
+        """Wait for nn; return the begin of each part's box and the end of its items."""
         with self._device:
             main = cuda.cupy().cuda.get_current_stream()
             main.wait_event(self._events["nn"])
@@ -428,7 +428,7 @@ class CudaPart:
         return starts, starts + self._control.box_sizes()
 
     def accept(self, bits: Any, normals: Sequence[tuple[int, Any]]) -> None:
-        """Make what all parts found the frontier of the next level."""
+        """Merge the finds of all parts into the frontier of the next level."""
         with self._device:
             main = cuda.cupy().cuda.get_current_stream()
             for name, stream in (
@@ -455,7 +455,7 @@ class CudaPart:
         return self._held["dparent"]
 
     def take_delegate_parents(self, parents: Any) -> None:
-        """Accept the parents of all reached delegates."""
+        """Set the parents of all reached delegates."""
         with self._device:
             self._held["dparent"][...] = brought_here(parents)
 
@@ -477,7 +477,7 @@ class CudaPart:
 
 
 def _check_size(part: DevicePart, placement: Placement) -> None:
-    """Raise UsageError for what the counters of the kernels cannot hold."""
+    """Raise UsageError for sizes that the kernels' counters cannot hold."""
     rows = max(part.local_count, part.delegate_count)
     if rows >= MAX_ROWS:
         raise UsageError(

@@ -1,5 +1,5 @@
-/* The visits of a part, what arrives for it, and the step to the next level, which also
- * sizes the work in both directions (the previsit of the paper).
+/* The visits of a part, arrivals from other parts, and the step to the next level, which
+ * also measures the work in both directions (the previsit of the paper).
  *
  * Source: Pan, Pearce, Owens 2018, Section IV; data: part.cuh.
  */
@@ -9,7 +9,7 @@
 #include "pull.cuh"
 #include "push.cuh"
 
-/* What a pull found, normal vertices: columns are delegates. */
+/* Finds of a pull, normal vertices: columns are delegates. */
 struct NormalsFound {
     const Params &p;
     __device__ __forceinline__ void found(u32 v, u32 c) { discover(p, v, p.delegate_ids[c]); }
@@ -47,7 +47,7 @@ template <bool FROM_NORMAL> struct DelegatesFound {
     }
 };
 
-/* Forget the last search; the root is `fresh`, so that the next level is sized from it. */
+/* Reset the search; the root is `fresh`, so that the next level is measured from it. */
 INLINE void begin_search(const Params &p) {
     const u32 number = p.number, delegate = p.delegate;
     const u32 last = p.active >> 5, tail = ALL << (p.active & 31);
@@ -272,7 +272,7 @@ INLINE void label(int *level, const u32 *places, int depth, const OFFSET *offset
     }
 }
 
-/* What was found becomes the frontier, with its level, and the next level is sized;
+/* The vertices found become the frontier, with their level, and the next level is measured;
  * p.work is zero before. */
 INLINE void next_level(const Params &p) {
     const u32 lane = lane_id();

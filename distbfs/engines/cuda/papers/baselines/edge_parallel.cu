@@ -1,4 +1,4 @@
-/* Engine `edge-parallel`: a thread an edge, every level looks at all edges, O(E D).
+/* Engine `edge-parallel`: a thread an edge, every level reads all edges, O(E D).
  *
  * Method: a level found is claimed by compare-and-swap.
  * Data: loop.cuh; the row of each column is stored beside it, so the space is O(2E).

@@ -17,7 +17,7 @@ from distbfs.graph.device_graph import DeviceGraph
 
 
 class EdgeParallelEngine(LoopEngine):
-    """Method: edge, which looks at all edges in each level."""
+    """Method: edge, which reads all edges in each level."""
 
     name = "edge-parallel"
     methods = ("edge",)
@@ -28,7 +28,7 @@ class EdgeParallelEngine(LoopEngine):
         return {"origin": cuda.cupy().empty(max(graph.m, 1), np.uint32)}
 
     def extra_bytes(self, graph: DeviceGraph) -> int:
-        """Return the bytes of that."""
+        """Return the bytes of ``arrays``."""
         return 4 * graph.m
 
     def by_number(self, graph: DeviceGraph) -> LoopSearch:

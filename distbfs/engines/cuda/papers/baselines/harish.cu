@@ -1,6 +1,6 @@
 /* Engine `harish`: a thread a vertex, a mask of the frontier instead of a queue.
  *
- * Method: every level looks at all vertices, O(V D + E).  A second kernel makes what was found
+ * Method: every level reads all vertices, O(V D + E).  A second kernel makes the vertices found
  * the next frontier, so that a level never runs ahead.
  * Data: loop.cuh.
  * Source: Harish, Narayanan: Accelerating Large Graph Algorithms on the GPU Using CUDA,

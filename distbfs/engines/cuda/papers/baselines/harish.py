@@ -1,4 +1,4 @@
-"""Engine ``harish``: a thread a vertex, and a mask of the frontier (harish.cu).
+"""Engine ``harish``: a thread a vertex, with a frontier mask (harish.cu).
 
 Source: Harish, Narayanan: Accelerating Large Graph Algorithms on the GPU Using CUDA,
 HiPC 2007.
@@ -17,7 +17,7 @@ from distbfs.graph.device_graph import DeviceGraph
 
 
 class HarishEngine(LoopEngine):
-    """Method: vertex, which looks at all vertices twice a level."""
+    """Method: vertex, which reads all vertices twice a level."""
 
     name = "harish"
     methods = ("vertex",)
@@ -25,10 +25,10 @@ class HarishEngine(LoopEngine):
     steps: ClassVar = {"push": ("push", "advance")}
 
     def arrays(self, graph: DeviceGraph) -> dict[str, Any]:
-        """Return the masks of the frontier and of what was found."""
+        """Return the masks of the frontier and of the vertices found."""
         cp, n = cuda.cupy(), max(graph.active, 1)
         return {name: cp.empty(n, np.uint8) for name in ("mask", "fresh")}
 
     def extra_bytes(self, graph: DeviceGraph) -> int:
-        """Return the bytes of that."""
+        """Return the bytes of ``arrays``."""
         return 2 * graph.active

@@ -1,6 +1,6 @@
 /* Engine `virtual-warp`: groups of 2^width threads a vertex, of one size for all levels.
  *
- * Method: every level looks at all vertices; the group of a vertex of the level goes through its
+ * Method: every level reads all vertices; the group of a vertex of the level reads its
  * neighbours together.  O(V D + E).
  * Data: loop.cuh.
  * Source: Hong, Kim, Oguntebi, Olukotun: Accelerating CUDA Graph Algorithms at Maximum

@@ -1,4 +1,4 @@
-"""Engine ``virtual-warp``: groups of threads of one size a vertex (virtual_warp.cu).
+"""Engine ``virtual-warp``: a fixed-size group of threads a vertex (virtual_warp.cu).
 
 Source: Hong, Kim, Oguntebi, Olukotun: Accelerating CUDA Graph Algorithms at Maximum
 Warp, PPoPP 2011.
@@ -21,5 +21,5 @@ class VirtualWarpEngine(LoopEngine):
     kernels = Path(__file__).with_name("virtual_warp.cu")
 
     def width(self) -> int:
-        """Return log2 of the virtual warps."""
+        """Return log2 of the virtual warp size."""
         return SIZES[self.method]

@@ -1,14 +1,14 @@
-/* Engine `bfs4k`: pushes whose work is shared out by what the frontier and the degrees
- * look like, the whole search in one launch.
+/* Engine `bfs4k`: pushes whose work is distributed by the frontier's size and degrees,
+ * the whole search in one launch.
  *
  * Method: a cooperative grid, one block of 1,024 threads a multiprocessor, meets once a
  * level.  Frontiers up to 1,024 x K5 vertices are searched by block 0 alone, level after
- * level, with the frontier in shared memory.  A level is shared out by edges where the
+ * level, with the frontier in shared memory.  A level is distributed by edges where the
  * frontier times K4 is below the resident threads, or by a warp whose rows are shorter
  * than its virtual warps (the paper does not), else by virtual warps of K1 to 32 lanes.
  * Rows of the vertices of highest degree (K2) go to a second queue in pieces.
- * Dense levels may be pulled instead (bfs4k_pull.cuh), which the paper has not.
- * What the paper decides on the host between kernels is decided on the device.
+ * Dense levels may be pulled instead (bfs4k_pull.cuh), which is not in the paper.
+ * The device makes the choices that the paper makes on the host between kernels.
  * Data: bfs4k.cuh.  Source: Busato, Bombieri: BFS-4K: an Efficient Implementation of BFS
  * for Kepler GPU Architectures, IEEE TPDS 2015, Sections 4 to 6.
  *
@@ -17,7 +17,7 @@
 #include "bfs4k_pull.cuh"
 #include "bfs4k_visit.cuh"
 
-/* Forget the last search and set the root. */
+/* Reset the search and set the root. */
 INLINE void begin_search(const Params &p) {
     const u64 all = threads_of(THREADS), me = thread_of(THREADS);
     for (u64 v = me; v < p.active; v += all) {
@@ -49,8 +49,8 @@ INLINE bool may_be_alone(const State &s) {
     return !s.refused || s.count < s.refused - s.refused / 4;
 }
 
-/* What a launch knows between two levels.  It waits in shared memory while one runs, so
- * that the level has the registers. */
+/* The state of a launch between two levels, in shared memory during a level, so that
+ * the level has the registers. */
 struct Run {
     State s;
     u32 turn, budget, used, step;

@@ -22,7 +22,7 @@
 
 enum Step { BLOCK_EDGES, BLOCK_WARPS, GRID_EDGES, GRID_WARPS, GRID_PULL };
 
-/* What is found of the next frontier; in turn, each use clears the next. */
+/* The next frontier; used in turn, each use clears the next. */
 struct Mail {
     u64 size;   /* vertices, also those that found no room (CLAIM=0) */
     u64 pieces; /* pieces of long rows */
@@ -38,7 +38,7 @@ struct Record {
     u64 pieces, nanoseconds;
 };
 
-/* What one launch leaves for the next when a search goes level by level. */
+/* State that one launch leaves for the next in a search level by level. */
 struct State {
     u32 depth, count, pieces, hubs;
     u32 refused; /* vertices of a frontier that had too many edges for one block, or 0 */

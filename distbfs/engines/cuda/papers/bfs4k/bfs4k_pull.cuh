@@ -1,5 +1,5 @@
-/* A level that is pulled, which BFS-4K has not: a thread takes an unvisited vertex and
- * looks for a neighbour of the frontier.  Taken where the frontier has 1/32 of the
+/* A level that is pulled, an addition to BFS-4K: a thread takes an unvisited vertex and
+ * looks for a neighbour of the frontier.  Used where the frontier has 1/32 of the
  * vertices (Sevilmis, Sivri, Aydin: CS406 project, 2019, Section 5.2). */
 #ifndef DISTBFS_BFS4K_PULL_CUH
 #define DISTBFS_BFS4K_PULL_CUH

@@ -1,6 +1,6 @@
 /* Queues of the next frontier: a two-level exclusive prefix sum, and coalesced writes.
  *
- * A thread keeps what it found in a local queue.  When that is written, a warp sums up
+ * A thread keeps its finds in a local queue.  When that is written, a warp sums up
  * the lengths by shuffles (by a ballot where no thread has more than one), a block the
  * totals of its warps, and one atomic addition a block takes the places in the queue.
  * Where the threads of a warp hold `turns` vertices on average (0: never), they first write in
@@ -50,7 +50,7 @@ INLINE u32 queue_hubs(const Params &p, u32 mine, const u32 *v, uint2 *queue, Mai
     return mine & ~hub;
 }
 
-/* What a level of the whole grid finds: local queues, then the queue in memory. */
+/* The finds of a level of the whole grid: local queues, then the queue in memory. */
 struct GridSink {
     const Params &p;
     u32 *local; /* shared, of this warp: [LOCAL][32] */
@@ -146,8 +146,8 @@ INLINE Near near_of(const Params &p, OFFSET *rows, u32 *words, u32 odd) {
     return {words + odd * 2 * p.alone, rows + odd * p.alone, words + (odd * 2 + 1) * p.alone};
 }
 
-/* What a level of one block finds: the frontier in shared memory, what has no room there
- * in memory. */
+/* The finds of a level of one block: the frontier in shared memory, the overflow in
+ * memory. */
 struct BlockSink {
     const Params &p;
     Near near;

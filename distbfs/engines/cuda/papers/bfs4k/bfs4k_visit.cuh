@@ -1,4 +1,4 @@
-/* How the edges of a frontier are shared out: dynamic virtual warps, edge-discover with
+/* Distribution of the edges of a frontier: dynamic virtual warps, edge-discover with
  * its extended variant, and the pieces of rows of the second queue.
  * BFS-4K (Busato, Bombieri 2015), Sections 5.2 to 5.4. */
 #ifndef DISTBFS_BFS4K_VISIT_CUH
@@ -13,7 +13,7 @@ INLINE u32 place_of(u32 count, u32 warp, u32 warps, u32 lane) {
     return (((lane >> few) * warps + warp) << few) + (lane & ((1u << few) - 1));
 }
 
-/* A level: who searches, and where what is found goes. */
+/* A level: its threads, and the destination of its finds. */
 template <class Sink> struct Visit {
     const Params &p;
     Sink &sink;
@@ -146,7 +146,7 @@ INLINE u32 virtual_warp(const Params &p, u32 threads, u32 count) {
     return size;
 }
 
-/* Whether a level is shared out by edges. */
+/* Whether a level is distributed by edges. */
 INLINE bool discovers(const Params &p, u32 threads, u32 count) {
     return p.edge_discover && (u64)count * p.edge_discover < threads;
 }

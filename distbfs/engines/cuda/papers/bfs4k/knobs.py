@@ -1,4 +1,4 @@
-"""Degree statistics of a graph, and the knobs of bfs4k that follow from them.
+"""Degree statistics of a graph, and the knobs of bfs4k derived from them.
 
 Source: Busato, Bombieri: BFS-4K, IEEE TPDS 2015, Section 7.
 """
@@ -19,12 +19,12 @@ SOURCE = Path(__file__).with_name("degrees.cu")
 THREADS, BLOCKS = 256, 4
 WARP = 32
 HIGH_AVERAGE = 32  # neighbours: a warp has work for all lanes
-SPREAD = 1.0  # deviation over average from which degrees are far apart
+SPREAD = 1.0  # deviation over average from which degrees vary widely
 HIGH_MAXIMUM = 2048  # "mode greater than 2048"
-MOST_SHARE = 4.0  # %; 0.15 in the paper, where a child kernel has its price
+MOST_SHARE = 4.0  # %; 0.15 in the paper, where launching a child kernel is costly
 TABLE_THREADS = 1024  # 128 in the paper; a larger table misses fewer repeats
-SLICE = 4  # neighbours a thread takes of a long row
-TURNS = 0  # never; 10 in the paper: stores are not held up by it here
+SLICE = 4  # neighbours that a thread reads of a long row
+TURNS = 0  # never; 10 in the paper: here it does not block stores
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class Degrees:
     maximum: int
 
     def as_dict(self) -> dict[str, Any]:
-        """Return them as JSON values."""
+        """Return the statistics as JSON values."""
         return dict(vars(self))
 
 
 def degrees_of(graph: DeviceGraph) -> Degrees:
-    """Return the degree statistics of a graph in device memory."""
+    """Compute the degree statistics of a graph in device memory."""
     if not graph.active:
         return Degrees(0.0, 0.0, 0)
     cp = cuda.cupy()
@@ -57,7 +57,7 @@ def degrees_of(graph: DeviceGraph) -> Degrees:
 
 
 def power_of_two(x: float, low: int, high: int) -> int:
-    """Return the power of two below or at x, inside a range of powers of two."""
+    """Return the largest power of two at most x, clipped to ``low`` … ``high``."""
     power = low
     while power * 2 <= min(x, high):
         power *= 2
@@ -65,12 +65,12 @@ def power_of_two(x: float, low: int, high: int) -> int:
 
 
 def auto_knobs(degrees: Degrees) -> Knobs:
-    """Return all knobs for a graph.
+    """Choose all knobs for a graph.
 
     k1 grows with average and deviation, 4 to 32; k2 is above 0 only where the highest
     degree is above 2048, higher for low averages; k4 is 2 for a low average with a high
     deviation, else 1 (0 in the paper where both are high: here it serves levels of
-    short rows too); k5 is 0 for a high average, as one block has too few threads there.
+    short rows too); k5 is 0 for a high average, where one block has too few threads.
     """
     average, deviation = degrees.average, degrees.deviation
     spread = deviation / average if average else 0.0
@@ -94,5 +94,5 @@ def auto_knobs(degrees: Degrees) -> Knobs:
 
 
 def filled(knobs: Knobs, degrees: Degrees) -> Knobs:
-    """Return all knobs: those given, and the others as the graph asks for."""
+    """Fill in knobs that are None, from the degrees."""
     return replace(auto_knobs(degrees), **knobs.as_dict())

@@ -30,15 +30,15 @@ from distbfs.options import Knobs
 from distbfs.types import DeviceArray, Stop
 
 SOURCE = Path(__file__).with_name("bfs4k.cu")
-THREADS, WARPS, LOCAL = 1024, 32, 16  # the same in bfs4k.cuh
+THREADS, WARPS, LOCAL = 1024, 32, 16  # as in bfs4k.cuh
 SHARED = 128 << 10  # bytes a block; the rest is L1
 LEAST_TABLE = 16 << 10  # bytes of one block's hash table
 STATIC = 4 << 10
 CONTROL_BYTES = 8 * (4 * 16 + 3 * 4 + 4 + 8)
-RECORDS = 1 << 16  # levels that are recorded
-REPEATS_ROOM = 1 << 16  # entries of a queue besides half as many as there are vertices
+RECORDS = 1 << 16  # most recorded levels
+REPEATS_ROOM = 1 << 16  # entries of a queue beyond half the number of vertices
 NO_LIMIT = 0xFFFFFFFF
-BETWEEN = 256  # levels of a launch where somebody is asked between launches
+BETWEEN = 256  # levels of a launch if ``stop`` is called between launches
 STEPS = ("push-block-edges", "push-block-warps", "push-edges", "push-warps", "pull")
 RECORD = ("step", "frontier", "checks", "found")
 COUNTS = (  # as in ``Record`` of bfs4k.cuh
@@ -87,12 +87,12 @@ class Bfs4kSearch:
     """Searches a graph on one device by vertex number.
 
     knobs: those that are None are set from the degrees
-    claim: found vertices are claimed by an atomic, so that no repeat is queued; else
-        plain writes, as published, and repeats that the hash table missed are queued
-    pulls: levels whose frontier has 1/32 of the vertices are pulled
+    claim: an atomic claims each found vertex, so no repeat is queued; else plain
+    writes, as published, which queue repeats that the hash table misses
+    pulls: pull levels whose frontier has 1/32 of the vertices or more
     stepwise: a launch a level; capacity: entries of a queue, for tests
 
-    ``knobs`` and ``degrees`` say what is used.  Raises ResourceError.
+    ``knobs`` and ``degrees`` hold the values in use. Raises ResourceError.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class Bfs4kSearch:
         p.table_alone = bits_of(self.shared - near)
 
     def _allocate(self, *, parents: bool, capacity: int | None) -> None:
-        """Allocate everything that searches need."""
+        """Allocate the arrays of searches."""
         cp, graph, p = cuda.cupy(), self.graph, self.params
         n = max(graph.active, 1)
         room = 0 if self._claim else n // 2 + REPEATS_ROOM
@@ -191,8 +191,8 @@ class Bfs4kSearch:
     ) -> DeviceResult:
         """Search from a vertex number; with records, by kernels that count.
 
-        stop: asked every 256 levels, before each where the search is stepwise
-        Up to 65536 levels are recorded; UsageError where there are more.
+        stop: called every 256 levels, before each level if stepwise
+        At most 65536 levels are recorded; UsageError beyond.
         """
         if not 0 <= number < self.graph.active:
             raise UsageError(
@@ -212,14 +212,14 @@ class Bfs4kSearch:
             if not state.begun:
                 break
             if stop is not None and stop():
-                self._arrays["state"].fill(0)  # the next launch begins a search
+                self._arrays["state"].fill(0)  # the next launch starts a new search
                 raise SearchStopped(f"the search was stopped at level {state.depth}")
         log = [] if table is None else self._log(table, state.depth)
         levels = state.depth + bool(state.count or state.pieces)
         return DeviceResult(self.level, self.parent, levels, seconds, launches, log)
 
     def _run(self, launch: programs.Launch) -> float:
-        """Launch once, with the counters that the launch before has cleared."""
+        """Launch once, with the counters that the previous launch cleared."""
         base = self._arrays["control"].data.ptr
         self._turn ^= 1
         self.params.control = base + self._turn * CONTROL_BYTES
@@ -236,7 +236,7 @@ class Bfs4kSearch:
         return self._records
 
     def _log(self, table: DeviceArray, levels: int) -> list[LevelRecord]:
-        """Return what each level did, by the device's clock."""
+        """Return a record of each level, by the device's clock."""
         if levels > RECORDS:
             raise UsageError(
                 f"engine bfs4k records {RECORDS} levels, and this search has {levels}; "
@@ -266,8 +266,8 @@ class Bfs4kOptions:
 class Bfs4kEngine(GraphEngine):
     """Methods: claim (no repeat is queued), hash (as published), auto (claim).
 
-    Direction "push" is the paper's, and the only one of method hash; "auto" pulls dense
-    levels, as ``layer`` does, by the others.
+    Direction "push" is the paper's, and the only one of method hash; with the others
+    "auto" pulls dense levels, as ``layer`` does.
     """
 
     name = "bfs4k"
@@ -293,7 +293,7 @@ class Bfs4kEngine(GraphEngine):
         )
 
     def bytes_of(self, graph: DeviceGraph) -> int:
-        """Return the bytes of device memory that searches by number take."""
+        """Return the bytes of device memory of searches by number."""
         room = 0 if self._claim else graph.active // 2 + REPEATS_ROOM
         k = self.own_options.knobs
         share = MOST_SHARE if k.k2 is None else k.k2
@@ -304,7 +304,7 @@ class Bfs4kEngine(GraphEngine):
         return results + queues + graph.active // 8 + pieces + (1 << 20)
 
     def describe(self) -> dict[str, Any]:
-        """Return what the engine runs on, for reports."""
+        """Return the engine's hardware and settings, for reports."""
         return {
             **super().describe(),
             "knobs": self.own_options.knobs.as_dict() or "auto",

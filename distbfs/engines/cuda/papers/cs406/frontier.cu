@@ -1,6 +1,6 @@
-/* Engine `frontier`: threads are spread over a queue of the frontier.
+/* Engine `frontier`: threads divide a queue of the frontier.
  *
- * Method.  Push: a thread goes through the neighbours of its vertex and puts those that it finds
+ * Method.  Push: a thread reads the neighbours of its vertex and puts those that it finds
  * into the next queue, one atomic addition each.  Pull: a thread whose vertex is
  * unvisited looks for a neighbour whose bit of the frontier is set.
  * Data: loop.cuh.

@@ -1,4 +1,4 @@
-"""Engine ``frontier``: threads are spread over a queue of the frontier (frontier.cu).
+"""Engine ``frontier``: threads divide a queue of the frontier (frontier.cu).
 
 Source: Sevilmis, Sivri, Aydin: CS406 project, 2019, Section 5.2.
 """
@@ -33,5 +33,5 @@ class FrontierEngine(LoopEngine):
         return {"queue": [cp.empty(n, np.uint32) for _ in range(2)], "bits": bits}
 
     def extra_bytes(self, graph: DeviceGraph) -> int:
-        """Return the bytes of that."""
+        """Return the bytes of ``arrays``."""
         return 9 * graph.active

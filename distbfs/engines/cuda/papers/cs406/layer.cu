@@ -1,6 +1,6 @@
-/* Engine `layer`: no frontier is kept; every level looks at all vertices.
+/* Engine `layer`: no frontier is kept; every level reads all vertices.
  *
- * Method.  Push: a thread whose vertex is of the level goes through its neighbours.  Pull: a
+ * Method.  Push: a thread whose vertex is of the level reads its neighbours.  Pull: a
  * thread whose vertex is unvisited looks for a neighbour of the level.
  * Data: loop.cuh.
  * Source: Sevilmis, Sivri, Aydin: CS406 project, 2019, Section 5.1; a vertex is claimed

@@ -1,4 +1,4 @@
-"""Engine ``layer``: every level looks at all vertices (layer.cu).
+"""Engine ``layer``: every level reads all vertices (layer.cu).
 
 Source: Sevilmis, Sivri, Aydin: CS406 project, 2019, Section 5.1.
 """

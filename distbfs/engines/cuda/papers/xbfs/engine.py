@@ -25,16 +25,16 @@ from distbfs.options import SearchOptions, check_choice
 from distbfs.types import Stop
 
 COUNTED = ("found_early", "repeats", "handed_out", "donations")  # in records
-# How pulls share their work where nothing is asked for: Figure 14 of the paper measured
-# on an H200 (scripts/papers/run.py xbfs --figure 14).  One thread a vertex is fastest
-# but where rows are short, or where vertices are so many that threads drift apart.
+# Default balance of pulls: Figure 14 of the paper, measured on an H200
+# (scripts/papers/run.py xbfs --figure 14). One thread a vertex is fastest unless rows
+# are short or there are so many vertices that threads diverge.
 USUAL, SHORT_OR_MANY = "static", "warp"
 SHORT_ROWS = 12  # neighbours on average
 MANY_VERTICES = 1 << 24
 
 
 def default_balance(graph: DeviceGraph) -> str:
-    """Return how pulls of a graph share their work by default."""
+    """Return the default balance of pulls for a graph."""
     short = graph.m < SHORT_ROWS * graph.active
     return SHORT_OR_MANY if short or graph.active >= MANY_VERTICES else USUAL
 
@@ -43,9 +43,10 @@ def default_balance(graph: DeviceGraph) -> str:
 class PaperOptions:
     """Strategies (Gaihre et al. 2019).
 
-    frontier: how queues are made, one of ``FRONTIERS`` (Section 4.1)
-    balance: how pulls share their work, "auto" or one of ``BALANCES`` (Section 5.1)
-    asynchronous: pulls also find what this level has found (Section 5.2)
+    frontier: how queues are formed, one of ``FRONTIERS`` (Section 4.1)
+    balance: how pulls distribute their work, "auto" or one of ``BALANCES`` (Section
+    5.1)
+    asynchronous: pulls also use vertices found in the same level (Section 5.2)
     """
 
     frontier: str = "auto"
@@ -60,7 +61,7 @@ class PaperOptions:
 class XbfsPaperEngine(GraphEngine):
     """Method: paper, whose strategies are options.
 
-    ``--engine auto`` takes it for directed graphs.
+    ``--engine auto`` uses it for directed graphs.
     """
 
     name = "xbfs-paper"
@@ -70,7 +71,7 @@ class XbfsPaperEngine(GraphEngine):
     own = PaperOptions
 
     def check(self) -> None:
-        """Raise UsageError for values of options that the engine does not have."""
+        """Raise UsageError for option values that the engine does not support."""
         super().check()
         frontier, direction = self.own_options.frontier, self.options.direction
         allowed = ALLOWED[direction]
@@ -85,12 +86,12 @@ class XbfsPaperEngine(GraphEngine):
         return PaperByNumber(graph, self.options, self.own_options)
 
     def bytes_of(self, graph: DeviceGraph) -> int:
-        """Return the bytes of device memory that searches by number take."""
+        """Return the bytes of device memory of searches by number."""
         by_vertex = (4 + 4 * self.options.parents + 8) * graph.active
         return by_vertex + 16 * graph.m // CHUNK + (16 << 20)
 
     def describe(self) -> dict[str, Any]:
-        """Return what the engine runs on, for reports."""
+        """Return the engine's hardware and settings, for reports."""
         return {**super().describe(), "strategies": asdict(self.own_options)}
 
 

@@ -5,7 +5,7 @@
  * run one phase each for a loop on the host.  All launches have the same grid and THREADS
  * threads.
  * Data: rows of neighbours by number; status int32 by number, -1 = unvisited; frontier
- * queues of numbers.  The structure Params says the shape of every array.
+ * queues of numbers.  The structure Params gives the shape of every array.
  * Source: Gaihre, Wu, Yao, Liu: XBFS: eXploring Runtime Optimizations for Breadth-First
  * Search on GPUs, HPDC 2019, Sections 4 and 5.
  *
@@ -25,7 +25,7 @@
 #include "pull_async.cuh"
 #include "push.cuh"
 
-/* Forget the last search. */
+/* Reset the search. */
 INLINE void start(const Params &p) {
     for (u64 v = thread_of<u32>(THREADS); v < p.vertices; v += threads_of<u32>(THREADS)) {
         store_status(p.status + v, v == p.root ? 0 : UNVISITED);

@@ -1,4 +1,4 @@
-/* What the kernels of the paper's method share: arguments, options and counters.
+/* Shared by the kernels of the paper's method: arguments, options and counters.
  *
  * `level` is the level that is being found.  Push expands the vertices of level - 1;
  * pull looks for a neighbour of level - 1 from each unvisited vertex. */
@@ -32,7 +32,7 @@ struct Slot {
     u32 stop;        /* the host's word, as the first thread saw it after the level */
 };
 
-/* What is decided before a level. */
+/* The choices before a level. */
 struct State {
     u64 edges;  /* out of the vertices of level - 1: checks of a push */
     u64 before; /* the same of level - 2 */

@@ -1,5 +1,5 @@
-/* What a pull does with one unvisited vertex, level by level, and how one thread goes
- * through a row.  XBFS (Gaihre et al., HPDC 2019), Section 2.2. */
+/* The step of a pull for one unvisited vertex, level by level, and the scan of a row
+ * by one thread.  XBFS (Gaihre et al., HPDC 2019), Section 2.2. */
 #ifndef DISTBFS_PULL_SYNC_CUH
 #define DISTBFS_PULL_SYNC_CUH
 #include "paper_tally.cuh"
@@ -15,7 +15,7 @@ struct Synchronous {
     __device__ __forceinline__ u32 same_level() const { return NONE; }
 };
 
-/* Write what was learnt of v: `found` is a neighbour of level - 1, or NONE.
+/* Write the result for v: `found` is a neighbour of level - 1, or NONE.
  * degree: of the row that was looked at */
 template <class Rule>
 INLINE void settle(const Params &p, u32 v, u32 degree, u32 found,

@@ -26,10 +26,10 @@ from distbfs.options import check_choice
 from distbfs.types import Array, DeviceArray, Stop
 
 SOURCE = Path(__file__).with_name("paper.cu")
-THREADS = 256  # of a block; the same in paper_state.cuh
-CHUNK = 2048  # neighbours; the same in push.cuh
+THREADS = 256  # of a block; as in paper_state.cuh
+CHUNK = 2048  # neighbours; as in push.cuh
 MAX_BLOCKS = 8  # on a multiprocessor
-RECORDS = 1 << 16  # levels that a resident search records
+RECORDS = 1 << 16  # most levels that a resident search records
 BUCKETS = 32  # of degree, by powers of two
 TO_HOST = 2  # cudaMemcpyDeviceToHost
 
@@ -48,7 +48,7 @@ STEPS = ("start", "gather", "adopt", "expand", "chunks", "scan", "count", "place
 
 
 def _structure(name: str, **types: Any) -> Any:
-    """Return a structure of paper_state.cuh; the fields in the order given."""
+    """Return a structure of paper_state.cuh; ``types``: fields in order."""
     about = f"``{name}`` in paper_state.cuh."
     fields = {"_fields_": tuple(types.items()), "__doc__": about}
     return type(name, (ctypes.Structure,), fields)
@@ -104,19 +104,19 @@ class PaperResult:
 
     level: CuPy int32 [active], -1 = unreached
     parent: CuPy int32 [active], numbers, -1 = unreached, or None
-    levels: the largest level and one
-    seconds: device time from the root given to levels and parents complete, with the
-        initialisation of the arrays
+    levels: the largest level plus one
+    seconds: device time from the root to complete levels and parents, including the
+    initialisation of the arrays
     records: one dict a level: ``level`` (found by it, from 1), ``direction``
-        ("push-scan-free", "push-single-scan", "push-no-queue", "pull"), ``frontier``
-        (queue entries it read), ``checks`` (edge checks), ``found`` (vertices of the
-        level that it found), ``found_early`` (vertices of the level after it that an
-        asynchronous pull found), ``repeats`` (status writes beyond one a vertex),
-        ``handed_out`` (queue entries that a pull gave out by its counter),
-        ``donations`` (rows of a pull that a warp took from its last lane), ``seconds``
+    ("push-scan-free", "push-single-scan", "push-no-queue", "pull"), ``frontier`` (queue
+    entries read), ``checks`` (edge checks), ``found`` (vertices of the level found),
+    ``found_early`` (vertices of the next level found by an asynchronous pull),
+    ``repeats`` (status writes beyond one a vertex), ``handed_out`` (queue entries that
+    a pull distributed by its counter), ``donations`` (rows of a pull that a warp took
+    over from its last lane), ``seconds``
     work: int64 [32, 34]: pulled vertices by degree, row k for 2^k ... 2^(k+1) - 1:
-        their number, their edge checks, and how many had 2^w ... 2^(w+1) - 1 checks,
-        column 2 + w (Figure 9); or None without records
+    their number, their edge checks, and how many had 2^w ... 2^(w+1) - 1 checks, column
+    2 + w (Figure 9); or None without records
     """
 
     level: DeviceArray
@@ -199,7 +199,7 @@ class PaperSearch:
         self._program(count=0)
 
     def _allocate(self, parents: bool) -> None:
-        """Allocate everything that searches need."""
+        """Allocate the arrays of searches."""
         cp, graph = cuda.cupy(), self.graph
         n = max(graph.active, 1)
         threads = cuda.multiprocessors() * MAX_BLOCKS * THREADS
@@ -249,9 +249,9 @@ class PaperSearch:
     ) -> PaperResult:
         """Search from a vertex number; with records, by kernels that count.
 
-        stop: as of ``DeviceSearch``
-        A resident search records up to 65536 levels.  Raises UsageError for a number
-        that is not there, and where the levels do not fit.
+        stop: as in ``DeviceSearch``
+        A resident search records at most 65536 levels. Raises UsageError for an invalid
+        number and for more levels.
         """
         if not 0 <= number < self.graph.active:
             raise UsageError(
@@ -280,7 +280,7 @@ class PaperSearch:
         return PaperResult(self._level, self._parent, state.levels, seconds, log, work)
 
     def _read(self) -> Any:
-        """Return a copy of the control structure; waits for the device."""
+        """Wait for the device; return a copy of the control structure."""
         host = Control()
         cuda.cupy().cuda.runtime.memcpy(
             ctypes.addressof(host), self._control.data.ptr, ctypes.sizeof(host), TO_HOST
@@ -305,7 +305,7 @@ class PaperSearch:
     def _step(
         self, program: _Program, records: bool, stop: Stop | None
     ) -> tuple[float, list[dict[str, Any]]]:
-        """Run a search level by level; returns (seconds, records)."""
+        """Run a search level by level; return (seconds, records)."""
         event = cuda.cupy().cuda.Event
         elapsed = cuda.cupy().cuda.get_elapsed_time
         begin, before, end = event(), event(), event()
@@ -346,7 +346,7 @@ class PaperSearch:
 
 
 def _record(row: Array, seconds: float) -> dict[str, Any]:
-    """Return the record of a level as PaperResult says."""
+    """Return the record of a level as in PaperResult."""
     record: dict[str, Any] = dict(zip(RECORD, row.tolist(), strict=True))
     mode = record.pop("mode")
     del record["nanoseconds"]
@@ -382,7 +382,7 @@ class _Program:
         self.launches["end"] = module.kernel("step_end").prepare(params, 1, THREADS)
 
     def segment(self, vertices: int) -> int:
-        """Return the vertices of a thread's segment, a multiple of 32."""
+        """Return the vertices in a thread's segment, a multiple of 32."""
         return 32 * -(-vertices // (self.grid * THREADS * 32))
 
 
