@@ -1,10 +1,7 @@
-"""The Python interface, and the example of the README."""
+"""The Python interface."""
 
-import contextlib
 import doctest
-import io
 import pickle
-from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -13,30 +10,6 @@ import pytest
 import distbfs
 from distbfs.errors import UsageError
 from distbfs.multisearch import library
-
-README = Path(__file__).resolve().parents[2] / "README.md"
-BEGIN = "    import numpy as np\n    import distbfs\n"
-
-
-def blocks(text):
-    """Return runs of indented lines, without the indent."""
-    out = [[]]
-    for line in text.splitlines():
-        if line.startswith("    ") or (not line and out[-1]):
-            out[-1].append(line[4:])
-        elif out[-1]:
-            out.append([])
-    return ["\n".join(block).strip("\n") for block in out if block]
-
-
-def test_the_example_of_the_readme():
-    text = README.read_text(encoding="utf-8")
-    code, wanted = blocks(text[text.index(BEGIN) :])[:2]
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(compile(code, "README.md", "exec"), {})
-    assert out.getvalue().strip("\n") == wanted
-    assert "visit_vertex" in code
 
 
 def test_examples_in_docstrings():

@@ -1,5 +1,6 @@
 """The CUDA runner of many searches, its kernels run on the CPU: all applications."""
 
+import re
 import sys
 from functools import partial
 from pathlib import Path
@@ -30,7 +31,7 @@ from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import WholeSearcher
 from distbfs.search.choose import choose_runner
 
-README = Path(__file__).resolve().parents[3] / "README.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "howto" / "many_searches.md"
 SMALL = {
     **{k: v for k, v in NAMED.items() if k not in ("kronecker", "path", "wide-star")},
     "kronecker": kronecker(7),
@@ -167,16 +168,16 @@ def test_an_application_of_one_file(device, method, tmp_path, monkeypatch):
     assert ask("reference")["edges"].tolist() == [12, 6, 0]
 
 
-def test_the_example_of_the_readme(device):
+def test_the_example_of_the_page(device):
     """Its CUDA text gives what its functions give."""
-    text = README.read_text(encoding="utf-8")
-    begin = text.index(
-        "    import numpy as np\n    import distbfs\n\n    def init(s, i)"
+    text = PAGE.read_text(encoding="utf-8")
+    [code] = (
+        block
+        for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+        if "cuda = " in block
     )
-    lines = text[begin : text.index("\nIt prints", begin)].splitlines()
     names = {}
-    code = "\n".join(line[4:] for line in lines if "print(" not in line)
-    exec(compile(code, "README.md", "exec"), names)
+    exec(compile(code, PAGE.name, "exec"), names)
     found = distbfs.search_many(names["graph"], names["problem"], [0, 4], engine="xbfs")
     for name in ("level", "paths"):
         np.testing.assert_array_equal(found[name], names["found"][name])
