@@ -1,7 +1,7 @@
-"""Draws the pictures of the pages: ``python docs/drawings.py`` writes them anew.
+"""Draws the pictures of the README: ``python docs/pictures/readme.py`` writes them anew.
 
-Each function of DRAWINGS returns one picture as SVG, in black, white and greys, and is
-written to ``docs/drawings/NAME.svg``; ``tests/docs`` compares the files with them.
+Each function of PICTURES returns one picture as SVG, in black, white and greys, and is
+written to NAME.svg beside this file; ``tests/docs`` compares the files with them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-HERE = Path(__file__).resolve().parent
-FOLDER = HERE / "drawings"
-RESULTS = HERE.parent / "scripts" / "results"
+FOLDER = Path(__file__).resolve().parent
+RESULTS = FOLDER.parents[1] / "scripts" / "results"
 DARK, MIDDLE, LIGHT = "#333333", "#b5b5b5", "#eeeeee"
 
 
@@ -205,9 +204,8 @@ def rates_beside_peers() -> str:
 
 
 LABEL_SHIFT = {"igraph": 14, "networkit": -4, "one H200": 14, "four H200": -6}
-DRAWINGS = {"how_it_works": how_it_works, "rates": rates_beside_peers}
+PICTURES = {"how_it_works": how_it_works, "rates": rates_beside_peers}
 
 if __name__ == "__main__":
-    FOLDER.mkdir(exist_ok=True)
-    for name, draw in DRAWINGS.items():
+    for name, draw in PICTURES.items():
         (FOLDER / f"{name}.svg").write_text(draw(), encoding="utf-8")
