@@ -1,4 +1,4 @@
-"""Draws the pictures of the README: ``python docs/pictures/readme.py`` writes them anew.
+"""Draws the pictures of the README: ``python docs/pictures/readme.py`` writes them.
 
 Each function of PICTURES returns one picture as SVG, in black, white and greys, and is
 written to NAME.svg beside this file; ``tests/docs`` compares the files with them.
@@ -131,7 +131,7 @@ def how_it_works() -> str:
         380, 280, "a part tells the owner of a normal vertex\nthat an edge leads there"
     )
     picture.text(
-        380, 340, "Delegates are the vertices of high degree;\nmost edges end at them."
+        380, 340, "Delegates are the vertices of high degree,\nif the graph has such."
     )
     return picture.svg()
 
@@ -197,13 +197,19 @@ def rates_beside_peers() -> str:
                 "circle", cx=f"{x:g}", cy=f"{y:g}", r=4, fill=DARK if ours else MIDDLE
             )
         x, y = points[-1]
-        label = f"distbfs, {name}" if ours else name
+        label = f"distbfs, {name}" if ours else LIBRARIES[name]
         weight = {"font_weight": "bold"} if ours else {}
         picture.text(x + 10, y + LABEL_SHIFT.get(name, 4), label, "start", **weight)
     return picture.svg()
 
 
-LABEL_SHIFT = {"igraph": 14, "networkit": -4, "one H200": 14, "four H200": -6}
+LIBRARIES = {
+    "igraph": "igraph",
+    "networkit": "NetworKit",
+    "networkx": "NetworkX",
+    "scipy": "SciPy",
+}
+LABEL_SHIFT = {"igraph": -2, "networkit": 12, "one H200": 14, "four H200": -6}
 PICTURES = {"how_it_works": how_it_works, "rates": rates_beside_peers}
 
 if __name__ == "__main__":

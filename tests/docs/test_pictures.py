@@ -1,4 +1,4 @@
-"""The committed pictures are those that docs/pictures/readme.py makes of the result files."""
+"""The pictures of the README are those that its script makes of the result files."""
 
 import importlib.util
 
