@@ -57,6 +57,7 @@ BROKEN = (
     OverflowError,
     RuntimeError,
     SyntaxError,
+    SystemError,  # of the tokenizer of Python 3.13.0
     TypeError,
     ValueError,
 )
