@@ -172,7 +172,7 @@ class Part:
         """Raise InputError unless shapes fit and every column is in range."""
         n, d = self.local_count, self.delegate_count
         if n != self.layout.local_count(self.index):
-            raise InputError("the part's vertices are not those of its layout")
+            raise InputError("the part does not hold the vertices of its layout")
         expected = {"nn": n, "nd": n, "dn": d, "dd": d}
         below = {"nn": n, "nd": d, "dn": n, "dd": d}
         if self.directed:

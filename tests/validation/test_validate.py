@@ -318,7 +318,7 @@ def test_wrong_root_and_blocks_are_refused_on_all_ranks():
         given_parent = None if world.rank else parent[low:high]
         return validate(world, PATH, 0, level[low:high], given_parent)
 
-    with pytest.raises(UsageError, match="rank 1 gives no parents"):
+    with pytest.raises(UsageError, match="rank 1 has no parents"):
         on_ranks(2, some)
 
 

@@ -744,7 +744,7 @@ def test_a_graph_of_a_program_is_searched_by_one_device(devices, monkeypatch):
     with distbfs.open(graph) as session:
         for root in some_roots(SOURCE, 2):
             check_search(SOURCE, root, *session.search(root).to_numpy())
-    with pytest.raises(UsageError, match="searched by one device; store it"):
+    with pytest.raises(UsageError, match="searched on one device; store it"):
         distbfs.open(graph, devices=2)
 
 
