@@ -186,7 +186,7 @@ def test_fast_comes_through_every_mode():
             for root in some_roots(source, 4):
                 records = search.search(root, records=True).records
                 modes |= {record.direction for record in records}
-    assert modes == {"push-serial", "push", "push-marking", "pull"}
+    assert modes == {"push-serial", "push", "push-marking", "pull", "trees"}
     source, part = large("hub")
     records = (
         searcher(part, "openmp", "fast", threads=2).search(0, records=True).records
