@@ -32,7 +32,7 @@ from distbfs.errors import DistbfsError, InputError, UsageError
 from distbfs.exchange.world import run_guarded
 from distbfs.report.provenance import commit, provenance
 from distbfs.report.tables import print_table
-from distbfs.terminal.shared import open_terminal
+from distbfs.terminal.shared import Speech, open_terminal
 from papers.bench import Bench
 from papers.entries import OPEN, Entry, Paper, judged
 
@@ -302,7 +302,7 @@ def work() -> int:
     if args.list:
         listed(papers, args, settings)
         return 0
-    world = open_terminal(json_output=False, log_format="text").world
+    world = open_terminal(Speech()).world
     if world.size > 1 and set(args.papers) != {"pan"}:
         raise UsageError("several ranks are for paper pan alone")
     bench = Bench(

@@ -274,6 +274,8 @@ def test_directed_stores(tmp_path):
     assert "diameter needs a symmetric graph" in done.err.splitlines()[-1]
     facts, done = run("eccentricity", store)
     assert facts["diameter"] is None
+    assert "CUDA" not in done.err
+    _, done = run("eccentricity", store, "--verbose")
     assert "auto: no CUDA device" in done.err
     done = here("multisearch", "apsp", store, "--divide", "parts")
     assert "a directed graph has no parts" in done.err

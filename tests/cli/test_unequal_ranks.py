@@ -37,7 +37,7 @@ def together(folder, *command_lines):
 
 
 UNLIKE = {
-    "stores": ("bfs {A} -s 0", "bfs {B} -s 0", "the manifest of STORE"),
+    "stores": ("bfs {A} -s 0", "bfs {B} -s 0", "the manifest of GRAPH"),
     "sources": ("bfs {A} -s 0", "bfs {A} -s 1", '--source is ["1"], on rank 0 ["0"]'),
     "files": (
         "bfs {A} --sources {sources}",

@@ -65,7 +65,7 @@ def test_missing_folder(tmp_path):
 
 def test_folder_is_a_file(tmp_path):
     (tmp_path / "file").write_text("x")
-    refused(tmp_path / "file", "there is no such folder")
+    refused(tmp_path / "file", "is a file, not the folder of a store")
 
 
 def test_missing_manifest(store):
