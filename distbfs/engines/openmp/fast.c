@@ -448,7 +448,7 @@ static int64_t search_tree(whole_graph *g, uint32_t root) {
         int32_t below = g->level[g->vertices[u]] + 1;
         for (OFFSET e = g->offsets[u]; e < g->offsets[u + 1]; e++) {
             uint32_t v = g->columns[e];
-            if (v == from[k]) continue;
+            if (v == from[k] || v == u) continue; /* rows may have loops */
             reach(g, v, u, below);
             if (v < g->active) continue;
             queue[last] = v, from[last++] = u;
