@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -178,10 +179,11 @@ def print_result(
 
 
 def asked_options(
-    world: Ranks, choices: dict[str, Any]
+    world: Ranks, choices: dict[str, Any], *, masked: bool
 ) -> tuple[Request, SearchOptions]:
     """Return where to search, and how, of the options of a command line."""
     request = make_request(devices=choices.pop("devices"), domain=choices.pop("domain"))
+    request = replace(request, masked=masked)
     return request, make_search_options(world, **choices)
 
 
@@ -274,7 +276,7 @@ def command(
         edges,
         force,
     )
-    request, options = asked_options(world, choices)
+    request, options = asked_options(world, choices, masked=not view.whole)
     asked.check(
         sources,
         output=output,

@@ -63,8 +63,9 @@ def bfs(
     threads: threads of engine openmp, 0 for all cores
     vertices: bool [n], the vertices that are seen; edges: bool [edges], in the order of
         ``graph.edges()``; where: a predicate over attributes that the graph keeps, as
-        "weight < 3"; a search sees an edge if all three say so.  Engines "openmp" and
-        "reference" take them; shortest paths are then not counted nor listed
+        "weight < 3"; a search sees an edge if all three say so.  Engines "openmp",
+        "reference" and "xbfs" take them, and "auto" one of these; shortest paths are
+        then not counted nor listed
     view: the same, of ``graph.view``, where many searches see it
 
     Results of devices stay there, in CuPy arrays; ``to_numpy()`` brings them to the
@@ -98,7 +99,8 @@ def bfs(
             raise UsageError("a view stands for vertices, edges and where; give one")
         view = graph.view(vertices, edges, where)
     with graph.lock:
-        session = graph.session(options)
+        masked = view is not None and not view.whole
+        session = graph.session(options, masked=masked)
         session.see(view)
         result = session.search(source, depth_limit=depth_limit, targets=targets)
         return result.keep()

@@ -103,7 +103,7 @@ class Runner(Protocol):
         """See some of the graph in later searches, where the engine has masks.
 
         views: of what this rank searches, one each: parts in host memory as
-        ``ViewingSearch`` takes them
+            ``ViewingSearch`` takes them, or as ``MaskedSearch`` does
         """
 
     def describe(self) -> dict[str, Any]:
