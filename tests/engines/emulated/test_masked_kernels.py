@@ -20,6 +20,7 @@ from fast_graphs import (
 from graphs import complete, grid, kronecker, uniform
 from masked_graphs import random_mask
 
+from distbfs.build.cuda import seen as seen_edges
 from distbfs.engines.cuda.xbfs.search import FastSearch
 
 SHAPES = {
@@ -96,6 +97,22 @@ def test_masks_in_every_way(device, name):
     faults = Faults()
     for seed in range(3):
         look_through(faults, host(name), host(name).graph, seed, WAYS[seed % 2 :: 2])
+    faults.tell()
+
+
+@pytest.mark.parametrize("kept", [8, 40])
+def test_tails_in_host_memory(device, monkeypatch, kept):
+    """Bits of tails are made in pieces, as a device that is full makes them."""
+    device.multiprocessors = 3
+    monkeypatch.setattr(seen_edges, "SCRATCH", (1 << 40) // (4 * 37))
+    faults = Faults()
+    ways = [*WAYS, {"overrides": {"pull_tails": 1}}]
+    for k, name in enumerate(("kronecker", "long-rows", "star")):
+        graph = host(name).split(kept)
+        assert graph.held_back
+        for seed in range(3):
+            some = ways[(seed + k + kept) % 3 :: 3]
+            look_through(faults, host(name), graph, seed, some, f"{kept} kept")
     faults.tell()
 
 
