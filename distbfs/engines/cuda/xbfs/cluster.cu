@@ -6,7 +6,8 @@
  * that its block keeps for this one, so that places are counted locally; the counts
  * follow, the cluster meets, and each warp works off one inbox.
  * Data: record [active]: four neighbours, NONE where there are fewer; with more than four
- * the last is MORE and the row goes on in adj; columns that are not seen are NONE.  Results are by id or number, levels int;
+ * the last is MORE and the row goes on in adj; columns that are
+ * not seen are NONE.  Results are by id or number, levels int;
  * both begin as -1.  Source: Atos and Hopper's clusters; persistent kernels.
  *
  * variants: OFFSET=u32 | OFFSET=u64 | OFFSET=u32,u64 MASKED=1
