@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -273,6 +274,7 @@ def command(
         n, ids = opened.n, opened.ids
         sources = agreed_roots(world, n, words, sources_file, sets, ids)
         view = agreed_view(world, opened, where, vertices_file)
+        request = replace(request, masked=not view.whole)
         asked = PathsAsked(
             world,
             counts,
