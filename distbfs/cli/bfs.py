@@ -274,7 +274,6 @@ def command(
         n, ids = opened.n, opened.ids
         sources = agreed_roots(world, n, words, sources_file, sets, ids)
         view = agreed_view(world, opened, where, vertices_file)
-        request = replace(request, masked=not view.whole)
         asked = PathsAsked(
             world,
             counts,
@@ -290,7 +289,13 @@ def command(
             energy=with_energy and hops is not None,
             masked=not view.whole,
         )
-        opening = prepare(world, opened.source, options, request, say=terminal.say)
+        opening = prepare(
+            world,
+            opened.source,
+            options,
+            replace(request, masked=not view.whole),
+            say=terminal.say,
+        )
         stop = stack.enter_context(stop_requests())
         stack.enter_context(Watch(world, patience, lambda: stop.requested))
         result, done = open_result(
