@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -288,7 +289,13 @@ def command(
             energy=with_energy and hops is not None,
             masked=not view.whole,
         )
-        opening = prepare(world, opened.source, options, request, say=terminal.say)
+        opening = prepare(
+            world,
+            opened.source,
+            options,
+            replace(request, masked=not view.whole),
+            say=terminal.say,
+        )
         stop = stack.enter_context(stop_requests())
         stack.enter_context(Watch(world, patience, lambda: stop.requested))
         result, done = open_result(

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from distbfs.build.cuda.seen import SeenEdges
 from distbfs.engines.path_counts import PathCounter
 from distbfs.exchange.bins import Bins
 from distbfs.graph.device_graph import DeviceGraph
@@ -384,6 +385,17 @@ class DeviceSearch(Protocol):
         """
 
 
+class MaskedSearch(DeviceSearch, Protocol):
+    """Searches that may see some edges only, of engines that declare ``masks``."""
+
+    def see(self, view: SeenEdges | None) -> None:
+        """See some edges in later searches; None: all.
+
+        Both directions of an edge are alike, and a vertex that is not seen has no edge
+        that is.
+        """
+
+
 @dataclass(frozen=True)
 class NoOptions:
     """Marks an engine without options of its own."""
@@ -396,7 +408,8 @@ class Engine(Protocol):
     alone: searches whole graphs, in one part without delegates
     domains: searches parts level by level, a ``DomainEngine``
     directed: also searches directed graphs
-    masks: searches views of a graph: a ``ViewingSearch`` of parts in host memory
+    masks: searches views of a graph: a ``ViewingSearch`` of parts in host memory, a
+    ``MaskedSearch`` of a graph on one device
     sets: also searches from several vertices at once
     takes: supported options among stepwise, internal_ids, device_memory, host_memory
     and the factors of directions; with device_memory it searches a graph on one device

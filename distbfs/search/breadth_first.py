@@ -101,8 +101,9 @@ def bfs(
     Notes
     -----
     A search sees an edge if ``vertices``, ``edges`` and ``where`` all allow it.
-    Engines "openmp" and "reference" take them.  Shortest paths of such a search are not
-    counted or listed.  ``nedge`` and GTEPS follow Graph500; see ``Result.nedge``.
+    Engines "openmp", "reference" and "xbfs" take them.  Shortest paths of such a search
+    are not counted or listed.  ``nedge`` and GTEPS follow Graph500; see
+    ``Result.nedge``.
 
     Examples
     --------
@@ -139,7 +140,8 @@ def bfs(
             raise UsageError("a view stands for vertices, edges and where; give one")
         view = graph.view(vertices, edges, where)
     with graph.lock:
-        session = graph.session(options)
+        masked = view is not None and not view.whole
+        session = graph.session(options, masked=masked)
         session.see(view)
         result = session.search(source, depth_limit=depth_limit, targets=targets)
         return result.keep()

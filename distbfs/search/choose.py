@@ -84,6 +84,7 @@ class Request:
     devices: how many of each rank, or which; domain: devices of a domain
     alone: use one device of each rank, where it has any
     keep: the graph is kept for other searches, so it must not change
+    masked: searches will see some vertices and edges only
     """
 
     parts: int | None = None
@@ -92,6 +93,7 @@ class Request:
     domain: int | None = None
     alone: bool = False
     keep: bool = False
+    masked: bool = False
 
 
 def silent(message: str) -> None:
@@ -164,6 +166,14 @@ def set_problem(engine: str) -> str:
     return (
         f"engine {engine} searches from one vertex, and the sources are several; "
         f"allowed: {others}"
+    )
+
+
+def no_masks(engine: str) -> str:
+    """Return that an engine has no masks, in words."""
+    others = ", ".join(x for x in registry.ENGINES if kind_of(x).masks)
+    return (
+        f"engine {engine} sees all vertices and edges; masks are for engines {others}"
     )
 
 
@@ -245,6 +255,8 @@ def _placed(
     name, why = options.engine, ""
     if name == "auto":
         name, why = _device_engine(options, directed=directed)
+        if request.masked and not kind_of(name).masks:
+            raise UsageError(no_masks(name))
         check_named(replace(options, engine=name), request, directed=directed)
     named, kind = replace(options, engine=name), kind_of(name)
     hosts = HostDevices(world, devices, kind)

@@ -19,7 +19,7 @@ from distbfs.formats.attributes import Values
 from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.options import SearchOptions, check_several
 from distbfs.partition.part import Part
-from distbfs.search.choose import kind_of
+from distbfs.search.choose import Request, kind_of
 from distbfs.search.frames import ends_in, html_table, kept_in, library
 from distbfs.search.graph_input import (
     HeldTuples,
@@ -99,7 +99,7 @@ class Graph:
         self._begin()
 
     def _begin(self) -> None:
-        self._sessions: dict[SearchOptions, Session] = {}
+        self._sessions: dict[tuple[SearchOptions, bool], Session] = {}
         self._kept: dict[Hashable, Any] = {}
         self._view: View | None = None
         self._lock = Lock()
@@ -942,13 +942,24 @@ class Graph:
         """Edge tuples in device memory that the graph is built from, else None."""
         return self._tuples
 
-    def session(self, options: SearchOptions) -> Session:
+    def _views_apart(self, options: SearchOptions) -> bool:
+        """Return whether "auto" may take another engine for views than without."""
+        if options.engine != "auto":
+            return False
+        kept = self._sessions.get((options, False))
+        if kept is not None:
+            return not kind_of(kept.options.engine).masks
+        return self.directed or options.direction == "push"
+
+    def session(self, options: SearchOptions, *, masked: bool = False) -> Session:
         """Return the session that searches the graph with some options; it is kept.
 
         Parameters
         ----------
         options : SearchOptions
             The options.
+        masked : bool, default False
+            Whether it is to see views, for which "auto" may take another engine.
 
         Returns
         -------
@@ -971,14 +982,16 @@ class Graph:
         ...     graph.session(SearchOptions(engine="reference")).search(0).reached
         3
         """
-        if options not in self._sessions:
+        key = options, masked and self._views_apart(options)
+        if key not in self._sessions:
             if options.engine != "auto" and not kind_of(options.engine).alone:
                 raise UsageError(
                     f"engine {options.engine} searches parts; open a store or tuples"
                 )
             source = Source(self.n, 1, self.directed, graph=self)
             names = None if self._names is None else self
-            self._sessions[options] = open_source(
-                SoloWorld(), source, options, names=names
+            request = Request(masked=masked)
+            self._sessions[key] = open_source(
+                SoloWorld(), source, options, request, names=names
             )
-        return self._sessions[options]
+        return self._sessions[key]

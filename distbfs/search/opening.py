@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from distbfs.device import cuda
 from distbfs.engines.cuda.xbfs.domain import MemberSearch
 from distbfs.errors import UsageError
 from distbfs.exchange.peer_memory import PeerGroup
+from distbfs.exchange.world import SoloWorld
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Placement
 from distbfs.plan.memory import readable
@@ -177,7 +179,7 @@ def _open_device(opening: Opening) -> Session:
         began = clock()
         if held.graph is None:
             raise UsageError("there is no graph on the device")
-        if opening.auto:
+        if opening.auto and not opening.request.masked:
             options, chosen = engine_for(held.graph, options)
             why = f"{why}; {chosen}" if chosen else why
             engine = kind_of(options.engine)(options)
@@ -188,6 +190,7 @@ def _open_device(opening: Opening) -> Session:
     about, why, name = world.broadcast([about, why, options.engine])
     options = replace(options, engine=name)
     held = held or held_graph(world, opening.source.n, None)
+    held.host_parts = partial(hold_host_parts, SoloWorld(), opening.source)
     runner = WholeRunner(world, search, stepwise=options.stepwise)
     paths = device_paths(world, held.graph)
     return opening.session(held, runner, options, lambda: dict(about), why, paths)

@@ -46,8 +46,8 @@ class Held:
 
     graph: whole, on one device; parts: in host memory; device_parts: on devices; rows:
         of one domain of devices; each may be searched by other engines as well
-    host_parts: returns the parts that ``graph`` was made of, with their attributes, in
-        host memory, where there are such
+    host_parts: brings what devices hold to host memory, with its attributes, as far as
+        it is of this rank; None where it lies there already
     devices: CUDA devices of this rank that search
     edges: stored directed edges of this rank's share
     threshold: TH where there are delegates, else None
@@ -60,7 +60,7 @@ class Held:
     parts: Sequence[Part] = ()
     device_parts: Sequence[DevicePart] = ()
     rows: Sequence[MemberRows] = ()
-    host_parts: Callable[[], Sequence[Part]] | None = None
+    host_parts: Callable[[], Held] | None = None
     devices: Sequence[int] = ()
     edges: int = 0
     threshold: int | None = None

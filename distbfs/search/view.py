@@ -11,7 +11,7 @@ array([0, 1, 2, 3], dtype=int32)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from distbfs.errors import InputError, UsageError, WrongTypeError
 from distbfs.formats.attributes import Values
 from distbfs.graph.predicate import Predicate
 from distbfs.graph.seen_rows import SeenRows
-from distbfs.partition.edge_keys import EdgeIds, Listing
+from distbfs.partition.edge_keys import READ, EdgeIds, Listing
 
 if TYPE_CHECKING:
     from distbfs.partition.part import Part
@@ -154,11 +154,10 @@ class PartViews:
         self._ids = EdgeIds(world, parts, outside)
         self._listing: Listing | None = None
 
-    def of(self, view: View) -> list[Part]:
-        """Return the parts with rows that tell of what is seen; columns are shared.
+    def check(self, view: View) -> None:
+        """Raise InputError where edges are not as many as the graph has.
 
-        Raises InputError where edges are not as many as the graph has, UsageError for
-        attributes that were not kept.
+        UsageError for attributes that were not kept.
         """
         if view.where is not None:
             there = self._parts[0].attributes
@@ -166,6 +165,13 @@ class PartViews:
             check_attributes(view.where, none)  # on all ranks alike
         if view.edges is not None:
             self._check_edges(view.edges)
+
+    def of(self, view: View) -> list[Part]:
+        """Return the parts with rows that tell of what is seen; columns are shared.
+
+        Raises what ``check`` does.
+        """
+        self.check(view)
         made = []
         for part in self._parts:
             rows = {
@@ -174,6 +180,19 @@ class PartViews:
             }
             made.append(part.with_rows(rows))
         return made
+
+    def pairs(self, view: View) -> Iterator[tuple[Ids, Ids]]:
+        """Yield the ends of edges that are seen, input ids int64 [k] each.
+
+        An undirected edge once.  Local, of a view that was checked.
+        """
+        for part in self._parts:
+            for name in READ:
+                u, v = self._ids.ends(part, name)
+                flags = self._flags(view, part, name)
+                if not part.directed and name != "nd":  # both directions are there
+                    flags &= u <= v
+                yield u[flags], v[flags]
 
     def _check_edges(self, edges: Marks) -> None:
         if self._listing is None:

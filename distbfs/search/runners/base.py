@@ -103,7 +103,7 @@ class Runner(Protocol):
         """Restrict later searches to views, where the engine has masks.
 
         views: one for each part of this rank: parts in host memory as in
-        ``ViewingSearch``
+        ``ViewingSearch``, or what ``MaskedSearch`` takes
         """
 
     def describe(self) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from distbfs.errors import SearchStopped
 from distbfs.search.runners.base import Found, Lazy, LazyArrays
 
 if TYPE_CHECKING:
-    from distbfs.engines.base import ViewingSearch
+    from distbfs.build.cuda.seen import SeenEdges
+    from distbfs.engines.base import MaskedSearch, ViewingSearch
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.partition.part import Part
     from distbfs.search.domain import DomainDriver
@@ -161,6 +162,10 @@ class OnDevice:
             parents[vertices] = cp.where(parent < 0, np.int32(-1), above)
             parents[at] = at
         return [levels], [parents]
+
+    def see(self, view: SeenEdges | None) -> None:
+        """See some edges in later searches; None: all."""
+        cast("MaskedSearch", self._search).see(view)
 
     def close(self) -> None:
         """Free unused device memory."""

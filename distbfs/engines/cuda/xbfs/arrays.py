@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE
+from distbfs.build.cuda.seen import SeenEdges
 from distbfs.device import cuda, programs
 from distbfs.engines.base import Until
 from distbfs.errors import UsageError
@@ -47,11 +48,11 @@ POINTERS = (
     ["snapshot", "by_first", "next_snapshot", "next_by_first", "parent", "direct"],
     ["queue0", "queue1", "hub_queue0", "hub_queue1", "level_out", "level_wide"],
     ["parent_out", "control", "other", "state", "trace", "counts", "targets"],
-    ["stop", "roots", "lones", "tail_row"],
+    ["stop", "roots", "lones", "tail_row", "seen", "tail_seen", "more"],
 )
 LONGS = (
-    *("far", "m", "stride", "mark_edges", "pull_edges", "pull_tails", "n", "root"),
-    "root_id",
+    *("far", "tail_count", "m", "stride", "mark_edges", "pull_edges", "pull_tails"),
+    *("n", "root", "root_id"),
 )
 WORDS = (
     ["active", "words", "several", "hubs", "ranges", "pieces"],
@@ -100,6 +101,11 @@ def pull_tails(m: int, kept: int) -> int:
     are edges to one of the frontier; with fewer ``kept`` it would go through tails.
     """
     return max(1, m // TAIL_SHARE, 2 * m // kept)
+
+
+def mask(masked: bool) -> dict[str, int]:
+    """Return what compiles kernels for searches that see some edges only."""
+    return {"MASKED": 1} if masked else {}
 
 
 def padded(count: int, unit: int = PAD) -> int:
@@ -230,7 +236,8 @@ class Arrays:
             self._point_at_tails(g.tails)
         self._overrides = overrides
         self.set_limits(g.m, self.mean_next)
-        self._neighbours()
+        self._make_neighbours()
+        self.see(None)
         self._places()
         self.longest_range = 0
         if names is None:
@@ -246,6 +253,7 @@ class Arrays:
         p.tail_row = tails.offsets.data.ptr
         p.far = ((at - p.adj) % (1 << 64)) >> 2
         p.tailed, p.kept = tails.tailed, tails.kept
+        p.tail_count = len(tails.columns)
 
     def widen(self) -> None:
         """Make room for levels beyond a byte."""
@@ -390,25 +398,47 @@ class Arrays:
             )
         return lengths
 
-    def _neighbours(self) -> None:
-        """Copy first to eighth neighbours to arrays of their own."""
+    def _make_neighbours(self) -> None:
+        """Make arrays of first to eighth neighbours; ``see`` fills them."""
         g = self.graph
-        first = self._point("first", padded(g.active))
-        first_id = first
+        first_id = self._point("first", padded(g.active))
         if not self.params.shares:
             first_id = self._point("first_id", padded(g.active))
         self.params.first_id = first_id.data.ptr
-        rows = (g.offsets, g.columns)
-        at = (g.active, *self._devices)
-        names = np.uint64(0) if self.params.shares else self.names
-        self._run("firsts", *rows, names, *at, first, first_id)
         for k in range(COLUMNS):
             listed = int(g.at_least[k + 2])
-            size = padded(listed, 128)
-            column = self._point(f"column{k}", size)
-            self._run("columns", *rows, *at, k + 1, size, column)
+            self._point(f"column{k}", padded(listed, 128))
             setattr(self.params, f"listed{k}", listed)
         setattr(self.params, f"listed{COLUMNS}", int(g.at_least[COLUMNS + 2]))
+
+    def see(self, seen: SeenEdges | None) -> None:
+        """See some edges in later searches, or all; they take their bits as arguments.
+
+        First to eighth neighbours are those that are seen.
+        """
+        g, p, at = self.graph, self.params, (self.graph.active, *self._devices)
+        bits: Any = np.uint64(0) if seen is None else seen.bits
+        rows = (g.offsets, g.columns, bits)
+        first = self.held["first"]
+        first_id = self.held.get("first_id", first)
+        names = np.uint64(0) if p.shares else self.names
+        self._run("firsts", *rows, names, *at, first, first_id)
+        for k in range(COLUMNS):
+            column = self.held[f"column{k}"]
+            size = padded(int(g.at_least[k + 2]), 128)
+            self._run("columns", *rows, *at, k + 1, size, column)
+        self._seen = seen  # as long as searches read it
+        p.seen = p.tail_seen = p.more = 0
+        self.held.pop("more", None)
+        if seen is None:
+            return
+        tail_row: Any = np.uint64(0)
+        if g.tails is not None and seen.tails is not None:
+            tail_row, p.tail_seen = g.tails.offsets, seen.tails.ctypes.data
+        more = self._point("more", p.words)
+        p.seen = seen.bits.data.ptr
+        tails = (tail_row, np.uint64(p.tail_seen or 0), p.tailed)
+        self._run("with_more", g.offsets, seen.bits, *tails, g.active, p.words, more)
 
     def _places(self) -> None:
         """Find where results go by id: see results.cu."""

@@ -6,12 +6,17 @@
  * that its block keeps for this one, so that places are counted locally; the counts
  * follow, the cluster meets, and each warp works off one inbox.
  * Data: record [active]: four neighbours, NONE where there are fewer; with more than four
- * the last is MORE and the row goes on in adj.  Results are by id or number, levels int;
+ * the last is MORE and the row goes on in adj; columns that are
+ * not seen are NONE.  Results are by id or number, levels int;
  * both begin as -1.  Source: Atos and Hopper's clusters; persistent kernels.
  *
- * variants: OFFSET=u32 | OFFSET=u64
+ * variants: OFFSET=u32 | OFFSET=u64 | OFFSET=u32,u64 MASKED=1
  */
 #include "../common/base.cuh"
+
+#ifndef MASKED
+#define MASKED 0 /* some edges are not seen */
+#endif
 
 #define MORE 0xfffffffeu
 #define MEMBERS 16 /* blocks of a cluster, at most */
@@ -30,6 +35,7 @@ struct ClusterParams {
                               ended the search; checks, queue */
     const u64 *stop;       /* [1], of the host: 1 to end a search; null: nobody asks */
     const u32 *targets;    /* [sought], numbers, NONE without edges; null: none at all */
+    const u32 *seen;       /* [m / 32 + pad], a bit for each column, with MASKED */
     u32 root, active, words, in_ids;
     u32 last, sought;      /* the last level that is searched; how many targets */
 };
@@ -117,6 +123,7 @@ extern "C" __global__ void __launch_bounds__(32 * MEMBERS, 1) search(const Clust
                         if (near.w == MORE)
                             for (OFFSET j = p.row[v] + 3; j < p.row[v + 1]; j++) {
                                 const u32 u = load_once(p.adj + j);
+                                if (MASKED && !(p.seen[j >> 5] >> (j & 31) & 1)) continue;
                                 if (u != e.y) pass_on(p, sender, u, v, name);
                             }
                     }
@@ -179,13 +186,18 @@ extern "C" __global__ void __launch_bounds__(32 * MEMBERS, 1) search(const Clust
     wait(); /* no block may leave while others still write to it */
 }
 
-/* record [active] */
-extern "C" __global__ void records(const OFFSET *row, const u32 *adj, u32 active, uint4 *record) {
+/* record [active]; seen: a bit for each column, null: all are seen */
+extern "C" __global__ void records(const OFFSET *row, const u32 *adj, u32 active, const u32 *seen,
+                                   uint4 *record) {
     for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < active;
          v += (u64)gridDim.x * blockDim.x) {
         const OFFSET begin = row[v], end = row[v + 1];
         u32 near[4];
-        for (int k = 0; k < 4; k++) near[k] = begin + k < end ? adj[begin + k] : NONE;
+        for (int k = 0; k < 4; k++) {
+            const OFFSET at = begin + k;
+            const bool is = at < end && (!seen || seen[at >> 5] >> (at & 31) & 1);
+            near[k] = is ? adj[at] : NONE;
+        }
         if (end - begin > 4) near[3] = MORE;
         record[v] = make_uint4(near[0], near[1], near[2], near[3]);
     }

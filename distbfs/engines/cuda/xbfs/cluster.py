@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from distbfs.build.cuda.seen import SeenEdges
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.device.take import Back
-from distbfs.engines.cuda.xbfs.arrays import NO_LIMIT
+from distbfs.engines.cuda.xbfs.arrays import NO_LIMIT, mask
 from distbfs.errors import SearchStopped
 from distbfs.graph.device_graph import DeviceGraph
 
@@ -31,7 +32,7 @@ class ClusterParams(ctypes.Structure):
             for name in ("row", "adj", "record", "numbers", "vertices", "visited")
         ),
         *((name, ctypes.c_void_p) for name in ("level_out", "parent_out", "state")),
-        *((name, ctypes.c_void_p) for name in ("stop", "targets")),
+        *((name, ctypes.c_void_p) for name in ("stop", "targets", "seen")),
         *((name, ctypes.c_uint32) for name in ("root", "active", "words", "in_ids")),
         *((name, ctypes.c_uint32) for name in ("last", "sought")),
     )
@@ -57,19 +58,12 @@ class ClusterSearch:
     ) -> None:
         cp = cuda.cupy()
         wide = graph.offsets.dtype.itemsize == 8
-        module = programs.Module(SOURCE, OFFSET="u64" if wide else "u32")
+        self._offset = "u64" if wide else "u32"
+        self._graph = graph
         self._level, self._parent = level, parent
         self._record = cp.empty(4 * graph.active, dtype=cp.uint32)
         self._state = cp.zeros(4, dtype=cp.uint32)
         self._ended = Back(self._state)
-        module.kernel("records")(
-            8 * cuda.multiprocessors(),
-            256,
-            graph.offsets,
-            graph.columns,
-            np.uint32(graph.active),
-            self._record,
-        )
         modern = int(cuda.cupy().cuda.Device().compute_capability) >= 90
         members = MEMBERS if modern else 1
         inbox = 2 * members * ROOM * MESSAGE_BYTES
@@ -92,13 +86,35 @@ class ClusterSearch:
             words=words,
             in_ids=in_ids,
         )
-        self._launch = module.kernel("search").prepare(
-            self.params,
-            members,
-            32 * MEMBERS,
-            shared=inbox + (4 * words if inside else 0),
-            cluster=members,
+        self._members = members
+        self._shared = inbox + (4 * words if inside else 0)
+        self._launches: dict[bool, programs.Launch] = {}
+        self.see(None)
+
+    def see(self, seen: SeenEdges | None) -> None:
+        """See some edges in later searches, or all; their bits must stay."""
+        graph, masked = self._graph, seen is not None
+        module = programs.Module(SOURCE, OFFSET=self._offset, **mask(masked))
+        bits: Any = np.uint64(0) if seen is None else seen.bits
+        module.kernel("records")(
+            8 * cuda.multiprocessors(),
+            256,
+            graph.offsets,
+            graph.columns,
+            np.uint32(graph.active),
+            bits,
+            self._record,
         )
+        self.params.seen = 0 if seen is None else seen.bits.data.ptr
+        if masked not in self._launches:
+            self._launches[masked] = module.kernel("search").prepare(
+                self.params,
+                self._members,
+                32 * MEMBERS,
+                shared=self._shared,
+                cluster=self._members,
+            )
+        self._launch = self._launches[masked]
 
     def search(
         self,

@@ -45,8 +45,8 @@ class XbfsEngine:
     takes = ("stepwise", "internal_ids", *MEMORY_OPTIONS)
     needless = ("uniquify",)  # a vertex is sent once
     own = NoOptions
-    on_device = alone = domains = sets = True
-    directed = masks = False
+    on_device = alone = domains = sets = masks = True
+    directed = False
     devices = MOST_PARTS
 
     def __init__(self, options: SearchOptions) -> None:

@@ -9,6 +9,7 @@
 #ifndef DISTBFS_XBFS_MARK_CUH
 #define DISTBFS_XBFS_MARK_CUH
 #include "push.cuh"
+#include "rows.cuh"
 #include "search.cuh"
 
 #define PIECE 128 /* edges of a row that one warp takes when rows are few */
@@ -60,6 +61,7 @@ INLINE void mark_rows(const Params &p, u32 u, u64 begin, u32 length, const Sink 
             const u64 row = __shfl_sync(ALL, begin, k);
             const u32 start = __shfl_sync(ALL, before, k);
             v[i] = ok[i] ? load_once(p.adj + (row + (me - start))) : 0u;
+            ok[i] = ok[i] && edge_seen(p, row + (me - start));
         }
 #pragma unroll
         for (int i = 0; i < 4; i++) seen[i] = ok[i] ? sink.seen(v[i]) : ALL;
@@ -130,6 +132,7 @@ INLINE void mark_range(const Params &p, const u32 *hub, u32 hubs, u32 range, con
                         while (before[k + 1] <= me) k++;
                     at[j] = k;
                     v[j] = ok[j] ? load_once(p.adj + (shift[k] + me)) : 0u;
+                    ok[j] = ok[j] && edge_seen(p, shift[k] + me);
                 }
 #pragma unroll
                 for (int j = 0; j < 4; j++) {

@@ -5,16 +5,35 @@
 #include "../common/base.cuh"
 #include "../common/positions.cuh"
 
+/* The place of neighbour `which` (0 is the first) among those from `begin` on that are seen,
+ * `end` or more where there are fewer; seen: a bit for each column, null: all are. */
+INLINE u64 seen_place(const u32 *seen, u64 begin, u64 end, u32 which) {
+    if (!seen) return begin + which;
+    while (begin < end) {
+        const u64 next = (begin | 31) + 1;
+        u32 bits = seen[begin >> 5] & ALL << (begin & 31);
+        if (next > end) bits &= ~(ALL << (end & 31));
+        if (which < __popc(bits)) {
+            for (; which; which--) bits &= bits - 1;
+            return (begin & ~31ull) + __ffs(bits) - 1;
+        }
+        which -= __popc(bits);
+        begin = next;
+    }
+    return end;
+}
+
 /* first [active + pad], first_id [active + pad], by names of positions or, without them, the
- * position; a vertex without edges is its own: it is not visited where it is looked at
- * devices, device: whose positions columns are */
-extern "C" __global__ void firsts(const OFFSET *row, const u32 *adj, const u32 *names,
-                                  u32 active, u32 devices, u32 device, u32 *first,
-                                  u32 *first_id) {
+ * position; a vertex without edges that are seen is its own: it is not visited where it is
+ * looked at
+ * seen: as in seen_place; devices, device: whose positions columns are */
+extern "C" __global__ void firsts(const OFFSET *row, const u32 *adj, const u32 *seen,
+                                  const u32 *names, u32 active, u32 devices, u32 device,
+                                  u32 *first, u32 *first_id) {
     for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < active;
          v += (u64)gridDim.x * blockDim.x) {
-        const u32 u = row[v] < row[v + 1] ? adj[row[v]]
-                                           : position_in((u32)v, devices, device);
+        const u64 at = seen_place(seen, row[v], row[v + 1], 0);
+        const u32 u = at < row[v + 1] ? adj[at] : position_in((u32)v, devices, device);
         first[v] = u;
         first_id[v] = names ? names[u] : u;
     }
@@ -27,19 +46,37 @@ extern "C" __global__ void places(const u32 *vertices, u32 active, u32 block, u1
         place[v] = vertices[v] % block;
 }
 
-/* column [size]: neighbour `which` (0 is the first), or the first where a row is shorter,
- * or the vertex itself; devices, device: as in firsts */
-extern "C" __global__ void columns(const OFFSET *row, const u32 *adj, u32 active, u32 devices,
-                                   u32 device, u32 which, u32 size, u32 *column) {
+/* column [size]: neighbour `which` (0 is the first) of those that are seen, or the first
+ * where a row is shorter and all are seen, or the vertex itself
+ * seen, devices, device: as in firsts */
+extern "C" __global__ void columns(const OFFSET *row, const u32 *adj, const u32 *seen,
+                                   u32 active, u32 devices, u32 device, u32 which, u32 size,
+                                   u32 *column) {
     for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < size;
          v += (u64)gridDim.x * blockDim.x) {
         if (v >= active) {
             column[v] = 0;
             continue;
         }
-        const OFFSET begin = row[v], end = row[v + 1], at = begin + which;
-        column[v] = begin == end ? position_in((u32)v, devices, device)
-                                 : adj[at < end ? at : begin];
+        const OFFSET begin = row[v], end = row[v + 1];
+        const u64 at = seen_place(seen, begin, end, which);
+        const bool none = begin == end || (seen && at >= end);
+        column[v] = none ? position_in((u32)v, devices, device) : adj[at < end ? at : begin];
+    }
+}
+
+/* more [words]: the vertices with columns that are seen besides their first
+ * tail_row [tailed + 1], tail_seen: of the rows with tails; their bits, see seen_place */
+extern "C" __global__ void with_more(const OFFSET *row, const u32 *seen, const u64 *tail_row,
+                                     const u32 *tail_seen, u32 tailed, u32 active, u32 words,
+                                     u32 *more) {
+    for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < (u64)words * 32;
+         v += (u64)gridDim.x * blockDim.x) {
+        bool is = v < active && seen_place(seen, row[v], row[v + 1], 1) < row[v + 1];
+        if (!is && v < tailed)
+            is = seen_place(tail_seen, tail_row[v], tail_row[v + 1], 0) < tail_row[v + 1];
+        const u32 bits = __ballot_sync(ALL, is);
+        if ((v & 31) == 0) more[v >> 5] = bits;
     }
 }
 

@@ -41,7 +41,8 @@ INLINE bool scan_rest(Puller &w, u32 v, u64 at, u64 to, u32 &hits) {
         const u64 a = at + w.lane, b = a + 32;
         const u32 x = a < to ? load_once(p.adj + a) : 0u;
         const u32 y = b < to ? load_once(p.adj + b) : 0u;
-        const bool hx = a < to && w.visited(x), hy = b < to && w.visited(y);
+        const bool hx = a < to && w.visited(x) && edge_seen(p, a);
+        const bool hy = b < to && w.visited(y) && edge_seen(p, b);
         if (COUNT) w.checks += (a < to) + (b < to);
         winner = __ballot_sync(ALL, hx || hy);
         if (winner && w.lane == __ffs(winner) - 1) found(w, v, hx ? x : y), hits++;
@@ -83,12 +84,26 @@ template <bool FRESH, int VECTORS> INLINE u32 step(Puller &w) {
             u[4 * i] = x.x, u[4 * i + 1] = x.y, u[4 * i + 2] = x.z, u[4 * i + 3] = x.w;
         }
         bool hit = false;
+#if MASKED
+        u32 may = 0;
+#pragma unroll
+        for (int i = 0; i < VECTORS * 4; i++) {
+            const bool inside = block + i >= at && block + i < end;
+            if (COUNT && inside) w.checks++;
+            may |= (u32)(inside && w.visited(u[i])) << i;
+        }
+        if (may) may &= p.seen[block >> 5] >> (block & 31); /* they are in one word */
+#pragma unroll
+        for (int i = VECTORS * 4 - 1; i >= 0; i--)
+            if (may >> i & 1) hit = true, parent = u[i];
+#else
 #pragma unroll
         for (int i = VECTORS * 4 - 1; i >= 0; i--) {
             const bool inside = block + i >= at && block + i < end;
             if (COUNT && inside) w.checks++;
             if (inside && w.visited(u[i])) hit = true, parent = u[i];
         }
+#endif
         at = block + VECTORS * 4;
         if (hit) {
             found(w, v, parent);
@@ -151,6 +166,15 @@ INLINE u32 below(u32 v, u32 limit) {
     return v + 4 <= limit ? 15u : v >= limit ? 0u : (1u << (limit - v)) - 1;
 }
 
+/* Which of v … v + 3 have columns to test besides the first. */
+INLINE u32 with_more(const Params &p, u32 v) {
+#if MASKED
+    return p.more[v >> 5] >> (v & 31) & 15;
+#else
+    return below(v, p.several);
+#endif
+}
+
 /* 128 vertices of a tile where many are unvisited: words i … i + 3 of the tile at word0.
  * old: the word of each lane; first: staged. */
 INLINE u32 dense_step(Puller &w, u32 word0, u32 i, u32 old, const u32 *first) {
@@ -168,7 +192,7 @@ INLINE u32 dense_step(Puller &w, u32 word0, u32 i, u32 old, const u32 *first) {
         if (open >> j & 1) hit |= (u32)w.visited(f[j]) << j;
     if (COUNT) w.checks += __popc(open);
     const u32 by_first = hit;
-    u32 miss = open & ~hit & below(v, p.several), skip = 1;
+    u32 miss = open & ~hit & with_more(p, v), skip = 1;
     u32 count = __reduce_add_sync(ALL, __popc(miss));
 #pragma unroll 1
     while (skip <= COLUMNS && count >= 32) {
@@ -250,7 +274,11 @@ INLINE u32 sparse_step(Puller &w, u32 word0, const u16 *list, u32 from, u32 tota
             atomicOr(mark + ((v >> 5) - word0), 1u << (v & 31));
         }
     }
+#if MASKED
+    const bool waits = mine && !hit && bit_of(p.more, v);
+#else
     const bool waits = mine && !hit && v < p.several;
+#endif
     const u32 miss = __ballot_sync(ALL, waits), at = w.waiting + __popc(miss & lanes_below(w.lane));
     if (waits) w.wait[at] = v, w.skip[at] = 1;
     w.waiting += __popc(miss);

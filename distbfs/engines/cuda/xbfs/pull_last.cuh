@@ -25,8 +25,17 @@ INLINE void take(const Params &p, Last &one, u32 v, bool some) {
     if (!some) return;
     const OFFSET at = p.row[v];
     one.degree = degree_at(p, v, at);
+#if MASKED /* a column that is not seen stands for the first that is */
+    if (!bit_of(p.more, v)) one.degree = 1;
+#pragma unroll
+    for (u32 j = 0; j < KEPT; j++) {
+        const bool is = j < one.degree && edge_seen(p, at + j);
+        one.u[j] = load_once(is && one.degree > 1 ? p.adj + at + j : p.first + v);
+    }
+#else
 #pragma unroll
     for (u32 j = 0; j < KEPT; j++) one.u[j] = load_once(p.adj + at + (j < one.degree ? j : 0));
+#endif
 }
 
 /* Whether a neighbour is visited in `all`, and which: the first. */
@@ -48,7 +57,9 @@ INLINE bool look_for(const Params &p, const Last &one, const u32 *all, u32 &pare
             u[j] = load_once(p.adj + place_of(p, one.v, row, e + j < one.degree ? e + j : e));
 #pragma unroll
         for (int j = 3; j >= 0; j--)
-            if (bit_of(all, u[j])) hit = true, parent = u[j];
+            if (bit_of(all, u[j]) &&
+                edge_seen(p, place_of(p, one.v, row, e + j < one.degree ? e + j : e)))
+                hit = true, parent = u[j];
         const u32 seen = one.degree - e < 4 ? one.degree - e : 4;
         if (COUNT) checks += seen;
         if (COUNT && SPLIT && e + seen > p.kept)

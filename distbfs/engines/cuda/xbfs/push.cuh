@@ -115,7 +115,7 @@ INLINE void push(const Params &p, const uint4 *queue, u32 count, u32 edges, cons
             const bool wanted = ok && want(mine.x, j);
             const u64 at = place_of(p, mine.x, row_of(p, mine), j);
             const u32 v = wanted ? load_once(p.adj + at) : 0u;
-            take(wanted, v, mine.x, lane);
+            take(wanted && edge_seen(p, at), v, mine.x, lane);
         }
     }
 }

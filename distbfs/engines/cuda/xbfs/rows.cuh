@@ -4,6 +4,13 @@
  * many columns in `adj`; the rest is read in place from pinned memory.  Both are told by
  * one index from `adj` on, modulo 2^62: `far` leads to the first tail.  As numbers are by
  * falling degree class, rows with tails are among the first `tailed`.
+ *
+ * Where a search sees some edges only (MASKED), each column has a bit, in the order of
+ * columns; those of tails are beside them, in host memory.  A vertex that is not seen has
+ * no edge that is, so that a bit is looked at where a neighbour fits already.  `first` and
+ * `column` have the first eight columns that are seen, and the vertex itself where there
+ * are fewer: it is unvisited where it is looked at.  Rows are read from as many columns on
+ * as have been tested; of those before none is left.  Degrees count all columns.
  */
 #ifndef DISTBFS_XBFS_ROWS_CUH
 #define DISTBFS_XBFS_ROWS_CUH
@@ -37,6 +44,19 @@ INLINE u64 place_of(const Params &p, u32 v, u64 begin, u32 j) {
     if (j >= p.kept) return tail_at(p, v) + (j - p.kept);
 #endif
     return begin + j;
+}
+
+/* Whether the column at `at` is seen. */
+INLINE bool edge_seen(const Params &p, u64 at) {
+#if MASKED && SPLIT
+    const u64 tail = (at - p.far) & ((1ull << 62) - 1);
+    if (tail < p.tail_count) return p.tail_seen[tail >> 5] >> (tail & 31) & 1;
+#endif
+#if MASKED
+    return p.seen[at >> 5] >> (at & 31) & 1;
+#else
+    return true;
+#endif
 }
 
 /* Counts columns of tails that each lane has read; checks: of the level. */

@@ -9,10 +9,11 @@
  * visited: then levels are not run on without a meeting, and one more meeting counts them.
  * A search from a set begins with all of it as a queue, or with a pull (seeds.cuh).
  * It also ends, without results, after a level in which block 0 sees the host's word.
+ * Where some edges are not seen, their bits are looked at besides (MASKED, rows.cuh).
  * Data: search.cuh.  Sources: Beamer, Asanovic, Patterson 2012 (direction); Gaihre et al.
  * 2019 (XBFS, scan-free queues, decisions at run time); Yasui, Fujisawa 2015 (order).
  *
- * variants: OFFSET=u32 COUNT=0 IN_IDS=0 SPLIT=0 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=0 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=0 | OFFSET=u32 COUNT=1 IN_IDS=0 SPLIT=0 | OFFSET=u32 COUNT=1 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=1 IN_IDS=0 SPLIT=0 | OFFSET=u64 COUNT=1 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=0 SPLIT=1 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=1 | OFFSET=u64 COUNT=1 IN_IDS=0 SPLIT=1 | OFFSET=u64 COUNT=1 IN_IDS=1 SPLIT=1
+ * variants: OFFSET=u32 COUNT=0 IN_IDS=0 SPLIT=0 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=0 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=0 | OFFSET=u32 COUNT=1 IN_IDS=0 SPLIT=0 | OFFSET=u32 COUNT=1 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=1 IN_IDS=0 SPLIT=0 | OFFSET=u64 COUNT=1 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=0 SPLIT=1 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=1 | OFFSET=u64 COUNT=1 IN_IDS=0 SPLIT=1 | OFFSET=u64 COUNT=1 IN_IDS=1 SPLIT=1 | OFFSET=u32,u64 COUNT=0,1 IN_IDS=0,1 SPLIT=0 MASKED=1 | OFFSET=u64 COUNT=0,1 IN_IDS=0,1 SPLIT=1 MASKED=1
  */
 #include "search.cuh"
 #include "gather.cuh"

@@ -76,7 +76,7 @@ struct Control {
 struct Params {
     const OFFSET *row;        /* [active + 1] */
     const u32 *adj;           /* [m + pad], rising in each row */
-    const u32 *first;         /* [active + pad], first neighbour */
+    const u32 *first;         /* [active + pad], first neighbour that is seen, or itself */
     const u32 *column[COLUMNS]; /* [listed[k] + pad], neighbour k + 2, or the first */
     const u32 *numbers;       /* [n], id -> number; [members] with these, by rank */
     const uint4 *members;     /* [blocks], the set of ids that have a number, or null */
@@ -109,7 +109,10 @@ struct Params {
     const u64 *lones;         /* [2][lone_count], local ids, rising, and ids of those roots of
                                  a set that have no edges */
     const u64 *tail_row;      /* [tailed + 1], where tails begin, the first at 0: rows.cuh */
-    u64 far;                  /* where tails are, from adj on */
+    const u32 *seen;          /* [m / 32 + pad], a bit for each column of adj, with MASKED */
+    const u32 *tail_seen;     /* [tail_count / 32 + 1], for those of tails, in host memory */
+    const u32 *more;          /* [words]: some column that is seen is not in `first` */
+    u64 far, tail_count;      /* where tails are, from adj on; their columns */
     u64 m, stride;
     u64 mark_edges;           /* a push of so many edges is followed by a pull */
     u64 pull_edges;           /* a frontier of so many edges is not pushed at all */
@@ -128,6 +131,9 @@ struct Params {
 
 #ifndef SPLIT
 #define SPLIT 0 /* rows have tails in host memory */
+#endif
+#ifndef MASKED
+#define MASKED 0 /* some edges are not seen: rows.cuh */
 #endif
 
 /* The number of an id, NONE where it has none. */

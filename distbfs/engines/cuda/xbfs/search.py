@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from distbfs.build.cuda.seen import SeenEdges
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.device.take import Back
@@ -18,6 +19,7 @@ from distbfs.engines.cuda.xbfs.arrays import (
     ROWS,
     Arrays,
     last_and_targets,
+    mask,
 )
 from distbfs.engines.cuda.xbfs.cluster import ClusterSearch, suits
 from distbfs.engines.cuda.xbfs.seeds import (
@@ -117,7 +119,8 @@ class FastSearch:
         self._highest = [ctypes.c_uint64.from_buffer(came, at) for at in places]
         self._turn, self._results_taken, self._word = 0, False, StopWord()
         self._views: dict[bool, tuple[Any, Any]] = {}
-        self._launches: dict[int, programs.Launch] = {}
+        self._launches: dict[tuple[int, bool], programs.Launch] = {}
+        self._masked = False
         self._counts: Any = None
         self._trace: Any = None
         self._results = self._arrays.results_launch(self.params) if in_ids else None
@@ -126,17 +129,28 @@ class FastSearch:
 
     def _launch(self, count: int) -> programs.Launch:
         """Return the search without (0) or with (1) counters."""
-        if count not in self._launches:
+        form = count, self._masked
+        if form not in self._launches:
             module = programs.Module(
                 KERNELS / "search.cu",
                 OFFSET=self._arrays.offset,
                 COUNT=count,
                 IN_IDS=int(self.in_ids),
                 SPLIT=int(self.graph.tails is not None),
+                **mask(self._masked),
             )
             launch = self._arrays.search_launch(module, self.params)
-            self._launches[count] = launch
-        return self._launches[count]
+            self._launches[form] = launch
+        return self._launches[form]
+
+    def see(self, view: SeenEdges | None) -> None:
+        """See some edges in later searches; None: all."""
+        with cuda.memory_of("a masked search"):
+            self._arrays.see(view)
+            if self._cluster is not None:
+                self._cluster.see(view)
+        self._masked = view is not None
+        self._launch(0)
 
     def _reset(self) -> None:
         """Make the next search begin with bitmaps that it clears itself."""

@@ -1,0 +1,120 @@
+/* Bits of the edges that searches see.
+ *
+ * A bit for each column, in the order in which the device stores them: bit k % 32 of word
+ * k / 32.  Columns of tails in host memory have bits of their own.  Rows are by number;
+ * columns are numbers, or positions (positions.cuh) where there are several devices.  All
+ * bits begin as zeros.
+ *
+ * variants: OFFSET=u32 | OFFSET=u64
+ */
+#include "../../engines/cuda/common/base.cuh"
+#include "../../engines/cuda/common/positions.cuh"
+
+struct Seen {
+    const OFFSET *row;    /* [active + 1] */
+    const u32 *adj;       /* [m], rising in each row */
+    const u64 *tail_row;  /* [tailed + 1], where tails begin */
+    const u32 *tails;     /* [tail_row[tailed]], in host memory */
+    u32 *bits;            /* [m / 32 + 1] */
+    u32 *tail_bits;       /* of the tails from `low` on, a multiple of 32, up to `high` */
+    const u32 *u, *v;     /* [count], ids of the ends of edges that are seen */
+    const u32 *places;    /* [n], id -> number or position, NONE without edges */
+    const u32 *names;     /* [positions], ids; with `shares` local ids of so many parts */
+    const u32 *ids;       /* [n / 32 + 1], flags of vertices, a bit each */
+    u32 *flags;           /* [positions / 32 + 1], the same by number or position */
+    u32 *ends;            /* [active], how many columns of each row are seen */
+    u64 low, high, count, n, positions;
+    u32 active, tailed, devices, device; /* whose positions columns are */
+    u32 shares, pad;
+};
+
+/* The first place of [low, high) in rising values that is not below x. */
+INLINE u64 lower_bound(const u32 *values, u64 low, u64 high, u32 x) {
+    while (low < high) {
+        const u64 middle = low + (high - low) / 2;
+        if (values[middle] < x) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* Sets the bit of column x of the row of position u, where this device has both. */
+INLINE void see(const Seen &r, u32 u, u32 x) {
+    const u32 granule = u >> 10;
+    if (u == NONE || x == NONE || granule % r.devices != r.device) return;
+    const u32 v = granule / r.devices << 10 | (u & 1023);
+    const u64 end = r.row[v + 1], at = lower_bound(r.adj, r.row[v], end, x);
+    if (at < end && r.adj[at] == x) atomicOr(r.bits + (at >> 5), 1u << (at & 31));
+    if (at < end || v >= r.tailed) return;
+    const u64 stop = r.tail_row[v + 1], t = lower_bound(r.tails, r.tail_row[v], stop, x);
+    if (t < stop && r.tails[t] == x && t >= r.low && t < r.high)
+        atomicOr(r.tail_bits + ((t - r.low) >> 5), 1u << (t & 31));
+}
+
+/* Sets the bits of edges, both directions of each. */
+extern "C" __global__ void see_pairs(const Seen r) {
+    for (u64 k = thread_of(); k < r.count; k += threads_of()) {
+        const u32 a = r.places[r.u[k]], b = r.places[r.v[k]];
+        see(r, a, b);
+        see(r, b, a);
+    }
+}
+
+/* Makes flags of ids. */
+extern "C" __global__ void place_flags(const Seen r) {
+    for (u64 k = thread_of(); k >> 5 <= r.positions >> 5; k += threads_of()) {
+        bool is = k < r.positions;
+        if (is) {
+            u64 id = r.names[k];
+            if (r.shares) id = id * r.shares + (k >> 10) % r.shares;
+            is = id < r.n && r.ids[id >> 5] >> (id & 31) & 1;
+        }
+        const u32 word = __ballot_sync(ALL, is);
+        if ((k & 31) == 0) r.flags[k >> 5] = word;
+    }
+}
+
+/* Sets the bits of the columns begin … end - 1 that are seen; a warp calls it.
+ * bits: of the columns from `low` on, a multiple of 32, up to `high` */
+INLINE void see_columns(const u32 *columns, u64 begin, u64 end, const u32 *flags, u32 *bits,
+                        u64 low, u64 high) {
+    if (begin < low) begin = low;
+    if (end > high) end = high;
+    for (u64 from = begin & ~31ull; from < end; from += 32) {
+        const u64 k = from + lane_id();
+        const u32 word = __ballot_sync(ALL, k >= begin && k < end && bit_of(flags, columns[k]));
+        if (word && lane_id() == 0) atomicOr(bits + ((from - low) >> 5), word);
+    }
+}
+
+/* Sets the bits of the edges whose ends are both seen. */
+extern "C" __global__ void see_ends(const Seen r) {
+    for (u64 v = thread_of() >> 5; v < r.active; v += threads_of() >> 5) {
+        if (!bit_of(r.flags, position_in((u32)v, r.devices, r.device))) continue;
+        see_columns(r.adj, r.row[v], r.row[v + 1], r.flags, r.bits, 0, ~0ull);
+        if (v < r.tailed)
+            see_columns(r.tails, r.tail_row[v], r.tail_row[v + 1], r.flags, r.tail_bits,
+                        r.low, r.high);
+    }
+}
+
+/* How many of the bits begin … end - 1 are set, added up over the lanes of a warp. */
+INLINE u32 count_bits(const u32 *bits, u64 begin, u64 end) {
+    u32 sum = 0;
+    for (u64 from = (begin & ~31ull) + lane_id() * 32; from < end; from += 32 * 32) {
+        u32 word = bits[from >> 5];
+        if (from < begin) word &= ALL << (begin & 31);
+        if (end - from < 32) word &= ~(ALL << (end & 31));
+        sum += __popc(word);
+    }
+    return __reduce_add_sync(ALL, sum);
+}
+
+/* Counts the bits of each row; tail_bits: of all tails. */
+extern "C" __global__ void count_seen(const Seen r) {
+    for (u64 v = thread_of() >> 5; v < r.active; v += threads_of() >> 5) {
+        u32 sum = count_bits(r.bits, r.row[v], r.row[v + 1]);
+        if (v < r.tailed) sum += count_bits(r.tail_bits, r.tail_row[v], r.tail_row[v + 1]);
+        if (lane_id() == 0) r.ends[v] = sum;
+    }
+}

@@ -1,0 +1,178 @@
+"""Bits of the edges that searches on devices see (seen.cu)."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cuda, programs
+from distbfs.device.host_memory import pinned
+from distbfs.graph.device_graph import COLUMN_PAD, DeviceGraph
+from distbfs.types import Array, DeviceArray, Ids, Marks
+
+SOURCE = Path(__file__).with_name("seen.cu")
+BLOCK, BLOCKS = 256, 16  # of a multiprocessor
+PAIRS = 1 << 23  # edges that go to the device at once
+SCRATCH = 4  # 1 / SCRATCH of what is free is for bits of tails while they are made
+
+
+class SeenParams(ctypes.Structure):
+    """``Seen`` in seen.cu."""
+
+    _fields_ = (
+        *((x, ctypes.c_void_p) for x in ("row", "adj", "tail_row", "tails")),
+        *((x, ctypes.c_void_p) for x in ("bits", "tail_bits", "u", "v")),
+        *((x, ctypes.c_void_p) for x in ("places", "names", "ids", "flags", "ends")),
+        *((x, ctypes.c_uint64) for x in ("low", "high", "count", "n", "positions")),
+        *((x, ctypes.c_uint32) for x in ("active", "tailed", "devices", "device")),
+        *((x, ctypes.c_uint32) for x in ("shares", "pad")),
+    )
+
+
+@dataclass
+class SeenEdges:
+    """Which edges of the rows on a device are seen.
+
+    bits: uint32, a bit for each column, in the order of ``DeviceGraph.columns``: bit
+        k % 32 of word k / 32
+    tails: the same of ``DeviceGraph.tails``, NumPy in pinned host memory beside them,
+        as the columns on the device leave no room; None where there are none
+    ends: uint32 [active], how many edges of each row are seen
+    """
+
+    bits: DeviceArray
+    tails: Array | None
+    ends: DeviceArray
+
+
+@dataclass(frozen=True)
+class Names:
+    """What columns of rows are called.
+
+    places: uint32 [n], id -> number or position, or ISOLATED
+    names: uint32 [positions], number or position -> id, or with ``shares`` the local id
+        of one of so many parts
+    devices, device: whose positions columns are, and which this is
+    """
+
+    places: DeviceArray
+    names: DeviceArray
+    devices: int = 1
+    device: int = 0
+    shares: int = 0
+
+
+def bytes_of_bits(count: int) -> int:
+    """Return the bytes of the bits of so many columns."""
+    return 4 * (count // 32 + 1)
+
+
+class SeenMaker:
+    """Makes bits for one graph; its methods with the device current.
+
+    n: vertices by id
+    """
+
+    def __init__(self, graph: DeviceGraph, n: int, names: Names) -> None:
+        self._graph, self._names, self._n = graph, names, n
+        offset = "u32" if graph.offsets.dtype.itemsize == 4 else "u64"
+        self._module = programs.Module(SOURCE, OFFSET=offset)
+        tails = graph.tails
+        self._columns = graph.m - graph.held_back
+        self._params = SeenParams(
+            row=graph.offsets.data.ptr,
+            adj=graph.columns.data.ptr,
+            tail_row=0 if tails is None else tails.offsets.data.ptr,
+            tails=0 if tails is None else tails.columns.ctypes.data,
+            places=names.places.data.ptr,
+            names=names.names.data.ptr,
+            n=n,
+            positions=len(names.names),
+            active=graph.active,
+            tailed=0 if tails is None else tails.tailed,
+            devices=names.devices,
+            device=names.device,
+            shares=names.shares,
+        )
+
+    def of_vertices(self, vertices: Marks) -> SeenEdges:
+        """Return the edges between vertices, bool [n] by id, that are seen."""
+        with self._room(len(vertices) // 8 + len(self._names.names) // 8):
+            packed = np.zeros(bytes_of_bits(self._n), np.uint8)
+            bits = np.packbits(vertices, bitorder="little")
+            packed[: len(bits)] = bits
+            ids = cuda.cupy().asarray(packed.view(np.uint32))
+            flags = cuda.cupy().empty(len(self._names.names) // 32 + 1, np.uint32)
+            self._params.ids, self._params.flags = ids.data.ptr, flags.data.ptr
+            self._launch("place_flags", len(self._names.names))
+
+            def fill() -> None:
+                self._launch("see_ends", 32 * self._graph.active)
+
+            return self._made(fill)
+
+    def of_pairs(self, pairs: Iterable[tuple[Ids, Ids]]) -> SeenEdges:
+        """Return edges that are seen.
+
+        pairs: (u, v), ids of both ends, int64 [k], an edge that leads both ways once;
+            iterated over as often as bits of tails do not fit the device at once
+        """
+        cp = cuda.cupy()
+        with self._room(16 * PAIRS):
+
+            def fill() -> None:
+                for u, v in pairs:
+                    for low in range(0, len(u), PAIRS):
+                        some = slice(low, low + PAIRS)
+                        ends = [cp.asarray(x[some].astype(np.uint32)) for x in (u, v)]
+                        self._params.u, self._params.v = (x.data.ptr for x in ends)
+                        self._params.count = len(ends[0])
+                        self._launch("see_pairs", len(ends[0]))
+                        cp.cuda.Device().synchronize()  # before they go
+
+            return self._made(fill)
+
+    def _room(self, more: int) -> cuda.memory_of:
+        """Check for the memory of bits and of ``more`` while they are made."""
+        need = bytes_of_bits(self._columns + COLUMN_PAD) + 4 * self._graph.active + more
+        what = f"a masked search of {self._graph.m} directed edges"
+        cuda.release()
+        cuda.require(need, what)
+        return cuda.memory_of(what)
+
+    def _made(self, fill: Any) -> SeenEdges:
+        """Return bits; fill: sets those of all columns, and of tails in a window."""
+        cp, p, tails = cuda.cupy(), self._params, self._graph.tails
+        bits = cp.zeros((self._columns + COLUMN_PAD) // 32 + 1, np.uint32)
+        ends = cp.zeros(max(self._graph.active, 1), np.uint32)
+        p.bits, p.ends = bits.data.ptr, ends.data.ptr
+        p.low = p.high = p.tail_bits = 0
+        kept: Array | None = None
+        if tails is None:
+            fill()
+        else:
+            count = len(tails.columns)
+            kept = pinned(count // 32 + 1, np.uint32, "bits of edges in tails")
+            words = min(max(cuda.free_bytes() // SCRATCH // 4, 1), len(kept))
+            window = cp.zeros(words, np.uint32)
+            for low in range(0, len(kept), words):
+                some = kept[low : low + words]
+                window.fill(0)
+                p.tail_bits, p.low = window.data.ptr, 32 * low
+                p.high = 32 * (low + len(some))
+                fill()
+                some[:] = window[: len(some)].get()
+            p.tail_bits, p.low, p.high = kept.ctypes.data, 0, 32 * len(kept)
+        self._launch("count_seen", 32 * self._graph.active)
+        cp.cuda.Device().synchronize()
+        return SeenEdges(bits, kept, ends[: self._graph.active])
+
+    def _launch(self, name: str, threads: int) -> None:
+        if threads:
+            grid = min(-(-threads // BLOCK), BLOCKS * cuda.multiprocessors())
+            self._module.kernel(name).prepare(self._params, grid, BLOCK)()

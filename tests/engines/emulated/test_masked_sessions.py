@@ -1,0 +1,101 @@
+"""Sessions on devices that see a part of the graph, against NetworkX on that."""
+
+import numpy as np
+import pytest
+from masked import check, masked, seen_set
+from test_sessions import devices  # noqa: F401
+
+import distbfs
+from distbfs import Graph, bfs
+from distbfs.errors import InputError, OutOfMemory, UsageError
+from distbfs.exchange.world import SoloWorld
+from distbfs.formats.attributes import Values
+from distbfs.options import BuildOptions
+from distbfs.search.graph_input import HeldTuples
+from distbfs.store.write import write_graph
+
+WAYS = (
+    *({}, {"direction": "push"}, {"direction": "pull"}),
+    *({"stepwise": True}, {"internal_ids": True}),
+)
+
+
+def look_through(session, seed, rounds=1):
+    """Search a session of a graph of ``masked`` with a mask, from one and a set."""
+    _, _, n, vertices, edges, source, kept = masked(seed, directed=False)
+    if vertices is None and edges is None:
+        return
+    all_of_it = session.search(source).at(np.arange(n))[0]
+    for _ in range(rounds):
+        session.see(session.view(vertices, edges))
+        for root in (source, seen_set(kept, source)):
+            one = session.search(root)
+            level, parent = one.at(np.arange(n))
+            check(level, parent, one.nedge, root, kept)
+        hidden = None if vertices is None else np.flatnonzero(~vertices)[:1]
+        if hidden is not None and len(hidden):
+            with pytest.raises(UsageError, match="vertex that is not seen"):
+                session.search(int(hidden[0]))
+        session.see(None)
+        assert np.array_equal(session.search(source).at(np.arange(n))[0], all_of_it)
+
+
+@pytest.mark.parametrize("k", range(len(WAYS)))
+def test_one_device(devices, k):  # noqa: F811
+    for seed in range(1 + k, 24, 4):
+        u, v, n, *_ = masked(seed, directed=False)
+        with distbfs.open(HeldTuples(u, v, n), engine="xbfs", **WAYS[k]) as session:
+            look_through(session, seed)
+
+
+def test_graphs_and_what_auto_takes(devices):  # noqa: F811
+    for seed in (2, 5, 7):
+        for directed in (False, True):
+            u, v, n, vertices, edges, source, kept = masked(seed, directed)
+            graph = Graph.from_edges(u, v, n, directed=directed)
+            for direction in ("auto", "push"):
+                form = {"direction": direction}
+                whole = bfs(graph, source, **form)
+                one = bfs(graph, source, vertices=vertices, edges=edges, **form)
+                assert one.engine == ("openmp" if directed else "xbfs")
+                found = one.to_numpy()
+                check(*found, one.nedge, source, kept)
+                again = bfs(graph, source, **form)
+                assert again.nedge == whole.nedge
+    with pytest.raises(UsageError, match=r"masks are for engines .*xbfs"):
+        bfs(graph, source, "bfs4k", edges=edges)
+    graph = Graph.from_edges([0, 1], [1, 2])
+    with pytest.raises(InputError, match="edges has 1 flags"):
+        bfs(graph, 0, "xbfs", edges=[True])
+    with pytest.raises(UsageError, match="'w' was not kept"):
+        bfs(graph, 0, "xbfs", where="w < 2")
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_stores(devices, tmp_path, parts):  # noqa: F811
+    for seed in (1, 2, 7):
+        u, v, n, *_ = masked(seed, directed=False)
+        source = HeldTuples(u, v, n)
+        weight = np.random.default_rng(seed).integers(0, 9, len(u))
+        source.attributes = {"weight": Values(weight)}
+        options = BuildOptions(permute_seed=seed if parts > 1 else None, threshold=4)
+        folder = tmp_path / f"{seed}"
+        write_graph(SoloWorld(), source, folder, parts, options)
+        levels = []
+        for engine in ("xbfs", "openmp"):
+            with distbfs.open(folder, engine=engine) as session:
+                if engine == "xbfs":
+                    look_through(session, seed)
+                session.see(session.view(where="weight < 5"))
+                one = session.search(int(u[0]))
+                levels.append([*one.at(np.arange(n))[0], one.nedge])
+        assert levels[0] == levels[1]
+
+
+def test_bits_that_do_not_fit(devices, monkeypatch):  # noqa: F811
+    graph = Graph.from_edges([0, 1], [1, 2])
+    assert bfs(graph, 0, "xbfs").reached == 3
+    monkeypatch.setattr(distbfs.device.cuda, "free_bytes", lambda: 1000)
+    with pytest.raises(OutOfMemory, match="a masked search of 4 directed edges needs"):
+        bfs(graph, 0, "xbfs", edges=[True, False])
+    monkeypatch.undo()
