@@ -194,9 +194,9 @@ def command(
     """Load the graph of STORE and answer queries until the end is asked for.
 
     One JSON object a line: {"id": 7, "op": "distances", "source": 0, "targets": [3]}.
-    Operations: bfs, distances, path, reachable, multi_bfs, stats, health, shutdown.
-    Prints "ready" when it answers, and with --json its counts at the end.  SIGTERM and
-    SIGUSR1: answer what waits, exit 0.
+    Operations: bfs, distances, path, all_paths, reachable, multi_bfs, stats, health,
+    shutdown.  Prints "ready" when it answers, and with --json its counts at the end.
+    SIGTERM and SIGUSR1: answer what waits, exit 0.
     """
     terminal = open_terminal(speech)
     world = terminal.world
