@@ -12,6 +12,11 @@ those of engine openmp must be the same, which takes long beyond scale 20:
 
     python scripts/bench_resident.py --cells 1:18 1:25 --modes fast "fast counts"
 
+Mode "fast masked" is method fast on one device in ids, of searches that see half of the
+edges, drawn at random; its rate is of the edges that are seen.  Where it is validated,
+levels must be those of engine openmp, up to the same scale.  The host holds the graph
+as well, to tell edges by their flags.
+
 Modes take turns, root by root; each root's reached vertices and
 levels must agree, and the first ones are validated by the tuples.  Times are device
 events around a search, of the slowest device.  Where not all fits (DEVICES:31), --modes
@@ -51,8 +56,8 @@ from distbfs.search.vertices import host_array
 CELLS = ("1:22", "1:25", "4:22:1", "4:26", "2:27", "4:28", "2:road")
 ROAD_VERTICES = 4_190_000
 MODES = ("resident", "resident internal", "fast", "fast internal")
-COUNTS = "fast counts"
-HOSTED = 20  # largest scale whose counts are compared
+COUNTS, MASKED = "fast counts", "fast masked"
+HOSTED = 20  # largest scale whose counts, or levels by a mask, are compared
 HEAD = ("devices", "graph", "mode", "GTEPS", "ms", "us a level", "levels", "validated")
 
 
@@ -72,7 +77,7 @@ class Cell:
         if self.devices > 1:
             counts |= dict.fromkeys(MODES[:2], self.devices)
         if self.devices == 1 or len(words) == 3:
-            counts |= dict.fromkeys((*MODES[2:], COUNTS), 1)
+            counts |= dict.fromkeys((*MODES[2:], COUNTS, MASKED), 1)
         for mode, count in counts.items():
             if mode in modes:
                 began = time.perf_counter()
@@ -87,6 +92,12 @@ class Cell:
         held = [x.held for x in self.sessions.values() if len(x.held.devices) == count]
         return open_source(SoloWorld(), source, options, request, held=held)
 
+    def mask(self, sessions: Sequence[Session], seed: int) -> None:
+        """Let sessions of the whole graph see half of the edges."""
+        edges = np.random.default_rng(seed).random(sessions[0].edges // 2) < 0.5
+        for session in sessions:
+            session.see(session.view(edges=edges))
+
     def close(self) -> None:
         """Free all sessions."""
         for session in self.sessions.values():
@@ -98,7 +109,12 @@ def measure(cell: Cell, roots: int, validate: int, seed: int) -> list[dict[str, 
     """Return a row for each mode of a cell."""
     first = next(iter(cell.sessions.values()))
     chosen = choose_roots(cell.source.n, roots, seed, first.connected).tolist()
-    hosted = host_session(cell) if COUNTS in cell.sessions and validate else None
+    hosts: dict[str, Any] = {}
+    for mode in {COUNTS, MASKED} & cell.sessions.keys():
+        hosts[mode] = host_session(cell) if validate else None
+    if MASKED in cell.sessions:
+        some = (cell.sessions[MASKED], hosts[MASKED])
+        cell.mask([x for x in some if x is not None], seed)
     check = {x: validation_on_devices(s, cell.source) for x, s in cell.sessions.items()}
     seen: dict[str, list[dict[str, Any]]] = {mode: [] for mode in cell.sessions}
     for mode, session in cell.sessions.items():
@@ -111,17 +127,25 @@ def measure(cell: Cell, roots: int, validate: int, seed: int) -> list[dict[str, 
         for mode in order if k % 2 == 0 else order[::-1]:
             session = cell.sessions[mode]
             result = session.search(root)
-            answers.add((result.reached, result.depth))
-            errors = list(check[mode](result).errors) if k < validate else []
+            errors: list[str] = []
+            if mode != MASKED:
+                answers.add((result.reached, result.depth))
+                errors += check[mode](result).errors if k < validate else []
             row = {"seconds": result.seconds, "levels": result.depth + 1}
             row |= {"edges": result.nedge, "validated": k < validate, "errors": errors}
             if mode == COUNTS:
                 counts = result.path_counts()
                 row["seconds"] += session.paths.seconds
-                if k < validate and hosted is not None:
-                    wanted = hosted.search(root).path_counts()
+                if k < validate and hosts[mode] is not None:
+                    wanted = hosts[mode].search(root).path_counts()
                     same = np.array_equal(host_array(counts), wanted)
                     errors += [] if same else [f"root {root}: counts differ"]
+            if mode == MASKED:
+                row["validated"] = k < validate and hosts[mode] is not None
+                if row["validated"]:
+                    found = (result, hosts[mode].search(root))
+                    same = np.array_equal(*(x.to_numpy()[0] for x in found))
+                    errors += [] if same else [f"root {root}: levels differ"]
             seen[mode].append(row)
         if len(answers) > 1:
             raise DistbfsError(f"root {root}: modes disagree: {sorted(answers)}")
@@ -162,7 +186,7 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=text.partition("\n")[0])
     parser.add_argument("--cells", nargs="+", default=list(CELLS))
     parser.add_argument(
-        "--modes", nargs="+", default=list(MODES), choices=(*MODES, COUNTS)
+        "--modes", nargs="+", default=list(MODES), choices=(*MODES, COUNTS, MASKED)
     )
     parser.add_argument("--roots", type=int, default=64)
     parser.add_argument("--validate", type=int, default=4, help="roots of each cell")
@@ -202,6 +226,11 @@ def main(words: Sequence[str] | None = None) -> int:
     print_table(HEAD, [shown(row) for row in rows])
     for graph, ratio in counting_ratios(rows):
         print(f"{graph}: levels and counts at {ratio:.3f} of the rate of levels alone")
+    rates = {(row["graph"], row["mode"]): row["gteps"] for row in rows}
+    for (graph, mode), rate in rates.items():
+        if mode == MASKED and (graph, "fast") in rates:
+            ratio = rate / rates[graph, "fast"]
+            print(f"{graph}: half of the edges at {ratio:.3f} of the rate of all")
     for text in skipped:
         print(f"skipped: {text}")
     wrong = [error for row in rows for error in row["errors"]]

@@ -18,6 +18,7 @@ KNOBS = f"{EMULATED}/test_bfs4k_knobs.py"
 UNTIL = f"{EMULATED}/test_until.py"
 ENGINES = f"{EMULATED}/test_graph_engines.py"
 CLUSTER = f"{EMULATED}/test_cluster_kernel.py"
+MASKED = f"{EMULATED}/test_masked_kernels.py"
 FAST = f"{EMULATED}/test_fast_kernels.py"
 PATH_COUNTS = f"{EMULATED}/test_path_counts.py"
 SPLIT = "tests/engines/emulated/test_split_rows.py"
@@ -521,6 +522,38 @@ MUTATIONS = (
         "return tail_at(p, v) + (j - p.kept) + 1;",
         "columns of tails are taken from the wrong place",
         ("tests/engines/emulated/test_fast_kernels.py::test_tails_in_host_memory[8]",),
+    ),
+    Mutation(
+        "masked-tails-are-all-seen",
+        "distbfs/engines/cuda/xbfs/rows.cuh",
+        "return p.tail_seen[tail >> 5] >> (tail & 31) & 1;",
+        "return true;",
+        "edges in tails are passed that are not seen",
+        (f"{MASKED}::test_tails_in_host_memory[8]",),
+    ),
+    Mutation(
+        "masked-rows-are-all-seen",
+        "distbfs/engines/cuda/xbfs/pull.cuh",
+        "if (may) may &= p.seen[block >> 5]",
+        "if (may) may |= p.seen[block >> 5]",
+        "pulls find neighbours along edges that are not seen",
+        (f"{MASKED}::test_masks_in_every_way[kronecker]",),
+    ),
+    Mutation(
+        "masked-first-is-the-second",
+        "distbfs/engines/cuda/xbfs/prepare.cu",
+        "const u64 at = seen_place(seen, row[v], row[v + 1], 0);",
+        "const u64 at = seen_place(seen, row[v], row[v + 1], seen ? 1 : 0);",
+        "the first neighbour that is seen is not looked at",
+        (f"{MASKED}::test_masks_in_every_way[kronecker]",),
+    ),
+    Mutation(
+        "masked-one-direction",
+        "distbfs/build/cuda/seen.cu",
+        "        see(r, b, a);",
+        "        see(r, a, b);",
+        "an edge is seen from one end only",
+        (f"{MASKED}::test_clusters",),
     ),
     Mutation(
         "rows-split-beyond-the-device",

@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from graphs import kronecker
 
@@ -64,3 +65,20 @@ def test_levels_and_counts(capsys, monkeypatch):
     monkeypatch.setattr(bench_resident, "host_session", Wrong)
     assert bench_resident.main(words) == 1
     assert "counts differ" in capsys.readouterr().err
+
+
+def test_half_of_the_edges(capsys, monkeypatch):
+    words = ["--cells", "1:8", "--roots", "2", "--validate", "2"]
+    words += ["--modes", "fast", bench_resident.MASKED]
+    assert bench_resident.main(words) == 0
+    assert "8: half of the edges at " in capsys.readouterr().out
+    monkeypatch.setattr(bench_resident.Cell, "mask", other_masks)
+    assert bench_resident.main(words) == 1
+    assert "levels differ" in capsys.readouterr().err
+
+
+def other_masks(cell, sessions, seed):
+    """Let each session see other edges."""
+    for k, session in enumerate(sessions):
+        edges = np.arange(session.edges // 2) % 2 == k
+        session.see(session.view(edges=edges))
