@@ -13,6 +13,7 @@ from distbfs.build.cuda.domain import construct_domain
 from distbfs.build.cuda.graph import build
 from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.build.cuda.room import Room
+from distbfs.build.cuda.seen import mask_bytes
 from distbfs.build.host.kept import construct_kept
 from distbfs.device import cuda
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
@@ -235,16 +236,25 @@ def held_back(graph: DeviceGraph) -> dict[str, int]:
     return {"held_back": graph.held_back, "kept": graph.tails.kept}
 
 
-def graph_on_device(source: Source, engine: Any, options: SearchOptions) -> DeviceGraph:
+def graph_on_device(
+    source: Source, engine: Any, options: SearchOptions, *, masked: bool = False
+) -> DeviceGraph:
     """Load a graph to the current device, in input ids.
 
     The rows of a store are assembled on the device as they are read. What does not fit
     beside the searches of the engine goes to host memory, if the engine supports that.
+
+    masked: leave room for the bits of masked searches
     """
+
+    def state(n: int, active: int, m: int, at_least: Ids) -> int:
+        need: int = engine.state_bytes(n, active, m, at_least)
+        return need + masked * mask_bytes(n, active, m)
+
     form: dict[str, Any] = {"buffer_bytes": source.buffer_bytes, "room": None}
     if "device_memory" in engine.takes and not source.directed:
         memory = options.device_memory, options.host_memory
-        form["room"] = Room(*memory, engine.state_bytes)
+        form["room"] = Room(*memory, state)
     if source.graph is not None:
         lent = source.graph.lent_tuples
         if lent is None:

@@ -174,7 +174,8 @@ def _open_device(opening: Opening) -> Session:
     if world.rank == 0:
         engine = kind_of(options.engine)(options)
         if held is None:
-            graph = graph_on_device(opening.source, engine, options)
+            masked = opening.request.masked
+            graph = graph_on_device(opening.source, engine, options, masked=masked)
             held = held_graph(world, opening.source.n, graph)
         began = clock()
         if held.graph is None:

@@ -72,6 +72,15 @@ def bytes_of_bits(count: int) -> int:
     return 4 * (count // 32 + 1)
 
 
+def mask_bytes(n: int, active: int, columns: int) -> int:
+    """Return the bytes of a mask on the device: bits, and ends of seen edges.
+
+    n, active: of the graph; columns: that lie on the device
+    """
+    bits = bytes_of_bits(columns + COLUMN_PAD) + bytes_of_bits(active)
+    return bits + 4 * active + 4 * n
+
+
 class SeenMaker:
     """Makes bits for one graph; its methods with the device current.
 
@@ -139,7 +148,7 @@ class SeenMaker:
 
     def _room(self, more: int) -> cuda.memory_of:
         """Check for the memory of bits and of ``more`` while they are made."""
-        need = bytes_of_bits(self._columns + COLUMN_PAD) + 4 * self._graph.active + more
+        need = mask_bytes(self._n, self._graph.active, self._columns) + more
         what = f"a masked search of {self._graph.m} directed edges"
         cuda.release()
         cuda.require(need, what)

@@ -7,11 +7,15 @@ from test_sessions import devices  # noqa: F401
 
 import distbfs
 from distbfs import Graph, bfs
+from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import InputError, OutOfMemory, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.formats.attributes import Values
-from distbfs.options import BuildOptions
+from distbfs.options import BuildOptions, SearchOptions
+from distbfs.search.choose import Request
 from distbfs.search.graph_input import HeldTuples
+from distbfs.search.holding import Source
+from distbfs.search.open import open_source
 from distbfs.store.write import write_graph
 
 WAYS = (
@@ -90,6 +94,35 @@ def test_stores(devices, tmp_path, parts):  # noqa: F811
                 one = session.search(int(u[0]))
                 levels.append([*one.at(np.arange(n))[0], one.nedge])
         assert levels[0] == levels[1]
+
+
+def test_room_for_bits(devices, monkeypatch):  # noqa: F811
+    """Where rows are split, more of them is held back if searches will be masked."""
+    monkeypatch.setattr(XbfsEngine, "state_bytes", lambda *_: 0)
+    n, (u, v) = 300, np.random.default_rng(1).integers(0, 300, (2, 6000))
+    source = HeldTuples(u, v, n)
+    options = SearchOptions.named(engine="xbfs", device_memory=40_000)
+    kept, levels = [], []
+    edges = np.arange(len(Graph.from_edges(u, v, n).edges())) % 2 == 0
+    for masked_ in (False, True):
+        whole = Source(n, 1, tuples=source)
+        request = Request(masked=masked_)
+        with open_source(SoloWorld(), whole, options, request) as session:
+            kept.append(session.describe()["graph"]["kept"])
+            session.see(session.view(edges=edges))
+            levels.append(session.search(3).at(np.arange(n))[0].tolist())
+    assert kept[0] > kept[1]
+    wanted = bfs(Graph.from_edges(u, v, n), 3, "openmp", edges=edges).level.tolist()
+    assert levels == [wanted, wanted]
+
+
+def test_several_devices_refuse(devices):  # noqa: F811
+    devices[:] = [0, 0]
+    u, v, n, *_ = masked(4, directed=False)
+    for form in ({"domain": 2}, {"parts": 2, "threshold": 4}):
+        session = distbfs.open(HeldTuples(u, v, n), engine="xbfs", **form)
+        with session, pytest.raises(UsageError, match="ask for devices 1"):
+            session.see(session.view([True] * n))
 
 
 def test_bits_that_do_not_fit(devices, monkeypatch):  # noqa: F811
