@@ -612,7 +612,7 @@ def test_domains_that_cannot_be(devices, request_, text):
 def test_a_domain_without_peers(devices, monkeypatch):
     devices[:] = [0] * 4
     monkeypatch.setattr(domains, "peer_problem", lambda *_: "no access between them")
-    with pytest.raises(UsageError, match="domain is 2, and no access between them; "):
+    with pytest.raises(UsageError, match="domain is 2, but no access between them; "):
         opened(request=Request(domain=2))
 
 
