@@ -890,8 +890,8 @@ MUTATIONS = (
     Mutation(
         "between-empty-rows-have-neighbours",
         f"{CUDA}/xbfs/prepare.cu",
-        "const u32 u = row[v] < row[v + 1] ? adj[row[v]]",
-        "const u32 u = true ? adj[row[v]]",
+        "const u32 u = at < row[v + 1] ? adj[at]",
+        "const u32 u = true ? adj[at]",
         "a vertex without inner edges takes a neighbour of the next one",
         (f"{OUTER_EDGES}::test_vertices_that_have_outer_edges_alone[tree-pull]",),
     ),

@@ -159,8 +159,8 @@ def _host_parts(opening: Opening, threads: int) -> Held:
     world, source, store = opening.world, opening.source, opening.source.store
     if store is None or not store.manifest.parts % world.size:
         return hold_host_parts(world, source)
-        parts = store.manifest.parts
-        opening.say(f"{parts} parts are repartitioned for {world.size} ranks")
+    parts = store.manifest.parts
+    opening.say(f"{parts} parts are repartitioned for {world.size} ranks")
     return cut_anew(world, source, store, threads)
 
 

@@ -93,7 +93,7 @@ def test_options_of_an_engine():
     assert first["engine"] == "openmp:threads=1,direction=push,parents=no"
     assert first["search"]["threads"] == 1
     assert first["result_bytes"] == 4 * 256
-    assert first["checks"] == values["graph"]["m"]
+    assert 0 < first["checks"] <= values["graph"]["m"]  # without trees
     assert second["engine"] == "reference"
     assert third["search"]["mode"] == "stepwise"
 

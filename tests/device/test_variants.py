@@ -51,6 +51,7 @@ LOADS = {
     ],
     "build/cuda/keys.py": [("build/cuda", ("parts.cu",), IDS)],
     "build/cuda/shares.py": [("build/cuda", ("shares.cu",), IDS)],
+    "build/cuda/seen.py": [("build/cuda", ("seen.cu",), WIDTH)],
     "build/cuda/inner.py": [
         ("build/cuda", ("inner.cu",), {**WIDTH, "NN": ("u32", "u64")})
     ],
@@ -108,6 +109,14 @@ LOADS = {
             ("search.cu",),
             {**COUNTED, "IN_IDS": FLAG, "SPLIT": (0,)},
             {**COUNTED, "OFFSET": ("u64",), "IN_IDS": FLAG, "SPLIT": (1,)},
+            {**COUNTED, "IN_IDS": FLAG, "SPLIT": (0,), "MASKED": (1,)},
+            {
+                **COUNTED,
+                "OFFSET": ("u64",),
+                "IN_IDS": FLAG,
+                "SPLIT": (1,),
+                "MASKED": (1,),
+            },
         )
     ],
     "engines/cuda/xbfs/between.py": [
@@ -117,7 +126,14 @@ LOADS = {
             {**COUNTED, "IN_IDS": (1,), "SEVERAL": (0, 1), **NAMES},
         )
     ],
-    "engines/cuda/xbfs/cluster.py": [("engines/cuda/xbfs", ("cluster.cu",), WIDTH)],
+    "engines/cuda/xbfs/cluster.py": [
+        (
+            "engines/cuda/xbfs",
+            ("cluster.cu",),
+            WIDTH,
+            {**WIDTH, "MASKED": (1,)},
+        )
+    ],
     "engines/openmp/counts.py": [
         (
             "engines/openmp",

@@ -173,5 +173,5 @@ def test_parts_need_a_symmetric_graph():
 def test_edges_in_that_do_not_fit():
     part = part_of(matrix_of(3, [0, 1], [1, 2]))
     object.__setattr__(part, "incoming", CSR.empty(3))
-    with pytest.raises(InputError, match="not as many"):
+    with pytest.raises(InputError, match="differ in number"):
         part.check()

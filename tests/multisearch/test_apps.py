@@ -238,5 +238,5 @@ def test_betweenness_by_searchers(name, monkeypatch):
     assert bool(called) == (name == "openmp")
     with pytest.raises(UsageError, match="betweenness needs the whole graph"):
         betweenness(in_parts(source), np.arange(3))
-    with pytest.raises(UsageError, match="does not run over parts"):
+    with pytest.raises(UsageError, match="cannot run over parts"):
         in_parts(source).run(between.PROBLEM, np.arange(3))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from graphs import NAMED, build, check_search, kronecker, some_roots
+from graphs import NAMED, Tuples, build, check_search, kronecker, some_roots
 from sessions import open_parts
 from test_ranks import threads_exchange  # noqa: F401
 from test_session import HOSTED, session_of
@@ -57,7 +57,8 @@ def test_a_stopped_search_harms_no_later_one(parts, options, level):
 
 @EACH
 def test_one_question_a_level(parts, options):
-    source = NAMED["path"]
+    ring = np.arange(258)
+    source = Tuples(258, ring, np.roll(ring, -1))
     session = session_of(source, parts, threads=1, **options)
     asked = After(10**9)
     result = session.search(0, stop=asked)

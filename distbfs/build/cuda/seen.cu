@@ -1,5 +1,8 @@
 /* Bits of the edges that searches see.
  *
+ * Method: flags of vertices clear the bits of their rows and columns; of a list of pairs
+ * each sets the bit that a binary search finds in its row.
+ *
  * A bit for each column, in the order in which the device stores them: bit k % 32 of word
  * k / 32.  Columns of tails in host memory have bits of their own.  Rows are by number;
  * columns are numbers, or positions (positions.cuh) where there are several devices.  All
@@ -16,7 +19,7 @@ struct Seen {
     const u64 *tail_row;  /* [tailed + 1], where tails begin */
     const u32 *tails;     /* [tail_row[tailed]], in host memory */
     u32 *bits;            /* [m / 32 + 1] */
-    u32 *tail_bits;       /* of the tails from `low` on, a multiple of 32, up to `high` */
+    u32 *tail_bits;       /* [(high - low) / 32 + 1], of the tails from `low` on */
     const u32 *u, *v;     /* [count], ids of the ends of edges that are seen */
     const u32 *places;    /* [n], id -> number or position, NONE without edges */
     const u32 *names;     /* [positions], ids; with `shares` local ids of so many parts */
