@@ -5,9 +5,9 @@ and by a compiler that does not optimise, which is quick.
 """
 
 import json
-import re
 import os
 import platform
+import re
 import subprocess
 import sys
 import tarfile

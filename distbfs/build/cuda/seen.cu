@@ -3,7 +3,7 @@
  * Method: flags of vertices clear the bits of their rows and columns; of a list of pairs
  * each sets the bit that a binary search finds in its row.
  *
- * A bit for each column, in the order in which the device stores them: bit k % 32 of word
+ * Data: a bit for each column, in the order in which the device stores them: bit k % 32 of word
  * k / 32.  Columns of tails in host memory have bits of their own.  Rows are by number;
  * columns are numbers, or positions (positions.cuh) where there are several devices.  All
  * bits begin as zeros.
