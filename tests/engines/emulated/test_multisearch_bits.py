@@ -160,11 +160,11 @@ def test_refusals(device):
         searches.search([3, 289])
     with pytest.raises(UsageError, match="600 searches at once; allowed: 512"):
         searches.search([0] * 600)
-    with pytest.raises(UsageError, match="made without levels"):
+    with pytest.raises(UsageError, match="ran without levels"):
         searches.search([0]).levels()
-    with pytest.raises(UsageError, match="made without levels"):
+    with pytest.raises(UsageError, match="ran without levels"):
         searches.search([0]).levels_at([0], [0])
-    with pytest.raises(UsageError, match="made without counts"):
+    with pytest.raises(UsageError, match="ran without counts"):
         searches.search([0]).counts()
     with pytest.raises(UsageError, match="width is 64; allowed: 128, 256, 512"):
         BitSearches(made.graph, width=64)
