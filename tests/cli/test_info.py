@@ -141,6 +141,8 @@ def test_small_graphs(tmp_path, name, parts):
     assert values["m"] == NAMED[name].matrix.nnz
     done = here("info", stored, "-v")
     assert done.code == 0
+    [said] = done.err.splitlines()  # nothing but what --verbose says of the program
+    assert said.startswith("distbfs: version ")
 
 
 @needs_mpi

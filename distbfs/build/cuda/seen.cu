@@ -1,7 +1,7 @@
 /* Bits of the edges that searches see.
  *
- * Method: flags of vertices clear the bits of their rows and columns; of a list of pairs
- * each sets the bit that a binary search finds in its row.
+ * Method: by flags of vertices, a column has its bit if both of its ends are flagged; by a
+ * list of pairs, each sets the bit that a binary search finds in its row.
  *
  * Data: a bit for each column, in the order in which the device stores them: bit k % 32 of word
  * k / 32.  Columns of tails in host memory have bits of their own.  Rows are by number;
