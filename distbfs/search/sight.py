@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from distbfs.build.cuda.seen import Names, SeenMaker
+from distbfs.build.cuda.seen import SeenMaker
 from distbfs.device import cuda
 from distbfs.errors import DistbfsError, UsageError
 from distbfs.exchange.agreement import first_reason
@@ -109,8 +109,7 @@ class GraphSight:
             return
         with cuda.memory_of("a masked search"):
             if self._maker is None:
-                names = Names(graph.numbers, graph.vertices)
-                self._maker = SeenMaker(graph, graph.n, names)
+                self._maker = SeenMaker(graph)
             if view.edges is None and view.where is None and view.vertices is not None:
                 seen = self._maker.of_vertices(view.vertices)
             else:

@@ -4,14 +4,12 @@
  * list of pairs, each sets the bit that a binary search finds in its row.
  *
  * Data: a bit for each column, in the order in which the device stores them: bit k % 32 of word
- * k / 32.  Columns of tails in host memory have bits of their own.  Rows are by number;
- * columns are numbers, or positions (positions.cuh) where there are several devices.  All
- * bits begin as zeros.
+ * k / 32.  Columns of tails in host memory have bits of their own.  Rows and columns are
+ * by number.  All bits begin as zeros.
  *
  * variants: OFFSET=u32 | OFFSET=u64
  */
 #include "../../engines/cuda/common/base.cuh"
-#include "../../engines/cuda/common/positions.cuh"
 
 struct Seen {
     const OFFSET *row;    /* [active + 1] */
@@ -21,14 +19,13 @@ struct Seen {
     u32 *bits;            /* [m / 32 + 1] */
     u32 *tail_bits;       /* [(high - low) / 32 + 1], of the tails from `low` on */
     const u32 *u, *v;     /* [count], ids of the ends of edges that are seen */
-    const u32 *places;    /* [n], id -> number or position, NONE without edges */
-    const u32 *names;     /* [positions], ids; with `shares` local ids of so many parts */
+    const u32 *numbers;   /* [n], id -> number, NONE without edges */
+    const u32 *vertices;  /* [active], number -> id */
     const u32 *ids;       /* [n / 32 + 1], flags of vertices, a bit each */
-    u32 *flags;           /* [positions / 32 + 1], the same by number or position */
+    u32 *flags;           /* [active / 32 + 1], the same by number */
     u32 *ends;            /* [active], how many columns of each row are seen */
-    u64 low, high, count, n, positions;
-    u32 active, tailed, devices, device; /* whose positions columns are */
-    u32 shares, pad;
+    u64 low, high, count;
+    u32 active, tailed;
 };
 
 /* The first place of [low, high) in rising values that is not below x. */
@@ -41,11 +38,9 @@ INLINE u64 lower_bound(const u32 *values, u64 low, u64 high, u32 x) {
     return low;
 }
 
-/* Sets the bit of column x of the row of position u, where this device has both. */
-INLINE void see(const Seen &r, u32 u, u32 x) {
-    const u32 granule = u >> 10;
-    if (u == NONE || x == NONE || granule % r.devices != r.device) return;
-    const u32 v = granule / r.devices << 10 | (u & 1023);
+/* Sets the bit of column x of row v, where there is one. */
+INLINE void see(const Seen &r, u32 v, u32 x) {
+    if (v == NONE || x == NONE) return;
     const u64 end = r.row[v + 1], at = lower_bound(r.adj, r.row[v], end, x);
     if (at < end && r.adj[at] == x) atomicOr(r.bits + (at >> 5), 1u << (at & 31));
     if (at < end || v >= r.tailed) return;
@@ -57,7 +52,7 @@ INLINE void see(const Seen &r, u32 u, u32 x) {
 /* Sets the bits of edges, both directions of each. */
 extern "C" __global__ void see_pairs(const Seen r) {
     for (u64 k = thread_of(); k < r.count; k += threads_of()) {
-        const u32 a = r.places[r.u[k]], b = r.places[r.v[k]];
+        const u32 a = r.numbers[r.u[k]], b = r.numbers[r.v[k]];
         see(r, a, b);
         see(r, b, a);
     }
@@ -65,14 +60,8 @@ extern "C" __global__ void see_pairs(const Seen r) {
 
 /* Makes flags of ids. */
 extern "C" __global__ void place_flags(const Seen r) {
-    for (u64 k = thread_of(); k >> 5 <= r.positions >> 5; k += threads_of()) {
-        bool is = k < r.positions;
-        if (is) {
-            u64 id = r.names[k];
-            if (r.shares) id = id * r.shares + (k >> 10) % r.shares;
-            is = id < r.n && r.ids[id >> 5] >> (id & 31) & 1;
-        }
-        const u32 word = __ballot_sync(ALL, is);
+    for (u64 k = thread_of(); k >> 5 <= r.active >> 5; k += threads_of()) {
+        const u32 word = __ballot_sync(ALL, k < r.active && bit_of(r.ids, r.vertices[k]));
         if ((k & 31) == 0) r.flags[k >> 5] = word;
     }
 }
@@ -93,7 +82,7 @@ INLINE void see_columns(const u32 *columns, u64 begin, u64 end, const u32 *flags
 /* Sets the bits of the edges whose ends are both seen. */
 extern "C" __global__ void see_ends(const Seen r) {
     for (u64 v = thread_of() >> 5; v < r.active; v += threads_of() >> 5) {
-        if (!bit_of(r.flags, position_in((u32)v, r.devices, r.device))) continue;
+        if (!bit_of(r.flags, (u32)v)) continue;
         see_columns(r.adj, r.row[v], r.row[v + 1], r.flags, r.bits, 0, ~0ull);
         if (v < r.tailed)
             see_columns(r.tails, r.tail_row[v], r.tail_row[v + 1], r.flags, r.tail_bits,

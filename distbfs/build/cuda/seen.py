@@ -27,10 +27,12 @@ class SeenParams(ctypes.Structure):
     _fields_ = (
         *((x, ctypes.c_void_p) for x in ("row", "adj", "tail_row", "tails")),
         *((x, ctypes.c_void_p) for x in ("bits", "tail_bits", "u", "v")),
-        *((x, ctypes.c_void_p) for x in ("places", "names", "ids", "flags", "ends")),
-        *((x, ctypes.c_uint64) for x in ("low", "high", "count", "n", "positions")),
-        *((x, ctypes.c_uint32) for x in ("active", "tailed", "devices", "device")),
-        *((x, ctypes.c_uint32) for x in ("shares", "pad")),
+        *(
+            (x, ctypes.c_void_p)
+            for x in ("numbers", "vertices", "ids", "flags", "ends")
+        ),
+        *((x, ctypes.c_uint64) for x in ("low", "high", "count")),
+        *((x, ctypes.c_uint32) for x in ("active", "tailed")),
     )
 
 
@@ -50,23 +52,6 @@ class SeenEdges:
     ends: DeviceArray
 
 
-@dataclass(frozen=True)
-class Names:
-    """What columns of rows are called.
-
-    places: uint32 [n], id -> number or position, or ISOLATED
-    names: uint32 [positions], number or position -> id, or with ``shares`` the local id
-        of one of so many parts
-    devices, device: whose positions columns are, and which this is
-    """
-
-    places: DeviceArray
-    names: DeviceArray
-    devices: int = 1
-    device: int = 0
-    shares: int = 0
-
-
 def bytes_of_bits(count: int) -> int:
     """Return the bytes of the bits of so many columns."""
     return 4 * (count // 32 + 1)
@@ -82,13 +67,10 @@ def mask_bytes(n: int, active: int, columns: int) -> int:
 
 
 class SeenMaker:
-    """Makes bits for one graph; its methods with the device current.
+    """Makes bits for one graph; its methods with the device current."""
 
-    n: vertices by id
-    """
-
-    def __init__(self, graph: DeviceGraph, n: int, names: Names) -> None:
-        self._graph, self._names, self._n = graph, names, n
+    def __init__(self, graph: DeviceGraph) -> None:
+        self._graph = graph
         offset = "u32" if graph.offsets.dtype.itemsize == 4 else "u64"
         self._module = programs.Module(SOURCE, OFFSET=offset)
         tails = graph.tails
@@ -98,27 +80,22 @@ class SeenMaker:
             adj=graph.columns.data.ptr,
             tail_row=0 if tails is None else tails.offsets.data.ptr,
             tails=0 if tails is None else tails.columns.ctypes.data,
-            places=names.places.data.ptr,
-            names=names.names.data.ptr,
-            n=n,
-            positions=len(names.names),
+            numbers=graph.numbers.data.ptr,
+            vertices=graph.vertices.data.ptr,
             active=graph.active,
             tailed=0 if tails is None else tails.tailed,
-            devices=names.devices,
-            device=names.device,
-            shares=names.shares,
         )
 
     def of_vertices(self, vertices: Marks) -> SeenEdges:
         """Return the edges between vertices, bool [n] by id, that are seen."""
-        with self._room(len(vertices) // 8 + len(self._names.names) // 8):
-            packed = np.zeros(bytes_of_bits(self._n), np.uint8)
+        with self._room(len(vertices) // 8 + self._graph.active // 8):
+            packed = np.zeros(bytes_of_bits(self._graph.n), np.uint8)
             bits = np.packbits(vertices, bitorder="little")
             packed[: len(bits)] = bits
             ids = cuda.cupy().asarray(packed.view(np.uint32))
-            flags = cuda.cupy().empty(len(self._names.names) // 32 + 1, np.uint32)
+            flags = cuda.cupy().empty(self._graph.active // 32 + 1, np.uint32)
             self._params.ids, self._params.flags = ids.data.ptr, flags.data.ptr
-            self._launch("place_flags", len(self._names.names))
+            self._launch("place_flags", self._graph.active)
 
             def fill() -> None:
                 self._launch("see_ends", 32 * self._graph.active)
@@ -148,7 +125,7 @@ class SeenMaker:
 
     def _room(self, more: int) -> cuda.memory_of:
         """Check for the memory of bits and of ``more`` while they are made."""
-        need = mask_bytes(self._n, self._graph.active, self._columns) + more
+        need = mask_bytes(self._graph.n, self._graph.active, self._columns) + more
         what = f"a masked search of {self._graph.m} directed edges"
         cuda.release()
         cuda.require(need, what)
