@@ -45,20 +45,21 @@ def degree_order(
     without edges); block: ids per block; trees: uint32, active ids that come
     after the other active ones, in this order and whatever their block and degree.
     """
-    count = 0 if trees is None else len(trees)
-    if trees is not None and count:
+    if trees is not None:
         degrees = degrees.copy()
         degrees[trees] = 0
     falling = stable_order(degrees, threads, falling=True)
     core = bisect_left(falling, 1, key=lambda vertex: degrees[vertex] == 0)
-    if trees is not None and count:
+    active = core
+    if trees is not None:
+        active += len(trees)
         hanging = np.zeros(len(degrees), dtype=np.bool_)
         hanging[trees] = True
         without_edges = falling[core:][~hanging[falling[core:]]]
-        falling[core : core + count], falling[core + count :] = trees, without_edges
+        falling[core:active], falling[active:] = trees, without_edges
     vertices = falling
     if block < len(degrees):
         blocks = falling // np.uint32(block)
         blocks[core:] = (len(degrees) - 1) // block  # all others: in the last block
         vertices = taken(falling, stable_order(blocks, threads), threads)
-    return Numbering(vertices, inverse(vertices, threads), core + count, falling)
+    return Numbering(vertices, inverse(vertices, threads), active, falling)
