@@ -17,12 +17,14 @@ import numpy as np
 
 from distbfs import registry
 from distbfs.benchmark.statistics import rate_statistics
+from distbfs.device import cuda
 from distbfs.engines.base import DeviceSearch
 from distbfs.errors import ResourceError, ValidationError
-from distbfs.generate.cuda import device_tuples
+from distbfs.generate.cuda import DeviceTuples, device_tuples
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import Knobs, SearchOptions
 from distbfs.search.choose import engine_for
+from distbfs.search.graph_input import HeldTuples
 from distbfs.types import TupleSource
 from distbfs.validation.cuda import validate_on_device
 
@@ -106,6 +108,16 @@ def add_search(
         missing[name] = str(error)
 
 
+def made_once(source: TupleSource) -> DeviceTuples:
+    """Return tuples that validations read many times; the host makes none twice."""
+    tuples = device_tuples(source)
+    if tuples.generated:
+        return tuples
+    u, v = (cuda.cupy().empty(source.tuples, dtype=tuples.dtype) for _ in "uv")
+    tuples.fill(0, source.tuples, u, v)
+    return device_tuples(HeldTuples(u, v, source.n))
+
+
 def run(
     searches: Mapping[str, DeviceSearch],
     roots: Sequence[int],
@@ -117,7 +129,7 @@ def run(
     tuples: of the graph; the first search of each engine and root is then validated,
     outside of the time.  Raises ValidationError.
     """
-    on_device = None if tuples is None else device_tuples(tuples)
+    on_device = None if tuples is None else made_once(tuples)
     taken: dict[str, dict[int, list[float]]] = {name: {} for name in searches}
     levels, edges = 0, {}
     for search in searches.values():

@@ -40,7 +40,7 @@ def papers(device, monkeypatch):
     figures, runs = (importlib.import_module(x) for x in ("figures", "engine_runs"))
     monkeypatch.setattr(figures, "built", lambda s: HostGraph(held(s)).graph)
     valid = SimpleNamespace(valid=True, nedge=900, errors=[])
-    monkeypatch.setattr(runs, "device_tuples", lambda source: source)
+    monkeypatch.setattr(runs, "made_once", lambda source: source)
     monkeypatch.setattr(runs, "validate_on_device", lambda *_: valid)
     monkeypatch.setattr(run, "commit", lambda: "abc")
     monkeypatch.setattr(run, "provenance", lambda *_, **__: {"commit": "abc"})
