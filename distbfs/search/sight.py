@@ -110,7 +110,9 @@ class GraphSight:
         with cuda.memory_of("a masked search"):
             if self._maker is None:
                 self._maker = SeenMaker(graph)
-            if view.edges is None and view.where is None and view.vertices is not None:
+            if view.where is None and view.edges is not None:
+                seen = self._maker.of_edges(view.edges, view.vertices)
+            elif view.where is None and view.vertices is not None:
                 seen = self._maker.of_vertices(view.vertices)
             else:
                 seen = self._maker.of_pairs(Pairs(self._views_of_parts(), view))

@@ -44,5 +44,11 @@ def random_mask(made, seed, share=0.5):
     maker = maker_of(made.graph)
     if edges is None:
         return maker.of_vertices(vertices), left
+    seen = maker.of_edges(edges, vertices)
     pairs = [(left.source.u[k::2], left.source.v[k::2]) for k in (0, 1)]
-    return maker.of_pairs(pairs), left
+    again = maker.of_pairs(pairs)
+    for name in ("bits", "tails", "ends"):
+        one, other = (getattr(x, name) for x in (seen, again))
+        same = one is other or bool((one == other).all())
+        assert same, f"{name} differ"
+    return seen, left

@@ -1,7 +1,9 @@
 /* Bits of the edges that searches see.
  *
  * Method: by flags of vertices, a column has its bit if both of its ends are flagged; by a
- * list of pairs, each sets the bit that a binary search finds in its row.
+ * list of pairs, each sets the bit that a binary search finds in its row; by flags of edges
+ * as they are listed, the keys of a range of ids are written and sorted, so that flag k is
+ * of key k.
  *
  * Data: a bit for each column, in the order in which the device stores them: bit k % 32 of word
  * k / 32.  Columns of tails in host memory have bits of their own.  Rows and columns are
@@ -24,8 +26,13 @@ struct Seen {
     const u32 *ids;       /* [n / 32 + 1], flags of vertices, a bit each */
     u32 *flags;           /* [active / 32 + 1], the same by number */
     u32 *ends;            /* [active], how many columns of each row are seen */
+    u64 *buckets;         /* [(n - 1 >> shift) + 1], how many keys begin with such an id */
+    u64 *keys;            /* [count], smaller and larger id of an edge, 32 bits each */
+    u64 *filled;          /* [1], how many are written */
+    const u8 *chosen;     /* [count], flags of edges by keys that rise; other than 0: seen */
     u64 low, high, count;
-    u32 active, tailed;
+    u64 from_id, to_id;   /* of the smaller ids of keys */
+    u32 active, tailed, shift;
 };
 
 /* The first place of [low, high) in rising values that is not below x. */
@@ -87,6 +94,58 @@ extern "C" __global__ void see_ends(const Seen r) {
         if (v < r.tailed)
             see_columns(r.tails, r.tail_row[v], r.tail_row[v + 1], r.flags, r.tail_bits,
                         r.low, r.high);
+    }
+}
+
+/* Writes the keys of a warp's columns begin … end - 1 of the row of `id`, as far as that is
+ * the smaller id; or counts them. */
+INLINE u32 forward(const Seen &r, const u32 *columns, u64 begin, u64 end, u32 id, bool writes) {
+    u32 sum = 0;
+    for (u64 from = begin; from < end; from += 32) {
+        const u64 k = from + lane_id();
+        const u32 other = k < end ? r.vertices[columns[k]] : 0;
+        const u32 some = __ballot_sync(ALL, k < end && id < other), count = __popc(some);
+        sum += count;
+        if (!writes || !count) continue;
+        u64 at = 0;
+        if (lane_id() == 0) at = atomicAdd(r.filled, (u64)count);
+        at = __shfl_sync(ALL, at, 0) + __popc(some & lanes_below(lane_id()));
+        if (some >> lane_id() & 1) r.keys[at] = (u64)id << 32 | other;
+    }
+    return sum;
+}
+
+INLINE u32 forward_of_row(const Seen &r, u32 v, u32 id, bool writes) {
+    u32 sum = forward(r, r.adj, r.row[v], r.row[v + 1], id, writes);
+    if (v < r.tailed) sum += forward(r, r.tails, r.tail_row[v], r.tail_row[v + 1], id, writes);
+    return sum;
+}
+
+/* Counts keys by their smaller ids. */
+extern "C" __global__ void count_keys(const Seen r) {
+    for (u64 v = thread_of() >> 5; v < r.active; v += threads_of() >> 5) {
+        const u32 id = r.vertices[v], sum = forward_of_row(r, (u32)v, id, false);
+        if (lane_id() == 0 && sum) atomicAdd(r.buckets + (id >> r.shift), (u64)sum);
+    }
+}
+
+/* Writes the keys of some smaller ids, in any order. */
+extern "C" __global__ void write_keys(const Seen r) {
+    for (u64 v = thread_of() >> 5; v < r.active; v += threads_of() >> 5) {
+        const u32 id = r.vertices[v];
+        if (id >= r.from_id && id < r.to_id) forward_of_row(r, (u32)v, id, true);
+    }
+}
+
+/* Sets the bits of the edges that are chosen, and whose ends are flagged where there are
+ * flags. */
+extern "C" __global__ void see_listed(const Seen r) {
+    for (u64 k = thread_of(); k < r.count; k += threads_of()) {
+        if (!r.chosen[k]) continue;
+        const u32 a = r.numbers[r.keys[k] >> 32], b = r.numbers[(u32)r.keys[k]];
+        if (r.flags && !(bit_of(r.flags, a) && bit_of(r.flags, b))) continue;
+        see(r, a, b);
+        see(r, b, a);
     }
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,16 @@ import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.device.host_memory import pinned
+from distbfs.errors import InputError
 from distbfs.graph.device_graph import COLUMN_PAD, DeviceGraph
 from distbfs.types import Array, DeviceArray, Ids, Marks
 
 SOURCE = Path(__file__).with_name("seen.cu")
 BLOCK, BLOCKS = 256, 16  # of a multiprocessor
 PAIRS = 1 << 23  # edges that go to the device at once
+KEYS = 1 << 26  # of edges that are sorted at once, unless one range of ids has more
+KEY_BYTES = 8 + 8 + 1  # a key, its place in the sort, a flag
+RANGES = 16  # log2 of the ranges of ids of which keys are counted
 SCRATCH = 4  # 1 / SCRATCH of what is free is for bits of tails while they are made
 
 
@@ -31,8 +35,9 @@ class SeenParams(ctypes.Structure):
             (x, ctypes.c_void_p)
             for x in ("numbers", "vertices", "ids", "flags", "ends")
         ),
-        *((x, ctypes.c_uint64) for x in ("low", "high", "count")),
-        *((x, ctypes.c_uint32) for x in ("active", "tailed")),
+        *((x, ctypes.c_void_p) for x in ("buckets", "keys", "filled", "chosen")),
+        *((x, ctypes.c_uint64) for x in ("low", "high", "count", "from_id", "to_id")),
+        *((x, ctypes.c_uint32) for x in ("active", "tailed", "shift")),
     )
 
 
@@ -66,6 +71,22 @@ def mask_bytes(n: int, active: int, columns: int) -> int:
     return bits + 4 * active + 4 * n
 
 
+def runs_of(sizes: Ids, most: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield (first, last + 1, items before, items up to) of runs of buckets.
+
+    sizes: int64 [buckets]; most: items of a run, unless one bucket has more
+    """
+    ends = np.cumsum(sizes)
+    first = begin = 0
+    while first < len(sizes):
+        last = int(np.searchsorted(ends, begin + most, side="right"))
+        last = max(last, first + 1)
+        end = int(ends[last - 1])
+        if end > begin:
+            yield first, last, begin, end
+        first, begin = last, end
+
+
 class SeenMaker:
     """Makes bits for one graph; its methods with the device current."""
 
@@ -75,6 +96,8 @@ class SeenMaker:
         self._module = programs.Module(SOURCE, OFFSET=offset)
         tails = graph.tails
         self._columns = graph.m - graph.held_back
+        self._ids: Any = None  # flags of vertices, by id and by number
+        self._flags: Any = None
         self._params = SeenParams(
             row=graph.offsets.data.ptr,
             adj=graph.columns.data.ptr,
@@ -89,16 +112,50 @@ class SeenMaker:
     def of_vertices(self, vertices: Marks) -> SeenEdges:
         """Return the edges between vertices, bool [n] by id, that are seen."""
         with self._room(len(vertices) // 8 + self._graph.active // 8):
-            packed = np.zeros(bytes_of_bits(self._graph.n), np.uint8)
-            bits = np.packbits(vertices, bitorder="little")
-            packed[: len(bits)] = bits
-            ids = cuda.cupy().asarray(packed.view(np.uint32))
-            flags = cuda.cupy().empty(self._graph.active // 32 + 1, np.uint32)
-            self._params.ids, self._params.flags = ids.data.ptr, flags.data.ptr
-            self._launch("place_flags", self._graph.active)
+            self._flag(vertices)
 
             def fill() -> None:
                 self._launch("see_ends", 32 * self._graph.active)
+
+            return self._made(fill)
+
+    def of_edges(self, edges: Marks, vertices: Marks | None) -> SeenEdges:
+        """Return the edges that are seen of an undirected graph.
+
+        edges: bool [m / 2], by (smaller, larger id) as they rise
+        vertices: bool [n] by id, whose edges alone are seen; None for all
+        Raises InputError for another number of flags.
+        """
+        cp, p, n = cuda.cupy(), self._params, self._graph.n
+        if len(edges) != self._graph.m // 2:
+            raise InputError(
+                f"edges has {len(edges)} flags; allowed: one for each of "
+                f"{self._graph.m // 2} edges"
+            )
+        p.shift = max((n - 1).bit_length() - RANGES, 0)
+        buckets = cp.zeros((n >> p.shift) + 1, np.uint64)
+        p.buckets = buckets.data.ptr
+        self._launch("count_keys", 32 * self._graph.active)
+        runs = list(runs_of(buckets.get().astype(np.int64), KEYS))
+        most = max((high - low for _, _, low, high in runs), default=0)
+        flags = 0 if vertices is None else len(vertices) // 8 + self._graph.active // 8
+        with self._room(KEY_BYTES * most + flags):
+            p.flags = 0
+            if vertices is not None:
+                self._flag(vertices)
+
+            def fill() -> None:
+                for first, last, low, high in runs:
+                    keys = cp.empty(high - low, np.uint64)
+                    filled = cp.zeros(1, np.uint64)
+                    p.from_id, p.to_id = first << p.shift, last << p.shift
+                    p.keys, p.filled = keys.data.ptr, filled.data.ptr
+                    self._launch("write_keys", 32 * self._graph.active)
+                    keys.sort()
+                    chosen = cp.asarray(edges[low:high])
+                    p.chosen, p.count = chosen.data.ptr, high - low
+                    self._launch("see_listed", high - low)
+                    cp.cuda.Device().synchronize()  # before they go
 
             return self._made(fill)
 
@@ -122,6 +179,16 @@ class SeenMaker:
                         cp.cuda.Device().synchronize()  # before they go
 
             return self._made(fill)
+
+    def _flag(self, vertices: Marks) -> None:
+        """Put flags by id, bool [n], on the device, by number."""
+        packed = np.zeros(bytes_of_bits(self._graph.n), np.uint8)
+        bits = np.packbits(vertices, bitorder="little")
+        packed[: len(bits)] = bits
+        self._ids = cuda.cupy().asarray(packed.view(np.uint32))
+        self._flags = cuda.cupy().empty(self._graph.active // 32 + 1, np.uint32)
+        self._params.ids, self._params.flags = self._ids.data.ptr, self._flags.data.ptr
+        self._launch("place_flags", self._graph.active)
 
     def _room(self, more: int) -> cuda.memory_of:
         """Check for the memory of bits and of ``more`` while they are made."""
@@ -156,6 +223,7 @@ class SeenMaker:
             p.tail_bits, p.low, p.high = kept.ctypes.data, 0, 32 * len(kept)
         self._launch("count_seen", 32 * self._graph.active)
         cp.cuda.Device().synchronize()
+        self._ids = self._flags = None
         return SeenEdges(bits, kept, ends[: self._graph.active])
 
     def _launch(self, name: str, threads: int) -> None:

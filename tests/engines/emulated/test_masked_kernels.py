@@ -105,6 +105,7 @@ def test_tails_in_host_memory(device, monkeypatch, kept):
     """Bits of tails are made in pieces, as a device that is full makes them."""
     device.multiprocessors = 3
     monkeypatch.setattr(seen_edges, "SCRATCH", (1 << 40) // (4 * 37))
+    monkeypatch.setattr(seen_edges, "KEYS", 500)
     faults = Faults()
     ways = [*WAYS, {"overrides": {"pull_tails": 1}}]
     for k, name in enumerate(("kronecker", "long-rows", "star")):

@@ -128,7 +128,7 @@ def test_several_devices_refuse(devices):  # noqa: F811
 def test_bits_that_do_not_fit(devices, monkeypatch):  # noqa: F811
     graph = Graph.from_edges([0, 1], [1, 2])
     assert bfs(graph, 0, "xbfs").reached == 3
-    monkeypatch.setattr(distbfs.device.cuda, "free_bytes", lambda: 1000)
+    monkeypatch.setattr(distbfs.device.cuda, "free_bytes", lambda: 50)
     with pytest.raises(OutOfMemory, match="a masked search of 4 directed edges needs"):
         bfs(graph, 0, "xbfs", edges=[True, False])
     monkeypatch.undo()
