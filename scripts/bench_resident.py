@@ -3,7 +3,8 @@
     python scripts/bench_resident.py --out results/resident.json
     python scripts/bench_resident.py --cells 4:26 2:27 --roots 16 --validate 2
 
-A cell is DEVICES:SCALE of a Kronecker graph with 16 tuples a vertex, or DEVICES:road.
+A cell is DEVICES:SCALE of a Kronecker graph with 16 tuples a vertex, DEVICES:road, or
+DEVICES:uniform-SCALE of mean degree 32.
 On several devices, searches are resident in the input's ids and in internal ones; on
 one, those of method fast in both.  A cell DEVICES:SCALE:1 has method fast on one
 device beside them.  Mode "fast counts" is method fast on one device in ids, and then
@@ -16,6 +17,11 @@ Mode "fast masked" is method fast on one device in ids, of searches that see hal
 edges, drawn at random; its rate is of the edges that are seen.  Where it is validated,
 levels must be those of engine openmp, up to the same scale.  The host holds the graph
 as well, to tell edges by their flags.
+
+Mode "fast half" is method fast on one device in ids, with so little device memory that
+half of the columns are held back in host memory:
+
+    python scripts/bench_resident.py --cells 1:uniform-25 --modes fast "fast half"
 
 Modes take turns, root by root; each root's reached vertices and
 levels must agree, and the first ones are validated by the tuples.  Times are device
@@ -40,10 +46,11 @@ import numpy as np
 from distbfs.benchmark.graph500 import validation_on_devices
 from distbfs.benchmark.roots import choose_roots
 from distbfs.device import cuda
-from distbfs.errors import DistbfsError, UsageError
-from distbfs.exchange.world import SoloWorld
+from distbfs.errors import DistbfsError, OutOfMemory, UsageError
+from distbfs.exchange.world import SoloWorld, run_guarded
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.road import Road
+from distbfs.generate.uniform import Uniform
 from distbfs.options import SearchOptions
 from distbfs.report.provenance import provenance
 from distbfs.report.tables import print_table
@@ -56,7 +63,11 @@ from distbfs.search.vertices import host_array
 CELLS = ("1:22", "1:25", "4:22:1", "4:26", "2:27", "4:28", "2:road")
 ROAD_VERTICES = 4_190_000
 MODES = ("resident", "resident internal", "fast", "fast internal")
-COUNTS, MASKED = "fast counts", "fast masked"
+COUNTS, MASKED, HALF = "fast counts", "fast masked", "fast half"
+OTHERS = (COUNTS, MASKED, HALF)
+SAID = {MASKED: "half of the edges", HALF: "half of the columns held back"}
+DEGREE = 32  # mean, of uniform graphs
+TRIES, NEAR, COLUMN = 40, 0.03, 4  # to hold back half of the columns, of 4 bytes
 HOSTED = 20  # largest scale whose counts, or levels by a mask, are compared
 HEAD = ("devices", "graph", "mode", "GTEPS", "ms", "us a level", "levels", "validated")
 
@@ -67,21 +78,21 @@ class Cell:
     def __init__(self, text: str, modes: Sequence[str]) -> None:
         words = text.split(":")
         if len(words) not in (2, 3) or not words[0].isdigit():
-            raise UsageError(f"cell is '{text}'; allowed: DEVICES:SCALE[:1] or :road")
+            raise UsageError(f"cell is '{text}'; allowed: DEVICES:GRAPH[:1]")
         self.devices, self.graph = int(words[0]), words[1]
-        road = self.graph == "road"
-        self.source: Any = Road(ROAD_VERTICES) if road else Kronecker(int(words[1]))
+        self.source = source_of(self.graph)
         self.sessions: dict[str, Session] = {}
         self.seconds: dict[str, float] = {}
         counts: dict[str, int] = {}
         if self.devices > 1:
             counts |= dict.fromkeys(MODES[:2], self.devices)
         if self.devices == 1 or len(words) == 3:
-            counts |= dict.fromkeys((*MODES[2:], COUNTS, MASKED), 1)
+            counts |= dict.fromkeys((*MODES[2:], COUNTS, MASKED, HALF), 1)
         for mode, count in counts.items():
             if mode in modes:
                 began = time.perf_counter()
-                self.sessions[mode] = self._opened(mode, count)
+                made = self._half() if mode == HALF else self._opened(mode, count)
+                self.sessions[mode] = made
                 self.seconds[mode] = time.perf_counter() - began
 
     def _opened(self, mode: str, count: int) -> Session:
@@ -91,6 +102,33 @@ class Cell:
         request = Request(devices=count, domain=count)
         held = [x.held for x in self.sessions.values() if len(x.held.devices) == count]
         return open_source(SoloWorld(), source, options, request, held=held)
+
+    def _half(self) -> Session:
+        """Return a session whose graph has half of its columns in host memory."""
+        source = Source(self.source.n, 1, tuples=self.source)
+        least, most = 0, cuda.free_bytes()  # nothing fits; all fits
+        memory = 2 * COLUMN * self.source.tuples
+        for _ in range(TRIES):
+            options = SearchOptions("xbfs", device_memory=memory)
+            try:
+                session = open_source(SoloWorld(), source, options, Request(devices=1))
+            except OutOfMemory:
+                least, memory = memory, (memory + most) // 2
+                continue
+            graph = session.held.graph
+            assert graph is not None
+            over = graph.held_back / graph.m - 0.5
+            if abs(over) < NEAR:
+                return session
+            if graph.held_back:
+                memory += int(COLUMN * graph.m * over)
+            else:
+                most, memory = memory, (least + memory) // 2
+            session.close()
+            del session, graph
+            gc.collect()
+            cuda.release()
+        raise DistbfsError(f"half of {self.graph} could not be held back")
 
     def mask(self, sessions: Sequence[Session], seed: int) -> None:
         """Let sessions of the whole graph see half of the edges."""
@@ -103,6 +141,16 @@ class Cell:
         for session in self.sessions.values():
             session.close()
         self.sessions.clear()
+
+
+def source_of(name: str) -> Any:
+    """Return the tuples of a graph by its name in a cell."""
+    kind, _, scale = name.rpartition("-")
+    if name == "road":
+        return Road(ROAD_VERTICES)
+    if kind not in ("", "uniform") or not scale.isdigit():
+        raise UsageError(f"graph is '{name}'; allowed: SCALE, road or uniform-SCALE")
+    return Uniform.of_degree(1 << int(scale), DEGREE) if kind else Kronecker(int(scale))
 
 
 def measure(cell: Cell, roots: int, validate: int, seed: int) -> list[dict[str, Any]]:
@@ -154,7 +202,7 @@ def measure(cell: Cell, roots: int, validate: int, seed: int) -> list[dict[str, 
 
 def host_session(cell: Cell) -> Session | None:
     """Return the session that counts on the host, None for too large graphs."""
-    if cell.graph != "road" and int(cell.graph) > HOSTED:
+    if cell.source.n > 1 << HOSTED and cell.graph != "road":
         return None
     source = Source(cell.source.n, 1, tuples=cell.source)
     return open_source(SoloWorld(), source, SearchOptions("openmp"), Request())
@@ -186,7 +234,7 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=text.partition("\n")[0])
     parser.add_argument("--cells", nargs="+", default=list(CELLS))
     parser.add_argument(
-        "--modes", nargs="+", default=list(MODES), choices=(*MODES, COUNTS, MASKED)
+        "--modes", nargs="+", default=list(MODES), choices=(*MODES, *OTHERS)
     )
     parser.add_argument("--roots", type=int, default=64)
     parser.add_argument("--validate", type=int, default=4, help="roots of each cell")
@@ -228,9 +276,9 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"{graph}: levels and counts at {ratio:.3f} of the rate of levels alone")
     rates = {(row["graph"], row["mode"]): row["gteps"] for row in rows}
     for (graph, mode), rate in rates.items():
-        if mode == MASKED and (graph, "fast") in rates:
+        if mode in SAID and (graph, "fast") in rates:
             ratio = rate / rates[graph, "fast"]
-            print(f"{graph}: half of the edges at {ratio:.3f} of the rate of all")
+            print(f"{graph}: {SAID[mode]} at {ratio:.3f} of the rate of all")
     for text in skipped:
         print(f"skipped: {text}")
     wrong = [error for row in rows for error in row["errors"]]
@@ -264,4 +312,4 @@ def shown(row: dict[str, Any]) -> list[str]:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(run_guarded(None, main))

@@ -10,6 +10,7 @@ from graphs import kronecker
 
 from distbfs.device import cuda
 from distbfs.engines.cuda.pan import search as part
+from distbfs.errors import UsageError
 from distbfs.search import choose as choosing
 from distbfs.search import domains
 
@@ -65,6 +66,16 @@ def test_levels_and_counts(capsys, monkeypatch):
     monkeypatch.setattr(bench_resident, "host_session", Wrong)
     assert bench_resident.main(words) == 1
     assert "counts differ" in capsys.readouterr().err
+
+
+def test_half_of_the_columns(capsys, monkeypatch):
+    monkeypatch.setattr(cuda, "free_bytes", lambda: 1 << 32)
+    words = ["--cells", "1:uniform-8", "--roots", "2", "--validate", "2"]
+    words += ["--modes", "fast", bench_resident.HALF]
+    assert bench_resident.main(words) == 0
+    assert "half of the columns held back at " in capsys.readouterr().out
+    with pytest.raises(UsageError, match="graph is 'mesh'; allowed: SCALE, road"):
+        bench_resident.main(["--cells", "1:mesh"])
 
 
 def test_half_of_the_edges(capsys, monkeypatch):
