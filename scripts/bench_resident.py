@@ -15,8 +15,8 @@ those of engine openmp must be the same, which takes long beyond scale 20:
 
 Mode "fast masked" is method fast on one device in ids, of searches that see half of the
 edges, drawn at random; its rate is of the edges that are seen.  Where it is validated,
-levels must be those of engine openmp, up to the same scale.  The host holds the graph
-as well, to tell edges by their flags.
+levels must be those of engine openmp, up to the same scale.  Mode "fast thin" is method
+fast of a graph that has half of the tuples, to compare with.
 
 Mode "fast half" is method fast on one device in ids, with so little device memory that
 half of the columns are held back in host memory:
@@ -64,8 +64,12 @@ CELLS = ("1:22", "1:25", "4:22:1", "4:26", "2:27", "4:28", "2:road")
 ROAD_VERTICES = 4_190_000
 MODES = ("resident", "resident internal", "fast", "fast internal")
 COUNTS, MASKED, HALF = "fast counts", "fast masked", "fast half"
-OTHERS = (COUNTS, MASKED, HALF)
+THIN = "fast thin"
+OTHERS = (COUNTS, MASKED, HALF, THIN)
+LESS = (MASKED, THIN)  # which reach less than others
+MORE = 4  # times as many roots to choose from
 SAID = {MASKED: "half of the edges", HALF: "half of the columns held back"}
+FACTOR = 16  # tuples a vertex of Kronecker graphs
 DEGREE = 32  # mean, of uniform graphs
 TRIES, NEAR, COLUMN = 40, 0.03, 4  # to hold back half of the columns, of 4 bytes
 HOSTED = 20  # largest scale whose counts, or levels by a mask, are compared
@@ -87,21 +91,31 @@ class Cell:
         if self.devices > 1:
             counts |= dict.fromkeys(MODES[:2], self.devices)
         if self.devices == 1 or len(words) == 3:
-            counts |= dict.fromkeys((*MODES[2:], COUNTS, MASKED, HALF), 1)
+            counts |= dict.fromkeys((*MODES[2:], *OTHERS), 1)
         for mode, count in counts.items():
             if mode in modes:
                 began = time.perf_counter()
-                made = self._half() if mode == HALF else self._opened(mode, count)
-                self.sessions[mode] = made
+                if mode == HALF:
+                    self.sessions[mode] = self._half()
+                else:
+                    self.sessions[mode] = self._opened(mode, count)
                 self.seconds[mode] = time.perf_counter() - began
 
     def _opened(self, mode: str, count: int) -> Session:
         """Return a session on ``count`` devices; modes may share its graph."""
-        source = Source(self.source.n, 1, tuples=self.source)
+        source = Source(self.source.n, 1, tuples=self.tuples_of(mode))
         options = SearchOptions("xbfs", internal_ids=mode.endswith("internal"))
         request = Request(devices=count, domain=count)
-        held = [x.held for x in self.sessions.values() if len(x.held.devices) == count]
+        held = [
+            x.held
+            for other, x in self.sessions.items()
+            if len(x.held.devices) == count and THIN not in (mode, other)
+        ]
         return open_source(SoloWorld(), source, options, request, held=held)
+
+    def tuples_of(self, mode: str) -> Any:
+        """Return the tuples of the graph that a mode searches."""
+        return source_of(self.graph, thin=True) if mode == THIN else self.source
 
     def _half(self) -> Session:
         """Return a session whose graph has half of its columns in host memory."""
@@ -143,27 +157,31 @@ class Cell:
         self.sessions.clear()
 
 
-def source_of(name: str) -> Any:
-    """Return the tuples of a graph by its name in a cell."""
+def source_of(name: str, *, thin: bool = False) -> Any:
+    """Return the tuples of a graph by its name in a cell; thin: half of them."""
     kind, _, scale = name.rpartition("-")
-    if name == "road":
+    if name == "road" and not thin:
         return Road(ROAD_VERTICES)
     if kind not in ("", "uniform") or not scale.isdigit():
         raise UsageError(f"graph is '{name}'; allowed: SCALE, road or uniform-SCALE")
-    return Uniform.of_degree(1 << int(scale), DEGREE) if kind else Kronecker(int(scale))
+    if kind:
+        return Uniform.of_degree(1 << int(scale), DEGREE >> thin)
+    return Kronecker(int(scale), FACTOR >> thin)
 
 
 def measure(cell: Cell, roots: int, validate: int, seed: int) -> list[dict[str, Any]]:
     """Return a row for each mode of a cell."""
-    first = next(iter(cell.sessions.values()))
-    chosen = choose_roots(cell.source.n, roots, seed, first.connected).tolist()
     hosts: dict[str, Any] = {}
     for mode in {COUNTS, MASKED} & cell.sessions.keys():
         hosts[mode] = host_session(cell) if validate else None
     if MASKED in cell.sessions:
         some = (cell.sessions[MASKED], hosts[MASKED])
         cell.mask([x for x in some if x is not None], seed)
-    check = {x: validation_on_devices(s, cell.source) for x, s in cell.sessions.items()}
+    chosen = roots_of(cell, roots, seed)
+    check = {
+        mode: validation_on_devices(session, cell.tuples_of(mode))
+        for mode, session in cell.sessions.items()
+    }
     seen: dict[str, list[dict[str, Any]]] = {mode: [] for mode in cell.sessions}
     for mode, session in cell.sessions.items():
         result = session.search(chosen[0])
@@ -176,8 +194,9 @@ def measure(cell: Cell, roots: int, validate: int, seed: int) -> list[dict[str, 
             session = cell.sessions[mode]
             result = session.search(root)
             errors: list[str] = []
-            if mode != MASKED:
+            if mode not in LESS:
                 answers.add((result.reached, result.depth))
+            if mode != MASKED:
                 errors += check[mode](result).errors if k < validate else []
             row = {"seconds": result.seconds, "levels": result.depth + 1}
             row |= {"edges": result.nedge, "validated": k < validate, "errors": errors}
@@ -188,16 +207,39 @@ def measure(cell: Cell, roots: int, validate: int, seed: int) -> list[dict[str, 
                     wanted = hosts[mode].search(root).path_counts()
                     same = np.array_equal(host_array(counts), wanted)
                     errors += [] if same else [f"root {root}: counts differ"]
-            if mode == MASKED:
-                row["validated"] = k < validate and hosts[mode] is not None
-                if row["validated"]:
-                    found = (result, hosts[mode].search(root))
-                    same = np.array_equal(*(x.to_numpy()[0] for x in found))
-                    errors += [] if same else [f"root {root}: levels differ"]
+            if mode == MASKED and k < validate:
+                errors += masked_errors(result, hosts[mode])
+                row["validated"] = hosts[mode] is not None
             seen[mode].append(row)
         if len(answers) > 1:
             raise DistbfsError(f"root {root}: modes disagree: {sorted(answers)}")
     return [summary(cell, mode, rows) for mode, rows in seen.items()]
+
+
+def roots_of(cell: Cell, roots: int, seed: int) -> list[int]:
+    """Return roots, ids, of the largest component also where fewer edges are seen."""
+    first = next(iter(cell.sessions.values()))
+    less = [cell.sessions[mode] for mode in LESS if mode in cell.sessions]
+    many = roots * (MORE if less else 1)
+    chosen = choose_roots(cell.source.n, many, seed, first.connected).tolist()
+    for session in less:
+        reached = [session.search(root).reached for root in chosen]
+        chosen = [
+            root
+            for root, x in zip(chosen, reached, strict=True)
+            if 2 * x > max(reached)
+        ]
+    return chosen[:roots]
+
+
+def masked_errors(result: Any, host: Session | None) -> list[str]:
+    """Return what is wrong with levels by a mask, by the search on the host."""
+    if host is None:
+        return []
+    root = result.root
+    wanted = host.search(root).to_numpy()[0]
+    same = np.array_equal(result.to_numpy()[0], wanted)
+    return [] if same else [f"root {root}: levels differ"]
 
 
 def host_session(cell: Cell) -> Session | None:
@@ -279,6 +321,11 @@ def main(words: Sequence[str] | None = None) -> int:
         if mode in SAID and (graph, "fast") in rates:
             ratio = rate / rates[graph, "fast"]
             print(f"{graph}: {SAID[mode]} at {ratio:.3f} of the rate of all")
+        if mode == MASKED and (graph, THIN) in rates:
+            ratio = rate / rates[graph, THIN]
+            print(
+                f"{graph}: {SAID[mode]} at {ratio:.3f} of a graph with as many tuples"
+            )
     for text in skipped:
         print(f"skipped: {text}")
     wrong = [error for row in rows for error in row["errors"]]

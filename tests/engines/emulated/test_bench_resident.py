@@ -31,7 +31,7 @@ def two_devices(device, monkeypatch):
     runtime = cuda.cupy().cuda.runtime
     monkeypatch.setattr(runtime, "getDeviceCount", lambda: 2, raising=False)
     held = kronecker(8)
-    monkeypatch.setattr(bench_resident, "Kronecker", lambda _: held)
+    monkeypatch.setattr(bench_resident, "Kronecker", lambda *_: held)
 
 
 def test_rows_of_all_modes(tmp_path, capsys):
@@ -80,9 +80,11 @@ def test_half_of_the_columns(capsys, monkeypatch):
 
 def test_half_of_the_edges(capsys, monkeypatch):
     words = ["--cells", "1:8", "--roots", "2", "--validate", "2"]
-    words += ["--modes", "fast", bench_resident.MASKED]
+    words += ["--modes", "fast", bench_resident.MASKED, bench_resident.THIN]
     assert bench_resident.main(words) == 0
-    assert "8: half of the edges at " in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "8: half of the edges at " in said
+    assert "of a graph with as many tuples" in said
     monkeypatch.setattr(bench_resident.Cell, "mask", other_masks)
     assert bench_resident.main(words) == 1
     assert "levels differ" in capsys.readouterr().err

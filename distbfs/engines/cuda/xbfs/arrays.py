@@ -48,7 +48,7 @@ POINTERS = (
     ["snapshot", "by_first", "next_snapshot", "next_by_first", "parent", "direct"],
     ["queue0", "queue1", "hub_queue0", "hub_queue1", "level_out", "level_wide"],
     ["parent_out", "control", "other", "state", "trace", "counts", "targets"],
-    ["stop", "roots", "lones", "tail_row", "seen", "tail_seen", "more"],
+    ["stop", "roots", "lones", "tail_row", "seen", "tail_seen", "more", "bare"],
 )
 LONGS = (
     *("far", "tail_count", "m", "stride", "mark_edges", "pull_edges", "pull_tails"),
@@ -60,7 +60,7 @@ WORDS = (
     [f"listed{k}" for k in range(COLUMNS + 1)],
     ["parents", "budget", "rows", "push_only", "pull_only", "last", "sought"],
     ["from_set", "root_count", "lone_count"],
-    ["tailed", "kept"],
+    ["tailed", "kept", "bare_count", "self_named"],
 )
 
 
@@ -428,8 +428,9 @@ class Arrays:
             size = padded(int(g.at_least[k + 2]), 128)
             self._run("columns", *rows, *at, k + 1, size, column)
         self._seen = seen  # as long as searches read it
-        p.seen = p.tail_seen = p.more = 0
-        self.held.pop("more", None)
+        p.seen = p.tail_seen = p.more = p.bare = p.bare_count = 0
+        for name in ("more", "bare"):
+            self.held.pop(name, None)
         if seen is None:
             return
         tail_row: Any = np.uint64(0)
@@ -439,6 +440,17 @@ class Arrays:
         p.seen = seen.bits.data.ptr
         tails = (tail_row, np.uint64(p.tail_seen or 0), p.tailed)
         self._run("with_more", g.offsets, seen.bits, *tails, g.active, p.words, more)
+        if self._devices == (1, 0):
+            self._make_bare(seen)
+
+    def _make_bare(self, seen: SeenEdges) -> None:
+        """Say which vertices have no edge that is seen."""
+        cp, p = cuda.cupy(), self.params
+        bits = cp.packbits(seen.ends[: p.active] == 0, bitorder="little")
+        bare = self._point("bare", p.words)
+        bare.view(np.uint8)[: len(bits)] = bits
+        p.bare_count = p.active - int(cp.count_nonzero(seen.ends[: p.active]))
+        p.self_named = 1
 
     def _places(self) -> None:
         """Find where results go by id: see results.cu."""

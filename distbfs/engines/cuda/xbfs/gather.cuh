@@ -11,7 +11,7 @@ INLINE void gather(const Params &p, const u32 *before, const u32 *now, const Que
                    u32 warp, u32 warps, u32 lane) {
     for (u32 w0 = warp * 32; w0 < p.words; w0 += warps * 32) {
         const u32 w = w0 + lane;
-        u32 open = w < p.words ? now[w] & ~before[w] : 0;
+        u32 open = w < p.words ? now[w] & ~before[w] & ~bare_word(p, w) : 0;
         while (__any_sync(ALL, open)) {
             const u32 v = w * 32 + __ffs(open) - 1;
             const OFFSET begin = open ? p.row[v] : 0;
@@ -26,9 +26,10 @@ INLINE void gather(const Params &p, const u32 *before, const u32 *now, const Que
  * snapshot 1 is clean again. */
 INLINE void flush(const Params &p, u32 k, u32 base) {
     for (u32 w = blockIdx.x * THREADS + threadIdx.x; w < p.words; w += gridDim.x * THREADS) {
+        const u32 bare = bare_word(p, w);
         u32 seen = p.snapshot[w];
         for (u32 j = 1; j <= k; j++) {
-            const u32 now = p.snapshot[j * p.stride + w];
+            const u32 now = p.snapshot[j * p.stride + w] & ~bare;
             for (u32 fresh = now & ~seen; fresh; fresh &= fresh - 1)
                 p.direct[w * 32 + __ffs(fresh) - 1] = base + j;
             seen |= now;

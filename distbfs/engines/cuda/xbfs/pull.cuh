@@ -85,6 +85,7 @@ template <bool FRESH, int VECTORS> INLINE u32 step(Puller &w) {
         }
         bool hit = false;
 #if MASKED
+        const u32 seen = p.seen[block >> 5] >> (block & 31); /* they are in one word */
         u32 may = 0;
 #pragma unroll
         for (int i = 0; i < VECTORS * 4; i++) {
@@ -92,7 +93,7 @@ template <bool FRESH, int VECTORS> INLINE u32 step(Puller &w) {
             if (COUNT && inside) w.checks++;
             may |= (u32)(inside && w.visited(u[i])) << i;
         }
-        if (may) may &= p.seen[block >> 5] >> (block & 31); /* they are in one word */
+        may &= seen;
 #pragma unroll
         for (int i = VECTORS * 4 - 1; i >= 0; i--)
             if (may >> i & 1) hit = true, parent = u[i];
@@ -161,6 +162,9 @@ INLINE void enqueue4(Puller &w, u32 mask, u32 v, u32 skip) {
     }
 }
 
+/* The vertices of word w that are not looked at. */
+INLINE u32 closed(const Params &p, const u32 *old, u32 w) { return old[w] | bare_word(p, w); }
+
 /* The bits of v … v + 3 that are below a limit. */
 INLINE u32 below(u32 v, u32 limit) {
     return v + 4 <= limit ? 15u : v >= limit ? 0u : (1u << (limit - v)) - 1;
@@ -200,8 +204,12 @@ INLINE u32 dense_step(Puller &w, u32 word0, u32 i, u32 old, const u32 *first) {
             const uint4 g4 = load_once4(p.column[skip - 1] + v);
             const u32 g[4] = {g4.x, g4.y, g4.z, g4.w};
 #pragma unroll
-            for (int j = 0; j < 4; j++)
+            for (int j = 0; j < 4; j++) {
+                /* no more columns are seen, unless some are in a tail */
+                if (MASKED && p.self_named && g[j] == v + j && (!SPLIT || v + j >= p.tailed))
+                    miss &= ~(1u << j);
                 if (miss >> j & 1 && w.visited(g[j])) hit |= 1u << j, f[j] = g[j];
+            }
             if (COUNT) w.checks += __popc(miss);
         }
         miss &= ~hit & below(v, p.listed[skip]);
@@ -322,8 +330,9 @@ INLINE u32 pull(const Params &p, const u32 *old, u32 *fresh, const u32 *all, u32
     /* words past the end are all ones, so that no tile is cut */
     u32 tile = warp, now = ALL, next = ALL;
     bool dense = false;
-    if (tile < tiles && lane < words) now = old[tile * words + lane];
-    if (tile + warps < tiles && lane < words) next = old[(tile + warps) * words + lane];
+    if (tile < tiles && lane < words) now = closed(p, old, tile * words + lane);
+    if (tile + warps < tiles && lane < words)
+        next = closed(p, old, (tile + warps) * words + lane);
     dense = is_dense(~now, words);
     if (tile < tiles) stage(p, staged, tile * words, words, ~now, lane);
     else commit_copies();
@@ -343,7 +352,7 @@ INLINE u32 pull(const Params &p, const u32 *old, u32 *fresh, const u32 *all, u32
             if (after < tiles)
                 stage(p, staged + (turn ^ 1) * TILE_WORDS * 32, after * words, words, ~next, lane);
             else commit_copies();
-            if (later < tiles && lane < words) then = old[later * words + lane];
+            if (later < tiles && lane < words) then = closed(p, old, later * words + lane);
             wait_copies<1>();
             __syncwarp();
             if (dense) steps = words / 4;

@@ -10,6 +10,7 @@
  *
  * variants: OFFSET=u32,u64 IN_IDS=1 ID=u32,u64 NAME=u32,u64
  */
+#define MASKED 1 /* of searches that see some edges, too: bare_word */
 #include "results.cuh"
 
 #define GROUP 512 /* threads of a block */
@@ -47,8 +48,8 @@ INLINE u32 put(const Params &p, const uint2 piece, const u32 (&at_snapshot)[AHEA
         g4 = *(const uint4 *)(p.parent + v);
     }
     const uint2 at2 = *(const uint2 *)(p.place + v);
-    const u32 pushed = seen[0] >> part & 15;
-    u32 found = pushed, levels = 0;
+    const u32 pushed = seen[0] >> part & 15, bare = bare_word(p, word) >> part & ~pushed & 15;
+    u32 found = pushed | bare, levels = 0;
 #pragma unroll
     for (u32 j = 1; j < AHEAD; j++) {
         const u32 fresh = seen[j] >> part & ~found & 15;
@@ -70,7 +71,7 @@ INLINE u32 put(const Params &p, const uint2 piece, const u32 (&at_snapshot)[AHEA
         const u32 bytes = bytes_of(pushed);
         levels = levels & ~bytes | direct & bytes;
     }
-    found &= piece.y >> part;
+    found &= piece.y >> part & ~bare;
     u32 who[4] = {f4.x, f4.y, f4.z, f4.w};
     const u32 other[4] = {g4.x, g4.y, g4.z, g4.w}, stored = found & ~(firsts >> part);
     if (p.parents) {

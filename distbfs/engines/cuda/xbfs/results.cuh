@@ -13,6 +13,7 @@ INLINE u32 spread(u32 word, int nibble) {
 /* Level of a number, -1 where it is unvisited. */
 INLINE int level_of(const Params &p, u32 v, u32 k, u32 base) {
     if (bit_of(p.snapshot, v)) return p.direct[v];
+    if (bare_word(p, v >> 5) >> (v & 31) & 1) return -1;
 #pragma unroll 1
     for (u32 j = 1; j <= k; j++)
         if (bit_of(p.snapshot + j * p.stride, v)) return base + j;
@@ -33,8 +34,8 @@ INLINE void results_by_number(const Params &p, u32 k, u32 base, bool wide) {
     for (u32 w = blockIdx.x * THREADS + threadIdx.x; w < p.words; w += gridDim.x * THREADS) {
         const u32 *snapshot = p.snapshot + w;
         const u32 pushed = snapshot[0], pad = w < last ? 0u : w == last ? tail : ALL;
-        const u32 v0 = w * 32;
-        u32 seen = pushed, later[EARLY], out[8];
+        const u32 v0 = w * 32, bare = bare_word(p, w) & ~pushed;
+        u32 seen = pushed | bare, later[EARLY], out[8];
 #pragma unroll
         for (int j = 0; j < EARLY; j++) later[j] = j < (int)k ? snapshot[(j + 1) * p.stride] : 0u;
         if (wide) {
@@ -65,9 +66,10 @@ INLINE void results_by_number(const Params &p, u32 k, u32 base, bool wide) {
                 for (int z = 0; z < 8; z++) out[z] |= spread(fresh, z) * (base + j + 1);
             }
 #pragma unroll
-            for (int z = 0; z < 8; z++) out[z] |= spread(~seen, z) * 255;
+            for (int z = 0; z < 8; z++) out[z] |= spread(~seen | bare, z) * 255;
             if (p.parents)
-                for (u32 open = ~seen; open; open &= open - 1) p.parent[v0 + __ffs(open) - 1] = NONE;
+                for (u32 open = ~seen | bare; open; open &= open - 1)
+                    p.parent[v0 + __ffs(open) - 1] = NONE;
             uint4 *to = (uint4 *)(p.level_out + v0);
             to[0] = make_uint4(out[0], out[1], out[2], out[3]);
             to[1] = make_uint4(out[4], out[5], out[6], out[7]);

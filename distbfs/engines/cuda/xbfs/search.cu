@@ -89,7 +89,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
         const bool some = root != NONE || p.root_count;
         s.depth = s.base = s.k = s.tails = 0, s.dirty = 1;
         s.phase = some ? PUSHING : FINISHING;
-        s.count = some, s.hubs = root < p.hubs, s.left = p.active;
+        s.count = some, s.hubs = root < p.hubs, s.left = p.active - p.bare_count;
         s.edges = root != NONE ? degree_at(p, root, p.row[root]) : 0;
         if (lead && root != NONE) {
             p.queue[0][0] = make_uint4(root, 0, (u32)p.row[root], (u32)s.edges);

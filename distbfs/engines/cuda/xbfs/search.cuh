@@ -112,6 +112,7 @@ struct Params {
     const u32 *seen;          /* [m / 32 + pad], a bit for each column of adj, with MASKED */
     const u32 *tail_seen;     /* [tail_count / 32 + 1], for those of tails, in host memory */
     const u32 *more;          /* [words]: some column that is seen is not in `first` */
+    const u32 *bare;          /* [words]: no column is seen; or null: see bare_word */
     u64 far, tail_count;      /* where tails are, from adj on; their columns */
     u64 m, stride;
     u64 mark_edges;           /* a push of so many edges is followed by a pull */
@@ -127,6 +128,7 @@ struct Params {
     u32 from_set;             /* FromSet: `root` is ELSEWHERE then; 0: from that root alone */
     u32 root_count, lone_count; /* of this device */
     u32 tailed, kept;         /* rows that may have tails; columns before a tail */
+    u32 bare_count, self_named; /* bits in `bare`; a vertex is its number among columns */
 };
 
 #ifndef SPLIT
@@ -135,6 +137,16 @@ struct Params {
 #ifndef MASKED
 #define MASKED 0 /* some edges are not seen: rows.cuh */
 #endif
+
+/* The vertices of word w that have no edge that is seen.  Pulls take them as visited, so that
+ * snapshots after the first may have their bits; nobody gives them a level for it. */
+INLINE u32 bare_word(const Params &p, u32 w) {
+#if MASKED
+    return p.bare ? p.bare[w] : 0u;
+#else
+    return 0u;
+#endif
+}
 
 /* The number of an id, NONE where it has none. */
 INLINE u32 number_of(const Params &p, u64 id) {
@@ -146,7 +158,7 @@ INLINE u32 missed(const Params &p, const u32 *visited) {
     u32 count = 0;
     for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < p.sought; i += gridDim.x * THREADS) {
         const u32 v = p.targets[i];
-        count += v == NONE || !(__ldcg(visited + (v >> 5)) >> (v & 31) & 1);
+        count += v == NONE || !((__ldcg(visited + (v >> 5)) & ~bare_word(p, v >> 5)) >> (v & 31) & 1);
     }
     return count;
 }
