@@ -26,17 +26,17 @@ from distbfs.types import Stop
 
 COUNTED = ("found_early", "repeats", "handed_out", "donations")  # in records
 # Default balance of pulls: Figure 14 of the paper, measured on an H200
-# (scripts/papers/run.py xbfs --figure 14). One thread a vertex is fastest unless rows
-# are short or there are so many vertices that threads diverge.
-USUAL, SHORT_OR_MANY = "static", "warp"
-SHORT_ROWS = 12  # neighbours on average
-MANY_VERTICES = 1 << 24
+# (scripts/papers/run.py xbfs --figure 14). Where rows are long, one thread a vertex is
+# fastest; else warps that take vertices by turns and share out the last row.
+LONG_ROWS = 32  # neighbours on average
 
 
-def default_balance(graph: DeviceGraph) -> str:
-    """Return the default balance of pulls for a graph."""
-    short = graph.m < SHORT_ROWS * graph.active
-    return SHORT_OR_MANY if short or graph.active >= MANY_VERTICES else USUAL
+def default_balance(m: int, active: int) -> str:
+    """Return the default balance of pulls.
+
+    m: stored edges; active: vertices that have some
+    """
+    return "static" if m >= LONG_ROWS * active else "donation"
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,9 @@ class PaperByNumber:
         self._search = PaperSearch(
             graph,
             frontier=own.frontier,
-            balance=default_balance(graph) if own.balance == "auto" else own.balance,
+            balance=default_balance(graph.m, graph.active)
+            if own.balance == "auto"
+            else own.balance,
             asynchronous=own.asynchronous,
             direction=options.direction,
             parents=options.parents,
