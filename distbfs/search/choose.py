@@ -231,10 +231,10 @@ def _on_devices(
     """Choose the search on devices (collective); asked, named: as for ``_placed``."""
     choice = _placed(world, options, *asked, **named)
     limited = [x for x in MEMORY_OPTIONS if getattr(options, x) is not None]
-    if limited and choice.place not in ("device", "first"):
+    if limited and choice.place == "separated":
         raise UsageError(
-            f"{limited[0]} needs a graph on one device, and this one is searched by "
-            "several; ask for devices 1"
+            f"{limited[0]} needs a graph on the devices of one domain, and this one is "
+            "searched between several; ask for devices 1, or for one domain"
         )
     return choice
 

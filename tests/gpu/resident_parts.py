@@ -84,15 +84,23 @@ def check_resident(source, made, summary):
 
 
 def resident_driver(
-    source, parts, *, wide=False, overrides=None, devices=None, **options
+    source,
+    parts,
+    *,
+    wide=False,
+    overrides=None,
+    devices=None,
+    room=None,
+    **options,
 ):
     """The driver of searches resident on devices, of all parts in this process.
 
     wide: offsets of 64 bits; overrides: arguments of the kernels to set otherwise
     devices: of each part (default: the current one, where it is emulated)
+    room: of each, see ``construct_domain``
     """
     world, options = SoloWorld(), SearchOptions.named(engine="xbfs", **options)
-    made, _ = resident_parts(source, parts, devices=devices)
+    made, _ = resident_parts(source, parts, devices=devices, room=room)
     searches = []
     for part in made:
         with part.names.device:

@@ -82,20 +82,54 @@ def member_bytes(
     for searches, including memory shared by the devices; total: the sum
     """
     local, own, edges = (-(-count // devices) for count in (n, active, m))
-    room = -(-max(own, 1) // GRANULE) * GRANULE
+    room = room_of(own)
     graph = (4 if edges < WIDE else 8) * (own + 1) + 4 * (edges + COLUMN_PAD)
     graph += 3 * 4 * own + 16 * -(-local // SET_BITS)  # rows, numbers, ends; members
     graph += 4 * room * devices  # names
+    search = member_search_bytes(
+        *(n, local, own, edges, devices),
+        parents=parents,
+        multiprocessors=multiprocessors,
+    )
+    return {"graph": graph, "search": search, "total": graph + search}
+
+
+def room_of(active: int) -> int:
+    """Return how many positions a device has whose part has so many with edges."""
+    return -(-max(active, 1) // GRANULE) * GRANULE
+
+
+def member_search_bytes(
+    n: int,
+    local: int,
+    active: int,
+    m: int,
+    devices: int,
+    *,
+    parents: bool = True,
+    in_ids: bool = True,
+    push_only: bool = False,
+    listed: int | None = None,
+    multiprocessors: int = MULTIPROCESSORS,
+) -> int:
+    """Return what a device of a domain keeps for searches, shared memory included.
+
+    n: of the whole graph; local, active, m: as ``DeviceGraph`` has them of the part
+    listed: as of ``search_bytes``
+    """
+    room = room_of(active)
     search = search_bytes(
         local,
-        own,
-        edges,
+        active,
+        m,
         parents=parents,
-        queue=min(own, active // QUEUE_SHARE),
+        in_ids=in_ids,
+        queue=active if push_only else min(active, devices * active // QUEUE_SHARE),
+        listed=listed,
         multiprocessors=multiprocessors,
     )
     if id_word(n) == "u64":
-        search += 4 * local * parents - 4 * own  # wide ids, no array of first columns
+        # wide ids, no array of first columns
+        search += 4 * local * (parents and in_ids) - 4 * active
     search += room * devices // 4  # two bitmaps of all positions
-    search += 2 * PAIR_BYTES * (devices - 1) * (room + ALONE)
-    return {"graph": graph, "search": search, "total": graph + search}
+    return search + 2 * PAIR_BYTES * (devices - 1) * (room + ALONE)
