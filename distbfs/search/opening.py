@@ -67,6 +67,10 @@ ON_DEVICES = NoPaths(
     "counts and sets of shortest paths are made on one device or on CPUs, not on "
     "several devices; search with --devices 1 or --engine openmp"
 )
+IN_HOST_MEMORY = NoPaths(
+    "counts and sets of shortest paths need the whole graph on the device, and some of "
+    "its edges are in host memory; search with --engine openmp"
+)
 
 
 @dataclass(frozen=True)
@@ -170,7 +174,7 @@ def _open_device(opening: Opening) -> Session:
     world, options = opening.world, opening.choice.options
     held = next((x for x in opening.held if x.graph is not None), None)
     about: Any = None
-    search = None
+    search, split = None, False
     why = opening.choice.why
     if world.rank == 0:
         engine = kind_of(options.engine)(options)
@@ -188,13 +192,14 @@ def _open_device(opening: Opening) -> Session:
         search = OnDevice(engine.on_graph(held.graph), held.graph)
         timed(held, began)
         why = "; ".join(x for x in (why, where_rows_are(held.graph)) if x)
+        split = held.graph.tails is not None
         about = {**engine.describe(), "internal_ids": options.internal_ids}
-    about, why, name = world.broadcast([about, why, options.engine])
+    about, why, name, split = world.broadcast([about, why, options.engine, split])
     options = replace(options, engine=name)
     held = held or held_graph(world, opening.source.n, None)
     held.host_parts = partial(hold_host_parts, SoloWorld(), opening.source)
     runner = WholeRunner(world, search, stepwise=options.stepwise)
-    paths = device_paths(world, held.graph)
+    paths = IN_HOST_MEMORY if split else device_paths(world, held.graph)
     return opening.session(held, runner, options, lambda: dict(about), why, paths)
 
 

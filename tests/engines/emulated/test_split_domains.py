@@ -7,18 +7,24 @@ import pytest
 from device_graphs import hubs
 from device_parts import joined
 from fast_graphs import HUGE, path, shuffled, star
-from graphs import complete, grid, kronecker, some_roots, uniform
+from graphs import check_search, complete, grid, kronecker, some_roots, uniform
 from resident_parts import look, resident_driver, resident_parts, row_ends
+from sessions import open_tuples
+from thread_peers import ThreadPeers
 from worlds import on_ranks
 
 from distbfs.build.cuda import chunks, rows
 from distbfs.build.cuda import keys as device_keys
+from distbfs.build.cuda import room as room_of_builds
 from distbfs.build.cuda.room import EVERY, LEAST_KEPT, Fit, Room
 from distbfs.engines.base import Until
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.plan.memory import readable
+from distbfs.search import choose as choosing
+from distbfs.search import domains, opening
+from distbfs.search.choose import Request
 
 pytestmark = pytest.mark.usefixtures("device")
 GRAPHS = {
@@ -184,6 +190,59 @@ def test_what_fits_in_neither_is_said_by_all_ranks(monkeypatch):
     monkeypatch.setattr(rows, "pinned", refuse)
     said = refusals(lambda _: Room(least, None, NOTHING))
     assert said == "rank 0: tails of rows: 1 bytes of host memory cannot be pinned"
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_sessions_say_what_is_held_back(device, monkeypatch, ranks):
+    """Two devices of one process, and one rank a device; with what plans count."""
+    source, lent = kronecker(10), [0] * (2 // ranks)
+    monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: lent)
+    monkeypatch.setattr(domains, "peer_problem", lambda *_: "")
+    monkeypatch.setattr(opening, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr(room_of_builds, "memory_limit", lambda: None)
+    device.one_rank = ranks > 1
+    request = Request(domain=2)
+    roots = some_roots(source, 2)
+
+    def rank(world, **limits):
+        session = open_tuples(
+            source, world=world, request=request, engine="xbfs", **limits
+        )
+        found = [session.search(root).to_numpy() for root in roots]
+        about = session.why, session.describe()["part"], session.paths.refusal
+        session.close()
+        return found, *about
+
+    def all_ranks(**limits):
+        if ranks == 1:
+            return [rank(SoloWorld(), **limits)]
+        return on_ranks(ranks, lambda world: rank(world, **limits))
+
+    seen, most = [], Fit.most
+
+    def watch(fit):
+        seen.append(fit.fixed + fit.at(LEAST_KEPT).device_bytes)
+        return most(fit)
+
+    monkeypatch.setattr(Fit, "most", watch)
+    assert "held_back" not in all_ranks()[0][2]
+    said = all_ranks(device_memory=max(seen) + 4000, host_memory=1 << 20)
+    held = sum(facts["held_back"] for _, _, facts, _ in said)
+    share = held / source.matrix.nnz
+    assert share > 0.1
+    for _, why, facts, _ in said:
+        assert f"{share:.3g} of the edges are in host memory" in why
+        assert f"{readable(2 * held)} a device), beyond {facts['kept']} of a row" in why
+    for k, root in enumerate(roots):
+        pieces = [found[k] for found, *_ in said]
+        level, parent = (np.concatenate(x) for x in zip(*pieces, strict=True))
+        check_search(source, root, level, parent)
+    for limits, words in (
+        ({"device_memory": 1000}, "8 columns of a row there"),
+        ({"device_memory": max(seen), "host_memory": 100}, "there are 100 B"),
+    ):
+        with pytest.raises(OutOfMemory, match=words):
+            all_ranks(**limits)
 
 
 def test_searches_at_once_need_all_columns_on_the_devices(monkeypatch):
