@@ -548,8 +548,7 @@ def _make_room(planned: Sequence[Planned], world: World, room: Room | None) -> N
                 with one.rows.device:
                     most.append(one.fit.most())
                     if most[-1] < LEAST_KEPT:
-                        what = f"part {one.part} of {one.total} directed edges"
-                        raise OutOfMemory(one.fit.problem(what))
+                        raise OutOfMemory(one.fit.problem(f"part {one.part} of"))
 
     def allocate() -> None:
         for one in planned:

@@ -92,13 +92,16 @@ class Fit:
         return Split.at(kept, self.numbering, self.ranges)
 
     def problem(self, what: str) -> str:
-        """Return that not even LEAST_KEPT columns of the rows of ``what`` fit."""
+        """Return that not even LEAST_KEPT columns of a row fit.
+
+        what: begins the message, up to the number of edges
+        """
         split = self.at(LEAST_KEPT)
         return (
-            f"{what} needs {readable(self.fixed + split.device_bytes)} of device "
-            f"memory with {LEAST_KEPT} columns of a row there, and "
-            f"{readable(4 * split.tails)} of host memory; the device has "
-            f"{readable(self.have)}"
+            f"{what} {self.ranges.total} directed edges needs "
+            f"{readable(self.fixed + split.device_bytes)} of device memory with "
+            f"{LEAST_KEPT} columns of a row there, and {readable(4 * split.tails)} "
+            f"of host memory; the device has {readable(self.have)}"
         )
 
 
@@ -130,8 +133,7 @@ class Room:
         if kept == EVERY:
             return None
         if kept < LEAST_KEPT:
-            what = f"a graph of {n} vertices and {total} directed edges"
-            raise OutOfMemory(fit.problem(what))
+            raise OutOfMemory(fit.problem(f"a graph of {n} vertices and"))
         split = fit.at(kept)
         self.check_host(4 * split.tails)
         return split

@@ -6,10 +6,14 @@ a size depends on more than n, active and m.
 
 from __future__ import annotations
 
+import numpy as np
+
 from distbfs.build.cuda.domain import GRANULE
+from distbfs.build.cuda.room import LEAST_KEPT
 from distbfs.engines.cuda.xbfs.arrays import QUEUE_SHARE
 from distbfs.engines.cuda.xbfs.shared import ALONE, PAIR_BYTES
 from distbfs.generate.cuda import id_word
+from distbfs.graph.degrees import DegreeHistogram
 from distbfs.graph.device_graph import COLUMN_PAD, SET_BITS
 
 WIDE = 1 << 32  # offsets have 64 bits from this number of edges on
@@ -133,3 +137,35 @@ def member_search_bytes(
         search += 4 * local * (parents and in_ids) - 4 * active
     search += room * devices // 4  # two bitmaps of all positions
     return search + 2 * PAIR_BYTES * (devices - 1) * (room + ALONE)
+
+
+def split_rows(
+    degrees: DegreeHistogram, total: int, have: int, devices: int = 1
+) -> dict[str, int] | None:
+    """Return how rows are split where the columns of all do not fit a device.
+
+    degrees: of the whole graph; total: bytes of a device with all columns of its rows
+    have: bytes of it; devices: that share the vertices
+
+    kept: columns of a row on the device; device: bytes there; host: bytes of the tails
+    of all devices. None where not even LEAST_KEPT columns fit.
+    """
+    some = degrees.degrees > 0
+    lengths, counts = degrees.degrees[some], degrees.counts[some]
+    edges, active = -(-degrees.m // devices), -(-int(counts.sum()) // devices)
+    fixed = total - 4 * edges + (4 * active if edges < WIDE else 0)
+
+    def at(kept: int) -> dict[str, int]:
+        tails = int(counts @ np.maximum(lengths - kept, 0))
+        tailed = int(counts[lengths >= kept].sum())
+        heads = 4 * (degrees.m - tails) + 8 * tailed
+        return {"kept": kept, "device": fixed + -(-heads // devices), "host": 4 * tails}
+
+    low, high = LEAST_KEPT - 1, int(lengths.max(initial=LEAST_KEPT))
+    while low < high:
+        kept = (low + high + 1) // 2
+        if at(kept)["device"] <= have:
+            low = kept
+        else:
+            high = kept - 1
+    return None if low < LEAST_KEPT else at(low)
