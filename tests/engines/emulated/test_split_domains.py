@@ -8,7 +8,14 @@ from device_graphs import hubs
 from device_parts import joined
 from fast_graphs import HUGE, path, shuffled, star
 from graphs import check_search, complete, grid, kronecker, some_roots, uniform
-from resident_parts import look, resident_driver, resident_parts, row_ends
+from resident_parts import (
+    NOTHING,
+    budgets,
+    look,
+    resident_driver,
+    resident_parts,
+    row_ends,
+)
 from sessions import open_tuples
 from thread_peers import ThreadPeers
 from worlds import on_ranks
@@ -41,7 +48,6 @@ WAYS = (
     *({}, {"mark_edges": 0, "pull_edges": HUGE}, {"pull_edges": 0}),
     *({"mark_edges": HUGE, "pull_edges": HUGE}, {"pull_tails": 1}),
 )
-NOTHING = lambda *_: 0  # noqa: E731 - what searches take
 
 
 def rows_of(part):
@@ -57,25 +63,6 @@ def rows_of(part):
         assert not len(tail) or len(heads[k]) == graph.tails.kept
         heads[k] = np.concatenate([heads[k], tail])
     return heads
-
-
-def budgets(source, parts, monkeypatch):
-    """Return the bytes of a device that keep the least there, and those that keep all.
-
-    As a build itself counts them, of the device that needs most.
-    """
-    seen, most = [], Fit.most
-
-    def watch(fit):
-        heads = fit.at(LEAST_KEPT).device_bytes
-        seen.append((fit.fixed + heads, fit.fixed + 4 * (fit.ranges.total + 256)))
-        return most(fit)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Fit, "most", watch)
-        resident_parts(source, parts, room=Room(None, None, NOTHING))
-    least, every = np.array(seen).max(axis=0).tolist()
-    return least, max(least, every)
 
 
 @pytest.mark.parametrize("parts", [2, 4])
