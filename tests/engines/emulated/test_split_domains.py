@@ -132,14 +132,16 @@ def test_passes(monkeypatch, buffer_bytes):
     limit = budgets(source, 2, monkeypatch)[0] + 2000
     monkeypatch.setattr(device_keys, "SLACK", 100)
     monkeypatch.setattr(chunks, "CHUNK", 1777)
-    told = {"buffer_bytes": buffer_bytes, "room": Room(limit, None, NOTHING)}
     whole, _ = resident_parts(source, 2)
 
     def rank(world):
+        room = Room(limit + 1000 * world.rank, None, NOTHING)
+        told = {"buffer_bytes": buffer_bytes, "room": room}
         return resident_parts(source, 2, world, **told)[0]
 
-    made = resident_parts(source, 2, **told)[0]
+    made = rank(SoloWorld())
     for found in (made, [part for parts in on_ranks(2, rank) for part in parts]):
+        assert len({part.graph.tails.kept for part in found}) == 1
         for part, wanted in zip(found, whole, strict=True):
             assert part.graph.held_back
             for row, same in zip(rows_of(part), rows_of(wanted), strict=True):
