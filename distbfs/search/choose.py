@@ -195,7 +195,8 @@ def check_known(options: SearchOptions) -> None:
 
 def wants_device(options: SearchOptions, request: Request) -> bool:
     """Return whether an option requires a device."""
-    asked = (request.devices, request.domain)
+    asked: tuple[Any, ...] = (request.devices, request.domain)
+    asked += tuple(getattr(options, name) for name in MEMORY_OPTIONS)
     own = bool(options.own) or options.internal_ids
     return own or any(x is not None for x in asked)
 
