@@ -22,6 +22,7 @@ MASKED = f"{EMULATED}/test_masked_kernels.py"
 FAST = f"{EMULATED}/test_fast_kernels.py"
 PATH_COUNTS = f"{EMULATED}/test_path_counts.py"
 SPLIT = "tests/engines/emulated/test_split_rows.py"
+SPLIT_DOMAINS = "tests/engines/emulated/test_split_domains.py"
 STEPS = f"{EMULATED}/test_fast_strategies.py"
 PARTS = f"{EMULATED}/test_part_strategies.py"
 PART = f"{EMULATED}/test_part_kernels.py"
@@ -558,8 +559,8 @@ MUTATIONS = (
     Mutation(
         "rows-split-beyond-the-device",
         "distbfs/build/cuda/room.py",
-        "if fixed + Split.at(kept, numbering, ranges).device_bytes <= have:",
-        "if Split.at(kept, numbering, ranges).device_bytes <= have:",
+        "if self.fixed + self.at(kept).device_bytes <= self.have:",
+        "if self.at(kept).device_bytes <= self.have:",
         "rows leave no room for numbers and searches",
         (f"{SPLIT}::test_rows_from_little_to_all_of_them_on_the_device[kronecker]",),
     ),
@@ -720,10 +721,26 @@ MUTATIONS = (
     Mutation(
         "resident-rule-turned",
         "distbfs/engines/cuda/xbfs/domain_level.cuh",
-        "(j.edges < p.pull_edges && j.edges < p.mark_edges && !p.pull_only);",
-        "(j.edges >= p.pull_edges && j.edges < p.mark_edges && !p.pull_only);",
+        "return j.edges >= p.pull_edges;",
+        "return j.edges < p.pull_edges;",
         "frontiers of few edges are marked or pulled",
         (f"{RESIDENT}::test_a_wide_push_between_pulls",),
+    ),
+    Mutation(
+        "resident-root-without-its-tail",
+        "distbfs/engines/cuda/xbfs/domain.cu",
+        "s.edges = some ? degree_at(p, root, p.row[root]) : 0;",
+        "s.edges = some ? (u64)(p.row[root + 1] - p.row[root]) : 0;",
+        "neighbours of the root in its tail are not found from it",
+        (f"{SPLIT_DOMAINS}::test_each_way_with_the_least_on_the_devices",),
+    ),
+    Mutation(
+        "resident-rows-split-by-each-rank",
+        "distbfs/build/cuda/domain.py",
+        'kept = -int(world.allreduce(np.array([-min(most)]), "max")[0])',
+        "kept = min(most)",
+        "devices of a domain keep different numbers of columns of a row",
+        (f"{SPLIT_DOMAINS}::test_passes[5000]",),
     ),
     Mutation(
         "resident-publish",

@@ -8,8 +8,14 @@ from typing import Any
 
 import click
 
+from distbfs.build.cuda.room import LEAST_KEPT, SPARE, SPARE_VERTEX
 from distbfs.cli.info import print_right
-from distbfs.engines.cuda.common.memory import graph_bytes, member_bytes, search_bytes
+from distbfs.engines.cuda.common.memory import (
+    graph_bytes,
+    member_bytes,
+    search_bytes,
+    split_rows,
+)
 from distbfs.engines.cuda.xbfs.memory import box_words, part_bytes
 from distbfs.engines.cuda.xbfs.shared import MOST_PARTS
 from distbfs.engines.openmp.memory import bytes_needed
@@ -109,18 +115,56 @@ def gpu_domain(graph: Graph) -> dict[str, int] | None:
     return member_bytes(graph.n, graph.active, graph.m, devices)
 
 
-def gpu_line(sizes: Mapping[str, int] | None, devices: int = 1) -> str:
+def gpu_tails(
+    graph: Graph, sizes: Mapping[str, int] | None, have: float | None, devices: int = 1
+) -> dict[str, Any] | None:
+    """Return what is in host memory of a search on GPUs; None where that is not known.
+
+    sizes: of one GPU, with all columns on it; have: its memory
+    """
+    if sizes is None or have is None:
+        return None
+    local = -(-graph.n // devices)
+    free = int(have) - SPARE - SPARE_VERTEX * local
+    if sizes["total"] <= free:
+        return {"have": have, "fits": True, "kept": None, "host": 0}
+    if graph.histogram is None:
+        return None
+    fitting = split_rows(graph.histogram, sizes["total"], free, devices)
+    if fitting is None:
+        return {"have": have, "fits": False, "kept": None, "host": None}
+    return {"have": have, "fits": True, **fitting}
+
+
+def tails_words(tails: Mapping[str, Any], devices: int) -> str:
+    """Return what the line about a GPU says of its memory."""
+    size = readable(tails["have"])
+    if not tails["fits"]:
+        return f"; {LEAST_KEPT} columns of a row do not fit in {size}"
+    if tails["kept"] is None:
+        return f"; fits in {size}"
+    words = f"; in {size} with {shown(tails['kept'])} columns of a row, and about "
+    words += f"{readable(tails['host'])} of the host"
+    return words if devices == 1 else f"{words} for all of them"
+
+
+def gpu_line(
+    sizes: Mapping[str, int] | None,
+    tails: Mapping[str, Any] | None,
+    devices: int = 1,
+) -> str:
     """Return the line about engine xbfs on one GPU, or on each of a domain."""
     what = "device memory of one GPU search"
     if devices > 1:
         what = f"device memory of each GPU of a domain of {devices}"
     if sizes is None:
         return f"{what}: none, as a GPU has up to 2^32 vertices"
-    shown = {name: readable(size) for name, size in sizes.items()}
-    return (
-        f"{what}: at most {shown['total']} (graph {shown['graph']}, search by xbfs "
-        f"{shown['search']})"
+    size = {name: readable(count) for name, count in sizes.items()}
+    line = (
+        f"{what}: at most {size['total']} (graph {size['graph']}, search by xbfs "
+        f"{size['search']})"
     )
+    return line if tails is None else line + tails_words(tails, devices)
 
 
 def validation_line(sizes: Mapping[str, int]) -> str:
@@ -249,6 +293,7 @@ def weigh(
         need = sum(sizes[:hosted]) if graph.exact else sizes[0] * hosted
         host |= {name: need, f"{name}_fits": need <= have}
     allowed = DELEGATES_PER_PART * graph.n // graph.parts
+    alone, domain = gpu_search(graph), gpu_domain(graph)
     return {
         "graph": graph.title,
         "basis": graph.basis,
@@ -269,8 +314,10 @@ def weigh(
         "mode": "whole" if graph.shapes[0].whole else "part by part",
         "device": largest,
         "total": every,
-        "gpu_search": gpu_search(graph),
-        "gpu_domain": gpu_domain(graph),
+        "gpu_search": alone,
+        "gpu_search_tails": gpu_tails(graph, alone, device_memory),
+        "gpu_domain": domain,
+        "gpu_domain_tails": gpu_tails(graph, domain, device_memory, graph.parts),
         "gpu_validation": {
             name: checking_bytes(graph.n, graph.parts, asked=asked)
             for name, asked in (("table", False), ("asked", True))
@@ -322,9 +369,10 @@ def print_plan(plan: Mapping[str, Any], model: Prediction) -> None:
     for name in ("searching", "building"):
         fits = "fits" if host[f"{name}_fits"] else "does not fit"
         click.echo(f"  {name} needs {readable(host[name])}: {fits}")
-    click.echo(gpu_line(plan["gpu_search"]))
+    click.echo(gpu_line(plan["gpu_search"], plan["gpu_search_tails"]))
     if plan["gpu_domain"] is not None:
-        click.echo(gpu_line(plan["gpu_domain"], plan["devices"]))
+        tails = plan["gpu_domain_tails"]
+        click.echo(gpu_line(plan["gpu_domain"], tails, plan["devices"]))
     click.echo(part_line(plan["gpu_part"]))
     click.echo(validation_line(plan["gpu_validation"]))
     click.echo(f"building is the {plan['building_basis']}")

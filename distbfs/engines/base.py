@@ -412,8 +412,9 @@ class Engine(Protocol):
     ``MaskedSearch`` of a graph on one device
     sets: also searches from several vertices at once
     takes: supported options among stepwise, internal_ids, device_memory, host_memory
-    and the factors of directions; with device_memory it searches a graph on one device
-    whose rows have tails in host memory, and has ``state_bytes``
+    and the factors of directions; with device_memory it searches graphs on one device
+    whose rows have tails in host memory, and has ``state_bytes``; those on the devices
+    of one domain, too, and has ``member_bytes``, where ``devices`` is more than one
     needless: options of exchanges without effect, for engines with domains
     own: a dataclass, the engine's own options
     devices: how many may search one graph together without exchanged levels

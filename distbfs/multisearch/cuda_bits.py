@@ -230,6 +230,15 @@ class Batch:
         return self.owner._asked(self, searches, targets, []) >= 0
 
 
+def need_all_columns(graph: DeviceGraph) -> None:
+    """Raise UsageError for rows that have columns in host memory."""
+    if graph.tails is not None:
+        raise UsageError(
+            "many searches at once need the whole graph on the device, and "
+            f"{graph.held_back} of its edges are in host memory"
+        )
+
+
 class BitSearches:
     """Searches a graph on one device, up to 512 at once.
 
@@ -252,11 +261,7 @@ class BitSearches:
     ) -> None:
         if graph.n > MAX_VERTICES:
             raise UsageError(f"{graph.n} vertices; allowed: {MAX_VERTICES}")
-        if graph.tails is not None:
-            raise UsageError(
-                "many searches at once need the whole graph on the device, and "
-                f"{graph.held_back} of its edges are in host memory"
-            )
+        need_all_columns(graph)
         self.graph, self._with_levels, self._with_counts = graph, levels, counts
         self._lanes = self._choose_lanes(width)
         self.width = SEARCHES * self._lanes

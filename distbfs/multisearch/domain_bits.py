@@ -35,6 +35,7 @@ from distbfs.multisearch.cuda_bits import (
     above,
     asked_kernel,
     asked_levels,
+    need_all_columns,
 )
 from distbfs.types import UNREACHED, Array, DeviceArray, Ids, Stop, World
 
@@ -207,7 +208,8 @@ class DomainBitSearches:
     parts: of this rank; pull_edges: pull frontiers of this many edges (default: m /
     PULL_SHARE)
 
-    Raises ResourceError on all ranks where device memory is short on one.
+    Raises UsageError where rows have columns in host memory, ResourceError on all ranks
+    where device memory is short on one.
     """
 
     width = SEARCHES
@@ -219,6 +221,7 @@ class DomainBitSearches:
         *,
         pull_edges: int | None = None,
     ) -> None:
+        need_all_columns(parts[0].graph)  # of a domain all or none have them
         self._world, self._layout = world, parts[0].layout
         share = max(parts[0].edges // PULL_SHARE, 1)
         self._pull_edges = share if pull_edges is None else pull_edges

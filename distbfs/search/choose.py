@@ -195,7 +195,8 @@ def check_known(options: SearchOptions) -> None:
 
 def wants_device(options: SearchOptions, request: Request) -> bool:
     """Return whether an option requires a device."""
-    asked = (request.devices, request.domain)
+    asked: tuple[Any, ...] = (request.devices, request.domain)
+    asked += tuple(getattr(options, name) for name in MEMORY_OPTIONS)
     own = bool(options.own) or options.internal_ids
     return own or any(x is not None for x in asked)
 
@@ -231,10 +232,10 @@ def _on_devices(
     """Choose the search on devices (collective); asked, named: as for ``_placed``."""
     choice = _placed(world, options, *asked, **named)
     limited = [x for x in MEMORY_OPTIONS if getattr(options, x) is not None]
-    if limited and choice.place not in ("device", "first"):
+    if limited and choice.place == "separated":
         raise UsageError(
-            f"{limited[0]} needs a graph on one device, and this one is searched by "
-            "several; ask for devices 1"
+            f"{limited[0]} needs a graph on the devices of one domain, and this one is "
+            "searched between several; ask for devices 1, or for one domain"
         )
     return choice
 

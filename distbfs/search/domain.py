@@ -190,12 +190,11 @@ class DomainDriver:
         for level in result.level:
             with level.device:
                 sizes += cuda.counts(level[level >= 0], result.levels)
-        checks = np.zeros(result.levels, dtype=np.int64)
-        for lines in steps:
-            seen = {line[1]: line[5] for line in lines}
-            checks += [seen.get(k, 0) for k in range(result.levels)]
-        sizes, checks = (self._world.allreduce(x) for x in (sizes, checks))
-        active = int(self._parts[0].part.actives.sum())
+        counted = sum(self._on_each(lambda part: part.counted(result.levels)))
+        sizes, counted = (self._world.allreduce(x) for x in (sizes, counted))
+        checks, tails = counted.tolist()
+        first = self._parts[0].part
+        active, split = int(first.actives.sum()), first.graph.tails is not None
         log: list[LevelRecord] = []
         for k in range(1, result.levels):
             lines = [line for line in steps[0] if line[1] == k]
@@ -203,8 +202,9 @@ class DomainDriver:
             left = active - int(sizes[:k].sum())
             frontier = left if name.startswith("pull") else int(sizes[k - 1])
             spent = sum(line[4] for line in lines)
+            extra = {"tail_edges": tails[k]} if split else {}
             log.append(
-                LevelRecord(name, frontier, int(checks[k]), int(sizes[k]), spent)
+                LevelRecord(name, frontier, checks[k], int(sizes[k]), spent, extra)
             )
         return log
 

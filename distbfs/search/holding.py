@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -222,18 +223,23 @@ def held_graph(world: World, n: int, graph: DeviceGraph | None) -> Held:
                 "active": graph.active,
                 "m": graph.m,
                 "bytes": graph.nbytes,
-                **held_back(graph),
+                **held_back([graph]),
                 "seconds": dict(graph.seconds),
             }
         },
     )
 
 
-def held_back(graph: DeviceGraph) -> dict[str, int]:
-    """Return the sizes of a graph's rows in host memory, empty if there are none."""
-    if graph.tails is None:
+def held_back(graphs: Sequence[DeviceGraph]) -> dict[str, int]:
+    """Return the sizes of rows in host memory, empty if there are none.
+
+    graphs: of this rank's devices
+    """
+    tails = [graph.tails for graph in graphs if graph.tails is not None]
+    if not tails:
         return {}
-    return {"held_back": graph.held_back, "kept": graph.tails.kept}
+    held = sum(graph.held_back for graph in graphs)
+    return {"held_back": held, "kept": tails[0].kept}
 
 
 def graph_on_device(
@@ -271,8 +277,16 @@ def graph_on_device(
         return graph_of_store(source.store, **form, done=done)
 
 
-def hold_domain(world: World, source: Source, devices: Sequence[int]) -> Held:
+def hold_domain(
+    world: World,
+    source: Source,
+    devices: Sequence[int],
+    engine: Any,
+    options: SearchOptions,
+) -> Held:
     """Load a graph to the devices of all ranks as one domain (collective).
+
+    What does not fit the devices beside the searches of the engine goes to host memory.
 
     devices: of this rank, each of which keeps its rows
     """
@@ -282,6 +296,8 @@ def hold_domain(world: World, source: Source, devices: Sequence[int]) -> Held:
             shared = SharedTuples(world, store, devices, done)
     tuples = shared or source.any_tuples()
     count = world.size * len(devices)
+    layout = Layout(source.n, count)
+    state = partial(engine.member_bytes, layout)
     with source.telling("building") as done:
         parts, summary = construct_domain(
             tuples,
@@ -290,6 +306,7 @@ def hold_domain(world: World, source: Source, devices: Sequence[int]) -> Held:
             buffer_bytes=source.buffer_bytes,
             devices=devices,
             done=done,
+            room=Room(options.device_memory, options.host_memory, state),
         )
     if shared is not None:
         for part in parts:
@@ -297,7 +314,7 @@ def hold_domain(world: World, source: Source, devices: Sequence[int]) -> Held:
                 part.take_ends(shared.ends.pop(part.index), shared.input_tuples)
         shared.close()  # not after an error
     return Held(
-        VertexMap(world, Layout(source.n, count), [shard_of_rows(x) for x in parts]),
+        VertexMap(world, layout, [shard_of_rows(x) for x in parts]),
         rows=parts,
         devices=devices,
         edges=sum(part.graph.m for part in parts),
@@ -307,6 +324,7 @@ def hold_domain(world: World, source: Source, devices: Sequence[int]) -> Held:
             "part": {
                 "bytes": sum(part.graph.nbytes for part in parts),
                 "making": summary.making,
+                **held_back([part.graph for part in parts]),
             }
         },
     )

@@ -56,6 +56,7 @@ from distbfs.search.session import Held, Session
 from distbfs.timing import clock
 
 if TYPE_CHECKING:
+    from distbfs.build.cuda.domain import MemberRows
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.search.paths import PathFinder
     from distbfs.search.result import Names
@@ -65,6 +66,10 @@ if TYPE_CHECKING:
 ON_DEVICES = NoPaths(
     "counts and sets of shortest paths are made on one device or on CPUs, not on "
     "several devices; search with --devices 1 or --engine openmp"
+)
+IN_HOST_MEMORY = NoPaths(
+    "counts and sets of shortest paths need the whole graph on the device, and some of "
+    "its edges are in host memory; search with --engine openmp"
 )
 
 
@@ -169,7 +174,7 @@ def _open_device(opening: Opening) -> Session:
     world, options = opening.world, opening.choice.options
     held = next((x for x in opening.held if x.graph is not None), None)
     about: Any = None
-    search = None
+    search, split = None, False
     why = opening.choice.why
     if world.rank == 0:
         engine = kind_of(options.engine)(options)
@@ -187,13 +192,14 @@ def _open_device(opening: Opening) -> Session:
         search = OnDevice(engine.on_graph(held.graph), held.graph)
         timed(held, began)
         why = "; ".join(x for x in (why, where_rows_are(held.graph)) if x)
+        split = held.graph.tails is not None
         about = {**engine.describe(), "internal_ids": options.internal_ids}
-    about, why, name = world.broadcast([about, why, options.engine])
+    about, why, name, split = world.broadcast([about, why, options.engine, split])
     options = replace(options, engine=name)
     held = held or held_graph(world, opening.source.n, None)
     held.host_parts = partial(hold_host_parts, SoloWorld(), opening.source)
     runner = WholeRunner(world, search, stepwise=options.stepwise)
-    paths = device_paths(world, held.graph)
+    paths = IN_HOST_MEMORY if split else device_paths(world, held.graph)
     return opening.session(held, runner, options, lambda: dict(about), why, paths)
 
 
@@ -201,27 +207,47 @@ def where_rows_are(graph: DeviceGraph) -> str:
     """Describe the rows of a graph that are in host memory, "" if none is."""
     if graph.tails is None:
         return ""
-    share, size = graph.held_back / graph.m, readable(graph.tails.columns.nbytes)
+    return in_host_memory(graph.held_back, graph.m, graph.tails.kept)
+
+
+def in_host_memory(held_back: int, m: int, kept: int, devices: int = 1) -> str:
+    """Return where edges are of which some are held back, in words."""
+    size = readable(4 * held_back)
+    if devices > 1:
+        size += f", {readable(4 * held_back / devices)} a device"
     return (
-        f"{share:.3g} of the edges are in host memory ({size}), beyond "
-        f"{graph.tails.kept} of a row"
+        f"{held_back / m:.3g} of the edges are in host memory ({size}), beyond "
+        f"{kept} of a row"
     )
+
+
+def where_shares_are(world: World, rows: Sequence[MemberRows]) -> str:
+    """Describe those of all devices of a domain (collective)."""
+    held = np.array([sum(part.graph.held_back for part in rows)])
+    held_back, tails = int(world.allreduce(held)[0]), rows[0].graph.tails
+    if tails is None:
+        return ""
+    return in_host_memory(held_back, rows[0].edges, tails.kept, rows[0].layout.parts)
 
 
 def _open_domain(opening: Opening) -> Session:
     """Open a graph on the devices of all ranks, which map each other's memory."""
     world, choice = opening.world, opening.choice
     held = next((x for x in opening.held if x.rows), None)
-    held = held or hold_domain(world, opening.source, choice.devices)
-    began = clock()
     engine = kind_of(choice.options.engine)(choice.options)
+    held = held or hold_domain(
+        world, opening.source, choice.devices, engine, choice.options
+    )
+    began = clock()
     searches = []
     for part, device in zip(held.rows, choice.devices, strict=True):
         with cuda.cupy().cuda.Device(device), cuda.memory_of("a search"):
             searches.append(MemberSearch(part, choice.options))
     driver = DomainDriver(world, searches, PeerGroup(world, choice.devices))
     runner = WholeRunner(world, OnDevices(driver))
-    return opening.session(timed(held, began), runner, choice.options, engine.describe)
+    why = "; ".join(x for x in (choice.why, where_shares_are(world, held.rows)) if x)
+    held = timed(held, began)
+    return opening.session(held, runner, choice.options, engine.describe, why)
 
 
 def _open_separated(opening: Opening) -> Session:

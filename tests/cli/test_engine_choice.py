@@ -3,18 +3,20 @@
 import re
 
 import h5py
+import numpy as np
 import pytest
 from commands import DISTBFS, files_in, here, on, write_edge_list
-from graphs import random_tuples
+from graphs import kronecker, random_tuples
 from launching import needs_mpi, run
 
 from distbfs.device import cuda
 from distbfs.engines.base import on_device
 from distbfs.engines.cuda.common.graph_engine import GraphEngine
-from distbfs.engines.cuda.common.memory import graph_bytes, search_bytes
+from distbfs.engines.cuda.common.memory import graph_bytes, search_bytes, split_rows
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import DeviceMissing, UsageError
 from distbfs.exchange.world import SoloWorld
+from distbfs.graph.degrees import DegreeHistogram
 from distbfs.options import Factors, Knobs, SearchOptions
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.choose import Request, choose, has_option
@@ -286,3 +288,45 @@ def test_results_say_their_ids(store, tmp_path):
     with h5py.File(tmp_path / "out.h5") as file:
         assert file.attrs["ids"] == "input"
         assert "vertices" not in file
+
+
+def test_tails_in_host_memory_are_planned():
+    words = ("--scale", 28, "--devices", 4, "--device-memory")
+    plan = here("plan", *words, "80GiB", "--json").values
+    assert plan["gpu_search_tails"]["fits"]
+    tails = plan["gpu_domain_tails"]
+    assert tails == {"have": 80 << 30, "fits": True, "kept": None, "host": 0}
+    last = None
+    for gib in (11, 10, 9):
+        told = here("plan", *words, f"{gib}GiB")
+        tails = here("plan", *words, f"{gib}GiB", "--json").values["gpu_domain_tails"]
+        assert tails["device"] < gib << 30
+        assert 0 < tails["host"] < 4 * plan["m"]
+        assert last is None or tails["host"] > last
+        last = tails["host"]
+        line = rf"of 4: .*; in {gib}\.0 GiB with {tails['kept']} columns of a row, and"
+        assert re.search(line + " about .* of the host for all of them", told.out)
+    out = here("plan", *words, "4GiB").out
+    assert "; 8 columns of a row do not fit in 4.0 GiB" in out
+    assert here("plan", "--scale", 9, "--json").values["gpu_search_tails"] is None
+
+
+@pytest.mark.parametrize("devices", [1, 3])
+def test_rows_are_split_where_they_just_fit(devices):
+    degrees = kronecker(8).degrees.astype(np.int64)
+    histogram = DegreeHistogram(*np.unique(degrees, return_counts=True))
+    columns = 4 * -(-histogram.m // devices)
+    rows = -(-int((degrees > 0).sum()) // devices)
+
+    def need(kept):
+        """Columns on a device, offsets of 64 bits, and where tails begin."""
+        heads = 4 * np.minimum(degrees, kept).sum() + 8 * (degrees >= kept).sum()
+        return 1000 + 4 * rows - int(-heads // devices)
+
+    for have in range(need(8), need(degrees.max()) + 9, 500):
+        found = split_rows(histogram, 1000 + columns, have, devices)
+        kept = found["kept"]
+        assert found["device"] == need(kept) <= have
+        assert kept == degrees.max() or need(kept + 1) > have
+        assert found["host"] == 4 * np.maximum(degrees - kept, 0).sum()
+    assert split_rows(histogram, 1000 + columns, need(8) - 1, devices) is None

@@ -1,12 +1,15 @@
 """Rows and searches that are resident on devices, and what they must be."""
 
 import numpy as np
+import pytest
 from device_parts import joined
 from fast_graphs import cut
 from graphs import check_search
 
 from distbfs.build.cuda.domain import GRANULE, construct_domain
+from distbfs.build.cuda.room import LEAST_KEPT, Fit, Room
 from distbfs.device import cuda
+from distbfs.device.peers import access_problem
 from distbfs.engines.base import WHOLE
 from distbfs.engines.cuda.xbfs.domain import MemberSearch
 from distbfs.exchange.peer_memory import PeerGroup
@@ -15,10 +18,47 @@ from distbfs.graph.device_graph import AT_LEAST, COLUMN_PAD, ISOLATED, degree_cl
 from distbfs.options import SearchOptions
 from distbfs.search.domain import DomainDriver
 
+NOTHING = lambda *_: 0  # noqa: E731 - what searches take
+
 
 def resident_parts(source, parts, world=None, **options):
     """Return (parts of this rank, summary)."""
     return construct_domain(source, world or SoloWorld(), parts, **options)
+
+
+def parts_here():
+    """The numbers of parts that the devices here can have, one each."""
+    many = min(int(cuda.cupy().cuda.runtime.getDeviceCount()), 8)
+    return [p for p in (1, 2, 3, 4, 8) if p <= many]
+
+
+def devices_of(parts):
+    """The devices of so many parts, which see each other's memory."""
+    devices = list(range(parts))
+    problem = access_problem(devices)
+    if problem:
+        pytest.skip(problem)
+    return devices
+
+
+def budgets(source, parts, monkeypatch, **options):
+    """Return the bytes of a device that keep the least there, and those that keep all.
+
+    As a build itself counts them, of the device that needs most; searches take nothing.
+    """
+    seen, most = [], Fit.most
+
+    def watch(fit):
+        heads = fit.at(LEAST_KEPT).device_bytes
+        every = fit.ranges.total + COLUMN_PAD
+        seen.append((fit.fixed + heads, fit.fixed + 4 * every))
+        return most(fit)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Fit, "most", watch)
+        resident_parts(source, parts, room=Room(None, None, NOTHING), **options)
+    least, every = np.array(seen).max(axis=0).tolist()
+    return least, max(least, every)
 
 
 def row_ends(source):
@@ -84,15 +124,23 @@ def check_resident(source, made, summary):
 
 
 def resident_driver(
-    source, parts, *, wide=False, overrides=None, devices=None, **options
+    source,
+    parts,
+    *,
+    wide=False,
+    overrides=None,
+    devices=None,
+    room=None,
+    **options,
 ):
     """The driver of searches resident on devices, of all parts in this process.
 
     wide: offsets of 64 bits; overrides: arguments of the kernels to set otherwise
     devices: of each part (default: the current one, where it is emulated)
+    room: of each, see ``construct_domain``
     """
     world, options = SoloWorld(), SearchOptions.named(engine="xbfs", **options)
-    made, _ = resident_parts(source, parts, devices=devices)
+    made, _ = resident_parts(source, parts, devices=devices, room=room)
     searches = []
     for part in made:
         with part.names.device:

@@ -8,9 +8,8 @@ from device_graphs import HostGraph
 from device_problems import device_problem
 from fast_graphs import fault, path, shuffled
 from graphs import check_search
-from resident_parts import look, resident_driver
+from resident_parts import devices_of, look, parts_here, resident_driver
 from sessions import open_tuples
-from test_resident import devices_of, parts_here
 
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import SearchStopped

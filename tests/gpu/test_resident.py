@@ -5,12 +5,18 @@ import pytest
 from device_parts import check_result, checked_searches
 from fast_graphs import HUGE, beside, chained, path, shuffled, star, untils
 from graphs import complete, grid, kronecker, random_tuples, some_roots, uniform
-from resident_parts import check_resident, look, resident_driver, resident_parts
+from resident_parts import (
+    check_resident,
+    devices_of,
+    look,
+    parts_here,
+    resident_driver,
+    resident_parts,
+)
 from sessions import open_tuples
 
 from distbfs.benchmark.graph500 import validation_of
 from distbfs.device import cuda
-from distbfs.device.peers import access_problem
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
@@ -38,21 +44,6 @@ WAYS = (
     {"pull_edges": 50, "mark_edges": HUGE},
 )
 SEARCHES, CHECKED = 10_000, 40
-
-
-def parts_here():
-    """The numbers of parts that the devices here can have, one each."""
-    many = min(int(cuda.cupy().cuda.runtime.getDeviceCount()), 8)
-    return [p for p in (1, 2, 3, 4, 8) if p <= many]
-
-
-def devices_of(parts):
-    """The devices of so many parts, which see each other's memory."""
-    devices = list(range(parts))
-    problem = access_problem(devices)
-    if problem:
-        pytest.skip(problem)
-    return devices
 
 
 @pytest.mark.parametrize("name", GRAPHS)

@@ -24,16 +24,27 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda.kernels import BLOCK, Kernels
-from distbfs.build.cuda.keys import RowWriter, Rule
+from distbfs.build.cuda.keys import Rule, segments
 from distbfs.build.cuda.making import Making
 from distbfs.build.cuda.numbering import CLASSES, Numbering
 from distbfs.build.cuda.parts import Crew
+from distbfs.build.cuda.ranges import KEY_BYTES, Ranges
+from distbfs.build.cuda.room import (
+    DEALT_BYTES,
+    EVERY,
+    LEAST_KEPT,
+    SPARE_VERTEX,
+    Fit,
+    Room,
+    Split,
+)
+from distbfs.build.cuda.rows import Rows
 from distbfs.build.cuda.separate import MAX_DEGREE, Builder, Shape
 from distbfs.device import cuda
-from distbfs.errors import InputError, UsageError
+from distbfs.errors import InputError, OutOfMemory, ResourceError, UsageError
+from distbfs.exchange.agreement import first_reason
 from distbfs.generate.cuda import id_type
 from distbfs.graph.device_graph import DeviceGraph, degree_class
-from distbfs.partition.device_part import COLUMN_PAD
 from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
@@ -174,6 +185,47 @@ class Places:
 
 
 @dataclass
+class Planned:
+    """The rows of a part before they are made.
+
+    kernels: those of the numbering
+    rows, ends: uint32, as ``MemberRows.rows``, and the ends of tuples there
+    lengths: uint32 [active], keys of each row, repeats counted; total: their sum
+    fit: of all columns, None: they must be on the device; split: how they are split,
+    None: not at all; writer: of the rows
+    """
+
+    part: int
+    kernels: Kernels
+    places: Places
+    numbering: Numbering
+    rows: Any
+    ends: Any
+    lengths: Any
+    total: int
+    fit: Fit | None
+    split: Split | None = None
+    writer: Any = None
+
+    @property
+    def tailed(self) -> int:
+        """How many rows may have tails: the first ones."""
+        return 0 if self.split is None else self.split.tailed
+
+    def allocate(self) -> None:
+        """Allocate the rows, and their tails in pinned host memory."""
+        active, total, split = self.numbering.active, self.total, self.split
+        columns = total if split is None else split.heads
+        with self.rows.device, cuda.memory_of(f"building part {self.part}"):
+            what = f"part {self.part} of {total} keys"
+            cuda.require(4 * columns + 16 * active, what)
+            numbers = self.numbering.numbers
+            self.writer = Rows(
+                self.kernels, numbers, active, total, wide=False, split=split
+            )
+
+
+@dataclass
 class DomainSummary:
     """Counts of a construction, over all parts; seconds of the slowest device.
 
@@ -189,7 +241,12 @@ class DomainSummary:
 
 
 class MemberBuilder(Builder):
-    """One device while it builds its parts of this rank."""
+    """One device while it builds its parts of this rank.
+
+    places: of all vertices, once they are known
+    """
+
+    places: Places | None = None
 
     @cached_property
     def _numbering(self) -> Kernels:
@@ -257,57 +314,107 @@ class MemberBuilder(Builder):
     def _numbered(self, degrees: Any) -> Numbering:
         return Numbering(self._numbering, degrees)
 
-    def rows(
-        self, part: int, measured: Measured, places: Places, granules: int
-    ) -> MemberRows:
-        """Build the rows of a part, range by range; frees ``measured``."""
-        cupy, local = cuda.cupy(), self.layout.local_count(part)
+    def plan(
+        self,
+        part: int,
+        measured: Measured,
+        places: Places,
+        most_active: int,
+        room: Room | None,
+    ) -> Planned:
+        """Put the rows of a part in order; frees what ``measured`` has by member.
+
+        most_active: most vertices with edges of a part; room: None where all columns
+        must be on the device
+        """
+        cupy, m = cuda.cupy(), measured
         with self.kernels.phase("numbering"):
-            numbering = self._numbered(measured.lengths)
-            ranks, m = numbering.vertices, measured
+            numbering = self._numbered(m.lengths)
+            ranks = numbering.vertices
             numbering.vertices = rows = cupy.concatenate([m.ids[ranks], m.alone])
             ends = cupy.concatenate([m.ends[ranks], m.alone_ends])
             m.lengths = m.ids = m.ends = None
-            lengths, active = numbering.sorted, numbering.active
+            lengths = numbering.sorted
             del numbering.sorted, ranks
-            total = self.kernels.sum(lengths)
+            ranges, fit = Ranges(self._numbering, lengths), None
             cuda.release()
-            cuda.require(4 * total + 16 * active, f"part {part} of {total} keys")
-            room = cupy.empty(total + COLUMN_PAD, np.uint32)
-        fresh = cupy.zeros(active, np.uint32)
-        writer = RowWriter(self.kernels, fresh, room=room)
+            if room is not None:
+                local, active = self.layout.local_count(part), numbering.active
+                held = (rows, ends, numbering.numbers, m.members, places.names)
+                kept = sum(x.nbytes for x in held)
+                for_build = (lengths, places.members, places.positions)
+                freed = sum(x.nbytes for x in for_build)
+                fixed = kept + 8 * (active + 1)
+                at_least = numbering.at_least
+                fixed += room.state(local, most_active, ranges.total, at_least)
+                have, after = (
+                    room.free(kept + freed + more, SPARE_VERTEX * local)
+                    for more in (0, self.keys.held_bytes)
+                )
+                fit = Fit(fixed, have, after, numbering, ranges)
+        total = ranges.total
+        about = (numbering, rows, ends, lengths, total, fit)
+        return Planned(part, self._numbering, places, *about)
+
+    def rows(self, planned: Planned, measured: Measured, granules: int) -> MemberRows:
+        """Build the rows of a part, range by range."""
+        part, places, numbering = planned.part, planned.places, planned.numbering
+        active, lengths, planned.lengths = numbering.active, planned.lengths, None
         own = (*self.shape.own(part), np.uint32(self.shape.blocks))
-        arguments = (*own, places.members, places.positions)
-        rule = Rule("positioned", active, arguments, lengths=lengths)
+        rule = Rule(
+            "positioned",
+            active,
+            (*own, places.members, places.positions),
+            lengths=lengths,
+            key_bytes=KEY_BYTES if planned.split is None else DEALT_BYTES,
+        )
         seen = 0
         for keys, low in self.keys.sorted_keys(rule, lambda _: 16 * active):
             seen += len(keys)
-            if seen <= total:
+            if seen <= planned.total:
                 with self.kernels.phase("rows"):
-                    writer.add(keys, low)
+                    self._write(planned, keys, low)
             del keys
-        if seen != total:
+        if seen != planned.total:
             raise InputError("the edge tuples changed while the graph was built")
         with self.kernels.phase("rows"):
             cuda.release()
-            made = writer.finish(active)
+            made = planned.writer.finish()
         graph = DeviceGraph(
-            n=local,
-            m=made.edges,
+            n=self.layout.local_count(part),
             tuples=self.source.tuples,
             loops=measured.loops,
-            offsets=made.offsets,
-            columns=made.columns,
-            tuple_degrees=ends,
+            tuple_degrees=planned.ends,
             source={},
             seconds=self.clock.seconds,
             members=measured.members,
-            **{**numbering.arrays(), "vertices": rows[:active]},
+            **{**numbering.arrays(), "vertices": planned.rows[:active]},
+            **made,
         )
         actives = np.zeros(self.shape.parts, dtype=np.int64)
         return MemberRows(
-            self.layout, part, graph, rows, places.names, granules, actives, made.edges
+            self.layout,
+            part,
+            graph,
+            planned.rows,
+            places.names,
+            granules,
+            actives,
+            graph.m,
         )
+
+    def _write(self, planned: Planned, keys: Any, low: int) -> None:
+        """Write sorted keys of rows from ``low`` on; those with tails are apart."""
+        writer, tailed = planned.writer, planned.tailed
+        if low < tailed:
+            some, keys = segments(self.kernels, keys, low, [tailed], 32)
+            if len(some):
+                end = low + 1 + int(some[-1:].get()[0] >> np.uint64(32))
+                writer.write(some, (low, end, len(some)))
+            keys -= np.uint64((tailed - low) << 32)
+            low = tailed
+        if len(keys):
+            writer.write(keys, (low, planned.numbering.active, len(keys)))
 
 
 def least_degrees() -> Array:
@@ -333,17 +440,21 @@ def construct_domain(
     clock: Stopwatch | None = None,
     done: Sum | None = None,
     making: Making | None = None,
+    room: Room | None = None,
 ) -> tuple[list[MemberRows], DomainSummary]:
     """Build every part of this rank in device memory (collective).
 
     buffer_bytes, devices, clock, done, making: as in ``construct_on_devices``
+    room: of each device, where rows may have tails in the memory of their host, all
+    after the same number of columns; the devices are of one host
 
-    Raises UsageError where positions do not fit 32 bits, ResourceError where device
-    memory is short, InputError for tuples that change during the build.
+    Raises UsageError where positions do not fit 32 bits, ResourceError where memory of
+    a device, or of the host, is short: all ranks do; InputError for tuples that change
+    during the build.
     """
     watch = Stopwatch()
     layout, placement = Layout(source.n, parts), Placement(parts, world.size)
-    shape, own_parts = Shape(layout), placement.parts_of(world.rank)
+    shape = Shape(layout)
     with watch("total"):
         crew = Crew(
             MemberBuilder,
@@ -369,7 +480,7 @@ def construct_domain(
                 f"{int(actives.sum())} vertices with edges on {parts} parts need "
                 "positions of more than 32 bits"
             )
-        made = _rows(crew, measured, own_parts, known, granules)
+        made = _rows(crew, measured, known, granules, world, room)
         crew.close()
     counts = np.array([sum(part.graph.m for part in made)], dtype=np.int64)
     m = int(world.allreduce(counts)[0])
@@ -402,19 +513,67 @@ def _all_known(
 def _rows(
     crew: Crew[MemberBuilder],
     measured: Sequence[Measured],
-    own_parts: Sequence[int],
     known: Sequence[Known],
     granules: int,
+    world: World,
+    room: Room | None,
 ) -> list[MemberRows]:
     """Build the parts of this rank; all parts of a device share its tables."""
+    most_active = max(len(one.classes) for one in known)
 
-    def work(builder: MemberBuilder, at: list[int]) -> list[tuple[int, MemberRows]]:
-        with cuda.memory_of("building for the devices of a domain"):
-            places = builder.place(known, granules)
-            return [
-                (k, builder.rows(own_parts[k], measured[k], places, granules))
-                for k in at
-            ]
+    def plan(builder: MemberBuilder, k: int, part: int) -> Planned:
+        if builder.places is None:
+            builder.places = builder.place(known, granules)
+        return builder.plan(part, measured[k], builder.places, most_active, room)
 
-    made = dict(item for group in crew.on_devices(work) for item in group)
-    return [made[k] for k in range(len(own_parts))]
+    planned = crew.each(plan)
+    _make_room(planned, world, room)
+
+    def rows(builder: MemberBuilder, k: int, _: int) -> MemberRows:
+        return builder.rows(planned[k], measured[k], granules)
+
+    return crew.each(rows)
+
+
+def _make_room(planned: Sequence[Planned], world: World, room: Room | None) -> None:
+    """Choose how rows are split, alike on all devices, and allocate them (collective).
+
+    Raises OutOfMemory on all ranks where one of them has no room.
+    """
+    most = [EVERY]
+
+    def measure() -> None:
+        for one in planned:
+            if one.fit is not None:
+                with one.rows.device:
+                    most.append(one.fit.most())
+                    if most[-1] < LEAST_KEPT:
+                        raise OutOfMemory(one.fit.problem(f"part {one.part} of"))
+
+    def allocate() -> None:
+        for one in planned:
+            one.allocate()
+
+    _agreed(world, measure)
+    kept = -int(world.allreduce(np.array([-min(most)]), "max")[0])
+    if room is not None and kept < EVERY:
+        tails = 0
+        for one in planned:
+            if one.fit is not None:
+                with one.rows.device:
+                    one.split = one.fit.at(kept)
+                tails += one.split.tails
+        need = 4 * int(world.allreduce(np.array([tails]))[0])
+        _agreed(world, lambda: room.check_host(need))
+    _agreed(world, allocate)
+
+
+def _agreed(world: World, work: Callable[[], None]) -> None:
+    """Run ``work`` on each rank; OutOfMemory on all where memory is short on one."""
+    reason = ""
+    try:
+        work()
+    except ResourceError as error:
+        reason = str(error)
+    if reason := first_reason(world, reason):
+        raise OutOfMemory(reason)

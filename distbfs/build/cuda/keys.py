@@ -98,6 +98,7 @@ class Rule:
     first: called with the tuples of the first pass too
     lengths: keys of each row where they are known, uint32 [rows]
     bits: of a column in a key, at least 32; 32 for ids of 32 bits
+    key_bytes: memory for a key until it is written
     """
 
     name: str
@@ -106,6 +107,7 @@ class Rule:
     first: Callable[[DeviceArray, DeviceArray], None] | None = None
     lengths: DeviceArray | None = None
     bits: int = 32
+    key_bytes: int = KEY_BYTES
 
     @property
     def most_rows(self) -> int:
@@ -121,6 +123,7 @@ class KeyPasses:
     first
     seat: of this device where devices exchange tuples (``shares.py``); None: it makes
     all of them
+    held_bytes: of tuples that are kept between passes
     """
 
     def __init__(
@@ -146,10 +149,12 @@ class KeyPasses:
                 "a chunk of edge tuples",
             )
             hold = not tuples.generated and count <= room
+            self.held_bytes = pair * count * hold
             self._chunks = Chunks(tuples, count, hold=hold, done=done)
         else:
             keep = min(seat.parts * self._likely(), count)
             keep = keep if keep <= room else 0
+            self.held_bytes = pair * keep
             shares = Shares(tuples, seat, keep, self.clock, done)
             self._chunks, self.finish = shares, shares.finish
         self.expect = self._chunks.expect
@@ -222,7 +227,7 @@ class KeyPasses:
         cupy = cuda.cupy()
         cuda.release()
         likely = self._likely()
-        fits = KEY_BYTES * likely <= self._buffer() and likely <= MOST_KEYS
+        fits = rule.key_bytes * likely <= self._buffer() and likely <= MOST_KEYS
         if fits and rule.rows <= rule.most_rows:
             keys = cupy.empty(likely, np.uint64)
             count = self._append(rule, 0, rule.rows, keys)
@@ -253,10 +258,10 @@ class KeyPasses:
         with self.kernels.phase("ranges"):
             ranges = Ranges(self.kernels, lengths)
             need = kept(lengths) - lengths.nbytes
-            capacity = min(self._buffer(need) // KEY_BYTES, MOST_KEYS)
+            capacity = min(self._buffer(need) // rule.key_bytes, MOST_KEYS)
             capacity = min(max(capacity, ranges.longest), ranges.total)
             cuda.require(
-                need + KEY_BYTES * capacity + RESERVE // 4,
+                need + rule.key_bytes * capacity + RESERVE // 4,
                 f"a part of {ranges.total} keys, {capacity} of them at a time,",
             )
             return ranges.cut(capacity, rule.most_rows), capacity

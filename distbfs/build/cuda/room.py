@@ -27,6 +27,7 @@ MOST_RANGES = 64  # most ranges of rows, so most passes over the tuples, by defa
 LEAST_KEPT = 8  # least columns of a row on the device: pulls read them first
 DEALT_BYTES = KEY_BYTES + 4  # a key, its place in the sort, and its column
 MOST_DEALT = 5 << 29  # most keys split between device and host at once
+EVERY = 1 << 32  # more columns than any row has
 SPARE, SPARE_VERTEX = 3 << 29, 2  # device memory left for validation and other work
 OTHERS = 50  # 1 / OTHERS of limited host memory is left for other uses
 
@@ -57,11 +58,59 @@ class Split(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Fit:
+    """What a device has room for.
+
+    fixed: bytes of all but columns, of searches too; numbering, ranges: of the rows
+    have: bytes of the device while rows are built; after: when they are
+    """
+
+    fixed: int
+    have: int
+    after: int
+    numbering: Numbering
+    ranges: Ranges
+
+    def most(self) -> int:
+        """Return the most columns of a row that fit, EVERY if all do.
+
+        Less than LEAST_KEPT: not even those fit.
+        """
+        if self.fixed + 4 * (self.ranges.total + COLUMN_PAD) <= self.after:
+            return EVERY
+        low, high = LEAST_KEPT - 1, self.ranges.longest
+        while low < high:
+            kept = (low + high + 1) // 2
+            if self.fixed + self.at(kept).device_bytes <= self.have:
+                low = kept
+            else:
+                high = kept - 1
+        return low
+
+    def at(self, kept: int) -> Split:
+        """Return how rows are split after ``kept`` columns."""
+        return Split.at(kept, self.numbering, self.ranges)
+
+    def problem(self, what: str) -> str:
+        """Return that not even LEAST_KEPT columns of a row fit.
+
+        what: begins the message, up to the number of edges
+        """
+        split = self.at(LEAST_KEPT)
+        return (
+            f"{what} {self.ranges.total} directed edges needs "
+            f"{readable(self.fixed + split.device_bytes)} of device memory with "
+            f"{LEAST_KEPT} columns of a row there, and {readable(4 * split.tails)} "
+            f"of host memory; the device has {readable(self.have)}"
+        )
+
+
+@dataclass(frozen=True)
 class Room:
     """Memory limits of a graph and its searches.
 
-    device_bytes: of the device, None: what is free; host_bytes: of the host, for tails,
-    None: what this process may use
+    device_bytes: of the device, None: what is free; host_bytes: of the host, for tails
+    of all its devices, None: what this process may use
     state: maps (n, active, m, at_least as in DeviceGraph) to the bytes of a search
     """
 
@@ -79,24 +128,14 @@ class Room:
         fixed = held_bytes(n, active) + 8 * (active + 1)
         fixed += self.state(n, active, total, numbering.at_least)
         have = self.free(held_bytes(n, active) + 4 * active, SPARE_VERTEX * n)
-        if fixed + 4 * (total + COLUMN_PAD) <= have:
+        fit = Fit(fixed, have, have, numbering, ranges)
+        kept = fit.most()
+        if kept == EVERY:
             return None
-        low, high = LEAST_KEPT - 1, ranges.longest
-        while low < high:
-            kept = (low + high + 1) // 2
-            if fixed + Split.at(kept, numbering, ranges).device_bytes <= have:
-                low = kept
-            else:
-                high = kept - 1
-        split = Split.at(max(low, LEAST_KEPT), numbering, ranges)
-        if low < LEAST_KEPT:
-            raise OutOfMemory(
-                f"a graph of {n} vertices and {total} directed edges needs "
-                f"{readable(fixed + split.device_bytes)} of device memory with "
-                f"{LEAST_KEPT} columns of a row there, and {readable(4 * split.tails)} "
-                f"of host memory; the device has {readable(have)}"
-            )
-        self._check_host(4 * split.tails)
+        if kept < LEAST_KEPT:
+            raise OutOfMemory(fit.problem(f"a graph of {n} vertices and"))
+        split = fit.at(kept)
+        self.check_host(4 * split.tails)
         return split
 
     def free(self, held: int = 0, spare: int = 0) -> int:
@@ -104,7 +143,8 @@ class Room:
         free = cuda.free_bytes() + held - SPARE - spare
         return free if self.device_bytes is None else min(free, self.device_bytes)
 
-    def _check_host(self, need: int) -> None:
+    def check_host(self, need: int) -> None:
+        """Raise OutOfMemory where tails need more bytes than the host has for them."""
         have = self.host_bytes
         if have is None:
             limit = memory_limit()

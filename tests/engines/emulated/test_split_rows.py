@@ -153,6 +153,8 @@ def test_sessions_say_what_is_held_back(monkeypatch, tmp_path):
             for root in some_roots(source, 3):
                 level, parent = session.search(root).to_numpy()
                 check_search(source, root, level, parent)
+            with pytest.raises(UsageError, match="edges are in host memory"):
+                session.paths.counts([], 0, "uint64")
             held = session.held
     with pytest.raises(UsageError, match="needs the whole graph on the device"):
         distbfs.search.choose.kind_of("bfs4k")(

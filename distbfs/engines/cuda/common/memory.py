@@ -6,10 +6,14 @@ a size depends on more than n, active and m.
 
 from __future__ import annotations
 
+import numpy as np
+
 from distbfs.build.cuda.domain import GRANULE
+from distbfs.build.cuda.room import LEAST_KEPT
 from distbfs.engines.cuda.xbfs.arrays import QUEUE_SHARE
 from distbfs.engines.cuda.xbfs.shared import ALONE, PAIR_BYTES
 from distbfs.generate.cuda import id_word
+from distbfs.graph.degrees import DegreeHistogram
 from distbfs.graph.device_graph import COLUMN_PAD, SET_BITS
 
 WIDE = 1 << 32  # offsets have 64 bits from this number of edges on
@@ -82,20 +86,86 @@ def member_bytes(
     for searches, including memory shared by the devices; total: the sum
     """
     local, own, edges = (-(-count // devices) for count in (n, active, m))
-    room = -(-max(own, 1) // GRANULE) * GRANULE
+    room = room_of(own)
     graph = (4 if edges < WIDE else 8) * (own + 1) + 4 * (edges + COLUMN_PAD)
     graph += 3 * 4 * own + 16 * -(-local // SET_BITS)  # rows, numbers, ends; members
     graph += 4 * room * devices  # names
+    search = member_search_bytes(
+        *(n, local, own, edges, devices),
+        parents=parents,
+        multiprocessors=multiprocessors,
+    )
+    return {"graph": graph, "search": search, "total": graph + search}
+
+
+def room_of(active: int) -> int:
+    """Return how many positions a device has whose part has so many with edges."""
+    return -(-max(active, 1) // GRANULE) * GRANULE
+
+
+def member_search_bytes(
+    n: int,
+    local: int,
+    active: int,
+    m: int,
+    devices: int,
+    *,
+    parents: bool = True,
+    in_ids: bool = True,
+    push_only: bool = False,
+    listed: int | None = None,
+    multiprocessors: int = MULTIPROCESSORS,
+) -> int:
+    """Return what a device of a domain keeps for searches, shared memory included.
+
+    n: of the whole graph; local, active, m: as ``DeviceGraph`` has them of the part
+    listed: as of ``search_bytes``
+    """
+    room = room_of(active)
     search = search_bytes(
         local,
-        own,
-        edges,
+        active,
+        m,
         parents=parents,
-        queue=min(own, active // QUEUE_SHARE),
+        in_ids=in_ids,
+        queue=active if push_only else min(active, devices * active // QUEUE_SHARE),
+        listed=listed,
         multiprocessors=multiprocessors,
     )
     if id_word(n) == "u64":
-        search += 4 * local * parents - 4 * own  # wide ids, no array of first columns
+        # wide ids, no array of first columns
+        search += 4 * local * (parents and in_ids) - 4 * active
     search += room * devices // 4  # two bitmaps of all positions
-    search += 2 * PAIR_BYTES * (devices - 1) * (room + ALONE)
-    return {"graph": graph, "search": search, "total": graph + search}
+    return search + 2 * PAIR_BYTES * (devices - 1) * (room + ALONE)
+
+
+def split_rows(
+    degrees: DegreeHistogram, total: int, have: int, devices: int = 1
+) -> dict[str, int] | None:
+    """Return how rows are split where the columns of all do not fit a device.
+
+    degrees: of the whole graph; total: bytes of a device with all columns of its rows
+    have: bytes of it; devices: that share the vertices
+
+    kept: columns of a row on the device; device: bytes there; host: bytes of the tails
+    of all devices. None where not even LEAST_KEPT columns fit.
+    """
+    some = degrees.degrees > 0
+    lengths, counts = degrees.degrees[some], degrees.counts[some]
+    edges, active = -(-degrees.m // devices), -(-int(counts.sum()) // devices)
+    fixed = total - 4 * edges + (4 * active if edges < WIDE else 0)
+
+    def at(kept: int) -> dict[str, int]:
+        tails = int(counts @ np.maximum(lengths - kept, 0))
+        tailed = int(counts[lengths >= kept].sum())
+        heads = 4 * (degrees.m - tails) + 8 * tailed
+        return {"kept": kept, "device": fixed + -(-heads // devices), "host": 4 * tails}
+
+    low, high = LEAST_KEPT - 1, int(lengths.max(initial=LEAST_KEPT))
+    while low < high:
+        kept = (low + high + 1) // 2
+        if at(kept)["device"] <= have:
+            low = kept
+        else:
+            high = kept - 1
+    return None if low < LEAST_KEPT else at(low)

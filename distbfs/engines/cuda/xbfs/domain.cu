@@ -9,10 +9,11 @@
  * are found, their bits are set one by one (domain_late.cuh).  Where a search has targets,
  * all devices meet once more after each level and add up how many are missing.  Where the
  * word of a host was seen, all end after the same level, without results.
+ * Where rows have tails in host memory (SPLIT), each device reads its own (rows.cuh).
  * Data: domain.cuh; meetings: domain_meet.cuh.  Sources: those of search.cu; Pan, Pearce,
  * Owens 2018 (owner v mod p).
  *
- * variants: OFFSET=u32 COUNT=0 IN_IDS=0 | OFFSET=u32 COUNT=0 IN_IDS=1 | OFFSET=u64 COUNT=0 IN_IDS=0 | OFFSET=u64 COUNT=0 IN_IDS=1 | OFFSET=u32 COUNT=1 IN_IDS=0 | OFFSET=u32 COUNT=1 IN_IDS=1 | OFFSET=u64 COUNT=1 IN_IDS=0 | OFFSET=u64 COUNT=1 IN_IDS=1
+ * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=0,1 SPLIT=0 | OFFSET=u64 COUNT=0,1 IN_IDS=0,1 SPLIT=1
  */
 #include "domain.cuh"
 #include "domain_late.cuh"
@@ -59,6 +60,7 @@ INLINE bool narrow(const Member &r, JointState &j) {
         const u32 to = (j.s.depth & 1) ^ 1;
         const Queue next = {p.queue[to], p.hub_queue[to], &own};
         if (known) {
+            count_tails(p, p.queue[to ^ 1], j.s.count, counts_of(p, j.s.depth + 1), warp, WARPS, lane);
             push(p, p.queue[to ^ 1], j.s.count, (u32)j.s.edges,
                  Send{r, p.snapshot, filter, j.s.depth + 1, next, sent, true}, warp, WARPS, lane);
             __syncthreads();
@@ -119,7 +121,7 @@ INLINE void begin(const Member &r, JointState &j) {
     const bool some = root != NONE;
     s.depth = s.base = s.k = s.tails = 0, s.dirty = 1, s.phase = PUSHING, s.step = START;
     s.count = some, s.hubs = some && root < p.hubs, s.left = (u32)r.active_all;
-    s.edges = some ? (u64)(p.row[root + 1] - p.row[root]) : 0;
+    s.edges = some ? degree_at(p, root, p.row[root]) : 0;
     if (blockIdx.x || !some) return;
     p.queue[0][0] = make_uint4(root, 0, (u32)p.row[root], (u32)s.edges);
     if (root < p.hubs) p.hub_queue[0][0] = root;
@@ -240,7 +242,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
                 if (!meet_here(r, j, true)) return;
                 break;
             }
-            if (!p.push_only && (j.edges >= p.pull_edges || p.pull_only)) {
+            if (!p.push_only && (pulls_at_once(r, j) || p.pull_only)) {
                 if (!j.complete) {
                     publish_changes(r, visited, j.now);
                     if (!meet(r, j, 0, 0, 0, received)) return;
@@ -293,7 +295,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
             }
             /* few unvisited vertices do not pay for the copying of hub bits */
             const u32 hub_words = s.left >= r.active_all / 8 ? p.hub_words : 0;
-            u64 *checks = COUNT && s.depth + 1 < p.rows ? p.counts + s.depth + 1 : 0;
+            u64 *checks = counts_of(p, s.depth + 1);
             const bool last = few(r, s.left);
             if (!last) {
                 u32 *fresh = visited + p.stride;

@@ -28,6 +28,7 @@ from distbfs.engines.cuda.xbfs.arrays import (
 )
 from distbfs.engines.cuda.xbfs.search import (
     CONTROL_BYTES,
+    COUNTERS,
     DONE,
     HIGHEST_AT,
     STEPS,
@@ -149,6 +150,7 @@ class MemberSearch:
                 OFFSET=self.arrays.offset,
                 COUNT=count,
                 IN_IDS=int(self.in_ids),
+                SPLIT=int(self.part.graph.tails is not None),
             )
             self._launches[count] = self.arrays.search_launch(module, self.params)
         return self._launches[count]
@@ -164,7 +166,7 @@ class MemberSearch:
         if records and self._trace is None:
             cp = cuda.cupy()
             self._trace = cp.zeros(ROWS * 4, dtype=np.uint64)
-            self._counts = cp.zeros((2, ROWS), dtype=np.uint64)
+            self._counts = cp.zeros((COUNTERS, ROWS), dtype=np.uint64)
 
     def ready(
         self,
@@ -297,19 +299,26 @@ class MemberSearch:
             out[p.root] = p.root_id * ids
         return out
 
-    def steps(self) -> list[tuple[str, int, int, int, float, int]]:
+    def steps(self) -> list[tuple[str, int, int, int, float]]:
         """Return what the last search with records noted, a line a step.
 
-        (name, level, vertices, edges, seconds, edge checks of this part): vertices and
-        edges of the frontier that a push has made; found and unvisited ones of a pull
+        (name, level, vertices, edges, seconds): vertices and edges of the frontier that
+        a push has made; found and unvisited ones of a pull
         """
         rows = self._trace.get().reshape(-1, 4)
-        rows, checks = rows[rows[:, 0] > 0], self._counts[0].get()
+        rows = rows[rows[:, 0] > 0]
         out = []
         for k in range(1, len(rows)):
             what, depth = int(rows[k, 1]) >> 32, int(rows[k, 1]) & 0xFFFFFFFF
             seconds = (int(rows[k, 0]) - int(rows[k - 1, 0])) * 1e-9
-            seen = int(checks[depth]) if depth < len(checks) else 0
             counts = (int(rows[k, 2]), int(rows[k, 3]))
-            out.append((STEPS[what], depth, *counts, seconds, seen))
+            out.append((STEPS[what], depth, *counts, seconds))
         return out
+
+    def counted(self, levels: int) -> Ids:
+        """Return what the last search with records counted here, int64 [2, levels].
+
+        Edge checks and columns of tails that were read, of each level.
+        """
+        counts = self._counts.get()[[0, 2], :levels].astype(np.int64)
+        return np.pad(counts, [(0, 0), (0, levels - counts.shape[1])])

@@ -20,9 +20,17 @@ INLINE void take(const Member &r, JointState &j, const Received &received) {
     if (j.s.count) j.deepest = j.s.depth;
 }
 
+/* Whether a frontier is so wide that it is not pushed: as on one device (search.cu); rows
+ * have as many columns before a tail on all devices. */
+INLINE bool pulls_at_once(const Member &r, const JointState &j) {
+    const Params &p = r.own;
+    if (SPLIT && j.edges >= j.count * p.kept + p.pull_tails) return true;
+    return j.edges >= p.pull_edges;
+}
+
 INLINE bool pushes(const Member &r, const JointState &j) {
     const Params &p = r.own;
-    return p.push_only || (j.edges < p.pull_edges && j.edges < p.mark_edges && !p.pull_only);
+    return p.push_only || (!pulls_at_once(r, j) && j.edges < p.mark_edges && !p.pull_only);
 }
 
 /* A line of the trace, by one thread: what all devices have done. */
@@ -42,6 +50,7 @@ INLINE bool mark_level(const Member &r, JointState &j, Received &received, u32 *
     const Params &p = r.own;
     u32 *old = p.snapshot, *fresh = old + p.stride;
     const u32 now = j.s.depth & 1;
+    count_tails(p, p.queue[now], j.s.count, counts_of(p, j.s.depth + 1), warp, warps, lane);
     mark(p, p.queue[now], j.s.count, j.s.edges, p.hub_queue[now], j.s.hubs,
          Sending{r, old, fresh, replica_of(r, r.index, j.now), sent, counts}, room, warp, warps,
          lane);
@@ -67,6 +76,7 @@ INLINE bool push_level(const Member &r, JointState &j, Received &received, Mail 
     const Params &p = r.own;
     const u32 now = j.s.depth & 1, level = j.s.depth + 1;
     const Queue next = {p.queue[now ^ 1], p.hub_queue[now ^ 1], mail};
+    count_tails(p, p.queue[now], j.s.count, counts_of(p, level), warp, warps, lane);
     push(p, p.queue[now], j.s.count, (u32)j.s.edges,
          Send{r, p.snapshot, replica_of(r, r.index, j.now), level, next, sent, false}, warp, warps,
          lane);

@@ -15,7 +15,11 @@ from distbfs.build.cuda.inner_part import InnerPart
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceSearch, NoOptions
 from distbfs.engines.cuda.common.graph_engine import OnHost, graph_of_part
-from distbfs.engines.cuda.common.memory import LISTS, search_bytes
+from distbfs.engines.cuda.common.memory import (
+    LISTS,
+    member_search_bytes,
+    search_bytes,
+)
 from distbfs.engines.cuda.xbfs.arrays import Arrays
 from distbfs.engines.cuda.xbfs.between_stream import BetweenSearch
 from distbfs.engines.cuda.xbfs.search import FastSearch
@@ -26,7 +30,7 @@ from distbfs.exchange.world import SoloWorld
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
 from distbfs.options import MEMORY_OPTIONS, SearchOptions, check_choice
 from distbfs.partition.device_part import DevicePart
-from distbfs.partition.layout import Domains, Placement
+from distbfs.partition.layout import Domains, Layout, Placement
 from distbfs.partition.part import Part
 from distbfs.types import Ids, World
 
@@ -85,6 +89,27 @@ class XbfsEngine:
             parents=o.parents,
             in_ids=not o.internal_ids,
             queue=active if o.direction == "push" else None,
+            listed=int(at_least[2 : 2 + LISTS].sum()),
+            multiprocessors=cuda.multiprocessors(),
+        )
+
+    def member_bytes(
+        self, layout: Layout, local: int, active: int, m: int, at_least: Ids
+    ) -> int:
+        """Return what searches take on a device of a domain.
+
+        layout: of all devices; the rest: of its part, see ``DeviceGraph``
+        """
+        o = self.options
+        return member_search_bytes(
+            layout.n,
+            local,
+            active,
+            m,
+            layout.parts,
+            parents=o.parents,
+            in_ids=not o.internal_ids,
+            push_only=o.direction == "push",
             listed=int(at_least[2 : 2 + LISTS].sum()),
             multiprocessors=cuda.multiprocessors(),
         )

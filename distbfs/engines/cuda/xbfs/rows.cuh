@@ -59,6 +59,11 @@ INLINE bool edge_seen(const Params &p, u64 at) {
 #endif
 }
 
+/* Where the edge checks of a level are counted; null where nobody counts. */
+INLINE u64 *counts_of(const Params &p, u32 depth) {
+    return COUNT && depth < p.rows ? p.counts + depth : 0;
+}
+
 /* Counts columns of tails that each lane has read; checks: of the level. */
 INLINE void add_tails(const Params &p, u64 *checks, u32 tails, u32 lane) {
     const u32 sum = __reduce_add_sync(ALL, tails);

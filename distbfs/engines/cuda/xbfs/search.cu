@@ -47,11 +47,6 @@ INLINE bool pulls_at_once(const Params &p, const State &s) {
     return s.edges >= p.pull_edges;
 }
 
-/* Where the edge checks of a level are counted; null where nobody counts. */
-INLINE u64 *counts_of(const Params &p, u32 depth) {
-    return COUNT && depth < p.rows ? p.counts + depth : 0;
-}
-
 /* Whether there are levels to search: what is found is not all, nor as deep as is wanted. */
 INLINE bool goes_on(const Params &p, const State &s) {
     return s.phase < FINISHING && (s.phase != PUSHING || (s.count && s.depth < p.last));
