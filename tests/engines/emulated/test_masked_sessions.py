@@ -1,9 +1,11 @@
 """Sessions on devices that see a part of the graph, against NetworkX on that."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from masked import check, masked, seen_set
-from test_sessions import devices  # noqa: F401
+from test_sessions import devices, opened  # noqa: F401
 
 import distbfs
 from distbfs import Graph, bfs
@@ -116,13 +118,17 @@ def test_room_for_bits(devices, monkeypatch):  # noqa: F811
     assert levels == [wanted, wanted]
 
 
-def test_several_devices_refuse(devices):  # noqa: F811
+def test_what_is_refused_before_there_is_a_graph(devices):  # noqa: F811
     devices[:] = [0, 0]
-    u, v, n, *_ = masked(4, directed=False)
-    for form in ({"domain": 2}, {"parts": 2, "threshold": 4}):
-        session = distbfs.open(HeldTuples(u, v, n), engine="xbfs", **form)
-        with session, pytest.raises(UsageError, match="ask for devices 1"):
-            session.see(session.view([True] * n))
+    source = HeldTuples(*np.zeros((2, 1), np.int64), 1)
+    for options, request, text in (
+        ({"engine": "xbfs"}, Request(domain=2), "ask for devices 1"),
+        ({"engine": "xbfs"}, Request(2, "parts"), "ask for devices 1"),
+        ({"engine": "bfs4k"}, Request(), "engine bfs4k sees all vertices"),
+    ):
+        asked = replace(request, masked=True)
+        with pytest.raises(UsageError, match=text):
+            opened(source, request=asked, **options)
 
 
 def test_bits_that_do_not_fit(devices, monkeypatch):  # noqa: F811
