@@ -249,9 +249,9 @@ def _on_devices(
             f"{limited[0]} needs a graph on one device, and this one is searched by "
             "several; ask for devices 1"
         )
-    if request.masked and choice.place not in ("device", "first"):
+    if request.masked and choice.place == "separated":
         raise UsageError(
-            f"engine {choice.options.engine} takes masks on one device, and this graph "
+            f"engine {choice.options.engine} takes masks in one domain, and this graph "
             "is searched by several; ask for devices 1, or for engine openmp"
         )
     return choice

@@ -191,10 +191,18 @@ def _open_device(opening: Opening) -> Session:
     about, why, name = world.broadcast([about, why, options.engine])
     options = replace(options, engine=name)
     held = held or held_graph(world, opening.source.n, None)
-    held.host_parts = partial(hold_host_parts, SoloWorld(), opening.source)
+    held = replace(held, host_parts=bringing(replace(opening, world=SoloWorld())))
     runner = WholeRunner(world, search, stepwise=options.stepwise)
     paths = device_paths(world, held.graph)
     return opening.session(held, runner, options, lambda: dict(about), why, paths)
+
+
+def bringing(opening: Opening) -> Callable[[], Held]:
+    """Return what brings a graph to host memory, parts of each rank (collective)."""
+    source, world = opening.source, opening.world
+    if source.store is None:  # tuples are cut for any number of parts
+        opening = replace(opening, source=replace(source, parts=world.size))
+    return partial(_host_parts, opening, opening.choice.options.threads)
 
 
 def where_rows_are(graph: DeviceGraph) -> str:
@@ -213,6 +221,7 @@ def _open_domain(opening: Opening) -> Session:
     world, choice = opening.world, opening.choice
     held = next((x for x in opening.held if x.rows), None)
     held = held or hold_domain(world, opening.source, choice.devices)
+    held = replace(held, host_parts=bringing(opening))
     began = clock()
     engine = kind_of(choice.options.engine)(choice.options)
     searches = []

@@ -13,7 +13,7 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.device.take import FEW, Ahead
 from distbfs.engines.base import WHOLE, Until
-from distbfs.errors import InputError, UsageError
+from distbfs.errors import DistbfsError, InputError, UsageError
 from distbfs.options import check_several
 from distbfs.search.paths import NO_PATHS, PATHS_OF_ALL
 from distbfs.search.result import Names, Result
@@ -289,7 +289,12 @@ class Session:
             self._sight = sight_of(
                 self.world, self.held, self._runner, self.options.engine
             )
-        self._sight.see(view)
+        try:
+            self._sight.see(view)
+        except DistbfsError:  # on all ranks: what was seen before may be gone
+            self._view = None
+            self._sight.see(None)
+            raise
         self._view = view
 
     def _id_of(self, vertex: Any, what: str = "source") -> int:

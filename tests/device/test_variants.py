@@ -101,7 +101,12 @@ LOADS = {
         ),
     ],
     "engines/cuda/xbfs/domain.py": [
-        ("engines/cuda/xbfs", ("domain.cu",), {**COUNTED, "IN_IDS": FLAG})
+        (
+            "engines/cuda/xbfs",
+            ("domain.cu",),
+            {**COUNTED, "IN_IDS": FLAG},
+            {**COUNTED, "IN_IDS": FLAG, "MASKED": (1,)},
+        )
     ],
     "engines/cuda/xbfs/search.py": [
         (

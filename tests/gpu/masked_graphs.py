@@ -5,12 +5,12 @@ from copy import copy
 import numpy as np
 from graphs import Tuples
 
-from distbfs.build.cuda.seen import SeenMaker
+from distbfs.build.cuda.seen import SeenMaker, rows_of_graph
 
 
 def maker_of(graph):
     """Return what makes bits for a whole graph on one device."""
-    return SeenMaker(graph)
+    return SeenMaker(rows_of_graph(graph))
 
 
 def some_of(made, vertices=None, edges=None):

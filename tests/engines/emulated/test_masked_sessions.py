@@ -77,6 +77,19 @@ def test_graphs_and_what_auto_takes(devices):  # noqa: F811
         bfs(graph, 0, "xbfs", where="w < 2")
 
 
+@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize("k", range(4))
+def test_one_domain(devices, k, count):  # noqa: F811
+    devices[:] = [0] * count
+    way = [x for x in WAYS if "stepwise" not in x][k]
+    for seed in range(1 + k, 24, 7):
+        u, v, n, *_ = masked(seed, directed=False)
+        form = {"engine": "xbfs", "domain": count, **way}
+        with distbfs.open(HeldTuples(u, v, n), **form) as session:
+            assert session.layout.parts == count
+            look_through(session, seed)
+
+
 @pytest.mark.parametrize("parts", [1, 3])
 def test_stores(devices, tmp_path, parts):  # noqa: F811
     for seed in (1, 2, 7):
@@ -122,7 +135,6 @@ def test_what_is_refused_before_there_is_a_graph(devices):  # noqa: F811
     devices[:] = [0, 0]
     source = HeldTuples(*np.zeros((2, 1), np.int64), 1)
     for options, request, text in (
-        ({"engine": "xbfs"}, Request(domain=2), "ask for devices 1"),
         ({"engine": "xbfs"}, Request(2, "parts"), "ask for devices 1"),
         ({"engine": "bfs4k"}, Request(), "engine bfs4k sees all vertices"),
     ):

@@ -440,6 +440,12 @@ class Arrays:
         tails = (tail_row, np.uint64(p.tail_seen or 0), p.tailed)
         self._run("with_more", g.offsets, seen.bits, *tails, g.active, p.words, more)
 
+    def show(self, params: Params, seen: SeenEdges | None) -> None:
+        """See some edges, or all, in searches that take a copy of the arguments."""
+        self.see(seen)
+        for name in ("seen", "tail_seen", "more"):
+            setattr(params, name, getattr(self.params, name))
+
     def _places(self) -> None:
         """Find where results go by id: see results.cu."""
         cp, g, p = cuda.cupy(), self.graph, self.params
