@@ -249,11 +249,6 @@ def _on_devices(
             f"{limited[0]} needs a graph on one device, and this one is searched by "
             "several; ask for devices 1"
         )
-    if request.masked and choice.place == "separated":
-        raise UsageError(
-            f"engine {choice.options.engine} takes masks in one domain, and this graph "
-            "is searched by several; ask for devices 1, or for engine openmp"
-        )
     return choice
 
 

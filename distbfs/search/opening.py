@@ -255,6 +255,9 @@ def _open_separated(opening: Opening) -> Session:
         searches = domains_of_several(world, placement, engine, held, closing)
     if not keep:
         held.device_parts = ()
+    if engine.masks:
+        inner, brought = [search.part for search in searches], bringing(opening)
+        held = replace(held, inner=inner, host_parts=brought)
     runner = between_domains(world, searches, choice.exchange, options, placement)
     clocked = ClockedRunner(world, runner, held.devices)
     session = opening.session(timed(held, began), clocked, options, engine.describe)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from distbfs.build.cuda.domain import MemberRows
+    from distbfs.build.cuda.inner_part import InnerPart
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.options import SearchOptions
     from distbfs.partition.device_part import DevicePart
@@ -46,6 +47,7 @@ class Held:
 
     graph: whole, on one device; parts: in host memory; device_parts: on devices; rows:
         of one domain of devices; each may be searched by other engines as well
+    inner: on devices, what engine xbfs has made of ``device_parts``
     host_parts: brings what devices hold to host memory, with its attributes, as far as
         it is of this rank; None where it lies there already
     devices: CUDA devices of this rank that search
@@ -60,6 +62,7 @@ class Held:
     parts: Sequence[Part] = ()
     device_parts: Sequence[DevicePart] = ()
     rows: Sequence[MemberRows] = ()
+    inner: Sequence[InnerPart] = ()
     host_parts: Callable[[], Held] | None = None
     devices: Sequence[int] = ()
     edges: int = 0

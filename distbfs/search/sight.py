@@ -14,7 +14,7 @@ from distbfs.errors import DistbfsError, UsageError
 from distbfs.exchange.agreement import first_reason
 from distbfs.exchange.world import SoloWorld
 from distbfs.search.choose import kind_of, no_masks
-from distbfs.search.device_rows import DomainRows
+from distbfs.search.device_rows import DomainRows, InnerRows
 from distbfs.search.vertices import VertexMap, row_slices
 from distbfs.search.view import PartViews, View, seen_ends
 
@@ -48,6 +48,8 @@ def sight_of(world: World, held: Held, runner: Runner, engine: str) -> Sight:
         return PartSight(world, held, runner)
     if held.rows:
         return DevicesSight(world, held, runner, DomainRows(held.rows))
+    if held.inner:
+        return DevicesSight(world, held, runner, InnerRows(world, held.inner))
     return GraphSight(world, held, runner)
 
 

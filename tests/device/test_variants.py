@@ -129,6 +129,7 @@ LOADS = {
             "engines/cuda/xbfs",
             ("between.cu",),
             {**COUNTED, "IN_IDS": (1,), "SEVERAL": (0, 1), **NAMES},
+            {**COUNTED, "IN_IDS": (1,), "SEVERAL": (0, 1), **NAMES, "MASKED": (1,)},
         )
     ],
     "engines/cuda/xbfs/cluster.py": [

@@ -70,14 +70,14 @@ class SeenPart:
 class Rows:
     """Rows of a device, and what their columns are called.
 
-    offsets, columns, active, m, tails: as of ``DeviceGraph``; columns may have no padding
+    offsets, columns, active, m, tails: as of ``DeviceGraph``; columns need no padding
     n: vertices by id
     names: uint32 or uint64 [k], the id of each name of columns, or all ones; with
         ``shares`` the local id of one of so many parts
     places: uint32 [n], id -> name, ISOLATED: none has it; None: made where it is needed
     devices, device: names are positions of so many devices, and rows are of this one
-    numbers, vertices: instead, where rows are of local ids: local id -> row + ``first``,
-        row -> local id; of part ``part`` of ``parts``
+    numbers, vertices: instead, where rows are of local ids of part ``part`` of
+        ``parts``: local id -> row + ``first``, row -> local id
     """
 
     offsets: DeviceArray
@@ -106,9 +106,7 @@ class Rows:
 
 def rows_of_graph(graph: DeviceGraph) -> Rows:
     """Return the rows of a whole graph, whose columns are numbers."""
-    return Rows.of_graph(
-        graph, n=graph.n, names=graph.vertices, places=graph.numbers
-    )
+    return Rows.of_graph(graph, n=graph.n, names=graph.vertices, places=graph.numbers)
 
 
 def rows_of_member(part: MemberRows) -> Rows:
@@ -216,8 +214,8 @@ class SeenMaker:
     def of_pairs(self, pairs: Iterable[tuple[Ids, Ids]]) -> SeenEdges:
         """Return edges that are seen.
 
-        pairs: (u, v), ids of both ends, integers [k], an edge that leads both ways once;
-            iterated over as often as bits of tails do not fit the device at once
+        pairs: (u, v), ids of both ends, integers [k], an edge that leads both ways
+            once; iterated over as often as bits of tails do not fit the device at once
 
         Raises UsageError where ids need more than 32 bits.
         """

@@ -90,6 +90,20 @@ def test_one_domain(devices, k, count):  # noqa: F811
             look_through(session, seed)
 
 
+@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+@pytest.mark.parametrize(("count", "size"), [(3, 1), (4, 2), (3, 2)])
+def test_between_domains(device, devices, count, size, direction):  # noqa: F811
+    device.one_rank = size > 1
+    devices[:] = [0] * count
+    for k, seed in enumerate(range(1, 24, 5)):
+        u, v, n, *_ = masked(seed, directed=False)
+        form = {"domain": size, "threshold": (0, 4, 1 << 20)[k % 3]}
+        form |= {"engine": "xbfs", "direction": direction}
+        with distbfs.open(HeldTuples(u, v, n), **form) as session:
+            assert session.layout.parts == count
+            look_through(session, seed)
+
+
 @pytest.mark.parametrize("parts", [1, 3])
 def test_stores(devices, tmp_path, parts):  # noqa: F811
     for seed in (1, 2, 7):
@@ -135,8 +149,8 @@ def test_what_is_refused_before_there_is_a_graph(devices):  # noqa: F811
     devices[:] = [0, 0]
     source = HeldTuples(*np.zeros((2, 1), np.int64), 1)
     for options, request, text in (
-        ({"engine": "xbfs"}, Request(2, "parts"), "ask for devices 1"),
         ({"engine": "bfs4k"}, Request(), "engine bfs4k sees all vertices"),
+        ({"engine": "pan"}, Request(2, "parts"), "engine pan sees all vertices"),
     ):
         asked = replace(request, masked=True)
         with pytest.raises(UsageError, match=text):
