@@ -21,6 +21,7 @@ from distbfs.types import Array, DeviceArray, Ids, Marks
 SOURCE = Path(__file__).with_name("seen.cu")
 BLOCK, BLOCKS = 256, 16  # of a multiprocessor
 PAIRS = 1 << 23  # edges that go to the device at once
+KEYS = 1 << 26  # sorted at once
 SCRATCH = 4  # 1 / SCRATCH of what is free is for bits of tails while they are made
 
 
@@ -125,8 +126,9 @@ def rows_of_member(part: MemberRows) -> Rows:
 def rows_of_part(part: InnerPart, targets: DeviceArray) -> tuple[Rows, Rows]:
     """Return (inner, outer) rows of one device's share of a part.
 
-    targets: ids of ``part.outer_targets``
+    targets: ids of ``part.outer_targets``; outer columns are sorted in their rows
     """
+    sort_rows(part.outer_offsets, part.outer_columns)
     layout, graph, first = part.layout, part.graph, part.normals
     inner = Rows.of_graph(
         graph,
@@ -149,6 +151,24 @@ def rows_of_part(part: InnerPart, targets: DeviceArray) -> tuple[Rows, Rows]:
         first=first,
     )
     return inner, outer
+
+
+def sort_rows(offsets: DeviceArray, columns: DeviceArray) -> None:
+    """Let columns, uint32, rise in each row; offsets: uint64 [rows + 1]."""
+    cp = cuda.cupy()
+    rows, low = len(offsets) - 1, 0
+    while low < rows:
+        first = int(offsets[low])
+        limit = cp.asarray(np.array([first + KEYS], dtype=np.uint64))
+        high = int(cp.searchsorted(offsets, limit, "right")[0]) - 1
+        high = min(max(high, low + 1), rows)
+        some = columns[first : int(offsets[high])]
+        at = cp.arange(first, first + len(some), dtype=np.uint64)
+        keys = cp.searchsorted(offsets[low : high + 1], at, "right").astype(np.uint64)
+        keys = keys << np.uint64(32) | some
+        keys.sort()
+        some[...] = (keys & np.uint64(ISOLATED)).astype(np.uint32)
+        low = high
 
 
 def bytes_of_bits(count: int) -> int:

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from masked import check, masked, seen_set
-from test_sessions import devices, opened  # noqa: F401
+from test_sessions import devices, hosts, opened  # noqa: F401
+from worlds import on_ranks
 
 import distbfs
 from distbfs import Graph, bfs
@@ -18,6 +19,7 @@ from distbfs.search.choose import Request
 from distbfs.search.graph_input import HeldTuples
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
+from distbfs.store.hdf5 import open_store
 from distbfs.store.write import write_graph
 
 WAYS = (
@@ -38,6 +40,10 @@ def look_through(session, seed, rounds=1):
             one = session.search(root)
             level, parent = one.at(np.arange(n))
             check(level, parent, one.nedge, root, kept)
+        near, far = session.search(root, depth_limit=1), int(level.argmax())
+        assert np.array_equal(near.at(np.arange(n))[0], np.where(level > 1, -1, level))
+        until = session.search(root, targets=[far]).at(np.arange(n))[0]
+        assert np.array_equal(until, level)
         hidden = None if vertices is None else np.flatnonzero(~vertices)[:1]
         if hidden is not None and len(hidden):
             with pytest.raises(UsageError, match="vertex that is not seen"):
@@ -82,7 +88,7 @@ def test_graphs_and_what_auto_takes(devices):  # noqa: F811
 def test_one_domain(devices, k, count):  # noqa: F811
     devices[:] = [0] * count
     way = [x for x in WAYS if "stepwise" not in x][k]
-    for seed in range(1 + k, 24, 7):
+    for seed in range(1 + k, 24, 9):
         u, v, n, *_ = masked(seed, directed=False)
         form = {"engine": "xbfs", "domain": count, **way}
         with distbfs.open(HeldTuples(u, v, n), **form) as session:
@@ -95,13 +101,57 @@ def test_one_domain(devices, k, count):  # noqa: F811
 def test_between_domains(device, devices, count, size, direction):  # noqa: F811
     device.one_rank = size > 1
     devices[:] = [0] * count
-    for k, seed in enumerate(range(1, 24, 5)):
+    for k, seed in enumerate((1, 7, 11)):
         u, v, n, *_ = masked(seed, directed=False)
         form = {"domain": size, "threshold": (0, 4, 1 << 20)[k % 3]}
         form |= {"engine": "xbfs", "direction": direction}
         with distbfs.open(HeldTuples(u, v, n), **form) as session:
             assert session.layout.parts == count
             look_through(session, seed)
+
+
+RANKS = pytest.mark.parametrize(
+    ("names", "counts", "size"),
+    [("aa", (1, 1), 2), ("aab", (1, 1, 1), None), ("ab", (2, 1), None)],
+)
+
+
+@RANKS
+def test_ranks(hosts, tmp_path, names, counts, size):  # noqa: F811
+    """One rank a device, or several devices; of tuples, and of a store of two parts."""
+    u, v, n, vertices, edges, source, kept = masked(5, directed=False)
+    tuples = HeldTuples(u, v, n)
+    weight = np.random.default_rng(5).integers(0, 9, len(u))
+    tuples.attributes = {"weight": Values(weight)}
+    write_graph(SoloWorld(), tuples, tmp_path / "s", 2, BuildOptions(threshold=4))
+    graph = Graph.from_edges(u, v, n)
+    whole = bfs(graph, source, "openmp").level
+    with distbfs.open(tmp_path / "s", engine="openmp") as session:
+        session.see(session.view(where="weight < 5"))
+        light = session.search(source).at(np.arange(n))[0]
+
+    def rank(world):
+        hosts(world, names, counts)
+        request = Request(domain=size, masked=True)
+        levels = []
+        for k in range(2):
+            store = open_store(tmp_path / "s") if k else None
+            made = Source(n, 2, store=store, tuples=None if k else tuples)
+            options = SearchOptions.named(engine="xbfs")
+            with open_source(world, made, options, request) as session:
+                assert session.layout.parts == sum(counts)
+                session.see(session.view(vertices, edges))
+                one = session.search(source)
+                check(*one.at(np.arange(n)), one.nedge, source, kept)
+                if k:
+                    session.see(session.view(where="weight < 5"))
+                    levels.append(session.search(source).at(np.arange(n))[0])
+                session.see(None)
+                assert np.array_equal(session.search(source).at(np.arange(n))[0], whole)
+        return levels
+
+    for levels in on_ranks(len(names), rank):
+        assert np.array_equal(levels[0], light)
 
 
 @pytest.mark.parametrize("parts", [1, 3])
