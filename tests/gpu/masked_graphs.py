@@ -6,7 +6,8 @@ import numpy as np
 from graphs import Tuples
 
 from distbfs.build.cuda.seen import SeenMaker, rows_of_graph
-from distbfs.search.device_rows import DomainRows
+from distbfs.exchange.world import SoloWorld
+from distbfs.search.device_rows import DomainRows, InnerRows
 
 
 def random_way(source, seed, share=0.5):
@@ -54,3 +55,13 @@ def see(driver, parts, make, left):
     seen = rows.made(make)
     check_ends(rows.ends(seen), left)
     driver.see(seen)
+
+
+def see_between(runner, make, left, world=None):
+    """Let parts that are searched between domains see a mask."""
+    rows = InnerRows(world or SoloWorld(), [one.part for one in runner._searches])
+    seen = rows.made(make)
+    ends = rows.ends(seen)
+    if world is None:
+        check_ends(ends, left)
+    runner.see(seen)

@@ -5,16 +5,14 @@ from itertools import product
 import pytest
 from device_parts import LARGE, check, device_parts, driver_of
 from graphs import kronecker, some_roots
-from masked_graphs import check_ends, random_way, see
+from masked_graphs import random_way, see, see_between
 from part_graphs import GRAPHS
 from resident_parts import look, resident_driver
 from test_between_kernels import streamed
 from test_resident_kernels import OVERRIDES, SHAPES
 
 from distbfs.build.cuda import seen as seen_edges
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate import cuda as device_tuples
-from distbfs.search.device_rows import InnerRows
 
 NAMES = ("kronecker", "two-blobs", "long-rows", "grid")
 
@@ -42,16 +40,6 @@ def test_one_domain(device, monkeypatch, name, parts):
         look(driver, source, roots[0])
 
 
-def shown(runner, make, left, world=None):
-    """Let parts that are searched between domains see a mask."""
-    rows = InnerRows(world or SoloWorld(), [one.part for one in runner._searches])
-    seen = rows.made(make)
-    ends = rows.ends(seen)
-    if world is None:
-        check_ends(ends, left)
-    runner.see(seen)
-
-
 @pytest.mark.parametrize("name", ["kronecker", "hub", "tree"])
 @pytest.mark.parametrize("direction", ["auto", "push", "pull"])
 def test_between_domains_of_one_device(device, monkeypatch, name, direction):
@@ -64,7 +52,7 @@ def test_between_domains_of_one_device(device, monkeypatch, name, direction):
         placed = device_parts(source, 2 + seed, threshold=threshold)
         driver = driver_of(placed, engine="xbfs", direction=direction)
         make, left = random_way(source, seed, 0.7)
-        shown(driver, make, left)
+        see_between(driver, make, left)
         roots = some_roots(left, 2)
         for root in roots:
             check(driver, left, root, records=root == roots[0])
@@ -81,7 +69,7 @@ def test_between_domains_on_streams(device, sizes, direction):
         make, left = random_way(source, 2 * seed + 1)
 
         def before(runner, world, make=make, left=left):
-            shown(runner, make, left, world)
+            see_between(runner, make, left, world)
 
         form = {"threshold": threshold, "direction": direction}
         streamed(source, sizes, before=before, left=left, **form)

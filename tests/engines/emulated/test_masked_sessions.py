@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from emulated_device import at_address
 from masked import check, masked, seen_set
 from test_sessions import devices, hosts, opened  # noqa: F401
+from thread_peers import ThreadPeers
 from worlds import on_ranks
 
 import distbfs
@@ -15,6 +17,7 @@ from distbfs.errors import InputError, OutOfMemory, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.formats.attributes import Values
 from distbfs.options import BuildOptions, SearchOptions
+from distbfs.search import shared_tuples
 from distbfs.search.choose import Request
 from distbfs.search.graph_input import HeldTuples
 from distbfs.search.holding import Source
@@ -117,8 +120,10 @@ RANKS = pytest.mark.parametrize(
 
 
 @RANKS
-def test_ranks(hosts, tmp_path, names, counts, size):  # noqa: F811
+def test_ranks(hosts, monkeypatch, tmp_path, names, counts, size):  # noqa: F811
     """One rank a device, or several devices; of tuples, and of a store of two parts."""
+    monkeypatch.setattr(shared_tuples, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr(shared_tuples, "foreign_array", at_address)
     u, v, n, vertices, edges, source, kept = masked(5, directed=False)
     tuples = HeldTuples(u, v, n)
     weight = np.random.default_rng(5).integers(0, 9, len(u))
@@ -214,3 +219,18 @@ def test_bits_that_do_not_fit(devices, monkeypatch):  # noqa: F811
     with pytest.raises(OutOfMemory, match="a masked search of 4 directed edges needs"):
         bfs(graph, 0, "xbfs", edges=[True, False])
     monkeypatch.undo()
+
+
+@pytest.mark.parametrize("form", [{"domain": 2}, {"parts": 2, "threshold": 4}])
+def test_bits_that_do_not_fit_several_devices(devices, monkeypatch, form):  # noqa: F811
+    devices[:] = [0, 0]
+    source = HeldTuples(np.array([0, 1]), np.array([1, 2]), 3)
+    with distbfs.open(source, engine="xbfs", **form) as session:
+        view = session.view(edges=[True, False])
+        with monkeypatch.context() as patch:
+            patch.setattr(distbfs.device.cuda, "free_bytes", lambda: 1000)
+            with pytest.raises(OutOfMemory, match=r"a masked search of \d directed"):
+                session.see(view)
+        assert session.search(0).reached == 3
+        session.see(view)
+        assert session.search(0).reached == 2
