@@ -232,6 +232,7 @@ class BetweenLevels:
                 p.has_outer = held["has_seen"].data.ptr
             self._masked = view is not None
             self._load(counting=False)
+            cuda.cupy().cuda.Device().synchronize()  # streams of searches are others
 
     def _load(self, *, counting: bool) -> None:
         """Make the launches of all kernels, unless that was done."""
