@@ -409,7 +409,8 @@ class Engine(Protocol):
     domains: searches parts level by level, a ``DomainEngine``
     directed: also searches directed graphs
     masks: searches views of a graph: a ``ViewingSearch`` of parts in host memory, a
-    ``MaskedSearch`` of a graph on one device
+    ``MaskedSearch`` of a graph on one device, or the same ``see`` on each device of
+    several: of ``SeenEdges`` in one domain, of ``SeenPart`` between domains
     sets: also searches from several vertices at once
     takes: supported options among stepwise, internal_ids, device_memory, host_memory
     and the factors of directions; with device_memory it searches graphs on one device

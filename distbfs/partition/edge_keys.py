@@ -91,8 +91,8 @@ class EdgeIds:
 class Listing:
     """All edges of a graph in the order of their keys, an undirected one once.
 
-    Created collectively. A graph in one part whose vertices are numbered by id keeps
-    the order of its rows.
+    Created collectively. A graph in one part without delegates, whose vertices are
+    numbered by id, keeps the order of its rows.
     """
 
     def __init__(self, world: World, parts: Sequence[Part], ids: EdgeIds) -> None:
@@ -108,7 +108,8 @@ class Listing:
         first = parts[0]
         self._order: Ids | None = None
         straight = np.arange(first.local_count)
-        if first.layout.parts == 1 and np.array_equal(first.vertices, straight):
+        whole = first.layout.parts == 1 and not first.delegate_count
+        if whole and np.array_equal(first.vertices, straight):
             self._order = np.argsort(keys, kind="stable")
             self._keys = keys[self._order]
         else:

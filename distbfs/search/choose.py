@@ -117,6 +117,8 @@ def choose(
         raise UsageError(NEEDS_SYMMETRIC)
     check_known(options)
     named = options.engine != "auto"
+    if named:
+        check_masks(options.engine, request)
     if named and not kind_of(options.engine).on_device:
         if directed and options.stepwise:
             raise UsageError(NEEDS_SYMMETRIC)
@@ -177,6 +179,12 @@ def no_masks(engine: str) -> str:
     )
 
 
+def check_masks(engine: str, request: Request) -> None:
+    """Raise UsageError where searches will see a view and the engine has no masks."""
+    if request.masked and not kind_of(engine).masks:
+        raise UsageError(no_masks(engine))
+
+
 def owners_of(name: str) -> list[str]:
     """Return the engines that have an option."""
     return [x for x in registry.ENGINES if has_option(kind_of(x), name)]
@@ -227,10 +235,15 @@ def take_some(
 
 
 def _on_devices(
-    world: World, options: SearchOptions, *asked: Any, **named: Any
+    world: World,
+    options: SearchOptions,
+    n: int,
+    request: Request,
+    *asked: Any,
+    **named: Any,
 ) -> Choice:
     """Choose the search on devices (collective); asked, named: as for ``_placed``."""
-    choice = _placed(world, options, *asked, **named)
+    choice = _placed(world, options, n, request, *asked, **named)
     limited = [x for x in MEMORY_OPTIONS if getattr(options, x) is not None]
     if limited and choice.place == "separated":
         raise UsageError(
@@ -256,8 +269,7 @@ def _placed(
     name, why = options.engine, ""
     if name == "auto":
         name, why = _device_engine(options, directed=directed)
-        if request.masked and not kind_of(name).masks:
-            raise UsageError(no_masks(name))
+        check_masks(name, request)
         check_named(replace(options, engine=name), request, directed=directed)
     named, kind = replace(options, engine=name), kind_of(name)
     hosts = HostDevices(world, devices, kind)

@@ -20,6 +20,7 @@ from distbfs.errors import DistbfsError, SearchStopped
 from distbfs.timing import Stopwatch, Trace
 
 if TYPE_CHECKING:
+    from distbfs.build.cuda.seen import SeenEdges
     from distbfs.exchange.peer_memory import PeerGroup
     from distbfs.types import Root, Stop, World
 
@@ -142,6 +143,12 @@ class DomainDriver:
             result.records = self._records(result)
         result.phases = clock.seconds
         return result
+
+    def see(self, views: Sequence[SeenEdges | None]) -> None:
+        """See some edges in later searches, of each part of this rank; None: all."""
+        for one, view in zip(self._parts, views, strict=True):
+            with cuda.cupy().cuda.Device(one.device):
+                one.see(view)
 
     def _results(
         self, search: int, *, parents: bool

@@ -197,10 +197,18 @@ def _open_device(opening: Opening) -> Session:
     about, why, name, split = world.broadcast([about, why, options.engine, split])
     options = replace(options, engine=name)
     held = held or held_graph(world, opening.source.n, None)
-    held.host_parts = partial(hold_host_parts, SoloWorld(), opening.source)
+    held = replace(held, host_parts=bringing(replace(opening, world=SoloWorld())))
     runner = WholeRunner(world, search, stepwise=options.stepwise)
     paths = IN_HOST_MEMORY if split else device_paths(world, held.graph)
     return opening.session(held, runner, options, lambda: dict(about), why, paths)
+
+
+def bringing(opening: Opening) -> Callable[[], Held]:
+    """Return what brings a graph to host memory, parts of each rank (collective)."""
+    source, world = opening.source, opening.world
+    if source.store is None:  # tuples are cut for any number of parts
+        opening = replace(opening, source=replace(source, parts=world.size))
+    return partial(_host_parts, opening, opening.choice.options.threads)
 
 
 def where_rows_are(graph: DeviceGraph) -> str:
@@ -238,6 +246,7 @@ def _open_domain(opening: Opening) -> Session:
     held = held or hold_domain(
         world, opening.source, choice.devices, engine, choice.options
     )
+    held = replace(held, host_parts=bringing(opening))
     began = clock()
     searches = []
     for part, device in zip(held.rows, choice.devices, strict=True):
@@ -272,6 +281,9 @@ def _open_separated(opening: Opening) -> Session:
         searches = domains_of_several(world, placement, engine, held, closing)
     if not keep:
         held.device_parts = ()
+    if engine.masks:
+        inner, brought = [search.part for search in searches], bringing(opening)
+        held = replace(held, inner=inner, host_parts=brought)
     runner = between_domains(world, searches, choice.exchange, options, placement)
     clocked = ClockedRunner(world, runner, held.devices)
     session = opening.session(timed(held, began), clocked, options, engine.describe)

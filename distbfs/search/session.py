@@ -13,7 +13,7 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.device.take import FEW, Ahead
 from distbfs.engines.base import WHOLE, Until
-from distbfs.errors import InputError, UsageError
+from distbfs.errors import DistbfsError, InputError, UsageError
 from distbfs.options import check_several
 from distbfs.search.paths import NO_PATHS, PATHS_OF_ALL
 from distbfs.search.result import Names, Result
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from distbfs.build.cuda.domain import MemberRows
+    from distbfs.build.cuda.inner_part import InnerPart
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.options import SearchOptions
     from distbfs.partition.device_part import DevicePart
@@ -46,6 +47,7 @@ class Held:
 
     graph: whole, on one device; parts: in host memory; device_parts: on devices; rows:
         of one domain of devices; each may be searched by other engines as well
+    inner: on devices, what engine xbfs has made of ``device_parts``
     host_parts: brings what devices hold to host memory, with its attributes, as far as
         it is of this rank; None where it lies there already
     devices: CUDA devices of this rank that search
@@ -60,6 +62,7 @@ class Held:
     parts: Sequence[Part] = ()
     device_parts: Sequence[DevicePart] = ()
     rows: Sequence[MemberRows] = ()
+    inner: Sequence[InnerPart] = ()
     host_parts: Callable[[], Held] | None = None
     devices: Sequence[int] = ()
     edges: int = 0
@@ -289,7 +292,12 @@ class Session:
             self._sight = sight_of(
                 self.world, self.held, self._runner, self.options.engine
             )
-        self._sight.see(view)
+        try:
+            self._sight.see(view)
+        except DistbfsError:  # on all ranks: what was seen before may be gone
+            self._view = None
+            self._sight.see(None)
+            raise
         self._view = view
 
     def _id_of(self, vertex: Any, what: str = "source") -> int:

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from distbfs.build.cuda.seen import SeenMaker
+from distbfs.build.cuda.seen import SeenMaker, rows_of_graph
 from distbfs.device import cuda
 from distbfs.errors import DistbfsError, UsageError
 from distbfs.exchange.agreement import first_reason
 from distbfs.exchange.world import SoloWorld
 from distbfs.search.choose import kind_of, no_masks
-from distbfs.search.vertices import VertexMap
+from distbfs.search.device_rows import DomainRows, InnerRows
+from distbfs.search.vertices import VertexMap, row_slices
 from distbfs.search.view import PartViews, View, seen_ends
 
 if TYPE_CHECKING:
+    from distbfs.build.cuda.seen import SeenEdges
     from distbfs.graph.device_graph import DeviceGraph
+    from distbfs.search.device_rows import DeviceRows
     from distbfs.search.runners.base import Runner
     from distbfs.search.session import Held
-    from distbfs.types import AnyArray, Ids, World
+    from distbfs.types import AnyArray, Array, Ids, Marks, World
 
 
 class Sight(Protocol):
@@ -43,18 +46,22 @@ def sight_of(world: World, held: Held, runner: Runner, engine: str) -> Sight:
         raise UsageError(no_masks(engine))
     if held.parts:
         return PartSight(world, held, runner)
-    if held.host_parts is not None:
-        return GraphSight(world, held, runner)
-    raise UsageError(
-        f"engine {engine} takes masks on one device, and this graph is searched by "
-        "several; ask for devices 1, or for engine openmp"
-    )
+    if held.rows:
+        return DevicesSight(world, held, runner, DomainRows(held.rows))
+    if held.inner:
+        return DevicesSight(world, held, runner, InnerRows(world, held.inner))
+    return GraphSight(world, held, runner)
 
 
-def with_ends(vertices: VertexMap, ends: Sequence[AnyArray]) -> VertexMap:
-    """Return the vertices of a graph with other ends, one array for each shard."""
+def with_ends(
+    vertices: VertexMap, ends: Sequence[AnyArray], *, by_local: bool
+) -> VertexMap:
+    """Return the vertices of a graph with other ends, one array for each shard.
+
+    by_local: by local id; else by the same rows as those that there are
+    """
     shards = [
-        replace(shard, ends=mine)
+        replace(shard, ends=mine, rows=None if by_local else shard.rows)
         for shard, mine in zip(vertices.shards, ends, strict=True)
     ]
     return VertexMap(vertices.world, vertices.layout, shards, vertices.permutation)
@@ -76,7 +83,8 @@ class PartSight:
             return
         parts = self._views.of(view)
         self._runner.see(parts)
-        self.vertices = with_ends(self._all, seen_ends(self._world, parts))
+        ends = seen_ends(self._world, parts)
+        self.vertices = with_ends(self._all, ends, by_local=False)
 
 
 class GraphSight:
@@ -97,11 +105,7 @@ class GraphSight:
                 self._see(self._held.graph, view)
         except DistbfsError as error:
             problem = error
-        reason = first_reason(self._world, str(problem or ""))
-        if problem is not None:
-            raise problem
-        if reason:
-            raise UsageError(reason)
+        raise_alike(self._world, problem)
 
     def _see(self, graph: DeviceGraph, view: View | None) -> None:
         self._runner.see([None])  # which lets go of the bits there were
@@ -109,7 +113,7 @@ class GraphSight:
             return
         with cuda.memory_of("a masked search"):
             if self._maker is None:
-                self._maker = SeenMaker(graph)
+                self._maker = SeenMaker(rows_of_graph(graph))
             if view.where is None and view.edges is not None:
                 seen = self._maker.of_edges(view.edges, view.vertices)
             elif view.where is None and view.vertices is not None:
@@ -119,17 +123,91 @@ class GraphSight:
             self._runner.see([seen])
             ends = cuda.cupy().zeros(graph.n, np.uint32)
             ends[graph.vertices] = seen.ends
-        self.vertices = with_ends(self._all, [ends])
+        self.vertices = with_ends(self._all, [ends], by_local=True)
 
     def _views_of_parts(self) -> PartViews:
         """Return what tells flags of stored edges, in host memory."""
         if self._views is None:
-            if self._held.host_parts is None:
-                raise UsageError("the edges of this graph are on a device alone")
-            held = self._held.host_parts()
-            outside = held.vertices.outside
-            self._views = PartViews(SoloWorld(), held.parts, outside)
+            self._views = views_of_parts(SoloWorld(), self._held)
         return self._views
+
+
+def raise_alike(world: World, problem: DistbfsError | None) -> None:
+    """Raise a problem of this rank, or else that of another (collective)."""
+    reason = first_reason(world, str(problem or ""))
+    if problem is not None:
+        raise problem
+    if reason:
+        raise UsageError(reason)
+
+
+def views_of_parts(world: World, held: Held) -> PartViews:
+    """Return what tells flags of stored edges, in host memory (collective)."""
+    if held.host_parts is None:
+        raise UsageError("the edges of this graph are on devices alone")
+    parts = held.host_parts()
+    return PartViews(world, parts.parts, parts.vertices.outside)
+
+
+class DevicesSight:
+    """Views of a graph on several devices, of all ranks; rows: of this rank's."""
+
+    def __init__(
+        self, world: World, held: Held, runner: Runner, rows: DeviceRows
+    ) -> None:
+        self._world, self._held, self._runner, self._rows = world, held, runner, rows
+        self._all = self.vertices = held.vertices
+        self._views: PartViews | None = None
+
+    def see(self, view: View | None) -> None:
+        """See some of the graph in later searches; None: all (collective)."""
+        self._runner.see([None] * len(self._all.shards))  # lets go of the bits
+        self.vertices = self._all
+        if view is None:
+            return
+        make = self._way(view)
+        problem: DistbfsError | None = None
+        seen: list[Any] = []
+        try:
+            with cuda.memory_of("a masked search"):
+                seen = self._rows.made(make)
+                self._runner.see(seen)
+        except DistbfsError as error:
+            problem = error
+        raise_alike(self._world, problem)
+        ends = self._rows.ends(seen)
+        self.vertices = with_ends(self._all, ends, by_local=True)
+
+    def _way(self, view: View) -> Callable[[SeenMaker], SeenEdges]:
+        """Return what makes the bits of rows (collective)."""
+        if view.edges is None and view.where is None and view.vertices is not None:
+            flags = self._inside(view.vertices)
+            return lambda maker: maker.of_vertices(flags)
+        pairs = self._pairs(view)
+        return lambda maker: maker.of_pairs(pairs)
+
+    def _inside(self, flags: Marks) -> Marks:
+        """Return flags by id inside, bool [n]."""
+        if self._all.permutation is None:
+            return flags
+        turned = np.zeros(len(flags), np.bool_)
+        for some in row_slices(len(flags)):
+            ids = np.arange(some.start, some.stop)
+            turned[self._all.inside(ids)] = flags[some]
+        return turned
+
+    def _pairs(self, view: View) -> list[tuple[Array, Array]]:
+        """Return the ends of all edges that are seen, ids inside (collective)."""
+        if self._views is None:
+            self._views = views_of_parts(self._world, self._held)
+        self._views.check(view)
+        pairs = []
+        for ends in self._views.pairs(view):  # as many on each rank
+            own = np.concatenate([self._all.inside(x) for x in ends])
+            for every in self._world.allgather(own.astype(np.uint32)):
+                u, v = every.reshape(2, -1)
+                pairs.append((u, v))
+        return pairs
 
 
 class Pairs:

@@ -234,6 +234,16 @@ def test_engines_for_whole_graphs_refuse_what_is_not_theirs(engine):
     assert (kind.alone, kind.domains, kind.devices) == (True, False, 1)
 
 
+def test_engines_without_masks_say_so_before_there_is_a_graph():
+    for name in ENGINES:
+        masks, request = lookup(ENGINES, "engine", name).masks, Request(masked=True)
+        options = SearchOptions.named(engine=name)
+        assert masks == (name in ("reference", "openmp", "xbfs"))
+        if not masks:
+            with pytest.raises(UsageError, match=f"^engine {name} sees all vertices"):
+                choose(SoloWorld(), options, 9, request)
+
+
 def test_engines_say_where_they_search():
     places = {name: on_device(lookup(ENGINES, "engine", name)) for name in ENGINES}
     hosts = {name for name, there in places.items() if not there}

@@ -106,6 +106,14 @@ LOADS = {
             ("domain.cu",),
             {**COUNTED, "IN_IDS": FLAG, "SPLIT": (0,)},
             {**COUNTED, "OFFSET": ("u64",), "IN_IDS": FLAG, "SPLIT": (1,)},
+            {**COUNTED, "IN_IDS": FLAG, "SPLIT": (0,), "MASKED": (1,)},
+            {
+                **COUNTED,
+                "OFFSET": ("u64",),
+                "IN_IDS": FLAG,
+                "SPLIT": (1,),
+                "MASKED": (1,),
+            },
         )
     ],
     "engines/cuda/xbfs/search.py": [
@@ -129,6 +137,7 @@ LOADS = {
             "engines/cuda/xbfs",
             ("between.cu",),
             {**COUNTED, "IN_IDS": (1,), "SEVERAL": (0, 1), **NAMES},
+            {**COUNTED, "IN_IDS": (1,), "SEVERAL": (0, 1), **NAMES, "MASKED": (1,)},
         )
     ],
     "engines/cuda/xbfs/cluster.py": [

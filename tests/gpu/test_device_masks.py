@@ -1,15 +1,20 @@
-"""Searches on a device that see a part of the graph."""
+"""Searches on one device or several that see a part of the graph."""
 
 import numpy as np
 import pytest
 from device_graphs import HostGraph
+from device_parts import LARGE, check, device_parts, driver_of
 from fast_faults import Faults
 from fast_graphs import HUGE, beside, roots_of, shuffled
-from graphs import complete, grid, kronecker, uniform
-from masked_graphs import random_mask
+from graphs import complete, grid, kronecker, some_roots, uniform
+from masked_graphs import random_mask, random_way, see, see_between
+from resident_parts import look, resident_driver
+from sessions import open_tuples
+from test_resident import devices_of, parts_here
 
 from distbfs import Graph, bfs
 from distbfs.engines.cuda.xbfs.search import FastSearch
+from distbfs.search.choose import Request
 
 GRAPHS = {
     "kronecker": lambda: kronecker(14),
@@ -64,3 +69,59 @@ def test_a_graph_that_the_device_has_built():
         one, other = (bfs(graph, root, x, **some) for x in ("xbfs", "openmp"))
         np.testing.assert_array_equal(one.to_numpy()[0], other.to_numpy()[0])
         assert one.nedge == other.nedge
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_domains(name):
+    """As many devices as there are, and one that is a domain of its own."""
+    source, share = GRAPHS[name](), 0.9 if name == "grid" else 0.5
+    for parts in parts_here():
+        for k, way in enumerate(WAYS):
+            form = {"devices": devices_of(parts), "internal_ids": k % 2 == 1}
+            driver = resident_driver(source, parts, **form, **way)
+            make, left = random_way(source, k, share)
+            see(driver, [one.part for one in driver._parts], make, left)
+            for root in some_roots(left, 3):
+                look(driver, left, root)
+            look(driver, left, root, records=True)
+            driver.see([None] * parts)
+            look(driver, source, root)
+
+
+@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_between_domains(name, direction):
+    source, share = GRAPHS[name](), 0.9 if name == "grid" else 0.5
+    for seed, threshold in enumerate((0, 30, LARGE)):
+        placed = device_parts(source, 2 + seed, threshold=threshold)
+        driver = driver_of(placed, engine="xbfs", direction=direction)
+        make, left = random_way(source, seed, share)
+        see_between(driver, make, left)
+        for root in some_roots(left, 3):
+            check(driver, left, root)
+        driver.see([None] * len(placed))
+        check(driver, source, root)
+
+
+def test_sessions_of_several_devices():
+    """Bits come from the edges in host memory."""
+    source = kronecker(15)
+    graph = Graph.from_edges(source.u, source.v, source.n)
+    root = int(source.degrees.argmax())
+    flags = np.random.default_rng(5).random(len(graph.edges())) < 0.5
+    wanted = bfs(graph, root, "openmp", edges=flags)
+    forms = [(Request(3, "parts", masked=True), {"threshold": 40})]
+    most = parts_here()[-1]
+    if most > 1:
+        devices_of(most)
+        forms.append((Request(domain=most, masked=True), {}))
+    for request, form in forms:
+        session = open_tuples(source, engine="xbfs", request=request, **form)
+        with session:
+            whole = session.search(root).nedge
+            session.see(session.view(edges=flags))
+            one = session.search(root)
+            np.testing.assert_array_equal(one.to_numpy()[0], wanted.to_numpy()[0])
+            assert one.nedge == wanted.nedge
+            session.see(None)
+            assert session.search(root).nedge == whole

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from masked import check, masked, search_parts, seen_set
 
+import distbfs
 from distbfs import Graph, bfs, k_hop_subgraph
 from distbfs.errors import DistbfsError
 
@@ -86,6 +87,18 @@ def test_views_are_kept_and_do_not_change():
     assert graph.view([True, True, False, True]) is view
     assert bfs(graph, 0, view=view).reached == 2
     assert repr(view) == "<distbfs.View of 3 of 4 vertices>"
+
+
+def test_all_is_seen_after_a_view_that_is_refused():
+    graph = Graph.from_edges([0, 1, 2], [1, 2, 3])
+    with distbfs.open(graph, engine="reference") as session:
+        view = session.view([True, True, False, True])
+        session.see(view)
+        with pytest.raises(DistbfsError, match="edges has 1 flags"):
+            session.see(session.view(edges=[True]))
+        assert session.search(2).reached == 4
+        session.see(view)
+        assert session.search(0).reached == 2
 
 
 @pytest.mark.parametrize("engine", ["reference", "openmp"])

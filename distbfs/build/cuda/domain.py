@@ -44,7 +44,7 @@ from distbfs.device import cuda
 from distbfs.errors import InputError, OutOfMemory, ResourceError, UsageError
 from distbfs.exchange.agreement import first_reason
 from distbfs.generate.cuda import id_type
-from distbfs.graph.device_graph import DeviceGraph, degree_class
+from distbfs.graph.device_graph import ISOLATED, DeviceGraph, degree_class
 from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
@@ -90,7 +90,7 @@ class MemberRows:
     rows: uint32, the local ids that ``graph.tuple_degrees`` are of: its vertices, and
     those with loops alone
     names: uint32 [positions], position -> vertex id, or local id where ids are wide;
-    undefined at unused positions
+    ISOLATED at unused positions
     granules: of each part, the same for all; positions = granules * parts * GRANULE
     actives: vertices with edges of each part, int64 [parts]; edges: m of all parts
     """
@@ -295,7 +295,7 @@ class MemberBuilder(Builder):
             cuda.require(need, "the positions of all vertices")
             members = cupy.asarray(np.concatenate([one.members for one in known]))
             positions = cupy.empty(max(int(sizes.sum()), 1), np.uint32)
-            names = cupy.zeros(room, np.uint32)
+            names = cupy.full(room, ISOLATED, np.uint32)
             least = cupy.asarray(least_degrees())
             bases = np.cumsum(sizes) - sizes
             sets = members.reshape(shape.parts, -1)

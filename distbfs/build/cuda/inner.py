@@ -139,6 +139,7 @@ class InnerBuilder:
         self._owned = owned[np.argsort(self._delegates.ids[owned])]
         room = part.active + len(owned) + 1
         self._ids = cp.zeros(self.slots + room, self._id)
+        cp.invert(self._ids, out=self._ids)
         self._ids[self._spot] = cp.asarray(self._delegates.ids.astype(self._id))
         self._ids[positions] = names
 

@@ -67,7 +67,8 @@ class InnerPart:
     graph: the rows of the inner graph; ``active`` counts all numbers; n, vertices and
     numbers go by local id; vertices is ISOLATED for delegates of other parts and in the
     gap
-    ids: uint32 or uint64 [slots + room], position -> vertex id; from ``slots`` on, room
+    ids: uint32 or uint64 [slots + room], position -> vertex id, all ones for none; from
+    ``slots`` on, room
     for an id of another domain for each vertex of this share with edges, and one more
     owned: int64, numbers of the delegates that this share owns, by rising id
     normals: first number of a normal vertex; place: uint32 [normal vertices], place

@@ -6,12 +6,14 @@
  * of key k.
  *
  * Data: a bit for each column, in the order in which the device stores them: bit k % 32 of word
- * k / 32.  Columns of tails in host memory have bits of their own.  Rows and columns are
- * by number.  All bits begin as zeros.
+ * k / 32.  Columns of tails in host memory have bits of their own.  Rows are by number.
+ * Columns have names that rise in each row: numbers, positions (positions.cuh) where there are
+ * several devices, or indices of targets.  All bits begin as zeros.
  *
  * variants: OFFSET=u32 | OFFSET=u64
  */
 #include "../../engines/cuda/common/base.cuh"
+#include "../../engines/cuda/common/positions.cuh"
 
 struct Seen {
     const OFFSET *row;    /* [active + 1] */
@@ -21,18 +23,25 @@ struct Seen {
     u32 *bits;            /* [m / 32 + 1] */
     u32 *tail_bits;       /* [(high - low) / 32 + 1], of the tails from `low` on */
     const u32 *u, *v;     /* [count], ids of the ends of edges that are seen */
-    const u32 *numbers;   /* [n], id -> number, NONE without edges */
-    const u32 *vertices;  /* [active], number -> id */
+    u32 *places;          /* [n], id -> name of columns, NONE: no column has it */
+    const void *names;    /* [columns], u32 or (wide) u64: the id of each, or of none all ones;
+                             with `shares` local ids of so many parts */
+    const u32 *numbers;   /* [local ids] -> row + first, or null: rows are columns of `device` */
+    const u32 *vertices;  /* [active], local ids of such rows */
     const u32 *ids;       /* [n / 32 + 1], flags of vertices, a bit each */
-    u32 *flags;           /* [active / 32 + 1], the same by number */
+    u32 *flags;           /* [columns / 32 + 1], the same by name */
     u32 *ends;            /* [active], how many columns of each row are seen */
     u64 *buckets;         /* [(n - 1 >> shift) + 1], how many keys begin with such an id */
     u64 *keys;            /* [count], smaller and larger id of an edge, 32 bits each */
     u64 *filled;          /* [1], how many are written */
     const u8 *chosen;     /* [count], flags of edges by keys that rise; other than 0: seen */
-    u64 low, high, count;
+    u64 low, high, count, n, columns;
     u64 from_id, to_id;   /* of the smaller ids of keys */
-    u32 active, tailed, shift;
+    u32 active, tailed;
+    u32 devices, device;  /* whose positions columns are, and which has the rows */
+    u32 shares, wide;
+    u32 parts, part;      /* whose local ids there are */
+    u32 first, shift;
 };
 
 /* The first place of [low, high) in rising values that is not below x. */
@@ -56,21 +65,57 @@ INLINE void see(const Seen &r, u32 v, u32 x) {
         atomicOr(r.tail_bits + ((t - r.low) >> 5), 1u << (t & 31));
 }
 
+/* The row of an id, whose column is at `place`; NONE where this device has none. */
+INLINE u32 row_of(const Seen &r, u32 id, u32 place) {
+    if (r.numbers) {
+        const u32 number = id % r.parts == r.part ? r.numbers[id / r.parts] : NONE;
+        return number == NONE || number < r.first ? NONE : number - r.first;
+    }
+    const u32 granule = place >> 10;
+    if (place == NONE || granule % r.devices != r.device) return NONE;
+    return granule / r.devices << 10 | (place & 1023);
+}
+
 /* Sets the bits of edges, both directions of each. */
 extern "C" __global__ void see_pairs(const Seen r) {
     for (u64 k = thread_of(); k < r.count; k += threads_of()) {
-        const u32 a = r.numbers[r.u[k]], b = r.numbers[r.v[k]];
-        see(r, a, b);
-        see(r, b, a);
+        const u32 u = r.u[k], v = r.v[k], a = r.places[u], b = r.places[v];
+        see(r, row_of(r, u, a), b);
+        see(r, row_of(r, v, b), a);
     }
+}
+
+/* The id of a name; n or more where there is none. */
+INLINE u64 id_of(const Seen &r, u64 name) {
+    if (r.wide) return ((const u64 *)r.names)[name];
+    const u64 id = ((const u32 *)r.names)[name];
+    return r.shares ? id * r.shares + (name >> 10) % r.shares : id;
+}
+
+/* Makes places of names; they begin as NONE. */
+extern "C" __global__ void place_names(const Seen r) {
+    for (u64 k = thread_of(); k < r.columns; k += threads_of()) {
+        const u64 id = id_of(r, k);
+        if (id < r.n) r.places[id] = (u32)k;
+    }
+}
+
+INLINE bool flagged(const Seen &r, u64 id) {
+    return id < r.n && r.ids[id >> 5] >> (id & 31) & 1;
 }
 
 /* Makes flags of ids. */
 extern "C" __global__ void place_flags(const Seen r) {
-    for (u64 k = thread_of(); k >> 5 <= r.active >> 5; k += threads_of()) {
-        const u32 word = __ballot_sync(ALL, k < r.active && bit_of(r.ids, r.vertices[k]));
+    for (u64 k = thread_of(); k >> 5 <= r.columns >> 5; k += threads_of()) {
+        const u32 word = __ballot_sync(ALL, k < r.columns && flagged(r, id_of(r, k)));
         if ((k & 31) == 0) r.flags[k >> 5] = word;
     }
+}
+
+/* Whether the vertex of a row is flagged. */
+INLINE bool row_flagged(const Seen &r, u32 v) {
+    if (r.numbers) return flagged(r, (u64)r.vertices[v] * r.parts + r.part);
+    return bit_of(r.flags, position_in(v, r.devices, r.device));
 }
 
 /* Sets the bits of the columns begin … end - 1 that are seen; a warp calls it.
@@ -89,7 +134,7 @@ INLINE void see_columns(const u32 *columns, u64 begin, u64 end, const u32 *flags
 /* Sets the bits of the edges whose ends are both seen. */
 extern "C" __global__ void see_ends(const Seen r) {
     for (u64 v = thread_of() >> 5; v < r.active; v += threads_of() >> 5) {
-        if (!bit_of(r.flags, (u32)v)) continue;
+        if (!row_flagged(r, (u32)v)) continue;
         see_columns(r.adj, r.row[v], r.row[v + 1], r.flags, r.bits, 0, ~0ull);
         if (v < r.tailed)
             see_columns(r.tails, r.tail_row[v], r.tail_row[v + 1], r.flags, r.tail_bits,
@@ -97,13 +142,16 @@ extern "C" __global__ void see_ends(const Seen r) {
     }
 }
 
+/* The id of a number, where a device has the whole graph. */
+INLINE u32 whole_id(const Seen &r, u64 number) { return ((const u32 *)r.names)[number]; }
+
 /* Writes the keys of a warp's columns begin … end - 1 of the row of `id`, as far as that is
  * the smaller id; or counts them. */
 INLINE u32 forward(const Seen &r, const u32 *columns, u64 begin, u64 end, u32 id, bool writes) {
     u32 sum = 0;
     for (u64 from = begin; from < end; from += 32) {
         const u64 k = from + lane_id();
-        const u32 other = k < end ? r.vertices[columns[k]] : 0;
+        const u32 other = k < end ? whole_id(r, columns[k]) : 0;
         const u32 some = __ballot_sync(ALL, k < end && id < other), count = __popc(some);
         sum += count;
         if (!writes || !count) continue;
@@ -124,7 +172,7 @@ INLINE u32 forward_of_row(const Seen &r, u32 v, u32 id, bool writes) {
 /* Counts keys by their smaller ids. */
 extern "C" __global__ void count_keys(const Seen r) {
     for (u64 v = thread_of() >> 5; v < r.active; v += threads_of() >> 5) {
-        const u32 id = r.vertices[v], sum = forward_of_row(r, (u32)v, id, false);
+        const u32 id = whole_id(r, v), sum = forward_of_row(r, (u32)v, id, false);
         if (lane_id() == 0 && sum) atomicAdd(r.buckets + (id >> r.shift), (u64)sum);
     }
 }
@@ -132,18 +180,18 @@ extern "C" __global__ void count_keys(const Seen r) {
 /* Writes the keys of some smaller ids, in any order. */
 extern "C" __global__ void write_keys(const Seen r) {
     for (u64 v = thread_of() >> 5; v < r.active; v += threads_of() >> 5) {
-        const u32 id = r.vertices[v];
+        const u32 id = whole_id(r, v);
         if (id >= r.from_id && id < r.to_id) forward_of_row(r, (u32)v, id, true);
     }
 }
 
-/* Sets the bits of the edges that are chosen, and whose ends are flagged where there are
+/* Sets the bits of the edges that are chosen, and whose ends are flagged where ids have
  * flags. */
 extern "C" __global__ void see_listed(const Seen r) {
     for (u64 k = thread_of(); k < r.count; k += threads_of()) {
         if (!r.chosen[k]) continue;
-        const u32 a = r.numbers[r.keys[k] >> 32], b = r.numbers[(u32)r.keys[k]];
-        if (r.flags && !(bit_of(r.flags, a) && bit_of(r.flags, b))) continue;
+        const u32 u = r.keys[k] >> 32, v = (u32)r.keys[k], a = r.places[u], b = r.places[v];
+        if (r.ids && !(flagged(r, u) && flagged(r, v))) continue;
         see(r, a, b);
         see(r, b, a);
     }

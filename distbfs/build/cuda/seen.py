@@ -10,17 +10,19 @@ from typing import Any
 
 import numpy as np
 
+from distbfs.build.cuda.domain import MemberRows
+from distbfs.build.cuda.inner_part import InnerPart
 from distbfs.device import cuda, programs
 from distbfs.device.host_memory import pinned
-from distbfs.errors import InputError
-from distbfs.graph.device_graph import COLUMN_PAD, DeviceGraph
+from distbfs.errors import InputError, UsageError
+from distbfs.graph.device_graph import COLUMN_PAD, ISOLATED, DeviceGraph, Tails
 from distbfs.types import Array, DeviceArray, Ids, Marks
 
 SOURCE = Path(__file__).with_name("seen.cu")
 BLOCK, BLOCKS = 256, 16  # of a multiprocessor
 PAIRS = 1 << 23  # edges that go to the device at once
-KEYS = 1 << 26  # of edges that are sorted at once, unless one range of ids has more
-KEY_BYTES = 8 + 8 + 1  # a key, its place in the sort, a flag
+KEYS = 1 << 26  # sorted at once, unless one row or range of ids has more
+KEY_BYTES = 8 + 8 + 1  # a key of an edge, its place in the sort, a flag
 RANGES = 16  # log2 of the ranges of ids of which keys are counted
 SCRATCH = 4  # 1 / SCRATCH of what is free is for bits of tails while they are made
 
@@ -31,13 +33,14 @@ class SeenParams(ctypes.Structure):
     _fields_ = (
         *((x, ctypes.c_void_p) for x in ("row", "adj", "tail_row", "tails")),
         *((x, ctypes.c_void_p) for x in ("bits", "tail_bits", "u", "v")),
-        *(
-            (x, ctypes.c_void_p)
-            for x in ("numbers", "vertices", "ids", "flags", "ends")
-        ),
+        *((x, ctypes.c_void_p) for x in ("places", "names", "numbers")),
+        *((x, ctypes.c_void_p) for x in ("vertices", "ids", "flags", "ends")),
         *((x, ctypes.c_void_p) for x in ("buckets", "keys", "filled", "chosen")),
-        *((x, ctypes.c_uint64) for x in ("low", "high", "count", "from_id", "to_id")),
-        *((x, ctypes.c_uint32) for x in ("active", "tailed", "shift")),
+        *((x, ctypes.c_uint64) for x in ("low", "high", "count", "n", "columns")),
+        *((x, ctypes.c_uint64) for x in ("from_id", "to_id")),
+        *((x, ctypes.c_uint32) for x in ("active", "tailed", "devices", "device")),
+        *((x, ctypes.c_uint32) for x in ("shares", "wide", "parts", "part")),
+        *((x, ctypes.c_uint32) for x in ("first", "shift")),
     )
 
 
@@ -55,6 +58,121 @@ class SeenEdges:
     bits: DeviceArray
     tails: Array | None
     ends: DeviceArray
+
+
+@dataclass
+class SeenPart:
+    """Which edges of one device's share of a part are seen; see ``InnerPart``.
+
+    inner: of the inner graph; outer: of the outer edges, rows by normal number
+    """
+
+    inner: SeenEdges
+    outer: SeenEdges
+
+
+@dataclass
+class Rows:
+    """Rows of a device, and what their columns are called.
+
+    offsets, columns, active, m, tails: as of ``DeviceGraph``; columns need no padding
+    n: vertices by id
+    names: uint32 or uint64 [k], the id of each name of columns, or all ones; with
+        ``shares`` the local id of one of so many parts
+    places: uint32 [n], id -> name, ISOLATED: none has it; None: made where it is needed
+    devices, device: names are positions of so many devices, and rows are of this one
+    numbers, vertices: instead, where rows are of local ids of part ``part`` of
+        ``parts``: local id -> row + ``first``, row -> local id
+    """
+
+    offsets: DeviceArray
+    columns: DeviceArray
+    active: int
+    m: int
+    n: int
+    names: DeviceArray
+    places: DeviceArray | None = None
+    tails: Tails | None = None
+    devices: int = 1
+    device: int = 0
+    shares: int = 0
+    numbers: DeviceArray | None = None
+    vertices: DeviceArray | None = None
+    parts: int = 1
+    part: int = 0
+    first: int = 0
+
+    @classmethod
+    def of_graph(cls, graph: DeviceGraph, **columns: Any) -> Rows:
+        """Return the rows of a graph; columns: what they are called."""
+        rows = (graph.offsets, graph.columns, graph.active, graph.m - graph.held_back)
+        return cls(*rows, tails=graph.tails, **columns)
+
+
+def rows_of_graph(graph: DeviceGraph) -> Rows:
+    """Return the rows of a whole graph, whose columns are numbers."""
+    return Rows.of_graph(graph, n=graph.n, names=graph.vertices, places=graph.numbers)
+
+
+def rows_of_member(part: MemberRows) -> Rows:
+    """Return the rows of one device of a domain."""
+    parts = part.layout.parts
+    return Rows.of_graph(
+        part.graph,
+        n=part.layout.n,
+        names=part.names,
+        devices=parts,
+        device=part.index,
+        shares=parts if part.wide else 0,
+    )
+
+
+def rows_of_part(part: InnerPart, targets: DeviceArray) -> tuple[Rows, Rows]:
+    """Return (inner, outer) rows of one device's share of a part.
+
+    targets: ids of ``part.outer_targets``; outer columns are sorted in their rows
+    """
+    sort_rows(part.outer_offsets, part.outer_columns)
+    layout, graph, first = part.layout, part.graph, part.normals
+    inner = Rows.of_graph(
+        graph,
+        n=layout.n,
+        names=part.ids[: part.slots],
+        devices=part.domain.devices,
+        device=part.device,
+    )
+    outer = Rows(
+        part.outer_offsets,
+        part.outer_columns,
+        len(part.outer_offsets) - 1,
+        len(part.outer_columns),
+        n=layout.n,
+        names=targets,
+        numbers=graph.numbers,
+        vertices=graph.vertices[first:],
+        parts=layout.parts,
+        part=part.index,
+        first=first,
+    )
+    return inner, outer
+
+
+def sort_rows(offsets: DeviceArray, columns: DeviceArray) -> None:
+    """Let columns, uint32, rise in each row; offsets: uint64 [rows + 1]."""
+    cp = cuda.cupy()
+    rows, low = len(offsets) - 1, 0
+    while low < rows:
+        first = int(offsets[low])
+        limit = cp.asarray(np.array([first + KEYS], dtype=np.uint64))
+        high = int(cp.searchsorted(offsets, limit, "right")[0]) - 1
+        high = min(max(high, low + 1), rows)
+        some = columns[first : int(offsets[high])]
+        at = cp.arange(first, first + len(some), dtype=np.uint64)
+        keys = cp.searchsorted(offsets[low : high + 1], at, "right").astype(np.uint64)
+        keys = keys << np.uint64(32) | some
+        keys.sort()
+        some[...] = (keys & np.uint64(ISOLATED)).astype(np.uint32)
+        low = high
 
 
 def bytes_of_bits(count: int) -> int:
@@ -88,61 +206,72 @@ def runs_of(sizes: Ids, most: int) -> Iterator[tuple[int, int, int, int]]:
 
 
 class SeenMaker:
-    """Makes bits for one graph; its methods with the device current."""
+    """Makes bits for the rows of one device; its methods with the device current."""
 
-    def __init__(self, graph: DeviceGraph) -> None:
-        self._graph = graph
-        offset = "u32" if graph.offsets.dtype.itemsize == 4 else "u64"
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        offset = "u32" if rows.offsets.dtype.itemsize == 4 else "u64"
         self._module = programs.Module(SOURCE, OFFSET=offset)
-        tails = graph.tails
-        self._columns = graph.m - graph.held_back
-        self._ids: Any = None  # flags of vertices, by id and by number
-        self._flags: Any = None
+        tails = rows.tails
         self._params = SeenParams(
-            row=graph.offsets.data.ptr,
-            adj=graph.columns.data.ptr,
+            row=rows.offsets.data.ptr,
+            adj=rows.columns.data.ptr,
             tail_row=0 if tails is None else tails.offsets.data.ptr,
             tails=0 if tails is None else tails.columns.ctypes.data,
-            numbers=graph.numbers.data.ptr,
-            vertices=graph.vertices.data.ptr,
-            active=graph.active,
+            names=rows.names.data.ptr,
+            numbers=rows.numbers.data.ptr if rows.numbers is not None else 0,
+            vertices=rows.vertices.data.ptr if rows.vertices is not None else 0,
+            n=rows.n,
+            columns=len(rows.names),
+            active=rows.active,
             tailed=0 if tails is None else tails.tailed,
+            devices=rows.devices,
+            device=rows.device,
+            shares=rows.shares,
+            wide=rows.names.dtype.itemsize == 8,
+            parts=rows.parts,
+            part=rows.part,
+            first=rows.first,
         )
 
     def of_vertices(self, vertices: Marks) -> SeenEdges:
         """Return the edges between vertices, bool [n] by id, that are seen."""
-        with self._room(len(vertices) // 8 + self._graph.active // 8):
-            self._flag(vertices)
+        columns = len(self._rows.names)
+        with self._room(len(vertices) // 8 + columns // 8):
+            ids = self._flags_of(vertices)
+            flags = cuda.cupy().empty(columns // 32 + 1, np.uint32)
+            self._params.ids, self._params.flags = ids.data.ptr, flags.data.ptr
+            self._launch("place_flags", columns + 1)
 
             def fill() -> None:
-                self._launch("see_ends", 32 * self._graph.active)
+                self._launch("see_ends", 32 * self._rows.active)
 
             return self._made(fill)
 
     def of_edges(self, edges: Marks, vertices: Marks | None) -> SeenEdges:
-        """Return the edges that are seen of an undirected graph.
+        """Return the edges that are seen of a whole graph, which is undirected.
 
         edges: bool [m / 2], by (smaller, larger id) as they rise
         vertices: bool [n] by id, whose edges alone are seen; None for all
         Raises InputError for another number of flags.
         """
-        cp, p, n = cuda.cupy(), self._params, self._graph.n
-        if len(edges) != self._graph.m // 2:
+        cp, p, rows = cuda.cupy(), self._params, self._rows
+        if len(edges) != self._edges // 2:
             raise InputError(
                 f"edges has {len(edges)} flags; allowed: one for each of "
-                f"{self._graph.m // 2} edges"
+                f"{self._edges // 2} edges"
             )
-        p.shift = max((n - 1).bit_length() - RANGES, 0)
-        buckets = cp.zeros((n >> p.shift) + 1, np.uint64)
+        places = self._places()
+        p.places, p.ids = places.data.ptr, 0
+        p.shift = max((rows.n - 1).bit_length() - RANGES, 0)
+        buckets = cp.zeros((rows.n >> p.shift) + 1, np.uint64)
         p.buckets = buckets.data.ptr
-        self._launch("count_keys", 32 * self._graph.active)
+        self._launch("count_keys", 32 * rows.active)
         runs = list(runs_of(buckets.get().astype(np.int64), KEYS))
         most = max((high - low for _, _, low, high in runs), default=0)
-        flags = 0 if vertices is None else len(vertices) // 8 + self._graph.active // 8
-        with self._room(KEY_BYTES * most + flags):
-            p.flags = 0
-            if vertices is not None:
-                self._flag(vertices)
+        with self._room(KEY_BYTES * most + rows.n // 8):
+            ids = None if vertices is None else self._flags_of(vertices)
+            p.ids = 0 if ids is None else ids.data.ptr
 
             def fill() -> None:
                 for first, last, low, high in runs:
@@ -150,7 +279,7 @@ class SeenMaker:
                     filled = cp.zeros(1, np.uint64)
                     p.from_id, p.to_id = first << p.shift, last << p.shift
                     p.keys, p.filled = keys.data.ptr, filled.data.ptr
-                    self._launch("write_keys", 32 * self._graph.active)
+                    self._launch("write_keys", 32 * rows.active)
                     keys.sort()
                     chosen = cp.asarray(edges[low:high])
                     p.chosen, p.count = chosen.data.ptr, high - low
@@ -162,17 +291,28 @@ class SeenMaker:
     def of_pairs(self, pairs: Iterable[tuple[Ids, Ids]]) -> SeenEdges:
         """Return edges that are seen.
 
-        pairs: (u, v), ids of both ends, int64 [k], an edge that leads both ways once;
-            iterated over as often as bits of tails do not fit the device at once
+        pairs: (u, v), ids of both ends, integers [k], an edge that leads both ways
+            once; iterated over as often as bits of tails do not fit the device at once
+
+        Raises UsageError where ids need more than 32 bits.
         """
-        cp = cuda.cupy()
-        with self._room(16 * PAIRS):
+        cp, rows = cuda.cupy(), self._rows
+        if rows.n > ISOLATED:
+            raise UsageError(
+                f"masks of edges go up to {ISOLATED} vertices on devices, not {rows.n}"
+            )
+        with self._room(16 * PAIRS + (4 * rows.n if rows.places is None else 0)):
+            places = self._places()
+            self._params.places = places.data.ptr
 
             def fill() -> None:
                 for u, v in pairs:
                     for low in range(0, len(u), PAIRS):
                         some = slice(low, low + PAIRS)
-                        ends = [cp.asarray(x[some].astype(np.uint32)) for x in (u, v)]
+                        ends = [
+                            cp.asarray(x[some].astype(np.uint32, copy=False))
+                            for x in (u, v)
+                        ]
                         self._params.u, self._params.v = (x.data.ptr for x in ends)
                         self._params.count = len(ends[0])
                         self._launch("see_pairs", len(ends[0]))
@@ -180,29 +320,43 @@ class SeenMaker:
 
             return self._made(fill)
 
-    def _flag(self, vertices: Marks) -> None:
-        """Put flags by id, bool [n], on the device, by number."""
-        packed = np.zeros(bytes_of_bits(self._graph.n), np.uint8)
+    def _places(self) -> DeviceArray:
+        """Return the names of ids, made where they are not there."""
+        rows = self._rows
+        if rows.places is not None:
+            return rows.places
+        places = cuda.cupy().full(max(rows.n, 1), ISOLATED, np.uint32)
+        self._params.places = places.data.ptr
+        self._launch("place_names", len(rows.names))
+        return places
+
+    @property
+    def _edges(self) -> int:
+        """Columns of all rows, tails with them."""
+        tails = self._rows.tails
+        return self._rows.m + (0 if tails is None else len(tails.columns))
+
+    def _flags_of(self, vertices: Marks) -> DeviceArray:
+        """Return flags by id, bool [n], as bits on the device."""
+        packed = np.zeros(bytes_of_bits(self._rows.n), np.uint8)
         bits = np.packbits(vertices, bitorder="little")
         packed[: len(bits)] = bits
-        self._ids = cuda.cupy().asarray(packed.view(np.uint32))
-        self._flags = cuda.cupy().empty(self._graph.active // 32 + 1, np.uint32)
-        self._params.ids, self._params.flags = self._ids.data.ptr, self._flags.data.ptr
-        self._launch("place_flags", self._graph.active)
+        return cuda.cupy().asarray(packed.view(np.uint32))
 
     def _room(self, more: int) -> cuda.memory_of:
         """Check for the memory of bits and of ``more`` while they are made."""
-        need = mask_bytes(self._graph.n, self._graph.active, self._columns) + more
-        what = f"a masked search of {self._graph.m} directed edges"
+        rows = self._rows
+        need = mask_bytes(rows.n // max(rows.devices, rows.parts), rows.active, rows.m)
+        what = f"a masked search of {self._edges} directed edges"
         cuda.release()
-        cuda.require(need, what)
+        cuda.require(need + more, what)
         return cuda.memory_of(what)
 
     def _made(self, fill: Any) -> SeenEdges:
         """Return bits; fill: sets those of all columns, and of tails in a window."""
-        cp, p, tails = cuda.cupy(), self._params, self._graph.tails
-        bits = cp.zeros((self._columns + COLUMN_PAD) // 32 + 1, np.uint32)
-        ends = cp.zeros(max(self._graph.active, 1), np.uint32)
+        cp, p, rows, tails = cuda.cupy(), self._params, self._rows, self._rows.tails
+        bits = cp.zeros((rows.m + COLUMN_PAD) // 32 + 1, np.uint32)
+        ends = cp.zeros(max(rows.active, 1), np.uint32)
         p.bits, p.ends = bits.data.ptr, ends.data.ptr
         p.low = p.high = p.tail_bits = 0
         kept: Array | None = None
@@ -221,10 +375,9 @@ class SeenMaker:
                 fill()
                 some[:] = window[: len(some)].get()
             p.tail_bits, p.low, p.high = kept.ctypes.data, 0, 32 * len(kept)
-        self._launch("count_seen", 32 * self._graph.active)
+        self._launch("count_seen", 32 * rows.active)
         cp.cuda.Device().synchronize()
-        self._ids = self._flags = None
-        return SeenEdges(bits, kept, ends[: self._graph.active])
+        return SeenEdges(bits, kept, ends[: rows.active])
 
     def _launch(self, name: str, threads: int) -> None:
         if threads:

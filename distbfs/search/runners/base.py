@@ -103,7 +103,7 @@ class Runner(Protocol):
         """Restrict later searches to views, where the engine has masks.
 
         views: one for each part of this rank: parts in host memory as in
-        ``ViewingSearch``, or what ``MaskedSearch`` takes
+        ``ViewingSearch``, or what the search on its device takes, see ``Engine``
         """
 
     def describe(self) -> dict[str, Any]:

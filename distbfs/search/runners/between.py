@@ -220,6 +220,8 @@ class BetweenDomains:
         searches = cast("Sequence[ViewingSearch]", self._searches)
         for search, view in zip(searches, views, strict=True):
             search.see(view)
+        if self._streamed is not None:
+            self._streamed.forget()
 
     def search(
         self,

@@ -65,6 +65,11 @@ class Replays:
         self._each(lambda place, stream: graphs[place].upload(stream))
         self._graphs[kind, form] = graphs
 
+    def forget(self) -> None:
+        """Let go of all graphs, as launches are others from now on."""
+        self._graphs.clear()
+        self._kinds.clear()
+
     def _each(self, do: Callable[[int, Any], object]) -> None:
         """Call do(place, stream) for each stream, made current."""
         for place, stream in enumerate(self._streams):

@@ -136,6 +136,10 @@ class StreamedLevels:
             return [()] * len(self._seats)
         return [seat.search.checks(self._report(seat)) for seat in self._seats]
 
+    def forget(self) -> None:
+        """Launch levels anew, as parts see other edges from now on."""
+        self._replays.forget()
+
     def work(self) -> Work:
         """Return the work of all domains, after the level has ended."""
         return self._counted.work

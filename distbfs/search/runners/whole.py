@@ -58,8 +58,8 @@ class DomainSearch(Protocol):
 class ViewingDomain(DomainSearch, Protocol):
     """A domain whose engine has masks."""
 
-    def see(self, view: Any) -> None:
-        """Restrict later searches to a view; see ``runners.base.Runner``."""
+    def see(self, views: Sequence[Any]) -> None:
+        """Restrict later searches to views; see ``runners.base.Runner``."""
 
 
 class OnHost:
@@ -90,9 +90,9 @@ class OnHost:
             order=result.order,
         )
 
-    def see(self, view: Part) -> None:
+    def see(self, views: Sequence[Part]) -> None:
         """Restrict later searches to the edges in the part's rows."""
-        cast("ViewingSearch", self._search).see(view)
+        cast("ViewingSearch", self._search).see(views[0])
 
     def close(self) -> None:
         """Do nothing: the object owns its arrays."""
@@ -163,9 +163,9 @@ class OnDevice:
             parents[at] = at
         return [levels], [parents]
 
-    def see(self, view: SeenEdges | None) -> None:
+    def see(self, views: Sequence[SeenEdges | None]) -> None:
         """See some edges in later searches; None: all."""
-        cast("MaskedSearch", self._search).see(view)
+        cast("MaskedSearch", self._search).see(views[0])
 
     def close(self) -> None:
         """Free unused device memory."""
@@ -211,6 +211,10 @@ class OnDevices:
             records_of(result.records),
             result.phases,
         )
+
+    def see(self, views: Sequence[SeenEdges | None]) -> None:
+        """See some edges in later searches, of each device; None: all."""
+        self._driver.see(views)
 
     def close(self) -> None:
         """Free the devices' shared memory, and unused memory (collective)."""
@@ -282,7 +286,7 @@ class WholeRunner:
     def see(self, views: Sequence[Any]) -> None:
         """Restrict later searches to views; see ``runners.base.Runner``."""
         if self._search is not None:
-            cast("ViewingDomain", self._search).see(views[0])
+            cast("ViewingDomain", self._search).see(views)
 
     def describe(self) -> dict[str, Any]:
         """Return an empty dictionary: there is no exchange."""

@@ -202,13 +202,15 @@ def streamed(source, sizes, aims=((None, None),), records=False, **options):
     """Search by ranks that are threads, and check what they find.
 
     sizes: of the domains; owners: their ranks, instead, each with one or more devices;
-    count: roots.  Returns how often rank 0 got more than the first items.
+    count: roots; before(runner, world): called before searches, of the tuples ``left``
+    Returns how often rank 0 got more than the first items.
     """
+    before, left = options.pop("before", None), options.pop("left", source)
     placement = one_each(sizes) if sizes else options.pop("owners")
     parts = placement.parts
     placed = device_parts(source, parts, threshold=options.pop("threshold"))
     overrides = options.pop("overrides", {})
-    roots = options.pop("roots", None) or some_roots(source, options.pop("count", 2))
+    roots = options.pop("roots", None) or some_roots(left, options.pop("count", 2))
     options = SearchOptions.named(engine="xbfs", **options)
 
     def work(world):
@@ -228,6 +230,8 @@ def streamed(source, sizes, aims=((None, None),), records=False, **options):
         exchange = StreamedThreads(world, placement, 0, ExchangeOptions(), **facts)
         runner = BetweenDomains(world, searches, exchange, options, placement)
         assert runner._streamed is not None
+        if before is not None:
+            before(runner, world)
         results = []
         for root in roots:
             for depth, targets in aims:
@@ -237,7 +241,7 @@ def streamed(source, sizes, aims=((None, None),), records=False, **options):
                 results.append((root, until, found, *arrays))
         return results, exchange.rooms
 
-    ranks, noted = on_ranks(placement.ranks, work), []
+    ranks, noted, source = on_ranks(placement.ranks, work), [], left
     places = [(placement.rank_of(k), placement.device_of(k)) for k in range(parts)]
     for pieces in zip(*(results for results, _ in ranks), strict=True):
         root, until, found = pieces[0][:3]

@@ -1,9 +1,14 @@
 """Sessions on devices that see a part of the graph, against NetworkX on that."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from emulated_device import at_address
 from masked import check, masked, seen_set
-from test_sessions import devices  # noqa: F401
+from test_sessions import devices, hosts, opened  # noqa: F401
+from thread_peers import ThreadPeers
+from worlds import on_ranks
 
 import distbfs
 from distbfs import Graph, bfs
@@ -12,10 +17,12 @@ from distbfs.errors import InputError, OutOfMemory, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.formats.attributes import Values
 from distbfs.options import BuildOptions, SearchOptions
+from distbfs.search import shared_tuples
 from distbfs.search.choose import Request
 from distbfs.search.graph_input import HeldTuples
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
+from distbfs.store.hdf5 import open_store
 from distbfs.store.write import write_graph
 
 WAYS = (
@@ -36,6 +43,10 @@ def look_through(session, seed, rounds=1):
             one = session.search(root)
             level, parent = one.at(np.arange(n))
             check(level, parent, one.nedge, root, kept)
+        near, far = session.search(root, depth_limit=1), int(level.argmax())
+        assert np.array_equal(near.at(np.arange(n))[0], np.where(level > 1, -1, level))
+        until = session.search(root, targets=[far]).at(np.arange(n))[0]
+        assert np.array_equal(until, level)
         hidden = None if vertices is None else np.flatnonzero(~vertices)[:1]
         if hidden is not None and len(hidden):
             with pytest.raises(UsageError, match="vertex that is not seen"):
@@ -73,6 +84,79 @@ def test_graphs_and_what_auto_takes(devices):  # noqa: F811
         bfs(graph, 0, "xbfs", edges=[True])
     with pytest.raises(UsageError, match="'w' was not kept"):
         bfs(graph, 0, "xbfs", where="w < 2")
+
+
+@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize("k", range(4))
+def test_one_domain(devices, k, count):  # noqa: F811
+    devices[:] = [0] * count
+    way = [x for x in WAYS if "stepwise" not in x][k]
+    for seed in range(1 + k, 24, 9):
+        u, v, n, *_ = masked(seed, directed=False)
+        form = {"engine": "xbfs", "domain": count, **way}
+        with distbfs.open(HeldTuples(u, v, n), **form) as session:
+            assert session.layout.parts == count
+            look_through(session, seed)
+
+
+@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+@pytest.mark.parametrize(("count", "size"), [(3, 1), (4, 2), (3, 2)])
+def test_between_domains(device, devices, count, size, direction):  # noqa: F811
+    device.one_rank = size > 1
+    devices[:] = [0] * count
+    for k, seed in enumerate((1, 7, 11)):
+        u, v, n, *_ = masked(seed, directed=False)
+        form = {"domain": size, "threshold": (0, 4, 1 << 20)[k % 3]}
+        form |= {"engine": "xbfs", "direction": direction}
+        with distbfs.open(HeldTuples(u, v, n), **form) as session:
+            assert session.layout.parts == count
+            look_through(session, seed)
+
+
+RANKS = pytest.mark.parametrize(
+    ("names", "counts", "size"),
+    [("aa", (1, 1), 2), ("aab", (1, 1, 1), None), ("ab", (2, 1), None)],
+)
+
+
+@RANKS
+def test_ranks(hosts, monkeypatch, tmp_path, names, counts, size):  # noqa: F811
+    """One rank a device, or several devices; of tuples, and of a store of two parts."""
+    monkeypatch.setattr(shared_tuples, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr(shared_tuples, "foreign_array", at_address)
+    u, v, n, vertices, edges, source, kept = masked(5, directed=False)
+    tuples = HeldTuples(u, v, n)
+    weight = np.random.default_rng(5).integers(0, 9, len(u))
+    tuples.attributes = {"weight": Values(weight)}
+    write_graph(SoloWorld(), tuples, tmp_path / "s", 2, BuildOptions(threshold=4))
+    graph = Graph.from_edges(u, v, n)
+    whole = bfs(graph, source, "openmp").level
+    with distbfs.open(tmp_path / "s", engine="openmp") as session:
+        session.see(session.view(where="weight < 5"))
+        light = session.search(source).at(np.arange(n))[0]
+
+    def rank(world):
+        hosts(world, names, counts)
+        request = Request(domain=size, masked=True)
+        levels = []
+        for k in range(2):
+            store = open_store(tmp_path / "s") if k else None
+            made = Source(n, 2, store=store, tuples=None if k else tuples)
+            options = SearchOptions.named(engine="xbfs")
+            with open_source(world, made, options, request) as session:
+                assert session.layout.parts == sum(counts)
+                session.see(session.view(vertices, edges))
+                one = session.search(source)
+                check(*one.at(np.arange(n)), one.nedge, source, kept)
+                if k:
+                    session.see(session.view(where="weight < 5"))
+                    levels.append(session.search(source).at(np.arange(n))[0])
+                session.see(None)
+                assert np.array_equal(session.search(source).at(np.arange(n))[0], whole)
+        return levels
+
+    for levels in on_ranks(len(names), rank):
+        assert np.array_equal(levels[0], light)
 
 
 @pytest.mark.parametrize("parts", [1, 3])
@@ -116,13 +200,16 @@ def test_room_for_bits(devices, monkeypatch):  # noqa: F811
     assert levels == [wanted, wanted]
 
 
-def test_several_devices_refuse(devices):  # noqa: F811
+def test_what_is_refused_before_there_is_a_graph(devices):  # noqa: F811
     devices[:] = [0, 0]
-    u, v, n, *_ = masked(4, directed=False)
-    for form in ({"domain": 2}, {"parts": 2, "threshold": 4}):
-        session = distbfs.open(HeldTuples(u, v, n), engine="xbfs", **form)
-        with session, pytest.raises(UsageError, match="ask for devices 1"):
-            session.see(session.view([True] * n))
+    source = HeldTuples(*np.zeros((2, 1), np.int64), 1)
+    for options, request, text in (
+        ({"engine": "bfs4k"}, Request(), "engine bfs4k sees all vertices"),
+        ({"engine": "pan"}, Request(2, "parts"), "engine pan sees all vertices"),
+    ):
+        asked = replace(request, masked=True)
+        with pytest.raises(UsageError, match=text):
+            opened(source, request=asked, **options)
 
 
 def test_bits_that_do_not_fit(devices, monkeypatch):  # noqa: F811
@@ -132,3 +219,18 @@ def test_bits_that_do_not_fit(devices, monkeypatch):  # noqa: F811
     with pytest.raises(OutOfMemory, match="a masked search of 4 directed edges needs"):
         bfs(graph, 0, "xbfs", edges=[True, False])
     monkeypatch.undo()
+
+
+@pytest.mark.parametrize("form", [{"domain": 2}, {"parts": 2, "threshold": 4}])
+def test_bits_that_do_not_fit_several_devices(devices, monkeypatch, form):  # noqa: F811
+    devices[:] = [0, 0]
+    source = HeldTuples(np.array([0, 1]), np.array([1, 2]), 3)
+    with distbfs.open(source, engine="xbfs", **form) as session:
+        view = session.view(edges=[True, False])
+        with monkeypatch.context() as patch:
+            patch.setattr(distbfs.device.cuda, "free_bytes", lambda: 1000)
+            with pytest.raises(OutOfMemory, match=r"a masked search of \d directed"):
+                session.see(view)
+        assert session.search(0).reached == 3
+        session.see(view)
+        assert session.search(0).reached == 2

@@ -411,10 +411,12 @@ class Arrays:
             setattr(self.params, f"listed{k}", listed)
         setattr(self.params, f"listed{COLUMNS}", int(g.at_least[COLUMNS + 2]))
 
-    def see(self, seen: SeenEdges | None) -> None:
+    def see(self, seen: SeenEdges | None, *, whole: bool = False) -> None:
         """See some edges in later searches, or all; they take their bits as arguments.
 
         First to eighth neighbours are those that are seen.
+        whole: these are all edges, so that a vertex without any that is seen is nowhere
+        found
         """
         g, p, at = self.graph, self.params, (self.graph.active, *self._devices)
         bits: Any = np.uint64(0) if seen is None else seen.bits
@@ -440,7 +442,7 @@ class Arrays:
         p.seen = seen.bits.data.ptr
         tails = (tail_row, np.uint64(p.tail_seen or 0), p.tailed)
         self._run("with_more", g.offsets, seen.bits, *tails, g.active, p.words, more)
-        if self._devices == (1, 0):
+        if whole:
             self._make_bare(seen)
 
     def _make_bare(self, seen: SeenEdges) -> None:
@@ -451,6 +453,12 @@ class Arrays:
         bare.view(np.uint8)[: len(bits)] = bits
         p.bare_count = p.active - int(cp.count_nonzero(seen.ends[: p.active]))
         p.self_named = 1
+
+    def show(self, params: Params, seen: SeenEdges | None) -> None:
+        """See some edges, or all, in searches that take a copy of the arguments."""
+        self.see(seen)
+        for name in ("seen", "tail_seen", "more"):
+            setattr(params, name, getattr(self.params, name))
 
     def _places(self) -> None:
         """Find where results go by id: see results.cu."""

@@ -8,11 +8,12 @@
  * what others found here; `settle` counts.  When all is searched, a share asks for the parents
  * of its own delegates that other domains found (`ask_parents` to `take_parents`).  How a level is searched is the domain's own
  * affair; one whose frontier is empty goes on, as the next may come from outside.
+ * Where some edges are not seen, inner and outer columns have their bits (MASKED, rows.cuh).
  *
  * Data: between.cuh, search.cuh.  Sources: those of search.cu; Pan, Pearce, Owens 2018,
  * Sections IV and V (delegates and normal vertices between parts).
  *
- * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 NAME=u32,u64
+ * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 NAME=u32,u64 | OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 NAME=u32,u64 MASKED=1
  */
 #include "between.cuh"
 #include "between_level.cuh"

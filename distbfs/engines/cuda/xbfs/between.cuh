@@ -37,7 +37,8 @@ struct Between : Member {
     const u32 *outer_columns;   /* [outer edges], indices of targets */
     const u64 *outer_targets;   /* [targets], rising: share << 32 | what it is there */
     const u32 *locals;          /* [numbers], local ids of normal vertices */
-    const u32 *has_outer;       /* [words]: numbers with outer edges */
+    const u32 *has_outer;       /* [words]: numbers with outer edges that are seen */
+    const u32 *outer_seen;      /* [outer edges / 32 + 1], a bit for each, with MASKED */
     NAME *names;                /* [slots + normal vertices], ids: own.vertices, to write slots */
     u32 *sent;                  /* [sent_words], a bit for each target: it was sent already */
     u64 *outbox;                /* for each share a box: between_outer.cuh */

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda.inner_part import WIDE, InnerPart
+from distbfs.build.cuda.seen import SeenPart
 from distbfs.device import cuda, programs
 from distbfs.engines.base import Offer, Targets, Work
 from distbfs.engines.cuda.xbfs.arrays import (
@@ -24,6 +25,7 @@ from distbfs.engines.cuda.xbfs.arrays import (
     NO_LIMIT,
     ROWS,
     THREADS,
+    mask,
 )
 from distbfs.engines.cuda.xbfs.between_params import (
     ASKS,
@@ -124,7 +126,7 @@ class BetweenLevels:
         self._mask = cp.zeros(mask_words(d), np.uint64)
         self.mask = self._mask if d else None
         held: dict[str, Any] = {
-            "has_outer": self._rows_with_edges(),
+            "has_outer": self._rows_with(cp.diff(part.outer_offsets) > 0),
             "sent": cp.zeros(max(sent_words, 2), np.uint32),
             "outbox": cp.zeros(int(self._box_at[-1]), np.uint64),
             "box": cp.asarray(self._box_at.astype(np.uint64)),
@@ -176,7 +178,9 @@ class BetweenLevels:
         own.root = ELSEWHERE
         self._results = arrays.results_launch(own)
         self._counts: Any = None
-        self._launches: dict[bool, dict[str, programs.Launch]] = {}
+        self._launches: dict[tuple[bool, bool], dict[str, programs.Launch]] = {}
+        self._masked = False
+        self._outer_seen: Any = None  # bits, as long as searches read them
         self._sizes = cuda.HostCopy(self._control)
         self._work = cuda.HostCopy(self._control)
         self._ready = cp.cuda.Event(disable_timing=True)
@@ -208,17 +212,33 @@ class BetweenLevels:
         flags[cp.asarray(self.part.owned)] = 1
         return bitmap(flags)
 
-    def _rows_with_edges(self) -> Any:
-        """Return the positions with outer edges, a bitmap, uint32 [words]."""
+    def _rows_with(self, some: Any) -> Any:
+        """Return normal vertices, bool [k], as a bitmap by number, uint32 [words]."""
         cp, p = cuda.cupy(), self._arrays.params
-        offsets = self.part.outer_offsets
         flags = cp.zeros(32 * p.words, np.uint8)
-        some = offsets[1:] > offsets[:-1]
         flags[self.part.normals : self.part.normals + len(some)] = some
         return bitmap(flags)
 
+    def see(self, view: SeenPart | None) -> None:
+        """See some edges in later searches; None: all."""
+        p, held = self.params, self._held
+        with self.device, cuda.memory_of("a masked search"):
+            self._arrays.show(self.own, None if view is None else view.inner)
+            self._outer_seen = None if view is None else view.outer.bits
+            p.outer_seen, p.has_outer = 0, held["has_outer"].data.ptr
+            if view is not None:
+                held["has_seen"] = self._rows_with(view.outer.ends > 0)
+                p.outer_seen = view.outer.bits.data.ptr
+                p.has_outer = held["has_seen"].data.ptr
+            self._masked = view is not None
+            self._load(counting=False)
+            cuda.cupy().cuda.Device().synchronize()  # streams of searches are others
+
     def _load(self, *, counting: bool) -> None:
-        """Make the launches of all kernels."""
+        """Make the launches of all kernels, unless that was done."""
+        form = counting, self._masked
+        if form in self._launches:
+            return
         module = programs.Module(
             KERNELS / "between.cu",
             OFFSET=self._arrays.offset,
@@ -226,8 +246,9 @@ class BetweenLevels:
             IN_IDS=1,
             SEVERAL=int(self.part.domain.devices > 1),
             NAME=self._arrays.name_word,
+            **mask(self._masked),
         )
-        made = self._launches[counting] = {}
+        made = self._launches[form] = {}
         for name in KERNEL_NAMES:
             together = name in TOGETHER
             blocks = 1 if name in ALONE else self._arrays.grid
@@ -246,7 +267,7 @@ class BetweenLevels:
             base, at = self._kept.data.ptr, TOGETHER.index(name)
             self.own.control = base + at * CONTROL_BYTES
             self.own.other = base + (1 - at) * CONTROL_BYTES
-        self._launches[self._counting][name](stream.ptr)
+        self._launches[self._counting, self._masked][name](stream.ptr)
 
     def start(
         self,
@@ -302,8 +323,7 @@ class BetweenLevels:
     def _count(self, *, counting: bool) -> None:
         """Take the kernels with or without counters of edge checks."""
         self._counting = counting
-        if counting not in self._launches:
-            self._load(counting=counting)
+        self._load(counting=counting)
         if counting and self._counts is None:
             self._counts = cuda.cupy().zeros((2, ROWS), np.uint64)
         self.own.counts = self._counts.data.ptr if counting else 0

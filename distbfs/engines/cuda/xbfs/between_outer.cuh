@@ -36,7 +36,11 @@ INLINE u32 each_outer(const Between &b, bool some, u32 v, u32 lane, const Take &
             const u32 start = __shfl_sync(ALL, before, k);
             from[i] = __shfl_sync(ALL, v, k);
             ok[i] = me < total;
-            column[i] = ok[i] ? __ldcg(b.outer_columns + row + (me - start)) : 0;
+            const u64 at = row + (me - start);
+            column[i] = ok[i] ? __ldcg(b.outer_columns + at) : 0;
+#if MASKED
+            ok[i] = ok[i] && b.outer_seen[at >> 5] >> (at & 31) & 1;
+#endif
         }
         take(column, from, ok, lane);
     }

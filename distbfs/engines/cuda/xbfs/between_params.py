@@ -16,7 +16,7 @@ COUNTED = (
 )
 POINTERS = (  # behind those of ``MemberParams``
     *("place", "outer_offsets", "outer_columns", "outer_targets", "locals"),
-    *("has_outer", "names", "sent"),
+    *("has_outer", "outer_seen", "names", "sent"),
     *("outbox", "box", "sizes", "known", "found", "mail", "counts"),
     *("idle", "filled", "mask", "items", "owned", "is_owned", "homes", "open"),
     *("does", "gathered", "report"),

@@ -9,11 +9,12 @@
  * are found, their bits are set one by one (domain_late.cuh).  Where a search has targets,
  * all devices meet once more after each level and add up how many are missing.  Where the
  * word of a host was seen, all end after the same level, without results.
- * Where rows have tails in host memory (SPLIT), each device reads its own (rows.cuh).
+ * Where rows have tails in host memory (SPLIT), each device reads its own, and where some
+ * edges are not seen (MASKED), it looks at the bits of its own columns besides (rows.cuh).
  * Data: domain.cuh; meetings: domain_meet.cuh.  Sources: those of search.cu; Pan, Pearce,
  * Owens 2018 (owner v mod p).
  *
- * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=0,1 SPLIT=0 | OFFSET=u64 COUNT=0,1 IN_IDS=0,1 SPLIT=1
+ * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=0,1 SPLIT=0 | OFFSET=u64 COUNT=0,1 IN_IDS=0,1 SPLIT=1 | OFFSET=u32,u64 COUNT=0,1 IN_IDS=0,1 SPLIT=0 MASKED=1 | OFFSET=u64 COUNT=0,1 IN_IDS=0,1 SPLIT=1 MASKED=1
  */
 #include "domain.cuh"
 #include "domain_late.cuh"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.build.cuda.domain import MemberRows
+from distbfs.build.cuda.seen import SeenEdges
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.device.take import Back
@@ -25,6 +26,7 @@ from distbfs.engines.cuda.xbfs.arrays import (
     ROWS,
     Arrays,
     last_and_targets,
+    mask,
 )
 from distbfs.engines.cuda.xbfs.search import (
     CONTROL_BYTES,
@@ -103,6 +105,7 @@ class MemberSearch:
             names=part.names,
             shares=part.layout.parts if part.wide else 0,
             columns=len(part.names),
+            devices=(part.layout.parts, part.index),
             overrides={
                 "push_only": options.direction == "push",
                 "pull_only": options.direction == "pull",
@@ -127,7 +130,8 @@ class MemberSearch:
         self._met = 0
         self._trace: Any = None
         self._counts: Any = None
-        self._launches: dict[int, programs.Launch] = {}
+        self._launches: dict[tuple[int, bool], programs.Launch] = {}
+        self._masked = False
         self._turn, self._word = 0, StopWord()
         self._lone: Ids = np.zeros(0, np.int64)  # roots of a set without edges
 
@@ -144,16 +148,25 @@ class MemberSearch:
 
     def _launch(self, count: int) -> programs.Launch:
         """Return the search without (0) or with (1) counters."""
-        if count not in self._launches:
+        form = count, self._masked
+        if form not in self._launches:
             module = programs.Module(
                 KERNELS / "domain.cu",
                 OFFSET=self.arrays.offset,
                 COUNT=count,
                 IN_IDS=int(self.in_ids),
                 SPLIT=int(self.part.graph.tails is not None),
+                **mask(self._masked),
             )
-            self._launches[count] = self.arrays.search_launch(module, self.params)
-        return self._launches[count]
+            self._launches[form] = self.arrays.search_launch(module, self.params)
+        return self._launches[form]
+
+    def see(self, view: SeenEdges | None) -> None:
+        """See some edges in later searches; None: all."""
+        with cuda.memory_of("a masked search"):
+            self.arrays.show(self.own, view)
+        self._masked = view is not None
+        self.prepare()
 
     def _recorded(self, records: bool) -> TimedGraph:
         """Return the search with or without counters as a graph."""

@@ -26,7 +26,7 @@ INLINE void take(const Params &p, Last &one, u32 v, bool some) {
     const OFFSET at = p.row[v];
     one.degree = degree_at(p, v, at);
 #if MASKED /* a column that is not seen stands for the first that is */
-    if (!bit_of(p.more, v)) one.degree = 1;
+    if (one.degree > 1 && !bit_of(p.more, v)) one.degree = 1;
 #pragma unroll
     for (u32 j = 0; j < KEPT; j++) {
         const bool is = j < one.degree && edge_seen(p, at + j);

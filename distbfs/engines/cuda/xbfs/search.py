@@ -146,7 +146,7 @@ class FastSearch:
     def see(self, view: SeenEdges | None) -> None:
         """See some edges in later searches; None: all."""
         with cuda.memory_of("a masked search"):
-            self._arrays.see(view)
+            self._arrays.see(view, whole=True)
             if self._cluster is not None:
                 self._cluster.see(view)
         self._masked = view is not None
