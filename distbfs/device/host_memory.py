@@ -25,11 +25,12 @@ PIECES = 64  # pieces that threads touch in parallel
 
 
 class _Registered:
-    """Host memory mapped by the device; arrays in it keep it alive."""
+    """Host memory mapped by the current device; arrays in it keep it alive."""
 
     def __init__(self, size: int) -> None:
         size = -(-max(size, 1) // UNIT) * UNIT
         self._runtime: Any = cuda.cupy().cuda.runtime
+        self._device: Any = cuda.cupy().cuda.Device()
         self._address = 0
         self._memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         with suppress(AttributeError, OSError):
@@ -45,7 +46,8 @@ class _Registered:
 
     def __del__(self) -> None:
         if getattr(self, "_address", 0):
-            with suppress(Exception):  # the interpreter may be shutting down
+            # the interpreter may be shutting down
+            with suppress(Exception), self._device:
                 self._runtime.hostUnregister(self._address)
 
 

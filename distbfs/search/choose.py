@@ -203,10 +203,10 @@ def check_known(options: SearchOptions) -> None:
 
 def wants_device(options: SearchOptions, request: Request) -> bool:
     """Return whether an option requires a device."""
-    asked: tuple[Any, ...] = (request.devices, request.domain)
-    asked += tuple(getattr(options, name) for name in MEMORY_OPTIONS)
+    asked = (request.devices, request.domain)
+    limits = (getattr(options, name) for name in MEMORY_OPTIONS)
     own = bool(options.own) or options.internal_ids
-    return own or any(x is not None for x in asked)
+    return own or any(x is not None for x in (*asked, *limits))
 
 
 def take_some(

@@ -41,10 +41,12 @@ def devices_of(parts):
     return devices
 
 
-def budgets(source, parts, monkeypatch, **options):
+def budgets(source, parts, monkeypatch, state=NOTHING, **options):
     """Return the bytes of a device that keep the least there, and those that keep all.
 
-    As a build itself counts them, of the device that needs most; searches take nothing.
+    As a build itself counts them, of the device that needs most.
+
+    state: what searches take, as of ``Room``
     """
     seen, most = [], Fit.most
 
@@ -56,7 +58,7 @@ def budgets(source, parts, monkeypatch, **options):
 
     with monkeypatch.context() as patch:
         patch.setattr(Fit, "most", watch)
-        resident_parts(source, parts, room=Room(None, None, NOTHING), **options)
+        resident_parts(source, parts, room=Room(None, None, state), **options)
     least, every = np.array(seen).max(axis=0).tolist()
     return least, max(least, every)
 

@@ -273,12 +273,10 @@ class KeyPasses:
 
 
 class RowWriter:
-    """One subgraph from sorted keys of rising rows.
+    """One subgraph from sorted keys of rising rows, as arrays joined at the end.
 
     lengths: uint32 [counted], zeros; the rows that may have columns
     kernel: writes columns; arguments: of it, between lengths and columns
-    room: memory for all columns in sequence, with COLUMN_PAD more; None: separate
-    arrays joined at the end, which takes twice the memory
     bits: of a column in a key
     """
 
@@ -289,13 +287,11 @@ class RowWriter:
         kernel: str = "write_columns",
         arguments: tuple[KernelArgument, ...] = (),
         dtype: type[np.unsignedinteger] = np.uint32,
-        room: DeviceArray | None = None,
         bits: int = 32,
     ) -> None:
         self._kernels, self._lengths, self._bits = kernels, lengths, np.uint32(bits)
         self._kernel, self._arguments, self._dtype = kernel, arguments, dtype
         self._pieces: list[DeviceArray] = []
-        self._room, self._written = room, 0
 
     def add(self, keys: DeviceArray, shift: int) -> None:
         """Append the columns of keys, uint64; row = row of the key + shift.
@@ -305,12 +301,8 @@ class RowWriter:
         if not len(keys):
             return
         starts, fresh = self._kernels.fresh_before(keys)
-        if self._room is None:
-            out = cuda.cupy().empty(fresh + COLUMN_PAD, self._dtype)
-            self._pieces.append(out)
-        else:
-            out = self._room[self._written : self._written + fresh + COLUMN_PAD]
-            self._written += fresh
+        out = cuda.cupy().empty(fresh + COLUMN_PAD, self._dtype)
+        self._pieces.append(out)
         out[fresh:].set(np.zeros(COLUMN_PAD, self._dtype))
         form = (np.uint64(len(keys)), keys, starts, self._bits)
         row = np.uint32(shift & 0xFFFFFFFF)
@@ -318,8 +310,6 @@ class RowWriter:
         self._kernels.launch(self._kernel, len(keys), KEYS_TILE, *arguments)
 
     def _columns(self) -> DeviceArray:
-        if self._room is not None:
-            return self._room[: self._written + COLUMN_PAD]
         if len(self._pieces) == 1:
             return self._pieces.pop()
         cupy = cuda.cupy()

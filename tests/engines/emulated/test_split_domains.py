@@ -1,5 +1,6 @@
 """Domains whose rows have tails in host memory, from budgets of the least to all."""
 
+import gc
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -26,9 +27,13 @@ from distbfs.build.cuda import keys as device_keys
 from distbfs.build.cuda import room as room_of_builds
 from distbfs.build.cuda.room import EVERY, LEAST_KEPT, Fit, Room
 from distbfs.engines.base import Until
+from distbfs.engines.cuda.common.memory import FIXED, LIST_PADS
+from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch.domain_bits import DomainBitSearches
+from distbfs.options import SearchOptions
+from distbfs.partition.layout import Layout
 from distbfs.plan.memory import readable
 from distbfs.search import choose as choosing
 from distbfs.search import domains, opening
@@ -233,6 +238,31 @@ def test_sessions_say_what_is_held_back(device, monkeypatch, ranks):
     ):
         with pytest.raises(OutOfMemory, match=words):
             all_ranks(**limits)
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_devices_keep_to_their_limit(device, monkeypatch, parts):
+    """With nearly all that they may have in use."""
+    source, layout = uniform(6000, 200_000), Layout(6000, parts)
+    engine = XbfsEngine(SearchOptions(engine="xbfs", direction="push"))
+
+    def state(*counts):
+        return engine.member_bytes(layout, *counts) - FIXED
+
+    def allocated():
+        gc.collect()
+        device.check("allocation")
+        return device.arrays.bytes
+
+    limit = sum(budgets(source, parts, monkeypatch, state)) // 2
+    before = allocated()
+    room = Room(limit, None, state)
+    driver = resident_driver(source, parts, room=room, direction="push")
+    used = allocated() - before
+    assert driver._parts[0].part.graph.held_back
+    assert used <= parts * limit <= 1.25 * used + parts * LIST_PADS
+    look(driver, source, 0)
+    driver.close()
 
 
 @pytest.mark.parametrize("engine", ["auto", "xbfs"])
