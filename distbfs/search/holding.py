@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -283,12 +282,15 @@ def hold_domain(
     devices: Sequence[int],
     engine: Any,
     options: SearchOptions,
+    *,
+    masked: bool = False,
 ) -> Held:
     """Load a graph to the devices of all ranks as one domain (collective).
 
     What does not fit the devices beside the searches of the engine goes to host memory.
 
     devices: of this rank, each of which keeps its rows
+    masked: leave room for the bits of masked searches
     """
     store, shared = source.store, None
     if store is not None:
@@ -297,7 +299,11 @@ def hold_domain(
     tuples = shared or source.any_tuples()
     count = world.size * len(devices)
     layout = Layout(source.n, count)
-    state = partial(engine.member_bytes, layout)
+
+    def state(local: int, active: int, m: int, at_least: Ids) -> int:
+        need: int = engine.member_bytes(layout, local, active, m, at_least)
+        return need + masked * mask_bytes(local, active, m)
+
     with source.telling("building") as done:
         parts, summary = construct_domain(
             tuples,

@@ -244,7 +244,12 @@ def _open_domain(opening: Opening) -> Session:
     held = next((x for x in opening.held if x.rows), None)
     engine = kind_of(choice.options.engine)(choice.options)
     held = held or hold_domain(
-        world, opening.source, choice.devices, engine, choice.options
+        world,
+        opening.source,
+        choice.devices,
+        engine,
+        choice.options,
+        masked=opening.request.masked,
     )
     held = replace(held, host_parts=bringing(opening))
     began = clock()

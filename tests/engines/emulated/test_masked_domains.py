@@ -7,11 +7,12 @@ from device_parts import LARGE, check, device_parts, driver_of
 from graphs import kronecker, some_roots
 from masked_graphs import random_way, see, see_between
 from part_graphs import GRAPHS
-from resident_parts import look, resident_driver
+from resident_parts import NOTHING, budgets, look, resident_driver
 from test_between_kernels import streamed
 from test_resident_kernels import OVERRIDES, SHAPES
 
 from distbfs.build.cuda import seen as seen_edges
+from distbfs.build.cuda.room import Room
 from distbfs.generate import cuda as device_tuples
 
 NAMES = ("kronecker", "two-blobs", "long-rows", "grid")
@@ -38,6 +39,25 @@ def test_one_domain(device, monkeypatch, name, parts):
         look(driver, left, roots[0], records=True)
         driver.see([None] * parts)
         look(driver, source, roots[0])
+
+
+@pytest.mark.parametrize("parts", [2, 3])
+def test_one_domain_with_tails_in_host_memory(device, monkeypatch, parts):
+    for k, name in enumerate(("kronecker", "long-rows")):
+        source, ways = SHAPES[name](), list(OVERRIDES.values())
+        room = Room(budgets(source, parts, monkeypatch)[0], None, NOTHING)
+        for seed in range(3):
+            overrides = ways[(seed + parts + k) % len(ways)]
+            form = {"internal_ids": seed == 1, "overrides": overrides}
+            driver = resident_driver(source, parts, room=room, **form)
+            assert driver._parts[0].part.graph.tails is not None
+            make, left = random_way(source, seed)
+            see(driver, [one.part for one in driver._parts], make, left)
+            for root in some_roots(left, 2):
+                look(driver, left, root)
+            driver.see([None] * parts)
+            look(driver, source, some_roots(left, 1)[0])
+            driver.close()
 
 
 @pytest.mark.parametrize("name", ["kronecker", "hub", "tree"])
