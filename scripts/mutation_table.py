@@ -574,7 +574,7 @@ MUTATIONS = (
     ),
     Mutation(
         "masked-delegates-count-one-domain",
-        "distbfs/search/device_rows.py",
+        "distbfs/search/masked_rows.py",
         "of_delegates[here] += rows[numbers[here]]",
         "of_delegates[here] = rows[numbers[here]]",
         "seen edges of delegates are counted in one domain only",
