@@ -19,6 +19,7 @@ UNTIL = f"{EMULATED}/test_until.py"
 ENGINES = f"{EMULATED}/test_graph_engines.py"
 CLUSTER = f"{EMULATED}/test_cluster_kernel.py"
 MASKED = f"{EMULATED}/test_masked_kernels.py"
+MASKED_DOMAINS = f"{EMULATED}/test_masked_domains.py"
 FAST = f"{EMULATED}/test_fast_kernels.py"
 PATH_COUNTS = f"{EMULATED}/test_path_counts.py"
 SPLIT = "tests/engines/emulated/test_split_rows.py"
@@ -551,10 +552,34 @@ MUTATIONS = (
     Mutation(
         "masked-one-direction",
         "distbfs/build/cuda/seen.cu",
-        "        see(r, b, a);",
-        "        see(r, a, b);",
+        "        see(r, row_of(r, v, b), a);",
+        "        see(r, row_of(r, u, a), b);",
         "an edge is seen from one end only",
         (f"{MASKED}::test_clusters",),
+    ),
+    Mutation(
+        "masked-devices-take-each-others-vertices",
+        "distbfs/engines/cuda/xbfs/domain.py",
+        "devices=(part.layout.parts, part.index),",
+        "devices=(part.layout.parts, 0),",
+        "a vertex whose edges are hidden stands for one of another device",
+        (f"{MASKED_DOMAINS}::test_one_domain[2-kronecker]",),
+    ),
+    Mutation(
+        "masked-outer-edges-are-all-seen",
+        "distbfs/engines/cuda/xbfs/between_outer.cuh",
+        "ok[i] = ok[i] && b.outer_seen[at >> 5] >> (at & 31) & 1;",
+        "ok[i] = ok[i] && b.outer_seen;",
+        "domains push and ask along edges that are not seen",
+        (f"{MASKED_DOMAINS}::test_between_domains_of_one_device[push-kronecker]",),
+    ),
+    Mutation(
+        "masked-delegates-count-one-domain",
+        "distbfs/search/masked_rows.py",
+        "of_delegates[here] += rows[numbers[here]]",
+        "of_delegates[here] = rows[numbers[here]]",
+        "seen edges of delegates are counted in one domain only",
+        (f"{MASKED_DOMAINS}::test_between_domains_of_one_device[push-kronecker]",),
     ),
     Mutation(
         "rows-split-beyond-the-device",

@@ -14,14 +14,14 @@ from distbfs.errors import DistbfsError, UsageError
 from distbfs.exchange.agreement import first_reason
 from distbfs.exchange.world import SoloWorld
 from distbfs.search.choose import kind_of, no_masks
-from distbfs.search.device_rows import DomainRows, InnerRows
+from distbfs.search.masked_rows import DomainRows, InnerRows
 from distbfs.search.vertices import VertexMap, row_slices
 from distbfs.search.view import PartViews, View, seen_ends
 
 if TYPE_CHECKING:
     from distbfs.build.cuda.seen import SeenEdges
     from distbfs.graph.device_graph import DeviceGraph
-    from distbfs.search.device_rows import DeviceRows
+    from distbfs.search.masked_rows import MaskedRows
     from distbfs.search.runners.base import Runner
     from distbfs.search.session import Held
     from distbfs.types import AnyArray, Array, Ids, Marks, World
@@ -153,7 +153,7 @@ class DevicesSight:
     """Views of a graph on several devices, of all ranks; rows: of this rank's."""
 
     def __init__(
-        self, world: World, held: Held, runner: Runner, rows: DeviceRows
+        self, world: World, held: Held, runner: Runner, rows: MaskedRows
     ) -> None:
         self._world, self._held, self._runner, self._rows = world, held, runner, rows
         self._all = self.vertices = held.vertices

@@ -7,7 +7,7 @@ from graphs import Tuples
 
 from distbfs.build.cuda.seen import SeenMaker, rows_of_graph
 from distbfs.exchange.world import SoloWorld
-from distbfs.search.device_rows import DomainRows, InnerRows
+from distbfs.search.masked_rows import DomainRows, InnerRows
 
 
 def random_way(source, seed, share=0.5):

@@ -77,6 +77,19 @@ def test_captures_are_thought_of_where_there_are_more_kinds():
     assert not Replays((), anywhere).lacks(1, 3)
 
 
+def test_captures_are_let_go_of():
+    stream = Stream()
+    replays = Replays([stream], anywhere)
+    replays.capture("level", 1, lambda: stream.run("a"))
+    assert replays.lacks(1, 3)
+    replays.forget()
+    assert replays.lacks(1, 3)
+    replays("level", 1, lambda: stream.run("b"))
+    replays.capture("level", 1, lambda: stream.run("c"))
+    replays("level", 1, lambda: stream.run("b"))
+    assert stream.done == ["upload", "b", "upload", "c again"]
+
+
 def test_an_error_ends_the_capture():
     streams = [Stream(), Stream()]
     replays = Replays(streams, anywhere)

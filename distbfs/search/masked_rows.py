@@ -26,7 +26,7 @@ HALF = np.uint64(32)
 PLACE = np.uint64((1 << 32) - 1)
 
 
-class DeviceRows(Protocol):
+class MaskedRows(Protocol):
     """What makes the bits of edges on each device of this rank."""
 
     def made(self, make: Callable[[SeenMaker], SeenEdges]) -> list[Any]:
