@@ -18,7 +18,7 @@ from distbfs.errors import UsageError
 from distbfs.exchange.world import Ranks
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.formats.writing import check_place, placed, text_file
-from distbfs.report.tables import print_table
+from distbfs.report.tables import counted, print_table
 from distbfs.search.result import Result
 from distbfs.search.session import Session
 from distbfs.search.vertices import gather_on_first, host_array
@@ -187,6 +187,7 @@ def print_paths(rows: Sequence[dict[str, Any]]) -> None:
         if of["distance"] < 0:
             click.echo(f"no path {pair}")
             continue
-        click.echo(f"{of['count']} shortest paths {pair}, length {of['distance']}")
+        paths = counted(of["count"], "shortest path")
+        click.echo(f"{paths} {pair}, length {of['distance']}")
         for path in of["paths"]:
             click.echo("  " + " ".join(map(str, path)))
