@@ -269,9 +269,9 @@ class Graph:
         directed : bool, default False
             Whether edges lead from ``src`` to ``dst`` only.
         keep : sequence of str, optional
-            Columns to keep as attributes of the edges, for ``where`` of ``bfs``.  Of
-            repeated edges the smallest value counts, in either direction of an
-            undirected edge.
+            Columns of numbers or text to keep as attributes of the edges, for ``where``
+            of ``bfs``.  Of repeated edges the smallest value counts, in either
+            direction of an undirected edge.
 
         Returns
         -------
@@ -281,12 +281,14 @@ class Graph:
         Raises
         ------
         InputError
-            There are no such columns, an id is missing, or one is outside 0 … n-1.
+            There are no such columns, an id or a kept value is missing, or an id is
+            outside 0 … n-1.
         WrongTypeError
-            ``frame`` is no DataFrame, or its ids are no integers without ``relabel``.
+            ``frame`` is no DataFrame, its ids are no integers without ``relabel`` or of
+            several types with it, or a kept column has neither numbers nor text.
         UsageError
-            One of ``src`` and ``dst`` is given alone, or ``n`` together with
-            ``relabel``.
+            One of ``src`` and ``dst`` is given alone, ``n`` together with ``relabel``,
+            or a kept column has a name that ``where`` could not use.
         LibraryMissing
             pandas is not installed.
 
