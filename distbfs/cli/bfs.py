@@ -62,7 +62,7 @@ def start(result: Result, ids: IdMap | None) -> dict[str, Any]:
 
 
 def figures(result: Result, ids: IdMap | None) -> dict[str, Any]:
-    """Return what is reported of a search (collective)."""
+    """Return the reported figures of a search (collective)."""
     wall = {} if result.wall_seconds is None else {"wall_seconds": result.wall_seconds}
     return {
         **start(result, ids),
@@ -169,7 +169,7 @@ def print_searches(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def begun(row: dict[str, Any]) -> Any:
-    """Return what a table says of where a search began."""
+    """Return the source of a search as tables show it."""
     return row["source"] if "source" in row else f"{len(row['sources'])} vertices"
 
 

@@ -33,7 +33,7 @@ def log_as_json(wanted: bool) -> None:
 
 
 def last_words(message: str, place: str = "") -> str:
-    """Return what is written on stderr of an error that ends the run.
+    """Return the line on stderr for an error that ends the run.
 
     message: one line, or a traceback that ends with a line break
     place: of a traceback: "rank N: ", or "" where there is one process

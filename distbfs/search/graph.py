@@ -106,7 +106,7 @@ class Graph:
         self._process = os.getpid()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy needs: all but what searches hold."""
+        """Return the state for a copy: all but the memory of searches."""
         held = ("_sessions", "_kept", "_view", "_lock", "_process")
         return {k: v for k, v in vars(self).items() if k not in held}
 
@@ -640,7 +640,7 @@ class Graph:
         return self._lock
 
     def kept(self, key: Hashable, make: Callable[[Part], Any]) -> Any:
-        """Return what ``make`` makes of the part, kept with the graph under a key.
+        """Return the result of ``make`` for the part, kept with the graph under a key.
 
         Parameters
         ----------

@@ -119,7 +119,7 @@ class PathsAsked:
             raise UsageError(session.paths.refusal)
 
     def of(self, result: Result, ids: IdMap | None) -> dict[str, Any]:
-        """Return what is reported of a search; write its edges."""
+        """Return the reported paths of a search; write its edges."""
         values: dict[str, Any] = {}
         if self.counts is not None:
             self.counted = host_array(result.path_counts(self.counts))

@@ -32,7 +32,7 @@ LINES_AT_ONCE = 1 << 16
 
 
 def separator_of(path: Path | None) -> str | None:
-    """Return what separates the columns of a table, None where a path names none."""
+    """Return the separator of a table's columns, None where a path names no table."""
     if path == DASH:
         return ","
     return None if path is None else SEPARATORS.get(Path(plain_name(path)).suffix)

@@ -79,7 +79,7 @@ def is_file(path: Path) -> bool:
 
 
 def facts_of(context: click.Context) -> dict[str, object]:
-    """Return what ranks compare of a command's options: name -> JSON value.
+    """Return the options of a command that ranks compare: name -> JSON value.
 
     Raises StoreError for a store that cannot be opened.
     """
@@ -398,7 +398,7 @@ def make_request(
     parts: int | None = None,
     threshold: int | None = None,
 ) -> Request:
-    """Return what the command line asks for besides an engine."""
+    """Return the parts, devices and domains that the command line asks for."""
     separate = "--threshold" if threshold is not None else ""
     if (parts or 1) > 1:
         separate = "--parts"

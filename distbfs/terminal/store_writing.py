@@ -27,7 +27,7 @@ on_devices_option = BUILDING.option(
 
 
 def summary_fields(summary: BuildSummary) -> dict[str, Any]:
-    """Return what a build is reported by."""
+    """Return the figures of a build that are reported."""
     return {
         "n": summary.n,
         "m": summary.m,
@@ -46,7 +46,7 @@ def summary_fields(summary: BuildSummary) -> dict[str, Any]:
 
 
 def graph_fields(values: Mapping[str, Any], *, directed: bool) -> dict[str, Any]:
-    """Return what people want to know of a graph, by name.
+    """Return the sizes of a graph as text, by name.
 
     values: n, m, tuples, loops and repeats
     """

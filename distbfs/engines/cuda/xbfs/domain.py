@@ -298,7 +298,7 @@ class MemberSearch:
         return out
 
     def steps(self) -> list[tuple[str, int, int, int, float, int]]:
-        """Return what the last search with records noted, a line a step.
+        """Return the notes of the last search with records, a line a step.
 
         (name, level, vertices, edges, seconds, edge checks of this part): vertices and
         edges of the frontier that a push has made; found and unvisited ones of a pull
