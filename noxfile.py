@@ -54,6 +54,13 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session
+def links(session: nox.Session) -> None:
+    """Ask for every page of other sites that the pages link to; needs a network."""
+    session.install("-e", ".[docs]")
+    session.run("sphinx-build", "-q", "-b", "linkcheck", "docs", "docs/_build/links")
+
+
+@nox.session
 def build(session: nox.Session) -> None:
     """Make the sdist and the wheel; install the wheel and ask for its version."""
     session.install("build")

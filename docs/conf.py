@@ -2,7 +2,7 @@
 
 Links inside the pages, and to their headings, are checked by every build with ``-W``.
 Links to other sites are checked for their form by ``tests/docs``, and for an answer by
-``sphinx-build -b linkcheck docs docs/_build/links``, which needs a network.
+``nox -s links``, which needs a network.
 """
 
 from distbfs import __version__

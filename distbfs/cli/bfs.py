@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -32,6 +32,7 @@ from distbfs.terminal.graph_file import (
     file_options,
     open_graph,
 )
+from distbfs.terminal.level_table import LevelTable, level_table, separator_of
 from distbfs.terminal.seen import agreed_view
 from distbfs.terminal.shared import (
     AT_ONCE,
@@ -51,7 +52,7 @@ from distbfs.terminal.shared import (
 )
 from distbfs.terminal.sources import agreed_roots, agreed_target
 from distbfs.terminal.trace_file import check_trace, finish_trace, start_trace
-from distbfs.types import Array, Ids, Root, World
+from distbfs.types import Array, Root, World
 
 
 def start(result: Result, ids: IdMap | None) -> dict[str, Any]:
@@ -61,7 +62,7 @@ def start(result: Result, ids: IdMap | None) -> dict[str, Any]:
 
 
 def figures(result: Result, ids: IdMap | None) -> dict[str, Any]:
-    """Return what is reported of a search (collective)."""
+    """Return the reported figures of a search (collective)."""
     wall = {} if result.wall_seconds is None else {"wall_seconds": result.wall_seconds}
     return {
         **start(result, ids),
@@ -83,7 +84,39 @@ def write_records(file: TextIO | None, result: Result, ids: IdMap | None) -> Non
     file.flush()
 
 
-def open_result(
+@dataclass
+class Kept:
+    """Where results are kept: in an HDF5 file, in a table, or nowhere.
+
+    done: which searches are kept already, bool [k]
+    result: the HDF5 file, of rank 0; shared: what all ranks write it by
+    """
+
+    done: Array
+    result: ResultFile | None = None
+    shared: SharedResult | None = None
+    table: LevelTable | None = None
+
+    def share(self, world: World, stack: ExitStack, n: int) -> None:
+        """Let all ranks write what is left of the HDF5 file (collective)."""
+        row = int(np.argmin(self.done))
+        self.shared = stack.enter_context(SharedResult(world, self.result, n, row))
+
+    def write(self, row: int, result: Result, paths: Array | None) -> None:
+        """Keep a search (collective); paths: counted at this rank's vertices."""
+        if self.shared is not None:
+            self.shared.write(row, *result.to_numpy(), paths)
+        if self.table is not None:
+            self.table.write(result, paths)
+        self.done[row] = True
+
+    def finish(self) -> None:
+        """Give the HDF5 file its name where all searches are in it."""
+        if self.done.all() and self.result is not None:
+            self.result.finish()
+
+
+def open_kept(
     terminal: Terminal,
     stack: ExitStack,
     output: Path | None,
@@ -95,16 +128,19 @@ def open_result(
     hops: int | None,
     paths: str,
     view: View,
-) -> tuple[ResultFile | None, Array]:
-    """Return rank 0's result file and which searches are done (collective)."""
-    done = np.zeros(len(sources), dtype=bool)
+) -> Kept:
+    """Open what an output names (collective)."""
+    kept = Kept(np.zeros(len(sources), dtype=bool))
     if output is None:
-        return None, done
-    result = None
+        return kept
+    if separator_of(output):
+        table = level_table(terminal.world, output, graph.ids, force=force)
+        kept.table = stack.enter_context(table)
+        return kept
     if terminal.world.rank == 0:
         limit = [] if hops is None else [f"{hops} hops"]
         identity = json.dumps([*graph.facts, *limit, *view.facts()])
-        result = ResultFile(
+        kept.result = ResultFile(
             output,
             sources,
             graph.n,
@@ -113,12 +149,13 @@ def open_result(
             ids=graph.ids,
             paths=paths,
         )
-        stack.enter_context(result)
-        done = result.open(force=force)
-    done = np.array(terminal.world.broadcast(done.tolist()), dtype=bool)
-    if done.any():
-        terminal.say(f"{output}: going on after {done.sum()} of {len(done)} searches")
-    return result, done
+        stack.enter_context(kept.result)
+        kept.done = kept.result.open(force=force)
+    kept.done = np.array(terminal.world.broadcast(kept.done.tolist()), dtype=bool)
+    if kept.done.any():
+        count = f"{kept.done.sum()} of {len(kept.done)}"
+        terminal.say(f"{output}: going on after {count} searches")
+    return kept
 
 
 def print_searches(rows: Sequence[dict[str, Any]]) -> None:
@@ -132,17 +169,8 @@ def print_searches(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def begun(row: dict[str, Any]) -> Any:
-    """Return what a table says of where a search began."""
+    """Return the source of a search as tables show it."""
     return row["source"] if "source" in row else f"{len(row['sources'])} vertices"
-
-
-def open_shared(
-    world: World, stack: ExitStack, result: ResultFile | None, n: int, waiting: Ids
-) -> SharedResult | None:
-    """Return what all ranks write rows by, None where none waits (collective)."""
-    if not len(waiting):
-        return None
-    return stack.enter_context(SharedResult(world, result, n, int(waiting[0])))
 
 
 def energy_of(
@@ -155,11 +183,12 @@ def energy_of(
 def warn_of_rest(done: Array, output: Path | None) -> None:
     """Say on the log where searches, done bool [k], were stopped on request."""
     if not done.all():
+        resumes = output is not None and not separator_of(output)
         LOG.warning(
             "stopped on request after %d of %d searches%s",
             done.sum(),
             len(done),
-            "; the same command goes on" if output is not None else "",
+            "; the same command goes on" if resumes else "",
         )
 
 
@@ -213,7 +242,8 @@ def asked_options(
     "--output",
     "-o",
     type=click.Path(path_type=Path),
-    help="HDF5 file for levels and parents; resumed if it is unfinished.",
+    help="File for levels and parents: a table in .csv or .tsv, where - is CSV on "
+    "stdout; any other name is an HDF5 file, resumed if it is unfinished.",
 )
 @OUTPUT.option(
     "--records", type=click.Path(path_type=Path), help="File for one JSON line a level."
@@ -281,10 +311,10 @@ def command(
             most_paths,
             edges,
             force,
+            output,
         )
         asked.check(
             sources,
-            output=output,
             json_output=speech.as_json,
             energy=with_energy and hops is not None,
             masked=not view.whole,
@@ -298,7 +328,7 @@ def command(
         )
         stop = stack.enter_context(stop_requests())
         stack.enter_context(Watch(world, patience, lambda: stop.requested))
-        result, done = open_result(
+        kept = open_kept(
             terminal,
             stack,
             output,
@@ -310,7 +340,8 @@ def command(
             paths=counts or "",
             view=view,
         )
-        log = open_records(terminal, stack, records, append=bool(done.any()))
+        waiting = np.flatnonzero(~kept.done)
+        log = open_records(terminal, stack, records, append=bool(kept.done.any()))
         with stop.within(AT_ONCE):
             session = opening.open()
             session.see(view)
@@ -318,9 +349,8 @@ def command(
         asked.check_session(session)
         trace = start_trace(trace_file, session)
         rows: list[dict[str, Any]] = []
-        waiting = np.flatnonzero(~done)
-        saved = waiting if output is not None else waiting[:0]
-        shared = open_shared(world, stack, result, n, saved)
+        if len(waiting) and output is not None and kept.table is None:
+            kept.share(world, stack, n)
         with terminal.progress("searching", len(sources)) as tick:
             for row in waiting.tolist():
                 if stop.agreed(world):
@@ -330,19 +360,16 @@ def command(
                 )
                 rows.append({**figures(outcome, ids), **asked.of(outcome, ids)})
                 write_records(log, outcome, ids)
-                if shared is not None:
-                    shared.write(row, *outcome.to_numpy(), asked.counted)
-                done[row] = True
-                tick(int(done.sum()))
+                kept.write(row, outcome, asked.counted)
+                tick(int(kept.done.sum()))
         finish_trace(terminal, trace_file, trace)
         energy = None
         if with_energy and rows:
             again = [sources[row] for row in waiting[: len(rows)].tolist()]
             energy = energy_of(session, again, rows)
         session.close()
-        if done.all() and result is not None:
-            result.finish()
-        warn_of_rest(done, output)
+        kept.finish()
+        warn_of_rest(kept.done, output)
         if not asked.on_stdout:
             print_result(
                 terminal,
@@ -350,7 +377,7 @@ def command(
                     "store": str(graph),
                     **session.describe(),
                     "searches": rows,
-                    "complete": bool(done.all()),
+                    "complete": bool(kept.done.all()),
                 },
                 energy,
             )

@@ -337,7 +337,7 @@ def print_all(values: dict[str, Any]) -> None:
 
 
 def described(source: TupleSource | None) -> dict[str, Any]:
-    """Return what recreates a source."""
+    """Return the facts that recreate a source."""
     return {} if source is None else source.describe()
 
 

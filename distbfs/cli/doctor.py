@@ -41,7 +41,7 @@ ARCHITECTURE = re.compile(r"sm_[1-9]\d{1,2}[af]?")
 
 
 def examine(terminal: Terminal, problem: str) -> dict[str, Any]:
-    """Return what was found on all hosts, the same on all ranks (collective).
+    """Return the findings on all hosts, the same on all ranks (collective).
 
     problem: with the ranks themselves, or ""
     """
@@ -127,7 +127,7 @@ def joined(problems: Iterable[str]) -> Iterator[str]:
 
 
 def host_fields(host: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is shown of a host."""
+    """Return the lines on a host."""
     cuda, kernels = host["cuda"], host["kernels"]
     devices = [f"{one['name']}, {readable(one['memory'])}" for one in cuda["devices"]]
     good = [Path(name).stem for name, said in kernels.items() if said == "ok"]

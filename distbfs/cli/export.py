@@ -86,5 +86,6 @@ def command(
             "edges": m,
             "bytes": output.stat().st_size,
         }
-        terminal.result(values, lambda: print_fields(values))
+        shown = {{"n": "vertices"}.get(key, key): x for key, x in values.items()}
+        terminal.result(values, lambda: print_fields(shown))
     world.barrier()

@@ -102,7 +102,7 @@ def family_options(function: Command) -> Command:
 
 
 def help_text() -> str:
-    """Return what help says of the command and of each family."""
+    """Return the help of the command and of each family."""
     width = max(map(len, registry.FAMILIES)) + 2
     lines = ["Generate a graph of a FAMILY and store it.\n\n\b"]
     for family in registry.FAMILIES:

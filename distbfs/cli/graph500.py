@@ -76,7 +76,7 @@ def slowest(terminal: Terminal, seconds: float) -> float:
 
 
 def compile_note(terminal: Terminal) -> dict[str, str]:
-    """Return what a report says of kernels that were compiled (collective)."""
+    """Return the line of a report on compiled kernels (collective)."""
     seconds = slowest(terminal, COMPILING.seconds)
     if seconds < NOTED_SECONDS:
         return {}
@@ -147,7 +147,7 @@ def open_a_store(
 def validating_tuples(
     store: Store, threads: int, tell: Tell
 ) -> tuple[TupleSource, bool]:
-    """Return what validates searches of a store, and whether it is the input itself."""
+    """Return the tuples for validation, and whether they are the store's input."""
     manifest = store.manifest
     tuples = from_description(manifest.source, threads, tell)
     size = (manifest.n, manifest.tuples)

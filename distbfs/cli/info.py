@@ -104,7 +104,7 @@ def kept_ids(values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def graph_text(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is shown of the graph, name by name."""
+    """Return the lines on the graph, by name."""
     source = {k: v for k, v in values["source"].items() if k not in UNTOLD}
     words = [source.pop("family"), *([shown(source)] if source else [])]
     if words[0] == "file":
@@ -133,7 +133,7 @@ def graph_text(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def store_text(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return what is shown of how the graph is stored, name by name."""
+    """Return the lines on how the graph is stored, by name."""
     source = {k.replace("_", " "): v for k, v in values["source"].items()}
     share = values["delegates"] / max(values["n"], 1)
     out = {

@@ -12,11 +12,12 @@ import cloup
 
 from distbfs import __version__
 from distbfs.errors import DistbfsError, LaunchError, UsageError, system_error
+from distbfs.exchange.abort import log_as_json
 from distbfs.exchange.agreement import first_difference
 from distbfs.exchange.endings import AbortHook
-from distbfs.exchange.world import run_guarded, start
+from distbfs.exchange.world import start
 from distbfs.terminal.command import did_you_mean
-from distbfs.terminal.streams import CLOSED_PIPE, ClosedPipe, name_standard_streams
+from distbfs.terminal.streams import ClosedPipe, run_program
 
 SECTIONS = {
     "Graphs": {
@@ -160,15 +161,14 @@ def commands(ctx: click.Context) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code; errors are raised."""
+    log_as_json(False)
     try:
         code = commands.main(
             args=list(arguments), prog_name="distbfs", standalone_mode=False
         )
     except click.exceptions.Exit as leave:
         return leave.exit_code
-    except ClosedPipe as error:
-        raise SystemExit(CLOSED_PIPE) from error
-    except DistbfsError:
+    except (ClosedPipe, DistbfsError):
         raise
     except OSError as error:
         if error.errno is None:
@@ -189,5 +189,4 @@ def run(arguments: Sequence[str]) -> int:
 
 def entry() -> None:
     """Run the console script."""
-    name_standard_streams()
-    sys.exit(run_guarded(None, lambda: run(sys.argv[1:])))
+    run_program(lambda: run(sys.argv[1:]))

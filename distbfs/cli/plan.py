@@ -80,7 +80,7 @@ def disk_bytes(shape: PartShape) -> int:
 
 
 def device_bytes(graph: Graph, index: int) -> dict[str, int]:
-    """Return what one part takes on its device, item by item."""
+    """Return the bytes of one part on its device, item by item."""
     shape = graph.shapes[index]
     arrays = memory.array_bytes(shape)
     rows = {row: sum(arrays[k] for k in keys) for row, keys in ARRAY_ROWS.items()}
@@ -97,7 +97,7 @@ def device_bytes(graph: Graph, index: int) -> dict[str, int]:
 
 
 def gpu_search(graph: Graph) -> dict[str, int] | None:
-    """Return what engine xbfs takes on one GPU; None where it cannot search that."""
+    """Return the bytes of engine xbfs on one GPU; None where it cannot search that."""
     counts = (graph.n, graph.active, graph.m)
     if graph.n > MAX_LOCAL:
         return None
@@ -108,7 +108,7 @@ def gpu_search(graph: Graph) -> dict[str, int] | None:
 
 
 def gpu_domain(graph: Graph) -> dict[str, int] | None:
-    """Return what each GPU takes of a domain; None where they cannot be one."""
+    """Return the bytes on each GPU of a domain; None where they cannot be one."""
     devices = graph.parts
     if not 1 < devices <= MOST_PARTS or graph.n > MAX_LOCAL * devices:
         return None
@@ -189,7 +189,7 @@ def part_line(sizes: Mapping[str, Any]) -> str:
 
 
 def part_memory(graph: Graph, have: float | None) -> dict[str, Any]:
-    """Return what the largest part takes on a GPU, and whether a device has that."""
+    """Return the bytes of the largest part on a GPU, and whether a device has them."""
     every = []
     for shape in graph.shapes:
         streams = streams_bytes(shape.parts, box_words(shape), shape.delegates)
@@ -258,7 +258,7 @@ def print_thresholds(plan: Mapping[str, Any]) -> None:
 
 
 def notes_of(graph: Graph) -> list[str]:
-    """Return what cannot be done with this number of devices."""
+    """Return the steps that are impossible with this number of devices."""
     notes = []
     shape = graph.shapes[0]
     if shape.whole and shape.local >= MOST_VERTICES:

@@ -107,7 +107,7 @@ limit_options = with_options(*map(limit_option, LIMITS))
 def about(
     store: Store, path: Path, engine: dict[str, Any], ranks: int
 ) -> dict[str, Any]:
-    """Return what ``stats`` tells of the graph (JSON values)."""
+    """Return the facts about the graph for ``stats`` (JSON values)."""
     manifest = store.manifest
     return {
         "store": str(path),

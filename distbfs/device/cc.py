@@ -67,7 +67,7 @@ def _load(source: Path, definitions: tuple[tuple[str, str | int], ...]) -> ctype
 
 
 def made_by() -> str:
-    """Return what made the kernels in use: the compiler, or "portable" and a level.
+    """Return the origin of the kernels in use: the compiler, or "portable" and a level.
 
     Raises CompilerMissing where none was loaded and there is no compiler.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import sys
@@ -14,6 +15,34 @@ if TYPE_CHECKING:
 
 FORWARD_SECONDS = 0.2  # hydra can lose what is printed just before MPI_Abort
 STUCK_SECONDS = 3.0
+_as_json = False
+
+
+def json_line(message: str, level: str, at: float | None = None, **more: str) -> str:
+    """Return a message of the log as JSON; at: seconds since 1970, None for now."""
+    at = time.time() if at is None else at
+    when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at))
+    when += f".{int(at % 1 * 1000):03d}Z"
+    return json.dumps({"time": when, "level": level, "message": message, **more})
+
+
+def log_as_json(wanted: bool) -> None:
+    """Choose how ``last_words`` look: as JSON, or as text."""
+    global _as_json  # noqa: PLW0603 - errors end a run from anywhere, as excepthooks do
+    _as_json = wanted
+
+
+def last_words(message: str, place: str = "") -> str:
+    """Return the line on stderr for an error that ends the run.
+
+    message: one line, or a traceback that ends with a line break
+    place: of a traceback: "rank N: ", or "" where there is one process
+    """
+    if _as_json:
+        return json_line(place + message.rstrip("\n"), "error") + "\n"
+    if not message.endswith("\n"):
+        return f"distbfs: {message}\n"
+    return f"distbfs: {place.rstrip()}\n{message}" if place else message
 
 
 def say(text: str) -> None:

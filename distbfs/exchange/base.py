@@ -60,7 +60,7 @@ class Exchange(Protocol):
         """
 
     def finish_normals(self) -> list[list[tuple[int, Array]]]:
-        """Return what each part of this rank received: (source rank, item [k]).
+        """Return the items received by each part of this rank: (source rank, item [k]).
 
         Sources come in ascending rank order; empty arrays are left out.
         """

@@ -27,7 +27,7 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from distbfs.errors import DistbfsError, LaunchError, PeerFailed, ResourceError
-from distbfs.exchange.abort import abort_ranks, end_after, say
+from distbfs.exchange.abort import abort_ranks, end_after, last_words, say
 from distbfs.exchange.launcher import Launch, find_launch
 
 if TYPE_CHECKING:
@@ -60,14 +60,14 @@ def describe_error(error: BaseException, rank: int | None = None) -> str:
 
     ``rank``: named in the text unless None.
     """
-    who = "distbfs:" if rank is None else f"distbfs: rank {rank}:"
+    place = "" if rank is None else f"rank {rank}: "
     if isinstance(error, KeyboardInterrupt):
-        return f"{who} interrupted\n"
+        return last_words(f"{place}interrupted")
     if isinstance(error, (DistbfsError, MemoryError)):
-        text = " ".join(str(error).split()) or type(error).__name__
-        return f"{who} {text}\n"
+        text = " ".join(str(error).split()) or "there is not enough memory"
+        return last_words(place + text)
     lines = traceback.format_exception(type(error), error, error.__traceback__)
-    return ("" if rank is None else f"{who}\n") + "".join(lines)
+    return last_words("".join(lines), place)
 
 
 def wait_turn(rank: int, error: BaseException | None = None) -> None:
@@ -127,8 +127,10 @@ class AbortHook:
         if world is None or world.wait_end(self.grace if grace is None else grace):
             return
         say(
-            f"distbfs: rank {self.rank} ended while other ranks still worked; ranks "
-            "may end at different times after a world.finish() on all of them\n"
+            last_words(
+                f"rank {self.rank} ended while other ranks still worked; ranks may end "
+                "at different times after a world.finish() on all of them"
+            )
         )
         abort_ranks(self.comm, code)
 

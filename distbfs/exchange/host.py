@@ -129,7 +129,7 @@ class HostExchange:
             self._progress()
 
     def finish_normals(self) -> list[list[tuple[int, Array]]]:
-        """Return what each part received: (source rank, numbers); collective.
+        """Return the numbers received by each part: (source rank, numbers); collective.
 
         Numbers of one source rank are in the order of its devices.
         """
@@ -236,7 +236,7 @@ class HostExchange:
         return sorted(messages, key=itemgetter(0, 1, 2))  # in order within a bin
 
     def _receive(self, world: MpiWorld) -> list[dict[int, Array]]:
-        """Return what each part got from other ranks, by rank; wait for the sends."""
+        """Return each part's items from other ranks, by rank; wait for the sends."""
         messages = self._probe(world)
         counts: dict[tuple[int, int], int] = {}
         for here, rank, _, _, count in messages:

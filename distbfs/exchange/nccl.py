@@ -162,7 +162,7 @@ class NcclExchange:
         messages.tell(self.traffic)
 
     def finish_normals(self) -> list[list[tuple[int, Array]]]:
-        """Return what each part received: (source rank, numbers); collective.
+        """Return the numbers received by each part: (source rank, numbers); collective.
 
         Numbers of one source rank are in the order of its parts.
         """

@@ -68,7 +68,7 @@ class SoloExchange:
         self._bins, _ = self._local.deal(bins, self._options)
 
     def finish_normals(self) -> list[list[tuple[int, Array]]]:
-        """Return what each part received: (0, numbers); collective."""
+        """Return the numbers received by each part: (0, numbers); collective."""
         self._local.next_level()
         bins, self._bins = self._bins, []
         return [

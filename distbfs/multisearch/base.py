@@ -146,7 +146,7 @@ class Runner(Protocol):
         """Return radius and diameter of a component where one run finds both."""
 
     def describe(self) -> dict[str, Any]:
-        """Return what problems run on, for reports (JSON values)."""
+        """Return engine and devices of problems, for reports (JSON values)."""
 
 
 def check_problem(problem: Problem) -> None:

@@ -126,7 +126,7 @@ def subgraph_bytes(shape: PartShape) -> dict[str, int]:
 
 
 def formula_bytes(n: int, m: int, parts: int, delegates: int, nn: int) -> int:
-    """Return what Table I (Pan et al. 2018) gives: 8n + 8dp + 4m + 4|Enn|."""
+    """Return the bytes by Table I (Pan et al. 2018): 8n + 8dp + 4m + 4|Enn|."""
     return 8 * n + 8 * delegates * parts + 4 * m + 4 * nn
 
 

@@ -10,7 +10,7 @@ from distbfs.report.tables import shown
 
 
 def energy_values(energy: Energy) -> dict[str, Any]:
-    """Return what one rank has measured as JSON values."""
+    """Return the measurements of one rank as JSON values."""
     return {
         "seconds": energy.seconds,
         "gpus": [gpu.as_dict() for gpu in energy.gpus],

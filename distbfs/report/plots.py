@@ -38,7 +38,7 @@ def write(figure: Any, path: Path) -> None:
 
 
 def name_of_graph(graph: Mapping[str, Any]) -> str:
-    """Return what a plot calls a graph: a store by its folder, without the way to it.
+    """Return the name of a graph in plots: of a store the last folder of its path.
 
     graph: what ``distbfs compare --json`` says of one
     """

@@ -61,7 +61,7 @@ def driver_version() -> str | None:
 
 
 def provenance(command: Sequence[str], *, device: bool) -> dict[str, Any]:
-    """Return what makes figures repeatable (JSON values).
+    """Return the facts that make figures repeatable (JSON values).
 
     device: whether a CUDA device was used, to be described too
     """
@@ -89,7 +89,7 @@ def versions() -> dict[str, str]:
 
 
 def machine() -> dict[str, Any]:
-    """Return what a report says of this host (JSON values)."""
+    """Return the facts about this host for reports (JSON values)."""
     model = platform.processor() or platform.machine()
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:

@@ -44,6 +44,11 @@ def print_fields(values: Mapping[str, Any]) -> None:
     print_lines(table)
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number with what it counts: "1 loop", "2 loops"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print a table with a header; numbers to the right."""
     table = Table(box=None, pad_edge=False)

@@ -24,7 +24,7 @@ ROUNDS = 16
 
 
 def clock_offset(world: World, hosts: Sequence[str]) -> float:
-    """Return what to take from this rank's clock to have rank 0's, in s (collective).
+    """Return the seconds by which this rank's clock is ahead of rank 0's (collective).
 
     Ranks of one host share a clock, which counts from the start of the host.  Others
     read theirs right after barriers; the median difference serves, good to about the

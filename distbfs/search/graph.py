@@ -106,7 +106,7 @@ class Graph:
         self._process = os.getpid()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy needs: all but what searches hold."""
+        """Return the state for a copy: all but the memory of searches."""
         held = ("_sessions", "_kept", "_view", "_lock", "_process")
         return {k: v for k, v in vars(self).items() if k not in held}
 
@@ -269,9 +269,9 @@ class Graph:
         directed : bool, default False
             Whether edges lead from ``src`` to ``dst`` only.
         keep : sequence of str, optional
-            Columns to keep as attributes of the edges, for ``where`` of ``bfs``.  Of
-            repeated edges the smallest value counts, in either direction of an
-            undirected edge.
+            Columns of numbers or text to keep as attributes of the edges, for ``where``
+            of ``bfs``.  Of repeated edges the smallest value counts, in either
+            direction of an undirected edge.
 
         Returns
         -------
@@ -281,12 +281,14 @@ class Graph:
         Raises
         ------
         InputError
-            There are no such columns, an id is missing, or one is outside 0 … n-1.
+            There are no such columns, an id or a kept value is missing, or an id is
+            outside 0 … n-1.
         WrongTypeError
-            ``frame`` is no DataFrame, or its ids are no integers without ``relabel``.
+            ``frame`` is no DataFrame, its ids are no integers without ``relabel`` or of
+            several types with it, or a kept column has neither numbers nor text.
         UsageError
-            One of ``src`` and ``dst`` is given alone, or ``n`` together with
-            ``relabel``.
+            One of ``src`` and ``dst`` is given alone, ``n`` together with ``relabel``,
+            or a kept column has a name that ``where`` could not use.
         LibraryMissing
             pandas is not installed.
 
@@ -638,7 +640,7 @@ class Graph:
         return self._lock
 
     def kept(self, key: Hashable, make: Callable[[Part], Any]) -> Any:
-        """Return what ``make`` makes of the part, kept with the graph under a key.
+        """Return the result of ``make`` for the part, kept with the graph under a key.
 
         Parameters
         ----------

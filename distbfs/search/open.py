@@ -153,7 +153,7 @@ def source_of(
     threshold: int | None,
     threads: int = 0,
 ) -> Source:
-    """Return what a graph is made of from what a program gives.
+    """Return the source of a session for the graph that a program gives.
 
     WrongTypeError for anything but a store, a graph or tuples.
     """

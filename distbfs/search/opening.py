@@ -165,7 +165,8 @@ def _host_parts(opening: Opening, threads: int) -> Held:
     if store is None or not store.manifest.parts % world.size:
         return hold_host_parts(world, source)
     parts = store.manifest.parts
-    opening.say(f"{parts} parts are repartitioned for {world.size} ranks")
+    how_many = "1 part is" if parts == 1 else f"{parts} parts are"
+    opening.say(f"{how_many} repartitioned for {world.size} ranks")
     return cut_anew(world, source, store, threads)
 
 

@@ -43,7 +43,7 @@ class Names(Protocol):
         """Return the id of a vertex; UsageError where there is none."""
 
     def named(self, ids: Array) -> Array:
-        """Return what vertices int64 [k] are called, [k]."""
+        """Return the names [k] of vertices, int64 [k]."""
 
     def __contains__(self, vertex: object) -> bool: ...
 
@@ -158,7 +158,7 @@ class Result(ResultPaths):
         return html_table(f"search from {self._from()}", self._facts())
 
     def _from(self) -> str:
-        """Return what a line says of the sources."""
+        """Return the sources as text of one line."""
         return described(
             [self.source] if len(self.roots) == 1 else self.sources.tolist()
         )
@@ -180,7 +180,7 @@ class Result(ResultPaths):
         return f"{self.source}" if len(self.roots) == 1 else self._from()
 
     def _facts(self) -> list[tuple[str, object]]:
-        """Return what is shown; on several ranks what is known without the others."""
+        """Return the rows to show; on several ranks those known without the others."""
         alone = self._vertices.world.size == 1 and self._valid()
         facts: list[tuple[str, object]] = [
             (name, getattr(self, name))
@@ -670,7 +670,7 @@ class Result(ResultPaths):
         return dict(zip(names, level[reached].tolist(), strict=True))
 
     def to_scipy(self) -> tuple[Array, Array]:
-        """Return what ``breadth_first_order`` of ``scipy.sparse.csgraph`` returns.
+        """Return order and predecessors as SciPy's ``breadth_first_order`` does.
 
         Returns
         -------

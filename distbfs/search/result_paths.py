@@ -40,7 +40,7 @@ class ResultPaths(ABC):
 
     @abstractmethod
     def _origin(self) -> str:
-        """Return what a message says of the sources."""
+        """Return the sources as messages name them."""
 
     @abstractmethod
     def at(self, vertices: Any) -> tuple[Array, Ids | None]:
@@ -48,7 +48,7 @@ class ResultPaths(ABC):
 
     @abstractmethod
     def named(self, ids: Array) -> Array:
-        """Return what vertices are called."""
+        """Return the names of vertices."""
 
     def path_counts(self, dtype: str = "uint64") -> Any:
         """Return the number of shortest paths to each vertex.

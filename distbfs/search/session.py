@@ -152,7 +152,7 @@ class Session:
         return int(self.world.allreduce(np.array([self.held.edges]))[0])
 
     def describe(self) -> dict[str, Any]:
-        """Return what searches run on, for reports.
+        """Return engine, devices and options of searches, for reports.
 
         Returns
         -------
@@ -171,7 +171,7 @@ class Session:
         return {**self._describe(), **self._runner.describe(), **self.held.facts}
 
     def notes(self) -> dict[str, str]:
-        """Return what the text of a report adds, name to text.
+        """Return further lines of the report as text, by name.
 
         Examples
         --------

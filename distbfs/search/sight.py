@@ -41,7 +41,7 @@ class Sight(Protocol):
 
 
 def sight_of(world: World, held: Held, runner: Runner, engine: str) -> Sight:
-    """Return what makes views for a graph; UsageError where nothing does."""
+    """Return the maker of views for a graph; UsageError where there is none."""
     if not kind_of(engine).masks:
         raise UsageError(no_masks(engine))
     if held.parts:
@@ -126,7 +126,7 @@ class GraphSight:
         self.vertices = with_ends(self._all, [ends], by_local=True)
 
     def _views_of_parts(self) -> PartViews:
-        """Return what tells flags of stored edges, in host memory."""
+        """Return the maker of flags for stored edges, in host memory."""
         if self._views is None:
             self._views = views_of_parts(SoloWorld(), self._held)
         return self._views

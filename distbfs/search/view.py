@@ -89,7 +89,7 @@ class View:
         return self.vertices is None and self.edges is None and self.where is None
 
     def facts(self) -> list[str]:
-        """Return what tells it from others, nothing where all is seen."""
+        """Return the facts that identify the view, none where all is seen."""
         if self.whole:
             return []
         masks = [x for x in (self.vertices, self.edges) if x is not None]

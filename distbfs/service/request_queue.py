@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
@@ -24,6 +24,7 @@ class Ticket:
     done: receives the answer, once, from any thread
     gone: returns whether its client has disconnected; from any thread
     name: in the log; until: its deadline, by ``time.monotonic``
+    waited, searched: seconds until its search began, and of the searches for it
     """
 
     request: Request
@@ -32,7 +33,8 @@ class Ticket:
     name: str
     arrived: float
     until: float
-    waited: float = field(default=0.0)
+    waited: float = 0.0
+    searched: float = 0.0
 
     @property
     def late(self) -> bool:

@@ -269,23 +269,19 @@ class Service:
             if ticket.late:
                 self._finish(ticket, _late(ticket))
                 continue
-            request = ticket.request
+            request, ticket.searched = ticket.request, seconds
             make = partial(self._operations[request.op], request, seconds, own)
-            self._answer(ticket, make, seconds)
+            self._answer(ticket, make)
 
-    def _answer(
-        self, ticket: Ticket, make: Callable[[], Answer], seconds: float = 0.0
-    ) -> None:
+    def _answer(self, ticket: Ticket, make: Callable[[], Answer]) -> None:
         """Answer a ticket with a function's result or error."""
         try:
-            self._finish(ticket, make(), seconds)
+            self._finish(ticket, make())
         except ServiceError as error:
             error.id = ticket.request.id
             self._finish(ticket, error)
 
-    def _finish(
-        self, ticket: Ticket, result: Answer | ServiceError, seconds: float = 0.0
-    ) -> None:
+    def _finish(self, ticket: Ticket, result: Answer | ServiceError) -> None:
         """Answer a ticket unless it already has an answer."""
         with self._answering:
             if ticket not in self._unanswered:
@@ -309,7 +305,7 @@ class Service:
             request.op,
             how,
             ticket.waited * 1e3,
-            seconds * 1e3,
+            ticket.searched * 1e3,
             extra={"request": ticket.name},
         )
 
@@ -441,6 +437,7 @@ class Service:
                 seconds, (counts, nedge, *blocks) = self.ranks.search(
                     source, steps, parents=parents, stop=lambda: ticket.lost
                 )
+                ticket.searched += seconds
                 self.metrics.searched(seconds)
                 summaries.append(self._summary(source, seconds, counts, nedge))
                 for level, parent in blocks:

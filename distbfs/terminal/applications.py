@@ -49,7 +49,7 @@ def help_of(apps: Mapping[str, Application]) -> str:
 
 
 def endings_of(apps: Mapping[str, Application]) -> str:
-    """Return what the help says of the endings of result files."""
+    """Return the sentence of the help on the endings of result files."""
     more = {
         name: [x for x in app.endings if x not in FILES] for name, app in apps.items()
     }

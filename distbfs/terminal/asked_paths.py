@@ -18,15 +18,15 @@ from distbfs.errors import UsageError
 from distbfs.exchange.world import Ranks
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.formats.writing import check_place, placed, text_file
-from distbfs.report.tables import print_table
+from distbfs.report.tables import counted, print_table
 from distbfs.search.result import Result
 from distbfs.search.session import Session
 from distbfs.search.vertices import gather_on_first, host_array
 from distbfs.terminal.command import OUTPUT, SEARCH, with_options
+from distbfs.terminal.level_table import DASH
 from distbfs.types import Array, Root
 
 PATH = click.Path(path_type=Path)
-DASH = Path("-")
 
 paths_options = with_options(
     SEARCH.option(
@@ -58,8 +58,8 @@ paths_options = with_options(
 class PathsAsked:
     """The options of ``paths_options``, and what they give (collective).
 
-    target: what paths are asked to; counted: numbers of shortest paths of this rank's
-    block in the last search
+    target: what paths are asked to; output: where levels go
+    counted: numbers of shortest paths of this rank's block in the last search
     """
 
     world: Ranks
@@ -68,12 +68,13 @@ class PathsAsked:
     most_paths: int
     edges: Path | None
     force: bool
+    output: Path | None = None
     counted: Array | None = None
 
     @property
     def on_stdout(self) -> bool:
-        """Whether edges are all that is printed."""
-        return self.edges == DASH
+        """Whether edges, or a table of levels, are all that is printed."""
+        return DASH in {self.edges, self.output}
 
     @property
     def wanted(self) -> bool:
@@ -84,7 +85,6 @@ class PathsAsked:
         self,
         sources: Sequence[Root],
         *,
-        output: Path | None,
         json_output: bool,
         energy: bool,
         masked: bool,
@@ -101,14 +101,15 @@ class PathsAsked:
             )
         if energy:
             raise UsageError("--energy is of whole searches; leave --hops out")
+        if self.on_stdout and json_output:
+            name = "--output" if self.output == DASH else "--edges"
+            raise UsageError(f"{name} - is CSV on stdout, where --json prints, too")
         if self.edges is None:
             return
         if len(sources) != 1:
             raise UsageError(f"--edges goes with one source, not {len(sources)}")
-        if output is not None:
+        if self.output is not None:
             raise UsageError("--edges goes without --output; run the search twice")
-        if self.on_stdout and json_output:
-            raise UsageError("--edges - is CSV on stdout, where --json prints, too")
         if not self.on_stdout:
             check_place(self.edges, force=self.force)
 
@@ -118,7 +119,7 @@ class PathsAsked:
             raise UsageError(session.paths.refusal)
 
     def of(self, result: Result, ids: IdMap | None) -> dict[str, Any]:
-        """Return what is reported of a search; write its edges."""
+        """Return the reported paths of a search; write its edges."""
         values: dict[str, Any] = {}
         if self.counts is not None:
             self.counted = host_array(result.path_counts(self.counts))
@@ -159,7 +160,7 @@ class PathsAsked:
     def _put(self, rows: Iterable[Sequence[Any]]) -> None:
         """Write rows to the file, or to stdout."""
         head = ("u", "v", "level_u", "level_v")
-        if self.edges is None or self.on_stdout:
+        if self.edges is None or self.edges == DASH:
             writer = csv.writer(sys.stdout, lineterminator="\n")
             writer.writerow(head)
             writer.writerows(rows)
@@ -186,6 +187,7 @@ def print_paths(rows: Sequence[dict[str, Any]]) -> None:
         if of["distance"] < 0:
             click.echo(f"no path {pair}")
             continue
-        click.echo(f"{of['count']} shortest paths {pair}, length {of['distance']}")
+        paths = counted(of["count"], "shortest path")
+        click.echo(f"{paths} {pair}, length {of['distance']}")
         for path in of["paths"]:
             click.echo("  " + " ".join(map(str, path)))

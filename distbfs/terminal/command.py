@@ -47,7 +47,7 @@ class Command(cloup.Command):
     def make_option_group_help_section(
         self, group: cloup.OptionGroup, ctx: click.Context
     ) -> cloup.HelpSection:
-        """Return what help shows of a group; ``--help`` is of the output."""
+        """Return the help of a group of options; ``--help`` is of the output."""
         section = super().make_option_group_help_section(group, ctx)
         asked = self.get_help_option(ctx)
         if group.title == OUTPUT.title and asked is not None:

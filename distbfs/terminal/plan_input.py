@@ -75,7 +75,7 @@ class Graph:
         return edges if self.exact else edges | {"nn": self.nn}
 
     def threshold_costs(self, constants: Constants) -> list[ThresholdCost]:
-        """Return what TH / 2, TH and 2 TH are modelled to take.
+        """Return the modelled costs of TH / 2, TH and 2 TH.
 
         None of one part, or where the degrees are not known.
         """
@@ -91,7 +91,7 @@ class Graph:
         return self.parts * sent[0] if sent else None
 
     def counts(self, ranks: int) -> Counts:
-        """Return what the cost model takes."""
+        """Return the input of the cost model."""
         return Counts(
             n=self.n,
             tuples=self.tuples,
@@ -132,7 +132,7 @@ def expected(
     threshold: int | None,
     **about: Any,
 ) -> Graph:
-    """Return what a graph of these degrees is expected to be in some parts.
+    """Return the expected sizes of a graph of these degrees in some parts.
 
     kronecker: scale and edge factor where it is such a graph
     """
@@ -199,7 +199,7 @@ def degrees_of(store: Store, terminal: Terminal) -> DegreeHistogram:
 def of_kronecker(
     scale: int, edge_factor: int, devices: int, threshold: int | None
 ) -> Graph:
-    """Return what a Kronecker graph is expected to be; quick at any scale."""
+    """Return the expected sizes of a Kronecker graph; quick at any scale."""
     return expected(
         memory.expected_degrees(scale, edge_factor),
         (scale, edge_factor),
@@ -260,7 +260,7 @@ def read_records(path: Path) -> list[Record]:
 
 
 def read_report(path: Path) -> dict[str, Any]:
-    """Return what ``graph500 --json`` printed; InputError where it did not."""
+    """Return the report that ``graph500 --json`` printed; InputError for others."""
     keys = ("SCALE", "edgefactor", "parts", "num_mpi_processes")
     text = read_text(path)
     try:
@@ -325,7 +325,7 @@ def model_of(
     runs: Sequence[Run] = (),
     **fixed: float | None,
 ) -> Prediction:
-    """Return what the cost model says about a graph.
+    """Return the times that the cost model predicts for a graph.
 
     given: constants of ``Constants`` by name, which go before fitted ones
     """

@@ -42,7 +42,7 @@ def read_vertices(path: Path, n: int, ids: IdMap | None) -> Marks:
 def agreed_view(
     world: Ranks, graph: SearchedGraph, where: str | None, path: Path | None
 ) -> View:
-    """Return what searches of a graph see, as rank 0 reads it (collective)."""
+    """Return the view of a graph that rank 0 reads, on all ranks (collective)."""
     n, flags = graph.n, None
     if path is not None:
         own = np.zeros(0, np.uint8)

@@ -25,6 +25,7 @@ from distbfs.device import cuda
 from distbfs.device.cc import thread_count
 from distbfs.engines.cuda.papers.xbfs.search import BALANCES, FRONTIERS
 from distbfs.errors import UsageError
+from distbfs.exchange.abort import json_line, log_as_json
 from distbfs.exchange.signals import STOP_SIGNALS, StopFlag
 from distbfs.exchange.world import Ranks, start
 from distbfs.options import (
@@ -67,15 +68,9 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return time, level, message and the name of a request as JSON."""
-        values = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-            + f".{int(record.msecs):03d}Z",
-            "level": record.levelname.lower(),
-            "message": record.getMessage(),
-        }
-        if hasattr(record, "request"):
-            values["request"] = record.request
-        return json.dumps(values)
+        more = {"request": record.request} if hasattr(record, "request") else {}
+        level, at = record.levelname.lower(), record.created
+        return json_line(record.getMessage(), level, at, **more)
 
 
 def is_file(path: Path) -> bool:
@@ -84,7 +79,7 @@ def is_file(path: Path) -> bool:
 
 
 def facts_of(context: click.Context) -> dict[str, object]:
-    """Return what ranks compare of a command's options: name -> JSON value.
+    """Return the options of a command that ranks compare: name -> JSON value.
 
     Raises StoreError for a store that cannot be opened.
     """
@@ -243,6 +238,12 @@ def open_records(
     return stack.enter_context(TextIOWrapper(BufferedWriter(raw), encoding="utf-8"))
 
 
+def log_format_chosen(_: click.Context, __: click.Parameter, value: str) -> str:
+    """Make the error that ends a command look like its other messages."""
+    log_as_json(value == "json")
+    return value
+
+
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of what a command prints; it takes them as one, ``speech``."""
 
@@ -253,6 +254,8 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
         "--log-format",
         type=Choice(["text", "json"]),
         default="text",
+        is_eager=True,  # for errors of the other options, too
+        callback=log_format_chosen,
         help="How messages on stderr look.  [text]",
     )
     @OUTPUT.option(
@@ -395,7 +398,7 @@ def make_request(
     parts: int | None = None,
     threshold: int | None = None,
 ) -> Request:
-    """Return what the command line asks for besides an engine."""
+    """Return the parts, devices and domains that the command line asks for."""
     separate = "--threshold" if threshold is not None else ""
     if (parts or 1) > 1:
         separate = "--parts"

@@ -14,7 +14,7 @@ SIZE = re.compile(r"([\d.]+(?:e\d+)?) ?([kMGTP]|[KMGTP]i|)B?(?:/s)?")
 def parse_size(
     ctx: click.Context, param: click.Parameter, value: str | None
 ) -> float | None:
-    """Return what an option means by 25e9, 141GB or 80GiB; "/s" may follow."""
+    """Return the number of an option as 25e9, 141GB or 80GiB; "/s" may follow."""
     if value is None:
         return None
     match = SIZE.fullmatch(value.strip())

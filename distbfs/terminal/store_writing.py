@@ -12,7 +12,7 @@ from distbfs.errors import StoreError, UsageError
 from distbfs.exchange.device_choice import take_devices
 from distbfs.options import BuildOptions
 from distbfs.partition.layout import Placement
-from distbfs.report.tables import print_fields
+from distbfs.report.tables import counted, print_fields
 from distbfs.store.write import write_graph
 from distbfs.terminal.command import BUILDING
 from distbfs.terminal.shared import AT_ONCE, Terminal, stop_requests
@@ -27,7 +27,7 @@ on_devices_option = BUILDING.option(
 
 
 def summary_fields(summary: BuildSummary) -> dict[str, Any]:
-    """Return what a build is reported by."""
+    """Return the figures of a build that are reported."""
     return {
         "n": summary.n,
         "m": summary.m,
@@ -46,13 +46,14 @@ def summary_fields(summary: BuildSummary) -> dict[str, Any]:
 
 
 def graph_fields(values: Mapping[str, Any], *, directed: bool) -> dict[str, Any]:
-    """Return what people want to know of a graph, by name.
+    """Return the sizes of a graph as text, by name.
 
     values: n, m, tuples, loops and repeats
     """
     edges = values["m"] if directed else values["m"] // 2
-    loops, repeats = values["loops"], values["repeats"]
-    tuples = f"{values['tuples']} edges, of them {loops} loops and {repeats} repeats"
+    loops = counted(values["loops"], "loop")
+    repeats = counted(values["repeats"], "repeat")
+    tuples = f"{counted(values['tuples'], 'edge')}, of them {loops} and {repeats}"
     return {
         "vertices": values["n"],
         "edges": f"{edges}, directed" if directed else edges,

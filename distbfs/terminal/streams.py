@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 from io import BufferedWriter, FileIO, TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+
+from distbfs.exchange.world import run_guarded
 
 CLOSED_PIPE = 128 + signal.SIGPIPE  # as a program that the signal ends
 
@@ -37,6 +40,19 @@ class NamedFile(FileIO):
                 raise ClosedPipe(f"{self.name}: nobody reads it") from error
             error.filename = self.name
             raise
+
+
+def run_program(function: Callable[[], int | None]) -> NoReturn:
+    """Run a function as a program: end with its exit code, or that of its error."""
+    name_standard_streams()
+
+    def piped() -> int | None:
+        try:
+            return function()
+        except ClosedPipe as error:
+            raise SystemExit(CLOSED_PIPE) from error
+
+    sys.exit(run_guarded(None, piped))
 
 
 def name_standard_streams() -> None:

@@ -12,7 +12,7 @@ from distbfs.exchange.world import SoloWorld
 from distbfs.graph.components import component_labels, component_sizes
 from distbfs.graph.degrees import DegreeHistogram, histogram_of
 from distbfs.options import SearchOptions
-from distbfs.report.tables import print_table, shown
+from distbfs.report.tables import counted, print_table, shown
 from distbfs.search.vertices import gather_on_first
 from distbfs.store.hdf5 import Store
 from distbfs.store.tuples import StoreTuples
@@ -111,9 +111,8 @@ def print_survey(values: Mapping[str, Any]) -> None:
     print_table(("degree", "vertices", "share"), degree_rows(values["degrees"], n))
     components, diameter = values["components"], values["diameter"]
     click.echo()
-    word = "component" if components["count"] == 1 else "components"
     click.echo(
-        f"{shown(components['count'])} {word}, the largest of "
+        f"{counted(components['count'], 'component')}, the largest of "
         f"{shown(components['largest'])} vertices"
     )
     click.echo(

@@ -87,7 +87,7 @@ def device_pointers(mpi: ModuleType) -> tuple[str, str]:
 
 
 def library_facts(mpi: ModuleType) -> dict[str, Any]:
-    """Return what an initialised MPI says of itself."""
+    """Return the facts that an initialised MPI gives about itself."""
     answer, why = device_pointers(mpi)
     return {"device_pointers": answer, "device_pointers_basis": why}
 
@@ -106,7 +106,7 @@ def tell_mpi() -> None:
 
 
 def ask_mpi() -> dict[str, Any]:
-    """Return what MPI says in a process of its own, which may crash."""
+    """Return the facts that MPI gives in a process of its own, which may crash."""
     paths = os.pathsep.join(path for path in sys.path if path)
     try:
         done = subprocess.run(
@@ -278,7 +278,7 @@ def cuda_facts() -> dict[str, Any]:
 
 
 def host_facts(world: Ranks, threads: int) -> dict[str, Any]:
-    """Return what this host has; asked on one rank of each host."""
+    """Return the equipment of this host; called on one rank of each host."""
     memory, kind = machine_memory()
     return {
         "host": world.hosts[world.rank],

@@ -8,83 +8,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape
 
-FOLDER = Path(__file__).resolve().parent
+from svg import DARK, FOLDER, MIDDLE, Picture, write
+
 RESULTS = FOLDER.parents[1] / "scripts" / "results"
-DARK, MIDDLE, LIGHT = "#333333", "#b5b5b5", "#eeeeee"
-
-
-class Picture:
-    """An SVG picture of a width and height in pixels; y leads down."""
-
-    def __init__(self, width: int, height: int, title: str) -> None:
-        self.parts = [
-            (
-                '<svg xmlns="http://www.w3.org/2000/svg" '
-                f'viewBox="0 0 {width} {height}" '
-                f'width="{width}" height="{height}" font-family="sans-serif" '
-                f'font-size="13" fill="{DARK}" role="img">'
-            ),
-            f"<title>{escape(title)}</title>",
-            (
-                '<defs><marker id="head" markerWidth="8" markerHeight="8" refX="7" '
-                'refY="4" orient="auto-start-reverse">'
-                f'<path d="M0,0 L8,4 L0,8 Z" fill="{DARK}"/></marker></defs>'
-            ),
-            f'<rect width="{width}" height="{height}" fill="white"/>',
-        ]
-
-    def add(self, name: str, **values: Any) -> None:
-        """Add an element; in the names of attributes ``_`` stands for ``-``."""
-        told = " ".join(f'{key.replace("_", "-")}="{v}"' for key, v in values.items())
-        self.parts.append(f"<{name} {told}/>")
-
-    def text(
-        self, x: float, y: float, text: str, anchor: str = "middle", **values: Any
-    ) -> None:
-        """Write lines of text, the first of them on y."""
-        more = "".join(f' {key.replace("_", "-")}="{v}"' for key, v in values.items())
-        for i, line in enumerate(text.split("\n")):
-            self.parts.append(
-                f'<text x="{x:g}" y="{y + 17 * i:g}" text-anchor="{anchor}"{more}>'
-                f"{escape(line)}</text>"
-            )
-
-    def box(  # a box is its place, its text and its look
-        self, x: float, y: float, w: float, h: float, text: str = "", fill: str = LIGHT
-    ) -> None:
-        """Draw a box with lines of text in its middle."""
-        self.add(
-            "rect", x=x, y=y, width=w, height=h, rx=5, fill=fill, stroke=DARK,
-        )  # fmt: skip
-        if text:
-            below = 17 * text.count("\n") / 2
-            self.text(x + w / 2, y + h / 2 + 4.5 - below, text)
-
-    def arrow(self, points: Iterable[tuple[float, float]], both: bool = False) -> None:
-        """Draw an arrow along points."""
-        ends = {"marker_start": "url(#head)"} if both else {}
-        self.line(points, marker_end="url(#head)", **ends)
-
-    def line(
-        self, points: Iterable[tuple[float, float]], dashes: str = "", **values: Any
-    ) -> None:
-        """Draw a line along points."""
-        path = " ".join(f"{x:g},{y:g}" for x, y in points)
-        if dashes:
-            values["stroke_dasharray"] = dashes
-        self.add(
-            "polyline", points=path, fill="none",
-            **{"stroke": DARK, "stroke_width": 1.5} | values,
-        )  # fmt: skip
-
-    def svg(self) -> str:
-        """Return the picture."""
-        return "\n".join([*self.parts, "</svg>", ""])
 
 
 def how_it_works() -> str:
@@ -213,5 +141,4 @@ LABEL_SHIFT = {"igraph": -2, "networkit": 12, "one H200": 14, "four H200": -6}
 PICTURES = {"how_it_works": how_it_works, "rates": rates_beside_peers}
 
 if __name__ == "__main__":
-    for name, draw in PICTURES.items():
-        (FOLDER / f"{name}.svg").write_text(draw(), encoding="utf-8")
+    write({name: draw() for name, draw in PICTURES.items()})

@@ -29,10 +29,10 @@ import figures
 
 from distbfs.device import cuda
 from distbfs.errors import DistbfsError, InputError, UsageError
-from distbfs.exchange.world import run_guarded
 from distbfs.report.provenance import commit, provenance
 from distbfs.report.tables import print_table
 from distbfs.terminal.shared import Speech, open_terminal
+from distbfs.terminal.streams import run_program
 from papers.bench import Bench
 from papers.entries import OPEN, Entry, Paper, judged
 
@@ -334,4 +334,4 @@ def work() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(run_guarded(None, work))
+    run_program(work)

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import h5py
@@ -38,7 +39,9 @@ from graphs import Tuples, check_search, random_tuples
 from launching import clean_environment, is_open_mpi, needs_mpi
 from shortest_paths import path_counts
 
+from distbfs.search.result_file import ResultBlocks
 from distbfs.terminal import shared as common
+from distbfs.terminal.level_table import LevelTable
 
 GRAPH = random_tuples(150, 260, seed=5)
 SOURCES = [0, 3, 77, 149]
@@ -550,6 +553,24 @@ def test_a_killed_rank_and_resumed(searches, output):
     check_results(GRAPH, output, MANY)
 
 
+def test_resumed_where_memory_ran_out(searches, output, monkeypatch):
+    write, rows = ResultBlocks.write, []
+
+    def failing(self, row, *arrays):
+        if len(rows) == 2:
+            raise MemoryError
+        rows.append(row)
+        write(self, row, *arrays)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ResultBlocks, "write", failing)
+        done = here(*searches(1))
+    assert done.code == 3
+    assert done.err.splitlines()[-1] == "distbfs: there is not enough memory"
+    assert not output.exists()
+    assert "going on after 2 of" in here(*searches(1)).err
+
+
 def test_resumed_on_another_number_of_ranks_and_engine(searches, output):
     process = start_slow(1, searches(2), output, 3)
     process.terminate()
@@ -796,3 +817,62 @@ def test_one_rank_tells(monkeypatch, caplog):
     with caplog.at_level("INFO", "distbfs"), quiet.progress("b", 9) as tell:
         tell(3)
     assert not caplog.records
+
+
+# tables of levels
+
+
+def table_rows(path, between=","):
+    """Return the lines of a table after the first, split, and the first."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt") as file:
+        head, *rows = (line.rstrip("\n").split(between) for line in file)
+    return head, rows
+
+
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
+def test_a_table_of_levels(stores, tmp_path, ranks):
+    table = tmp_path / "levels.csv.gz"
+    words = (*options(SOURCES), "--counts", "uint64")
+    assert on(ranks, "bfs", stores[ranks], *words, "-o", table).code == 0
+    head, rows = table_rows(table)
+    assert head == ["source", "vertex", "level", "parent", "paths"]
+    values = np.array(rows, dtype=np.int64).reshape(len(SOURCES), GRAPH.n, 5)
+    for source, (whose, vertex, level, parent, paths) in zip(
+        SOURCES, values.transpose(0, 2, 1), strict=True
+    ):
+        assert set(whose) == {source}
+        assert np.array_equal(vertex, np.arange(GRAPH.n))
+        check_search(GRAPH, source, level.astype(np.int32), parent)
+        assert np.array_equal(paths, path_counts(GRAPH.matrix, level))
+    refused = here("bfs", stores[1], *ONE, "-o", table).refusal
+    assert "levels.csv.gz exists; give --force to replace it" in refused
+
+
+def test_a_table_names_vertices_as_the_file(tmp_path):
+    edges = tmp_path / "edges.txt"
+    edges.write_text("a b\nb c\nd e\n")
+    words = ("bfs", edges, "--relabel", "-s", "a", "--no-parents")
+    table = tmp_path / "levels.tsv"
+    assert here(*words, "-o", table).code == 0
+    levels = [["a", "0"], ["b", "1"], ["c", "2"], ["d", "-1"], ["e", "-1"]]
+    rows = [["a", *pair] for pair in levels]
+    assert table_rows(table, "\t") == (["source", "vertex", "level"], rows)
+    done = here(*words[:-1], "-o", "-")
+    assert done.out.splitlines() == [
+        *("source,vertex,level,parent", "a,a,0,a", "a,b,1,a", "a,c,2,b"),
+        *("a,d,-1,", "a,e,-1,"),
+    ]
+    assert not Path("-").exists()
+    done = here(*words, "-o", "-", "--json")
+    assert (done.code, done.out) == (2, "")
+    assert "--output - is CSV on stdout" in done.err
+
+
+def test_a_table_of_searches_that_fail_is_not_left(stores, tmp_path, monkeypatch):
+    def failing(self, result, paths):
+        raise MemoryError
+
+    monkeypatch.setattr(LevelTable, "write", failing)
+    assert here("bfs", stores[1], *ONE, "-o", tmp_path / "levels.csv").code == 3
+    assert files_in(tmp_path) == []

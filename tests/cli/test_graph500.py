@@ -264,7 +264,8 @@ def test_stored_parts_that_do_not_divide(tmp_path, parts, ranks):
     words = ("-s", 7, "--parts", parts, "-o", store)
     assert here("generate", "kronecker", *words).code == 0
     done = on(ranks, "graph500", "--graph", store, "--roots", 6, "--json")
-    assert f"{parts} parts are repartitioned for {ranks} ranks" in done.err
+    how_many = "1 part is" if parts == 1 else f"{parts} parts are"
+    assert f"{how_many} repartitioned for {ranks} ranks" in done.err
     assert (done.values["parts"], done.values["validated"]) == (ranks, True)
     alone = here("graph500", "--graph", store, "--roots", 6, "--json").values
     edges = [[x["root"], x["nedge"]] for x in done.values["searches"]]

@@ -1,5 +1,6 @@
 """The command line itself: help, versions, refusals, ways to start it."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -184,3 +185,21 @@ def test_method_of_another_engine_is_refused():
 @pytest.mark.parametrize(("words", "text"), [REFUSED[k] for k in (1, 10, 17, 18)])
 def test_refused_once_on_several_ranks(words, text):
     assert text in on(2, *words).refusal
+
+
+@pytest.mark.parametrize(
+    ("words", "level", "text"),
+    [
+        (["bfs", "nowhere", "-s", "1"], "error", "nowhere: there is no such folder"),
+        (["bfs", "x", "--threads", "-1"], "error", "0<=x<=4096"),
+    ],
+)
+def test_the_last_message_is_json_as_the_others(words, level, text):
+    done = here(*words, "--log-format", "json")
+    (line,) = done.err.splitlines()
+    told = json.loads(line)
+    assert done.code == 2
+    assert set(told) == {"time", "level", "message"}
+    assert told["level"] == level
+    assert text in told["message"]
+    assert here("bfs", "nowhere", "-s", "1").err.startswith("distbfs: nowhere")

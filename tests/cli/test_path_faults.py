@@ -9,6 +9,7 @@ import io
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -251,6 +252,19 @@ def test_a_closed_pipe_is_quiet(words, root):
     said = process.stderr.read()
     assert process.wait(timeout=60) == CLOSED_PIPE == 141
     assert all(note.startswith("distbfs: engine ") for note in said.splitlines())
+
+
+def test_a_script_whose_pipe_is_closed_is_quiet():
+    script = Path(__file__).parents[2] / "scripts" / "papers" / "run.py"
+    process = subprocess.Popen(
+        [sys.executable, script, "--list"],
+        env=clean_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait(timeout=60) == CLOSED_PIPE
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from launching import clean_environment
 
 from distbfs.device import cc, compiler, sources
 from distbfs.errors import CompilerMissing
 
-ROOT = Path(cc.__file__).parents[2]
 SOURCE = '#include "number.h"\nint answer(void) { return NUMBER + MORE; }\n'
 CACHED = (
     *(compiler.compiler_command, compiler.compiler_version, compiler.processor),
@@ -127,7 +127,7 @@ def test_processes_that_start_together_compile_once(source, tmp_path):
     runs = [
         subprocess.Popen(
             [sys.executable, "-c", COMPILE, str(source)],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env=clean_environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -381,7 +381,7 @@ def test_no_folder_of_the_user_can_be_trusted(source, tmp_path):
     open_to_all.chmod(0o777)
     done = subprocess.run(
         [sys.executable, "-c", WHERE, str(source)],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
+        env=clean_environment({"TMPDIR": str(tmp_path)}),
         capture_output=True,
         text=True,
         timeout=120,

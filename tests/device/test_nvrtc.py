@@ -7,6 +7,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+from launching import clean_environment
 
 import distbfs
 from distbfs.device import nvrtc
@@ -225,7 +226,7 @@ def test_processes_that_start_together_leave_one_file(source, tmp_path):
     runs = [
         subprocess.Popen(
             [sys.executable, "-c", COMPILE, str(source)],
-            env={**os.environ, "PYTHONPATH": str(ROOT.parent)},
+            env=clean_environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

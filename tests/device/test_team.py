@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from launching import clean_environment
 
 import distbfs
 from distbfs.device import cc
 
 SOURCE = Path(__file__).with_name("team_checks.c")
-ROOT = Path(cc.__file__).parents[2]
 SECONDS = 20
 
 
@@ -147,7 +147,7 @@ for scale in (12, 15):
 def test_small_graphs_start_no_threads():
     done = subprocess.run(
         [sys.executable, "-c", SMALL_AND_LARGE],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        env=clean_environment({"OMP_NUM_THREADS": "1"}),
         capture_output=True,
         text=True,
         timeout=60,
@@ -177,7 +177,7 @@ print("right" if np.array_equal(again, levels) else "wrong")
 def test_where_no_thread_can_be_started_the_caller_works_alone():
     done = subprocess.run(
         [sys.executable, "-c", LIMITED],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=clean_environment(),
         capture_output=True,
         text=True,
         timeout=60,

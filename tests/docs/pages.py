@@ -261,7 +261,7 @@ def run_apart(path: Path, folder: Path, *options: str) -> subprocess.CompletedPr
         "OMP_NUM_THREADS": "2",
         "PAGE_OUTPUTS": str(outputs),
         "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}".rstrip(":"),
         "PYTHONUNBUFFERED": "1",
     }
     return subprocess.run(

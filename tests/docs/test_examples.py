@@ -25,7 +25,7 @@ TESTS = Path(__file__).resolve().parents[1]
 sys.path += [str(TESTS / "cli"), str(TESTS / "faults")]
 
 from commands import DISTBFS, begin, here, wait_until  # noqa: E402
-from launching import end_tree, needs_mpi, run_ranks  # noqa: E402
+from launching import clean_environment, end_tree, needs_mpi, run_ranks  # noqa: E402
 
 FOLDER = TESTS.parent / "docs" / "examples"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -256,7 +256,7 @@ def test_the_service_behind_a_proxy(proxied, tmp_path):
         words = [sys.executable, str(FOLDER / "service_client.py"), url, "3"]
         return subprocess.run(
             [*words, str(farthest)],
-            env={**os.environ, "PYTHONPATH": str(TESTS.parent)} | environment | more,
+            env=clean_environment(environment | more),
             capture_output=True,
             text=True,
             timeout=60,
@@ -304,7 +304,7 @@ def test_notebooks(path, tmp_path):
     assert path.stat().st_size < 80_000
     kept = nbformat.read(path, 4)
     made = nbformat.from_dict(json.loads(json.dumps(kept)))
-    environment = {**os.environ, "PYTHONPATH": str(TESTS.parent)}
+    environment = clean_environment()
     resources = {"metadata": {"path": str(tmp_path)}}
     patience = {"timeout": 120, "startup_timeout": 120}
     client = NotebookClient(made, resources=resources, **patience)

@@ -41,7 +41,7 @@ def test_exit_code(error: BaseException, code: int) -> None:
 def test_known_errors_are_one_line() -> None:
     text = describe_error(InputError("what\n where"), rank=3)
     assert text == "distbfs: rank 3: what where\n"
-    assert describe_error(MemoryError()) == "distbfs: MemoryError\n"
+    assert describe_error(MemoryError()) == "distbfs: there is not enough memory\n"
     assert describe_error(KeyboardInterrupt()) == "distbfs: interrupted\n"
 
 

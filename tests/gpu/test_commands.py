@@ -349,10 +349,10 @@ def test_resumed(stores, output, monkeypatch, more):
     words = ("bfs", stores["permuted"], *options(sources), "-o", output, "--json")
     write = ResultBlocks.write
 
-    def failing(self, row, level, parent):
+    def failing(self, row, *arrays):
         if row == 5:
             raise MemoryError("in the middle")
-        write(self, row, level, parent)
+        write(self, row, *arrays)
 
     with monkeypatch.context() as patch:
         patch.setattr(ResultBlocks, "write", failing)

@@ -1,12 +1,12 @@
 """``distbfs compare`` with engines of a device, measured rates, and the scripts."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from launching import clean_environment
 
 from distbfs.cli import main
 from distbfs.device.rates import device_rates
@@ -78,7 +78,7 @@ def test_scripts(script, tmp_path):
         [sys.executable, script, "--small", "--roots", "3", "--out", tmp_path],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=clean_environment(),
         timeout=280,  # of many tests at once on one device
     )
     assert done.returncode == 0, done.stderr
@@ -99,7 +99,7 @@ def test_papers(paper, tmp_path):
         [sys.executable, run, *words],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=clean_environment(),
         timeout=280,
     )
     assert done.returncode == 0, done.stderr

@@ -92,7 +92,7 @@ def test_a_domain_of_one_device_twice_is_refused():
         pytest.skip("the ranks have a device each")
     done = run_ranks(2, [*RANKS, "brief", "domain"], timeout=60)
     assert done.returncode == LaunchError.exit_code, done.stderr
-    assert "domain is 2, and rank 0: several parts are on one device" in done.said
+    assert "domain is 2, but rank 0: several parts are on one device" in done.said
 
 
 @needs_mpi

@@ -1,12 +1,12 @@
 """Scripts without a device: what they refuse, and what they count."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from launching import clean_environment
 
 from distbfs.device import cuda
 from distbfs.errors import DeviceMissing
@@ -36,7 +36,7 @@ def test_without_a_device(script, tmp_path):
         [sys.executable, SCRIPTS / script, "--out", tmp_path],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=clean_environment(),
         timeout=60,
     )
     assert done.returncode == 3
@@ -53,7 +53,7 @@ def test_networkx_benchmark_counts_what_it_says():
         text=True,
         check=True,
         timeout=120,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=clean_environment(),
     )
     rows = json.loads(done.stdout)
     assert {row["edges"] for row in rows} == {300}
@@ -81,7 +81,7 @@ def test_multisearch_benchmark_counts_what_it_says():
         text=True,
         check=True,
         timeout=120,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=clean_environment(),
     )
     report = json.loads(done.stdout)
     levels, between = report["levels"], report["betweenness"]

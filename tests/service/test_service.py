@@ -1,7 +1,9 @@
 """A service on a socket: right answers, and nobody harmed by anybody."""
 
 import json
+import logging
 import os
+import re
 import socket
 import stat
 import threading
@@ -267,6 +269,20 @@ def test_a_full_queue_is_busy_and_health_still_answers(tmp_path):
         assert talker.ask({"id": 4, "op": "health"})["state"] == "ready"
         service.ranks.session.go.set()
         assert sorted(talker.hear()["id"] for _ in range(3)) == [0, 1, 2]
+
+
+def test_the_log_has_the_seconds_of_all_searches_of_a_request(
+    tmp_path, caplog, monkeypatch
+):
+    monkeypatch.setattr(logging.getLogger("distbfs"), "propagate", True)
+    caplog.set_level(logging.INFO, logger="distbfs")
+    with serving(tmp_path) as (_, path), connect(path) as client:
+        searches = client.multi_bfs([1, 2, 3], result="summary")["searches"]
+        wait_for(lambda: "multi_bfs: ok" in caplog.text)
+    told = re.search(r"multi_bfs: ok, .*searched ([\d.]+) ms", caplog.text)
+    spent = sum(search["seconds"] for search in searches)
+    assert float(told[1]) == pytest.approx(1e3 * spent, abs=6e-4)
+    assert spent > 0
 
 
 def test_deadlines_stop_searches(tmp_path):

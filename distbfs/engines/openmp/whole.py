@@ -250,7 +250,7 @@ class OpenMPWhole:
         graph.trees = self._active - core
 
     def _records(self, log: Array, levels: int) -> list[LevelRecord]:
-        """Return what levels did, the vertices of trees among those found."""
+        """Return the records of levels, the vertices of trees among those found."""
         if not self._graph.trees:
             return [
                 LevelRecord(MODES[row["mode"]], *(row[name].item() for name in COUNTS))

@@ -104,7 +104,7 @@ def pull_tails(m: int, kept: int) -> int:
 
 
 def mask(masked: bool) -> dict[str, int]:
-    """Return what compiles kernels for searches that see some edges only."""
+    """Return the definitions of kernels whose searches see some edges only."""
     return {"MASKED": 1} if masked else {}
 
 

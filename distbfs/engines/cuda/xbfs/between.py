@@ -353,7 +353,7 @@ class BetweenLevels:
         self._work.begin(main)
 
     def work(self) -> Ids:
-        """Return what the next level costs."""
+        """Return the modelled cost of the next level."""
         work = self._work_of(self._work.wait()[: len(COUNTED)].tolist())
         # all domains count the delegates
         mine = 0 if self.part.domain.index else work.delegates
@@ -363,7 +363,7 @@ class BetweenLevels:
 
     @staticmethod
     def _work_of(counted: list[int]) -> Work:
-        """Return what was counted, in the order of COUNTED."""
+        """Return the counts of a level, in the order of COUNTED."""
         if counted[FAILED]:
             raise DistbfsError(
                 "a device of a domain waited in vain for another; searches of this "
@@ -412,7 +412,7 @@ class BetweenLevels:
         self._sizes.begin(main)
 
     def _bins(self, *, asked: bool = False) -> Bins:
-        """Return what was put into boxes, uint64, to be waited for.
+        """Return the content of the boxes, uint64, to be waited for.
 
         asked: it is questions or answers, of half a word
         """
@@ -427,7 +427,7 @@ class BetweenLevels:
         return starts, starts + np.where(sizes, 1 + words, 0)
 
     def questions(self) -> Bins:
-        """Return what the unvisited vertices ask other parts, after ``advance``."""
+        """Return the questions of this part's unvisited vertices, after ``advance``."""
         with self.device:
             self._boxed = bool(self._outer.open)
             if self._boxed:
@@ -435,7 +435,7 @@ class BetweenLevels:
         return self._bins(asked=True)
 
     def answers(self, questions: Sequence[tuple[int, Any]]) -> Bins:
-        """Return what is answered to other parts, before ``accept``.
+        """Return the answers to other parts, before ``accept``.
 
         questions: (source rank, what parts of it ask this one)
         """
@@ -444,7 +444,7 @@ class BetweenLevels:
     def _reply(
         self, kernel: str, questions: Sequence[tuple[int, Any]], *, asked: bool = False
     ) -> Bins:
-        """Return what a kernel answers to other parts; asked: see ``_bins``."""
+        """Return the answers of a kernel to other parts; asked: see ``_bins``."""
         with self.device:
             main = cuda.cupy().cuda.get_current_stream()
             self._boxed = bool(questions)
@@ -511,7 +511,7 @@ class BetweenLevels:
             self._settle(main)
 
     def ask_parents(self) -> Bins:
-        """Return what this part asks other domains, when all is searched."""
+        """Return the questions of this part to other domains, when all is searched."""
         with self.device:
             self._boxed = True
             self._box("ask_parents", cuda.cupy().cuda.get_current_stream())

@@ -154,7 +154,7 @@ class BetweenSearch(BetweenLevels):
         self._run("choose", cuda.cupy().cuda.get_current_stream())
 
     def counted(self, report: Any) -> LevelCounts:
-        """Return what a level has brought to the host, see ``StreamedSearch``."""
+        """Return the counts of a level on the host, see ``StreamedSearch``."""
         counts = report[: len(COUNTED)].tolist()
         work = self._work_of(counts)
         times = len(self.part.domain.of)  # all domains count them

@@ -313,7 +313,7 @@ class MemberSearch:
         return out
 
     def steps(self) -> list[tuple[str, int, int, int, float]]:
-        """Return what the last search with records noted, a line a step.
+        """Return the notes of the last search with records, a line a step.
 
         (name, level, vertices, edges, seconds): vertices and edges of the frontier that
         a push has made; found and unvisited ones of a pull

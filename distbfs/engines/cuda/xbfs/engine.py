@@ -80,7 +80,7 @@ class XbfsEngine:
         )
 
     def state_bytes(self, n: int, active: int, m: int, at_least: Ids) -> int:
-        """Return what searches of a graph take on one device; see ``DeviceGraph``."""
+        """Return the bytes of searches on one device; see ``DeviceGraph``."""
         o = self.options
         return search_bytes(
             n,
@@ -182,7 +182,7 @@ class XbfsEngine:
         )
 
     def describe(self) -> dict[str, Any]:
-        """Return what the engine runs on, for reports."""
+        """Return the devices and options of the engine, for reports."""
         return {
             "engine": self.name,
             "method": self.method,

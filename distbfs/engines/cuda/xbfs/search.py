@@ -239,7 +239,7 @@ class FastSearch:
     def _records(
         self, result: DeviceResult, steps: list[tuple[str, float]]
     ) -> list[LevelRecord]:
-        """Return what each level did; how much it found is counted from the results."""
+        """Return the records of all levels; the results tell how much each found."""
         sizes = cuda.counts(result.level[result.level >= 0], len(steps) + 1).tolist()
         counts = self._counts[:, : len(steps) + 1].get()
         counts = np.pad(counts, [(0, 0), (0, len(steps) + 1 - counts.shape[1])])

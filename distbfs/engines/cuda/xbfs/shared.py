@@ -97,7 +97,7 @@ class SharedMemory:
         self._arguments: dict[str, Any] = {}
 
     def facts(self) -> Array:
-        """Return what is summed over all devices, and then the longest row, float64."""
+        """Return the counts to sum over all devices, then the longest row, float64."""
         arrays = self.arrays
         return np.array([arrays.squares, arrays.params.hubs, arrays.longest])
 
