@@ -14,8 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from distbfs.errors import InputError, ServiceError, UsageError
 from distbfs.service.openapi import STATUS, describe_api
-from distbfs.service.operations import OPERATIONS, Request
-from distbfs.service.service import Answer, Service
+from distbfs.service.operations import (
+    OPERATIONS,
+    Answer,
+    Refusal,
+    Request,
+    encode_json,
+)
+from distbfs.service.service import Service
 from distbfs.service.tokens import Guard
 
 if TYPE_CHECKING:
@@ -173,9 +179,10 @@ class Application:
     def _json(
         self, value: Any, status: int = 200, headers: dict[str, str] | None = None
     ) -> Response:
-        from starlette.responses import JSONResponse  # noqa: PLC0415
+        from starlette.responses import Response  # noqa: PLC0415
 
-        return JSONResponse(value, status, {**SAFE, **(headers or {})})
+        made = {**SAFE, **(headers or {})}
+        return Response(encode_json(value), status, made, "application/json")
 
     def _error(self, error: ServiceError, op: str = "") -> Response:
         name = self._service.name()
@@ -238,8 +245,7 @@ class Application:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise ServiceError("not_json", "the body is application/json")
-        body = self._service.checker.decode(await self._body(request))
-        checked = self._service.checker.request(body, op)
+        checked = self._service.checker.check(await self._body(request), op)
         name = self._service.name()
         try:
             self._service.check_result(checked)
@@ -250,8 +256,8 @@ class Application:
             error.id = checked.id
             raise
         status = 200
-        if not answer["ok"]:
-            status = STATUS.get(answer["error"]["code"], 500)
+        if isinstance(answer, Refusal):
+            status = STATUS.get(answer.error.code, 500)
         return self._json(answer, status, {"X-Request-Id": name})
 
     async def _body(self, request: HttpRequest) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import select
 import socket
 from collections import deque
@@ -12,13 +11,12 @@ from collections.abc import Callable
 from threading import Lock
 
 from distbfs.errors import DistbfsError, ServiceError
-from distbfs.service.operations import Request
-from distbfs.service.service import Answer, Service
+from distbfs.service.operations import Answer, Request, encode_json
+from distbfs.service.service import Service
 
 CHUNK = 1 << 16
 WATCH = 0.1  # seconds until a disconnected client is noticed
 AGAIN = 1.0  # seconds until clients are accepted again after an error
-ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 class Splitter:
@@ -73,7 +71,7 @@ def hung_up(handle: int) -> bool:
 
 def encoded(answer: Answer) -> bytes:
     """Encode an answer as a line."""
-    return ENCODER.encode(answer).encode() + b"\n"
+    return encode_json(answer) + b"\n"
 
 
 class Connection:
@@ -167,7 +165,7 @@ class Connection:
             if line is None:
                 most = service.limits.line
                 raise ServiceError("too_large", f"a request has up to {most} bytes")
-            request = service.checker.line(line)
+            request = service.checker.check(line)
             service.check_result(request)
             answer = service.now(request, name)
             if answer is None:

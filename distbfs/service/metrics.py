@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from distbfs.errors import UsageError
+from distbfs.service.operations import Search
 
 SECONDS = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1, 3, 10, 30)
 GTEPS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000)
@@ -23,7 +24,7 @@ class Metrics:
         self._waits: deque[float] = deque(maxlen=KEPT)
         self._searches: deque[tuple[float, float]] = deque(maxlen=KEPT)
         self._count = 0
-        self.last: dict[str, Any] = {}
+        self.last: Search | None = None
         self._shown: dict[str, Any] = {}
         self._registry: Any = None
 
@@ -114,7 +115,7 @@ class Metrics:
             "rate": recent / 10,
             "queue_wait": quantiles(list(self._waits)),
             "search": quantiles([seconds for _, seconds in searches]),
-            "last": dict(self.last),
+            "last": self.last,
         }
 
     def text(self) -> tuple[bytes, str]:

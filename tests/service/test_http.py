@@ -108,7 +108,8 @@ def test_statuses(http):
     assert answer.headers["x-request-id"].startswith("r")
     for wanted, code, answer in [
         (400, "bad_request", post("/v1/bfs", json={})),
-        (400, "bad_request", post("/v1/bfs", json={"op": "bfs", "source": 1})),
+        (404, "unknown_op", post("/v1/bfs", json={"op": "no", "source": 1})),
+        (400, "bad_request", post("/v1/bfs", json={"op": "path", "source": 1})),
         (413, "too_large", post("/v1/bfs", json={"name": "x" * 3000})),
         (415, "not_json", post("/v1/bfs", content="{}")),
         (404, "not_found", post("/v1/none", json={})),
@@ -327,7 +328,7 @@ def test_the_description_fits_the_operations(shared):
     assert {path for path in api["paths"] if path.startswith("/v1/")} == {
         f"/v1/{op}" for op in OPERATIONS
     }
-    error = api["components"]["schemas"]["Error"]["properties"]["error"]
+    error = api["components"]["schemas"]["Problem"]
     codes = set(error["properties"]["code"]["enum"])
     assert codes == set(STATUS)
     assert set(ServiceError.CODES) - codes == {"gone", "broken"}

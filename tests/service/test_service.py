@@ -30,10 +30,10 @@ from test_operations import LIKELY
 import distbfs
 from distbfs.errors import InputError, ServiceError, UsageError
 from distbfs.search.paths import NoPaths
+from distbfs.service.checker import Checker
 from distbfs.service.client import connect
 from distbfs.service.client_thread import listen
 from distbfs.service.json_lines import SocketDoor
-from distbfs.service.operations import Checker
 
 N = SOURCE.n
 WANTED = SOURCE.distances(3)
@@ -80,7 +80,7 @@ def test_answers(tmp_path):
         assert stats["answers"]["path"] == {"ok": 3}
         assert stats["searches"] == 9
         assert stats["search"]["p50"] > 0
-        assert service.metrics.last["source"] == 1
+        assert service.metrics.last.source == 1
 
 
 def test_sets_of_sources(tmp_path):
@@ -353,13 +353,13 @@ def test_an_answer_leaves_while_the_loop_is_held_up(tmp_path):
 
 def test_a_lone_request_wakes_no_other_thread(tmp_path, monkeypatch):
     """The searching thread reads and answers it; the front reads while it searches."""
-    readers, line = [], Checker.line
+    readers, line = [], Checker.check
 
     def noted(checker, data):
         readers.append(threading.current_thread().name)
         return line(checker, data)
 
-    monkeypatch.setattr(Checker, "line", noted)
+    monkeypatch.setattr(Checker, "check", noted)
     asked = {"op": "distances", "source": 3, "targets": [3]}
     with serving(tmp_path) as (service, path), Talker(path) as talker:
         answering = []
@@ -431,13 +431,13 @@ def test_a_client_may_say_more_than_may_be_open(tmp_path):
 
 def test_a_client_that_says_much_holds_up_no_search(tmp_path, monkeypatch):
     """The searching thread takes a few of its lines; the rest is for the front."""
-    readers, line = [], Checker.line
+    readers, line = [], Checker.check
 
     def noted(checker, data):
         readers.append(threading.current_thread().name)
         return line(checker, data)
 
-    monkeypatch.setattr(Checker, "line", noted)
+    monkeypatch.setattr(Checker, "check", noted)
     with serving(tmp_path) as (service, path), Talker(path) as talker:
         talker.say(*[b"x"] * 200)
         for _ in range(200):
@@ -449,14 +449,14 @@ def test_a_client_that_says_much_holds_up_no_search(tmp_path, monkeypatch):
 
 
 def test_a_fault_in_a_connection_harms_nobody_else(tmp_path, monkeypatch, capfd):
-    line = Checker.line
+    line = Checker.check
 
     def broken(checker, data):
         if b"break" in data:
             raise ZeroDivisionError("a fault")
         return line(checker, data)
 
-    monkeypatch.setattr(Checker, "line", broken)
+    monkeypatch.setattr(Checker, "check", broken)
     with serving(tmp_path) as (_, path), Talker(path) as other:
         with Talker(path) as talker:
             talker.say(b"break")

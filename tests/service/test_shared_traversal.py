@@ -17,12 +17,13 @@ from distbfs.options import SearchOptions
 from distbfs.service.json_lines import SocketDoor
 from distbfs.service.limits import Limits
 from distbfs.service.rank_calls import Ranks
-from distbfs.service.request_queue import SMALL, Tickets
+from distbfs.service.request_queue import Tickets
 from distbfs.service.service import Service
 from distbfs.service.shared_traversal import together
 
 SOURCE = random_tuples(300, 500, seed=3)
 WHOLE = 1 << 62
+SMALL = ("distances", "reachable")
 
 
 def session(parts=1, seed=None, threshold=WHOLE, **options):
