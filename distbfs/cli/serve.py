@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import to_builtins
 
 from distbfs.errors import UsageError
 from distbfs.exchange.signals import StopFlag
@@ -252,4 +253,4 @@ def answer(terminal: Terminal, service: Service, ways: Ways, flag: StopFlag) -> 
         service.run(flag)
     terminal.say("the service ends")
     if terminal.as_json:
-        terminal.result(service.stats(), lambda: None)
+        terminal.result(to_builtins(service.stats()), lambda: None)

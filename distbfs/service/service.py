@@ -60,6 +60,37 @@ Source = int | tuple[int, ...]  # a vertex, or those of a set
 Row = tuple[Array, Array | None]  # level int32 [n] and parent int64 [n] by id
 
 
+class Said:
+    """What the log says of requests that one search answers: a line for all.
+
+    seconds: of the search
+    """
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self._seconds = seconds
+        self._names: list[str] = []
+        self._how: dict[str, None] = {}
+        self._waited = 0.0
+
+    def add(self, ticket: Ticket, how: str) -> None:
+        """Add a request, and how it ended."""
+        self._names.append(ticket.name)
+        self._how[f"{ticket.request.op}: {how}"] = None
+        self._waited = max(self._waited, ticket.waited)
+
+    def log(self) -> None:
+        """Write the line; the longest wait counts."""
+        if self._names:
+            LOG.info(
+                "%s %s, waited %.3f ms, searched %.3f ms",
+                names := " ".join(self._names),
+                ", ".join(self._how),
+                self._waited * 1e3,
+                self._seconds * 1e3,
+                extra={"request": names},
+            )
+
+
 class Service:
     """Answers requests by searches of all ranks.
 
@@ -291,28 +322,34 @@ class Service:
     ) -> None:
         """Answer requests of one search, each with the results of its steps."""
         self.metrics.searched(seconds)
+        now = time.monotonic()
+        said = Said(seconds)
         for ticket, own in zip(group, values, strict=True):
-            if ticket.late:
+            if now >= ticket.until:
                 self._finish(ticket, _late(ticket))
                 continue
             request = ticket.request
             make = partial(self._operations[request.op], request, seconds, own)
-            self._answer(ticket, make, seconds)
+            self._answer(ticket, make, said)
+        said.log()
 
     def _answer(
-        self, ticket: Ticket, make: Callable[[], Answer], seconds: float = 0.0
+        self, ticket: Ticket, make: Callable[[], Answer], said: Said | None = None
     ) -> None:
         """Answer a ticket with a function's result or error."""
         try:
-            self._finish(ticket, make(), seconds)
+            self._finish(ticket, make(), said)
         except ServiceError as error:
             error.id = ticket.request.id
             self._finish(ticket, error)
 
     def _finish(
-        self, ticket: Ticket, result: Answer | ServiceError, seconds: float = 0.0
+        self, ticket: Ticket, result: Answer | ServiceError, said: Said | None = None
     ) -> None:
-        """Answer a ticket unless it already has an answer."""
+        """Answer a ticket unless it already has an answer.
+
+        said: takes what the log says of good answers, None for one that logs now
+        """
         with self._answering:
             if ticket not in self._unanswered:
                 return
@@ -330,15 +367,11 @@ class Service:
                 self.tickets.arrivals.stay()
         self.metrics.answered(request.op, code)
         ticket.done(answer)
-        LOG.info(
-            "%s %s: %s, waited %.3f ms, searched %.3f ms",
-            ticket.name,
-            request.op,
-            how,
-            ticket.waited * 1e3,
-            seconds * 1e3,
-            extra={"request": ticket.name},
-        )
+        alone = said is None or code != "ok"
+        entry = Said() if said is None or alone else said
+        entry.add(ticket, how)
+        if alone:
+            entry.log()
 
     def _steps_of(self, request: Request) -> tuple[list[Step], bool]:
         """Return a request's steps after its search, and whether it needs parents."""
