@@ -226,7 +226,7 @@ def test_every_operation_of_the_service_is_in_the_reference():
     limits = table(page("service.md"), "option", "what it limits", "default")
     usual = {codes(row[0])[0]: float(row[2]) for row in limits}
     names = {"line": "max_line", "ids": "max_ids", "inline": "max_inline"}
-    names |= {"files": "max_files"}
+    names |= {"binary": "max_binary", "files": "max_files"}
     assert usual == {
         f"--{names.get(x.name, x.name).replace('_', '-')}": x.default
         for x in fields(Limits)

@@ -29,7 +29,11 @@ TOKEN = "DISTBFS_TOKEN"  # noqa: S105
 def read_fields(op: str, words: Sequence[str]) -> dict[str, Any]:
     """Return the fields that words like ``source=0`` or ``targets=3,9`` give."""
     fields: dict[str, Any] = {}
-    kinds = {name: kind for name, kind in kinds_of(op).items() if name != "id"}
+    kinds = {
+        name: kind
+        for name, kind in kinds_of(op).items()
+        if name not in ("id", "arrays")
+    }
     for word in words:
         name, equals, text = word.partition("=")
         if not equals or name not in kinds:

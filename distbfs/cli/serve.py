@@ -66,6 +66,7 @@ LIMITS = {
     "line": ("max-line", "Bytes of a request."),
     "ids": ("max-ids", "Sources or targets of a request."),
     "inline": ("max-inline", "Values in an answer; more go to --results."),
+    "binary": ("max-binary", "Values in a binary answer; more go to --results."),
     "files": ("max-files", "Files in the folder of results."),
 }
 

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distbfs.errors import InputError, ServiceError, UsageError
+from distbfs.service.encoding import MEDIA_TYPE, Buffer, chunks, encode
 from distbfs.service.openapi import STATUS, describe_api
 from distbfs.service.operations import (
     OPERATIONS,
     Answer,
     Refusal,
     Request,
-    encode_json,
 )
 from distbfs.service.service import Service
 from distbfs.service.tokens import Guard
@@ -179,10 +179,19 @@ class Application:
     def _json(
         self, value: Any, status: int = 200, headers: dict[str, str] | None = None
     ) -> Response:
-        from starlette.responses import Response  # noqa: PLC0415
+        from starlette.responses import Response, StreamingResponse  # noqa: PLC0415
 
+        head, *arrays = encode(value)
         made = {**SAFE, **(headers or {})}
-        return Response(encode_json(value), status, made, "application/json")
+        if not arrays:
+            return Response(head, status, made, "application/json")
+        made["Content-Length"] = str(len(head) + sum(map(len, arrays)))
+
+        async def pieces() -> AsyncIterator[Buffer]:
+            for piece in chunks([head, *arrays]):
+                yield piece
+
+        return StreamingResponse(pieces(), status, made, MEDIA_TYPE)
 
     def _error(self, error: ServiceError, op: str = "") -> Response:
         name = self._service.name()
@@ -246,6 +255,10 @@ class Application:
         if kind != "application/json":
             raise ServiceError("not_json", "the body is application/json")
         checked = self._service.checker.check(await self._body(request), op)
+        if MEDIA_TYPE in request.headers.get("accept", "") and hasattr(
+            checked, "arrays"
+        ):
+            checked.arrays = "npy"
         name = self._service.name()
         try:
             self._service.check_result(checked)

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from threading import Lock
 
 from distbfs.errors import DistbfsError, ServiceError
-from distbfs.service.operations import Answer, Request, encode_json
+from distbfs.service.encoding import Buffer, encode
+from distbfs.service.operations import Answer, Request
 from distbfs.service.service import Service
 
 CHUNK = 1 << 16
@@ -69,11 +70,6 @@ def hung_up(handle: int) -> bool:
     return bool(poll.poll(0))
 
 
-def encoded(answer: Answer) -> bytes:
-    """Encode an answer as a line."""
-    return encode_json(answer) + b"\n"
-
-
 class Connection:
     """One client: limits its open requests, and drops it if it hangs.
 
@@ -100,7 +96,7 @@ class Connection:
         self._splitter = Splitter(service.limits.line)
         self._lines: deque[bytes | None] = deque()  # read and not handled yet
         self._sending = Lock()  # guards what follows
-        self._unsent = bytearray()  # left for the loop to send
+        self._unsent: deque[Buffer] = deque()  # left for the loop to send
         self._owed = 0  # answers that end there
         self._taking = False  # whether the client read some of it
         self._open = 0  # requests whose answers the client has not read
@@ -187,19 +183,33 @@ class Connection:
 
     def _done(self, answer: Answer) -> None:
         """Send an answer, as far as possible, from the thread that has it."""
-        line = encoded(answer)
+        buffers = encode(answer)
         with self._sending:
             behind = bool(self._unsent)
-            sent = 0 if behind else self._send(line)
-            if sent == len(line):
-                self._answered(1)
-                return
-            self._unsent += line[sent:]
+            self._unsent.extend(buffers)
+            if not behind:
+                self._send_all()
+                if not self._unsent:
+                    self._answered(1)
+                    return
             self._owed += 1
         if not behind:
             self._loop.call_soon_threadsafe(self._write_on)
 
-    def _send(self, data: bytes | bytearray) -> int:
+    def _send_all(self) -> bool:
+        """Send what the client accepts at once, and return whether it is any."""
+        some = False
+        while self._unsent:
+            buffer = self._unsent[0]
+            sent = self._send(buffer)
+            some = some or sent > 0
+            if sent < len(buffer):
+                self._unsent[0] = memoryview(buffer)[sent:]
+                break
+            self._unsent.popleft()
+        return some
+
+    def _send(self, data: Buffer) -> int:
         """Return the bytes that the client accepts at once; all if disconnected."""
         if self._gone:
             return len(data)
@@ -218,9 +228,7 @@ class Connection:
     def _flush(self) -> None:
         """Send buffered data; count answers when the client has read them (loop)."""
         with self._sending:
-            sent = self._send(self._unsent)
-            self._taking = self._taking or sent > 0
-            del self._unsent[:sent]
+            self._taking = self._send_all() or self._taking
             if not self._unsent:
                 self._loop.remove_writer(self._handle)
                 owed, self._owed = self._owed, 0
@@ -356,7 +364,7 @@ class SocketDoor:
             error = ServiceError("busy", f"{most} clients are connected already")
             answer = self._service.refused(error, "", self._service.name())
             with contextlib.suppress(OSError):  # it has disconnected already
-                connected.send(encoded(answer))
+                connected.send(encode(answer)[0])
 
     async def close(self) -> None:
         """Stop accepting clients and disconnect them."""

@@ -18,6 +18,7 @@ class Limits:
     pipeline: unanswered requests of one client; more are not read
     line: bytes of a request; ids: sources or targets in one request
     inline: values (levels, parents or ids of a path) in an answer
+    binary: values in an answer as arrays of NumPy
     files: results in the folder of results
     deadline: seconds for a request, from its arrival, unless it sets fewer
     patience: seconds until a client is dropped that does not read its answers, or does
@@ -31,12 +32,21 @@ class Limits:
     line: int = 1 << 20
     ids: int = 10_000
     inline: int = 1 << 16
+    binary: int = 1 << 27
     files: int = 10_000
     deadline: float = 60.0
     patience: float = 10.0
 
     def __post_init__(self) -> None:
-        counts = ("queue", "clients", "per_address", "pipeline", "ids", "inline")
+        counts = (
+            "queue",
+            "clients",
+            "per_address",
+            "pipeline",
+            "ids",
+            "inline",
+            "binary",
+        )
         for name in (*counts, "files"):
             check_range(name, getattr(self, name), 1, 1 << 31)
         check_range("line", self.line, 256, 1 << 30)

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from distbfs import __version__
+from distbfs.service.encoding import MEDIA_TYPE
 from distbfs.service.limits import Limits
 from distbfs.service.operations import (
     ANSWERS,
@@ -46,6 +47,7 @@ TEXTS = {
     504: "The deadline passed.",
     507: "There is no room for results.",
 }
+BYTES = {"type": "string", "format": "binary"}
 REF = "#/components/schemas/{name}"
 ROUTES = {
     "healthz": "Whether the process answers and its ranks live.",
@@ -99,6 +101,13 @@ def describe_api(names: Names, limits: Limits) -> dict[str, Any]:
         "description": "Prometheus text.",
         "content": {"text/plain": {"schema": {"type": "string"}}},
     }
+
+    def done(op: str) -> dict[str, Any]:
+        made = _json(answers[op], "Done.")
+        if "arrays" in bodies[op]["properties"]:
+            made["content"][MEDIA_TYPE] = {"schema": BYTES}
+        return made
+
     paths: dict[str, Any] = {
         f"/v1/{op}": {
             "post": {
@@ -110,7 +119,7 @@ def describe_api(names: Names, limits: Limits) -> dict[str, Any]:
                     "content": {"application/json": {"schema": bodies[op]}},
                 },
                 "responses": {
-                    "200": _json(answers[op], "Done."),
+                    "200": done(op),
                     **{str(s): _json(refused, text) for s, text in TEXTS.items()},
                 },
             }

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 
-import msgspec
-import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.inspect import BoolType, Field, Metadata, UnionType, type_info
 
@@ -96,6 +94,11 @@ class Start:
         return several[0] if len(several) == 1 else tuple(several)
 
 
+Arrays: TypeAlias = Annotated[
+    Literal["json", "npy"], about("how arrays come; npy: each as .npy after the answer")
+]
+
+
 class WithResults(Request, kw_only=True):
     """What requests for the levels and parents of all vertices have."""
 
@@ -118,6 +121,7 @@ class WithResults(Request, kw_only=True):
         | UnsetType
     ) = UNSET
     parents: Annotated[bool, about("whether parents are wanted")] = True
+    arrays: Arrays = "json"
 
 
 class Bfs(WithResults, Start, tag="bfs", kw_only=True):
@@ -137,6 +141,8 @@ class ToTargets(Request, Start, kw_only=True):
 
 class Distances(ToTargets, tag="distances", kw_only=True):
     """Levels of targets from a source, -1 where it does not reach."""
+
+    arrays: Arrays = "json"
 
 
 class Reachable(ToTargets, tag="reachable", kw_only=True):
@@ -239,7 +245,7 @@ class Good(Struct, kw_only=True):
     ok: Literal[True] = True
 
 
-# integers [n] of NumPy, and parents as a list where vertices have other names
+# lists, or arrays of NumPy where they are asked for; parents with other names: lists
 Levels: TypeAlias = Annotated[Any, Meta(extra_json_schema=array_of("integer"))]
 Parents: TypeAlias = Annotated[
     Any, Meta(extra_json_schema=array_of("integer", "string", "null"))
@@ -285,7 +291,7 @@ class MultiBfsAnswer(Good, kw_only=True):
 class DistancesAnswer(Good, kw_only=True):
     """A level for each target, -1 for unreached."""
 
-    distances: list[int]
+    distances: Levels
 
 
 class ReachableAnswer(Good, kw_only=True):
@@ -350,13 +356,3 @@ def refusal(error: ServiceError) -> Refusal:
     """Return the answer for an error."""
     message = " ".join(str(error).split())
     return Refusal(id=error.id, error=Problem(error.code, message))
-
-
-def _encode_array(value: object) -> list[Any]:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} in an answer")
-
-
-ENCODER = msgspec.json.Encoder(enc_hook=_encode_array)
-encode_json = ENCODER.encode

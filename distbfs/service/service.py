@@ -391,13 +391,26 @@ class Service:
         """Choose where a result goes: inline, file or summary; raise for others."""
         if request.result != "auto":
             return request.result
-        small = self._values(request, rows) <= self.limits.inline
+        small = not self._too_many(request, rows)
         return "inline" if small and request.name is UNSET else "file"
 
-    def _values(self, request: WithResults, rows: int) -> int:
-        """Count the values of levels, parents and kept ids."""
-        arrays = 2 if request.parents and self._parents else 1
-        return self.n * (rows * arrays + (self.names.ids is not None))
+    def _too_many(self, request: WithResults, rows: int) -> str:
+        """Return what an inline result has too much of, "" for nothing.
+
+        Names of vertices are text in any case.
+        """
+        parents = rows * (request.parents and self._parents)
+        named = self.names.ids is not None
+        text = self.n * (named * (parents + 1))
+        arrays = self.n * (rows + (not named) * parents)
+        if request.arrays == "json":
+            text, arrays = text + arrays, 0
+        most = self.limits
+        if text > most.inline:
+            return f"{text} values inline; allowed: {most.inline}"
+        if arrays > most.binary:
+            return f"{arrays} values in arrays; allowed: {most.binary}"
+        return ""
 
     def check_result(self, request: Request) -> None:
         """Refuse, before any search, a result that has no valid destination."""
@@ -412,14 +425,10 @@ class Service:
             self._results.check_name(
                 request.format, request.name or None, parents=parents
             )
-        if where == "inline":
-            count = self._values(request, rows)
-            if count > self.limits.inline:
-                raise ServiceError(
-                    "too_large",
-                    f"{count} values inline; allowed: {self.limits.inline}; use the "
-                    "result 'file' or 'summary'",
-                )
+        if where == "inline" and (why := self._too_many(request, rows)):
+            raise ServiceError(
+                "too_large", f"{why}; use the result 'file' or 'summary'"
+            )
 
     def _search(
         self, source: Source, seconds: float, counts: list[int], nedge: int
@@ -443,8 +452,11 @@ class Service:
         self.metrics.last = Search(**summary)
         return summary
 
-    def _distances(self, _: Request, __: float, values: Sequence[Any]) -> Answer:
-        return DistancesAnswer(distances=values[0])
+    def _distances(self, request: Any, _: float, values: Sequence[Any]) -> Answer:
+        levels = values[0]
+        if request.arrays == "npy":
+            levels = np.array(levels, dtype=np.int32)
+        return DistancesAnswer(distances=levels)
 
     def _reachable(self, _: Request, __: float, values: Sequence[Any]) -> Answer:
         return ReachableAnswer(reachable=[level >= 0 for level in values[0]])
@@ -483,7 +495,7 @@ class Service:
         if not request.parents:
             parent = None
         if self._where(request, 1) == "inline":
-            self._inline(answer, level, parent)
+            self._inline(request, answer, level, parent)
             answer.ids = self._all_ids()
         else:
             answer.files = self._file(request, [request.start], [(level, parent)])
@@ -511,18 +523,20 @@ class Service:
             answer.files = self._file(request, request.sources, searches())
             return answer
         for level, parent in searches():
-            self._inline(answer.searches[-1], level, parent)
+            self._inline(request, answer.searches[-1], level, parent)
         if where == "inline":
             answer.ids = self._all_ids()
         return answer
 
-    def _inline(self, search: Search, level: Array, parent: Array | None) -> None:
-        """Put levels and parents into an answer."""
-        search.level = level
+    def _inline(
+        self, request: WithResults, search: Search, level: Array, parent: Array | None
+    ) -> None:
+        """Put levels and parents into an answer, as arrays or as lists."""
+        as_arrays = request.arrays == "npy"
+        search.level = level if as_arrays else level.tolist()
         if parent is not None:
-            search.parent = (
-                parent if self.names.ids is None else self.names.each(parent)
-            )
+            keep = as_arrays and self.names.ids is None
+            search.parent = parent if keep else self.names.each(parent)
 
     def _all_ids(self) -> list[Name] | UnsetType:
         """Return the names of all vertices, if they have any."""

@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from distbfs.errors import ServiceError
 from distbfs.service.checker import Checker
+from distbfs.service.encoding import encode
 from distbfs.service.limits import Limits
 from distbfs.service.operations import (
     OPERATIONS,
@@ -17,7 +18,6 @@ from distbfs.service.operations import (
     Path,
     PathAnswer,
     Start,
-    encode_json,
     fields_of,
     refusal,
 )
@@ -87,7 +87,7 @@ def test_any_bytes(data):
         request = CHECKER.check(data)
     except ServiceError as error:
         what = refusal(error).error
-        legible = what.code in ServiceError.CODES and encode_json(what)
+        legible = what.code in ServiceError.CODES and encode(what)
     else:
         legible = True
         holds(request)
@@ -100,7 +100,8 @@ def test_anything_like_a_request(value):
     try:
         request = CHECKER.check(data)
     except ServiceError as error:
-        answer = json.loads(encode_json(refusal(error)))
+        [line] = encode(refusal(error))
+        answer = json.loads(line)
         assert answer["ok"] is False
         assert "\n" not in answer["error"]["message"]
         assert len(json.dumps(answer)) < 2000
@@ -119,8 +120,8 @@ def test_what_is_asked_for():
     assert whole == Bfs(id="a", deadline=2, source=1)
     assert (whole.result, whole.format, whole.parents) == ("auto", "hdf5", True)
     assert whole.name is UNSET
-    answer = encode_json(PathAnswer(id=3, distance=-1, path=None))
-    assert answer == b'{"id":3,"ok":true,"distance":-1,"path":null}'
+    [line] = encode(PathAnswer(id=3, distance=-1, path=None))
+    assert line == b'{"id":3,"ok":true,"distance":-1,"path":null}\n'
 
 
 @pytest.mark.parametrize(
