@@ -62,6 +62,14 @@ LIMITS = {
         "per-address",
         "HTTP connections from one address; idle ones give way to new ones.",
     ),
+    "in_flight": (
+        "in-flight",
+        "Unanswered requests of a client; more are told too_many; 0: any number.",
+    ),
+    "rate": (
+        "rate",
+        "Requests a second of a client; more are told too_many; 0: any number.",
+    ),
     "deadline": ("deadline", "Seconds that a request may take; it may say less."),
     "line": ("max-line", "Bytes of a request."),
     "ids": ("max-ids", "Sources or targets of a request."),

@@ -6,6 +6,7 @@ Starlette and uvicorn (extra ``serve``) are imported when the door opens.
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
@@ -21,6 +22,7 @@ from distbfs.service.operations import (
     Refusal,
     Request,
 )
+from distbfs.service.quota import Quotas
 from distbfs.service.service import Service
 from distbfs.service.tokens import Guard
 
@@ -129,6 +131,7 @@ class Application:
     def __init__(self, service: Service, token: str) -> None:
         self._service = service
         self._guard = Guard(token)
+        self._quotas = Quotas(service.limits)
         self._pages = {
             path: (PAGE / name).read_bytes() for path, (name, _) in FILES.items()
         }
@@ -200,8 +203,8 @@ class Application:
         headers = {"X-Request-Id": name}
         if status == 401:
             headers["WWW-Authenticate"] = "Bearer"
-        if status == 503:
-            headers["Retry-After"] = "1"
+        if status in (429, 503):
+            headers["Retry-After"] = str(math.ceil(getattr(error, "retry", 1)))
         return self._json(answer, status, headers)
 
     async def _no_route(self, request: HttpRequest, error: Exception) -> Response:
@@ -260,6 +263,12 @@ class Application:
         ):
             checked.arrays = "npy"
         name = self._service.name()
+        quota = self._quotas.of(request.client.host if request.client else "")
+        try:
+            quota.begin()
+        except ServiceError as error:
+            error.id = checked.id
+            raise
         try:
             self._service.check_result(checked)
             answer = self._service.now(checked, name)
@@ -268,6 +277,8 @@ class Application:
         except ServiceError as error:
             error.id = checked.id
             raise
+        finally:
+            quota.end()
         status = 200
         if isinstance(answer, Refusal):
             status = STATUS.get(answer.error.code, 500)

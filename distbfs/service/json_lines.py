@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import select
 import socket
+import time
 from collections import deque
 from collections.abc import Callable
 from threading import Lock
@@ -13,6 +14,7 @@ from threading import Lock
 from distbfs.errors import DistbfsError, ServiceError
 from distbfs.service.encoding import Buffer, encode
 from distbfs.service.operations import Answer, Request
+from distbfs.service.quota import Quota
 from distbfs.service.service import Service
 
 CHUNK = 1 << 16
@@ -93,6 +95,7 @@ class Connection:
         self._gone = False
         self._quiet = 0.0  # seconds without the client reading
         self._reading = Lock()  # guards what follows; acquired before the other
+        self._quota = Quota(service.limits, time.monotonic)
         self._splitter = Splitter(service.limits.line)
         self._lines: deque[bytes | None] = deque()  # read and not handled yet
         self._sending = Lock()  # guards what follows
@@ -157,18 +160,28 @@ class Connection:
 
     def _take(self, line: bytes | None) -> None:
         service, name, request = self._service, self._service.name(), None
+        began = False  # whether the quota counts it
         try:
             if line is None:
                 most = service.limits.line
                 raise ServiceError("too_large", f"a request has up to {most} bytes")
             request = service.checker.check(line)
+            self._quota.begin()
+            began = True
             service.check_result(request)
             answer = service.now(request, name)
             if answer is None:
-                service.submit(request, name, self._done, self._is_gone)
+                service.submit(request, name, self._finish, self._is_gone)
                 return
         except ServiceError as error:
             answer = self._refusal(error, request, name)
+        if began:
+            self._quota.end()
+        self._done(answer)
+
+    def _finish(self, answer: Answer) -> None:
+        """Send the answer to a request that was in the queue."""
+        self._quota.end()
         self._done(answer)
 
     def _is_gone(self) -> bool:

@@ -15,6 +15,9 @@ class Limits:
 
     queue: waiting requests; clients: connections of the socket, and of HTTP
     per_address: connections of HTTP from one address
+    in_flight: requests of one client (a connection of the socket, an address of HTTP)
+    that wait or are answered; more are refused; 0: any number
+    rate: requests a second of one client; more are refused; 0: any number
     pipeline: unanswered requests of one client; more are not read
     line: bytes of a request; ids: sources or targets in one request
     inline: values (levels, parents or ids of a path) in an answer
@@ -28,6 +31,8 @@ class Limits:
     queue: int = 64
     clients: int = 64
     per_address: int = 32
+    in_flight: int = 0
+    rate: float = 0.0
     pipeline: int = 16
     line: int = 1 << 20
     ids: int = 10_000
@@ -49,6 +54,8 @@ class Limits:
         )
         for name in (*counts, "files"):
             check_range(name, getattr(self, name), 1, 1 << 31)
+        check_range("in_flight", self.in_flight, 0, 1 << 31)
+        check_range("rate", self.rate, 0, 1e9)
         check_range("line", self.line, 256, 1 << 30)
         for name in ("deadline", "patience"):
             check_range(name, getattr(self, name), 1e-3, 1e6)

@@ -333,6 +333,8 @@ class StatsAnswer(HealthAnswer, kw_only=True):
     answers: dict[str, dict[str, int]]
     searches: int
     rate: float
+    shared: Annotated[int, about("requests that shared a search with others")]
+    batch: Annotated[dict[str, float | None], about("requests of a search")]
     queue_wait: dict[str, float | None]
     search: dict[str, float | None]
     last: Search | None

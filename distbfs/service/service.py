@@ -322,6 +322,7 @@ class Service:
     ) -> None:
         """Answer requests of one search, each with the results of its steps."""
         self.metrics.searched(seconds)
+        self.metrics.batched(len(group), len({ticket.start for ticket in group}))
         now = time.monotonic()
         said = Said(seconds)
         for ticket, own in zip(group, values, strict=True):

@@ -74,7 +74,7 @@ def check_answers(path, source=SOURCE):
             way = client.path(root, int(wanted.argmax()))
             assert len(way) == wanted.max() + 1
             answer = client.bfs(root)
-            assert answer["level"] == wanted.tolist()
+            assert answer["level"].tolist() == wanted.tolist()
 
 
 @pytest.mark.parametrize("ranks", RANKS)

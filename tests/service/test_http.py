@@ -151,6 +151,8 @@ def test_metrics(http, shared):
         "distbfs_queue_wait_seconds_bucket",
         "distbfs_search_seconds_sum",
         "distbfs_search_gteps_count",
+        'distbfs_batch_requests_bucket{le="1.0"}',
+        "distbfs_batch_sources_count",
         f"distbfs_graph_vertices {SOURCE.n}.0",
         "distbfs_queue_length 0.0",
     ):
@@ -279,6 +281,22 @@ def test_busy_deadline_and_a_client_that_leaves():
             wait_for(lambda: service.stats()["answers"]["bfs"].get("gone") == 2)
             service.drain()
             wait_for(lambda: service.draining)
+
+
+def test_a_client_that_asks_too_often():
+    with serving(rate=2.0) as (_, address):
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        with httpx.Client(base_url=address, headers=headers, trust_env=False) as http:
+            ask = {"json": {"source": 3, "result": "summary", "id": 5}}
+            answers = [http.post("/v1/bfs", **ask) for _ in range(8)]
+            assert {answer.status_code for answer in answers} == {200, 429}
+            late = next(answer for answer in answers if answer.status_code == 429)
+            assert code_of(late) == "too_many"
+            assert (late.headers["retry-after"], late.json()["id"]) == ("1", 5)
+            assert "more than 2 requests a second" in late.text
+            assert http.get("/healthz").status_code == 200
+            text = http.get("/metrics").text
+            assert 'distbfs_answers_total{code="too_many",op="bfs"}' in text
 
 
 def test_not_ready_while_it_drains():

@@ -109,7 +109,9 @@ def test_a_service_answers_them_by_one_traversal(tmp_path):
             answer = talker.hear()
             answers[answer["id"]] = answer
         assert slow.searches == 1
-        assert service.stats()["searches"] == 2
+        stats = service.stats()
+        assert (stats["searches"], stats["shared"]) == (2, 12)
+        assert stats["batch"] == {"p50": 1, "p99": 12}
         for k in range(1, 13):
             wanted = SOURCE.distances(7 * k)
             if k % 2:
