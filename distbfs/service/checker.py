@@ -136,11 +136,11 @@ class Checker:
     ) -> tuple[str, str]:
         """Return (code, what is wrong with the fields of a request)."""
         name = value.get("op", op)
+        if op and name != op:
+            return "bad_request", f"op{_is(name, op)}"
         if not isinstance(name, str) or name not in OPERATIONS:
             text = f"op{_is(name, ', '.join(OPERATIONS))}"
             return "unknown_op", text
-        if name != (op or name):
-            return "bad_request", f"op{_is(name, op or '')}"
         return self._field(error, value, name)
 
     def _field(
