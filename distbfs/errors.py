@@ -134,7 +134,7 @@ class ServiceError(DistbfsError, OSError):
     code : str
         A key of ``CODES``: ``bad_request``, ``unknown_op``, ``too_large``, ``exists``,
         ``unauthorized``, ``not_found``, ``not_allowed``, ``not_json``, ``busy``,
-        ``deadline``, ``draining``, ``gone``, ``broken`` or ``no_room``.
+        ``too_many``, ``deadline``, ``draining``, ``gone``, ``broken`` or ``no_room``.
     id : object
         ``id`` of the request, None where it had none.
 
@@ -158,6 +158,7 @@ class ServiceError(DistbfsError, OSError):
         "not_allowed": 2,  # a method of HTTP
         "not_json": 2,  # the type of a body
         "busy": 1,  # the queue is full, or there are too many clients
+        "too_many": 1,  # requests of one client
         "deadline": 1,
         "draining": 1,  # the service is ending
         "gone": 1,  # the client has disconnected

@@ -6,6 +6,10 @@ was measured and its limit, ends with 1 where a limit is missed.
 
     python scripts/check_service.py                         # scale 18, 2 ranks, 10^4
     python scripts/check_service.py --scale 10 --queries 200
+    python scripts/check_service.py --load-only --load-queries 100000
+
+The load comes from many clients at once, each with one query of ``distances`` open, to
+a service of one rank; all its answers are compared, too.
 
 Ratios hold on a machine with nothing else to do.  Needs psutil and SciPy (extra
 ``test``).
@@ -17,7 +21,9 @@ import argparse
 import json
 import multiprocessing
 import os
+import select
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -29,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import msgspec
 import numpy as np
 import psutil
 import scipy.sparse as sp
@@ -124,10 +131,89 @@ def ask_many(
     results.put((answered, faults))
 
 
-def started(args: argparse.Namespace, folder: Path) -> subprocess.Popen[str]:
-    """Start the service and wait until it is ready."""
-    ranks = ["mpiexec", "-n", str(args.ranks)] if args.ranks > 1 else []
-    command = [*ranks, *DISTBFS, "serve", str(folder / "graph"), "--socket"]
+class Load:
+    """Clients of a socket in one process, each with one query open at a time."""
+
+    def __init__(self, reference: Reference, path: Path, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        self.path, self.requests, self.answers = path, [], []
+        for _ in range(1 << 13):
+            source = int(rng.choice(reference.sources))
+            targets = rng.integers(0, reference.n, int(rng.integers(1, 20)))
+            asked = {"op": "distances", "source": source, "targets": targets.tolist()}
+            self.requests.append(json.dumps(asked).encode() + b"\n")
+            levels = reference.levels[source][targets].tolist()
+            self.answers.append({"id": None, "ok": True, "distances": levels})
+
+    def run(self, clients: int, queries: int) -> tuple[list[float], float, int]:
+        """Return (rising seconds of all queries, seconds of all, wrong answers)."""
+        taken, wrong, sent = [], 0, 0
+        poll, talks = select.epoll(), {}
+        began = time.perf_counter()
+        for _ in range(clients):
+            talk = socket.socket(socket.AF_UNIX)
+            talk.connect(str(self.path))
+            poll.register(talk.fileno(), select.EPOLLIN)
+            talk.sendall(self.requests[sent % len(self.requests)])
+            talks[talk.fileno()] = [talk, sent, time.perf_counter(), b""]
+            sent += 1
+        while len(taken) < queries:
+            for handle, _ in poll.poll():
+                talk, number, since, rest = talks[handle]
+                if not (data := talk.recv(1 << 16)):
+                    raise ConnectionError("the service has ended")
+                if not data.endswith(b"\n"):
+                    talks[handle][3] = rest + data
+                    continue
+                taken.append(time.perf_counter() - since)
+                answer = msgspec.json.decode(rest + data)
+                wrong += answer != self.answers[number % len(self.answers)]
+                if sent == queries:
+                    poll.unregister(handle)
+                    talk.close()
+                    continue
+                talk.sendall(self.requests[sent % len(self.requests)])
+                talks[handle] = [talk, sent, time.perf_counter(), b""]
+                sent += 1
+        return sorted(taken), time.perf_counter() - began, wrong
+
+
+def load_rows(args: argparse.Namespace, reference: Reference, folder: Path) -> Any:
+    """Return the rows of many clients at once, of a service of one rank."""
+    process = started(args, folder, "whole")
+    service = psutil.Process(process.pid)
+    load = Load(reference, folder / "s", args.seed)
+    load.run(args.load_clients, args.load_queries // 10)
+    alone, _, _ = load.run(1, 1000)
+    before, cpu = sum(service.cpu_times()[:2]), time.process_time()
+    taken, seconds, wrong = load.run(args.load_clients, args.load_queries)
+    cpu = (time.process_time() - cpu) / len(taken)
+    own = (sum(service.cpu_times()[:2]) - before) / len(taken)
+    with distbfs.connect(folder / "s") as client:
+        client.shutdown()
+    process.wait(timeout=60)
+    one, p50 = alone[len(alone) // 2], taken[len(taken) // 2]
+    p99 = taken[round((len(taken) - 1) * 0.99)]
+    rate, many = len(taken) / seconds, args.load_clients
+    return [
+        (f"queries a second, {many} clients", rate, 3000, rate >= 3000),
+        ("of their answers wrong", wrong, 0, not wrong),
+        ("p50 of one client, ms", one * 1e3, "", True),
+        (f"p50 of {many} clients, ms", p50 * 1e3, "", True),
+        (f"p99 of {many} clients, ms", p99 * 1e3, "", True),
+        ("that p99 over the p50 of one client", p99 / one, 20, p99 / one <= 20),
+        ("CPU time of the service a query, µs", own * 1e6, "", True),
+        ("CPU time of the clients a query, µs", cpu * 1e6, "", True),
+    ]
+
+
+def started(
+    args: argparse.Namespace, folder: Path, store: str = "graph"
+) -> subprocess.Popen[str]:
+    """Start the service, of one rank on "whole", and wait until it is ready."""
+    many = store == "graph" and args.ranks > 1
+    ranks = ["mpiexec", "-n", str(args.ranks)] if many else []
+    command = [*ranks, *DISTBFS, "serve", str(folder / store), "--socket"]
     command += [str(folder / "s"), "--results", str(folder / "results")]
     log = (folder / "log").open("a")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
@@ -219,17 +305,22 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--queries", type=int, default=10_000)
     parser.add_argument("--clients", type=int, default=8)
-    parser.add_argument("--sources", type=int, default=64)
+    parser.add_argument("--sources", type=int, default=256)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--load-clients", type=int, default=64)
+    parser.add_argument("--load-queries", type=int, default=20_000)
+    parser.add_argument("--load-only", action="store_true", help="Leave out the rest.")
     parser.add_argument("--json", type=Path, help="File for the figures.")
     args = parser.parse_args()
     reference = Reference(args.scale, args.sources, args.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        command = [*DISTBFS, "generate", "kronecker", "--scale", str(args.scale)]
-        command += ["--parts", str(args.ranks), "-o", str(folder / "graph")]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        rows = measure(args, reference, folder)
+        for store, parts in {"whole": 1, "graph": args.ranks}.items():
+            command = [*DISTBFS, "generate", "kronecker", "--scale", str(args.scale)]
+            command += ["--parts", str(parts), "-o", str(folder / store)]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        rows = [] if args.load_only else measure(args, reference, folder)
+        rows += load_rows(args, reference, folder)
     print_table(("what", "measured", "limit", "good"), rows)
     if args.json:
         names = ("what", "measured", "limit", "good")

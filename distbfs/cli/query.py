@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,13 @@ import click
 from distbfs.errors import ServiceError, UsageError
 from distbfs.formats.text import read_text
 from distbfs.service.client import SECONDS, connect
-from distbfs.service.operations import OPERATIONS
+from distbfs.service.operations import (
+    OPERATIONS,
+    Seconds,
+    Vertex,
+    Vertices,
+    kinds_of,
+)
 from distbfs.terminal.command import CONNECTIONS, OUTPUT, Choice, grouped_command
 
 TOKEN = "DISTBFS_TOKEN"  # noqa: S105
@@ -23,16 +29,20 @@ TOKEN = "DISTBFS_TOKEN"  # noqa: S105
 def read_fields(op: str, words: Sequence[str]) -> dict[str, Any]:
     """Return the fields that words like ``source=0`` or ``targets=3,9`` give."""
     fields: dict[str, Any] = {}
-    accepted = OPERATIONS[op].accepted
+    kinds = {
+        name: kind
+        for name, kind in kinds_of(op).items()
+        if name not in ("id", "arrays")
+    }
     for word in words:
         name, equals, text = word.partition("=")
-        if not equals or name not in accepted:
+        if not equals or name not in kinds:
             raise UsageError(
-                f"'{word}' is no field of {op}; allowed: {', '.join(accepted)}, as "
+                f"'{word}' is no field of {op}; allowed: {', '.join(kinds)}, as "
                 "name=value"
             )
         try:
-            fields[name] = _value(accepted[name].kind, text)
+            fields[name] = READERS.get(kinds[name], str)(text)
         except ValueError as error:
             raise UsageError(f"{name} is '{text}', which cannot be read") from error
     return fields
@@ -43,16 +53,20 @@ def _vertex(text: str) -> int | str:
     return int(text) if re.fullmatch("0|-?[1-9][0-9]{0,18}", text) else text
 
 
-def _value(kind: str, text: str) -> Any:
-    if kind == "vertex":
-        return _vertex(text)
-    if kind == "vertices":
-        return [_vertex(part) for part in text.split(",")]
-    if kind == "seconds":
-        return float(text)
-    if kind == "flag":
-        return {"true": True, "false": False}.get(text, text)
-    return text
+def _vertices(text: str) -> list[int | str]:
+    return [*map(_vertex, text.split(","))]
+
+
+def _flag(text: str) -> bool | str:
+    return {"true": True, "false": False}.get(text, text)
+
+
+READERS: dict[type, Callable[[str], Any]] = {
+    Vertex: _vertex,
+    Vertices: _vertices,
+    Seconds: float,
+    bool: _flag,
+}
 
 
 def read_token(path: Path | None) -> str | None:

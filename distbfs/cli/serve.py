@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import to_builtins
 
 from distbfs.errors import UsageError
 from distbfs.exchange.signals import StopFlag
@@ -61,10 +62,19 @@ LIMITS = {
         "per-address",
         "HTTP connections from one address; idle ones give way to new ones.",
     ),
+    "in_flight": (
+        "in-flight",
+        "Unanswered requests of a client; more are told too_many; 0: any number.",
+    ),
+    "rate": (
+        "rate",
+        "Requests a second of a client; more are told too_many; 0: any number.",
+    ),
     "deadline": ("deadline", "Seconds that a request may take; it may say less."),
     "line": ("max-line", "Bytes of a request."),
     "ids": ("max-ids", "Sources or targets of a request."),
     "inline": ("max-inline", "Values in an answer; more go to --results."),
+    "binary": ("max-binary", "Values in a binary answer; more go to --results."),
     "files": ("max-files", "Files in the folder of results."),
 }
 
@@ -252,4 +262,4 @@ def answer(terminal: Terminal, service: Service, ways: Ways, flag: StopFlag) -> 
         service.run(flag)
     terminal.say("the service ends")
     if terminal.as_json:
-        terminal.result(service.stats(), lambda: None)
+        terminal.result(to_builtins(service.stats()), lambda: None)

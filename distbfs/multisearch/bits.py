@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,7 @@ NO_LIMIT = (1 << 31) - 2
 KINDS = {"int8": 1, "int16": 2, "int32": 4}
 FLAGS = 0
 GROW, STOPPED = 1, -2
+OPEN = -2  # a level that is not known yet
 ASK = ctypes.CFUNCTYPE(ctypes.c_int)
 RECORD = np.dtype([(name, np.int64) for name in ("direction", "frontier", "checks")])
 
@@ -121,6 +123,45 @@ class BitSearch:
         counts: make ``counts`` available; limit: the last level
         Raises SearchStopped when ``stop`` returns True at a level.
         """
+        self._begin(sources, levels=levels, counts=counts, limit=limit, stop=stop)
+        state, threads = ctypes.byref(self._view), ctypes.c_int(self._threads)
+        way = ctypes.c_int(DIRECTIONS[direction])
+        self._finish(lambda: self._library.bits_run(state, threads, way))
+
+    def meet(
+        self, sources: Ids, search: Ids, vertices: Ids, stop: Stop | None = None
+    ) -> Array:
+        """Return the level of each vertex id in each search (row), int32; -1 if none.
+
+        Searches from the vertices as well, backwards, and ends where these levels are
+        known: ``levels`` and ``counts`` have no results.
+        """
+        self._begin(sources, levels=False, counts=False, limit=None, stop=stop)
+        levels = np.full(len(search), OPEN, dtype=np.int32)
+        numbers = np.ascontiguousarray(self._part.numbers[vertices])
+        rows = np.ascontiguousarray(search, dtype=np.int64)
+        self._finish(
+            lambda: self._library.bits_meet(
+                ctypes.byref(self._view),
+                cc.pointer(rows),
+                cc.pointer(numbers),
+                ctypes.c_int64(len(rows)),
+                cc.pointer(levels),
+                ctypes.c_int(self._threads),
+            )
+        )
+        return levels
+
+    def _begin(
+        self,
+        sources: Ids,
+        *,
+        levels: bool,
+        counts: bool,
+        limit: int | None,
+        stop: Stop | None,
+    ) -> None:
+        """Put the sources on level 0."""
         view, self._sources = self._view, sources
         numbers = self._part.numbers[sources]
         view.keep_levels, view.held = int(levels), HELD
@@ -137,12 +178,15 @@ class BitSearch:
         self._library.bits_begin(
             state, cc.pointer(numbers), ctypes.c_int64(len(sources)), threads
         )
-        way = ctypes.c_int(DIRECTIONS[direction])
-        while (done := self._library.bits_run(state, threads, way)) == GROW:
+
+    def _finish(self, proceed: Callable[[], int]) -> None:
+        """Continue until the searches are done."""
+        while (done := proceed()) == GROW:
             self._grow()
         if done == STOPPED:
             # a queue that was not pushed leaves no claims
-            raise SearchStopped(f"the searches were stopped at level {view.level}")
+            level = self._view.level
+            raise SearchStopped(f"the searches were stopped at level {level}")
 
     def _add_plane(self, plane: int) -> None:
         if plane == len(self._planes):

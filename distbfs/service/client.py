@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import stat
 import string
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from http.client import HTTPException
 from pathlib import Path
 from types import TracebackType
@@ -17,9 +16,11 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
+import msgspec
 import numpy as np
 
 from distbfs.errors import ServiceError
+from distbfs.service.encoding import fill
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 Vertex: TypeAlias = "int | str | np.integer[Any]"
 Vertices: TypeAlias = "Iterable[Vertex] | npt.NDArray[np.integer[Any]]"
+CHUNK = 1 << 16
+MANY = 1024  # targets from which on levels come as an array
 SECONDS = 70.0  # more than the longest answer takes by default
 
 
@@ -99,15 +102,18 @@ class Client(ABC):
             Of several, the nearest counts, here and in other methods.
         **fields
             ``result`` ("auto", "inline", "file" or "summary"), ``format`` of a file
-            ("hdf5" or "npy"), ``name`` of a file, ``parents`` (bool), ``deadline``.
+            ("hdf5" or "npy"), ``name`` of a file, ``parents`` (bool), ``arrays``,
+            ``deadline``.
 
         Returns
         -------
         dict
             Always ``reached``, ``depth``, ``nedge``, ``seconds``, ``TEPS`` and
             ``levels`` (vertices of each level).  Also ``level`` and ``parent`` (n
-            values, -1 for unreached), or ``files``: the paths of what the service has
-            written.
+            values, -1 for unreached): arrays of int32 and int64, which are sent as
+            such; lists where ``arrays="json"`` is given; parents are always a list
+            where vertices have ids of a file.  Or ``files``: the paths of what the
+            service has written.
 
         Raises
         ------
@@ -119,10 +125,10 @@ class Client(ABC):
         >>> import distbfs
         >>> with distbfs.connect("graph.sock") as client:
         ...     answer = client.bfs(0)
-        >>> answer["reached"], answer["level"], answer["parent"]
+        >>> answer["reached"], answer["level"].tolist(), answer["parent"].tolist()
         (3, [0, 1, 2, -1], [0, 0, 1, -1])
         """
-        return self.call("bfs", **_start(source), **fields)
+        return self.call("bfs", **_start(source), **{"arrays": "npy", **fields})
 
     def multi_bfs(self, sources: Vertices, **fields: Any) -> dict[str, Any]:
         """Search from several sources, one after the other.
@@ -153,6 +159,7 @@ class Client(ABC):
         >>> [search["reached"] for search in answer["searches"]]
         [3, 1]
         """
+        fields = {"arrays": "npy", **fields}
         return self.call("multi_bfs", sources=list(sources), **fields)
 
     def distances(
@@ -186,10 +193,11 @@ class Client(ABC):
         ...     client.distances([0, 3], [2, 3])
         [2, 0]
         """
-        levels: list[int] = self.call(
-            "distances", **_start(source), targets=list(targets), **fields
-        )["distances"]
-        return levels
+        asked = list(targets)
+        if len(asked) >= MANY:
+            fields = {"arrays": "npy", **fields}
+        levels = self.call("distances", **_start(source), targets=asked, **fields)
+        return [*map(int, levels["distances"])]
 
     def reachable(
         self, source: Vertex | Vertices, targets: Vertices, **fields: Any
@@ -379,7 +387,7 @@ def checked(answer: object) -> dict[str, Any]:
 
 def encoded(request: dict[str, Any]) -> bytes:
     """Return a request as JSON; ServiceError where a value is none."""
-    return ENCODER.encode(request).encode()
+    return ENCODER.encode(request)
 
 
 def _broken(address: object, error: object, seconds: float) -> ServiceError:
@@ -402,7 +410,7 @@ def _plain(value: object) -> object:
     raise ServiceError("bad_request", text)
 
 
-ENCODER, DECODER = json.JSONEncoder(default=_plain), json.JSONDecoder()
+ENCODER, decode = msgspec.json.Encoder(enc_hook=_plain), msgspec.json.decode
 
 
 class SocketClient(Client):
@@ -421,16 +429,24 @@ class SocketClient(Client):
             self._socket.close()
             why = error.strerror or str(error)
             raise ServiceError("not_found", f"{path}: no service: {why}") from error
-        self._lines = self._read()
+        self._rest = b""
         self._next = 0
 
-    def _read(self) -> Iterator[bytes]:
-        rest = bytearray()
-        while data := self._socket.recv(1 << 16):
-            rest += data
-            while (end := rest.find(b"\n")) >= 0:
-                yield bytes(rest[:end])
-                del rest[: end + 1]
+    def _line(self) -> bytes:
+        """Return the next line, without its end; nothing at the end."""
+        while b"\n" not in self._rest:
+            data = self._socket.recv(CHUNK)
+            if not data:
+                return b""
+            self._rest += data
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line
+
+    def read(self, size: int = CHUNK, /) -> bytes:
+        """Return at most ``size`` bytes of what follows, none at the end."""
+        data = self._rest[:size] or self._socket.recv(min(size, CHUNK))
+        self._rest = self._rest[size:]
+        return data
 
     def call(self, op: str, **fields: Any) -> dict[str, Any]:
         """Ask for an operation; see ``Client.call``."""
@@ -438,11 +454,9 @@ class SocketClient(Client):
         request = encoded({"id": self._next, "op": op, **fields})
         try:
             self._socket.sendall(request + b"\n")
-            for line in self._lines:
-                text = line.decode()  # ``loads`` would guess a codec and skip blanks
-                answer, end = DECODER.raw_decode(text)
-                if text[end:].strip():
-                    raise ValueError("more than one value")
+            while line := self._line():
+                answer = decode(line)
+                fill(answer, self)
                 if not isinstance(answer, dict) or answer.get("id") in (
                     self._next,
                     None,
@@ -501,7 +515,7 @@ class HttpClient(Client):
         if self._token:
             request.add_header("Authorization", f"Bearer {self._token}")
         try:
-            return checked(json.loads(self._send(request)))
+            return checked(self._send(request))
         except ServiceError:
             raise
         except URLError as error:
@@ -513,13 +527,15 @@ class HttpClient(Client):
         except (OSError, ValueError, HTTPException) as error:
             raise _broken(self._url, error, self._timeout) from error
 
-    def _send(self, request: Request) -> bytes:
-        """Return the body of an answer, whatever its status."""
+    def _send(self, request: Request) -> object:
+        """Return an answer, whatever its status."""
         try:
-            with self._opener.open(request, timeout=self._timeout) as answer:
-                return bytes(answer.read())
+            with self._opener.open(request, timeout=self._timeout) as body:
+                answer = decode(body.readline())
+                fill(answer, body)
+                return answer
         except HTTPError as refusal:
-            return refusal.read()
+            return decode(refusal.read())
 
 
 def connect(

@@ -6,16 +6,24 @@ Starlette and uvicorn (extra ``serve``) are imported when the door opens.
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distbfs.errors import InputError, ServiceError, UsageError
+from distbfs.service.encoding import MEDIA_TYPE, Buffer, chunks, encode
 from distbfs.service.openapi import STATUS, describe_api
-from distbfs.service.operations import OPERATIONS, Request
-from distbfs.service.service import Answer, Service
+from distbfs.service.operations import (
+    OPERATIONS,
+    Answer,
+    Refusal,
+    Request,
+)
+from distbfs.service.quota import Quotas
+from distbfs.service.service import Service
 from distbfs.service.tokens import Guard
 
 if TYPE_CHECKING:
@@ -123,6 +131,7 @@ class Application:
     def __init__(self, service: Service, token: str) -> None:
         self._service = service
         self._guard = Guard(token)
+        self._quotas = Quotas(service.limits)
         self._pages = {
             path: (PAGE / name).read_bytes() for path, (name, _) in FILES.items()
         }
@@ -173,9 +182,19 @@ class Application:
     def _json(
         self, value: Any, status: int = 200, headers: dict[str, str] | None = None
     ) -> Response:
-        from starlette.responses import JSONResponse  # noqa: PLC0415
+        from starlette.responses import Response, StreamingResponse  # noqa: PLC0415
 
-        return JSONResponse(value, status, {**SAFE, **(headers or {})})
+        head, *arrays = encode(value)
+        made = {**SAFE, **(headers or {})}
+        if not arrays:
+            return Response(head, status, made, "application/json")
+        made["Content-Length"] = str(len(head) + sum(map(len, arrays)))
+
+        async def pieces() -> AsyncIterator[Buffer]:
+            for piece in chunks([head, *arrays]):
+                yield piece
+
+        return StreamingResponse(pieces(), status, made, MEDIA_TYPE)
 
     def _error(self, error: ServiceError, op: str = "") -> Response:
         name = self._service.name()
@@ -184,8 +203,8 @@ class Application:
         headers = {"X-Request-Id": name}
         if status == 401:
             headers["WWW-Authenticate"] = "Bearer"
-        if status == 503:
-            headers["Retry-After"] = "1"
+        if status in (429, 503):
+            headers["Retry-After"] = str(math.ceil(getattr(error, "retry", 1)))
         return self._json(answer, status, headers)
 
     async def _no_route(self, request: HttpRequest, error: Exception) -> Response:
@@ -238,9 +257,18 @@ class Application:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise ServiceError("not_json", "the body is application/json")
-        body = self._service.checker.decode(await self._body(request))
-        checked = self._service.checker.request(body, op)
+        checked = self._service.checker.check(await self._body(request), op)
+        if MEDIA_TYPE in request.headers.get("accept", "") and hasattr(
+            checked, "arrays"
+        ):
+            checked.arrays = "npy"
         name = self._service.name()
+        quota = self._quotas.of(request.client.host if request.client else "")
+        try:
+            quota.begin()
+        except ServiceError as error:
+            error.id = checked.id
+            raise
         try:
             self._service.check_result(checked)
             answer = self._service.now(checked, name)
@@ -249,9 +277,11 @@ class Application:
         except ServiceError as error:
             error.id = checked.id
             raise
+        finally:
+            quota.end()
         status = 200
-        if not answer["ok"]:
-            status = STATUS.get(answer["error"]["code"], 500)
+        if isinstance(answer, Refusal):
+            status = STATUS.get(answer.error.code, 500)
         return self._json(answer, status, {"X-Request-Id": name})
 
     async def _body(self, request: HttpRequest) -> bytes:

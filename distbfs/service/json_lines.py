@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import select
 import socket
+import time
 from collections import deque
 from collections.abc import Callable
 from threading import Lock
 
 from distbfs.errors import DistbfsError, ServiceError
-from distbfs.service.operations import Request
-from distbfs.service.service import Answer, Service
+from distbfs.service.encoding import Buffer, encode
+from distbfs.service.operations import Answer, Request
+from distbfs.service.quota import Quota
+from distbfs.service.service import Service
 
 CHUNK = 1 << 16
 WATCH = 0.1  # seconds until a disconnected client is noticed
 AGAIN = 1.0  # seconds until clients are accepted again after an error
-ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 class Splitter:
@@ -71,11 +72,6 @@ def hung_up(handle: int) -> bool:
     return bool(poll.poll(0))
 
 
-def encoded(answer: Answer) -> bytes:
-    """Encode an answer as a line."""
-    return ENCODER.encode(answer).encode() + b"\n"
-
-
 class Connection:
     """One client: limits its open requests, and drops it if it hangs.
 
@@ -99,10 +95,11 @@ class Connection:
         self._gone = False
         self._quiet = 0.0  # seconds without the client reading
         self._reading = Lock()  # guards what follows; acquired before the other
+        self._quota = Quota(service.limits, time.monotonic)
         self._splitter = Splitter(service.limits.line)
         self._lines: deque[bytes | None] = deque()  # read and not handled yet
         self._sending = Lock()  # guards what follows
-        self._unsent = bytearray()  # left for the loop to send
+        self._unsent: deque[Buffer] = deque()  # left for the loop to send
         self._owed = 0  # answers that end there
         self._taking = False  # whether the client read some of it
         self._open = 0  # requests whose answers the client has not read
@@ -163,18 +160,28 @@ class Connection:
 
     def _take(self, line: bytes | None) -> None:
         service, name, request = self._service, self._service.name(), None
+        began = False  # whether the quota counts it
         try:
             if line is None:
                 most = service.limits.line
                 raise ServiceError("too_large", f"a request has up to {most} bytes")
-            request = service.checker.line(line)
+            request = service.checker.check(line)
+            self._quota.begin()
+            began = True
             service.check_result(request)
             answer = service.now(request, name)
             if answer is None:
-                service.submit(request, name, self._done, self._is_gone)
+                service.submit(request, name, self._finish, self._is_gone)
                 return
         except ServiceError as error:
             answer = self._refusal(error, request, name)
+        if began:
+            self._quota.end()
+        self._done(answer)
+
+    def _finish(self, answer: Answer) -> None:
+        """Send the answer to a request that was in the queue."""
+        self._quota.end()
         self._done(answer)
 
     def _is_gone(self) -> bool:
@@ -189,19 +196,33 @@ class Connection:
 
     def _done(self, answer: Answer) -> None:
         """Send an answer, as far as possible, from the thread that has it."""
-        line = encoded(answer)
+        buffers = encode(answer)
         with self._sending:
             behind = bool(self._unsent)
-            sent = 0 if behind else self._send(line)
-            if sent == len(line):
-                self._answered(1)
-                return
-            self._unsent += line[sent:]
+            self._unsent.extend(buffers)
+            if not behind:
+                self._send_all()
+                if not self._unsent:
+                    self._answered(1)
+                    return
             self._owed += 1
         if not behind:
             self._loop.call_soon_threadsafe(self._write_on)
 
-    def _send(self, data: bytes | bytearray) -> int:
+    def _send_all(self) -> bool:
+        """Send what the client accepts at once, and return whether it is any."""
+        some = False
+        while self._unsent:
+            buffer = self._unsent[0]
+            sent = self._send(buffer)
+            some = some or sent > 0
+            if sent < len(buffer):
+                self._unsent[0] = memoryview(buffer)[sent:]
+                break
+            self._unsent.popleft()
+        return some
+
+    def _send(self, data: Buffer) -> int:
         """Return the bytes that the client accepts at once; all if disconnected."""
         if self._gone:
             return len(data)
@@ -220,9 +241,7 @@ class Connection:
     def _flush(self) -> None:
         """Send buffered data; count answers when the client has read them (loop)."""
         with self._sending:
-            sent = self._send(self._unsent)
-            self._taking = self._taking or sent > 0
-            del self._unsent[:sent]
+            self._taking = self._send_all() or self._taking
             if not self._unsent:
                 self._loop.remove_writer(self._handle)
                 owed, self._owed = self._owed, 0
@@ -358,7 +377,7 @@ class SocketDoor:
             error = ServiceError("busy", f"{most} clients are connected already")
             answer = self._service.refused(error, "", self._service.name())
             with contextlib.suppress(OSError):  # it has disconnected already
-                connected.send(encoded(answer))
+                connected.send(encode(answer)[0])
 
     async def close(self) -> None:
         """Stop accepting clients and disconnect them."""

@@ -15,9 +15,13 @@ class Limits:
 
     queue: waiting requests; clients: connections of the socket, and of HTTP
     per_address: connections of HTTP from one address
+    in_flight: requests of one client (a connection of the socket, an address of HTTP)
+    that wait or are answered; more are refused; 0: any number
+    rate: requests a second of one client; more are refused; 0: any number
     pipeline: unanswered requests of one client; more are not read
     line: bytes of a request; ids: sources or targets in one request
     inline: values (levels, parents or ids of a path) in an answer
+    binary: values in an answer as arrays of NumPy
     files: results in the folder of results
     deadline: seconds for a request, from its arrival, unless it sets fewer
     patience: seconds until a client is dropped that does not read its answers, or does
@@ -27,18 +31,31 @@ class Limits:
     queue: int = 64
     clients: int = 64
     per_address: int = 32
+    in_flight: int = 0
+    rate: float = 0.0
     pipeline: int = 16
     line: int = 1 << 20
     ids: int = 10_000
     inline: int = 1 << 16
+    binary: int = 1 << 27
     files: int = 10_000
     deadline: float = 60.0
     patience: float = 10.0
 
     def __post_init__(self) -> None:
-        counts = ("queue", "clients", "per_address", "pipeline", "ids", "inline")
+        counts = (
+            "queue",
+            "clients",
+            "per_address",
+            "pipeline",
+            "ids",
+            "inline",
+            "binary",
+        )
         for name in (*counts, "files"):
             check_range(name, getattr(self, name), 1, 1 << 31)
+        check_range("in_flight", self.in_flight, 0, 1 << 31)
+        check_range("rate", self.rate, 0, 1e9)
         check_range("line", self.line, 256, 1 << 30)
         for name in ("deadline", "patience"):
             check_range(name, getattr(self, name), 1e-3, 1e6)

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 from distbfs.errors import UsageError
+from distbfs.service.operations import Search
 
 SECONDS = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1, 3, 10, 30)
 GTEPS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000)
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 KEPT = 4096  # searches for quantiles and the rate
 
 
@@ -22,8 +24,9 @@ class Metrics:
         self._answers: Counter[tuple[str, str]] = Counter()
         self._waits: deque[float] = deque(maxlen=KEPT)
         self._searches: deque[tuple[float, float]] = deque(maxlen=KEPT)
-        self._count = 0
-        self.last: dict[str, Any] = {}
+        self._batches: deque[float] = deque(maxlen=KEPT)
+        self._count = self._shared = 0
+        self.last: Search | None = None
         self._shown: dict[str, Any] = {}
         self._registry: Any = None
 
@@ -55,6 +58,18 @@ class Metrics:
                 buckets=SECONDS,
                 registry=registry,
             ),
+            "requests": prometheus.Histogram(
+                "distbfs_batch_requests",
+                "Requests that one search answers.",
+                buckets=SIZES,
+                registry=registry,
+            ),
+            "sources": prometheus.Histogram(
+                "distbfs_batch_sources",
+                "Distinct sources of such a batch.",
+                buckets=SIZES,
+                registry=registry,
+            ),
             "gteps": prometheus.Histogram(
                 "distbfs_search_gteps",
                 "1e9 traversed input tuples a second, of bfs and multi_bfs.",
@@ -83,6 +98,14 @@ class Metrics:
         if self._shown:
             self._shown["waits"].observe(seconds)
 
+    def batched(self, requests: int, sources: int) -> None:
+        """Record the requests, and their distinct sources, that a search answers."""
+        self._batches.append(requests)
+        self._shared += requests if requests > 1 else 0
+        if self._shown:
+            self._shown["requests"].observe(requests)
+            self._shown["sources"].observe(sources)
+
     def searched(self, seconds: float) -> None:
         """Record a search."""
         self._count += 1
@@ -99,7 +122,8 @@ class Metrics:
         """Return counts and times as JSON values.
 
         Times in seconds: median and 99th percentile of the last requests and searches;
-        rate: searches a second over the last ten.
+        rate: searches a second over the last ten; shared: requests that shared a
+        search; batch: requests that a search answered.
         """
         counts: dict[str, dict[str, int]] = {}
         for (op, code), count in sorted(dict(self._answers).items()):
@@ -112,9 +136,11 @@ class Metrics:
             "answers": counts,
             "searches": self._count,
             "rate": recent / 10,
+            "shared": self._shared,
+            "batch": quantiles(list(self._batches)),
             "queue_wait": quantiles(list(self._waits)),
             "search": quantiles([seconds for _, seconds in searches]),
-            "last": dict(self.last),
+            "last": self.last,
         }
 
     def text(self) -> tuple[bytes, str]:

@@ -1,306 +1,360 @@
-"""The operations of a service, their fields, and checks of requests.
+"""The operations of a service: models of their requests and answers.
 
 A request is a JSON object: ``{"id": 7, "op": "path", "source": 0, "target": 3}``.
 ``"sources": [0, 9]`` instead of ``source`` searches from a set of vertices at once.
 ``id`` is an integer or a short text that the answer repeats; ``deadline`` is the number
-of seconds the answer may take. The same table yields the description of the HTTP
-service.
+of seconds the answer may take. ``checker`` checks requests against these models, and
+``openapi`` derives their JSON schemas.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, NoReturn
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.inspect import BoolType, Field, Metadata, UnionType, type_info
 
 from distbfs.errors import ServiceError
 from distbfs.service.limits import MAX_ID_TEXT, Limits
-from distbfs.service.vertex_names import Names
 
-Kind = Literal["vertex", "vertices", "choice", "flag", "name", "seconds"]
-NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
-NAMED = re.compile(NAME)
-SHOWN = 40  # characters of a wrong value in a message
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?!\n)$"
 SMALLEST_DEADLINE = 1e-3
+WHOLE = 1 << 63
+ID_SCHEMA = {
+    "oneOf": [
+        {"type": "integer", "minimum": -WHOLE, "maximum": WHOLE - 1},
+        {"type": "string", "maxLength": MAX_ID_TEXT},
+        {"type": "null"},
+    ]
+}
+
+Id: TypeAlias = int | str | None
+Name: TypeAlias = int | str | None  # of a vertex; None: no vertex
 
 
-@dataclass(frozen=True)
-class Field:
-    """One field of a request; optional with a ``default``, which may be None."""
-
-    kind: Kind
-    text: str
-    required: bool = False
-    choices: tuple[str, ...] = ()
-    default: str | bool | None = None
+class Vertex(int):
+    """The number of a vertex; in a request its name."""
 
 
-DEADLINE = Field("seconds", "that the answer may take")
+class Vertices(list[int]):
+    """The numbers of vertices; in a request a list of their names."""
 
 
-@dataclass(frozen=True)
-class Operation:
-    """One operation; ``immediate`` ones are answered without the queue.
+class Seconds(float):
+    """A time that an answer may take."""
 
-    accepted: all fields of a request, including those common to all operations
-    """
 
-    text: str
-    fields: Mapping[str, Field] = field(default_factory=dict)
-    immediate: bool = False
-    accepted: Mapping[str, Field] = field(init=False)
+def about(text: str, **more: Any) -> Meta:
+    """Return the description of a field."""
+    return Meta(description=text, **more)
 
-    def __post_init__(self) -> None:
-        accepted = {**self.fields, "deadline": DEADLINE}
-        object.__setattr__(self, "accepted", accepted)
+
+def array_of(*kinds: str) -> dict[str, Any]:
+    """Return the JSON schema of an array."""
+    return {"type": "array", "items": {"type": list(kinds)}}
+
+
+class Request(Struct, tag_field="op", forbid_unknown_fields=True, kw_only=True):
+    """What all requests have; ``immediate`` ones are answered without the queue."""
+
+    immediate: ClassVar[bool] = False
+
+    id: Annotated[Any, about("repeated in the answer", extra_json_schema=ID_SCHEMA)] = (
+        None
+    )
+    deadline: (
+        Annotated[Seconds, about("seconds that the answer may take")] | UnsetType
+    ) = UNSET
 
     @property
-    def takes_sets(self) -> bool:
-        """Whether ``sources`` may replace ``source``."""
-        return "source" in self.fields
+    def op(self) -> str:
+        """The name of the operation."""
+        return name_of(type(self))
 
 
-START = {
-    "source": Field("vertex", "where the search begins", required=True),
-    "sources": Field("vertices", "instead of it: those of a set, the nearest counts"),
-}
-TARGETS = Field("vertices", "vertices that are asked for", required=True)
-RESULTS = {
-    "result": Field(
-        "choice",
-        "where levels and parents go; auto: inline where they are few, else a file",
-        choices=("auto", "inline", "file", "summary"),
-        default="auto",
-    ),
-    "format": Field(
-        "choice", "of a result file", choices=("hdf5", "npy"), default="hdf5"
-    ),
-    "name": Field("name", "of a result file, without its ending"),
-    "parents": Field("flag", "whether parents are wanted", default=True),
-}
-OPERATIONS: dict[str, Operation] = {
-    "bfs": Operation("Search from a source, or a set.", {**START, **RESULTS}),
-    "distances": Operation(
-        "Levels of targets from a source, -1 where it does not reach.",
-        {**START, "targets": TARGETS},
-    ),
-    "path": Operation(
-        "One shortest path, null where there is none.",
-        {
-            **START,
-            "target": Field("vertex", "where the path ends", required=True),
-        },
-    ),
-    "all_paths": Operation(
-        "All shortest paths: their number and edges, null where there are none.",
-        {
-            **START,
-            "target": Field("vertex", "where the paths end", required=True),
-        },
-    ),
-    "reachable": Operation(
-        "Whether a source reaches targets.", {**START, "targets": TARGETS}
-    ),
-    "multi_bfs": Operation(
-        "Search from several sources.",
-        {
-            "sources": Field("vertices", "where searches begin", required=True),
-            **RESULTS,
-        },
-    ),
-    "stats": Operation("Counts and times so far, and the graph.", immediate=True),
-    "health": Operation("Whether the service answers.", immediate=True),
-    "shutdown": Operation("Answer what is queued, then end.", immediate=True),
-}
+Source: TypeAlias = Annotated[Vertex, about("where the search begins")] | UnsetType
+Set: TypeAlias = (
+    Annotated[Vertices, about("instead of it: a set, whose nearest counts")] | UnsetType
+)
 
 
-@dataclass(frozen=True)
-class Request:
-    """A checked request; ``values`` has every field of its operation.
+class Start:
+    """What requests for one search have: ``source``, or ``sources`` of a set."""
 
-    For a set, its ``source`` is a tuple of vertices, and there are no ``sources``.
-    """
+    __slots__ = ()
+    source: Source
+    sources: Set
 
-    id: int | str | None
-    op: str
-    values: dict[str, Any]
-    deadline: float | None = None
-
-
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON")
-
-
-DECODER = json.JSONDecoder(parse_constant=_no_constant)
-
-
-def _shown(value: object) -> str:
-    try:
-        text = json.dumps(value)
-    except (TypeError, ValueError, RecursionError):
-        text = type(value).__name__
-    return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
-
-
-class Checker:
-    """Checks requests; converts vertex names to numbers."""
-
-    def __init__(self, names: Names, limits: Limits) -> None:
-        self.names = names
-        self.limits = limits
-
-    def line(self, data: bytes) -> Request:
-        """Parse a line to a request; ServiceError, with its id, for an invalid one."""
-        return self.request(self.decode(data))
-
-    def decode(self, data: bytes) -> Any:
-        """Parse JSON text; ServiceError if it is invalid."""
-        try:
-            value = DECODER.decode(data.decode("utf-8"))
-            if b"\\u" in data:  # a lone surrogate cannot be encoded
-                json.dumps(value, ensure_ascii=False).encode()
-            return value
-        except UnicodeEncodeError as error:
-            raise ServiceError(
-                "bad_request", "not Unicode: a lone surrogate"
-            ) from error
-        except (ValueError, RecursionError) as error:
-            why = "nested too deeply" if isinstance(error, RecursionError) else error
-            raise ServiceError("bad_request", f"not JSON: {why}") from error
-
-    def request(self, value: object, op: str | None = None) -> Request:
-        """Check a JSON value; return its request.
-
-        op: the operation, if the request does not name it itself
-        """
-        if not isinstance(value, dict):
-            raise ServiceError("bad_request", "a request is a JSON object")
-        values = dict(value)
-        number = self._id(values.pop("id", None))
-        try:
-            name = values.pop("op", None) if op is None else op
-            return self._checked(number, name, values)
-        except ServiceError as error:
-            error.id = number
-            raise
-
-    def _id(self, value: object) -> int | str | None:
-        if type(value) is float and value.is_integer():
-            value = int(value)
-        if value is None or (type(value) is int and -(1 << 63) <= value < 1 << 63):
-            return value
-        if isinstance(value, str) and len(value) <= MAX_ID_TEXT:
-            return value
-        raise ServiceError(
-            "bad_request",
-            f"id is {_shown(value)}; allowed: a 64-bit integer or a text of up to "
-            f"{MAX_ID_TEXT} characters",
-        )
-
-    def _checked(
-        self, number: int | str | None, name: object, values: dict[str, Any]
-    ) -> Request:
-        if not isinstance(name, str) or name not in OPERATIONS:
-            allowed = ", ".join(OPERATIONS)
-            raise ServiceError(
-                "unknown_op", f"op is {_shown(name)}; allowed: {allowed}"
-            )
-        fields = OPERATIONS[name].accepted
-        for key in values:
-            if key not in fields:
-                allowed = ", ".join(("id", "op", *fields))
-                raise ServiceError(
-                    "bad_request",
-                    f"{name} has no field {_shown(key)}; allowed: {allowed}",
-                )
-        checked: dict[str, Any] = {}
-        if OPERATIONS[name].takes_sets:
-            fields = {key: item for key, item in fields.items() if key != "sources"}
-            if "sources" in values:
-                checked["source"] = self._set(name, values)
-        for key, item in fields.items():
-            if key in checked:
-                continue
-            if key in values:
-                checked[key] = self._value(key, item, values[key])
-            elif item.required:
-                text = f"{name} lacks '{key}': {item.text}"
-                raise ServiceError("bad_request", text)
-            else:
-                checked[key] = item.default
-        deadline = checked.pop("deadline")
-        if checked.get("result") in ("inline", "summary") and "name" in values:
-            raise ServiceError(
-                "bad_request", f"result {checked['result']} writes no file to name"
-            )
-        return Request(number, name, checked, deadline)
-
-    def _set(self, name: str, values: dict[str, Any]) -> int | tuple[int, ...]:
-        """Return the vertices of a set, rising; a single one as such."""
-        if "source" in values:
-            text = f"{name} takes 'source' or 'sources', not both"
-            raise ServiceError("bad_request", text)
-        several = sorted(set(self._vertices("sources", values["sources"])))
+    @property
+    def start(self) -> int | tuple[int, ...]:
+        """The source, or the vertices of a set, rising; a single one as such."""
+        if self.source is not UNSET:
+            return self.source
+        several = sorted(set(self.sources or ()))
         return several[0] if len(several) == 1 else tuple(several)
 
-    def _value(self, key: str, item: Field, value: Any) -> Any:
-        if item.kind == "vertices":
-            return self._vertices(key, value)
-        if item.kind == "vertex":
-            return self._vertex(key, value)
-        if item.kind == "choice" and value not in item.choices:
-            self._wrong(key, value, ", ".join(item.choices))
-        elif item.kind == "flag" and not isinstance(value, bool):
-            self._wrong(key, value, "true, false")
-        elif item.kind == "name" and not (
-            isinstance(value, str) and NAMED.fullmatch(value)
-        ):
-            self._wrong(
-                key, value, "up to 100 of a-z A-Z 0-9 and, but for the first, . _ -"
-            )
-        elif item.kind == "seconds":
-            self._seconds(key, value)
-        return value
 
-    def _wrong(self, key: str, value: object, allowed: str) -> NoReturn:
-        raise ServiceError(
-            "bad_request", f"{key} is {_shown(value)}; allowed: {allowed}"
-        )
-
-    def _vertex(self, key: str, value: object) -> int:
-        vertex = self.names.find(value)
-        if vertex < 0:
-            self._wrong(key, value, self.names.allowed)
-        return vertex
-
-    def _vertices(self, key: str, value: object) -> list[int]:
-        if not isinstance(value, list) or not value:
-            self._wrong(key, value, "a list of vertices, at least one")
-        if len(value) > self.limits.ids:
-            raise ServiceError(
-                "too_large",
-                f"{key} has {len(value)} vertices; allowed: 1 to {self.limits.ids}",
-            )
-        vertices = [*map(self.names.find, value)]
-        if min(vertices) < 0:
-            place = next(k for k, vertex in enumerate(vertices) if vertex < 0)
-            self._wrong(f"{key}[{place}]", value[place], self.names.allowed)
-        return vertices
-
-    def _seconds(self, key: str, value: Any) -> None:
-        most = self.limits.deadline
-        if type(value) not in (int, float) or not SMALLEST_DEADLINE <= value <= most:
-            self._wrong(key, value, f"{SMALLEST_DEADLINE} to {most} seconds")
+Arrays: TypeAlias = Annotated[
+    Literal["json", "npy"], about("how arrays come; npy: each as .npy after the answer")
+]
 
 
-def good(number: int | str | None, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer to a completed request."""
-    return {"id": number, "ok": True, **values}
+class WithResults(Request, kw_only=True):
+    """What requests for the levels and parents of all vertices have."""
+
+    result: Annotated[
+        Literal["auto", "inline", "file", "summary"],
+        about("where levels and parents go; auto: inline where they are few"),
+    ] = "auto"
+    format: Annotated[Literal["hdf5", "npy"], about("of a result file")] = "hdf5"
+    name: (
+        Annotated[
+            str,
+            about(
+                "of a result file, without its ending",
+                pattern=NAME,
+                extra={
+                    "allowed": "up to 100 of a-z A-Z 0-9 and, but for the first, . _ -"
+                },
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    parents: Annotated[bool, about("whether parents are wanted")] = True
+    arrays: Arrays = "json"
 
 
-def bad(error: ServiceError) -> dict[str, Any]:
+class Bfs(WithResults, Start, tag="bfs", kw_only=True):
+    """Search from a source, or a set."""
+
+    source: Source = UNSET
+    sources: Set = UNSET
+
+
+class ToTargets(Request, Start, kw_only=True):
+    """What small requests have: those that one traversal answers for many sources."""
+
+    source: Source = UNSET
+    sources: Set = UNSET
+    targets: Annotated[Vertices, about("vertices that are asked for")]
+
+
+class Distances(ToTargets, tag="distances", kw_only=True):
+    """Levels of targets from a source, -1 where it does not reach."""
+
+    arrays: Arrays = "json"
+
+
+class Reachable(ToTargets, tag="reachable", kw_only=True):
+    """Whether a source reaches targets."""
+
+
+class ToTarget(Request, Start, kw_only=True):
+    """What requests for paths have."""
+
+    source: Source = UNSET
+    sources: Set = UNSET
+    target: Annotated[Vertex, about("where a path ends")]
+
+
+class Path(ToTarget, tag="path", kw_only=True):
+    """One shortest path, null where there is none."""
+
+
+class AllPaths(ToTarget, tag="all_paths", kw_only=True):
+    """All shortest paths: their number and edges, null where there are none."""
+
+
+class MultiBfs(WithResults, tag="multi_bfs", kw_only=True):
+    """Search from several sources."""
+
+    sources: Annotated[Vertices, about("where searches begin")]
+
+
+class Stats(Request, tag="stats", kw_only=True):
+    """Counts and times so far, and the graph."""
+
+    immediate: ClassVar[bool] = True
+
+
+class Health(Request, tag="health", kw_only=True):
+    """Whether the service answers."""
+
+    immediate: ClassVar[bool] = True
+
+
+class Shutdown(Request, tag="shutdown", kw_only=True):
+    """Answer what is queued, then end."""
+
+    immediate: ClassVar[bool] = True
+
+
+AnyRequest: TypeAlias = (
+    Bfs | Distances | Path | AllPaths | Reachable | MultiBfs | Stats | Health | Shutdown
+)
+
+
+def name_of(model: type[Request]) -> str:
+    """Return the name of a model's operation."""
+    return str(model.__struct_config__.tag)
+
+
+OPERATIONS: dict[str, type[Request]] = {
+    name_of(model): model for model in get_args(AnyRequest)
+}
+
+
+def fields_of(op: str) -> dict[str, Field]:
+    """Return the fields of an operation's requests."""
+    return {field.name: field for field in type_info(OPERATIONS[op]).fields}  # type: ignore[attr-defined]
+
+
+def kinds_of(op: str) -> dict[str, type]:
+    """Return the type of each field of an operation's requests."""
+    kinds = {}
+    for name, field in fields_of(op).items():
+        kind: Any = field.type
+        while isinstance(kind, Metadata | UnionType):
+            kind = kind.type if isinstance(kind, Metadata) else kind.types[0]
+        kinds[name] = bool if isinstance(kind, BoolType) else getattr(kind, "cls", str)
+    return kinds
+
+
+# answers
+
+
+class Problem(Struct):
+    """Why there is no good answer."""
+
+    code: str
+    message: str
+
+
+class Refusal(Struct, kw_only=True):
+    """The answer to a request that failed."""
+
+    id: Any = None
+    ok: Literal[False] = False
+    error: Problem
+
+
+class Good(Struct, kw_only=True):
+    """What answers to completed requests have; fields without a value are left out."""
+
+    id: Id = None
+    ok: Literal[True] = True
+
+
+# lists, or arrays of NumPy where they are asked for; parents with other names: lists
+Levels: TypeAlias = Annotated[Any, Meta(extra_json_schema=array_of("integer"))]
+Parents: TypeAlias = Annotated[
+    Any, Meta(extra_json_schema=array_of("integer", "string", "null"))
+]
+
+
+class Search(Struct, kw_only=True):
+    """One search: counts, and levels and parents where they are inline."""
+
+    source: Name | UnsetType = UNSET
+    sources: Annotated[list[Name], about("of a set")] | UnsetType = UNSET
+    reached: int
+    depth: int
+    nedge: int
+    seconds: float
+    TEPS: float
+    levels: list[int]
+    level: Levels = UNSET
+    parent: Parents = UNSET
+
+
+Ids: TypeAlias = Annotated[list[Name], about("of all vertices")] | UnsetType
+Files: TypeAlias = Annotated[list[str], about("paths of results")] | UnsetType
+
+
+class BfsAnswer(Search, kw_only=True):
+    """Counts of a search, and its results inline or in files."""
+
+    id: Id = None
+    ok: Literal[True] = True
+    ids: Ids = UNSET
+    files: Files = UNSET
+
+
+class MultiBfsAnswer(Good, kw_only=True):
+    """Counts of searches, and their results inline or in files."""
+
+    searches: list[Search]
+    ids: Ids = UNSET
+    files: Files = UNSET
+
+
+class DistancesAnswer(Good, kw_only=True):
+    """A level for each target, -1 for unreached."""
+
+    distances: Levels
+
+
+class ReachableAnswer(Good, kw_only=True):
+    """A flag for each target."""
+
+    reachable: list[bool]
+
+
+class PathAnswer(Good, kw_only=True):
+    """Hops and vertices of a path; -1 and null for none."""
+
+    distance: int
+    path: list[Name] | None
+
+
+class AllPathsAnswer(Good, kw_only=True):
+    """Hops, number and edges of all shortest paths; -1, 0 and null for none."""
+
+    distance: int
+    count: Annotated[int, Meta(ge=0)]
+    edges: list[Annotated[list[Name], Meta(min_length=2, max_length=2)]] | None
+
+
+class HealthAnswer(Good, kw_only=True):
+    """The state of the service."""
+
+    state: Literal["ready", "draining", "stuck"]
+    why: Annotated[str, about("which rank is stuck")] | UnsetType = UNSET
+
+
+class StatsAnswer(HealthAnswer, kw_only=True):
+    """Counts and times so far, in seconds, and the graph."""
+
+    graph: dict[str, Any]
+    queue: int
+    running: int
+    limits: Limits
+    uptime: float
+    answers: dict[str, dict[str, int]]
+    searches: int
+    rate: float
+    shared: Annotated[int, about("requests that shared a search with others")]
+    batch: Annotated[dict[str, float | None], about("requests of a search")]
+    queue_wait: dict[str, float | None]
+    search: dict[str, float | None]
+    last: Search | None
+
+
+Answer: TypeAlias = Good | BfsAnswer | Refusal
+ANSWERS: dict[str, type[Good | BfsAnswer]] = {
+    "bfs": BfsAnswer,
+    "distances": DistancesAnswer,
+    "path": PathAnswer,
+    "all_paths": AllPathsAnswer,
+    "reachable": ReachableAnswer,
+    "multi_bfs": MultiBfsAnswer,
+    "stats": StatsAnswer,
+    "health": HealthAnswer,
+    "shutdown": HealthAnswer,
+}
+
+
+def refusal(error: ServiceError) -> Refusal:
     """Return the answer for an error."""
-    what = {"code": error.code, "message": " ".join(str(error).split())}
-    return {"id": error.id, "ok": False, "error": what}
+    message = " ".join(str(error).split())
+    return Refusal(id=error.id, error=Problem(error.code, message))

@@ -11,10 +11,7 @@ from typing import Any
 
 from distbfs.errors import ServiceError
 from distbfs.service.arrivals import Arrivals
-from distbfs.service.operations import Request
-
-ONE_SOURCE = ("bfs", "distances", "path", "all_paths", "reachable")
-SMALL = ("distances", "reachable")  # answered by one traversal of many sources
+from distbfs.service.operations import Answer, Request, Start, ToTargets
 
 
 @dataclass(eq=False)
@@ -28,13 +25,17 @@ class Ticket:
     """
 
     request: Request
-    done: Callable[[dict[str, Any]], None]
+    done: Callable[[Answer], None]
     gone: Callable[[], bool]
     name: str
     arrived: float
     until: float
     waited: float = 0.0
     searched: float = 0.0
+    start: Any = field(init=False)  # of a request for one search
+
+    def __post_init__(self) -> None:
+        self.start = getattr(self.request, "start", None)
 
     @property
     def late(self) -> bool:
@@ -49,7 +50,7 @@ class Ticket:
 
 def _of_one(ticket: Ticket) -> bool:
     """Return whether a request is for one source, not for a set."""
-    return not isinstance(ticket.request.values["source"], tuple)
+    return not isinstance(ticket.start, tuple)
 
 
 class Tickets:
@@ -95,16 +96,15 @@ class Tickets:
                 return []
             self.arrivals.leave()
             first = self._waiting.popleft()
-            if first.request.op not in ONE_SOURCE:
+            if not isinstance(first.request, Start):
                 return [first]
             if gathered := self._small(first):
                 return gathered
-            source = first.request.values["source"]
+            source = first.start
             same = [
                 ticket
                 for ticket in self._waiting
-                if ticket.request.op in ONE_SOURCE
-                and ticket.request.values["source"] == source
+                if isinstance(ticket.request, Start) and ticket.start == source
             ]
             for ticket in same:
                 self._waiting.remove(ticket)
@@ -112,7 +112,7 @@ class Tickets:
 
     def _small(self, first: Ticket) -> list[Ticket]:
         """Return small requests for many sources, none if they are too few."""
-        if self._together is None or first.request.op not in SMALL:
+        if self._together is None or not isinstance(first.request, ToTargets):
             return []
         fewest, most = self._together
         if not _of_one(first):
@@ -122,9 +122,9 @@ class Tickets:
         sources: set[int] = set()
         group = []
         for ticket in (first, *self._waiting):
-            if ticket.request.op not in SMALL or not _of_one(ticket):
+            if not isinstance(ticket.request, ToTargets) or not _of_one(ticket):
                 continue
-            source = ticket.request.values["source"]
+            source = ticket.start
             if source in sources or len(sources) < most:
                 sources.add(source)
                 group.append(ticket)

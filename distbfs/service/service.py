@@ -11,13 +11,38 @@ from itertools import count, islice
 from typing import Any
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 
 from distbfs.errors import SearchStopped, ServiceError
 from distbfs.exchange.signals import StopFlag
 from distbfs.formats.ids import IdMap
+from distbfs.service.checker import Checker
 from distbfs.service.limits import Limits
 from distbfs.service.metrics import Metrics
-from distbfs.service.operations import OPERATIONS, Checker, Request, bad, good
+from distbfs.service.operations import (
+    OPERATIONS,
+    AllPaths,
+    AllPathsAnswer,
+    Answer,
+    Bfs,
+    BfsAnswer,
+    DistancesAnswer,
+    HealthAnswer,
+    MultiBfs,
+    MultiBfsAnswer,
+    Name,
+    Path,
+    PathAnswer,
+    ReachableAnswer,
+    Request,
+    Search,
+    Shutdown,
+    Stats,
+    StatsAnswer,
+    ToTargets,
+    WithResults,
+    refusal,
+)
 from distbfs.service.rank_calls import Ranks, Step
 from distbfs.service.request_queue import Ticket, Tickets
 from distbfs.service.results import ResultFolder
@@ -30,10 +55,37 @@ TICK = 0.1  # seconds until a signal on rank 0 is seen
 LOOK = 0.5  # seconds until a signal on another rank is seen
 NO_FOLDER = "start the service with --results, or ask for the result 'summary'"
 
-Answer = dict[str, Any]  # JSON values
 Done = Callable[[Answer], None]
 Source = int | tuple[int, ...]  # a vertex, or those of a set
 Row = tuple[Array, Array | None]  # level int32 [n] and parent int64 [n] by id
+
+
+class Said:
+    """What the log says of requests that are answered together: a line for all."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._how: dict[str, None] = {}
+        self._waited = self._searched = 0.0
+
+    def add(self, ticket: Ticket, how: str) -> None:
+        """Add a request, and how it ended."""
+        self._names.append(ticket.name)
+        self._how[f"{ticket.request.op}: {how}"] = None
+        self._waited = max(self._waited, ticket.waited)
+        self._searched = max(self._searched, ticket.searched)
+
+    def log(self) -> None:
+        """Write the line; the longest wait and the longest search count."""
+        if self._names:
+            LOG.info(
+                "%s %s, waited %.3f ms, searched %.3f ms",
+                names := " ".join(self._names),
+                ", ".join(self._how),
+                self._waited * 1e3,
+                self._searched * 1e3,
+                extra={"request": names},
+            )
 
 
 class Service:
@@ -106,14 +158,18 @@ class Service:
 
     def now(self, request: Request, name: str) -> Answer | None:
         """Return the answer to a request that needs no search, else None."""
-        if not OPERATIONS[request.op].immediate:
+        if not request.immediate:
             return None
-        if request.op == "shutdown":
+        if isinstance(request, Shutdown):
             self.drain()
-        values = self.stats() if request.op == "stats" else self.health()
+        answer: Answer
+        if isinstance(request, Stats):
+            answer = StatsAnswer(id=request.id, **self.stats())
+        else:
+            answer = HealthAnswer(id=request.id, **self.health())
         self.metrics.answered(request.op, "ok")
         LOG.info("%s %s: ok", name, request.op, extra={"request": name})
-        return good(request.id, values)
+        return answer
 
     def submit(
         self, request: Request, name: str, done: Done, gone: Callable[[], bool]
@@ -151,7 +207,7 @@ class Service:
         """Count and log an error of a request; return its answer."""
         self.metrics.answered(op if op in OPERATIONS else "unknown", error.code)
         LOG.info("%s %s: %s", name, error.code, error, extra={"request": name})
-        return bad(error)
+        return refusal(error)
 
     def health(self) -> dict[str, Any]:
         """Return the state of the service: ready, draining, or stuck with a reason."""
@@ -166,7 +222,7 @@ class Service:
             "graph": self.graph,
             "queue": len(self.tickets),
             "running": self._running,
-            "limits": vars(self.limits),
+            "limits": self.limits,
             **self.metrics.as_dict(),
         }
 
@@ -219,9 +275,9 @@ class Service:
         if not wanted:
             return
         try:
-            if wanted[0].request.op == "multi_bfs":
-                ticket = wanted[0]
-                self._answer(ticket, partial(self._multi_bfs, ticket))
+            first = wanted[0].request
+            if isinstance(first, MultiBfs):
+                self._answer(wanted[0], partial(self._multi_bfs, wanted[0], first))
             elif self._several(wanted):
                 self._search_together(wanted)
             else:
@@ -232,14 +288,12 @@ class Service:
 
     def _several(self, group: list[Ticket]) -> bool:
         """Return whether requests are for more than one source."""
-        first = group[0].request.values["source"]
-        return any(ticket.request.values["source"] != first for ticket in group[1:])
+        first = group[0].start
+        return any(ticket.start != first for ticket in group[1:])
 
     def _search_together(self, group: list[Ticket]) -> None:
         """Search from many sources at once and answer small requests."""
-        asked = [
-            (x.request.values["source"], x.request.values["targets"]) for x in group
-        ]
+        asked = [(ticket.start, _targets(ticket.request)) for ticket in group]
         seconds, levels = self.ranks.search_together(
             list(dict.fromkeys(source for source, _ in asked)),
             asked,
@@ -251,7 +305,7 @@ class Service:
         """Search once and answer requests for the same source."""
         needs = [self._steps_of(ticket.request) for ticket in group]
         seconds, values = self.ranks.search(
-            group[0].request.values["source"],
+            group[0].start,
             [step for steps, _ in needs for step in steps],
             parents=self._parents and any(with_parents for _, with_parents in needs),
             stop=lambda: all(ticket.lost for ticket in group),
@@ -265,24 +319,35 @@ class Service:
     ) -> None:
         """Answer requests of one search, each with the results of its steps."""
         self.metrics.searched(seconds)
+        self.metrics.batched(len(group), len({ticket.start for ticket in group}))
+        now = time.monotonic()
+        said = Said()
         for ticket, own in zip(group, values, strict=True):
-            if ticket.late:
+            if now >= ticket.until:
                 self._finish(ticket, _late(ticket))
                 continue
             request, ticket.searched = ticket.request, seconds
             make = partial(self._operations[request.op], request, seconds, own)
-            self._answer(ticket, make)
+            self._answer(ticket, make, said)
+        said.log()
 
-    def _answer(self, ticket: Ticket, make: Callable[[], Answer]) -> None:
+    def _answer(
+        self, ticket: Ticket, make: Callable[[], Answer], said: Said | None = None
+    ) -> None:
         """Answer a ticket with a function's result or error."""
         try:
-            self._finish(ticket, make())
+            self._finish(ticket, make(), said)
         except ServiceError as error:
             error.id = ticket.request.id
             self._finish(ticket, error)
 
-    def _finish(self, ticket: Ticket, result: Answer | ServiceError) -> None:
-        """Answer a ticket unless it already has an answer."""
+    def _finish(
+        self, ticket: Ticket, result: Answer | ServiceError, said: Said | None = None
+    ) -> None:
+        """Answer a ticket unless it already has an answer.
+
+        said: takes what the log says of good answers, None for one that logs now
+        """
         with self._answering:
             if ticket not in self._unanswered:
                 return
@@ -290,77 +355,83 @@ class Service:
             lone = not self._unanswered
         request = ticket.request
         if isinstance(result, ServiceError):
-            code, answer = result.code, bad(result)
+            code = result.code
+            answer: Answer = refusal(result)
             how = f"{code} ({result})"
         else:
-            code, answer = "ok", good(request.id, result)
-            how = code
+            code = how = "ok"
+            answer, result.id = result, request.id
             if lone:  # only the searching thread has results; it reads the next request
                 self.tickets.arrivals.stay()
         self.metrics.answered(request.op, code)
         ticket.done(answer)
-        LOG.info(
-            "%s %s: %s, waited %.3f ms, searched %.3f ms",
-            ticket.name,
-            request.op,
-            how,
-            ticket.waited * 1e3,
-            ticket.searched * 1e3,
-            extra={"request": ticket.name},
-        )
+        alone = said is None or code != "ok"
+        entry = Said() if said is None or alone else said
+        entry.add(ticket, how)
+        if alone:
+            entry.log()
 
     def _steps_of(self, request: Request) -> tuple[list[Step], bool]:
         """Return a request's steps after its search, and whether it needs parents."""
-        values = request.values
-        if request.op == "path":
-            return [["path", values["target"], self.limits.inline]], True
-        if request.op == "all_paths":
-            return [["all_paths", values["target"], self.limits.inline // 2]], False
-        if request.op == "bfs":
-            where = self._where(values, 1)
+        if isinstance(request, Path):
+            return [["path", request.target, self.limits.inline]], True
+        if isinstance(request, AllPaths):
+            return [["all_paths", request.target, self.limits.inline // 2]], False
+        if isinstance(request, Bfs):
+            where = self._where(request, 1)
             steps: list[Step] = [["counts"], ["traversed"]]
             if where == "summary":
                 return steps, False
-            return [*steps, ["block"]], bool(values["parents"])
-        return [["at", values["targets"]]], False
+            return [*steps, ["block"]], request.parents
+        return [["at", _targets(request)]], False
 
-    def _where(self, values: dict[str, Any], rows: int) -> str:
+    def _where(self, request: WithResults, rows: int) -> str:
         """Choose where a result goes: inline, file or summary; raise for others."""
-        wanted: str = values["result"]
-        small = self._values(values, rows) <= self.limits.inline
-        if wanted == "auto":
-            wanted = "inline" if small and values["name"] is None else "file"
-        return wanted
+        if request.result != "auto":
+            return request.result
+        small = not self._too_many(request, rows)
+        return "inline" if small and request.name is UNSET else "file"
 
-    def _values(self, values: dict[str, Any], rows: int) -> int:
-        """Count the values of levels, parents and kept ids."""
-        arrays = 2 if values["parents"] and self._parents else 1
-        return self.n * (rows * arrays + (self.names.ids is not None))
+    def _too_many(self, request: WithResults, rows: int) -> str:
+        """Return what an inline result has too much of, "" for nothing.
+
+        Names of vertices are text in any case.
+        """
+        parents = rows * (request.parents and self._parents)
+        named = self.names.ids is not None
+        text = self.n * (named * (parents + 1))
+        arrays = self.n * (rows + (not named) * parents)
+        if request.arrays == "json":
+            text, arrays = text + arrays, 0
+        most = self.limits
+        if text > most.inline:
+            return f"{text} values inline; allowed: {most.inline}"
+        if arrays > most.binary:
+            return f"{arrays} values in arrays; allowed: {most.binary}"
+        return ""
 
     def check_result(self, request: Request) -> None:
         """Refuse, before any search, a result that has no valid destination."""
-        values = request.values
-        if "result" not in values:
+        if not isinstance(request, WithResults):
             return
-        rows = len(values.get("sources", "1"))
-        where = self._where(values, rows)
+        rows = len(request.sources) if isinstance(request, MultiBfs) else 1
+        where = self._where(request, rows)
         if where == "file":
             if self._results is None:
                 raise ServiceError("bad_request", f"no folder for results; {NO_FOLDER}")
-            parents = bool(values["parents"] and self._parents)
-            self._results.check_name(values["format"], values["name"], parents=parents)
-        if where == "inline":
-            count = self._values(values, rows)
-            if count > self.limits.inline:
-                raise ServiceError(
-                    "too_large",
-                    f"{count} values inline; allowed: {self.limits.inline}; use the "
-                    "result 'file' or 'summary'",
-                )
+            parents = request.parents and self._parents
+            self._results.check_name(
+                request.format, request.name or None, parents=parents
+            )
+        if where == "inline" and (why := self._too_many(request, rows)):
+            raise ServiceError(
+                "too_large", f"{why}; use the result 'file' or 'summary'"
+            )
 
-    def _summary(
+    def _search(
         self, source: Source, seconds: float, counts: list[int], nedge: int
     ) -> dict[str, Any]:
+        """Return the counts of a search: fields of ``Search``."""
         self.metrics.traversed(nedge, seconds)
         begun: dict[str, Any] = {}
         if isinstance(source, tuple):
@@ -376,14 +447,17 @@ class Service:
             "TEPS": nedge / seconds if seconds else 0.0,
             "levels": counts,
         }
-        self.metrics.last = summary
+        self.metrics.last = Search(**summary)
         return summary
 
-    def _distances(self, _: Request, __: float, values: Sequence[Any]) -> Answer:
-        return {"distances": values[0]}
+    def _distances(self, request: Any, _: float, values: Sequence[Any]) -> Answer:
+        levels = values[0]
+        if request.arrays == "npy":
+            levels = np.array(levels, dtype=np.int32)
+        return DistancesAnswer(distances=levels)
 
     def _reachable(self, _: Request, __: float, values: Sequence[Any]) -> Answer:
-        return {"reachable": [level >= 0 for level in values[0]]}
+        return ReachableAnswer(reachable=[level >= 0 for level in values[0]])
 
     def _path(self, _: Request, __: float, values: Sequence[Any]) -> Answer:
         [(distance, path)] = values
@@ -394,7 +468,7 @@ class Service:
             )
         if path is not None:
             path = self.names.each(np.array(path, dtype=np.int64))
-        return {"distance": distance, "path": path}
+        return PathAnswer(distance=distance, path=path)
 
     def _all_paths(self, _: Request, __: float, values: Sequence[Any]) -> Answer:
         [(distance, number, pairs)] = values
@@ -408,84 +482,92 @@ class Service:
         if pairs is not None:
             names = self.names.each(np.array(pairs, dtype=np.int64).ravel())
             edges = [names[k : k + 2] for k in range(0, len(names), 2)]
-        return {"distance": distance, "count": number, "edges": edges}
+        return AllPathsAnswer(distance=distance, count=number, edges=edges)
 
-    def _bfs(self, request: Request, seconds: float, values: Sequence[Any]) -> Answer:
-        fields = request.values
+    def _bfs(self, request: Any, seconds: float, values: Sequence[Any]) -> Answer:
         counts, nedge, *blocks = values
-        summary = self._summary(fields["source"], seconds, counts, nedge)
+        answer = BfsAnswer(**self._search(request.start, seconds, counts, nedge))
         if not blocks:
-            return summary
+            return answer
         level, parent = blocks[0]
-        if not fields["parents"]:
+        if not request.parents:
             parent = None
-        if self._where(fields, 1) == "inline":
-            return {**summary, **self._inline(level, parent), **self._all_ids()}
-        return {**summary, **self._file(fields, [fields["source"]], [(level, parent)])}
+        if self._where(request, 1) == "inline":
+            self._inline(request, answer, level, parent)
+            answer.ids = self._all_ids()
+        else:
+            answer.files = self._file(request, [request.start], [(level, parent)])
+        return answer
 
-    def _multi_bfs(self, ticket: Ticket) -> Answer:
-        values = ticket.request.values
-        sources = values["sources"]
-        where = self._where(values, len(sources))
-        summaries: list[dict[str, Any]] = []
+    def _multi_bfs(self, ticket: Ticket, request: MultiBfs) -> Answer:
+        where = self._where(request, len(request.sources))
+        answer = MultiBfsAnswer(searches=[])
 
         def searches() -> Iterator[Row]:
             steps: list[Step] = [["counts"], ["traversed"]]
             steps += [] if where == "summary" else [["block"]]
-            parents = self._parents and values["parents"] and where != "summary"
-            for source in sources:
+            parents = self._parents and request.parents and where != "summary"
+            for source in request.sources:
                 seconds, (counts, nedge, *blocks) = self.ranks.search(
                     source, steps, parents=parents, stop=lambda: ticket.lost
                 )
                 ticket.searched += seconds
                 self.metrics.searched(seconds)
-                summaries.append(self._summary(source, seconds, counts, nedge))
+                counted = self._search(source, seconds, counts, nedge)
+                answer.searches.append(Search(**counted))
                 for level, parent in blocks:
                     yield level, parent if parents else None
 
         if where == "file":
-            files = self._file(values, sources, searches())
-            return {"searches": summaries, **files}
+            answer.files = self._file(request, request.sources, searches())
+            return answer
+        for level, parent in searches():
+            self._inline(request, answer.searches[-1], level, parent)
         if where == "inline":
-            rows = [self._inline(level, parent) for level, parent in searches()]
-            each = [{**a, **b} for a, b in zip(summaries, rows, strict=True)]
-            return {"searches": each, **self._all_ids()}
-        for _ in searches():
-            pass
-        return {"searches": summaries}
+            answer.ids = self._all_ids()
+        return answer
 
-    def _inline(self, level: Array, parent: Array | None) -> dict[str, Any]:
-        levels = {"level": level.tolist()}
-        if parent is None:
-            return levels
-        return {**levels, "parent": self.names.each(parent)}
+    def _inline(
+        self, request: WithResults, search: Search, level: Array, parent: Array | None
+    ) -> None:
+        """Put levels and parents into an answer, as arrays or as lists."""
+        as_arrays = request.arrays == "npy"
+        search.level = level if as_arrays else level.tolist()
+        if parent is not None:
+            keep = as_arrays and self.names.ids is None
+            search.parent = parent if keep else self.names.each(parent)
 
-    def _all_ids(self) -> dict[str, Any]:
+    def _all_ids(self) -> list[Name] | UnsetType:
         """Return the names of all vertices, if they have any."""
-        return {} if self.names.ids is None else {"ids": self.names.all()}
+        return UNSET if self.names.ids is None else self.names.all()
 
     def _file(
-        self, values: dict[str, Any], sources: Sequence[Source], rows: Iterable[Row]
-    ) -> dict[str, Any]:
+        self, request: WithResults, sources: Sequence[Source], rows: Iterable[Row]
+    ) -> list[str]:
         """Write rows of (level, parent); return the paths of the files."""
         if self._results is None:
             raise ServiceError("bad_request", f"no folder for results; {NO_FOLDER}")
-        stem = "bfs" if "source" in values else "multi_bfs"
+        stem = request.op
         first, *others = sources
         if not (others or isinstance(first, tuple) or self.names.kind == "text"):
             stem = f"bfs-{self.names.of(first)}"
         made = self._results.new(
-            values["format"],
+            request.format,
             [x if isinstance(x, int) else np.array(x) for x in sources],
             self.n,
-            name=values["name"],
+            name=request.name or None,
             stem=stem,
-            parents=bool(values["parents"] and self._parents),
+            parents=request.parents and self._parents,
         )
         with made as (file, paths):
             for row, (level, parent) in enumerate(rows):
                 file.write(row, level, parent)
-        return {"files": paths}
+        return paths
+
+
+def _targets(request: Request) -> list[int]:
+    """Return the vertices of a small request."""
+    return request.targets if isinstance(request, ToTargets) else []
 
 
 def _late(ticket: Ticket) -> ServiceError:

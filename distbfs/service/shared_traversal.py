@@ -60,8 +60,18 @@ class Searcher(Protocol):
         """Return the level of each vertex id in each search (row); -1 if none."""
 
 
+class ByMeeting(Together):
+    """Searches by the kernel for CPUs, from the sources and from the vertices."""
+
+    def __init__(self, search: BitSearch) -> None:
+        self._search = search
+
+    def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
+        return self._search.meet(sources, rows, vertices, stop)
+
+
 class ByLevel(Together):
-    """Searches by the kernel for CPUs, or over the devices of a domain."""
+    """Searches over the devices of a domain."""
 
     def __init__(self, search: Searcher) -> None:
         self._search = search
@@ -107,6 +117,6 @@ def together(session: Session) -> Together | None:
         if about["engine"] != "openmp" or about["mode"] != "resident":
             return None
         part = in_input_ids(held.parts[0], session.vertices.permutation)
-        return ByLevel(BitSearch(part, MOST // LANE, about["threads"]))
+        return ByMeeting(BitSearch(part, MOST // LANE, about["threads"]))
     except (ResourceError, UsageError):
         return None

@@ -45,7 +45,7 @@ class Names:
     def of(self, vertex: int) -> int | str:
         """Return the name of a vertex."""
         if self.ids is None:
-            return vertex
+            return int(vertex)
         return self.ids.names(np.array([vertex], dtype=np.int64))[0]
 
     def each(self, vertices: Array) -> list[int | str | None]:

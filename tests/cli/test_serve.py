@@ -74,7 +74,7 @@ def check_answers(path, source=SOURCE):
             way = client.path(root, int(wanted.argmax()))
             assert len(way) == wanted.max() + 1
             answer = client.bfs(root)
-            assert answer["level"] == wanted.tolist()
+            assert answer["level"].tolist() == wanted.tolist()
 
 
 @pytest.mark.parametrize("ranks", RANKS)
@@ -116,7 +116,7 @@ def test_query(ranks, stores, tmp_path):
         refused = here(*ask, "path", "source=0", f"target={SOURCE.n}")
         assert refused.refusal.startswith("distbfs: bad_request: target is 512; allow")
         for words, text in [
-            (["bfs", "source"], "'source' is no field of bfs; allowed: source"),
+            (["bfs", "source"], "'source' is no field of bfs; allowed: deadline, "),
             (["bfs", "size=1"], "'size=1' is no field of bfs"),
             (["bfs", "source=x"], 'source is "x"; allowed: vertices 0 to 511'),
             (["bfs", "deadline=x"], "deadline is 'x', which cannot be read"),

@@ -37,6 +37,13 @@ def check(search, wanted, rows, **options):
         )
 
 
+def check_pairs(search, wanted, roots, pairs, stop=None):
+    """Levels of pairs (row, vertex) alone must agree with levels [k, n]."""
+    rows, vertices = (np.array(x, dtype=np.int64) for x in pairs)
+    levels = search.meet(np.asarray(roots), rows, vertices, stop)
+    np.testing.assert_array_equal(levels, wanted[rows, vertices])
+
+
 @pytest.mark.parametrize("name", NAMED)
 @pytest.mark.parametrize("direction", WAYS)
 def test_named_graphs(name, direction):
@@ -45,6 +52,7 @@ def test_named_graphs(name, direction):
     wanted = np.stack([source.distances(v) for v in roots])
     search = BitSearch(whole(source), width_for(len(roots)), threads=2)
     check(search, wanted, roots, direction=direction)
+    check_pairs(search, wanted, roots, np.indices(wanted.shape).reshape(2, -1))
 
 
 @pytest.mark.parametrize("name", LARGER)
@@ -60,6 +68,10 @@ def test_every_width(name, width, threads):
         check(search, wanted, roots, direction=direction)
         ways |= {record.direction for record in search.records}
     assert ways == {"push", "pull"}
+    for count in (0, 1, 40, 3000):
+        rng = np.random.default_rng(count)
+        pairs = rng.integers(0, len(roots), count), rng.integers(0, source.n, count)
+        check_pairs(search, wanted, roots, pairs)
     check(search, wanted[:3], roots[:3])  # what the last batch left is forgotten
 
 
@@ -74,6 +86,9 @@ def test_any_graph(source, data):
     way = data.draw(st.sampled_from(WAYS))
     if roots:
         check(search, wanted, roots, direction=way)
+        few = data.draw(st.integers(1, wanted.size))
+        pairs = np.indices(wanted.shape).reshape(2, -1)[:, ::few]
+        check_pairs(search, wanted, roots, pairs)
     else:
         search.run(np.zeros(0, dtype=np.int64), counts=True)
         assert search.levels().shape == (0, source.n)
@@ -136,6 +151,38 @@ def test_planes_are_added_while_levels_go_on():
     assert search.depth.tolist() == [126, 126]
 
 
+def test_pairs_end_a_traversal_early():
+    """Targets are met from both sides, and those in small components end at once."""
+    source = LARGER["kronecker-12"]
+    search = BitSearch(whole(source), 1, 2)
+    roots = np.argsort(-source.degrees)[:64]
+    wanted = np.stack([source.distances(v) for v in roots])
+    search.run(roots)
+    whole_way = len(search.records)
+    lonely = np.flatnonzero(source.degrees == 0)
+    pairs = np.arange(64), np.resize(lonely, 64)
+    check_pairs(search, wanted, roots, pairs)
+    assert not search.records
+    pairs = np.arange(64), np.full(64, np.flatnonzero(wanted[0] == 2)[0])
+    check_pairs(search, wanted, roots, pairs)
+    assert len(search.records) < whole_way
+
+
+def test_a_hub_is_met_by_the_level_that_reaches_it():
+    """Searches back have no room for its row: from it, and from beyond it."""
+    leaves = 5000
+    leaf = np.arange(1, leaves + 1)
+    hub = np.zeros(leaves, dtype=np.int64)
+    source = Tuples(2 * leaves + 1, np.r_[hub, leaf], np.r_[leaf, leaf + leaves])
+    search = BitSearch(whole(source), 1, 2)
+    roots = np.arange(2 * leaves - 59, 2 * leaves + 1)  # two edges from the hub
+    wanted = np.stack([source.distances(v) for v in roots])
+    for vertex, level in ((0, 2), (leaves + 1, 4)):
+        assert wanted[0, vertex] == level
+        pairs = np.arange(len(roots)), np.full(len(roots), vertex)
+        check_pairs(search, wanted, roots, pairs)
+
+
 def test_limits_and_single_pairs():
     source = LARGER["grid-40"]
     search = BitSearch(whole(source), 2, 2)
@@ -161,6 +208,12 @@ def test_a_search_that_is_stopped():
     with pytest.raises(SearchStopped, match="stopped at level 3"):
         search.run(np.array([0]), stop=stop)
     check(search, NAMED["path"].distances(9)[None], [9])
+    asked.clear()
+    far = np.array([NAMED["path"].n - 1])
+    with pytest.raises(SearchStopped, match="stopped at level"):
+        search.meet(np.array([0]), np.array([0]), far, stop)
+    wanted = NAMED["path"].distances(0)[None]
+    check_pairs(search, wanted, [0], ([0], far))
 
 
 def test_results_go_where_they_are_told():

@@ -1,5 +1,6 @@
 """The HTTP service: token, statuses, limits, checks for machines, a page for people."""
 
+import io
 import json
 import re
 import socket
@@ -13,6 +14,7 @@ from serving import LONE, SOURCE, make_service, running, wait_for
 
 from distbfs.errors import InputError, ServiceError, UsageError
 from distbfs.service.client import connect
+from distbfs.service.encoding import MEDIA_TYPE, fill
 from distbfs.service.http import FILES, HttpDoor, listen_http
 from distbfs.service.openapi import STATUS
 from distbfs.service.operations import OPERATIONS
@@ -56,7 +58,7 @@ def code_of(answer):
 def test_the_same_client(shared):
     with connect(shared[1], token=TOKEN) as client:
         assert client.distances(3, list(range(SOURCE.n))) == WANTED.tolist()
-        assert client.bfs(3)["level"] == WANTED.tolist()
+        assert client.bfs(3)["level"].tolist() == WANTED.tolist()
         assert client.health() == {"state": "ready"}
         with pytest.raises(ServiceError, match="source is -1") as caught:
             client.bfs(-1)
@@ -108,7 +110,8 @@ def test_statuses(http):
     assert answer.headers["x-request-id"].startswith("r")
     for wanted, code, answer in [
         (400, "bad_request", post("/v1/bfs", json={})),
-        (400, "bad_request", post("/v1/bfs", json={"op": "bfs", "source": 1})),
+        (400, "bad_request", post("/v1/bfs", json={"op": "path", "source": 1})),
+        (400, "bad_request", post("/v1/bfs", json={"op": None, "source": 1})),
         (413, "too_large", post("/v1/bfs", json={"name": "x" * 3000})),
         (415, "not_json", post("/v1/bfs", content="{}")),
         (404, "not_found", post("/v1/none", json={})),
@@ -124,6 +127,22 @@ def test_statuses(http):
         assert post("/v1/bfs", content=text, headers=form).status_code == 400
 
 
+def test_arrays(http):
+    """The header asks for them, and answers without any stay JSON."""
+    accept = {"accept": f"{MEDIA_TYPE}, application/json"}
+    answer = http.post("/v1/bfs", json={"source": 3}, headers=accept)
+    assert answer.headers["content-type"] == MEDIA_TYPE
+    body = io.BytesIO(answer.content)
+    found = json.loads(body.readline())
+    fill(found, body)
+    assert found["level"].tolist() == WANTED.tolist()
+    assert not body.read()
+    for ask in ({"source": 3, "result": "summary"}, {"source": -1}):
+        answer = http.post("/v1/bfs", json=ask, headers=accept)
+        assert answer.headers["content-type"] == "application/json"
+    assert isinstance(http.post("/v1/bfs", json={"source": 3}).json()["level"], list)
+
+
 def test_metrics(http, shared):
     http.post("/v1/bfs", json={"source": 3, "result": "summary"})
     text = http.get("/metrics").text
@@ -132,6 +151,8 @@ def test_metrics(http, shared):
         "distbfs_queue_wait_seconds_bucket",
         "distbfs_search_seconds_sum",
         "distbfs_search_gteps_count",
+        'distbfs_batch_requests_bucket{le="1.0"}',
+        "distbfs_batch_sources_count",
         f"distbfs_graph_vertices {SOURCE.n}.0",
         "distbfs_queue_length 0.0",
     ):
@@ -262,6 +283,22 @@ def test_busy_deadline_and_a_client_that_leaves():
             wait_for(lambda: service.draining)
 
 
+def test_a_client_that_asks_too_often():
+    with serving(rate=2.0) as (_, address):
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        with httpx.Client(base_url=address, headers=headers, trust_env=False) as http:
+            ask = {"json": {"source": 3, "result": "summary", "id": 5}}
+            answers = [http.post("/v1/bfs", **ask) for _ in range(8)]
+            assert {answer.status_code for answer in answers} == {200, 429}
+            late = next(answer for answer in answers if answer.status_code == 429)
+            assert code_of(late) == "too_many"
+            assert (late.headers["retry-after"], late.json()["id"]) == ("1", 5)
+            assert "more than 2 requests a second" in late.text
+            assert http.get("/healthz").status_code == 200
+            text = http.get("/metrics").text
+            assert 'distbfs_answers_total{code="too_many",op="bfs"}' in text
+
+
 def test_not_ready_while_it_drains():
     with serving() as (service, address):
         service.ranks.session.slow = True
@@ -327,7 +364,7 @@ def test_the_description_fits_the_operations(shared):
     assert {path for path in api["paths"] if path.startswith("/v1/")} == {
         f"/v1/{op}" for op in OPERATIONS
     }
-    error = api["components"]["schemas"]["Error"]["properties"]["error"]
+    error = api["components"]["schemas"]["Problem"]
     codes = set(error["properties"]["code"]["enum"])
     assert codes == set(STATUS)
     assert set(ServiceError.CODES) - codes == {"gone", "broken"}

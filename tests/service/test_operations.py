@@ -5,10 +5,22 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from distbfs.errors import ServiceError
+from distbfs.service.checker import Checker
+from distbfs.service.encoding import encode
 from distbfs.service.limits import Limits
-from distbfs.service.operations import OPERATIONS, Checker, Request, bad, good
+from distbfs.service.operations import (
+    OPERATIONS,
+    Bfs,
+    Distances,
+    Path,
+    PathAnswer,
+    Start,
+    fields_of,
+    refusal,
+)
 from distbfs.service.vertex_names import Names
 
 N = 50
@@ -25,7 +37,7 @@ VALUES = st.recursive(
     ),
     max_leaves=9,
 )
-NAMES = sorted({name for op in OPERATIONS.values() for name in op.fields})
+NAMES = sorted({name for op in OPERATIONS for name in fields_of(op)} - {"id"})
 LIKELY = st.fixed_dictionaries(
     {"op": st.sampled_from([*OPERATIONS, "x"]) | VALUES},
     optional={
@@ -42,37 +54,40 @@ LIKELY = st.fixed_dictionaries(
 )
 
 
-def refusal(line):
+def refused(line):
     with pytest.raises(ServiceError) as caught:
-        CHECKER.line(line if isinstance(line, bytes) else json.dumps(line).encode())
+        CHECKER.check(line if isinstance(line, bytes) else json.dumps(line).encode())
     return caught.value
 
 
 def holds(request):
     """Whether a request that passed is what the service relies on."""
-    values = request.values
-    fields = OPERATIONS[request.op].fields
-    assert set(values) == set(fields)
+    values = {
+        name: value
+        for name in fields_of(request.op)
+        if (value := getattr(request, name)) is not UNSET
+    }
     for name in ("source", "target"):
         if name in values:
-            assert type(values[name]) is int
             assert 0 <= values[name] < N
     for name in ("sources", "targets"):
         if name in values:
             assert 1 <= len(values[name]) <= LIMITS.ids
             assert all(type(x) is int and 0 <= x < N for x in values[name])
+    if isinstance(request, Start):
+        assert ("source" in values) != ("sources" in values)
     name = values.get("name")
     assert name is None or (name[0] != "." and "/" not in name and "\0" not in name)
-    assert request.deadline is None or 0 < request.deadline <= LIMITS.deadline
+    assert 0 < values.get("deadline", 1) <= LIMITS.deadline
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
 def test_any_bytes(data):
     try:
-        request = CHECKER.line(data)
+        request = CHECKER.check(data)
     except ServiceError as error:
-        what = bad(error)["error"]
-        legible = what["code"] in ServiceError.CODES and json.dumps(what)
+        what = refusal(error).error
+        legible = what.code in ServiceError.CODES and encode(what)
     else:
         legible = True
         holds(request)
@@ -83,9 +98,10 @@ def test_any_bytes(data):
 def test_anything_like_a_request(value):
     data = json.dumps(value).encode()
     try:
-        request = CHECKER.line(data)
+        request = CHECKER.check(data)
     except ServiceError as error:
-        answer = bad(error)
+        [line] = encode(refusal(error))
+        answer = json.loads(line)
         assert answer["ok"] is False
         assert "\n" not in answer["error"]["message"]
         assert len(json.dumps(answer)) < 2000
@@ -97,18 +113,15 @@ def test_anything_like_a_request(value):
 
 def test_what_is_asked_for():
     data = b'{"id": 7, "op": "distances", "source": 0, "targets": [3, 9]}'
-    wanted = Request(7, "distances", {"source": 0, "targets": [3, 9]})
-    assert CHECKER.line(data) == wanted
-    whole = CHECKER.line(b'{"op": "bfs", "source": 1.0, "deadline": 2, "id": "a"}')
+    wanted = Distances(id=7, source=0, targets=[3, 9])
+    assert CHECKER.check(data) == wanted
+    whole = CHECKER.check(b'{"op": "bfs", "source": 1.0, "deadline": 2, "id": "a"}')
     assert (whole.id, whole.deadline) == ("a", 2)
-    assert whole.values == {
-        "source": 1,
-        "result": "auto",
-        "format": "hdf5",
-        "name": None,
-        "parents": True,
-    }
-    assert good(3, {"path": None}) == {"id": 3, "ok": True, "path": None}
+    assert whole == Bfs(id="a", deadline=2, source=1)
+    assert (whole.result, whole.format, whole.parents) == ("auto", "hdf5", True)
+    assert whole.name is UNSET
+    [line] = encode(PathAnswer(id=3, distance=-1, path=None))
+    assert line == b'{"id":3,"ok":true,"distance":-1,"path":null}\n'
 
 
 @pytest.mark.parametrize(
@@ -132,7 +145,7 @@ def test_what_is_asked_for():
         ({"op": "bfs", "source": 50}, "bad_request", "source is 50"),
         ({"op": "bfs", "source": 1, "name": "../a"}, "bad_request", 'name is "../a"'),
         ({"op": "bfs", "source": 1, "name": "a\n"}, "bad_request", "name is"),
-        ({"op": "bfs", "source": 1, "result": []}, "bad_request", "auto, inline"),
+        ({"op": "bfs", "source": 1, "result": []}, "bad_request", "auto, file, inline"),
         ({"op": "bfs", "source": 1, "parents": 1}, "bad_request", "true, false"),
         (
             {"op": "bfs", "source": 1, "name": "a", "result": "inline"},
@@ -148,19 +161,27 @@ def test_what_is_asked_for():
     ],
 )
 def test_what_is_refused(line, code, text):
-    error = refusal(line)
+    error = refused(line)
     assert error.code == code
     assert text in str(error)
 
 
 def test_refusals_keep_the_id():
-    assert refusal({"id": 5, "op": "bfs"}).id == 5
-    assert refusal({"id": {}, "op": "bfs"}).id is None
+    assert refused({"id": 5, "op": "bfs"}).id == 5
+    assert refused({"id": {}, "op": "bfs"}).id is None
 
 
 def test_sources_of_a_set_are_one_start():
     asked = b'{"op": "distances", "sources": [9, 1, 9], "targets": [3]}'
-    wanted = Request(None, "distances", {"source": (1, 9), "targets": [3]})
-    assert CHECKER.line(asked) == wanted
-    one = CHECKER.line(b'{"op": "path", "sources": [4, 4], "target": 3}')
-    assert one.values == {"source": 4, "target": 3}
+    assert CHECKER.check(asked).start == (1, 9)
+    one = CHECKER.check(b'{"op": "path", "sources": [4, 4], "target": 3}')
+    assert isinstance(one, Path)
+    assert (one.start, one.target) == (4, 3)
+
+
+def test_an_operation_of_a_route():
+    """The path names it; the body may do so as well."""
+    for body in (b'{"source": 1}', b'{"op": "bfs", "source": 1}'):
+        assert CHECKER.check(body, "bfs") == Bfs(source=1)
+    with pytest.raises(ServiceError, match='op is "path"; allowed: bfs'):
+        CHECKER.check(b'{"op": "path", "source": 1}', "bfs")

@@ -8,13 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distbfs.errors import ServiceError
-from distbfs.service.operations import Request
+from distbfs.service.operations import OPERATIONS
 from distbfs.service.request_queue import Ticket, Tickets
 
 
 def ticket(number, op="distances", source=0):
     values = {"sources": [source]} if op == "multi_bfs" else {"source": source}
-    request = Request(number, op, values)
+    if op in ("distances", "reachable"):
+        values["targets"] = [source]
+    if op in ("path", "all_paths"):
+        values["target"] = source
+    request = OPERATIONS[op](id=number, **values)
     return Ticket(request, lambda _: None, lambda: False, f"r{number}", 0.0, 1e18)
 
 

@@ -32,10 +32,11 @@ from test_operations import LIKELY
 import distbfs
 from distbfs.errors import InputError, ServiceError, UsageError
 from distbfs.search.paths import NoPaths
+from distbfs.service.checker import Checker
 from distbfs.service.client import connect
 from distbfs.service.client_thread import listen
+from distbfs.service.encoding import fill
 from distbfs.service.json_lines import SocketDoor
-from distbfs.service.operations import Checker
 
 N = SOURCE.n
 WANTED = SOURCE.distances(3)
@@ -74,7 +75,7 @@ def test_answers(tmp_path):
         assert answer["nedge"] == (WANTED[SOURCE.u] >= 0).sum()
         several = client.multi_bfs([3, FAR], parents=False)["searches"]
         assert [one["source"] for one in several] == [3, FAR]
-        assert several[0]["level"] == WANTED.tolist()
+        assert several[0]["level"].tolist() == WANTED.tolist()
         assert "parent" not in several[0]
         assert "level" not in client.multi_bfs([1], result="summary")["searches"][0]
         stats = client.stats()
@@ -82,7 +83,7 @@ def test_answers(tmp_path):
         assert stats["answers"]["path"] == {"ok": 3}
         assert stats["searches"] == 9
         assert stats["search"]["p50"] > 0
-        assert service.metrics.last["source"] == 1
+        assert service.metrics.last.source == 1
 
 
 def test_sets_of_sources(tmp_path):
@@ -129,10 +130,46 @@ def test_the_example_of_the_manual(tmp_path):
         }
 
 
+def test_arrays_follow_their_answer(tmp_path):
+    """More than a socket takes at once, between other answers, and never as text."""
+    source = Tuples(1 << 18, [3], [5])
+    wanted = source.distances(3)
+    asked = {"op": "bfs", "source": 3, "arrays": "npy", "result": "inline"}
+    with serving(tmp_path, source) as (_, path), Talker(path) as talker:
+        for number in range(2):
+            talker.say({"id": number, **asked}, {"id": 2 + number, "op": "health"})
+        seen = set()
+        for _ in range(4):
+            answer = talker.hear()
+            seen.add(answer["id"])
+            if "level" in answer:
+                assert (answer["level"], answer["parent"]) == ({"npy": 0}, {"npy": 1})
+                fill(answer, talker)
+                assert answer["level"].dtype == np.int32
+                np.testing.assert_array_equal(answer["level"], wanted)
+                assert answer["parent"][[3, 5, 0]].tolist() == [3, 3, -1]
+        assert seen == {0, 1, 2, 3}
+        refused = talker.ask({**asked, "arrays": "json"})
+        assert "524288 values inline; allowed: 65536" in refused["error"]["message"]
+
+
+def test_arrays_for_the_client(tmp_path):
+    with serving(tmp_path, binary=3 * N) as (_, path), connect(path) as client:
+        many = np.resize(np.arange(N), 2000)
+        assert client.distances(3, many) == WANTED[many].tolist()
+        answer = client.multi_bfs([3, FAR], parents=False)
+        for search, root in zip(answer["searches"], (3, FAR), strict=True):
+            assert search["level"].tolist() == SOURCE.distances(root).tolist()
+        assert client.call("bfs", source=3)["level"] == WANTED.tolist()
+        with pytest.raises(ServiceError, match=f"{4 * N} values in arrays") as caught:
+            client.multi_bfs([3, FAR], result="inline")
+        assert caught.value.code == "too_large"
+
+
 def test_results(tmp_path):
     out = tmp_path / "out"
     with (
-        serving(tmp_path, results=out, inline=10) as (_, path),
+        serving(tmp_path, results=out, inline=10, binary=10) as (_, path),
         connect(path) as client,
     ):
         [file] = client.bfs(3)["files"]
@@ -147,13 +184,13 @@ def test_results(tmp_path):
             client.bfs(3, format="npy", name="two")
         assert caught.value.code == "exists"
         with pytest.raises(ServiceError, match="values inline; allowed: 10"):
-            client.bfs(3, result="inline")
+            client.call("bfs", source=3, result="inline")
         assert client.stats()["searches"] == searches, "searched for nothing"
     assert {os.path.dirname(file), os.path.dirname(level)} == {str(out)}
 
 
 def test_no_folder_for_results(tmp_path):
-    with serving(tmp_path, inline=10) as (_, path), connect(path) as client:
+    with serving(tmp_path, binary=10) as (_, path), connect(path) as client:
         with pytest.raises(ServiceError, match="start the service with --results"):
             client.bfs(3)
         assert "files" not in client.bfs(3, result="summary")
@@ -369,13 +406,13 @@ def test_an_answer_leaves_while_the_loop_is_held_up(tmp_path):
 
 def test_a_lone_request_wakes_no_other_thread(tmp_path, monkeypatch):
     """The searching thread reads and answers it; the front reads while it searches."""
-    readers, line = [], Checker.line
+    readers, line = [], Checker.check
 
     def noted(checker, data):
         readers.append(threading.current_thread().name)
         return line(checker, data)
 
-    monkeypatch.setattr(Checker, "line", noted)
+    monkeypatch.setattr(Checker, "check", noted)
     asked = {"op": "distances", "source": 3, "targets": [3]}
     with serving(tmp_path) as (service, path), Talker(path) as talker:
         answering = []
@@ -447,13 +484,13 @@ def test_a_client_may_say_more_than_may_be_open(tmp_path):
 
 def test_a_client_that_says_much_holds_up_no_search(tmp_path, monkeypatch):
     """The searching thread takes a few of its lines; the rest is for the front."""
-    readers, line = [], Checker.line
+    readers, line = [], Checker.check
 
     def noted(checker, data):
         readers.append(threading.current_thread().name)
         return line(checker, data)
 
-    monkeypatch.setattr(Checker, "line", noted)
+    monkeypatch.setattr(Checker, "check", noted)
     with serving(tmp_path) as (service, path), Talker(path) as talker:
         talker.say(*[b"x"] * 200)
         for _ in range(200):
@@ -465,14 +502,14 @@ def test_a_client_that_says_much_holds_up_no_search(tmp_path, monkeypatch):
 
 
 def test_a_fault_in_a_connection_harms_nobody_else(tmp_path, monkeypatch, capfd):
-    line = Checker.line
+    line = Checker.check
 
     def broken(checker, data):
         if b"break" in data:
             raise ZeroDivisionError("a fault")
         return line(checker, data)
 
-    monkeypatch.setattr(Checker, "line", broken)
+    monkeypatch.setattr(Checker, "check", broken)
     with serving(tmp_path) as (_, path), Talker(path) as other:
         with Talker(path) as talker:
             talker.say(b"break")

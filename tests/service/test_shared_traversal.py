@@ -17,12 +17,13 @@ from distbfs.options import SearchOptions
 from distbfs.service.json_lines import SocketDoor
 from distbfs.service.limits import Limits
 from distbfs.service.rank_calls import Ranks
-from distbfs.service.request_queue import SMALL, Tickets
+from distbfs.service.request_queue import Tickets
 from distbfs.service.service import Service
 from distbfs.service.shared_traversal import together
 
 SOURCE = random_tuples(300, 500, seed=3)
 WHOLE = 1 << 62
+SMALL = ("distances", "reachable")
 
 
 def session(parts=1, seed=None, threshold=WHOLE, **options):
@@ -108,7 +109,9 @@ def test_a_service_answers_them_by_one_traversal(tmp_path):
             answer = talker.hear()
             answers[answer["id"]] = answer
         assert slow.searches == 1
-        assert service.stats()["searches"] == 2
+        stats = service.stats()
+        assert (stats["searches"], stats["shared"]) == (2, 12)
+        assert stats["batch"] == {"p50": 1, "p99": 12}
         for k in range(1, 13):
             wanted = SOURCE.distances(7 * k)
             if k % 2:

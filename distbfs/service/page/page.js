@@ -68,7 +68,7 @@ function show(stats) {
     "wait, median": milliseconds(stats.queue_wait.p50), queue: stats.queue,
     "uptime, s": stats.uptime.toFixed(0),
   });
-  if (stats.last.levels) draw(stats.last.levels);
+  if (stats.last) draw(stats.last.levels);
 }
 
 async function refresh() {

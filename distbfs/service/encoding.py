@@ -1,0 +1,69 @@
+"""Answers as bytes: JSON, and arrays of NumPy after it.
+
+An array of an answer stands in its JSON text as ``{"npy": k}``, the k-th of those that
+follow after the end of the line, each a complete ``.npy`` file. Neither side ever has
+them as text, and they are sent from where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Protocol
+
+import msgspec
+import numpy as np
+
+from distbfs.types import Array
+
+MEDIA_TYPE = "application/vnd.distbfs.npy"
+CHUNK = 1 << 20
+PLACE = {"npy"}
+
+Buffer = bytes | memoryview
+
+
+def encode(answer: object) -> list[Buffer]:
+    """Return a line and the arrays that follow; their memory is shared."""
+    arrays: list[Array] = []
+
+    def place(value: object) -> dict[str, int]:
+        if not isinstance(value, np.ndarray):
+            raise TypeError(f"{type(value).__name__} in an answer")
+        arrays.append(value)
+        return {"npy": len(arrays) - 1}
+
+    buffers: list[Buffer] = [msgspec.json.encode(answer, enc_hook=place) + b"\n"]
+    for array in map(np.ascontiguousarray, arrays):
+        head = BytesIO()
+        about = np.lib.format.header_data_from_array_1_0(array)
+        np.lib.format.write_array_header_1_0(head, about)
+        buffers += head.getvalue(), array.reshape(-1).view(np.uint8).data
+    return buffers
+
+
+def chunks(buffers: list[Buffer]) -> Iterator[Buffer]:
+    """Yield buffers in pieces of at most CHUNK bytes."""
+    for buffer in buffers:
+        for begin in range(0, len(buffer), CHUNK):
+            yield buffer[begin : begin + CHUNK]
+
+
+class Stream(Protocol):
+    """What follows a line."""
+
+    def read(self, size: int = ..., /) -> bytes:
+        """Return at most ``size`` bytes, none at the end."""
+
+
+def fill(answer: object, stream: Stream) -> None:
+    """Read the arrays of an answer into their places; ValueError if they are none."""
+    if isinstance(answer, list):
+        for value in answer:
+            fill(value, stream)
+    if isinstance(answer, dict):
+        for key, value in answer.items():
+            if isinstance(value, dict) and value.keys() == PLACE:
+                answer[key] = np.lib.format.read_array(stream, allow_pickle=False)
+            elif isinstance(value, (dict, list)):
+                fill(value, stream)
