@@ -409,12 +409,21 @@ typedef struct {
     int64_t deepest; /* level */
 } tree_pass;
 
+#define AHEAD 16 /* vertices whose lines are asked for before */
+
 /* Give vertices of trees a level below that of what they hang on. */
 static void hang_trees(void *argument, int64_t from, int64_t to) {
     tree_pass *pass = argument;
     const whole_graph *g = pass->g;
     int32_t deepest = -1;
-    for (uint32_t v = (uint32_t)(g->active + from); v < g->active + to; v++) {
+    const uint32_t end = (uint32_t)(g->active + to);
+    for (uint32_t v = (uint32_t)(g->active + from); v < end; v++) {
+        if (v + 2 * AHEAD < end) {
+            __builtin_prefetch(g->vertices + g->first[v + 2 * AHEAD]);
+            __builtin_prefetch(g->level + g->vertices[g->first[v + AHEAD]]);
+            __builtin_prefetch(g->level + g->vertices[v + AHEAD], 1);
+            if (g->parent) __builtin_prefetch(g->parent + g->vertices[v + AHEAD], 1);
+        }
         if (pass->own && !test(g->visited, v)) continue;
         uint32_t id = g->vertices[v], above = g->vertices[g->first[v]];
         int32_t level = g->first[v] < v ? g->level[above] : -1;
