@@ -47,6 +47,7 @@ from distbfs.search.holding import (
     hold_host_parts,
     timed,
 )
+from distbfs.search.masked_rows import DomainRows, InnerRows
 from distbfs.search.part_paths import PartPaths
 from distbfs.search.paths import NoPaths, device_paths, host_paths
 from distbfs.search.runners.between import BetweenDomains
@@ -57,6 +58,7 @@ from distbfs.timing import clock
 
 if TYPE_CHECKING:
     from distbfs.graph.device_graph import DeviceGraph
+    from distbfs.search.masked_rows import MaskedRows
     from distbfs.search.paths import PathFinder
     from distbfs.search.result import Names
     from distbfs.search.runners.base import Runner
@@ -93,6 +95,7 @@ class Opening:
         describe: Callable[[], dict[str, Any]],
         why: str | None = None,
         paths: PathFinder = ON_DEVICES,
+        rows: Callable[[], MaskedRows] | None = None,
     ) -> Session:
         """Return the session."""
         why = self.choice.why if why is None else why
@@ -107,6 +110,7 @@ class Opening:
             names=self.names,
             one_source=set_problem(options.engine),
             paths=paths,
+            rows=rows,
         )
 
 
@@ -191,7 +195,7 @@ def _open_device(opening: Opening) -> Session:
     about, why, name = world.broadcast([about, why, options.engine])
     options = replace(options, engine=name)
     held = held or held_graph(world, opening.source.n, None)
-    held = replace(held, host_parts=bringing(replace(opening, world=SoloWorld())))
+    held.host_parts = bringing(replace(opening, world=SoloWorld()))
     runner = WholeRunner(world, search, stepwise=options.stepwise)
     paths = device_paths(world, held.graph)
     return opening.session(held, runner, options, lambda: dict(about), why, paths)
@@ -221,7 +225,7 @@ def _open_domain(opening: Opening) -> Session:
     world, choice = opening.world, opening.choice
     held = next((x for x in opening.held if x.rows), None)
     held = held or hold_domain(world, opening.source, choice.devices)
-    held = replace(held, host_parts=bringing(opening))
+    held.host_parts = held.host_parts or bringing(opening)
     began = clock()
     engine = kind_of(choice.options.engine)(choice.options)
     searches = []
@@ -230,7 +234,9 @@ def _open_domain(opening: Opening) -> Session:
             searches.append(MemberSearch(part, choice.options))
     driver = DomainDriver(world, searches, PeerGroup(world, choice.devices))
     runner = WholeRunner(world, OnDevices(driver))
-    return opening.session(timed(held, began), runner, choice.options, engine.describe)
+    about, rows = engine.describe, partial(DomainRows, held.rows)
+    held = timed(held, began)
+    return opening.session(held, runner, choice.options, about, rows=rows)
 
 
 def _open_separated(opening: Opening) -> Session:
@@ -255,12 +261,14 @@ def _open_separated(opening: Opening) -> Session:
         searches = domains_of_several(world, placement, engine, held, closing)
     if not keep:
         held.device_parts = ()
+    held.host_parts = held.host_parts or bringing(opening)
+    rows: Callable[[], MaskedRows] | None = None
     if engine.masks:
-        inner, brought = [search.part for search in searches], bringing(opening)
-        held = replace(held, inner=inner, host_parts=brought)
+        rows = partial(InnerRows, world, [search.part for search in searches])
     runner = between_domains(world, searches, choice.exchange, options, placement)
     clocked = ClockedRunner(world, runner, held.devices)
-    session = opening.session(timed(held, began), clocked, options, engine.describe)
+    held, about = timed(held, began), engine.describe
+    session = opening.session(held, clocked, options, about, rows=rows)
     session.at_close.extend(closing)
     return session
 
