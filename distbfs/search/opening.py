@@ -47,6 +47,7 @@ from distbfs.search.holding import (
     hold_host_parts,
     timed,
 )
+from distbfs.search.masked_rows import DomainRows, InnerRows
 from distbfs.search.part_paths import PartPaths
 from distbfs.search.paths import NoPaths, device_paths, host_paths
 from distbfs.search.runners.between import BetweenDomains
@@ -58,6 +59,7 @@ from distbfs.timing import clock
 if TYPE_CHECKING:
     from distbfs.build.cuda.domain import MemberRows
     from distbfs.graph.device_graph import DeviceGraph
+    from distbfs.search.masked_rows import MaskedRows
     from distbfs.search.paths import PathFinder
     from distbfs.search.result import Names
     from distbfs.search.runners.base import Runner
@@ -98,6 +100,7 @@ class Opening:
         describe: Callable[[], dict[str, Any]],
         why: str | None = None,
         paths: PathFinder = ON_DEVICES,
+        rows: Callable[[], MaskedRows] | None = None,
     ) -> Session:
         """Return the session."""
         why = self.choice.why if why is None else why
@@ -112,6 +115,7 @@ class Opening:
             names=self.names,
             one_source=set_problem(options.engine),
             paths=paths,
+            rows=rows,
         )
 
 
@@ -198,7 +202,7 @@ def _open_device(opening: Opening) -> Session:
     about, why, name, split = world.broadcast([about, why, options.engine, split])
     options = replace(options, engine=name)
     held = held or held_graph(world, opening.source.n, None)
-    held = replace(held, host_parts=bringing(replace(opening, world=SoloWorld())))
+    held.host_parts = bringing(replace(opening, world=SoloWorld()))
     runner = WholeRunner(world, search, stepwise=options.stepwise)
     paths = IN_HOST_MEMORY if split else device_paths(world, held.graph)
     return opening.session(held, runner, options, lambda: dict(about), why, paths)
@@ -252,7 +256,7 @@ def _open_domain(opening: Opening) -> Session:
         choice.options,
         masked=opening.request.masked,
     )
-    held = replace(held, host_parts=bringing(opening))
+    held.host_parts = held.host_parts or bringing(opening)
     began = clock()
     searches = []
     for part, device in zip(held.rows, choice.devices, strict=True):
@@ -261,8 +265,9 @@ def _open_domain(opening: Opening) -> Session:
     driver = DomainDriver(world, searches, PeerGroup(world, choice.devices))
     runner = WholeRunner(world, OnDevices(driver))
     why = "; ".join(x for x in (choice.why, where_shares_are(world, held.rows)) if x)
+    about, rows = engine.describe, partial(DomainRows, held.rows)
     held = timed(held, began)
-    return opening.session(held, runner, choice.options, engine.describe, why)
+    return opening.session(held, runner, choice.options, about, why, rows=rows)
 
 
 def _open_separated(opening: Opening) -> Session:
@@ -287,12 +292,14 @@ def _open_separated(opening: Opening) -> Session:
         searches = domains_of_several(world, placement, engine, held, closing)
     if not keep:
         held.device_parts = ()
+    held.host_parts = held.host_parts or bringing(opening)
+    rows: Callable[[], MaskedRows] | None = None
     if engine.masks:
-        inner, brought = [search.part for search in searches], bringing(opening)
-        held = replace(held, inner=inner, host_parts=brought)
+        rows = partial(InnerRows, world, [search.part for search in searches])
     runner = between_domains(world, searches, choice.exchange, options, placement)
     clocked = ClockedRunner(world, runner, held.devices)
-    session = opening.session(timed(held, began), clocked, options, engine.describe)
+    held, about = timed(held, began), engine.describe
+    session = opening.session(held, clocked, options, about, rows=rows)
     session.at_close.extend(closing)
     return session
 

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from distbfs.build.cuda.domain import MemberRows
-    from distbfs.build.cuda.inner_part import InnerPart
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.options import SearchOptions
     from distbfs.partition.device_part import DevicePart
     from distbfs.partition.layout import Layout
     from distbfs.partition.part import Part
+    from distbfs.search.masked_rows import MaskedRows
     from distbfs.search.paths import PathFinder
     from distbfs.search.runners.base import Runner
     from distbfs.search.vertices import VertexMap
@@ -47,7 +47,6 @@ class Held:
 
     graph: whole, on one device; parts: in host memory; device_parts: on devices; rows:
         of one domain of devices; each may be searched by other engines as well
-    inner: on devices, what engine xbfs has made of ``device_parts``
     host_parts: brings what devices hold to host memory, with its attributes, as far as
         it is of this rank; None where it lies there already
     devices: CUDA devices of this rank that search
@@ -62,7 +61,6 @@ class Held:
     parts: Sequence[Part] = ()
     device_parts: Sequence[DevicePart] = ()
     rows: Sequence[MemberRows] = ()
-    inner: Sequence[InnerPart] = ()
     host_parts: Callable[[], Held] | None = None
     devices: Sequence[int] = ()
     edges: int = 0
@@ -118,8 +116,9 @@ class Session:
         names: Names | None = None,
         one_source: str = "",
         paths: PathFinder = NO_PATHS,
+        rows: Callable[[], MaskedRows] | None = None,
     ) -> None:
-        self._paths = paths
+        self._paths, self._rows = paths, rows
         self.world, self.held, self.options = world, held, options
         self.why, self.vertices = why, held.vertices
         self._runner, self._describe, self._names = runner, describe, names
@@ -290,7 +289,7 @@ class Session:
             raise InputError(f"a view of {view.n} vertices; the graph has {self.n}")
         if self._sight is None:
             self._sight = sight_of(
-                self.world, self.held, self._runner, self.options.engine
+                self.world, self.held, self._runner, self.options.engine, self._rows
             )
         try:
             self._sight.see(view)

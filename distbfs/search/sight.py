@@ -14,7 +14,6 @@ from distbfs.errors import DistbfsError, UsageError
 from distbfs.exchange.agreement import first_reason
 from distbfs.exchange.world import SoloWorld
 from distbfs.search.choose import kind_of, no_masks
-from distbfs.search.masked_rows import DomainRows, InnerRows
 from distbfs.search.vertices import VertexMap, row_slices
 from distbfs.search.view import PartViews, View, seen_ends
 
@@ -40,16 +39,23 @@ class Sight(Protocol):
         """See some of the graph in later searches; None: all (collective)."""
 
 
-def sight_of(world: World, held: Held, runner: Runner, engine: str) -> Sight:
-    """Return the maker of views for a graph; UsageError where there is none."""
+def sight_of(
+    world: World,
+    held: Held,
+    runner: Runner,
+    engine: str,
+    rows: Callable[[], MaskedRows] | None,
+) -> Sight:
+    """Return the maker of views for a graph; UsageError where there is none.
+
+    rows: returns those of this rank's devices, where several search (collective)
+    """
     if not kind_of(engine).masks:
         raise UsageError(no_masks(engine))
     if held.parts:
         return PartSight(world, held, runner)
-    if held.rows:
-        return DevicesSight(world, held, runner, DomainRows(held.rows))
-    if held.inner:
-        return DevicesSight(world, held, runner, InnerRows(world, held.inner))
+    if rows is not None:
+        return DevicesSight(world, held, runner, rows())
     return GraphSight(world, held, runner)
 
 
