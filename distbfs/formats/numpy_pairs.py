@@ -74,7 +74,7 @@ def sound(where: str) -> Iterator[None]:
         raise
     except BROKEN as error:
         what = (str(error).splitlines() or [""])[0] or type(error).__name__
-        what = re.sub(" at 0x[0-9a-f]+", "", what)  # addresses of objects help nobody
+        what = re.sub("(malformed .* on line [0-9]+):.*", r"\1", what)  # no objects
         raise InputError(f"{where}: not a sound NumPy file: {what}") from error
 
 

@@ -41,7 +41,7 @@ OURS_ONLY_WITHOUT = {
     "bfs_successors": {"sort_neighbors": 3},
     "bfs_tree": {"sort_neighbors": 4},
     "center": MEASURE,
-    "closeness_centrality": {"distance": 2},
+    "closeness_centrality": {"distance": 2, "sp": 4},
     "diameter": MEASURE,
     "eccentricity": {"sp": 2, "weight": 3},
     "generic_bfs_edges": {"neighbors": 2},

@@ -38,6 +38,12 @@ def depths(G: BackendGraph, nodes: Sequence[Any]) -> list[int]:  # noqa: N803
     return largest
 
 
+def of_nothing(name: str, G: BackendGraph, *args: Any) -> Any:  # noqa: N803
+    """Return what NetworkX says of a graph without nodes, by its version."""
+    empty = nx.DiGraph() if G.is_directed() else nx.Graph()
+    return getattr(nx, name).orig_func(empty, *args)
+
+
 def eccentricity(
     G: BackendGraph,  # noqa: N803
     v: Any = None,
@@ -45,6 +51,8 @@ def eccentricity(
     weight: None = None,  # noqa: ARG001
 ) -> Any:
     """Return largest distances, see ``networkx.eccentricity``."""
+    if not len(G):
+        return of_nothing("eccentricity", G, v)
     if v in G:
         return depths(G, [v])[0]
     nodes: list[Any] = []
@@ -111,8 +119,8 @@ def center(
     weight: None = None,  # noqa: ARG001
 ) -> list[Any]:
     """Return the nodes of smallest eccentricity, see ``networkx.center``."""
-    if not len(G) and not G.is_directed():
-        raise nx.NetworkXPointlessConcept("G has no nodes.")
+    if not len(G):
+        return list(of_nothing("center", G))
     far = eccentricity(G)
     smallest = min(far.values())
     return [node for node, depth in far.items() if depth == smallest]
@@ -123,6 +131,8 @@ def closeness_centrality(
     u: Any = None,
     distance: None = None,  # noqa: ARG001
     wf_improved: bool = True,
+    *,
+    sp: None = None,  # noqa: ARG001 - from NetworkX 3.7 on
 ) -> Any:
     """Return closeness, see ``networkx.closeness_centrality``."""
     if u is None:
