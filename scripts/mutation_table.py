@@ -536,8 +536,8 @@ MUTATIONS = (
     Mutation(
         "masked-rows-are-all-seen",
         "distbfs/engines/cuda/xbfs/pull.cuh",
-        "if (may) may &= p.seen[block >> 5]",
-        "if (may) may |= p.seen[block >> 5]",
+        "        may &= seen;",
+        "        may |= seen;",
         "pulls find neighbours along edges that are not seen",
         (f"{MASKED}::test_masks_in_every_way[kronecker]",),
     ),
@@ -648,8 +648,8 @@ MUTATIONS = (
     Mutation(
         "fast-gather-all",
         "distbfs/engines/cuda/xbfs/gather.cuh",
-        "now[w] & ~before[w] : 0;",
-        "now[w] : 0;",
+        "now[w] & ~before[w] & ~bare_word(p, w) : 0;",
+        "now[w] & ~bare_word(p, w) : 0;",
         "after pulls all visited vertices are pushed again",
         (f"{STEPS}::test_pushes_after_pulls_check_the_edges_of_their_frontier",),
     ),

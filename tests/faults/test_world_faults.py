@@ -22,7 +22,7 @@ LIMIT = 10.0
 SCRIPT_CASES = [
     ("raise", 1, "ValueError: a rank failed"),
     ("input-error", 2, "distbfs: rank 1: file x: line 3 is not a pair of ids"),
-    ("memory", 3, "distbfs: rank 1: MemoryError"),
+    ("memory", 3, "distbfs: rank 1: there is not enough memory"),
     ("no-room", 3, "distbfs: rank 1: Unable to allocate"),
     ("interrupt", 130, "distbfs: rank 1: interrupted"),
     ("thread", 1, "IndexError"),

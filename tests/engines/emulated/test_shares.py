@@ -22,12 +22,13 @@ from distbfs.build.cuda.kernels import BLOCK, FOLDER, KEYS_TILE, Kernels
 from distbfs.build.cuda.making import ALL, SHARE, chosen, pass_seconds
 from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.device import cuda, programs
+from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import InputError, ResourceError
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate.cuda import id_type, id_word
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.permuted import Permuted
-from distbfs.options import BuildOptions
+from distbfs.options import BuildOptions, SearchOptions
 from distbfs.partition.device_part import DeviceRows
 from distbfs.partition.layout import Placement
 from distbfs.progress import Sum
@@ -385,5 +386,7 @@ def test_reports_say_who_made_the_tuples(monkeypatch, way):
     done = here("graph500", "--scale", 7, "--roots", 2, "--parts", 2)
     assert done.code == 0, done.err
     assert f"# tuples:                       {making.IN_WORDS[way]}" in done.out
-    held = hold_domain(SoloWorld(), Source(1 << 7, 2, tuples=Kronecker(7)), [0, 1])
+    options = SearchOptions("xbfs")
+    source = Source(1 << 7, 2, tuples=Kronecker(7))
+    held = hold_domain(SoloWorld(), source, [0, 1], XbfsEngine(options), options)
     assert held.facts["part"]["making"] == way

@@ -1,5 +1,6 @@
 """Small queries of a service that one traversal on devices answers."""
 
+import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -96,10 +97,8 @@ def test_a_service_on_several_devices(device, monkeypatch):
     for k in range(12):
         op = ("distances", "reachable")[k % 2]
         told = {"id": k, "op": op, "source": 7 * k, "targets": targets}
-        request = service.checker.request(told)
-        service.submit(
-            request, "r", lambda x: answers.update({x["id"]: x}), lambda: False
-        )
+        request = service.checker.check(json.dumps(told).encode())
+        service.submit(request, "r", lambda x: answers.update({x.id: x}), lambda: False)
     service.drain()
     service.run(StopFlag())
     assert service.stats()["searches"] == 1
@@ -107,9 +106,9 @@ def test_a_service_on_several_devices(device, monkeypatch):
     for k in range(12):
         wanted = SOURCE.distances(7 * k)
         if k % 2:
-            assert answers[k]["reachable"] == (wanted >= 0).tolist()
+            assert answers[k].reachable == (wanted >= 0).tolist()
         else:
-            assert answers[k]["distances"] == wanted.tolist()
+            assert answers[k].distances == wanted.tolist()
     session.close()
 
 
