@@ -2,6 +2,7 @@
 
 import gc
 import inspect
+import re
 import math
 import subprocess
 import sys
@@ -48,6 +49,11 @@ def graphs(draw, kinds=KINDS, most=10):
     return made
 
 
+def told(error):
+    """The text of an error; of what has no hash, as before Python 3.14."""
+    return re.sub(r"^cannot use .* \((unhashable .*)\)$", r"\1", str(error))
+
+
 def outcome(call):
     """What a call gives, iterators as lists, or the error that it raises."""
     try:
@@ -55,7 +61,7 @@ def outcome(call):
         if isinstance(result, GeneratorType) or hasattr(result, "__next__"):
             result = list(result)
     except ERRORS as error:
-        return type(error), str(error)
+        return type(error), told(error)
     if isinstance(result, nx.Graph):
         return list(result), list(result.edges)
     return result

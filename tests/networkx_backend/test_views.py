@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import networkx as nx
 import numpy as np
 import pytest
+from test_backend import told
 from test_networkx_suite import needs_entry_points
 
 import distbfs
@@ -60,7 +61,7 @@ def outcome(name, args, options, backend):
         if isinstance(result, Iterator):
             result = list(result)
     except (nx.NetworkXException, TypeError, ValueError) as error:
-        return type(error), str(error)
+        return type(error), told(error)
     return comparable(result)
 
 
