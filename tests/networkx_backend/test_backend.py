@@ -2,8 +2,8 @@
 
 import gc
 import inspect
-import re
 import math
+import re
 import subprocess
 import sys
 from contextlib import suppress
