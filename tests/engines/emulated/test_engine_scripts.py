@@ -33,7 +33,7 @@ def scripts(device, monkeypatch):
     monkeypatch.setattr(figures, "provenance", lambda *_, **__: {"commit": "x"})
     ids = [int(made.vertices[0]), int(made.vertices[-1])]
     monkeypatch.setattr(figures, "roots_of", lambda *_: (ids, 0))
-    monkeypatch.setattr(runs, "device_tuples", lambda source: source)
+    monkeypatch.setattr(runs, "made_once", lambda source: source)
     monkeypatch.setattr(runs, "validate_on_device", lambda *_: valid)
     yield SimpleNamespace(valid=valid, made=made, runs=runs)
     for name in NAMES:
