@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from itertools import groupby, pairwise
 from operator import itemgetter
@@ -63,6 +64,9 @@ def bfs_predecessors(
     sort_neighbors: None = None,  # noqa: ARG001
 ) -> Iterator[tuple[Any, Any]]:
     """Yield (node, predecessor), see ``networkx.bfs_predecessors``."""
+    if "deprecated::" in (nx.bfs_predecessors.orig_func.__doc__ or ""):  # 3.7
+        text = "bfs_predecessors is deprecated in NetworkX; use bfs_edges instead"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
     for parent, child in bfs_edges(G, source, depth_limit=depth_limit):
         yield child, parent
 
