@@ -106,7 +106,8 @@ class Results:
         held["rows"] = sorted(
             rows, key=lambda r: (order[r["graph"]], r.get("devices", 1))
         )
-        self.values |= provenance(sys.argv, device=device)
+        # the commit as the run began: the file itself is a change of the tree
+        self.values |= provenance(sys.argv, device=device) | {"commit": self.commit}
         self.write()
 
     def write(self) -> None:
