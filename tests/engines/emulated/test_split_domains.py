@@ -1,7 +1,6 @@
 """Domains whose rows have tails in host memory, from budgets of the least to all."""
 
 import gc
-from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,6 +18,7 @@ from resident_parts import (
     row_ends,
 )
 from sessions import open_tuples
+from test_split_rows import rows_of
 from thread_peers import ThreadPeers
 from worlds import on_ranks
 
@@ -56,21 +56,6 @@ WAYS = (
 )
 
 
-def rows_of(part):
-    """Columns of each row of a part, both pieces."""
-    graph = part.graph
-    offsets, columns = graph.offsets.get().astype(np.int64), graph.columns.get()
-    heads = [columns[a:b] for a, b in pairwise(offsets)]
-    if graph.tails is None:
-        return heads
-    starts = graph.tails.offsets.get().astype(np.int64)
-    for k in range(graph.tails.tailed):
-        tail = graph.tails.columns[starts[k] : starts[k + 1]]
-        assert not len(tail) or len(heads[k]) == graph.tails.kept
-        heads[k] = np.concatenate([heads[k], tail])
-    return heads
-
-
 @pytest.mark.parametrize("parts", [2, 4])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_from_the_least_to_all_on_the_devices(monkeypatch, name, parts):
@@ -85,7 +70,9 @@ def test_from_the_least_to_all_on_the_devices(monkeypatch, name, parts):
         rows = [search.part for search in driver._parts]
         for part, wanted in zip(rows, whole, strict=True):
             assert part.graph.m == wanted.graph.m
-            for row, same in zip(rows_of(part), rows_of(wanted), strict=True):
+            for row, same in zip(
+                rows_of(part.graph), rows_of(wanted.graph), strict=True
+            ):
                 np.testing.assert_array_equal(row, same)
         tails = {part.graph.tails and part.graph.tails.kept for part in rows}
         assert len(tails) == 1, "all devices keep as many columns of a row"
@@ -150,7 +137,9 @@ def test_passes(monkeypatch, buffer_bytes):
         assert len({part.graph.tails.kept for part in found}) == 1
         for part, wanted in zip(found, whole, strict=True):
             assert part.graph.held_back
-            for row, same in zip(rows_of(part), rows_of(wanted), strict=True):
+            for row, same in zip(
+                rows_of(part.graph), rows_of(wanted.graph), strict=True
+            ):
                 np.testing.assert_array_equal(row, same)
 
 
