@@ -60,7 +60,7 @@ WORDS = (
     [f"listed{k}" for k in range(COLUMNS + 1)],
     ["parents", "budget", "rows", "push_only", "pull_only", "last", "sought"],
     ["from_set", "root_count", "lone_count"],
-    ["tailed", "kept", "bare_count", "self_named"],
+    ["tailed", "kept", "bare_count", "pad"],
 )
 
 
@@ -452,7 +452,6 @@ class Arrays:
         bare = self._point("bare", p.words)
         bare.view(np.uint8)[: len(bits)] = bits
         p.bare_count = p.active - int(cp.count_nonzero(seen.ends[: p.active]))
-        p.self_named = 1
 
     def show(self, params: Params, seen: SeenEdges | None) -> None:
         """See some edges, or all, in searches that take a copy of the arguments."""

@@ -206,7 +206,7 @@ INLINE u32 dense_step(Puller &w, u32 word0, u32 i, u32 old, const u32 *first) {
 #pragma unroll
             for (int j = 0; j < 4; j++) {
                 /* no more columns are seen, unless some are in a tail */
-                if (MASKED && p.self_named && g[j] == v + j && (!SPLIT || v + j >= p.tailed))
+                if (MASKED && p.bare && g[j] == v + j && (!SPLIT || v + j >= p.tailed))
                     miss &= ~(1u << j);
                 if (miss >> j & 1 && w.visited(g[j])) hit |= 1u << j, f[j] = g[j];
             }

@@ -112,7 +112,8 @@ struct Params {
     const u32 *seen;          /* [m / 32 + pad], a bit for each column of adj, with MASKED */
     const u32 *tail_seen;     /* [tail_count / 32 + 1], for those of tails, in host memory */
     const u32 *more;          /* [words]: some column that is seen is not in `first` */
-    const u32 *bare;          /* [words]: no column is seen; or null: see bare_word */
+    const u32 *bare;          /* [words]: no column is seen; or null: see bare_word.  Only
+                                 where a device has the whole graph, whose columns are numbers */
     u64 far, tail_count;      /* where tails are, from adj on; their columns */
     u64 m, stride;
     u64 mark_edges;           /* a push of so many edges is followed by a pull */
@@ -128,7 +129,7 @@ struct Params {
     u32 from_set;             /* FromSet: `root` is ELSEWHERE then; 0: from that root alone */
     u32 root_count, lone_count; /* of this device */
     u32 tailed, kept;         /* rows that may have tails; columns before a tail */
-    u32 bare_count, self_named; /* bits in `bare`; a vertex is its number among columns */
+    u32 bare_count, pad;      /* bits in `bare` */
 };
 
 #ifndef SPLIT
