@@ -4,7 +4,8 @@ Numbers. Vertices with edges are numbered by falling degree class and, inside a 
 by rising id: a stable sort of the ids. So hubs come first and share cache lines, each
 row lists its neighbours of high degree first, and vertices with close ids stay close
 inside their class, which makes results by id cheap to write. Vertices without edges
-have no number.
+have no number. Vertices of trees, which hang on the rest by one edge, come last; the
+first column of their rows is what they hang on, if its number is lower than theirs.
 """
 
 from __future__ import annotations
@@ -61,6 +62,8 @@ class DeviceGraph:
 
     n: vertices by id; active: vertices that have a number; m: stored directed edges
     tuples: input tuples; loops: how many of them were loops
+    trees: how many of the last numbers are those of trees, as far as they are known
+    chain: how many edges lead from one of these to the rest, at most
     at_least: int64 [AT_LEAST], at_least[k]: every vertex of degree k or more has a
     number below it (k = 1 … 17)
     offsets: uint32 (uint64 from 2^32 edges on) [active + 1], by number
@@ -99,6 +102,8 @@ class DeviceGraph:
     in_offsets: DeviceArray | None = None
     in_columns: DeviceArray | None = None
     tails: Tails | None = None
+    trees: int = 0
+    chain: int = 0
 
     @property
     def directed(self) -> bool:

@@ -133,7 +133,7 @@ def above(graph: DeviceGraph, degree: int) -> int:
     """
     if degree < len(graph.at_least):
         return int(graph.at_least[max(degree, 1)])
-    low, high = 0, graph.active
+    low, high = 0, int(graph.at_least[-1])  # trees come last, whatever their degrees
     wanted = int(degree_class(np.array([degree]))[0])
     while low < high:
         middle = (low + high) // 2

@@ -8,7 +8,9 @@ from dataclasses import replace
 import numpy as np
 from graphs import Tuples, grid, kronecker, random_tuples
 
+from distbfs.build.cuda.trees import MOST_ROUNDS
 from distbfs.device import cuda
+from distbfs.engines.cuda.xbfs.arrays import UNIT
 from distbfs.graph.device_graph import (
     COLUMN_PAD,
     ISOLATED,
@@ -24,7 +26,10 @@ class HostGraph:
     def __init__(self, source, wide=False):
         self.source = source
         degrees = source.degrees
-        order = np.argsort(-degree_class(degrees), kind="stable")
+        ranks = tree_ranks(source)
+        classes = degree_class(np.where(ranks > 0, 1, degrees))
+        order = np.lexsort([np.arange(source.n), -ranks, -classes])
+        self.trees, self.chain = int((ranks > 0).sum()), int(ranks.max(initial=0))
         self.active = int((degrees > 0).sum())
         self.vertices = order[: self.active]
         numbers = np.full(source.n, ISOLATED, np.uint32)
@@ -48,8 +53,7 @@ class HostGraph:
         cp = cuda.cupy()
         columns = np.zeros(self.m + COLUMN_PAD, np.uint32)
         columns[: self.m] = self.columns
-        classes, bounds = degree_class(self.degrees), degree_class(np.arange(18))
-        at_least = [self.active, *((classes >= c).sum() for c in bounds[1:])]
+        at_least = [self.active, *(self.upto(degree) for degree in range(1, 18))]
         source = self.source
         return DeviceGraph(
             n=source.n,
@@ -65,13 +69,24 @@ class HostGraph:
             tuple_degrees=cp.asarray(source.ends.astype(np.uint32)),
             source=source.describe(),
             seconds={},
+            trees=self.trees,
+            chain=self.chain,
         )
+
+    def searched(self, *, together=False):
+        """Which ids are searched, bool [n]: not those of trees, but whole units."""
+        core = -(-(self.active - self.trees) // UNIT) * UNIT
+        return together | (self.numbers < core) | (self.numbers == ISOLATED)
+
+    def upto(self, degree):
+        """Return a number above those of all vertices of at least this degree."""
+        some = degree_class(self.degrees) >= degree_class(np.array([degree]))
+        return int(np.flatnonzero(some).max(initial=-1)) + 1
 
     def split(self, kept):
         """Return the same graph with tails: ``kept`` columns of a row on the device."""
         cp = cuda.cupy()
-        classes = degree_class(self.degrees)
-        tailed = int((classes >= degree_class(np.array([kept]))).sum())
+        tailed = self.upto(kept)
         heads = np.minimum(self.degrees, kept)
         place = np.arange(self.m) - self.offsets[self.rows]
         tails = cuda.pinned_empty(int((self.degrees - heads).sum()), np.uint32)
@@ -115,6 +130,29 @@ class HostGraph:
         wanted_keys = above * self.active + child
         at = np.searchsorted(self.keys, wanted_keys)
         assert (self.keys[np.minimum(at, self.m - 1)] == wanted_keys).all()
+
+
+def tree_ranks(source):
+    """How deep what hangs on a vertex of a tree is, int64 [n]; see ``rank_trees``."""
+    u, v = np.asarray(source.u), np.asarray(source.v)
+    u, v = u[u != v], v[u != v]
+    u, v = np.concatenate([u, v]), np.concatenate([v, u])
+    ranks = np.zeros(source.n, np.int64)
+    for number in range(1, MOST_ROUNDS + 1):
+        degrees = np.bincount(u, minlength=source.n)
+        leaf = degrees == 1
+        kept = leaf[v] & (u < v)  # of a lone edge
+        going = leaf.copy()
+        going[u[leaf[u] & kept]] = False
+        if not going.any():
+            break
+        ranks[going] = number
+        hold = v[going[u]]
+        left = ~(going[u] | going[v])
+        u, v = u[left], v[left]
+        roots = hold[np.bincount(u, minlength=source.n)[hold] == 0]
+        ranks[roots] = number + 1
+    return ranks
 
 
 def hubs(count, leaves, seed=5):

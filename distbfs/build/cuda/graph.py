@@ -19,6 +19,7 @@ from distbfs.build.cuda.kernels import BLOCK, Kernels
 from distbfs.build.cuda.numbering import Numbering
 from distbfs.build.cuda.room import Budget, Room
 from distbfs.build.cuda.rows import make_rows
+from distbfs.build.cuda.trees import rank_trees
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.cuda import device_tuples
@@ -36,13 +37,19 @@ def assemble(
     *,
     both: bool,
     wide: bool,
+    links: list[DeviceArray] | None = None,
 ) -> dict[str, Any]:
     """Build the arrays of a graph from degrees, uint32 [n], and pairs of ids.
 
     degrees: one array in a list, which is emptied; both: a pair is two directed edges
+    links: of ``rank_trees``, one array in a list, which is emptied; None: trees are not
+    set apart
     """
+    with kernels.phase("trees"):
+        ranks = rank_trees(kernels, degrees[0], links.pop()) if links else None
     with kernels.phase("numbering"):
-        numbering = Numbering(kernels, degrees.pop())
+        numbering = Numbering(kernels, degrees.pop(), ranks)
+        del ranks
         lengths = [numbering.sorted]
         del numbering.sorted
     made = make_rows(kernels, chunks, numbering, lengths, budget, both=both, wide=wide)
@@ -139,11 +146,14 @@ def build(
             chunks.expect(1 + directed)
             degrees = [cupy.zeros(n, np.uint32) for _ in range(1 + directed)]
             ends = cupy.zeros(n, np.uint32)
+            links = [] if directed else [cupy.zeros(n, np.uint32)]
             sums = cupy.zeros(2, np.uint64)  # loops, ends
 
         def add(u: DeviceArray, v: DeviceArray) -> None:
-            arguments = (np.uint64(len(u)), u, v, degrees[0], degrees[-1], ends, sums)
-            kernels.launch("count_ends", len(u), BLOCK, *arguments)
+            sides = (degrees[0], degrees[-1], ends, sums)
+            linked = links[0] if links else np.uint64(0)
+            form = (np.uint64(len(u)), u, v, *sides, linked)
+            kernels.launch("count_ends", len(u), BLOCK, *form)
 
         def side(*, turned: bool) -> tuple[Side, Budget]:
             return Side(chunks, turned=turned), budget
@@ -165,7 +175,8 @@ def build(
             sides = [partial(side, turned=turned) for turned in (False, True)]
             made = assemble_directed(kernels, sides, degrees, wide=wide)
         else:
-            made = assemble(kernels, chunks, degrees, budget, both=True, wide=wide)
+            rows = (kernels, chunks, degrees, budget)
+            made = assemble(*rows, both=True, wide=wide, links=links)
         if distinct:
             ends_of_one = 1 + directed  # at the vertex the edge leaves
             count, loops = ends_of_one * made["m"] // 2, 0

@@ -134,7 +134,8 @@ def test_tails_in_host_memory(device, kept):
                 checks = [x.checks for x in found.records]
                 assert all(a <= b for a, b in zip(tails, checks, strict=True))
                 if options == {"direction": "push"} and made.source.degrees[root]:
-                    level = wanted_levels(made, root)[made.vertices] >= 0
+                    level = (wanted_levels(made, root) >= 0) & made.searched()
+                    level = level[made.vertices]
                     beyond = np.maximum(made.degrees[level] - kept, 0)
                     assert sum(tails) == beyond.sum()
     faults.tell()
@@ -376,8 +377,8 @@ def test_a_queue_holds_what_pulls_leave_for_it(device):
     inside = complete(core)
     stems = np.arange(core, core + middle)
     leaves = np.arange(core + middle, core + middle * (1 + each))
-    u = np.concatenate([inside.u, stems % core, np.repeat(stems, each)])
-    v = np.concatenate([inside.v, stems, leaves])
+    u = np.concatenate([inside.u, stems % core, np.repeat(stems, each), leaves])
+    v = np.concatenate([inside.v, stems, leaves, np.roll(leaves, 1)])  # no trees
     source = Tuples(len(leaves) + core + middle, u, v, size=1 << 20)
     made = HostGraph(source)
     search = FastSearch(made.graph)

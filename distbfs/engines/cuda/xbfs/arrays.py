@@ -32,6 +32,7 @@ PIECE = 128
 HUB_DEGREE, MOST_HUBS = 512, 1 << 17
 HUB_WORDS = 16000  # bits of hubs in shared memory
 PAD = 1024
+UNIT = 256  # vertices that a warp pulls at a time, at most
 TAIL_SHARE = 240  # of all edges; see ``pull_tails``
 PULL_SHARE, MARK_SHARE = 20, 16  # of all edges; see ``PushLimits``
 BLOCK_EDGES = 2048  # of a frontier that one block pushes alone, as in search.cuh
@@ -60,7 +61,7 @@ WORDS = (
     [f"listed{k}" for k in range(COLUMNS + 1)],
     ["parents", "budget", "rows", "push_only", "pull_only", "last", "sought"],
     ["from_set", "root_count", "lone_count"],
-    ["tailed", "kept", "bare_count", "pad"],
+    ["tailed", "kept", "bare_count", "cuts", "every", "chain"],
 )
 
 
@@ -106,6 +107,11 @@ def pull_tails(m: int, kept: int) -> int:
 def mask(masked: bool) -> dict[str, int]:
     """Return the definitions of kernels whose searches see some edges only."""
     return {"MASKED": 1} if masked else {}
+
+
+def words_of(active: int) -> int:
+    """Return the words of a bitmap of so many vertices, whole units of them."""
+    return -(-active // UNIT) * UNIT // 32
 
 
 def padded(count: int, unit: int = PAD) -> int:
@@ -174,6 +180,8 @@ class Arrays:
     devices: how many have positions among the columns, and which this is
     lanes: sequences of falling degree that the first numbers have, in turn by granules
     overrides: arguments that are not the usual ones, as limits of pushes
+    pruned: vertices of trees are not searched, but get their results at the end; see
+        ``search_trees``
     queues: how many vertices they may hold: as "limits" of pushes say, "all", or as the
         limits of all devices say, "later": see ``make_queues``
     mean_next: mean degree of a neighbour, Σd²/Σd; squares: Σd²; longest: degree
@@ -195,6 +203,7 @@ class Arrays:
         devices: tuple[int, int] = (1, 0),
         lanes: int = 1,
         overrides: Mapping[str, int] = MappingProxyType({}),
+        pruned: bool = False,
         queues: Literal["limits", "all", "later"] = "limits",
     ) -> None:
         self.graph = g = graph
@@ -205,7 +214,8 @@ class Arrays:
         self.offset = "u32" if g.offsets.dtype.itemsize == 4 else "u64"
         self._module = programs.Module(KERNELS / "prepare.cu", OFFSET=self.offset)
         hubs, self.mean_next, pieces = self._degrees(lanes)
-        words = -(-g.active // 256) * 8
+        self._words, self._pruned = words_of(g.active), pruned
+        words = self._words
         shared = min(cuda.shared_limit() - 4096, MOST_SHARED)
         self.range_room = (shared - TABLE_BYTES) // 4 - 8
         hub_room = (shared - WARPS * WARP_WORDS * 4) // 4
@@ -217,15 +227,12 @@ class Arrays:
             members=0 if g.members is None else g.members.data.ptr,
             vertices=self.names.data.ptr,
             n=g.n,
-            active=g.active,
             m=g.m,
-            words=words,
             stride=words + 64,
-            several=int(g.at_least[2]),
+            every=g.active,
             hubs=hubs,
             pieces=pieces,
             hub_words=min(HUB_WORDS, hub_room, (columns or 32 * words) // 32) // 4 * 4,
-            tile=TILE_WORDS if words // TILE_WORDS >= self.grid * WARPS else 4,
             blocks=max(-(-g.n // block_ids), 1),
             block_ids=block_ids,
             shares=shares,
@@ -235,8 +242,10 @@ class Arrays:
         if g.tails is not None:
             self._point_at_tails(g.tails)
         self._overrides = overrides
-        self.set_limits(g.m, self.mean_next)
         self._make_neighbours()
+        self._cuts: tuple[int, int] = (0, 0)
+        self.search_trees(not self.prunes)
+        self.set_limits(g.m, self.mean_next)
         self.see(None)
         self._places()
         self.longest_range = 0
@@ -247,6 +256,36 @@ class Arrays:
             self.make_queues(g.active, every=queues == "all")
         if deep or not in_ids:
             self.widen()
+
+    def search_trees(self, together: bool) -> bool:
+        """Search vertices of trees with all others, or not; return whether that is new.
+
+        Whole units of a bitmap are searched, which may begin with some of a tree: what
+        they hang on comes before them. Bitmaps of before must be cleared.
+        """
+        g, p = self.graph, self.params
+        core = -(-(g.active - g.trees) // UNIT) * UNIT
+        active = g.active if together else min(core, g.active)
+        new = active != p.active
+        p.active, p.words = active, words_of(active)
+        for k in range(COLUMNS + 1):
+            setattr(p, f"listed{k}", min(int(g.at_least[k + 2]), active))
+        p.several = p.listed0
+        many = p.words // TILE_WORDS >= self.grid * WARPS
+        p.tile = self._overrides.get("tile", TILE_WORDS if many else 4)
+        p.ranges, p.chain = self._cuts[together], 0 if together else g.chain
+        return new
+
+    def clear(self) -> None:
+        """Clear the bitmaps of searches."""
+        for name in ("snapshot", "next_snapshot", "by_first", "next_by_first"):
+            self.held[name].fill(0)
+
+    @property
+    def prunes(self) -> bool:
+        """Whether there are trees that need not be searched."""
+        g = self.graph
+        return self._pruned and -(-(g.active - g.trees) // UNIT) * UNIT < g.active
 
     def _point_at_tails(self, tails: Tails) -> None:
         p, at = self.params, tails.columns.ctypes.data
@@ -406,10 +445,7 @@ class Arrays:
             first_id = self._point("first_id", padded(g.active))
         self.params.first_id = first_id.data.ptr
         for k in range(COLUMNS):
-            listed = int(g.at_least[k + 2])
-            self._point(f"column{k}", padded(listed, 128))
-            setattr(self.params, f"listed{k}", listed)
-        setattr(self.params, f"listed{COLUMNS}", int(g.at_least[COLUMNS + 2]))
+            self._point(f"column{k}", padded(int(g.at_least[k + 2]), 128))
 
     def see(self, seen: SeenEdges | None, *, whole: bool = False) -> None:
         """See some edges in later searches, or all; they take their bits as arguments.
@@ -438,20 +474,21 @@ class Arrays:
         tail_row: Any = np.uint64(0)
         if g.tails is not None and seen.tails is not None:
             tail_row, p.tail_seen = g.tails.offsets, seen.tails.ctypes.data
-        more = self._point("more", p.words)
+        more = self._point("more", self._words)
         p.seen = seen.bits.data.ptr
         tails = (tail_row, np.uint64(p.tail_seen or 0), p.tailed)
-        self._run("with_more", g.offsets, seen.bits, *tails, g.active, p.words, more)
+        words = self._words
+        self._run("with_more", g.offsets, seen.bits, *tails, g.active, words, more)
         if whole:
             self._make_bare(seen)
 
     def _make_bare(self, seen: SeenEdges) -> None:
         """Say which vertices have no edge that is seen."""
-        cp, p = cuda.cupy(), self.params
-        bits = cp.packbits(seen.ends[: p.active] == 0, bitorder="little")
-        bare = self._point("bare", p.words)
+        cp, p, active = cuda.cupy(), self.params, self.graph.active
+        bits = cp.packbits(seen.ends[:active] == 0, bitorder="little")
+        bare = self._point("bare", self._words)
         bare.view(np.uint8)[: len(bits)] = bits
-        p.bare_count = p.active - int(cp.count_nonzero(seen.ends[: p.active]))
+        p.bare_count = active - int(cp.count_nonzero(seen.ends[:active]))
 
     def show(self, params: Params, seen: SeenEdges | None) -> None:
         """See some edges, or all, in searches that take a copy of the arguments."""
@@ -465,8 +502,8 @@ class Arrays:
         place = self._full("place", padded(g.active), np.uint16)
         p.place = place.data.ptr
         self._run("places", g.vertices, g.active, p.block_ids, place)
-        cut = (np.uint64(g.n), g.vertices, g.active, p.words, p.block_ids)
-        count = cp.zeros(max(p.words, 1), np.uint32)
+        cut = (np.uint64(g.n), g.vertices, g.active, self._words, p.block_ids)
+        count = cp.zeros(max(self._words, 1), np.uint32)
         self._run("count_pieces", *cut, count)
         upto = cp.cumsum(count, dtype=np.uint32)
         pieces = int(upto[-1])
@@ -485,7 +522,7 @@ class Arrays:
 
         CuPy float64 [words]
         """
-        g, words = self.graph, self.params.words
+        g, words = self.graph, self._words
         weight = self._full("weight", words)
         rows = (g.offsets, g.columns)
         self._run("weights", *rows, g.active, hubs, words, weight)
@@ -493,15 +530,28 @@ class Arrays:
         return weight[:words].astype(np.float64)
 
     def cut_ranges(self) -> None:
-        """Cut the words in ranges of about as many edges from hubs."""
+        """Cut the words in ranges of about as many edges from hubs.
+
+        Words of trees have ranges of their own, the last ones.
+        """
         load = self.weights(self.params.hubs)
         load += 0.3 * max(float(load.sum()), 1.0) / max(len(load), 1)
-        self.cut(*range_bounds(load, self.grid, self.range_room))
+        words = self.params.words
+        bounds, longest = range_bounds(load[:words], self.grid, self.range_room)
+        own = len(bounds) - 1
+        if words < len(load):
+            more, most = range_bounds(load[words:], self.grid, self.range_room)
+            bounds = np.concatenate([bounds, more[1:] + np.uint32(words)])
+            longest = max(longest, most)
+        self.cut(bounds, longest)
+        self._cuts = (own, len(bounds) - 1)
+        self.params.ranges = own
 
     def cut(self, bounds: Array, longest: int) -> None:
         """Cut rows of hubs at words; longest: words of a range."""
         g, p = self.graph, self.params
         self.longest_range, p.ranges = longest, len(bounds) - 1
+        p.cuts = p.ranges
         held = self.held["range"] = cuda.cupy().asarray(bounds)
         p.range = held.data.ptr
         split = self._point("split", p.hubs * (p.ranges + 1))
@@ -519,12 +569,12 @@ class Arrays:
             "next_snapshot": SNAPSHOTS * p.stride,
             "by_first": p.stride,
             "next_by_first": p.stride,
-            "parent": p.words * 32 + PAD,
-            "direct": p.words * 32 + PAD,
+            "parent": self._words * 32 + PAD,
+            "direct": self._words * 32 + PAD,
         }
         for name, size in sizes.items():
             self._point(name, size)
-        out = max(p.blocks * p.block_ids if in_ids else p.words * 32, 64)
+        out = max(p.blocks * p.block_ids if in_ids else self._words * 32, 64)
         self.parent: Any = None
         if parents and not in_ids:
             self.parent = self.held["parent"].view(np.int32)

@@ -23,7 +23,9 @@ struct Marks {
     /* bits of the words from `w` on that are visited */
     __device__ __forceinline__ u32 word(u32 w) const { return old[w]; }
     /* of a row that is not cut: the visited bits of its word; to set one */
-    __device__ __forceinline__ u32 seen(u32 v) const { return old[v >> 5]; }
+    __device__ __forceinline__ u32 seen(u32 v) const {
+        return v < p.active ? old[v >> 5] : ALL; /* those of trees are not searched */
+    }
     __device__ __forceinline__ u32 set(u32 v, u32 bit) const {
         return atomicOr(fresh + (v >> 5), bit);
     }
@@ -96,7 +98,7 @@ INLINE void mark_range(const Params &p, const u32 *hub, u32 hubs, u32 range, con
         u64 begin = 0;
         if (h0 + threadIdx.x < hubs) {
             u = hub[h0 + threadIdx.x];
-            const u32 *cut = p.split + ((u64)u * (p.ranges + 1) + range);
+            const u32 *cut = p.split + ((u64)u * (p.cuts + 1) + range);
             begin = (u64)p.row[u] + cut[0];
             length = cut[1] - cut[0];
         }

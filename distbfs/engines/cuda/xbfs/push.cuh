@@ -46,7 +46,7 @@ INLINE void claim(const Params &p, bool ok, u32 v, u32 u, u32 *visited, u32 leve
     bool mine = false;
     OFFSET begin = 0;
     u32 degree = 0;
-    if (ok && !(visited[v >> 5] & bit)) {
+    if (ok && v < p.active && !(visited[v >> 5] & bit)) {
         begin = p.row[v];
         degree = degree_at(p, v, begin);
         mine = !(atomicOr(visited + (v >> 5), bit) & bit);

@@ -11,7 +11,7 @@
  * variants: OFFSET=u32,u64 IN_IDS=1 ID=u32,u64 NAME=u32,u64
  */
 #define MASKED 1 /* of searches that see some edges, too: bare_word */
-#include "results.cuh"
+#include "trees.cuh"
 
 #define GROUP 512 /* threads of a block */
 #define AHEAD 6   /* snapshots that are asked for at once */
@@ -108,6 +108,28 @@ INLINE u32 put_wide(const Params &p, const uint2 piece, u32 k, u32 base, int *ou
     return top;
 }
 
+/* The same of vertices of trees, where levels need a byte or more. */
+INLINE u32 put_trees(const Params &p, const uint2 piece, const Way &way, u32 k, u32 base, bool wide,
+                     int *out, u8 *level, u32 *parent, u32 lane) {
+    const u32 part = lane * 4 & 31, v = piece.x * 32 + part;
+    const uint2 at2 = *(const uint2 *)(p.place + v);
+    const u32 at[4] = {at2.x & 0xffff, at2.x >> 16, at2.y & 0xffff, at2.y >> 16};
+    const uint4 f4 = load_once4(p.first_id + v); /* of all but the way and the root of a tree */
+    const u32 f[4] = {f4.x, f4.y, f4.z, f4.w};
+    int levels[4];
+    u32 parents[4], top = 0;
+    tree_levels(p, v, piece.y >> part & 15, way, k, base, levels, parents);
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        if (levels[i] < 0) continue;
+        if (levels[i] > (int)(base + top)) top = levels[i] - base;
+        if (wide) out[at[i]] = levels[i];
+        else level[at[i]] = levels[i];
+        parent[at[i]] = way.length ? name_of(p, parents[i]) : f[i];
+    }
+    return top;
+}
+
 /* Roots of a set that have no edges, in a block of ids; by its threads. */
 INLINE void lone_roots(const Params &p, u64 first, u64 end, bool wide) {
     u64 low = 0, high = p.lone_count; /* the first that is not before the block */
@@ -128,9 +150,10 @@ extern "C" __global__ void __launch_bounds__(GROUP, 3) results(const Params p) {
     extern __shared__ uint4 dynamic[];
     if (p.state->phase != DONE) return;
     /* the host makes room and comes again */
-    if (p.state->depth > NARROW && !p.level_wide) return;
+    const bool wide = too_deep(p, p.state->depth);
+    if (wide && !p.level_wide) return;
     const u32 k = p.state->k, base = p.state->base, thread = threadIdx.x, ids = p.block_ids;
-    const bool wide = p.state->depth > NARROW;
+    __shared__ Way way;
     const u32 lane = thread & 31; /* a block of threads for each block of ids */
     const uint4 none = make_uint4(ALL, ALL, ALL, ALL);
     const u64 first = (u64)blockIdx.x * ids;
@@ -139,6 +162,10 @@ extern "C" __global__ void __launch_bounds__(GROUP, 3) results(const Params p) {
     uint2 next = q < end ? p.piece[q] : make_uint2(0, 0);
     u32 *parent = (u32 *)dynamic, at_snapshot[AHEAD];
     u8 *level = (u8 *)(parent + ids);
+    if (thread == 0) {
+        way.length = 0;
+        if (p.active < p.every) walk(p, number_of(p, p.root), way);
+    }
     clean(p, p.next_snapshot, p.next_by_first);
     for (u32 j = 0; j < AHEAD; j++) at_snapshot[j] = (j < k ? j : k) * (u32)p.stride;
     for (u32 i = thread; i < (ids + ids / 4) / 4; i += GROUP) ((uint4 *)parent)[i] = none;
@@ -148,8 +175,13 @@ extern "C" __global__ void __launch_bounds__(GROUP, 3) results(const Params p) {
     for (; q < end; q += GROUP / 8) {
         const uint2 piece = next;
         if (q + GROUP / 8 < end) next = p.piece[q + GROUP / 8];
-        const u32 last = wide ? put_wide(p, piece, k, base, p.level_wide + first, parent, lane)
-                              : put(p, piece, at_snapshot, k, base, level, parent, lane);
+        int *out = p.level_wide + first;
+        u32 last;
+        if (piece.x >= p.words)
+            last = put_trees(p, piece, way, k, base, wide, out, level, parent, lane);
+        else
+            last = wide ? put_wide(p, piece, k, base, out, parent, lane)
+                        : put(p, piece, at_snapshot, k, base, level, parent, lane);
         if (last > top) top = last;
     }
     /* a root without edges */

@@ -8,6 +8,7 @@
  * A search ends before all is found after its last level, or with targets when they are
  * visited: then levels are not run on without a meeting, and one more meeting counts them.
  * A search from a set begins with all of it as a queue, or with a pull (seeds.cuh).
+ * Vertices of trees are not searched, but get their results at the end (trees.cuh).
  * It also ends, without results, after a level in which block 0 sees the host's word.
  * Where some edges are not seen, their bits are looked at besides (MASKED, rows.cuh).
  * Data: search.cuh.  Sources: Beamer, Asanovic, Patterson 2012 (direction); Gaihre et al.
@@ -23,6 +24,7 @@
 #include "push.cuh"
 #include "results.cuh"
 #include "seeds.cuh"
+#include "trees.cuh"
 
 INLINE void take(State &s, u64 size, u64 edges, u64 hubs) {
     s.count = (u32)size, s.hubs = (u32)hubs;
@@ -74,6 +76,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
         t[3] = (edge_count);                                                             \
     }
     NOTE(START, 0, 0)
+    if (p.stop) { /* the level that a search begins with need not be 0 */
+        if (threadIdx.x == 0) stop = 0;
+        __syncthreads();
+    }
     if (blockIdx.x == 0)
         for (u32 i = threadIdx.x; i < sizeof(Control) / 8; i += THREADS) ((u64 *)p.other)[i] = 0;
     if (s.phase >= DONE) {
@@ -81,17 +87,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             clean(p, p.snapshot, p.by_first);
             grid_sum(&c->barrier, turn, 0);
         }
-        const bool some = root != NONE || p.root_count;
-        s.depth = s.base = s.k = s.tails = 0, s.dirty = 1;
+        u32 edges; /* from the root to where the search begins, on their level */
+        u32 start = end_of(p, root, edges);
+        if (start == NONE || edges > p.last) start = NONE, edges = 0;
+        const bool some = start != NONE || p.root_count;
+        s.k = s.tails = 0, s.dirty = 1, s.step = START;
+        s.depth = s.base = edges;
         s.phase = some ? PUSHING : FINISHING;
-        s.count = some, s.hubs = root < p.hubs, s.left = p.active - p.bare_count;
-        s.edges = root != NONE ? degree_at(p, root, p.row[root]) : 0;
-        if (lead && root != NONE) {
-            p.queue[0][0] = make_uint4(root, 0, (u32)p.row[root], (u32)s.edges);
-            if (root < p.hubs) p.hub_queue[0][0] = root;
-            atomicOr(p.snapshot + (root >> 5), 1u << (root & 31));
-            p.direct[root] = 0;
-            if (p.parents) p.parent[root] = root;
+        s.count = some, s.hubs = start < p.hubs, s.left = p.active - p.bare_count;
+        s.edges = start != NONE ? degree_at(p, start, p.row[start]) : 0;
+        if (lead && start != NONE) {
+            u32 before = root; /* what leads there */
+            if (edges)
+                while (above(p, before) != start) before = above(p, before);
+            p.queue[edges & 1][0] = make_uint4(start, 0, (u32)p.row[start], (u32)s.edges);
+            if (start < p.hubs) p.hub_queue[edges & 1][0] = start;
+            atomicOr(p.snapshot + (start >> 5), 1u << (start & 31));
+            p.direct[start] = edges;
+            if (p.parents) p.parent[start] = before;
         }
         /* others may look at the root only after a meeting; block 0 alone may at once */
         if (p.from_set) {
@@ -102,7 +115,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             if (p.from_set == BY_QUEUE) take(s, news[0], news[1], news[2]);
             else s.count = p.root_count, s.edges = p.pull_edges;
         } else if (s.edges > SMALL || s.edges >= p.mark_edges || pulls_at_once(p, s) ||
-                   p.pull_only || !p.last)
+                   p.pull_only || s.depth >= p.last)
             grid_sum(&c->barrier, turn, 0);
         else __syncthreads();
     }
@@ -248,7 +261,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             if (!IN_IDS) {
                 park(&parked, r);
                 clean(p, p.next_snapshot, p.next_by_first);
-                results_by_number(p, s.k, s.base, s.depth > NARROW);
+                const bool wide = too_deep(p, s.depth);
+                results_by_number(p, s.k, s.base, wide);
+                if (p.active < p.every) trees_by_number(p, root, s.k, s.base, wide);
                 r = unpark(&parked);
                 NOTE(RESULTS, 0, 0)
             }

@@ -129,7 +129,10 @@ struct Params {
     u32 from_set;             /* FromSet: `root` is ELSEWHERE then; 0: from that root alone */
     u32 root_count, lone_count; /* of this device */
     u32 tailed, kept;         /* rows that may have tails; columns before a tail */
-    u32 bare_count, pad;      /* bits in `bare` */
+    u32 bare_count;           /* bits in `bare` */
+    u32 cuts;                 /* ranges that `split` has, of which `ranges` are marked */
+    u32 every, chain;         /* vertices, those of trees as well, which come after `active`;
+                                 edges from one of these to the others at most: trees.cuh */
 };
 
 #ifndef SPLIT

@@ -47,6 +47,7 @@ STEPS = (
     "results",
     "merge",
 )
+TREES = "trees"  # step of levels that trees alone have
 COUNTERS = 3  # of a level: edge checks, looks at bits of hubs, columns of tails
 DONE, STOPPED = 4, 5  # of Phase in search.cuh
 NARROW = 126  # the largest level of one byte, in search.cuh
@@ -99,7 +100,9 @@ class FastSearch:
             **(overrides or {}),
         }
         with cuda.memory_of("a search"):
-            a = Arrays(graph, in_ids=in_ids, parents=parents, overrides=settings)
+            a = Arrays(
+                graph, in_ids=in_ids, parents=parents, overrides=settings, pruned=True
+            )
             self._arrays = a
             # what is read at the end lies together: it comes in one copy
             size = STATE_AT + ctypes.sizeof(State)
@@ -201,12 +204,16 @@ class FastSearch:
                     continue
                 self._reset()
             raise SearchStopped(f"the search was stopped at level {depth}")
-        if depth > NARROW and self._arrays.wide is None:
+        if not self._narrow(depth) and self._arrays.wide is None:
             seconds += self._results_again()  # which tell the highest level
         result = self._result(depth, seconds, launches)
         if records:
-            result.records = self._records(result, steps)
+            result.records = self._records(result, steps, depth)
         return result
+
+    def _narrow(self, depth: int) -> bool:
+        """Return whether levels fit a byte, those of trees included."""
+        return depth + 2 * self.params.chain <= NARROW
 
     def _results_again(self) -> float:
         """Write levels that need more than a byte, for the first time; in seconds."""
@@ -237,22 +244,35 @@ class FastSearch:
         return views
 
     def _records(
-        self, result: DeviceResult, steps: list[tuple[str, float]]
+        self, result: DeviceResult, steps: list[tuple[str, float]], depth: int
     ) -> list[LevelRecord]:
-        """Return the records of all levels; the results tell how much each found."""
-        sizes = cuda.counts(result.level[result.level >= 0], len(steps) + 1).tolist()
-        counts = self._counts[:, : len(steps) + 1].get()
-        counts = np.pad(counts, [(0, 0), (0, len(steps) + 1 - counts.shape[1])])
+        """Return the records of all levels; the results tell how much each found.
+
+        steps: of the last levels up to ``depth``
+        """
+        g, active = self.graph, self.params.active
+        first = depth - len(steps)  # level that the search itself began with
+        around = max(result.levels - 1 - depth, 0)  # levels of trees alone come after
+        rest = result.seconds - sum(seconds for _, seconds in steps)
+        after = [(TREES, rest), *[(TREES, 0.0)] * around][:around]
+        steps = [*[(TREES, 0.0)] * first, *steps, *after]
+        most = len(steps) + 1
+        searched = result.level[g.vertices[:active] if self.in_ids else slice(active)]
+        sizes, own = (
+            cuda.counts(level[level >= 0], most).tolist()
+            for level in (result.level, searched)
+        )
+        counts = self._counts[:, :most].get()
+        counts = np.pad(counts, [(0, 0), (0, most - counts.shape[1])])
         checks, looks, tails = counts.tolist()
-        log, left = [], self.graph.active - sizes[0]
+        log, left = [], active - own[0]
         for k, (step, seconds) in enumerate(steps, 1):
-            pulls = step.startswith("pull")
-            frontier = left if pulls else sizes[k - 1]
+            frontier = left if step.startswith("pull") else own[k - 1]
             extra = {"hub_looks": looks[k]}
             if self.graph.tails is not None:
                 extra["tail_edges"] = tails[k]
             log.append(LevelRecord(step, frontier, checks[k], sizes[k], seconds, extra))
-            left -= sizes[k]
+            left -= own[k]
         return log
 
     def trace(self, root: int) -> list[tuple[str, int, int, int, float]]:
@@ -293,7 +313,13 @@ class FastSearch:
         else:
             p.root = p.root_id = root
             begin_at_root(p)
-        self._arrays.end_with(p, *last_and_targets(until, root, n))
+        last, targets = last_and_targets(until, root, n)
+        self._arrays.end_with(p, last, targets)
+        a = self._arrays
+        together = bool(p.from_set) or self._masked or targets is not None
+        if a.search_trees(together or not a.prunes):
+            a.clear()
+            self._reset()
         self._word.stop = stop
         p.stop = self._word.address
         if self._results_taken:
@@ -316,9 +342,10 @@ class FastSearch:
         return launch.timed(then=self._results, back=self._back, word=self._word)
 
     def _result(self, depth: int, seconds: float, launches: int) -> DeviceResult:
-        narrow, state = depth <= NARROW, self._state
+        narrow, state = self._narrow(depth), self._state
         level, parent = self._written(narrow=narrow)
-        deepest = state.base + self._highest[self._turn].value if state.k else depth
+        told = state.base + self._highest[self._turn].value
+        deepest = told if state.k else max(depth, told)
         result = DeviceResult(level, parent, deepest + 1, seconds, launches)
         if self.in_ids and narrow and self._cluster is None:
             result.give = self._give
