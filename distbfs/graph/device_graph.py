@@ -4,8 +4,9 @@ Numbers. Vertices with edges are numbered by falling degree class and, inside a 
 by rising id: a stable sort of the ids. So hubs come first and share cache lines, each
 row lists its neighbours of high degree first, and vertices with close ids stay close
 inside their class, which makes results by id cheap to write. Vertices without edges
-have no number. Vertices of trees, which hang on the rest by one edge, come last; the
-first column of their rows is what they hang on, if its number is lower than theirs.
+have no number. Vertices of trees, which hang on the rest by one edge, come last, but
+for some leaves that fill up a unit; the first column of their rows is what they hang
+on, if its number is lower than theirs.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ MAX_VERTICES = 1 << 31
 COLUMN_PAD = 256  # columns that kernels may read past the end
 SET_BITS = 96  # ids in a block of a set
 IDS_AT_ONCE = 1 << 16  # ids looked up together in a set
+SEARCHED_UNIT = 256  # vertices that kernels take together, at most
 EXACT_DEGREES = 16  # a class each; above, four classes an octave
 AT_LEAST = 18  # entries of ``at_least``
 
@@ -56,14 +58,27 @@ class Tails:
     columns: Array
 
 
+@dataclass(frozen=True)
+class Trees:
+    """The vertices that a search may leave out; each hangs on one with a lower number.
+
+    count: of them; the others are a multiple of SEARCHED_UNIT
+    chain: edges that lead from one of them to the others, at most
+    at_least: as in DeviceGraph, of the others
+    """
+
+    count: int
+    chain: int
+    at_least: Ids
+
+
 @dataclass
 class DeviceGraph:
     """Rows of neighbours by number, without loops and repeats.
 
     n: vertices by id; active: vertices that have a number; m: stored directed edges
     tuples: input tuples; loops: how many of them were loops
-    trees: how many of the last numbers are those of trees, as far as they are known
-    chain: how many edges lead from one of these to the rest, at most
+    trees: the last numbers, of vertices of trees; None: none are set apart
     at_least: int64 [AT_LEAST], at_least[k]: every vertex of degree k or more has a
     number below it (k = 1 … 17)
     offsets: uint32 (uint64 from 2^32 edges on) [active + 1], by number
@@ -102,8 +117,7 @@ class DeviceGraph:
     in_offsets: DeviceArray | None = None
     in_columns: DeviceArray | None = None
     tails: Tails | None = None
-    trees: int = 0
-    chain: int = 0
+    trees: Trees | None = None
 
     @property
     def directed(self) -> bool:

@@ -10,12 +10,13 @@ from graphs import Tuples, grid, kronecker, random_tuples
 
 from distbfs.build.cuda.trees import MOST_ROUNDS
 from distbfs.device import cuda
-from distbfs.engines.cuda.xbfs.arrays import UNIT
 from distbfs.graph.device_graph import (
     COLUMN_PAD,
     ISOLATED,
+    SEARCHED_UNIT,
     DeviceGraph,
     Tails,
+    Trees,
     degree_class,
 )
 
@@ -26,12 +27,20 @@ class HostGraph:
     def __init__(self, source, wide=False):
         self.source = source
         degrees = source.degrees
-        ranks = tree_ranks(source)
-        classes = degree_class(np.where(ranks > 0, 1, degrees))
-        order = np.lexsort([np.arange(source.n), -ranks, -classes])
-        self.trees, self.chain = int((ranks > 0).sum()), int(ranks.max(initial=0))
+        ranks, hung = tree_ranks(source)
         self.active = int((degrees > 0).sum())
-        self.vertices = order[: self.active]
+        core = int(((degrees > 0) & (ranks == 0)).sum())
+        fill = -core % SEARCHED_UNIT
+        loose = np.flatnonzero((ranks == 1) & (ranks[hung] == 0))[:fill]
+        if len(loose) < fill or self.active - core <= fill:
+            ranks, core, fill, loose = 0 * ranks, self.active, 0, loose[:0]
+        classes = degree_class(np.where(ranks > 0, 1, degrees))
+        last = np.where(ranks == 1, 1, 0)
+        last[loose] = -1
+        keys = [np.arange(source.n), -ranks, last, ranks > 0, -classes]
+        self.vertices = np.lexsort(keys)[: self.active]
+        self.trees = self.active - core - fill
+        self.chain = int(ranks.max(initial=0))
         numbers = np.full(source.n, ISOLATED, np.uint32)
         numbers[self.vertices] = np.arange(self.active, dtype=np.uint32)
         self.numbers = numbers
@@ -54,6 +63,9 @@ class HostGraph:
         columns = np.zeros(self.m + COLUMN_PAD, np.uint32)
         columns[: self.m] = self.columns
         at_least = [self.active, *(self.upto(degree) for degree in range(1, 18))]
+        core = self.active - self.trees
+        inside = [core, core, *(self.upto(degree, core) for degree in range(2, 18))]
+        trees = Trees(self.trees, self.chain, np.array(inside, dtype=np.int64))
         source = self.source
         return DeviceGraph(
             n=source.n,
@@ -69,18 +81,18 @@ class HostGraph:
             tuple_degrees=cp.asarray(source.ends.astype(np.uint32)),
             source=source.describe(),
             seconds={},
-            trees=self.trees,
-            chain=self.chain,
+            trees=trees if self.trees else None,
         )
 
     def searched(self, *, together=False):
         """Which ids are searched, bool [n]: not those of trees, but whole units."""
-        core = -(-(self.active - self.trees) // UNIT) * UNIT
+        core = self.active - self.trees
         return together | (self.numbers < core) | (self.numbers == ISOLATED)
 
-    def upto(self, degree):
-        """Return a number above those of all vertices of at least this degree."""
-        some = degree_class(self.degrees) >= degree_class(np.array([degree]))
+    def upto(self, degree, below=None):
+        """Return a number above those, below one, of all vertices of such a degree."""
+        classes = degree_class(self.degrees[:below])
+        some = classes >= degree_class(np.array([degree]))
         return int(np.flatnonzero(some).max(initial=-1)) + 1
 
     def split(self, kept):
@@ -133,11 +145,11 @@ class HostGraph:
 
 
 def tree_ranks(source):
-    """How deep what hangs on a vertex of a tree is, int64 [n]; see ``rank_trees``."""
+    """Ranks of vertices and what they hang on, int64 [n]; see ``rank_trees``."""
     u, v = np.asarray(source.u), np.asarray(source.v)
     u, v = u[u != v], v[u != v]
     u, v = np.concatenate([u, v]), np.concatenate([v, u])
-    ranks = np.zeros(source.n, np.int64)
+    ranks, hung = np.zeros((2, source.n), np.int64)
     for number in range(1, MOST_ROUNDS + 1):
         degrees = np.bincount(u, minlength=source.n)
         leaf = degrees == 1
@@ -148,11 +160,12 @@ def tree_ranks(source):
             break
         ranks[going] = number
         hold = v[going[u]]
+        hung[u[going[u]]] = hold
         left = ~(going[u] | going[v])
         u, v = u[left], v[left]
         roots = hold[np.bincount(u, minlength=source.n)[hold] == 0]
         ranks[roots] = number + 1
-    return ranks
+    return ranks, hung
 
 
 def hubs(count, leaves, seed=5):

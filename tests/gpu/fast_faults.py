@@ -62,7 +62,8 @@ def records_fault(made, root, found, until):
     if not 0 <= empty <= 2 or told != sizes[1:] + [0] * empty:
         return f"records found {told[:9]}, not {sizes[1:10]}"
     sizes += [0, 0]
-    inside = made.searched(together=until.targets is not None)
+    together = until.targets is not None
+    inside = made.searched(together=together)
     level = np.where(inside, level, len(sizes) + 9)
     for depth, r in enumerate(found.records):
         if r.direction == "trees":
@@ -80,9 +81,8 @@ def records_fault(made, root, found, until):
         else:
             least = int((level == depth + 1).sum())
             look = inside & ((level > depth) | (level < 0))
-            # in trees, not in order of degree, a first edge is looked at up to 7 times
-            tree = look & (made.numbers >= made.active - made.trees)
-            most = int(degrees[look].sum()) + 6 * int(tree.sum())
+            # trees are not in order of degree: a first edge is looked at 7 times, say
+            most = int(degrees[look].sum()) + 6 * together * int(look.sum())
             if not least <= r.checks <= most:
                 return (
                     f"level {depth + 1}, {r.direction}: {r.checks} checks, allowed "

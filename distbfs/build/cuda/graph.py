@@ -46,10 +46,10 @@ def assemble(
     set apart
     """
     with kernels.phase("trees"):
-        ranks = rank_trees(kernels, degrees[0], links.pop()) if links else None
+        trees = rank_trees(kernels, degrees[0], links.pop()) if links else None
     with kernels.phase("numbering"):
-        numbering = Numbering(kernels, degrees.pop(), ranks)
-        del ranks
+        numbering = Numbering(kernels, degrees.pop(), trees)
+        del trees
         lengths = [numbering.sorted]
         del numbering.sorted
     made = make_rows(kernels, chunks, numbering, lengths, budget, both=both, wide=wide)

@@ -7,9 +7,15 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda.kernels import BLOCK, Kernels
+from distbfs.build.cuda.trees import Ranks
 from distbfs.device import cuda
-from distbfs.graph.device_graph import AT_LEAST, degree_class
-from distbfs.types import DeviceArray
+from distbfs.graph.device_graph import (
+    AT_LEAST,
+    SEARCHED_UNIT,
+    Trees,
+    degree_class,
+)
+from distbfs.types import DeviceArray, Ids
 
 CLASSES = 128
 CLASS_TILES = 1 << 14  # most tiles of ids in the counting sort
@@ -19,20 +25,20 @@ class Numbering:
     """Numbers by falling degree class, then rising id; see device_graph.py.
 
     degrees: uint32 [n], edges at each vertex, repeats counted, loops not
-    ranks: of the vertices of trees, see ``rank_trees``; None: none is set apart
-    active, vertices, numbers, at_least, trees, chain: as in DeviceGraph
+    trees: what hangs in trees; None: none is set apart
+    active, vertices, numbers, at_least, trees: as in DeviceGraph
     sorted: uint32 [active], degrees by number
     """
 
     def __init__(
-        self, kernels: Kernels, degrees: DeviceArray, ranks: DeviceArray | None = None
+        self, kernels: Kernels, degrees: DeviceArray, trees: Ranks | None = None
     ) -> None:
         cupy = cuda.cupy()
         n = len(degrees)
-        self.trees = self.chain = 0
-        if ranks is not None:
-            given = degrees
-            degrees = cupy.where(ranks > 0, np.uint32(1), degrees)
+        self.trees: Trees | None = None
+        given = degrees
+        if trees is not None:
+            degrees = cupy.where(trees.ranks > 0, np.uint32(1), degrees)
         tile = max(-(-n // CLASS_TILES) + 31 & ~31, BLOCK)
         tiles = -(-n // tile)
         form = [np.uint64(n), np.uint64(tile), np.uint64(tiles), degrees]
@@ -48,34 +54,46 @@ class Numbering:
         class_starts = cupy.zeros(CLASSES + 1, np.uint64)
         out = (class_starts, self.vertices, self.numbers, self.sorted)
         kernels.launch("assign_numbers", tiles, warps, *form, starts, *out)
-        classes = degree_class(np.arange(AT_LEAST))
         self._starts = class_starts.get().astype(np.int64)
-        if ranks is not None:
-            self._order_trees(ranks, given)
-        self.at_least = self._starts[CLASSES - classes]
-        self.at_least[0] = self.active
+        if trees is not None:
+            self._order_trees(trees, given)
+        self.at_least = self._at_least()
 
-    def _order_trees(self, ranks: DeviceArray, degrees: DeviceArray) -> None:
-        """Put the vertices of trees in the order of falling ranks, then rising id.
+    def _order_trees(self, trees: Ranks, degrees: DeviceArray) -> None:
+        """Order the vertices of trees, so that each comes after what it hangs on.
 
-        So each comes after the one that it hangs on, and leaves come last.
+        Leaves that hang on no tree fill up a unit of what is searched; then those come
+        on which others hang, by falling ranks, and other leaves; each by rising id.
+        degrees: uint32 [n], as given
         """
         cupy = cuda.cupy()
         core = int(self._starts[CLASSES - 2])
+        fill = -core % SEARCHED_UNIT
         tree = self.vertices[core:]
-        self.trees = self.active - core
-        own = ranks[tree]
-        self.chain = int(own.max()) if self.trees else 0
-        inner = tree[own > 1]
-        if len(inner):
-            order = cupy.argsort(np.uint8(255) - ranks[inner], kind="stable")
-            self.vertices[core:] = cupy.concatenate([inner[order], tree[own == 1]])
-            after = cupy.arange(core, self.active, dtype=np.uint32)
-            self.numbers[self.vertices[core:]] = after
-            highest = int(degree_class(np.array([int(degrees[inner].max())]))[0])
-            inside = slice(CLASSES - highest, CLASSES - 1)  # degree 2 is class 2
-            self._starts[inside] = core + len(inner)
+        ranks: Any = trees.ranks[tree]
+        leaf: Any = ranks == 1
+        loose = cupy.flatnonzero(leaf & (trees.ranks[trees.links[tree]] == 0))[:fill]
+        leaf[loose] = False
+        inner = tree[ranks > 1]
+        order = cupy.argsort(np.uint8(255) - trees.ranks[inner], kind="stable")
+        parts = [tree[loose], inner[order], tree[leaf]]
+        self.vertices[core:] = cupy.concatenate(parts)
+        after = cupy.arange(core, self.active, dtype=np.uint32)
+        self.numbers[self.vertices[core:]] = after
         self.sorted = degrees[self.vertices]
+        others = self._at_least()
+        others[1] = others[0] = core + fill
+        self.trees = Trees(len(tree) - fill, int(ranks.max()), others)
+        if len(inner):
+            highest = int(degree_class(np.array([int(degrees[inner].max())]))[0])
+            inside = slice(CLASSES - highest, CLASSES - 1)  # from degree 2 on
+            self._starts[inside] = core + fill + len(inner)
+
+    def _at_least(self) -> Ids:
+        """Return ``at_least`` as in DeviceGraph."""
+        at_least: Ids = self._starts[CLASSES - degree_class(np.arange(AT_LEAST))]
+        at_least[0] = self.active
+        return at_least
 
     def at_least_of(self, degree: int) -> int:
         """Return a number above those of all vertices of at least this degree."""
@@ -83,5 +101,5 @@ class Numbering:
 
     def arrays(self) -> dict[str, Any]:
         """Return the numbering's fields of a DeviceGraph."""
-        names = ("active", "at_least", "vertices", "numbers", "trees", "chain")
+        names = ("active", "at_least", "vertices", "numbers", "trees")
         return {name: getattr(self, name) for name in names}

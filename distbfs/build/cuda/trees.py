@@ -9,25 +9,39 @@ Source: pruning of trees in Graph500 codes (Ueno et al. 2016; Nakao et al. 2021)
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from distbfs.build.cuda.kernels import BLOCK, Kernels
 from distbfs.device import cuda
+from distbfs.graph.device_graph import SEARCHED_UNIT
 from distbfs.types import DeviceArray
 
 MOST_ROUNDS = 14  # so that a path to the core is short
 
 
+class Ranks(NamedTuple):
+    """How vertices hang in trees, by id.
+
+    ranks: uint8 [n], 1 for leaves, 0 for vertices outside of trees; always more for the
+    vertex that one hangs on. The root of a tree that is a component has one, too.
+    links: uint32 [n], what a vertex with a rank hangs on, but for such a root
+    """
+
+    ranks: DeviceArray
+    links: DeviceArray
+
+
 def rank_trees(
     kernels: Kernels, degrees: DeviceArray, links: DeviceArray
-) -> DeviceArray | None:
-    """Return how deep what hangs on a vertex of a tree is, uint8 [n]; None: no trees.
+) -> Ranks | None:
+    """Return how vertices hang in trees; None: there are too few to leave any out.
 
-    1 for leaves, 0 for vertices outside of trees; always more for the neighbour that a
-    vertex hangs on. The root of a tree that is a component has a rank, too.
+    Others are searched in whole units, which leaves that hang on them fill up.
 
     degrees: uint32 [n], edges of each vertex, repeats counted, loops not
-    links: uint32 [n], the XOR of these neighbours; overwritten
+    links: uint32 [n], the XOR of these neighbours; changed
     """
     cupy = cuda.cupy()
     leaves = cupy.flatnonzero(degrees == 1).astype(np.uint32)
@@ -44,4 +58,10 @@ def rank_trees(
         leaves = later[: int(size.get()[0])]
         if not len(leaves):
             break
-    return ranks
+    core = int(cupy.count_nonzero((degrees > 0) & (ranks == 0)))
+    inside = cupy.minimum(links, np.uint32(len(ranks) - 1))  # others are no ids
+    loose: Any = (ranks == 1) & (ranks[inside] == 0)
+    fill, hang = -core % SEARCHED_UNIT, int(cupy.count_nonzero(ranks))
+    if int(cupy.count_nonzero(loose)) < fill or hang <= fill:
+        return None
+    return Ranks(ranks, links)

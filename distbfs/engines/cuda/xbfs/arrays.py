@@ -16,7 +16,7 @@ from distbfs.build.cuda.seen import SeenEdges
 from distbfs.device import cuda, programs
 from distbfs.engines.base import Until
 from distbfs.errors import UsageError
-from distbfs.graph.device_graph import DeviceGraph, Tails
+from distbfs.graph.device_graph import SEARCHED_UNIT, DeviceGraph, Tails
 from distbfs.types import Array, Ids, Root
 
 KERNELS = Path(__file__).parent
@@ -32,7 +32,7 @@ PIECE = 128
 HUB_DEGREE, MOST_HUBS = 512, 1 << 17
 HUB_WORDS = 16000  # bits of hubs in shared memory
 PAD = 1024
-UNIT = 256  # vertices that a warp pulls at a time, at most
+CODE_BYTES = 8  # of a word of trees.cuh
 TAIL_SHARE = 240  # of all edges; see ``pull_tails``
 PULL_SHARE, MARK_SHARE = 20, 16  # of all edges; see ``PushLimits``
 BLOCK_EDGES = 2048  # of a frontier that one block pushes alone, as in search.cuh
@@ -62,6 +62,7 @@ WORDS = (
     ["parents", "budget", "rows", "push_only", "pull_only", "last", "sought"],
     ["from_set", "root_count", "lone_count"],
     ["tailed", "kept", "bare_count", "cuts", "every", "chain"],
+    ["coded", "pad"],
 )
 
 
@@ -111,7 +112,7 @@ def mask(masked: bool) -> dict[str, int]:
 
 def words_of(active: int) -> int:
     """Return the words of a bitmap of so many vertices, whole units of them."""
-    return -(-active // UNIT) * UNIT // 32
+    return -(-active // SEARCHED_UNIT) * SEARCHED_UNIT // 32
 
 
 def padded(count: int, unit: int = PAD) -> int:
@@ -256,24 +257,26 @@ class Arrays:
             self.make_queues(g.active, every=queues == "all")
         if deep or not in_ids:
             self.widen()
+        self.params.coded = min(self.shared_bytes // CODE_BYTES, self._words)
 
     def search_trees(self, together: bool) -> bool:
         """Search vertices of trees with all others, or not; return whether that is new.
 
-        Whole units of a bitmap are searched, which may begin with some of a tree: what
-        they hang on comes before them. Bitmaps of before must be cleared.
+        Bitmaps of before must be cleared.
         """
         g, p = self.graph, self.params
-        core = -(-(g.active - g.trees) // UNIT) * UNIT
-        active = g.active if together else min(core, g.active)
+        active, at_least, p.chain = g.active, g.at_least, 0
+        if g.trees is not None and not together:
+            active, at_least = active - g.trees.count, g.trees.at_least
+            p.chain = g.trees.chain
         new = active != p.active
         p.active, p.words = active, words_of(active)
         for k in range(COLUMNS + 1):
-            setattr(p, f"listed{k}", min(int(g.at_least[k + 2]), active))
+            setattr(p, f"listed{k}", int(at_least[k + 2]))
         p.several = p.listed0
         many = p.words // TILE_WORDS >= self.grid * WARPS
         p.tile = self._overrides.get("tile", TILE_WORDS if many else 4)
-        p.ranges, p.chain = self._cuts[together], 0 if together else g.chain
+        p.ranges = self._cuts[together]
         return new
 
     def clear(self) -> None:
@@ -284,8 +287,7 @@ class Arrays:
     @property
     def prunes(self) -> bool:
         """Whether there are trees that need not be searched."""
-        g = self.graph
-        return self._pruned and -(-(g.active - g.trees) // UNIT) * UNIT < g.active
+        return self._pruned and self.graph.trees is not None
 
     def _point_at_tails(self, tails: Tails) -> None:
         p, at = self.params, tails.columns.ctypes.data

@@ -108,26 +108,23 @@ INLINE u32 put_wide(const Params &p, const uint2 piece, u32 k, u32 base, int *ou
     return top;
 }
 
-/* The same of vertices of trees, where levels need a byte or more. */
-INLINE u32 put_trees(const Params &p, const uint2 piece, const Way &way, u32 k, u32 base, bool wide,
-                     int *out, u8 *level, u32 *parent, u32 lane) {
-    const u32 part = lane * 4 & 31, v = piece.x * 32 + part;
+/* The same of vertices of trees, whose levels are told already; moved: their parents, too. */
+INLINE void put_trees(const Params &p, const uint2 piece, bool moved, bool wide, int *out,
+                      u8 *level, u32 *parent, u32 lane) {
+    const u32 part = lane * 4 & 31, v = piece.x * 32 + part, mine = piece.y >> part & 15;
+    const uint4 l4 = load_once4(p.direct + v);
+    uint4 f4 = make_uint4(0, 0, 0, 0);
+    if (p.parents) f4 = load_once4(moved ? p.parent + v : p.first_id + v);
     const uint2 at2 = *(const uint2 *)(p.place + v);
     const u32 at[4] = {at2.x & 0xffff, at2.x >> 16, at2.y & 0xffff, at2.y >> 16};
-    const uint4 f4 = load_once4(p.first_id + v); /* of all but the way and the root of a tree */
-    const u32 f[4] = {f4.x, f4.y, f4.z, f4.w};
-    int levels[4];
-    u32 parents[4], top = 0;
-    tree_levels(p, v, piece.y >> part & 15, way, k, base, levels, parents);
+    const u32 levels[4] = {l4.x, l4.y, l4.z, l4.w}, f[4] = {f4.x, f4.y, f4.z, f4.w};
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        if (levels[i] < 0) continue;
-        if (levels[i] > (int)(base + top)) top = levels[i] - base;
+        if (!(mine >> i & 1) || levels[i] == NONE) continue;
         if (wide) out[at[i]] = levels[i];
         else level[at[i]] = levels[i];
-        parent[at[i]] = way.length ? name_of(p, parents[i]) : f[i];
+        if (p.parents) parent[at[i]] = moved ? name_of(p, f[i]) : f[i];
     }
-    return top;
 }
 
 /* Roots of a set that have no edges, in a block of ids; by its threads. */
@@ -153,7 +150,6 @@ extern "C" __global__ void __launch_bounds__(GROUP, 3) results(const Params p) {
     const bool wide = too_deep(p, p.state->depth);
     if (wide && !p.level_wide) return;
     const u32 k = p.state->k, base = p.state->base, thread = threadIdx.x, ids = p.block_ids;
-    __shared__ Way way;
     const u32 lane = thread & 31; /* a block of threads for each block of ids */
     const uint4 none = make_uint4(ALL, ALL, ALL, ALL);
     const u64 first = (u64)blockIdx.x * ids;
@@ -162,10 +158,8 @@ extern "C" __global__ void __launch_bounds__(GROUP, 3) results(const Params p) {
     uint2 next = q < end ? p.piece[q] : make_uint2(0, 0);
     u32 *parent = (u32 *)dynamic, at_snapshot[AHEAD];
     u8 *level = (u8 *)(parent + ids);
-    if (thread == 0) {
-        way.length = 0;
-        if (p.active < p.every) walk(p, number_of(p, p.root), way);
-    }
+    u32 moved = 0; /* the root is in a tree, so that parents there are others */
+    if (p.active < p.every) end_of(p, number_of(p, p.root), moved);
     clean(p, p.next_snapshot, p.next_by_first);
     for (u32 j = 0; j < AHEAD; j++) at_snapshot[j] = (j < k ? j : k) * (u32)p.stride;
     for (u32 i = thread; i < (ids + ids / 4) / 4; i += GROUP) ((uint4 *)parent)[i] = none;
@@ -176,9 +170,8 @@ extern "C" __global__ void __launch_bounds__(GROUP, 3) results(const Params p) {
         const uint2 piece = next;
         if (q + GROUP / 8 < end) next = p.piece[q + GROUP / 8];
         int *out = p.level_wide + first;
-        u32 last;
-        if (piece.x >= p.words)
-            last = put_trees(p, piece, way, k, base, wide, out, level, parent, lane);
+        u32 last = 0;
+        if (piece.x >= p.words) put_trees(p, piece, moved, wide, out, level, parent, lane);
         else
             last = wide ? put_wide(p, piece, k, base, out, parent, lane)
                         : put(p, piece, at_snapshot, k, base, level, parent, lane);

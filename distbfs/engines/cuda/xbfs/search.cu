@@ -258,12 +258,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             NOTE(GATHER, s.count, s.edges)
             break;
         default: /* FINISHING; results by id are written by another kernel */
+            if (p.active < p.every) {
+                park(&parked, r);
+                find_trees(p, root, (uint2 *)room, s.k, s.base, too_deep(p, s.depth));
+                r = unpark(&parked);
+            }
             if (!IN_IDS) {
                 park(&parked, r);
                 clean(p, p.next_snapshot, p.next_by_first);
-                const bool wide = too_deep(p, s.depth);
-                results_by_number(p, s.k, s.base, wide);
-                if (p.active < p.every) trees_by_number(p, root, s.k, s.base, wide);
+                results_by_number(p, s.k, s.base, too_deep(p, s.depth));
                 r = unpark(&parked);
                 NOTE(RESULTS, 0, 0)
             }

@@ -92,7 +92,7 @@ struct Params {
     u32 *by_first;            /* [words]: the parent is the first neighbour */
     u32 *next_snapshot, *next_by_first; /* of the next search: left clean */
     u32 *parent;              /* [active], number; by id not set where by_first */
-    u32 *direct;              /* [active], level where pushed */
+    u32 *direct;              /* [every], level where pushed, and of trees */
     uint4 *queue[2];          /* [active + 1]: vertex, edges before it, row, degree */
     u32 *hub_queue[2];        /* [hubs] */
     u8 *level_out;            /* [n or active], -1 as a signed byte: unreached */
@@ -133,6 +133,7 @@ struct Params {
     u32 cuts;                 /* ranges that `split` has, of which `ranges` are marked */
     u32 every, chain;         /* vertices, those of trees as well, which come after `active`;
                                  edges from one of these to the others at most: trees.cuh */
+    u32 coded, pad;           /* words of codes that shared memory holds */
 };
 
 #ifndef SPLIT

@@ -251,8 +251,8 @@ class FastSearch:
         steps: of the last levels up to ``depth``
         """
         g, active = self.graph, self.params.active
-        first = depth - len(steps)  # level that the search itself began with
-        around = max(result.levels - 1 - depth, 0)  # levels of trees alone come after
+        first = max(depth - len(steps), 0)  # level that the search itself began with
+        around = max(result.levels - 1 - first - len(steps), 0)  # of trees alone, after
         rest = result.seconds - sum(seconds for _, seconds in steps)
         after = [(TREES, rest), *[(TREES, 0.0)] * around][:around]
         steps = [*[(TREES, 0.0)] * first, *steps, *after]
