@@ -33,6 +33,7 @@ HUB_DEGREE, MOST_HUBS = 512, 1 << 17
 HUB_WORDS = 16000  # bits of hubs in shared memory
 PAD = 1024
 CODE_BYTES = 8  # of a word of trees.cuh
+CODES_A_VERTEX = 2  # words that a block copies for a vertex of a tree, at most
 TAIL_SHARE = 240  # of all edges; see ``pull_tails``
 PULL_SHARE, MARK_SHARE = 20, 16  # of all edges; see ``PushLimits``
 BLOCK_EDGES = 2048  # of a frontier that one block pushes alone, as in search.cuh
@@ -47,6 +48,7 @@ POINTERS = (
     ["numbers", "members", "vertices", "first_id", "place", "piece", "piece_at"],
     ["split", "range"],
     ["snapshot", "by_first", "next_snapshot", "next_by_first", "parent", "direct"],
+    ["code"],
     ["queue0", "queue1", "hub_queue0", "hub_queue1", "level_out", "level_wide"],
     ["parent_out", "control", "other", "state", "trace", "counts", "targets"],
     ["stop", "roots", "lones", "tail_row", "seen", "tail_seen", "more", "bare"],
@@ -257,7 +259,8 @@ class Arrays:
             self.make_queues(g.active, every=queues == "all")
         if deep or not in_ids:
             self.widen()
-        self.params.coded = min(self.shared_bytes // CODE_BYTES, self._words)
+        if self.prunes:
+            self._make_codes()
 
     def search_trees(self, together: bool) -> bool:
         """Search vertices of trees with all others, or not; return whether that is new.
@@ -278,6 +281,13 @@ class Arrays:
         p.tile = self._overrides.get("tile", TILE_WORDS if many else 4)
         p.ranges = self._cuts[together]
         return new
+
+    def _make_codes(self) -> None:
+        """Make room for what trees look up; more of it in shared memory, more often."""
+        p, trees = self.params, self.graph.trees
+        self._point("code", 2 * self._words)
+        own = CODES_A_VERTEX * (trees.count if trees else 0) // self.grid
+        p.coded = min(self.shared_bytes // CODE_BYTES, self._words, own) // 2 * 2
 
     def clear(self) -> None:
         """Clear the bitmaps of searches."""

@@ -112,17 +112,19 @@ INLINE u32 put_wide(const Params &p, const uint2 piece, u32 k, u32 base, int *ou
 INLINE void put_trees(const Params &p, const uint2 piece, bool moved, bool wide, int *out,
                       u8 *level, u32 *parent, u32 lane) {
     const u32 part = lane * 4 & 31, v = piece.x * 32 + part, mine = piece.y >> part & 15;
-    const uint4 l4 = load_once4(p.direct + v);
-    uint4 f4 = make_uint4(0, 0, 0, 0);
+    uint4 l4 = make_uint4(0, 0, 0, 0), f4 = l4;
+    const u32 bytes = wide ? 0 : *(const u32 *)(tree_bytes(p) + (v - p.active));
+    if (wide) l4 = load_once4(p.direct + v);
     if (p.parents) f4 = load_once4(moved ? p.parent + v : p.first_id + v);
     const uint2 at2 = *(const uint2 *)(p.place + v);
     const u32 at[4] = {at2.x & 0xffff, at2.x >> 16, at2.y & 0xffff, at2.y >> 16};
     const u32 levels[4] = {l4.x, l4.y, l4.z, l4.w}, f[4] = {f4.x, f4.y, f4.z, f4.w};
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        if (!(mine >> i & 1) || levels[i] == NONE) continue;
-        if (wide) out[at[i]] = levels[i];
-        else level[at[i]] = levels[i];
+        const u32 one = wide ? levels[i] : bytes >> 8 * i & 255;
+        if (!(mine >> i & 1) || one == (wide ? NONE : 255u)) continue;
+        if (wide) out[at[i]] = one;
+        else level[at[i]] = one;
         if (p.parents) parent[at[i]] = moved ? name_of(p, f[i]) : f[i];
     }
 }

@@ -259,6 +259,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             break;
         default: /* FINISHING; results by id are written by another kernel */
             if (p.active < p.every) {
+                make_codes(p, s.k);
+                grid_sum(&c->barrier, turn, 0);
                 park(&parked, r);
                 find_trees(p, root, (uint2 *)room, s.k, s.base, too_deep(p, s.depth));
                 r = unpark(&parked);

@@ -93,6 +93,7 @@ struct Params {
     u32 *next_snapshot, *next_by_first; /* of the next search: left clean */
     u32 *parent;              /* [active], number; by id not set where by_first */
     u32 *direct;              /* [every], level where pushed, and of trees */
+    uint2 *code;              /* [words], with trees: trees.cuh */
     uint4 *queue[2];          /* [active + 1]: vertex, edges before it, row, degree */
     u32 *hub_queue[2];        /* [hubs] */
     u8 *level_out;            /* [n or active], -1 as a signed byte: unreached */
