@@ -15,67 +15,70 @@
 #include "keys.cuh"
 
 #define CLASSES 128
-#define ONE_OF_TWO 2u /* edges of which one goes, so that one is left */
 #define SPAN 1024 /* columns that a warp deals out at a time */
+
+/* What an edge adds to the links of its end: one to the low half, which counts the edges, and
+ * the other end to the high half, a sum modulo 2^32.  Of one edge that is the other end. */
+INLINE u64 link_to(u32 v) { return (u64)v << 32 | 1; }
 
 /* Counts the ends of a chunk of tuples.
  *
  * u, v: [count]; out, in: [n], counts of tuples other than loops by source and target,
  * increased; the same array for undirected graphs
  * ends: [n], ends of loops, two each, increased; loops: [1], increased
- * links: [n], the XOR of all neighbours, as often as they come; or null
+ * links: [n], where not null instead of out and in: see link_to
  */
 extern "C" __global__ void __launch_bounds__(THREADS)
 count_ends(u64 count, const u32 *__restrict__ u, const u32 *__restrict__ v, u32 *out, u32 *in,
-           u32 *ends, u64 *loops, u32 *links) {
+           u32 *ends, u64 *loops, u64 *links) {
     u64 found = 0;
     for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS)) {
         u32 a = u[k], b = v[k];
         if (a == b) {
             atomicAdd(ends + a, 2u);
             found++;
+        } else if (links) {
+            atomicAdd(links + a, link_to(b));
+            atomicAdd(links + b, link_to(a));
         } else {
             atomicAdd(out + a, 1u);
             atomicAdd(in + b, 1u);
-            if (links) atomicXor(links + a, b), atomicXor(links + b, a);
         }
     }
     found = warp_sum(found);
     if (lane_id() == 0 && found) atomicAdd(loops, found);
 }
 
-/* Chooses which vertices with one edge are taken away in a round; nothing of degrees and
- * links changes meanwhile.
+/* Chooses which vertices with one edge are taken away in a round; no link changes meanwhile.
  *
- * list: [count], vertices that had one edge when they were listed; degrees: [n], edges that
- * are left; links: [n], the XOR of the neighbours over them
+ * list: [count], vertices that had one edge when they were listed
+ * links: [n], of the edges that are left, see link_to
  * ranks: [n], set to the round; of a lone edge one end stays, as the root of its tree
  */
 extern "C" __global__ void __launch_bounds__(THREADS)
-choose_leaves(u64 count, const u32 *__restrict__ list, const u32 *__restrict__ degrees,
-              const u32 *__restrict__ links, u32 round, u8 *__restrict__ ranks) {
+choose_leaves(u64 count, const u32 *__restrict__ list, const u64 *__restrict__ links, u32 round,
+              u8 *__restrict__ ranks) {
     for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS)) {
-        const u32 v = list[k], u = links[v];
-        if (degrees[v] == 1 && (degrees[u] != 1 || v > u)) ranks[v] = (u8)round;
+        const u32 v = list[k], u = (u32)(links[v] >> 32);
+        if ((u32)links[v] == 1 && ((u32)links[u] != 1 || v > u)) ranks[v] = (u8)round;
     }
 }
 
 /* Takes them away.
  *
- * list, degrees, links, ranks: as in choose_leaves; a vertex that loses its last edge is the
- * root of a tree, whose rank is that of the next round
+ * list, links, ranks: as in choose_leaves; a vertex that loses its last edge is the root of
+ * a tree, whose rank is that of the next round
  * next: [all], vertices that have one edge then, some perhaps none; size: [1], how many,
  * increased
  */
 extern "C" __global__ void __launch_bounds__(THREADS)
-take_leaves(u64 count, const u32 *__restrict__ list, u32 *degrees, u32 *links, u32 round,
-            u8 *ranks, u32 *__restrict__ next, u32 *size) {
+take_leaves(u64 count, const u32 *__restrict__ list, u64 *links, u32 round, u8 *ranks,
+            u32 *__restrict__ next, u32 *size) {
     for (u64 k = thread_of(THREADS); k < count; k += threads_of(THREADS)) {
-        const u32 v = list[k];
-        if (ranks[v] != round || degrees[v] != 1) continue; /* or a root, which has none */
-        const u32 u = links[v], had = atomicSub(degrees + u, 1u);
-        atomicXor(links + u, v);
-        if (had == ONE_OF_TWO) next[atomicAdd(size, 1u)] = u;
+        const u32 v = list[k], u = (u32)(links[v] >> 32);
+        if (ranks[v] != round || (u32)links[v] != 1) continue; /* or a root, which has none */
+        const u32 had = (u32)atomicAdd(links + u, 0 - link_to(v));
+        if (had == 2) next[atomicAdd(size, 1u)] = u;
         else if (had == 1) ranks[u] = (u8)(round + 1);
     }
 }

@@ -144,15 +144,15 @@ def build(
             budget = Budget(n, 2 * count, count, buffer_bytes, cheap=cheap, room=room)
             chunks = Chunks(tuples, count, hold=budget.hold, done=done)
             chunks.expect(1 + directed)
-            degrees = [cupy.zeros(n, np.uint32) for _ in range(1 + directed)]
+            degrees = [cupy.zeros(n, np.uint32) for _ in range(2 * directed)]
+            links = [] if directed else [cupy.zeros(n, np.uint64)]
             ends = cupy.zeros(n, np.uint32)
-            links = [] if directed else [cupy.zeros(n, np.uint32)]
             sums = cupy.zeros(2, np.uint64)  # loops, ends
 
         def add(u: DeviceArray, v: DeviceArray) -> None:
-            sides = (degrees[0], degrees[-1], ends, sums)
-            linked = links[0] if links else np.uint64(0)
-            form = (np.uint64(len(u)), u, v, *sides, linked)
+            none = np.uint64(0)
+            counts = degrees or (none, none)
+            form = (np.uint64(len(u)), u, v, *counts, ends, sums, *(links or (none,)))
             kernels.launch("count_ends", len(u), BLOCK, *form)
 
         def side(*, turned: bool) -> tuple[Side, Budget]:
@@ -160,6 +160,8 @@ def build(
 
         kernels.each(chunks, "degrees", add)
         with kernels.phase("degrees"):
+            if links:
+                degrees = [links[0].view(np.uint32)[::2].copy()]
             counted = (
                 np.uint64(n),
                 np.uint32(len(degrees)),

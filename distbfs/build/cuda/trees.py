@@ -2,7 +2,7 @@
 
 Vertices with one edge are taken away round by round. What is left is the 2-core, if the
 trees are not too deep; a search looks for that alone, and gives the others their levels
-while it writes results. A link, the XOR of all neighbours, is the neighbour itself once
+while it writes results. A link, the sum of all neighbours, is the neighbour itself once
 one edge is left, so that no rows are needed.
 Source: pruning of trees in Graph500 codes (Ueno et al. 2016; Nakao et al. 2021).
 """
@@ -41,17 +41,16 @@ def rank_trees(
     Others are searched in whole units, which leaves that hang on them fill up.
 
     degrees: uint32 [n], edges of each vertex, repeats counted, loops not
-    links: uint32 [n], the XOR of these neighbours; changed
+    links: uint64 [n], degrees and sums of neighbours, see graph.cu; changed
     """
     cupy = cuda.cupy()
     leaves = cupy.flatnonzero(degrees == 1).astype(np.uint32)
     if not len(leaves):
         return None
     ranks = cupy.zeros(len(degrees), np.uint8)
-    left = degrees.copy()
     for number in range(1, MOST_ROUNDS + 1):
         count, which = len(leaves), np.uint32(number)
-        form = (np.uint64(count), leaves, left, links, which, ranks)
+        form = (np.uint64(count), leaves, links, which, ranks)
         kernels.launch("choose_leaves", count, BLOCK, *form)
         later, size = cupy.empty(count, np.uint32), cupy.zeros(1, np.uint32)
         kernels.launch("take_leaves", count, BLOCK, *form, later, size)
@@ -59,9 +58,11 @@ def rank_trees(
         if not len(leaves):
             break
     core = int(cupy.count_nonzero((degrees > 0) & (ranks == 0)))
-    inside = cupy.minimum(links, np.uint32(len(ranks) - 1))  # others are no ids
+    to = links.view(np.uint32)[1::2].copy()
+    inside = cupy.minimum(to, np.uint32(len(ranks) - 1))  # others are no ids
     loose: Any = (ranks == 1) & (ranks[inside] == 0)
+    del inside
     fill, hang = -core % SEARCHED_UNIT, int(cupy.count_nonzero(ranks))
     if int(cupy.count_nonzero(loose)) < fill or hang <= fill:
         return None
-    return Ranks(ranks, links)
+    return Ranks(ranks, to)
