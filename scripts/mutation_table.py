@@ -1502,7 +1502,7 @@ MUTATIONS = (
         "if len(others) else (0, None)",
         "if len(others) else (last, None)",
         "a search for its root goes on",
-        (f"{FAST_ENDS}::test_levels_and_targets[ids-auto]",),
+        (f"{FAST_ENDS}::test_levels_and_targets",),
     ),
     Mutation(
         "part-delegate-targets",
