@@ -1087,7 +1087,7 @@ MUTATIONS = (
         "if (ok[i]) set_everywhere(",
         "if (false) set_everywhere(",
         "devices of a domain do not see what came from other domains in a pull",
-        (f"{OUTER_EDGES}::test_several_devices_search_each_way[ids of 32 bits-pull]",),
+        (f"{OUTER_EDGES}::test_several_devices_search_each_way",),
     ),
     Mutation(
         "between-several-own-position",
@@ -1502,7 +1502,7 @@ MUTATIONS = (
         "if len(others) else (0, None)",
         "if len(others) else (last, None)",
         "a search for its root goes on",
-        (f"{FAST_ENDS}::test_levels_and_targets[ids-auto]",),
+        (f"{FAST_ENDS}::test_levels_and_targets",),
     ),
     Mutation(
         "part-delegate-targets",

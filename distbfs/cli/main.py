@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 import click
@@ -159,9 +160,19 @@ def commands(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
+def asks_for_json_log(arguments: Sequence[str]) -> bool:
+    """Return whether a command line, right or wrong, has ``--log-format json``.
+
+    An unknown option ends a command before the known ones are read.
+    """
+    words = [part for word in arguments for part in word.split("=", 1)]
+    formats = [value for name, value in pairwise(words) if name == "--log-format"]
+    return formats[-1:] == ["json"]
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code; errors are raised."""
-    log_as_json(False)
+    log_as_json(asks_for_json_log(arguments))
     try:
         code = commands.main(
             args=list(arguments), prog_name="distbfs", standalone_mode=False

@@ -24,7 +24,14 @@ NVIDIA = Path("/proc/driver/nvidia/version")  # there where the driver is
 
 @cache
 def cupy() -> Any:
-    """Return CuPy; raise DeviceMissing if it is not installed or sees no device."""
+    """Return CuPy; raise DeviceMissing if it is not installed or sees no device.
+
+    The driver is looked for first: importing CuPy takes long.
+    """
+    try:
+        ctypes.CDLL(DRIVER)
+    except OSError as error:
+        raise DeviceMissing(f"no CUDA device: no driver ({error})") from error
     try:
         import cupy as library  # noqa: PLC0415
     except ImportError as error:
@@ -46,10 +53,7 @@ def cupy() -> Any:
 def driver() -> ctypes.CDLL:
     """Return the CUDA driver's library."""
     cupy()
-    try:
-        return ctypes.CDLL(DRIVER)
-    except OSError as error:
-        raise DeviceMissing(f"no CUDA driver: {error}") from error
+    return ctypes.CDLL(DRIVER)
 
 
 def check(code: int, what: str) -> None:

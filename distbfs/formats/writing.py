@@ -98,6 +98,9 @@ def writer_for(path: Path, name: str = "") -> Writer:
 
 def check_place(path: Path, *, force: bool = True) -> None:
     """Raise UsageError where no file can be written; ``force``: one may be replaced."""
+    # from Python 3.14 on, is_dir is silent of names that are too long or not to be read
+    with suppress(FileNotFoundError, NotADirectoryError):
+        path.lstat()
     if path.is_dir():
         raise UsageError(f"{path} is a folder; give the name of a file")
     if os.path.lexists(path) and not force:

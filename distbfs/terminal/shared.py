@@ -25,7 +25,7 @@ from distbfs.device import cuda
 from distbfs.device.cc import thread_count
 from distbfs.engines.cuda.papers.xbfs.search import BALANCES, FRONTIERS
 from distbfs.errors import UsageError
-from distbfs.exchange.abort import json_line, log_as_json
+from distbfs.exchange.abort import json_line
 from distbfs.exchange.signals import STOP_SIGNALS, StopFlag
 from distbfs.exchange.world import Ranks, start
 from distbfs.options import (
@@ -238,12 +238,6 @@ def open_records(
     return stack.enter_context(TextIOWrapper(BufferedWriter(raw), encoding="utf-8"))
 
 
-def log_format_chosen(_: click.Context, __: click.Parameter, value: str) -> str:
-    """Make the error that ends a command look like its other messages."""
-    log_as_json(value == "json")
-    return value
-
-
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of what a command prints; it takes them as one, ``speech``."""
 
@@ -254,8 +248,6 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
         "--log-format",
         type=Choice(["text", "json"]),
         default="text",
-        is_eager=True,  # for errors of the other options, too
-        callback=log_format_chosen,
         help="How messages on stderr look.  [text]",
     )
     @OUTPUT.option(

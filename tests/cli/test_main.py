@@ -187,19 +187,35 @@ def test_refused_once_on_several_ranks(words, text):
     assert text in on(2, *words).refusal
 
 
+@pytest.mark.parametrize("form", [("--log-format", "json"), ("--log-format=json",)])
 @pytest.mark.parametrize(
-    ("words", "level", "text"),
+    ("words", "text"),
     [
-        (["bfs", "nowhere", "-s", "1"], "error", "nowhere: there is no such folder"),
-        (["bfs", "x", "--threads", "-1"], "error", "0<=x<=4096"),
+        (["bfs", "nowhere", "-s", "1"], "nowhere: there is no such folder"),
+        (["bfs", "x", "--threads", "-1"], "0<=x<=4096"),
+        (["bfs", "--fly"], "No such option '--fly'"),
+        (["bfs", "x", "--fly", "--log-format", "text"], "No such option '--fly'"),
+        (["bfs"], "'GRAPH' (see 'distbfs bfs --help')"),
+        (["bsf"], "no command 'bsf'"),
     ],
 )
-def test_the_last_message_is_json_as_the_others(words, level, text):
-    done = here(*words, "--log-format", "json")
+def test_the_last_message_is_json_as_the_others(words, text, form):
+    done = here(*words, *form)
     (line,) = done.err.splitlines()
     told = json.loads(line)
     assert done.code == 2
     assert set(told) == {"time", "level", "message"}
-    assert told["level"] == level
+    assert told["level"] == "error"
     assert text in told["message"]
-    assert here("bfs", "nowhere", "-s", "1").err.startswith("distbfs: nowhere")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["bfs", "nowhere", "-s", "1"],
+        ["bfs", "x", "--log-format=json", "--fly", "--log-format", "text"],
+        ["bfs", "x", "--fly", "--log-format"],
+    ],
+)
+def test_the_last_message_is_text_unless_json_is_asked_for(words):
+    assert here(*words).refusal

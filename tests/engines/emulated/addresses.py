@@ -18,7 +18,8 @@ sys.path[:0] = [str(x) for x in (ROOT, ROOT / "tests", ROOT / "tests/gpu", HERE)
 import emulated_device  # noqa: E402
 from emulated_device import compiler  # noqa: E402
 
-FLAGS = ("-fsanitize=address", "--param", "asan-stack=0", "-g")  # stacks are switched
+# stacks are switched; compiled for one run
+FLAGS = ("-fsanitize=address", "--param", "asan-stack=0", "-g", "-O1")
 OPTIONS = "detect_leaks=0:detect_stack_use_after_return=0:use_sigaltstack=0"
 
 

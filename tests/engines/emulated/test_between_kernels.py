@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from covering import covered
 from device_parts import (
     LARGE,
     check,
@@ -47,8 +48,15 @@ from distbfs.types import SUBGRAPHS
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 
 
-@pytest.mark.parametrize("name", GRAPHS)
-@pytest.mark.parametrize("parts", [1, 2, 3])
+def each_pair(names, *values):
+    """Mark a test with combinations of bits of ids and other values: any two meet."""
+    names = f"id_bits, {names}"
+    return pytest.mark.parametrize(
+        names, covered((32, 64), *values), indirect=["id_bits"]
+    )
+
+
+@each_pair("parts, name", [1, 2, 3], list(GRAPHS))
 def test_levels_and_parents(device, id_bits, name, parts):
     source = GRAPHS[name]
     for threshold in (0, 4, LARGE):
@@ -58,15 +66,16 @@ def test_levels_and_parents(device, id_bits, name, parts):
             check(driver, source, root)
 
 
-@pytest.mark.parametrize("direction", ["push", "pull"])
-def test_directions(device, id_bits, direction):
-    for name in ("kronecker", "hub", "random", "grid"):
-        source = GRAPHS[name]
-        for threshold in (5, LARGE):
-            placed = device_parts(source, 3, threshold=threshold)
-            driver = driver_of(placed, engine="xbfs", direction=direction)
-            for root in some_roots(source, 3):
-                check(driver, source, root)
+@each_pair(
+    "threshold, direction, name",
+    *((5, LARGE), ("push", "pull"), ("kronecker", "hub", "random", "grid")),
+)
+def test_directions(device, id_bits, threshold, direction, name):
+    source = GRAPHS[name]
+    placed = device_parts(source, 3, threshold=threshold)
+    driver = driver_of(placed, engine="xbfs", direction=direction)
+    for root in some_roots(source, 3):
+        check(driver, source, root)
 
 
 @pytest.mark.parametrize("direction", ["auto", "push", "pull"])
@@ -285,8 +294,10 @@ def check_parents(source, root, level, parent):
     assert np.isin(parent[reached].astype(int) * source.n + reached, keys).all()
 
 
-@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
-@pytest.mark.parametrize("name", ["kronecker", "hub", "random", "tree"])
+@each_pair(
+    "direction, name",
+    *(("auto", "push", "pull"), ("kronecker", "hub", "random", "tree")),
+)
 def test_levels_on_the_stream_of_an_exchange(device, id_bits, name, direction):
     source = GRAPHS[name]
     aims = ((2, 5), (3, LARGE))
@@ -294,8 +305,7 @@ def test_levels_on_the_stream_of_an_exchange(device, id_bits, name, direction):
         streamed(source, [1] * parts, threshold=threshold, direction=direction)
 
 
-@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
-@pytest.mark.parametrize("sizes", [(1, 1), (1, 1, 1), (2, 1)])
+@each_pair("direction, sizes", ("auto", "push", "pull"), ((1, 1), (1, 1, 1), (2, 1)))
 def test_boxes_with_more_than_their_first_items(
     device, id_bits, monkeypatch, sizes, direction
 ):
@@ -340,12 +350,13 @@ def test_ends_and_records_on_the_stream(device):
         streamed(GRAPHS["kronecker"], (1, 1), **options)
 
 
-@pytest.mark.parametrize("name", GRAPHS)
-@pytest.mark.parametrize(
-    ("sizes", "threshold"),
+@each_pair(
+    "domains, name",
     [((2, 2), 4), ((3,), LARGE), ((2, 1), 4), ((1, 3), 0), ((3, 2, 1), 6)],
+    list(GRAPHS),
 )
-def test_domains_of_several_devices(device, id_bits, name, sizes, threshold):
+def test_domains_of_several_devices(device, id_bits, name, domains):
+    sizes, threshold = domains
     streamed(GRAPHS[name], sizes, threshold=threshold)
 
 
@@ -425,17 +436,21 @@ EACH_WAY = {
 }
 
 
-@pytest.mark.parametrize("way", EACH_WAY)
-def test_several_devices_search_each_way(device, id_bits, way):
-    """Also where a domain has lanes of several granules on a device."""
-    for name, sizes, threshold in (
+@each_pair(
+    "domains, way",
+    (
         ("granules", (2, 2), 12),
         ("granules", (1, 2), 0),
         ("hub", (2, 2), 3),
         ("kronecker", (2, 1), 40),
-    ):
-        source = SHAPES[name]() if name in SHAPES else GRAPHS[name]
-        streamed(source, sizes, threshold=threshold, overrides=EACH_WAY[way])
+    ),
+    list(EACH_WAY),
+)
+def test_several_devices_search_each_way(device, id_bits, domains, way):
+    """Also where a domain has lanes of several granules on a device."""
+    name, sizes, threshold = domains
+    source = SHAPES[name]() if name in SHAPES else GRAPHS[name]
+    streamed(source, sizes, threshold=threshold, overrides=EACH_WAY[way])
 
 
 @pytest.mark.parametrize("direction", ["push", "pull"])

@@ -112,7 +112,9 @@ def test_tails_in_host_memory(device, monkeypatch, kept):
         graph = host(name).split(kept)
         assert graph.held_back
         for seed in range(3):
-            some = ways[(seed + k + kept) % 3 :: 3]
+            if (seed + k) % 2 == (kept == 40):  # done where other tails are kept
+                continue
+            some = ways[(seed + k) % 3 :: 3]
             look_through(faults, host(name), graph, seed, some, f"{kept} kept")
     faults.tell()
 

@@ -85,9 +85,18 @@ def figure_7(host, root, frontier, direction):
     return modes, reasons
 
 
-@pytest.mark.parametrize("asynchronous", [True, False], ids=["async", "sync"])
-@pytest.mark.parametrize("stepwise", [True, False], ids=["stepwise", "resident"])
-@pytest.mark.parametrize(("frontier", "direction"), PAIRS)
+# both in one launch, one or the other step by step
+FORMS = [
+    pytest.param(*pair, stepwise, asynchronous, id="-".join((*pair, *words)))
+    for k, pair in enumerate(PAIRS)
+    for stepwise, asynchronous in ((False, True), (False, False), (True, k % 2 == 0))
+    for words in [
+        ("stepwise" if stepwise else "resident", "async" if asynchronous else "sync")
+    ]
+]
+
+
+@pytest.mark.parametrize(("frontier", "direction", "stepwise", "asynchronous"), FORMS)
 def test_records_add_up(frontier, direction, stepwise, asynchronous):
     seen, reasons = set(), set()
     form = {"frontier": frontier, "direction": direction, "alpha": ALPHA}

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from constructed_parts import check, on_devices
+from covering import covered
 from emulated_device import EmulatedDevice
 from graphs import NAMED, Tuples, kronecker, random_tuples
 from resident_parts import resident_parts
@@ -95,10 +96,14 @@ def source_of(seed):
     return kronecker(6, 8) if not seed else random_tuples(301, 700, seed)
 
 
-@pytest.mark.parametrize("make", [on_devices, resident_parts])
-@pytest.mark.parametrize("buffer_bytes", [None, 1000])
-@pytest.mark.parametrize("devices", [1, 2, 3])
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("ranks", "devices", "buffer_bytes", "make", "id_bits"),
+    covered(
+        *([1, 2, 3], [1, 2, 3], [None, 1000], [on_devices, resident_parts], [32, 64]),
+        size=3,
+    ),
+    indirect=["id_bits"],
+)
 def test_both_ways(id_bits, make, ranks, devices, buffer_bytes):
     seed = 3 * ranks + devices
     source, parts = source_of(seed % 4), ranks * devices * (1 + seed % 2)

@@ -4,6 +4,7 @@ import gc
 
 import numpy as np
 import pytest
+from covering import covered
 from graphs import NAMED, Tuples, kronecker, random_tuples
 from validation.test_cuda_on_host import ArrayTuples, holds, planted
 from validation.test_validate import search
@@ -88,7 +89,11 @@ def asked(request, device, monkeypatch):
     assert set(forms) == {request.param}
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape[0]} on {shape[1]}")
+@pytest.mark.parametrize(
+    ("asked", "id_bits", "shape"),
+    covered([False, True], [32, 64], SHAPES),
+    indirect=["asked", "id_bits"],
+)
 def test_planted_faults(asked, id_bits, shape):
     for k, source in enumerate(GRAPHS.values()):
         if source.n < shape[0]:
@@ -176,7 +181,7 @@ def test_memory(asked, device, parts, monkeypatch):
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_ranks(asked, ranks):
     """The last of three has no device; there are many chunks, and pairs in each."""
-    source = random_tuples(400, 5000, 9)
+    source = random_tuples(400, 2500, 9)
     root = int(source.u[0])
     level, parent = search(source.n, source.u, source.v, root)
     for name, *case in planted(source, root, level, parent, seed=5):
