@@ -59,6 +59,13 @@ INLINE bool edge_seen(const Params &p, u64 at) {
 #endif
 }
 
+/* Whether a frontier is so wide that it is not pushed; edges: of its `count` rows.  At least what
+ * is beyond `kept` columns of each is in tails, and that takes longer than a pull needs. */
+INLINE bool pulls_at_once(const Params &p, u64 count, u64 edges) {
+    if (SPLIT && edges >= count * p.kept + p.pull_tails) return true;
+    return edges >= p.pull_edges;
+}
+
 /* Where the edge checks of a level are counted; null where nobody counts. */
 INLINE u64 *counts_of(const Params &p, u32 depth) {
     return COUNT && depth < p.rows ? p.counts + depth : 0;
