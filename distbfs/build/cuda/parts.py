@@ -181,6 +181,7 @@ def construct_on_devices(
     clock: Stopwatch | None = None,
     done: Sum | None = None,
     making: Making | None = None,
+    check: Callable[[int], None] | None = None,
 ) -> tuple[list[DevicePart], BuildSummary]:
     """Build every part of this rank in device memory (collective).
 
@@ -194,6 +195,7 @@ def construct_on_devices(
     done: called with the number of tuples that devices of this rank make, in all passes
     making: whether each device makes "all" tuples, or its "share", which devices then
     send each other; None: the faster by estimate
+    check: called with the directed edges of the graph before any is kept (collective)
 
     The options pass_bytes and order_block have no effect.
     """
@@ -216,6 +218,8 @@ def construct_on_devices(
         )
         counted = crew.each(lambda builder, _, part: builder.count(part))
         histogram, loops = _share_degrees(world, source, counted)
+        if check is not None:
+            check(histogram.m)
         threshold = options.threshold
         if threshold is None:
             if domains is None:

@@ -149,10 +149,15 @@ class Room:
         self.check_host(4 * split.tails)
         return split
 
-    def free(self, held: int = 0, spare: int = 0) -> int:
-        """Return the free device bytes, plus ``held`` and less ``spare``."""
-        free = cuda.free_bytes() + held - SPARE - spare
-        return free if self.device_bytes is None else min(free, self.device_bytes)
+    def free(self, held: int = 0, spare: int = 0, sharing: int = 1) -> int:
+        """Return the free device bytes, plus ``held`` and less ``spare``.
+
+        sharing: graphs that have an equal share of the device each
+        """
+        free = (cuda.free_bytes() - SPARE) // sharing + held - spare
+        if self.device_bytes is None:
+            return free
+        return min(free, self.device_bytes // sharing)
 
     def check_host(self, need: int) -> None:
         """Raise OutOfMemory where tails need more bytes than the host has for them."""
@@ -201,12 +206,36 @@ def agreed_kept(world: World, fits: Sequence[tuple[int, Fit]]) -> int:
     return -int(world.allreduce(np.array([-min(most)]), "max")[0])
 
 
+def check_total(world: World, room: Room, m: int, free: int) -> None:
+    """Raise OutOfMemory on all ranks where m columns fit nowhere (collective).
+
+    m: of the rows of all parts; free: bytes of this rank's devices
+
+    It is asked before rows are made, so it counts nothing else of them.
+    """
+    limit = room.host_limit()
+    own = np.array([free, -1 if limit is None else limit])
+    every = np.stack(world.allgather(own))
+    hosts = dict(zip(_hosts_of(world), every[:, 1].tolist(), strict=True))
+    device, host = int(every[:, 0].sum()), sum(hosts.values())
+    if min(hosts.values()) >= 0 and 4 * m > device + host:
+        raise OutOfMemory(
+            f"{m} directed edges need {readable(4 * m)}; devices have "
+            f"{readable(device)} for a graph and its searches, hosts {readable(host)}"
+        )
+
+
+def _hosts_of(world: World) -> list[str]:
+    """Return the host of each rank."""
+    return list(getattr(world, "hosts", [""] * world.size))
+
+
 def check_hosts(world: World, room: Room, tails: int) -> None:
     """Raise OutOfMemory on all ranks where a host has no room for tails (collective).
 
     tails: columns in the memory of this rank's host
     """
-    hosts = list(getattr(world, "hosts", [""] * world.size))
+    hosts = _hosts_of(world)
     every = zip(hosts, world.allgather(np.array([tails])), strict=True)
     need = 4 * sum(int(count[0]) for host, count in every if host == hosts[world.rank])
     agreed(world, lambda: room.check_host(need))

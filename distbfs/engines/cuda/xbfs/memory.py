@@ -6,15 +6,19 @@ between normal vertices, as many stay in the part as if they were dealt at rando
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from distbfs.build.cuda.inner_part import ShareCounts
 from distbfs.engines.cuda.common.memory import (
     LISTS,
     MULTIPROCESSORS,
     WIDE,
+    member_search_bytes,
     search_bytes,
 )
-from distbfs.engines.cuda.xbfs.between_params import first_words
+from distbfs.engines.cuda.xbfs.between_params import box_bounds, first_words
 from distbfs.generate.cuda import id_type
 from distbfs.graph.device_graph import COLUMN_PAD
 from distbfs.partition.part import mask_words
@@ -53,27 +57,69 @@ def part_bytes(
     inner += ids * (places + normals + shape.owned)
     targets = min(outer, (parts - 1) * normals)
     inner += 4 * normals + 8 * (normals + 1) + OUTER_EDGE * outer + TARGET * targets
-    search = search_bytes(
-        local,
-        places,
-        m,
-        parents=parents,
-        queue=places,
+    search = _searching_bytes(
+        *(shape.n, local, places, m, d, shape.owned, 1),
         listed=listed,
+        parents=parents,
         multiprocessors=multiprocessors,
     )
-    search += (WIDE_LEVEL + (ids - 4) * parents) * local + places // 8
-    search += 4 * shape.owned + 2 * 8 * mask_words(d)
-    sent = targets // 8
+    boxes = 1 + (parts - 1) * (1 + box_words(shape))
     needs = {
         "graph": graph,
         "numbering": NUMBERED_VERTEX * local,
         "inner": inner,
         "search": search,
-        "messages": BOXED * (1 + (parts - 1) * (1 + box_words(shape))) + sent,
+        "messages": BOXED * boxes + targets // 8,
     }
     last = max(needs["graph"], needs["search"] + needs["messages"])
     return needs | {"total": needs["numbering"] + needs["inner"] + last}
+
+
+def share_bytes(
+    share: ShareCounts, *, parents: bool = True, multiprocessors: int = MULTIPROCESSORS
+) -> int:
+    """Return what searches of a share take besides its inner graph and outer edges."""
+    layout, index, domains = share.layout, share.index, share.domains
+    owned = int(share.owned[index])
+    search = _searching_bytes(
+        *(layout.n, layout.local_count(index), share.active, share.m),
+        *(share.delegates, owned, domains.sizes[domains.domain_of(index)]),
+        listed=int(share.at_least[2 : 2 + LISTS].sum()),
+        parents=parents,
+        multiprocessors=multiprocessors,
+    )
+    boxes = int(box_bounds(domains, index, share.outer_edges, share.owned)[-1])
+    return search + BOXED * boxes + share.targets // 8
+
+
+def _searching_bytes(
+    n: int,
+    local: int,
+    active: int,
+    m: int,
+    delegates: int,
+    owned: int,
+    devices: int,
+    *,
+    listed: int,
+    parents: bool,
+    multiprocessors: int,
+) -> int:
+    """Return what a search writes, and neighbours in arrays of their own.
+
+    n: of the whole graph; active, m: of the inner graph; devices: of the domain
+    listed: as of ``search_bytes``
+    """
+    form: dict[str, Any] = {"parents": parents, "listed": listed}
+    form["multiprocessors"] = multiprocessors
+    if devices == 1:
+        search = search_bytes(local, active, m, queue=active, **form)
+        search += (np.dtype(id_type(n)).itemsize - 4) * parents * local
+    else:
+        counts = (n, local, active, m, devices)
+        search = member_search_bytes(*counts, push_only=True, **form)
+    search += WIDE_LEVEL * local + active // 8
+    return search + 4 * owned + 2 * 8 * mask_words(delegates)
 
 
 def box_words(shape: PartShape) -> int:
