@@ -349,7 +349,8 @@ def hold_device_parts(
 
     devices: of this rank, which take its parts in turn
     placement: of the parts, or of the shares of domains of several devices
-    room: of each device, if rows that are made of them may have tails
+    room: of each device, if rows that are made of them may have tails; a store whose
+    parts a device has no room for beside these is read as tuples
 
     Raises OutOfMemory on all ranks for a graph that fits no memory of them together.
     """
@@ -364,9 +365,16 @@ def hold_device_parts(
     own_parts = placement.parts_of(world.rank)
     dealt = [devices[k % len(devices)] for k in range(len(own_parts))]
     store = source.store
-    if store is not None and store.manifest.parts == placement.parts:
-        permutation = permutation_of(store)
+    loads = store is not None and store.manifest.parts == placement.parts
+    if store is not None and loads and room is not None:
         check(store.manifest.m)
+        need = sum(
+            store.part_bytes(k) + 4 * store.manifest.m // placement.parts
+            for k in own_parts
+        )
+        loads = not world.allreduce(np.array([need > free]), "max")[0]
+    if store is not None and loads:
+        permutation = permutation_of(store)
         with source.telling("loading") as done:
             parts = parts_of_store(store, own_parts, dealt, done)
     else:
@@ -381,6 +389,7 @@ def hold_device_parts(
                 devices=dealt,
                 done=done,
                 check=check,
+                room=room,
             )
         generation = summary.generation_seconds
         construction = summary.construction_seconds

@@ -1,8 +1,8 @@
 """Build the inner graphs of domains and their outer edges (see inner_part.py).
 
-The subgraphs of a part lie on its device while its rows are made, range by range. Where
-a device has no room for them and all columns, or for these and searches, rows have
-tails: the columns after the first ones go to pinned host memory as they are made.
+The subgraphs of a part lie on its device, or in pinned host memory, while its rows are
+made, range by range. Where a device has no room for all columns, rows have tails: the
+columns after the first ones go to pinned host memory as they are made.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class InnerBuilder:
         rows = {name: getattr(part, name) for name in ("nn", "nd", "dn", "dd")}
         if any(x.offsets.dtype.itemsize == 8 for x in rows.values()):
             rows = {
-                name: DeviceRows(x.offsets.astype(np.uint64), x.columns)
+                name: DeviceRows(x.offsets.astype(np.uint64), x.columns, x.on_host)
                 for name, x in rows.items()
             }
         self._rows = rows
@@ -245,7 +245,8 @@ class InnerBuilder:
         """
         part, local = self.part, self.part.local_count
         rows = [getattr(part, name) for name in SUBGRAPHS]
-        subgraphs = sum(x.offsets.nbytes + x.columns.nbytes for x in rows)
+        subgraphs = sum(x.offsets.nbytes for x in rows)
+        subgraphs += sum(x.columns.nbytes for x in rows if not x.on_host)
         held = NUMBERED_VERTEX * local + part.kept * subgraphs
         held += sum(x.nbytes for x in (self._ids, self.place, *self._outer[:3]))
         made = 8 * (self.count + 1) + 4 * (self.count + local)
@@ -258,9 +259,14 @@ class InnerBuilder:
         return Fit(fixed, have, have, self._by_length, self._ranges)
 
     def split(self, fit: Fit, kept: int) -> int:
-        """Let rows keep ``kept`` columns; return how many go to host memory."""
+        """Let rows keep ``kept`` columns; return how many the host needs room for.
+
+        Those of subgraphs that are there with them.
+        """
         self._split = fit.at(kept)
-        return self._split.tails
+        rows = [getattr(self.part, name) for name in SUBGRAPHS]
+        there = sum(x.columns.nbytes for x in rows if x.on_host)
+        return self._split.tails + there // 4
 
     def allocate(self) -> None:
         """Allocate the columns."""

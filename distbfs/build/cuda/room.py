@@ -216,7 +216,7 @@ def check_total(world: World, room: Room, m: int, free: int) -> None:
     limit = room.host_limit()
     own = np.array([free, -1 if limit is None else limit])
     every = np.stack(world.allgather(own))
-    hosts = dict(zip(_hosts_of(world), every[:, 1].tolist(), strict=True))
+    hosts = dict(zip(hosts_of(world), every[:, 1].tolist(), strict=True))
     device, host = int(every[:, 0].sum()), sum(hosts.values())
     if min(hosts.values()) >= 0 and 4 * m > device + host:
         raise OutOfMemory(
@@ -225,7 +225,7 @@ def check_total(world: World, room: Room, m: int, free: int) -> None:
         )
 
 
-def _hosts_of(world: World) -> list[str]:
+def hosts_of(world: World) -> list[str]:
     """Return the host of each rank."""
     return list(getattr(world, "hosts", [""] * world.size))
 
@@ -235,7 +235,7 @@ def check_hosts(world: World, room: Room, tails: int) -> None:
 
     tails: columns in the memory of this rank's host
     """
-    hosts = _hosts_of(world)
+    hosts = hosts_of(world)
     every = zip(hosts, world.allgather(np.array([tails])), strict=True)
     need = 4 * sum(int(count[0]) for host, count in every if host == hosts[world.rank])
     agreed(world, lambda: room.check_host(need))

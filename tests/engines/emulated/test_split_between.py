@@ -13,18 +13,23 @@ from test_split_rows import rows_of
 from thread_peers import ThreadPeers
 from worlds import on_ranks
 
-from distbfs.build.cuda import inner
+from distbfs.build.cuda import chunks, inner
+from distbfs.build.cuda import keys as device_keys
 from distbfs.build.cuda import room as room_of_builds
+from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.build.cuda.room import EVERY, LEAST_KEPT, Fit, Room
 from distbfs.errors import OutOfMemory
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate import cuda as device_tuples
 from distbfs.graph.device_graph import COLUMN_PAD
+from distbfs.options import BuildOptions
+from distbfs.partition.layout import Placement
 from distbfs.plan.memory import readable
 from distbfs.registry import EXCHANGES
 from distbfs.search import choose as choosing
 from distbfs.search import domains, opening
 from distbfs.search.choose import Request
+from distbfs.types import SUBGRAPHS
 
 pytestmark = pytest.mark.usefixtures("device")
 GRAPHS = {
@@ -197,7 +202,7 @@ def test_sessions_say_what_is_held_back(device, monkeypatch, ranks, size):
     said = all_ranks(device_memory=least + 4000, host_memory=1 << 20)
     held = sum(facts["held_back"] for _, _, facts, _ in said)
     share = held / source.matrix.nnz
-    assert share > 0.1
+    assert share > 0.05
     for _, why, facts, records in said:
         assert f"{share:.3g} of the edges are in host memory" in why
         assert f"beyond {facts['kept']} of a row" in why
@@ -213,3 +218,42 @@ def test_sessions_say_what_is_held_back(device, monkeypatch, ranks, size):
     ):
         with pytest.raises(OutOfMemory, match=words):
             all_ranks(**limits)
+
+
+@pytest.mark.parametrize("sizes", SIZES[1:3])
+def test_subgraphs_in_host_memory(monkeypatch, id_bits, split, sizes):
+    """Where a device has no room for them; then rows are made of what is there."""
+    monkeypatch.setattr(device_keys, "SLACK", 100)
+    monkeypatch.setattr(chunks, "CHUNK", 1777)
+    source, placement = GRAPHS["kronecker"], Placement(sum(sizes), 1)
+    little = Room(1, None, NOTHING)
+
+    def parts(room, buffer_bytes=5000):
+        form = {"buffer_bytes": buffer_bytes, "room": room}
+        build = BuildOptions(threshold=30)
+        made, _ = construct_on_devices(source, SoloWorld(), placement, build, **form)
+        for part in made:
+            part.kept = False
+        return made
+
+    def on_host(made):
+        return {getattr(part, name).on_host for part in made for name in SUBGRAPHS}
+
+    near, far = parts(None), parts(little)
+    assert (on_host(near), on_host(far)) == ({False}, {True})
+    assert on_host(parts(little, None)) == {False}, "all keys fit at once"
+    assert on_host(parts(Room(1, 1, NOTHING))) == {False}, "nor has the host room"
+    for part, wanted in zip(far, near, strict=True):
+        for name in SUBGRAPHS:
+            rows, same = getattr(part, name), getattr(wanted, name)
+            assert rows.edges == same.edges
+            for field in ("offsets", "columns"):
+                values = getattr(rows, field).get()
+                np.testing.assert_array_equal(values, getattr(same, field).get())
+    with pytest.raises(OutOfMemory, match="tails of rows need"):
+        shares_of(far, sizes, Room(None, 4 * source.matrix.nnz, NOTHING))
+    every = zip(shares_of(far, sizes, split), shares_of(near, sizes), strict=True)
+    for one, wanted in every:
+        assert one.graph.held_back
+        for row, same in zip(rows_of(one.graph), rows_of(wanted.graph), strict=True):
+            np.testing.assert_array_equal(row, same)
