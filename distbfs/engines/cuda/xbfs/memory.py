@@ -6,20 +6,24 @@ between normal vertices, as many stay in the part as if they were dealt at rando
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from distbfs.build.cuda.inner_part import ShareCounts
+from distbfs.build.cuda.room import LEAST_KEPT
 from distbfs.engines.cuda.common.memory import (
     LISTS,
     MULTIPROCESSORS,
     WIDE,
     member_search_bytes,
+    most_kept,
     search_bytes,
 )
 from distbfs.engines.cuda.xbfs.between_params import box_bounds, first_words
 from distbfs.generate.cuda import id_type
+from distbfs.graph.degrees import DegreeHistogram
 from distbfs.graph.device_graph import COLUMN_PAD
 from distbfs.partition.part import mask_words
 from distbfs.plan import memory
@@ -40,8 +44,8 @@ def part_bytes(
     graph: Table I (Pan et al. 2018); numbering: of the vertices; inner: the graph that
     is searched, and the outer edges; search: what a search writes, and neighbours in
     arrays of their own; messages: the most that goes to other parts at once, and what
-    was sent to them already; total: the most at once, as the graph of Table I is let go
-    before there is a search
+    was sent to them already; searching: without the graph of Table I, which is let go
+    before there is a search; total: the most at once, where all of it lies there
     """
     local, d, parts, normals = shape.local, shape.delegates, shape.parts, shape.active
     sizes = memory.array_bytes(shape)
@@ -71,8 +75,39 @@ def part_bytes(
         "search": search,
         "messages": BOXED * boxes + targets // 8,
     }
-    last = max(needs["graph"], needs["search"] + needs["messages"])
-    return needs | {"total": needs["numbering"] + needs["inner"] + last}
+    kept = needs["numbering"] + needs["inner"]
+    searching = needs["search"] + needs["messages"]
+    total = kept + max(needs["graph"], searching)
+    return needs | {"searching": kept + searching, "total": total}
+
+
+def split_part(
+    degrees: DegreeHistogram, threshold: int, shape: PartShape, total: int, have: int
+) -> dict[str, int] | None:
+    """Return how rows of a part are split that do not fit a device, as ``split_rows``.
+
+    Expected values: rows of delegates are dealt evenly to the parts, and normal
+    vertices have the same share of their edges inside. total: bytes of the device while
+    the part is searched, with all columns; have: of it; host: of the tails of one part
+    """
+    parts, nn = shape.parts, shape.edges["nn"]
+    outer = nn * (parts - 1) / parts
+    inside = 1 - outer / max(nn + shape.edges["nd"], 1)
+    large = degrees.degrees > threshold
+    some = degrees.degrees > 0
+    lengths = np.where(large, degrees.degrees / parts, degrees.degrees * inside)[some]
+    counts = np.where(large, degrees.counts, degrees.counts / parts)[some]
+    m = sum(shape.edges.values()) - int(outer)
+    rows = 64 * mask_words(shape.delegates) + shape.active
+    fixed = total - 4 * m + (4 * rows if m < WIDE else 0)
+
+    def at(kept: int) -> dict[str, int]:
+        tails = float(counts @ np.maximum(lengths - kept, 0))
+        tailed = float(counts[lengths >= kept].sum())
+        heads = math.ceil(4 * (m - tails) + 8 * tailed)
+        return {"kept": kept, "device": fixed + heads, "host": math.ceil(4 * tails)}
+
+    return most_kept(at, int(lengths.max(initial=LEAST_KEPT)) + 1, have)
 
 
 def share_bytes(
