@@ -108,6 +108,12 @@ class DevicePart:
         return take(self.numbers, places).astype(np.int64)
 
     @property
+    def host_bytes(self) -> int:
+        """Bytes of columns in host memory."""
+        rows = (self.nn, self.nd, self.dn, self.dd)
+        return sum(int(x.columns.nbytes) for x in rows if x.on_host)
+
+    @property
     def graph_bytes(self) -> int:
         """Bytes of the four subgraphs as Table I counts them."""
         return sum(rows.nbytes for rows in (self.nn, self.nd, self.dn, self.dd))

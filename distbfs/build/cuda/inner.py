@@ -245,8 +245,8 @@ class InnerBuilder:
         """
         part, local = self.part, self.part.local_count
         rows = [getattr(part, name) for name in SUBGRAPHS]
-        subgraphs = sum(x.offsets.nbytes for x in rows)
-        subgraphs += sum(x.columns.nbytes for x in rows if not x.on_host)
+        subgraphs = sum(x.offsets.nbytes + x.columns.nbytes for x in rows)
+        subgraphs -= part.host_bytes
         held = NUMBERED_VERTEX * local + part.kept * subgraphs
         held += sum(x.nbytes for x in (self._ids, self.place, *self._outer[:3]))
         made = 8 * (self.count + 1) + 4 * (self.count + local)
@@ -259,14 +259,9 @@ class InnerBuilder:
         return Fit(fixed, have, have, self._by_length, self._ranges)
 
     def split(self, fit: Fit, kept: int) -> int:
-        """Let rows keep ``kept`` columns; return how many the host needs room for.
-
-        Those of subgraphs that are there with them.
-        """
+        """Let rows keep ``kept`` columns; return how many go to host memory."""
         self._split = fit.at(kept)
-        rows = [getattr(self.part, name) for name in SUBGRAPHS]
-        there = sum(x.columns.nbytes for x in rows if x.on_host)
-        return self._split.tails + there // 4
+        return self._split.tails
 
     def allocate(self) -> None:
         """Allocate the columns."""
@@ -497,7 +492,9 @@ def _split_rows(shares: Sequence[InnerBuilder], world: World, room: Room) -> Non
     kept = agreed_kept(world, list(zip(indices, fits, strict=True)))
     if kept < EVERY:
         pairs = zip(shares, fits, strict=True)
-        check_hosts(world, room, sum(share.split(fit, kept) for share, fit in pairs))
+        tails = sum(share.split(fit, kept) for share, fit in pairs)
+        subgraphs = sum(share.part.host_bytes for share in shares)
+        check_hosts(world, room, tails, subgraphs)
 
 
 @contextmanager

@@ -159,12 +159,15 @@ class Room:
             return free
         return min(free, self.device_bytes // sharing)
 
-    def check_host(self, need: int) -> None:
-        """Raise OutOfMemory where tails need more bytes than the host has for them."""
+    def check_host(self, need: int, what: str = "tails of rows") -> None:
+        """Raise OutOfMemory where tails need more bytes than the host has for them.
+
+        what: they are, with what else they need at once
+        """
         have = self.host_limit()
         if have is not None and need > have:
             raise OutOfMemory(
-                f"tails of rows need {readable(need)} of host memory; there are "
+                f"{what} need {readable(need)} of host memory; there are "
                 f"{readable(have)}"
             )
 
@@ -230,15 +233,17 @@ def hosts_of(world: World) -> list[str]:
     return list(getattr(world, "hosts", [""] * world.size))
 
 
-def check_hosts(world: World, room: Room, tails: int) -> None:
+def check_hosts(world: World, room: Room, tails: int, others: int = 0) -> None:
     """Raise OutOfMemory on all ranks where a host has no room for tails (collective).
 
-    tails: columns in the memory of this rank's host
+    tails: columns of this rank's rows; others: bytes of the subgraphs that they are
+    made of, where these are on the host, too
     """
     hosts = hosts_of(world)
-    every = zip(hosts, world.allgather(np.array([tails])), strict=True)
-    need = 4 * sum(int(count[0]) for host, count in every if host == hosts[world.rank])
-    agreed(world, lambda: room.check_host(need))
+    what = "tails of rows and the subgraphs of parts" if others else "tails of rows"
+    every = zip(hosts, world.allgather(np.array([4 * tails + others])), strict=True)
+    need = sum(int(count[0]) for host, count in every if host == hosts[world.rank])
+    agreed(world, lambda: room.check_host(need, what))
 
 
 def held_bytes(n: int, active: int) -> int:

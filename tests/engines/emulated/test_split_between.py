@@ -250,7 +250,7 @@ def test_subgraphs_in_host_memory(monkeypatch, id_bits, split, sizes):
             for field in ("offsets", "columns"):
                 values = getattr(rows, field).get()
                 np.testing.assert_array_equal(values, getattr(same, field).get())
-    with pytest.raises(OutOfMemory, match="tails of rows need"):
+    with pytest.raises(OutOfMemory, match="and the subgraphs of parts need"):
         shares_of(far, sizes, Room(None, 4 * source.matrix.nnz, NOTHING))
     every = zip(shares_of(far, sizes, split), shares_of(near, sizes), strict=True)
     for one, wanted in every:
