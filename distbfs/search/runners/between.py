@@ -75,7 +75,8 @@ class LevelReport:
     def as_dict(self) -> dict[str, Any]:
         """Return the record as JSON values."""
         values = dict(vars(self))
-        return {**values, **values.pop("extra")}
+        extra = values.pop("extra")
+        return values | extra
 
 
 class DelegateNumbers:

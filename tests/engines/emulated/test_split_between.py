@@ -1,5 +1,10 @@
 """Searches between domains whose rows have tails in host memory."""
 
+import gc
+import json
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from device_parts import LARGE, device_parts
@@ -13,16 +18,19 @@ from test_split_rows import rows_of
 from thread_peers import ThreadPeers
 from worlds import on_ranks
 
+import distbfs
 from distbfs.build.cuda import chunks, inner
 from distbfs.build.cuda import keys as device_keys
 from distbfs.build.cuda import room as room_of_builds
 from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.build.cuda.room import EVERY, LEAST_KEPT, Fit, Room
+from distbfs.engines.cuda.common.memory import FIXED, LIST_PADS
+from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import OutOfMemory
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate import cuda as device_tuples
 from distbfs.graph.device_graph import COLUMN_PAD
-from distbfs.options import BuildOptions
+from distbfs.options import BuildOptions, SearchOptions
 from distbfs.partition.layout import Placement
 from distbfs.plan.memory import readable
 from distbfs.registry import EXCHANGES
@@ -30,6 +38,11 @@ from distbfs.search import choose as choosing
 from distbfs.search import domains, opening
 from distbfs.search.choose import Request
 from distbfs.types import SUBGRAPHS
+
+sys.path.append(str(Path(__file__).parents[2] / "faults"))
+sys.path.append(str(Path(__file__).parents[2] / "cli"))
+
+from commands import here
 
 pytestmark = pytest.mark.usefixtures("device")
 GRAPHS = {
@@ -58,7 +71,7 @@ def shares_of(placed, sizes, room=None):
     return [share for shares in made for share in shares]
 
 
-def budgets(placed, sizes, monkeypatch):
+def budgets(placed, sizes, monkeypatch, state=NOTHING):
     """The bytes that keep the least of a share on its device, and those that keep all.
 
     As a build itself counts them, of the share that needs most.
@@ -73,7 +86,7 @@ def budgets(placed, sizes, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(Fit, "most", watch)
-        shares_of(placed, sizes, Room(None, None, NOTHING))
+        shares_of(placed, sizes, Room(None, None, state))
     least, every = np.array(seen).max(axis=0).tolist()
     return least, max(least, every)
 
@@ -197,7 +210,8 @@ def test_sessions_say_what_is_held_back(device, monkeypatch, ranks, size):
     monkeypatch.setattr(Fit, "most", watch)
     _, _, facts, records = all_ranks()[0]
     assert "held_back" not in facts
-    assert all("tail_edges" not in record for record in records)
+    keys = {"extra", "tail_edges", "tail_bytes"}
+    assert not any(keys & set(record) for record in records)
     least = len(lent) * max(seen)  # they share a device
     said = all_ranks(device_memory=least + 4000, host_memory=1 << 20)
     held = sum(facts["held_back"] for _, _, facts, _ in said)
@@ -207,6 +221,7 @@ def test_sessions_say_what_is_held_back(device, monkeypatch, ranks, size):
         assert f"{share:.3g} of the edges are in host memory" in why
         assert f"beyond {facts['kept']} of a row" in why
         assert all(x["tail_edges"] <= x["checks"]["inner"] for x in records)
+        assert all("extra" not in x for x in records)
     for k, root in enumerate(roots):
         pieces = [found[k] for found, *_ in said]
         level, parent = (np.concatenate([x[i] for x in pieces]) for i in (0, 1))
@@ -257,3 +272,66 @@ def test_subgraphs_in_host_memory(monkeypatch, id_bits, split, sizes):
         assert one.graph.held_back
         for row, same in zip(rows_of(one.graph), rows_of(wanted.graph), strict=True):
             np.testing.assert_array_equal(row, same)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 1)])
+def test_devices_keep_to_their_limit(device, monkeypatch, sizes):
+    """With nearly all that they may have in use."""
+    source, engine = uniform(6000, 200_000), XbfsEngine(SearchOptions(engine="xbfs"))
+
+    def state(counts):
+        return engine.share_bytes(counts) - FIXED
+
+    def placed():
+        made = device_parts(source, sum(sizes), threshold=60)
+        for part in made:
+            part.kept = False
+        return made
+
+    def allocated():
+        gc.collect()
+        device.check("allocation")
+        return device.arrays.bytes
+
+    least, every = budgets(placed(), sizes, monkeypatch, state)
+    limit, before = (least + every) // 2, allocated()
+    parts = placed()
+    made = shares_of(parts, sizes, Room(limit * len(parts), None, state))
+    searches, start = [], 0
+    for size in sizes:
+        group, world = ThreadPeers(SoloWorld(), range(size)), SoloWorld()
+        shares = made[start : start + size]
+        searches += engine.of_shares(shares, world, group if size > 1 else None)
+        start += size
+    assert all(share.graph.held_back for share in made)
+    used = allocated() - before
+    assert used <= limit * len(parts) <= 1.25 * used + len(parts) * LIST_PADS
+
+
+def test_commands_and_python(device, monkeypatch, tmp_path):
+    """Of tuples and of a store with as many parts; what fits nowhere ends alike."""
+    monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0, 0])
+    monkeypatch.setattr(domains, "peer_problem", lambda *_: "")
+    monkeypatch.setattr(opening, "PeerGroup", ThreadPeers)
+    store, log = tmp_path / "graph", tmp_path / "levels.jsonl"
+    limits = ("--domain", 1, "--engine", "xbfs", "--device-memory")
+    here("generate", "kronecker", "--scale", 9, "--parts", 2, "-o", store)
+    with monkeypatch.context() as patch:
+        patch.setattr(Fit, "most", lambda _: LEAST_KEPT)
+        form = (*limits, "40MiB", "--roots", 2, "--records", log)
+        told = here("graph500", "--scale", 9, *form)
+        assert "validated together:           2 of 2" in told.out
+        assert "of the edges are in host memory" in told.out
+        assert sum(json.loads(x)["tail_bytes"] for x in log.open()) > 0
+        told = here("bfs", store, "--source", 1, *limits, "40MiB")
+        assert told.code == 0
+        assert "beyond 8 of a row" in told.err
+        with distbfs.open(store, domain=1, device_memory=1 << 30) as one:
+            check_search(kronecker(9), 1, *one.search(1).to_numpy())
+            assert one.describe()["part"]["kept"] == LEAST_KEPT
+    few = ("1KiB", "--host-memory", "1KiB")
+    for size, words in ((few, "edges need"), (("1MiB",), "8 columns of a row there")):
+        told = here("bfs", store, "--source", 1, *limits, *size)
+        assert told.code == 3
+        assert words in told.err
+        assert told.err.count("\n") == 1
