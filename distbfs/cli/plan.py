@@ -217,7 +217,7 @@ def part_memory(graph: Graph, have: float | None) -> dict[str, Any]:
     about["fits"] = sizes["searching"] <= free
     if not about["fits"] and graph.histogram is not None:
         searching = sizes["searching"]
-        split = split_part(graph.histogram, graph.threshold, shape, searching, free)
+        split = split_part(graph.histogram, shape, searching, free)
         about["fits"] = split is not None
         if split is not None:
             about |= {"kept": split["kept"], "host": split["host"]}

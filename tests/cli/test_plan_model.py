@@ -57,7 +57,7 @@ def test_tails_are_about_those_of_built_parts(threshold):
     rows = [length["dd"] + length["dn"], length["nd"] + np.diff(inside)]
     rows = np.concatenate(rows)
     graph = of_kronecker(13, 16, 3, threshold)
-    told = graph.histogram, threshold, graph.shapes[0]
+    told = graph.histogram, graph.shapes[0]
     every, last = part_bytes(graph.shapes[0])["searching"], 1 << 30
     for share in (0.1, 0.2, 0.3):
         have = every - int(share * 4 * rows.sum())

@@ -82,7 +82,7 @@ def part_bytes(
 
 
 def split_part(
-    degrees: DegreeHistogram, threshold: int, shape: PartShape, total: int, have: int
+    degrees: DegreeHistogram, shape: PartShape, total: int, have: int
 ) -> dict[str, int] | None:
     """Return how rows of a part are split that do not fit a device, as ``split_rows``.
 
@@ -93,7 +93,7 @@ def split_part(
     parts, nn = shape.parts, shape.edges["nn"]
     outer = nn * (parts - 1) / parts
     inside = 1 - outer / max(nn + shape.edges["nd"], 1)
-    large = degrees.degrees > threshold
+    large = np.cumsum(degrees.counts[::-1])[::-1] <= shape.delegates
     some = degrees.degrees > 0
     lengths = np.where(large, degrees.degrees / parts, degrees.degrees * inside)[some]
     counts = np.where(large, degrees.counts, degrees.counts / parts)[some]
