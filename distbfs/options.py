@@ -229,10 +229,10 @@ class SearchOptions:
     stepwise: use the host level loop even where the engine can run alone
     internal_ids: leave results of an engine on a device in the numbers of its graph
     share_device: let ranks of engine xbfs use the same device
-    device_memory: bytes that a graph and its searches may take on each device of the
-        one domain that holds it, None for what is free; rows that do not fit go on in
-        host memory
-    host_memory: bytes of those of all devices, None for what this process may use
+    device_memory: bytes that a graph and its searches may take on each device, None
+        for what is free; rows that do not fit go on in host memory
+    host_memory: bytes of those of all devices of a host, None for what this process
+        may use
     factors, exchange: of searches between domains
     own: options of the engine alone, (name, value) by name: fields of its ``own``
     """

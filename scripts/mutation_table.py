@@ -24,6 +24,7 @@ FAST = f"{EMULATED}/test_fast_kernels.py"
 PATH_COUNTS = f"{EMULATED}/test_path_counts.py"
 SPLIT = "tests/engines/emulated/test_split_rows.py"
 SPLIT_DOMAINS = "tests/engines/emulated/test_split_domains.py"
+SPLIT_BETWEEN = "tests/engines/emulated/test_split_between.py"
 STEPS = f"{EMULATED}/test_fast_strategies.py"
 PARTS = f"{EMULATED}/test_part_strategies.py"
 PART = f"{EMULATED}/test_part_kernels.py"
@@ -511,9 +512,9 @@ MUTATIONS = (
     # xbfs fast
     Mutation(
         "fast-pull-rule-turned",
-        "distbfs/engines/cuda/xbfs/search.cu",
-        "return s.edges >= p.pull_edges;",
-        "return s.edges < p.pull_edges;",
+        "distbfs/engines/cuda/xbfs/rows.cuh",
+        "return edges >= p.pull_edges;",
+        "return edges < p.pull_edges;",
         "frontiers of few edges are pulled",
         (f"{STEPS}::test_steps_follow_the_edges_of_the_frontier",),
     ),
@@ -746,8 +747,8 @@ MUTATIONS = (
     Mutation(
         "resident-rule-turned",
         "distbfs/engines/cuda/xbfs/domain_level.cuh",
-        "return j.edges >= p.pull_edges;",
-        "return j.edges < p.pull_edges;",
+        "return pulls_at_once(r.own, j.count, j.edges);",
+        "return !pulls_at_once(r.own, j.count, j.edges);",
         "frontiers of few edges are marked or pulled",
         (f"{RESIDENT}::test_a_wide_push_between_pulls",),
     ),
@@ -761,9 +762,9 @@ MUTATIONS = (
     ),
     Mutation(
         "resident-rows-split-by-each-rank",
-        "distbfs/build/cuda/domain.py",
-        'kept = -int(world.allreduce(np.array([-min(most)]), "max")[0])',
-        "kept = min(most)",
+        "distbfs/build/cuda/room.py",
+        'return -int(world.allreduce(np.array([-min(most)]), "max")[0])',
+        "return min(most)",
         "devices of a domain keep different numbers of columns of a row",
         (f"{SPLIT_DOMAINS}::test_passes[5000]",),
     ),
@@ -920,6 +921,30 @@ MUTATIONS = (
         "if len(kinds) > 2:",
         "devices of two kinds are one domain",
         (f"{SESSIONS}::test_where_one_domain_cannot_be",),
+    ),
+    Mutation(
+        "between-root-without-its-tail",
+        f"{CUDA}/xbfs/between.cu",
+        "const u32 degree = degree_at(p, root, row);",
+        "const u32 degree = (u32)(p.row[root + 1] - row);",
+        "neighbours of the root in its tail are not found from it",
+        (f"{SPLIT_BETWEEN}::test_each_way_with_the_least_on_the_devices[sizes0]",),
+    ),
+    Mutation(
+        "between-what-came-without-tails",
+        f"{CUDA}/xbfs/between.cuh",
+        "const u32 degree = ok[i] ? degree_at(p, v[i], begin) : 0;",
+        "const u32 degree = ok[i] ? (u32)(p.row[v[i] + 1] - begin) : 0;",
+        "tails of vertices that other domains found are not pushed",
+        (f"{SPLIT_BETWEEN}::test_each_way_with_the_least_on_the_devices[sizes0]",),
+    ),
+    Mutation(
+        "inner-tails-of-other-rows",
+        "distbfs/build/cuda/inner.py",
+        "self._offsets[low:], self._tail_at[low:]",
+        "self._offsets[low:], self._tail_at",
+        "tails of a range of rows are written where those of the first rows are",
+        (f"{SPLIT_BETWEEN}::test_from_the_least_to_all_on_the_devices[kronecker]",),
     ),
     Mutation(
         "between-empty-rows-in-the-queue",

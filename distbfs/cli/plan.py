@@ -16,7 +16,7 @@ from distbfs.engines.cuda.common.memory import (
     search_bytes,
     split_rows,
 )
-from distbfs.engines.cuda.xbfs.memory import box_words, part_bytes
+from distbfs.engines.cuda.xbfs.memory import box_words, part_bytes, split_part
 from distbfs.engines.cuda.xbfs.shared import MOST_PARTS
 from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.errors import UsageError
@@ -33,7 +33,6 @@ from distbfs.store import schema
 from distbfs.terminal.command import ADVANCED, DEVICES, INPUT, grouped_command
 from distbfs.terminal.plan_input import (
     Graph,
-    memory_fits,
     model_of,
     of_kronecker,
     of_store,
@@ -182,21 +181,49 @@ def part_line(sizes: Mapping[str, Any]) -> str:
     items = ", ".join(f"{name} {readable(sizes[name])}" for name in names)
     line = f"device memory of a part on a GPU: about {readable(sizes['total'])} "
     line += f"({items})"
-    if sizes["fits"] is not None:
-        fits = "fits" if sizes["fits"] else "does not fit"
-        line += f"; {fits} in {readable(sizes['have'])}"
+    if sizes["fits"] is None:
+        return line
+    have = readable(sizes["have"])
+    if not sizes["fits"]:
+        return f"{line}; does not fit in {have}"
+    if sizes["kept"] is not None:
+        line += f"; in {have} with {shown(sizes['kept'])} columns of a row, and about "
+        line += f"{readable(sizes['host'])} of its host"
+    else:
+        line += f"; fits in {have}"
+    if sizes["host_building"]:
+        line += f"; built with {readable(sizes['host_building'])} of its host"
     return line
 
 
 def part_memory(graph: Graph, have: float | None) -> dict[str, Any]:
-    """Return the bytes of the largest part on a GPU, and whether a device has them."""
+    """Return the bytes of the largest part on a GPU, and whether a device has them.
+
+    kept: columns of a row that a device has room for, None: all, or not known
+    host, host_building: bytes of its host for one part, and while it is built
+    """
     every = []
     for shape in graph.shapes:
         streams = streams_bytes(shape.parts, box_words(shape), shape.delegates)
         sizes = part_bytes(shape)
-        every.append(sizes | {"streams": streams, "total": sizes["total"] + streams})
-    sizes = max(every, key=lambda x: x["total"])
-    return sizes | {"have": have, "fits": memory_fits(sizes, have)}
+        more = {x: sizes[x] + streams for x in ("searching", "total")}
+        every.append((sizes | {"streams": streams} | more, shape))
+    sizes, shape = max(every, key=lambda x: x[0]["total"])
+    about: dict[str, Any] = {"have": have, "fits": None, "kept": None}
+    about |= {"host": 0, "host_building": 0}
+    if have is None:
+        return sizes | about
+    free = int(have) - SPARE - SPARE_VERTEX * shape.local
+    about["fits"] = sizes["searching"] <= free
+    if not about["fits"] and graph.histogram is not None:
+        searching = sizes["searching"]
+        split = split_part(graph.histogram, shape, searching, free)
+        about["fits"] = split is not None
+        if split is not None:
+            about |= {"kept": split["kept"], "host": split["host"]}
+    if about["fits"] and sizes["total"] > free:
+        about["host_building"] = sizes["graph"] + about["host"]
+    return sizes | about
 
 
 def print_model(model: Prediction) -> None:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from distbfs.device import cuda
 from distbfs.errors import OutOfMemory
-from distbfs.types import Array
+from distbfs.types import Array, DeviceArray
 
 MAPPED = 2  # cudaHostRegisterMapped
 UNIT = 2 << 20  # size of a huge page
@@ -64,3 +64,17 @@ def pinned(count: int, dtype: npt.DTypeLike, what: str) -> Array:
             f"{what}: {size} bytes of host memory cannot be pinned: {error}"
         ) from error
     return memory[:size].view(dtype)
+
+
+def seen_by_kernels(array: Array) -> DeviceArray:
+    """Return pinned memory as an array of the current device, which kernels may use.
+
+    Copies by the runtime may not, as they are told where memory lies.
+    """
+    cp = cuda.cupy()
+    device = cp.cuda.Device().id
+    owned = cp.cuda.UnownedMemory(array.ctypes.data, array.nbytes, array, device)
+    seen: DeviceArray = cp.ndarray(
+        array.shape, array.dtype, cp.cuda.MemoryPointer(owned, 0)
+    )
+    return seen

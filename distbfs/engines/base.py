@@ -188,6 +188,7 @@ class DomainSearch(Protocol):
     choose that of others itself
     visits: names of the edge checks returned by ``advance``; the first visit sends
     vertices to other domains
+    extras: names of what ``advance`` counts besides, after these
     carries_parents: items sent include parents, and the search is a ``CarryingSearch``;
     else it is an ``AskingSearch``
     streamed: it is a ``StreamedSearch``
@@ -196,6 +197,7 @@ class DomainSearch(Protocol):
     part: Any
     directions: tuple[str, ...]
     visits: tuple[str, ...]
+    extras: tuple[str, ...]
     carries_parents: bool
     streamed: bool
 
@@ -415,7 +417,9 @@ class Engine(Protocol):
     takes: supported options among stepwise, internal_ids, device_memory, host_memory
     and the factors of directions; with device_memory it searches graphs on one device
     whose rows have tails in host memory, and has ``state_bytes``; those on the devices
-    of one domain, too, and has ``member_bytes``, where ``devices`` is more than one
+    of one domain, too, and has ``member_bytes``, where ``devices`` is more than one;
+    those between domains, too, and has ``share_bytes`` and ``of_shares``, where it has
+    ``domains``
     needless: options of exchanges without effect, for engines with domains
     own: a dataclass, the engine's own options
     devices: how many may search one graph together without exchanged levels

@@ -185,7 +185,7 @@ class ReferencePart:
 
     carries_parents = streamed = False
     directions = CHOSEN
-    visits = SUBGRAPHS
+    visits, extras = SUBGRAPHS, ()
 
     def __init__(self, part: Part, parents: bool) -> None:
         self._wanted = parents

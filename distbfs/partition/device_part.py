@@ -28,10 +28,12 @@ class DeviceRows:
 
     offsets: uint32 (uint64 from 2^32 edges on) [rows + 1]
     columns: uint32 [edges + COLUMN_PAD]; of nn uint64 where there are several parts
+    on_host: whether columns lie in pinned host memory, which kernels read in place
     """
 
     offsets: Any
     columns: Any
+    on_host: bool = False
 
     @property
     def rows(self) -> int:
@@ -83,7 +85,7 @@ class DevicePart:
         if not self.kept:
             for name in names:
                 rows: DeviceRows = getattr(self, name)
-                pad = rows.columns[:COLUMN_PAD].copy()
+                pad = cuda.cupy().zeros(COLUMN_PAD, rows.columns.dtype)
                 setattr(self, name, DeviceRows(rows.offsets[:1].copy(), pad))
             cuda.release()
 
@@ -104,6 +106,12 @@ class DevicePart:
     def numbers_of(self, places: Ids) -> Ids:
         """Return the numbers of local ids, int64 [k] on the host."""
         return take(self.numbers, places).astype(np.int64)
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of columns in host memory."""
+        rows = (self.nn, self.nd, self.dn, self.dd)
+        return sum(int(x.columns.nbytes) for x in rows if x.on_host)
 
     @property
     def graph_bytes(self) -> int:

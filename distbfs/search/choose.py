@@ -239,25 +239,6 @@ def _on_devices(
     options: SearchOptions,
     n: int,
     request: Request,
-    *asked: Any,
-    **named: Any,
-) -> Choice:
-    """Choose the search on devices (collective); asked, named: as for ``_placed``."""
-    choice = _placed(world, options, n, request, *asked, **named)
-    limited = [x for x in MEMORY_OPTIONS if getattr(options, x) is not None]
-    if limited and choice.place == "separated":
-        raise UsageError(
-            f"{limited[0]} needs a graph on the devices of one domain, and this one is "
-            "searched between several; ask for devices 1, or for one domain"
-        )
-    return choice
-
-
-def _placed(
-    world: World,
-    options: SearchOptions,
-    n: int,
-    request: Request,
     devices: tuple[int, ...],
     *,
     directed: bool,

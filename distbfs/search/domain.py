@@ -15,6 +15,7 @@ from distbfs.device import cuda
 from distbfs.device.gate import Gate
 from distbfs.engines.base import WHOLE, LevelRecord, Until
 from distbfs.engines.cuda.xbfs.domain import MemberSearch
+from distbfs.engines.cuda.xbfs.search import TAIL_COUNTS, tail_counts
 from distbfs.engines.cuda.xbfs.shared import connect_devices
 from distbfs.errors import DistbfsError, SearchStopped
 from distbfs.timing import Stopwatch, Trace
@@ -199,7 +200,7 @@ class DomainDriver:
                 sizes += cuda.counts(level[level >= 0], result.levels)
         counted = sum(self._on_each(lambda part: part.counted(result.levels)))
         sizes, counted = (self._world.allreduce(x) for x in (sizes, counted))
-        checks, tails = counted.tolist()
+        checks, tails = counted[0].tolist(), tail_counts(counted)
         first = self._parts[0].part
         active, split = int(first.actives.sum()), first.graph.tails is not None
         log: list[LevelRecord] = []
@@ -209,7 +210,7 @@ class DomainDriver:
             left = active - int(sizes[:k].sum())
             frontier = left if name.startswith("pull") else int(sizes[k - 1])
             spent = sum(line[4] for line in lines)
-            extra = {"tail_edges": tails[k]} if split else {}
+            extra = {name: tails[name][k] for name in TAIL_COUNTS if split}
             log.append(
                 LevelRecord(name, frontier, checks[k], int(sizes[k]), spent, extra)
             )

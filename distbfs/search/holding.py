@@ -11,8 +11,9 @@ import numpy as np
 
 from distbfs.build.cuda.domain import construct_domain
 from distbfs.build.cuda.graph import build
+from distbfs.build.cuda.inner_part import ShareCounts
 from distbfs.build.cuda.parts import construct_on_devices
-from distbfs.build.cuda.room import Room
+from distbfs.build.cuda.room import Room, check_total
 from distbfs.build.cuda.seen import mask_bytes
 from distbfs.build.host.kept import construct_kept
 from distbfs.device import cuda
@@ -25,6 +26,7 @@ from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Progress, Sum, no_progress
 from distbfs.search.graph_rows import without_loops
+from distbfs.search.runners.seat import streams_bytes
 from distbfs.search.session import Held
 from distbfs.search.shared_tuples import SharedTuples
 from distbfs.search.vertices import (
@@ -337,19 +339,41 @@ def hold_domain(
 
 
 def hold_device_parts(
-    world: World, source: Source, devices: Sequence[int], placement: Placement
+    world: World,
+    source: Source,
+    devices: Sequence[int],
+    placement: Placement,
+    room: Room | None = None,
 ) -> Held:
     """Load the degree-separated parts of this rank to its devices (collective).
 
     devices: of this rank, which take its parts in turn
     placement: of the parts, or of the shares of domains of several devices
+    room: of each device, if rows that are made of them may have tails; a store whose
+    parts a device has no room for beside these is read as tuples
+
+    Raises OutOfMemory on all ranks for a graph that fits no memory of them together.
     """
+    free = 0 if room is None else free_of(devices, room)
+
+    def check(m: int) -> None:
+        if room is not None:
+            check_total(world, room, m, free)
+
     permutation, generation, construction = None, 0.0, 0.0
     made: dict[str, Any] = {}
     own_parts = placement.parts_of(world.rank)
     dealt = [devices[k % len(devices)] for k in range(len(own_parts))]
     store = source.store
-    if store is not None and store.manifest.parts == placement.parts:
+    loads = store is not None and store.manifest.parts == placement.parts
+    if store is not None and loads and room is not None:
+        check(store.manifest.m)
+        need = sum(
+            store.part_bytes(k) + 4 * store.manifest.m // placement.parts
+            for k in own_parts
+        )
+        loads = not world.allreduce(np.array([need > free]), "max")[0]
+    if store is not None and loads:
         permutation = permutation_of(store)
         with source.telling("loading") as done:
             parts = parts_of_store(store, own_parts, dealt, done)
@@ -364,6 +388,8 @@ def hold_device_parts(
                 buffer_bytes=source.buffer_bytes,
                 devices=dealt,
                 done=done,
+                check=check,
+                room=room,
             )
         generation = summary.generation_seconds
         construction = summary.construction_seconds
@@ -391,6 +417,38 @@ def hold_device_parts(
             }
         },
     )
+
+
+def free_of(devices: Sequence[int], room: Room) -> int:
+    """Return the bytes that devices have together for graphs and their searches."""
+    free = 0
+    for device in devices:
+        with cuda.cupy().cuda.Device(device):
+            free += max(room.free(), 0)
+    return free
+
+
+def share_room(
+    engine: Any, options: SearchOptions, *, streamed: bool, masked: bool
+) -> Room:
+    """Return the memory limits of parts between domains, and of their searches.
+
+    streamed, masked: leave room for levels on streams; for the bits of masked searches
+    """
+
+    def state(share: ShareCounts) -> int:
+        need: int = engine.share_bytes(share)
+        outer = share.outer_edges
+        if streamed:
+            box = int(max(outer.max(), share.owned.max()))
+            need += streams_bytes(share.layout.parts, box, share.delegates)
+        if masked:
+            local = share.layout.local_count(share.index)
+            need += mask_bytes(local, share.active, share.m) + 8 * share.targets
+            need += mask_bytes(local, share.active, int(outer.sum()))
+        return need
+
+    return Room(options.device_memory, options.host_memory, state)
 
 
 def count_input_tuples(store: Store, parts: Sequence[DevicePart], done: Sum) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from distbfs.build.cuda.inner import inner_domains
 from distbfs.device import cuda
 from distbfs.engines.cuda.xbfs.domain import MemberSearch
 from distbfs.errors import UsageError
@@ -41,10 +42,12 @@ from distbfs.search.holding import (
     Source,
     cut_anew,
     graph_on_device,
+    held_back,
     held_graph,
     hold_device_parts,
     hold_domain,
     hold_host_parts,
+    share_room,
     timed,
 )
 from distbfs.search.masked_rows import DomainRows, InnerRows
@@ -58,6 +61,7 @@ from distbfs.timing import clock
 
 if TYPE_CHECKING:
     from distbfs.build.cuda.domain import MemberRows
+    from distbfs.build.cuda.room import Room
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.search.masked_rows import MaskedRows
     from distbfs.search.paths import PathFinder
@@ -277,19 +281,26 @@ def _open_separated(opening: Opening) -> Session:
     source, placement = shares_of(opening)
     held = next((x for x in opening.held if x.device_parts), None)
     keep = held is not None or opening.request.keep
-    held = held or hold_device_parts(world, source, choice.devices, placement)
+    engine = kind_of(options.engine)(options)
+    room = None
+    if "device_memory" in engine.takes:
+        streamed = exchange_kind(choice.exchange).streamed
+        masked = opening.request.masked
+        room = share_room(engine, options, streamed=streamed, masked=masked)
+    held = held or hold_device_parts(world, source, choice.devices, placement, room)
     for part in held.device_parts:
         part.kept = part.kept and keep
     began = clock()
-    engine = kind_of(options.engine)(options)
     closing: list[Callable[[], None]] = []
-    if max(placement.domains.sizes) == 1:
+    why = choice.why
+    if room is not None:
+        searches = split_searches(world, placement, engine, held, room, closing)
+        why = "; ".join(x for x in (why, where_inner_rows_are(world, searches)) if x)
+    else:
         searches = []
         for part in held.device_parts:
             with part.vertices.device:
                 searches.append(engine.domain(part, placement))
-    else:
-        searches = domains_of_several(world, placement, engine, held, closing)
     if not keep:
         held.device_parts = ()
     held.host_parts = held.host_parts or bringing(opening)
@@ -299,7 +310,7 @@ def _open_separated(opening: Opening) -> Session:
     runner = between_domains(world, searches, choice.exchange, options, placement)
     clocked = ClockedRunner(world, runner, held.devices)
     held, about = timed(held, began), engine.describe
-    session = opening.session(held, clocked, options, about, rows=rows)
+    session = opening.session(held, clocked, options, about, why, rows=rows)
     session.at_close.extend(closing)
     return session
 
@@ -329,27 +340,48 @@ def shares_of(opening: Opening) -> tuple[Source, Placement]:
     return replace(source, parts=len(placement.domains)), placement
 
 
-def domains_of_several(
+def split_searches(
     world: World,
     placement: Placement,
     engine: Any,
     held: Held,
+    room: Room,
     closing: list[Callable[[], None]],
 ) -> list[Any]:
     """Create the searches of this rank's devices (collective).
 
+    room: of each device; what does not fit there goes to host memory
     closing: receives the cleanups of their shared resources, to be run last first
     """
-    ranks = split_by_domain(world, placement)
-    closing.append(ranks.free)
+    domains = placement.domains
+    several = max(domains.sizes) > 1
+    ranks: World = SoloWorld()
+    if several:
+        ranks = split_by_domain(world, placement)
+        closing.append(ranks.free)
+    groups = list(placement.places_of(world.rank).values())
+    parts = [[held.device_parts[place] for place in places] for places in groups]
     searches: dict[int, Any] = {}
-    for places in placement.places_of(world.rank).values():
-        parts = [held.device_parts[place] for place in places]
-        group = PeerGroup(ranks, [held.devices[place] for place in places])
-        made = engine.together(parts, placement.domains, ranks, group)
+    inner = inner_domains(parts, domains, ranks, world, room)
+    for places, shares in zip(groups, inner, strict=True):
+        group = None
+        if several:
+            group = PeerGroup(ranks, [held.devices[place] for place in places])
+            closing.append(group.close)
+        made = engine.of_shares(shares, ranks, group)
         searches.update(zip(places, made, strict=True))
-        closing.append(group.close)
+    graphs = [share.graph for shares in inner for share in shares]
+    held.facts["part"] |= held_back(graphs)
     return [searches[place] for place in sorted(searches)]
+
+
+def where_inner_rows_are(world: World, searches: Sequence[Any]) -> str:
+    """Describe the rows of all domains that are in host memory (collective)."""
+    parts = [search.part for search in searches]
+    counts = [(x.graph.held_back, x.graph.m + len(x.outer_columns), 1) for x in parts]
+    held_back, m, devices = world.allreduce(np.array(counts).sum(axis=0)).tolist()
+    tails = parts[0].graph.tails
+    return "" if tails is None else in_host_memory(held_back, m, tails.kept, devices)
 
 
 OPENERS: dict[str, Callable[[Opening], Session]] = {

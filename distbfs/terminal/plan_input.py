@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -333,8 +333,3 @@ def model_of(
     constants = fit(runs) if runs else Constants()
     constants = constants.with_values("given", **fixed)
     return predict(counts, constants, habits_near(runs, counts))
-
-
-def memory_fits(sizes: Mapping[str, int], have: float | None) -> bool | None:
-    """Return whether a part fits a device; None where its memory is not known."""
-    return None if have is None else sizes["total"] <= have

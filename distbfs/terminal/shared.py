@@ -477,16 +477,15 @@ search_options = with_options(
         "--device-memory",
         callback=whole_size,
         metavar="BYTES",
-        help="What a graph and its searches may take on each device of one domain, "
-        "as 40GiB; columns of long rows that do not fit go to host memory.  [what is "
-        "free]",
+        help="What a graph and its searches may take on each device, as 40GiB; "
+        "columns of long rows that do not fit go to host memory.  [what is free]",
     ),
     DEVICES.option(
         "--host-memory",
         callback=whole_size,
         metavar="BYTES",
-        help="What those of all devices may take of the host.  [what this process may "
-        "use]",
+        help="What those of all devices of a host may take there.  [what this process "
+        "may use]",
     ),
     DEVICES.option(
         "--exchange",

@@ -4,12 +4,14 @@ import json
 import re
 import time
 
+import numpy as np
 import pytest
 from commands import here
 from graphs import build, kronecker
 
-from distbfs.engines.cuda.xbfs.memory import part_bytes
+from distbfs.engines.cuda.xbfs.memory import part_bytes, split_part
 from distbfs.generate.kronecker import Kronecker
+from distbfs.partition.part import PART_SHIFT
 from distbfs.plan.memory import PartShape
 from distbfs.terminal.plan_input import habits_near, of_kronecker, runs_of
 from distbfs.types import SUBGRAPHS
@@ -44,6 +46,28 @@ def test_counts_are_those_of_built_parts():
     assert sizes["graph"] == pytest.approx(parts[0].graph_bytes, rel=0.03)
     last = max(sizes["graph"], sizes["search"] + sizes["messages"])
     assert sizes["total"] == sizes["numbering"] + sizes["inner"] + last
+
+
+@pytest.mark.parametrize("threshold", [20, 200, 1 << 20])
+def test_tails_are_about_those_of_built_parts(threshold):
+    part = build(kronecker(13), 3, threshold=threshold)[0][0]
+    length = {x: np.diff(getattr(part, x).offsets.astype(np.int64)) for x in SUBGRAPHS}
+    inside = np.cumsum(part.nn.columns >> np.uint64(PART_SHIFT) == part.index)
+    inside = np.concatenate([[0], inside])[part.nn.offsets]
+    rows = [length["dd"] + length["dn"], length["nd"] + np.diff(inside)]
+    rows = np.concatenate(rows)
+    graph = of_kronecker(13, 16, 3, threshold)
+    told = graph.histogram, graph.shapes[0]
+    every, last = part_bytes(graph.shapes[0])["searching"], 1 << 30
+    for share in (0.1, 0.2, 0.3):
+        have = every - int(share * 4 * rows.sum())
+        found = split_part(*told, every, have)
+        assert found["device"] <= have
+        assert 8 <= found["kept"] < last
+        last = found["kept"]
+        tails = 4 * int(np.maximum(rows - last, 0).sum())
+        assert found["host"] == pytest.approx(tails, rel=0.3)  # rows vary
+    assert split_part(*told, every, 0) is None
 
 
 def test_a_store_has_its_own_counts(tmp_path):

@@ -34,6 +34,7 @@ C_WIDTH = {"OFFSET": ("uint32_t", "uint64_t")}
 IDS, NAMES = {"ID": ("u32", "u64")}, {"NAME": ("u32", "u64")}
 ITEMS = tuple(f"u{bits}" for bits in (8, 16, 32, 64))
 COUNTED = {**WIDTH, "COUNT": FLAG}
+BETWEEN = {**COUNTED, "IN_IDS": (1,), "SEVERAL": (0, 1), **NAMES}
 BLOCKS = {**WIDTH, "THREADS": BLOCK_THREADS}
 
 
@@ -136,8 +137,10 @@ LOADS = {
         (
             "engines/cuda/xbfs",
             ("between.cu",),
-            {**COUNTED, "IN_IDS": (1,), "SEVERAL": (0, 1), **NAMES},
-            {**COUNTED, "IN_IDS": (1,), "SEVERAL": (0, 1), **NAMES, "MASKED": (1,)},
+            {**BETWEEN, "SPLIT": (0,)},
+            {**BETWEEN, "OFFSET": ("u64",), "SPLIT": (1,)},
+            {**BETWEEN, "SPLIT": (0,), "MASKED": (1,)},
+            {**BETWEEN, "OFFSET": ("u64",), "SPLIT": (1,), "MASKED": (1,)},
         )
     ],
     "engines/cuda/xbfs/cluster.py": [

@@ -3,6 +3,7 @@
 import numpy as np
 from graphs import build, check_search, some_roots
 
+from distbfs.build.cuda.inner import inner_domains
 from distbfs.exchange.solo import SoloExchange
 from distbfs.exchange.world import SoloWorld
 from distbfs.options import SearchOptions
@@ -15,12 +16,20 @@ from distbfs.types import SUBGRAPHS
 LARGE = 1 << 30  # larger than every degree
 
 
-def driver_of(parts, engine="pan", **options):
-    """What searches parts that lie on the device."""
+def driver_of(parts, engine="pan", room=None, **options):
+    """What searches parts that lie on the device.
+
+    room: of the device, where rows may have tails in host memory
+    """
     world, options = SoloWorld(), SearchOptions.named(engine=engine, **options)
     placement = Placement(len(parts), 1)
     engine = lookup(ENGINES, "engine", options.engine)(options)
-    searches = [engine.domain(p, placement) for p in parts]
+    if room is None:
+        searches = [engine.domain(p, placement) for p in parts]
+    else:
+        groups = [[part] for part in parts]
+        made = inner_domains(groups, placement.domains, world, world, room)
+        searches = [engine.of_shares(shares, world)[0] for shares in made]
     d = parts[0].delegate_count
     exchange = SoloExchange(
         world, placement, d, options.exchange, item=np.uint64, on_device=True

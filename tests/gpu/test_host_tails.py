@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from device_graphs import HostGraph
+from device_parts import LARGE, check, driver_of
 from fast_faults import Faults
 from fast_graphs import HUGE, beside, roots_of
 from graphs import complete, kronecker, some_roots, uniform
@@ -15,10 +16,16 @@ from resident_parts import (
     resident_driver,
 )
 
+from distbfs.build.cuda import keys
 from distbfs.build.cuda.graph import build
-from distbfs.build.cuda.room import Room
+from distbfs.build.cuda.parts import construct_on_devices
+from distbfs.build.cuda.room import LEAST_KEPT, Fit, Room
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import OutOfMemory
+from distbfs.exchange.world import SoloWorld
+from distbfs.generate import cuda as device_tuples
+from distbfs.options import BuildOptions
+from distbfs.partition.layout import Placement
 
 GRAPHS = {
     "kronecker": lambda: kronecker(13),
@@ -76,3 +83,35 @@ def test_domains_with_tails_in_host_memory(monkeypatch, name, share):
                     assert record.extra["tail_edges"] <= record.checks
             driver.close()
             assert held
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_parts_with_tails_in_host_memory(monkeypatch, name, wide):
+    """Subgraphs lie on the device while rows are made of them, or on the host."""
+    monkeypatch.setattr(Fit, "most", lambda _: LEAST_KEPT)
+    monkeypatch.setattr(keys, "SLACK", 100)
+    if wide:
+        monkeypatch.setattr(device_tuples, "NARROW", 1)  # ids of 64 bits
+    source = GRAPHS[name]()
+    for parts, threshold, limit in ((2, 40, None), (3, 20, 1), (2, LARGE, 1)):
+        room = Room(limit, None, NOTHING)
+        made, _ = construct_on_devices(
+            *(source, SoloWorld(), Placement(parts, 1), BuildOptions(threshold)),
+            buffer_bytes=5_000,
+            room=room,
+        )
+        assert {part.nd.on_host for part in made} == {limit is not None}
+        for direction in ("auto", "push", "pull"):
+            driver = driver_of(made, "xbfs", room, direction=direction)
+            searches = driver._searches
+            assert sum(one.part.graph.held_back for one in searches)
+            for way in WAYS[:3]:
+                for field, value in way.items():
+                    for one in searches:
+                        setattr(one.own, field, value)
+                for root in some_roots(source, 2):
+                    records = check(driver, source, root, records=True).records
+                    for record in records:
+                        assert record["tail_edges"] <= record["checks"]["inner"]
+            driver.close()

@@ -32,17 +32,18 @@ from distbfs.build.cuda.ranges import KEY_BYTES, Ranges
 from distbfs.build.cuda.room import (
     DEALT_BYTES,
     EVERY,
-    LEAST_KEPT,
     SPARE_VERTEX,
     Fit,
     Room,
     Split,
+    agreed,
+    agreed_kept,
+    check_hosts,
 )
 from distbfs.build.cuda.rows import Rows
 from distbfs.build.cuda.separate import MAX_DEGREE, Builder, Shape
 from distbfs.device import cuda
-from distbfs.errors import InputError, OutOfMemory, ResourceError, UsageError
-from distbfs.exchange.agreement import first_reason
+from distbfs.errors import InputError, UsageError
 from distbfs.generate.cuda import id_type
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph, degree_class
 from distbfs.partition.layout import Layout, Placement
@@ -540,40 +541,18 @@ def _make_room(planned: Sequence[Planned], world: World, room: Room | None) -> N
 
     Raises OutOfMemory on all ranks where one of them has no room.
     """
-    most = [EVERY]
-
-    def measure() -> None:
-        for one in planned:
-            if one.fit is not None:
-                with one.rows.device:
-                    most.append(one.fit.most())
-                    if most[-1] < LEAST_KEPT:
-                        raise OutOfMemory(one.fit.problem(f"part {one.part} of"))
 
     def allocate() -> None:
         for one in planned:
             one.allocate()
 
-    _agreed(world, measure)
-    kept = -int(world.allreduce(np.array([-min(most)]), "max")[0])
+    fits = [(one.part, one.fit) for one in planned if one.fit is not None]
+    kept = agreed_kept(world, fits)
     if room is not None and kept < EVERY:
         tails = 0
         for one in planned:
             if one.fit is not None:
-                with one.rows.device:
-                    one.split = one.fit.at(kept)
+                one.split = one.fit.at(kept)
                 tails += one.split.tails
-        need = 4 * int(world.allreduce(np.array([tails]))[0])
-        _agreed(world, lambda: room.check_host(need))
-    _agreed(world, allocate)
-
-
-def _agreed(world: World, work: Callable[[], None]) -> None:
-    """Run ``work`` on each rank; OutOfMemory on all where memory is short on one."""
-    reason = ""
-    try:
-        work()
-    except ResourceError as error:
-        reason = str(error)
-    if reason := first_reason(world, reason):
-        raise OutOfMemory(reason)
+        check_hosts(world, room, tails)
+    agreed(world, allocate)

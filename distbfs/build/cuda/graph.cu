@@ -230,7 +230,7 @@ write_rows_64(u64 count, const u64 *keys, const u64 *starts, u64 base, u32 *colu
 /* Splits rows: their first columns to the device, the rest to host memory.
  *
  * A warp takes SPAN columns at a time, and each lane goes on from the row that it is in.
- * rows: of these columns, none is empty; offsets: [rows + 1], from 0; columns:
+ * rows: of these columns; offsets: [rows + 1], from 0; columns:
  * [offsets[rows]]; kept: columns of a head; head_at, tail_at: [rows], start of a row's
  * columns; heads: [all columns of heads]; tails: [all of tails], in host memory
  */

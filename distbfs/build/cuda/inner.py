@@ -1,7 +1,13 @@
-"""Build the inner graphs of domains and their outer edges (see inner_part.py)."""
+"""Build the inner graphs of domains and their outer edges (see inner_part.py).
+
+The subgraphs of a part lie on its device, or in pinned host memory, while its rows are
+made, range by range. Where a device has no room for all columns, rows have tails: the
+columns after the first ones go to pinned host memory as they are made.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,25 +21,46 @@ from distbfs.build.cuda.inner_part import (
     Delegates,
     Domain,
     InnerPart,
+    ShareCounts,
     slots_after,
 )
 from distbfs.build.cuda.kernels import BLOCK, BLOCKS_PER_MULTIPROCESSOR, Kernels
 from distbfs.build.cuda.numbering import Numbering
+from distbfs.build.cuda.ranges import RESERVE, Ranges
+from distbfs.build.cuda.room import (
+    EVERY,
+    SPARE_VERTEX,
+    Fit,
+    Room,
+    Split,
+    agreed,
+    agreed_kept,
+    check_hosts,
+)
+from distbfs.build.cuda.rows import deal_rows
 from distbfs.device import cuda, programs
+from distbfs.device.host_memory import pinned
 from distbfs.errors import UsageError
 from distbfs.exchange.local_phase import brought_here
 from distbfs.generate.cuda import id_type
-from distbfs.graph.device_graph import AT_LEAST, COLUMN_PAD, ISOLATED, DeviceGraph
+from distbfs.graph.device_graph import (
+    AT_LEAST,
+    COLUMN_PAD,
+    ISOLATED,
+    DeviceGraph,
+    Tails,
+)
 from distbfs.partition.device_part import DevicePart, DeviceRows
 from distbfs.partition.layout import Domains
 from distbfs.partition.part import PART_SHIFT
 from distbfs.timing import Stopwatch
-from distbfs.types import Array, Ids, World
+from distbfs.types import SUBGRAPHS, Array, Ids, World
 
 KEYS = 1 << 28  # sorted at a time; the longest row always fits
 KEY_BYTES = 16  # a key and its place in the sort
 SWAP_BYTES = 64  # a key to be sent to another device, with its selection
 SLICE = 1 << 27  # outer edges of one pass
+NUMBERED_VERTEX = 12  # vertices, numbers, tuple_degrees of a part
 
 
 def joined(arrays: Sequence[Any]) -> Any:
@@ -43,14 +70,40 @@ def joined(arrays: Sequence[Any]) -> Any:
     return near[0] if len(near) == 1 else cp.concatenate(near)
 
 
+class InnerLengths:
+    """How long the first rows of an inner graph are, in ``room.Degrees``' terms.
+
+    delegates: lengths of their rows, which come first, in any order
+    numbering: of normal vertices, by one more than the length of their rows
+    """
+
+    def __init__(self, delegates: Array, numbering: Numbering) -> None:
+        self._delegates, self._numbering = delegates, numbering
+
+    def at_least_of(self, degree: int) -> int:
+        """Return a number above those of all rows of at least this length."""
+        some = self._numbering.at_least_of(degree + 1)
+        if some:
+            return len(self._delegates) + some
+        long = np.flatnonzero(self._delegates >= degree)
+        return int(long[-1]) + 1 if len(long) else 0
+
+
 class InnerBuilder:
-    """Builds the inner graph and the outer edges of one device's share."""
+    """Builds the inner graph and the outer edges of one device's share.
+
+    Calls in order: ``measure``, ``fit`` and ``split`` where rows may have tails,
+    ``allocate``, the rows, ``finish``.
+    """
+
+    _split: Split | None = None
 
     def __init__(
         self, part: DevicePart, domains: Domains, delegates: Delegates
     ) -> None:
         cp = cuda.cupy()
         self.part, self._clock, self._delegates = part, Stopwatch(), delegates
+        self._kernels, self._domains = Kernels(self._clock), domains
         self._id = id_type(part.layout.n)
         index = domains.domain_of(part.index)
         self._devices = domains.sizes[index]
@@ -58,7 +111,7 @@ class InnerBuilder:
         rows = {name: getattr(part, name) for name in ("nn", "nd", "dn", "dd")}
         if any(x.offsets.dtype.itemsize == 8 for x in rows.values()):
             rows = {
-                name: DeviceRows(x.offsets.astype(np.uint64), x.columns)
+                name: DeviceRows(x.offsets.astype(np.uint64), x.columns, x.on_host)
                 for name, x in rows.items()
             }
         self._rows = rows
@@ -92,12 +145,14 @@ class InnerBuilder:
             self._launch("count_normals", active, self._inside, *rows, *counts)
         inside, self._outside = inside[: part.active], outside[: part.active]
         # an extra degree makes vertices without inner edges a class of their own
-        numbering = Numbering(Kernels(self._clock), inside + np.uint32(1))
+        numbering = Numbering(self._kernels, inside + np.uint32(1))
+        self._numbering = numbering
         self._order = numbering.vertices
         self._lengths = numbering.sorted - np.uint32(1)
         at_least = np.append(numbering.at_least[1:], numbering.at_least[-1:])
         self._at_least = at_least[:AT_LEAST] + self.normals
         self.place = numbering.numbers + np.uint32(self.normals)
+        del numbering.sorted, numbering.numbers
         self.positions = positions_of(self.place, np.uint32(self.device), self._devices)
         local = part.vertices[: part.active].astype(self._id)
         self.names = local * self._id(part.layout.parts) + self._id(part.index)
@@ -119,8 +174,12 @@ class InnerBuilder:
 
     def keys_room(self) -> int:
         """Return how many keys of rows fit in free device memory."""
-        each = KEY_BYTES if self._devices == 1 else SWAP_BYTES
-        return min(max(cuda.free_bytes() // (2 * each), 1), KEYS)
+        return min(max(cuda.free_bytes() // (2 * self._key_bytes), 1), KEYS)
+
+    @property
+    def _key_bytes(self) -> int:
+        """Bytes that a key of a row takes until its column is written."""
+        return KEY_BYTES if self._devices == 1 else SWAP_BYTES
 
     def take_names(
         self, positions: Any, names: Any, starts: Ids, granules: int
@@ -143,8 +202,8 @@ class InnerBuilder:
         self._ids[self._spot] = cp.asarray(self._delegates.ids.astype(self._id))
         self._ids[positions] = names
 
-    def begin_rows(self, delegate_lengths: Ids) -> int:
-        """Allocate the columns; return their number.
+    def measure(self, delegate_lengths: Ids) -> None:
+        """Count the columns of rows, and make the outer edges.
 
         delegate_lengths: of the whole rows, int64 [d]
         """
@@ -155,10 +214,66 @@ class InnerBuilder:
         own[self._delegates.number[self._mine]] = delegate_lengths[self._mine]
         lengths[: self.normals] = cp.asarray(own)
         lengths[self.normals :] = self._lengths
-        self._offsets = self._sums(lengths)
-        self.edges = int(self._offsets[-1])
-        self._columns = cp.zeros(self.edges + COLUMN_PAD, np.uint32)
-        return self.edges
+        self._by_length = InnerLengths(own, self._numbering)
+        self._upto, self._counted = self._sums(lengths), lengths
+        self._ranges = Ranges(self._kernels, lengths)
+        self.edges = self._ranges.total
+        self._longest = max(int(delegate_lengths.max(initial=0)), self._ranges.longest)
+        self._outer = self._outer_edges()
+
+    @property
+    def _counts(self) -> ShareCounts:
+        *_, targets, edges = self._outer
+        part, layout = self.part, self.part.layout
+        return ShareCounts(
+            layout,
+            part.index,
+            self._domains,
+            self.count,
+            self.edges,
+            self._at_least,
+            self._delegates.count,
+            len(targets),
+            edges,
+            np.bincount(layout.part_of(self._delegates.ids), minlength=layout.parts),
+        )
+
+    def fit(self, room: Room, sharing: int) -> Fit:
+        """Return what the device has room for.
+
+        sharing: shares that it builds and searches
+        """
+        part, local = self.part, self.part.local_count
+        rows = [getattr(part, name) for name in SUBGRAPHS]
+        subgraphs = sum(x.offsets.nbytes + x.columns.nbytes for x in rows)
+        subgraphs -= part.host_bytes
+        held = NUMBERED_VERTEX * local + part.kept * subgraphs
+        held += sum(x.nbytes for x in (self._ids, self.place, *self._outer[:3]))
+        made = 8 * (self.count + 1) + 4 * (self.count + local)
+        fixed = held + made + room.state(self._counts)
+        freed = 0 if part.kept else subgraphs
+        have = room.free(held + freed, SPARE_VERTEX * local, sharing)
+        keys = (self._key_bytes + 4) * self._longest  # and their columns
+        building = cuda.free_bytes() // sharing - made - keys - RESERVE // 4
+        have = min(have, fixed + building)
+        return Fit(fixed, have, have, self._by_length, self._ranges)
+
+    def split(self, fit: Fit, kept: int) -> int:
+        """Let rows keep ``kept`` columns; return how many go to host memory."""
+        self._split = fit.at(kept)
+        return self._split.tails
+
+    def allocate(self) -> None:
+        """Allocate the columns."""
+        self._offsets, columns, split = self._upto, self.edges, self._split
+        if split is not None:
+            heads = cuda.cupy().minimum(self._counted, np.uint32(split.kept))
+            tails = (self._counted - heads)[: split.tailed]
+            self._offsets, self._tail_at = self._sums(heads), self._sums(tails)
+            self._tails = pinned(split.tails, np.uint32, "tails of rows")
+            columns = split.heads
+        del self._counted, self._ranges
+        self._columns = cuda.cupy().zeros(columns + COLUMN_PAD, np.uint32)
 
     def _sums(self, lengths: Any) -> Any:
         """Return the exclusive prefix sums of lengths, uint64 [lengths + 1]."""
@@ -200,16 +315,25 @@ class InnerBuilder:
 
     def _write(self, keys: Any, low: int, high: int) -> int:
         """Write columns of rows from the first of sorted keys; return how many."""
-        first, last = (int(x) for x in self._offsets[[low, high]].get())
-        into = self._columns[first:last]
-        self._launch("low_halves", np.uint64(last - first), keys, into)
-        return last - first
+        first, last = (int(x) for x in self._upto[[low, high]].get())
+        count, split = last - first, self._split
+        if split is None or low >= split.tailed:
+            start = int(self._offsets[low])
+            into = self._columns[start : start + count]
+            self._launch("low_halves", np.uint64(count), keys, into)
+            return count
+        columns = cuda.cupy().empty(count, np.uint32)
+        self._launch("low_halves", np.uint64(count), keys, columns)
+        upto = self._upto[low : high + 1] - np.uint64(first)
+        into_both = self._offsets[low:], self._tail_at[low:], self._columns, self._tails
+        deal_rows(self._kernels, split.kept, upto, columns, *into_both)
+        return count
 
     def write_normals(self) -> None:
         """Write the rows of normal vertices, as many keys at a time as fit."""
         cp = cuda.cupy()
         nn, nd = self._rows["nn"], self._rows["nd"]
-        room, offsets, low = self.keys_room(), self._offsets, self.normals
+        room, offsets, low = self.keys_room(), self._upto, self.normals
         while low < self.count:
             first = int(offsets[low])
             limit = cp.asarray(np.array([first + room], dtype=np.uint64))
@@ -227,7 +351,7 @@ class InnerBuilder:
             cuda.release()
             low = high
 
-    def _outer(self) -> tuple[Any, Any, Any, Ids]:
+    def _outer_edges(self) -> tuple[Any, Any, Any, Ids]:
         """Return offsets, columns and targets of the outer edges, and edges by share.
 
         See ``InnerPart``.
@@ -256,9 +380,9 @@ class InnerBuilder:
         return offsets, indices, targets, edges
 
     def finish(self, domain: Domain) -> InnerPart:
-        """Build the outer edges; return the finished share."""
-        cp, part = cuda.cupy(), self.part
-        outer = self._outer()
+        """Return the finished share."""
+        cp, part, split = cuda.cupy(), self.part, self._split
+        del self._upto
         owned = self._delegates.number[self._owned]
         vertices = cp.full(self.count, ISOLATED, np.uint32)
         vertices[self.normals :] = part.vertices[self._order]
@@ -269,7 +393,9 @@ class InnerBuilder:
         at = cp.minimum(vertices, np.uint32(part.local_count))
         numbers[at] = cp.arange(self.count, dtype=np.uint32)
         numbers = numbers[: max(part.local_count, 1)]
-        wide = self.edges >= WIDE
+        wide, tails = self.edges >= WIDE or split is not None, None
+        if split is not None:
+            tails = Tails(split.kept, split.tailed, self._tail_at, self._tails)
         graph = DeviceGraph(
             n=part.local_count,
             active=self.count,
@@ -284,6 +410,7 @@ class InnerBuilder:
             tuple_degrees=part.tuple_degrees,
             source={},
             seconds=self._clock.seconds,
+            tails=tails,
         )
         made = InnerPart(
             part.layout,
@@ -296,7 +423,7 @@ class InnerBuilder:
             owned,
             self.normals,
             self.place,
-            *outer,
+            *self._outer,
         )
         most = 1 << (64 - made.id_bits)  # its index and an id share a 64-bit word
         if len(owned) > most:
@@ -317,7 +444,65 @@ def inner_parts(
 
     Raises UsageError where positions do not fit 32 bits.
     """
-    return DomainBuilder(parts, domains, world).build()
+    (shares,) = inner_domains([parts], domains, world, world, None)
+    return shares
+
+
+def inner_domains(
+    groups: Sequence[Sequence[DevicePart]],
+    domains: Domains,
+    ranks: World,
+    world: World,
+    room: Room | None,
+) -> list[list[InnerPart]]:
+    """Build the shares of the domains of this rank (collective).
+
+    groups: the parts of each of them, see ``inner_parts``; domains: all there are
+    ranks: those that have devices of these domains; world: all
+    room: of each device, where rows may have tails in the memory of their host, all
+    after the same number of columns
+
+    Raises OutOfMemory on all ranks where a device, or a host, has not enough.
+    """
+    builders = [DomainBuilder(parts, domains, ranks) for parts in groups]
+    for one in builders:
+        one.measure()
+    shares = [share for one in builders for share in one.builders]
+
+    def allocate() -> None:
+        for share in shares:
+            with on_device_of(share.part):
+                share.allocate()
+
+    if room is not None:
+        _split_rows(shares, world, room)
+    agreed(world, allocate)
+    return [one.build() for one in builders]
+
+
+def _split_rows(shares: Sequence[InnerBuilder], world: World, room: Room) -> None:
+    """Choose how rows are split, alike on all devices (collective)."""
+    on_device = Counter(int(share.part.vertices.device) for share in shares)
+    fits = []
+    for share in shares:
+        with on_device_of(share.part):
+            sharing = on_device[int(share.part.vertices.device)]
+            fits.append(share.fit(room, sharing))
+    indices = [share.part.index for share in shares]
+    kept = agreed_kept(world, list(zip(indices, fits, strict=True)))
+    if kept < EVERY:
+        pairs = zip(shares, fits, strict=True)
+        tails = sum(share.split(fit, kept) for share, fit in pairs)
+        subgraphs = sum(share.part.host_bytes for share in shares)
+        check_hosts(world, room, tails, subgraphs)
+
+
+@contextmanager
+def on_device_of(part: DevicePart) -> Iterator[None]:
+    """Make the device of a part current inside the ``with`` block."""
+    what = cuda.memory_of(f"the inner graph of part {part.index}")
+    with part.vertices.device, what:
+        yield
 
 
 class DomainBuilder:
@@ -330,15 +515,15 @@ class DomainBuilder:
         self._index = domains.domain_of(first.index)
         self._devices = domains.sizes[self._index]
         self._delegates = Delegates(first.delegates, domains, self._index)
-        self._builders: list[InnerBuilder] = []
+        self.builders: list[InnerBuilder] = []
         for part in parts:
-            with self._on(part):
+            with on_device_of(part):
                 made = InnerBuilder(part, domains, self._delegates)
-                self._builders.append(made)
-        own = np.array([one.device for one in self._builders])
+                self.builders.append(made)
+        own = np.array([one.device for one in self.builders])
         self._on_ranks = [devices.tolist() for devices in world.allgather(own)]
         most = int(
-            world.allreduce(np.array([max(x.count for x in self._builders)]), "max")[0]
+            world.allreduce(np.array([max(x.count for x in self.builders)]), "max")[0]
         )
         self._granules = max(-(-most // GRANULE), 1)
         rows = most if self._devices == 1 else self._granules * GRANULE * self._devices
@@ -355,34 +540,27 @@ class DomainBuilder:
                 f"allowed: about {WIDE // 2} together"
             )
 
-    @staticmethod
-    @contextmanager
-    def _on(part: DevicePart) -> Iterator[None]:
-        """Make the device of a part current inside the ``with`` block."""
-        what = cuda.memory_of(f"the inner graph of part {part.index}")
-        with part.vertices.device, what:
-            yield
-
-    def build(self) -> list[InnerPart]:
-        """Build the shares of this rank (collective)."""
-        world = self._world
+    def measure(self) -> None:
+        """Count the columns of rows, and make the outer edges (collective)."""
         self._tell_names()
         lengths = np.zeros(len(self._delegates.ids), np.int64)
-        for one in self._builders:
+        for one in self.builders:
             lengths += one.delegate_lengths()
-        lengths = world.allreduce(lengths)
-        edges = count = 0
-        for one in self._builders:
-            with self._on(one.part):
-                edges += one.begin_rows(lengths)
-                count += one.count
-        self._write_delegates(lengths)
+        self._lengths = self._world.allreduce(lengths)
+        for one in self.builders:
+            with on_device_of(one.part):
+                one.measure(self._lengths)
+
+    def build(self) -> list[InnerPart]:
+        """Build the shares of this rank, whose columns are allocated (collective)."""
+        self._write_delegates(self._lengths)
         self._let_go("dd", "dn")
-        edges, count = world.allreduce(np.array([edges, count])).tolist()
+        counts = np.array([[one.edges, one.count] for one in self.builders])
+        edges, count = self._world.allreduce(counts.sum(axis=0)).tolist()
         domain = Domain(self._domains, self._index, self._granules, count, edges)
         shares = []
-        for one in self._builders:
-            with self._on(one.part):
+        for one in self.builders:
+            with on_device_of(one.part):
                 one.write_normals()
                 one.let_go("nd")
                 shares.append(one.finish(domain))
@@ -391,20 +569,20 @@ class DomainBuilder:
 
     def _let_go(self, *names: str) -> None:
         """Free subgraphs on all devices; see ``DevicePart``."""
-        for one in self._builders:
-            with self._on(one.part):
+        for one in self.builders:
+            with on_device_of(one.part):
                 one.let_go(*names)
 
     def _tell_names(self) -> None:
         """Give all devices the positions and ids of the normal vertices."""
-        every = [(x.positions, x.names) for x in self._builders]
+        every = [(x.positions, x.names) for x in self.builders]
         if self._devices > 1:
             every = list(
                 zip(*(self._gathered(x) for x in zip(*every, strict=True)), strict=True)
             )
         starts = np.cumsum([0, *(len(names) for _, names in every[:-1])])
-        for one in self._builders:
-            with self._on(one.part):
+        for one in self.builders:
+            with on_device_of(one.part):
                 positions, names = (joined(x) for x in zip(*every, strict=True))
                 one.take_names(positions, names, starts, self._granules)
 
@@ -426,8 +604,8 @@ class DomainBuilder:
         lengths: of the whole rows, int64 [d]
         """
         rooms = []
-        for one in self._builders:
-            with self._on(one.part):
+        for one in self.builders:
+            with on_device_of(one.part):
                 rooms.append(one.keys_room())
         room = int(self._world.allreduce(np.array([min(rooms)]), "min")[0])
         upto, low = np.concatenate([[0], np.cumsum(lengths)]), 0
@@ -435,19 +613,19 @@ class DomainBuilder:
             high = int(np.searchsorted(upto, upto[low] + room, "right")) - 1
             high = min(max(high, low + 1), len(lengths))
             self._write_range(low, high)
-            for one in self._builders:
-                with self._on(one.part):
+            for one in self.builders:
+                with on_device_of(one.part):
                     cuda.release()  # frees the keys
             low = high
 
     def _write_range(self, low: int, high: int) -> None:
         """Write the rows of delegates from ``low`` up to ``high``."""
         boxes = []
-        for one in self._builders:
-            with self._on(one.part):
+        for one in self.builders:
+            with on_device_of(one.part):
                 boxes.append(one.delegate_keys(low, high))
-        for one, keys in zip(self._builders, self._swapped(boxes), strict=True):
-            with self._on(one.part):
+        for one, keys in zip(self.builders, self._swapped(boxes), strict=True):
+            with on_device_of(one.part):
                 one.take_delegates(joined(keys), low, high)
 
     def _swapped(self, boxes: list[list[Any]]) -> list[list[Any]]:

@@ -11,7 +11,8 @@ of the devices of a domain are interleaved in granules of 1,024 as positions (se
 domain.py). Delegates have the same positions in every domain, whatever its size (see
 ``Delegates``), so a mask of delegates is the first words of a bitmap by position. With
 one device, numbers are positions. Rows are numbers, columns positions. A row may be
-empty. The outer edges, those of nn to other domains, are rows by normal number.
+empty, and may go on in host memory (``DeviceGraph.tails``). The outer edges, those of
+nn to other domains, are rows by normal number.
 
 Source: Pan, Pearce, Owens 2018, Section III (the subgraphs of a part).
 """
@@ -55,6 +56,27 @@ class Domain:
     def lanes(self) -> int:
         """Lanes of delegates on a device; its granules take turns in them."""
         return self.of.lanes // self.devices
+
+
+@dataclass(frozen=True)
+class ShareCounts:
+    """What the memory of searches of a share follows from; see ``InnerPart``.
+
+    active, m, at_least: as in ``DeviceGraph``; delegates: their positions
+    targets: of outer edges; outer_edges: as there; owned: delegates that each share
+    owns, int64 [shares]
+    """
+
+    layout: Layout
+    index: int
+    domains: Domains
+    active: int
+    m: int
+    at_least: Ids
+    delegates: int
+    targets: int
+    outer_edges: Ids
+    owned: Ids
 
 
 @dataclass

@@ -24,13 +24,14 @@ from distbfs.build.cuda.ranges import (
 )
 from distbfs.build.cuda.shares import Seat, Shares
 from distbfs.device import cuda, programs
+from distbfs.device.host_memory import pinned, seen_by_kernels
 from distbfs.errors import InputError
 from distbfs.generate.cuda import device_tuples, id_word
 from distbfs.graph.csr import index_dtype
 from distbfs.partition.device_part import COLUMN_PAD, DeviceRows
 from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
-from distbfs.types import DeviceArray, Ids, KernelArgument, TupleSource
+from distbfs.types import Array, DeviceArray, Ids, KernelArgument, TupleSource
 
 SLACK = 1 << 20  # keys of a part beyond its mean share plus a tenth
 MOST_KEYS = 5 << 29  # sorted at once: Thrust cannot allocate for more than 2^32
@@ -292,6 +293,22 @@ class RowWriter:
         self._kernels, self._lengths, self._bits = kernels, lengths, np.uint32(bits)
         self._kernel, self._arguments, self._dtype = kernel, arguments, dtype
         self._pieces: list[DeviceArray] = []
+        self._host: Array | None = None
+        self._written = 0
+
+    def to_host(self, most: int) -> None:
+        """Write columns to pinned host memory; most: how many there may be."""
+        self._host = pinned(most + COLUMN_PAD, self._dtype, "columns of a part")
+
+    def _place(self, count: int) -> DeviceArray:
+        """Return memory for the next columns."""
+        if self._host is not None:
+            first, self._written = self._written, self._written + count
+            return seen_by_kernels(self._host[first : self._written])
+        out = cuda.cupy().empty(count + COLUMN_PAD, self._dtype)
+        out[count:].set(np.zeros(COLUMN_PAD, self._dtype))
+        self._pieces.append(out)
+        return out
 
     def add(self, keys: DeviceArray, shift: int) -> None:
         """Append the columns of keys, uint64; row = row of the key + shift.
@@ -301,15 +318,17 @@ class RowWriter:
         if not len(keys):
             return
         starts, fresh = self._kernels.fresh_before(keys)
-        out = cuda.cupy().empty(fresh + COLUMN_PAD, self._dtype)
-        self._pieces.append(out)
-        out[fresh:].set(np.zeros(COLUMN_PAD, self._dtype))
+        out = self._place(fresh)
         form = (np.uint64(len(keys)), keys, starts, self._bits)
         row = np.uint32(shift & 0xFFFFFFFF)
         arguments = (*form, row, self._lengths, *self._arguments, out)
         self._kernels.launch(self._kernel, len(keys), KEYS_TILE, *arguments)
 
     def _columns(self) -> DeviceArray:
+        if self._host is not None:
+            whole = self._host[: self._written + COLUMN_PAD]
+            whole[self._written :] = 0
+            return seen_by_kernels(whole)
         if len(self._pieces) == 1:
             return self._pieces.pop()
         cupy = cuda.cupy()
@@ -328,7 +347,8 @@ class RowWriter:
         """Return the subgraph with ``rows`` rows; those past ``counted`` are empty."""
         columns = self._columns()
         total = len(columns) - COLUMN_PAD
-        return DeviceRows(self._kernels.offsets(self._lengths, rows, total), columns)
+        offsets = self._kernels.offsets(self._lengths, rows, total)
+        return DeviceRows(offsets, columns, on_host=self._host is not None)
 
 
 def segments(

@@ -25,7 +25,15 @@ import numpy as np
 from distbfs.build.cuda.making import SHARE, Making, chosen
 from distbfs.build.cuda.places import number_columns
 from distbfs.build.cuda.ranges import RESERVE
-from distbfs.build.cuda.separate import Builder, Counted, Numbered, Shape, Shared
+from distbfs.build.cuda.room import Room, hosts_of
+from distbfs.build.cuda.separate import (
+    Builder,
+    Counted,
+    Numbered,
+    Shape,
+    Shared,
+    Spill,
+)
 from distbfs.build.cuda.shares import Dealer, Seat, Seats
 from distbfs.build.host.parts import BuildSummary
 from distbfs.device import cuda
@@ -181,6 +189,8 @@ def construct_on_devices(
     clock: Stopwatch | None = None,
     done: Sum | None = None,
     making: Making | None = None,
+    check: Callable[[int], None] | None = None,
+    room: Room | None = None,
 ) -> tuple[list[DevicePart], BuildSummary]:
     """Build every part of this rank in device memory (collective).
 
@@ -194,6 +204,8 @@ def construct_on_devices(
     done: called with the number of tuples that devices of this rank make, in all passes
     making: whether each device makes "all" tuples, or its "share", which devices then
     send each other; None: the faster by estimate
+    check: called with the directed edges of the graph before any is kept (collective)
+    room: of each device; where it has none, columns lie in pinned host memory
 
     The options pass_bytes and order_block have no effect.
     """
@@ -216,6 +228,8 @@ def construct_on_devices(
         )
         counted = crew.each(lambda builder, _, part: builder.count(part))
         histogram, loops = _share_degrees(world, source, counted)
+        if check is not None:
+            check(histogram.m)
         threshold = options.threshold
         if threshold is None:
             if domains is None:
@@ -228,7 +242,8 @@ def construct_on_devices(
         )
         d = histogram.above(threshold)
         shared = Shared(world, placement, numbered, d, wide=shape.wide)
-        made = _separate(crew, numbered, shared, own_parts, threshold)
+        of_host = _parts_of_host(world, placement)
+        made = _separate(crew, numbered, shared, own_parts, threshold, room, of_host)
         crew.close()
         if shape.wide and shape.parts > 1:
             number_columns(made, placement, world)
@@ -255,6 +270,13 @@ def construct_on_devices(
     )
 
 
+def _parts_of_host(world: World, placement: Placement) -> int:
+    """Return how many parts are on this rank's host."""
+    hosts = hosts_of(world)
+    ranks = placement.rank_of(np.arange(placement.parts)).tolist()
+    return sum(hosts[rank] == hosts[world.rank] for rank in ranks)
+
+
 def _share_degrees(
     world: World, source: TupleSource, counted: Sequence[Counted]
 ) -> tuple[DegreeHistogram, int]:
@@ -276,8 +298,13 @@ def _separate(
     shared: Shared,
     own_parts: Sequence[int],
     threshold: int,
+    room: Room | None,
+    of_host: int,
 ) -> list[DevicePart]:
-    """Build the parts of this rank; all parts of a device share its tables."""
+    """Build the parts of this rank; all parts of a device share its tables.
+
+    room: see ``construct_on_devices``; of_host: parts of this rank's host
+    """
 
     def work(builder: Builder, positions: list[int]) -> list[tuple[int, DevicePart]]:
         with cuda.memory_of("the delegates and normal vertices of all parts"):
@@ -285,9 +312,12 @@ def _separate(
             cuda.require(need, "the delegates and normal vertices of all parts")
             tables = builder.tables(shared)
         out = []
+        spill = None if room is None else Spill(room, len(positions), of_host)
         for k in positions:
             with cuda.memory_of(f"building part {own_parts[k]}"):
-                part = builder.separate(own_parts[k], numbered[k], tables, threshold)
+                part = builder.separate(
+                    own_parts[k], numbered[k], tables, threshold, spill
+                )
             out.append((k, part))
         return out
 

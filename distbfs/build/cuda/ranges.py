@@ -33,10 +33,10 @@ class Ranges:
 
     def beyond(self, rows: int, kept: int) -> int:
         """Count the keys beyond the first ``kept`` of each of the first rows."""
-        cupy = cuda.cupy()
-        some = self._degrees[:rows]
-        first = cupy.minimum(some, np.uint32(kept)).sum(dtype=np.uint64)
-        return self._keys_before(rows) - int(first)
+        with self._degrees.device:
+            some = self._degrees[:rows]
+            first = cuda.cupy().minimum(some, np.uint32(kept)).sum(dtype=np.uint64)
+            return self._keys_before(rows) - int(first)
 
     def cut(
         self, capacity: int, rows: int | None = None, at: int | None = None

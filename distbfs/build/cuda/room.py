@@ -7,18 +7,21 @@ goes to host memory (``DeviceGraph.tails``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
+
+import numpy as np
 
 from distbfs.build.cuda.chunks import longest
 from distbfs.build.cuda.numbering import Numbering
 from distbfs.build.cuda.ranges import KEY_BYTES, RESERVE, Ranges
 from distbfs.device import cuda
-from distbfs.errors import OutOfMemory
+from distbfs.errors import OutOfMemory, ResourceError
+from distbfs.exchange.agreement import first_reason
 from distbfs.graph.device_graph import COLUMN_PAD
 from distbfs.plan.memory import memory_limit, readable
-from distbfs.types import Ids
+from distbfs.types import World
 
 PAIR_BYTES = 8
 BUFFER_BYTES = 96 << 30  # most for keys, by default
@@ -30,6 +33,13 @@ MOST_DEALT = 5 << 29  # most keys split between device and host at once
 EVERY = 1 << 32  # more columns than any row has
 SPARE, SPARE_VERTEX = 3 << 29, 2  # device memory left for validation and other work
 OTHERS = 50  # 1 / OTHERS of limited host memory is left for other uses
+
+
+class Degrees(Protocol):
+    """How long the first rows are; a ``Numbering`` is one."""
+
+    def at_least_of(self, degree: int) -> int:
+        """Return a number above those of all rows of at least this length."""
 
 
 class Split(NamedTuple):
@@ -45,7 +55,7 @@ class Split(NamedTuple):
     tails: int
 
     @classmethod
-    def at(cls, kept: int, numbering: Numbering, ranges: Ranges) -> Split:
+    def at(cls, kept: int, numbering: Degrees, ranges: Ranges) -> Split:
         """Split rows after ``kept`` columns; ranges: of their keys."""
         tailed = numbering.at_least_of(kept)
         beyond = ranges.beyond(tailed, kept)
@@ -68,7 +78,7 @@ class Fit:
     fixed: int
     have: int
     after: int
-    numbering: Numbering
+    numbering: Degrees
     ranges: Ranges
 
     def most(self) -> int:
@@ -111,12 +121,13 @@ class Room:
 
     device_bytes: of the device, None: what is free; host_bytes: of the host, for tails
     of all its devices, None: what this process may use
-    state: maps (n, active, m, at_least as in DeviceGraph) to the bytes of a search
+    state: maps (n, active, m, at_least as in DeviceGraph) to the bytes of a search; a
+    ``ShareCounts`` instead, between domains
     """
 
     device_bytes: int | None
     host_bytes: int | None
-    state: Callable[[int, int, int, Ids], int]
+    state: Callable[..., int]
 
     def split(self, n: int, numbering: Numbering, ranges: Ranges) -> Split | None:
         """Choose how rows are split; None if the device has room for all columns.
@@ -138,22 +149,101 @@ class Room:
         self.check_host(4 * split.tails)
         return split
 
-    def free(self, held: int = 0, spare: int = 0) -> int:
-        """Return the free device bytes, plus ``held`` and less ``spare``."""
-        free = cuda.free_bytes() + held - SPARE - spare
-        return free if self.device_bytes is None else min(free, self.device_bytes)
+    def free(self, held: int = 0, spare: int = 0, sharing: int = 1) -> int:
+        """Return the free device bytes, plus ``held`` and less ``spare``.
 
-    def check_host(self, need: int) -> None:
-        """Raise OutOfMemory where tails need more bytes than the host has for them."""
-        have = self.host_bytes
-        if have is None:
-            limit = memory_limit()
-            have = need if limit is None else limit - limit // OTHERS
-        if need > have:
+        sharing: graphs that have an equal share of the device each
+        """
+        free = (cuda.free_bytes() - SPARE) // sharing + held - spare
+        if self.device_bytes is None:
+            return free
+        return min(free, self.device_bytes // sharing)
+
+    def check_host(self, need: int, what: str = "tails of rows") -> None:
+        """Raise OutOfMemory where tails need more bytes than the host has for them.
+
+        what: they are, with what else they need at once
+        """
+        have = self.host_limit()
+        if have is not None and need > have:
             raise OutOfMemory(
-                f"tails of rows need {readable(need)} of host memory; there are "
+                f"{what} need {readable(need)} of host memory; there are "
                 f"{readable(have)}"
             )
+
+    def host_limit(self) -> int | None:
+        """Return the bytes that the host has for tails, None: no limit is known."""
+        if self.host_bytes is not None:
+            return self.host_bytes
+        limit = memory_limit()
+        return None if limit is None else limit - limit // OTHERS
+
+
+def agreed(world: World, work: Callable[[], None]) -> None:
+    """Run ``work`` on each rank; OutOfMemory on all where memory is short on one."""
+    reason = ""
+    try:
+        work()
+    except ResourceError as error:
+        reason = str(error)
+    if reason := first_reason(world, reason):
+        raise OutOfMemory(reason)
+
+
+def agreed_kept(world: World, fits: Sequence[tuple[int, Fit]]) -> int:
+    """Return how many columns of a row all devices keep, EVERY: all (collective).
+
+    fits: of the parts of this rank, each with the index of the part
+
+    Raises OutOfMemory on all ranks where a device has no room for LEAST_KEPT.
+    """
+    most = [EVERY]
+
+    def measure() -> None:
+        for part, fit in fits:
+            most.append(fit.most())
+            if most[-1] < LEAST_KEPT:
+                raise OutOfMemory(fit.problem(f"part {part} of"))
+
+    agreed(world, measure)
+    return -int(world.allreduce(np.array([-min(most)]), "max")[0])
+
+
+def check_total(world: World, room: Room, m: int, free: int) -> None:
+    """Raise OutOfMemory on all ranks where m columns fit nowhere (collective).
+
+    m: of the rows of all parts; free: bytes of this rank's devices
+
+    It is asked before rows are made, so it counts nothing else of them.
+    """
+    limit = room.host_limit()
+    own = np.array([free, -1 if limit is None else limit])
+    every = np.stack(world.allgather(own))
+    hosts = dict(zip(hosts_of(world), every[:, 1].tolist(), strict=True))
+    device, host = int(every[:, 0].sum()), sum(hosts.values())
+    if min(hosts.values()) >= 0 and 4 * m > device + host:
+        raise OutOfMemory(
+            f"{m} directed edges need {readable(4 * m)}; devices have "
+            f"{readable(device)} for a graph and its searches, hosts {readable(host)}"
+        )
+
+
+def hosts_of(world: World) -> list[str]:
+    """Return the host of each rank."""
+    return list(getattr(world, "hosts", [""] * world.size))
+
+
+def check_hosts(world: World, room: Room, tails: int, others: int = 0) -> None:
+    """Raise OutOfMemory on all ranks where a host has no room for tails (collective).
+
+    tails: columns of this rank's rows; others: bytes of the subgraphs that they are
+    made of, where these are on the host, too
+    """
+    hosts = hosts_of(world)
+    what = "tails of rows and the subgraphs of parts" if others else "tails of rows"
+    every = zip(hosts, world.allgather(np.array([4 * tails + others])), strict=True)
+    need = sum(int(count[0]) for host, count in every if host == hosts[world.rank])
+    agreed(world, lambda: room.check_host(need, what))
 
 
 def held_bytes(n: int, active: int) -> int:

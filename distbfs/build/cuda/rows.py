@@ -15,7 +15,7 @@ from distbfs.device import cuda
 from distbfs.device.host_memory import pinned
 from distbfs.errors import InputError
 from distbfs.graph.device_graph import COLUMN_PAD, Tails
-from distbfs.types import DeviceArray
+from distbfs.types import Array, DeviceArray
 
 WASTE = 10  # columns may be allocated with 1 / WASTE unused
 WIDE = 1 << 32
@@ -127,10 +127,9 @@ class Rows:
             place[:1] = at
             place[1:] = cupy.cumsum(sizes, dtype=np.uint64) + np.uint64(at)
             places.append(place)
-        arguments = (np.uint64(rows), np.uint32(kept), offsets, columns, *places)
-        tails = np.uint64(self._tails.ctypes.data)
-        self._kernels.launch(
-            "deal_rows", count, KEYS_TILE, *arguments, self._columns, tails
+        deal_rows(
+            *(self._kernels, kept, offsets, columns[:count]),
+            *(places[0], places[1], self._columns, self._tails),
         )
         self._written, self._in_tails = (int(x[-1:].get()[0]) for x in places)
 
@@ -151,6 +150,27 @@ class Rows:
             kept, tailed, *_ = self._split
             made["tails"] = Tails(kept, tailed, self._tail_offsets, tails)
         return made
+
+
+def deal_rows(
+    kernels: Kernels,
+    kept: int,
+    offsets: DeviceArray,
+    columns: DeviceArray,
+    head_at: DeviceArray,
+    tail_at: DeviceArray,
+    heads: DeviceArray,
+    tails: Array,
+) -> None:
+    """Write the first ``kept`` columns of rows to the device, others to the host.
+
+    offsets: uint64 [rows + 1], from 0; columns: uint32, of these rows
+    head_at, tail_at: uint64 [rows], where the row begins in ``heads`` and ``tails``
+    """
+    form = np.uint64(len(offsets) - 1), np.uint32(kept)
+    arguments = (*form, offsets, columns, head_at, tail_at, heads)
+    at = np.uint64(tails.ctypes.data)
+    kernels.launch("deal_rows", len(columns), KEYS_TILE, *arguments, at)
 
 
 def make_rows(

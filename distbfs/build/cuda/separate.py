@@ -15,6 +15,7 @@ import numpy as np
 from distbfs.build.cuda.kernels import BLOCK, KEYS_TILE
 from distbfs.build.cuda.keys import KeyPasses, RowWriter, Rule, segments
 from distbfs.build.cuda.ranges import Ranges
+from distbfs.build.cuda.room import Room
 from distbfs.build.cuda.shares import Seat
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
@@ -144,6 +145,28 @@ class Shared:
         self.nbytes = sets + DELEGATE_BYTES * delegates
 
 
+@dataclass(frozen=True)
+class Spill:
+    """When the subgraphs of a part lie in host memory until rows are made of them.
+
+    room: of a device and its host; sharing: parts of the device; of_host: of the host
+    """
+
+    room: Room
+    sharing: int
+    of_host: int
+
+    def wanted(self, size: int, more: int) -> bool:
+        """Return whether a device has no room for ``size`` bytes of them and ``more``.
+
+        Never where the host has none.
+        """
+        limit = self.room.host_limit()
+        if limit is not None and self.of_host * size > limit:
+            return False
+        return size + more > self.room.free(sharing=self.sharing)
+
+
 class Builder:
     """One device while it builds its parts of this rank; see ``KeyPasses``."""
 
@@ -269,9 +292,16 @@ class Builder:
             return Tables(normals, members, table, ids.get().astype(np.int64))
 
     def separate(
-        self, part: int, numbered: Numbered, tables: Tables, threshold: int
+        self,
+        part: int,
+        numbered: Numbered,
+        tables: Tables,
+        threshold: int,
+        spill: Spill | None = None,
     ) -> DevicePart:
         """Build the four subgraphs of a part.
+
+        spill: where their columns may lie in host memory
 
         Where ids are wide, nn has local ids of other parts; see
         ``places.number_columns``.
@@ -297,10 +327,14 @@ class Builder:
         column = 4 if shape.parts == 1 else 8
 
         def kept(counts: Any) -> int:
-            nn, every = (
-                Ranges(self.kernels, x).total for x in (counts[:active], counts)
-            )
-            return column * nn + 4 * (every - nn) + 16 * (local + d)
+            spans = [counts[a:b] for a, b in pairwise(bases)]
+            totals = [Ranges(self.kernels, x).total for x in spans]
+            size, others = column * totals[0] + 4 * sum(totals[1:]), 16 * (local + d)
+            if spill is None or not spill.wanted(size, 4 * sum(totals) + others):
+                return size + others
+            for writer, total in zip(writers, totals, strict=True):
+                writer.to_host(total)
+            return others
 
         for keys, low in self.keys.sorted_keys(rule, kept):
             with self.kernels.phase("rows"):

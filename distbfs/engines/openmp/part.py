@@ -74,7 +74,7 @@ class OpenMPPart:
 
     carries_parents = streamed = False
     directions = CHOSEN
-    visits = SUBGRAPHS
+    visits, extras = SUBGRAPHS, ()
 
     def __init__(self, part: Part, threads: int, parents: bool) -> None:
         n, d = part.local_count, part.delegate_count

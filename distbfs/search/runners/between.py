@@ -56,6 +56,7 @@ class LevelReport:
 
     bytes_sent, messages_sent: by ``KINDS`` of exchange/traffic.py; parents are
     completed after the last level and count towards it
+    extra: what the engine counts besides checks, keys of the record themselves
     domains: where a rank serves several, "part", "bytes_sent" and "messages_sent" of
     each, without what it sends for all of them together
     """
@@ -65,6 +66,7 @@ class LevelReport:
     normals: int
     delegates: int
     checks: dict[str, int]
+    extra: dict[str, int]
     bytes_sent: dict[str, int]
     messages_sent: dict[str, int]
     seconds: dict[str, float]
@@ -72,7 +74,9 @@ class LevelReport:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the record as JSON values."""
-        return dict(vars(self))
+        values = dict(vars(self))
+        extra = values.pop("extra")
+        return values | extra
 
 
 class DelegateNumbers:
@@ -296,7 +300,7 @@ class BetweenDomains:
         """Run all levels; return the number of nonempty ones."""
         world, policy = self._world, self._policy
         last, aimed = until.depth, until.targets is not None
-        visits = self._searches[0].visits
+        visits, extras = self._searches[0].visits, self._searches[0].extras
         levels = 0
         before: dict[str, float] = {}
         traffic, sent = self._exchange.traffic, NOTHING_SENT
@@ -323,14 +327,17 @@ class BetweenDomains:
                     span.update(by_kind((traffic.sent - sent).sum(axis=0)))
             if log is not None:
                 sent = traffic.sent - sent
-                looked = world.allreduce(np.array(checks, dtype=np.int64).sum(axis=0))
+                every = np.array(checks, dtype=np.int64).sum(axis=0)
+                counted = world.allreduce(every).tolist()
+                looked, more = counted[: len(visits)], counted[len(visits) :]
                 log.append(
                     LevelReport(
                         levels,
                         {visits[0]: "push", **choice},
                         work.normals,
                         work.delegates,
-                        dict(zip(visits, looked.tolist(), strict=True)),
+                        dict(zip(visits, looked, strict=True)),
+                        dict(zip(extras, more, strict=True)),
                         **by_kind(sent.sum(axis=0)),
                         seconds={
                             k: v - before.get(k, 0) for k, v in clock.seconds.items()
@@ -437,7 +444,7 @@ class BetweenDomains:
         *,
         counting: bool,
     ) -> list[Sequence[int]]:
-        """Run one level; return edge checks of each domain of this rank.
+        """Run one level; return edge checks and ``extras`` of each domain here.
 
         work: of all ranks, so that all agree when there is nothing to exchange;
         counting: whether edge checks are wanted

@@ -211,25 +211,29 @@ def streamed(source, sizes, aims=((None, None),), records=False, **options):
     """Search by ranks that are threads, and check what they find.
 
     sizes: of the domains; owners: their ranks, instead, each with one or more devices;
+    room: of each device, where rows may have tails in host memory
     count: roots; before(runner, world): called before searches, of the tuples ``left``
+    seen: list, takes what is found
     Returns how often rank 0 got more than the first items.
     """
     before, left = options.pop("before", None), options.pop("left", source)
+    room = options.pop("room", None)
     placement = one_each(sizes) if sizes else options.pop("owners")
     parts = placement.parts
     placed = device_parts(source, parts, threshold=options.pop("threshold"))
-    overrides = options.pop("overrides", {})
+    overrides, seen = options.pop("overrides", {}), options.pop("seen", [])
     roots = options.pop("roots", None) or some_roots(left, options.pop("count", 2))
     options = SearchOptions.named(engine="xbfs", **options)
 
     def work(world):
         engine = lookup(ENGINES, "engine", "xbfs")(options)
         own, domain = placement.parts_of(world.rank), split_by_domain(world, placement)
-        searches = {}
-        for places in placement.places_of(world.rank).values():
+        searches, every = {}, list(placement.places_of(world.rank).values())
+        groups = [[placed[own[place]] for place in places] for places in every]
+        made = inner.inner_domains(groups, placement.domains, domain, world, room)
+        for places, shares in zip(every, made, strict=True):
             group = ThreadPeers(domain, places)
-            shares = [placed[own[place]] for place in places]
-            made = engine.together(shares, placement.domains, domain, group)
+            made = engine.of_shares(shares, domain, group)
             searches.update(zip(places, made, strict=True))
         searches = [searches[place] for place in range(len(own))]
         for search in searches:
@@ -254,6 +258,7 @@ def streamed(source, sizes, aims=((None, None),), records=False, **options):
     places = [(placement.rank_of(k), placement.device_of(k)) for k in range(parts)]
     for pieces in zip(*(results for results, _ in ranks), strict=True):
         root, until, found = pieces[0][:3]
+        seen.append(found)
         whole = [
             joined([DeviceLike(pieces[rank][k][at]) for rank, at in places], source.n)
             for k in (3, 4)

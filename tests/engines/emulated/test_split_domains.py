@@ -1,7 +1,6 @@
 """Domains whose rows have tails in host memory, from budgets of the least to all."""
 
 import gc
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -252,20 +251,6 @@ def test_devices_keep_to_their_limit(device, monkeypatch, parts):
     assert used <= parts * limit <= 1.25 * used + parts * LIST_PADS
     look(driver, source, 0)
     driver.close()
-
-
-@pytest.mark.parametrize("engine", ["auto", "xbfs"])
-@pytest.mark.parametrize("option", ["device_memory", "host_memory"])
-def test_searches_between_domains_refuse_limits(monkeypatch, engine, option):
-    """Before anything is built."""
-    source = SimpleNamespace(n=1 << 20)
-    monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0, 0])
-    monkeypatch.setattr(domains, "peer_problem", lambda *_: "")
-    for request in (Request(domain=1), Request(2, "--parts")):
-        with pytest.raises(
-            UsageError, match=f"{option} needs .* devices of one domain"
-        ):
-            open_tuples(source, request=request, engine=engine, **{option: 1 << 30})
 
 
 def test_searches_at_once_need_all_columns_on_the_devices(monkeypatch):

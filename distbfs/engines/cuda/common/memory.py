@@ -6,6 +6,8 @@ a size depends on more than n, active and m.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE
@@ -161,7 +163,17 @@ def split_rows(
         heads = 4 * (degrees.m - tails) + 8 * tailed
         return {"kept": kept, "device": fixed + -(-heads // devices), "host": 4 * tails}
 
-    low, high = LEAST_KEPT - 1, int(lengths.max(initial=LEAST_KEPT))
+    return most_kept(at, int(lengths.max(initial=LEAST_KEPT)), have)
+
+
+def most_kept(
+    at: Callable[[int], dict[str, int]], longest: int, have: int
+) -> dict[str, int] | None:
+    """Return how rows are split with the most columns on a device of ``have`` bytes.
+
+    at: maps columns of a row there to ``split_rows``' values; longest: columns of a row
+    """
+    low, high = LEAST_KEPT - 1, longest
     while low < high:
         kept = (low + high + 1) // 2
         if at(kept)["device"] <= have:

@@ -116,7 +116,7 @@ class CudaPart:
     asks_for_delegates = False
     streamed = False
     directions = CHOSEN
-    visits = SUBGRAPHS
+    visits, extras = SUBGRAPHS, ()
 
     def __init__(
         self,

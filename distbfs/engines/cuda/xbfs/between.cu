@@ -8,12 +8,13 @@
  * what others found here; `settle` counts.  When all is searched, a share asks for the parents
  * of its own delegates that other domains found (`ask_parents` to `take_parents`).  How a level is searched is the domain's own
  * affair; one whose frontier is empty goes on, as the next may come from outside.
- * Where some edges are not seen, inner and outer columns have their bits (MASKED, rows.cuh).
+ * Rows of the inner graph may have tails in host memory (SPLIT), and where some edges are not seen,
+ * inner and outer columns have their bits (MASKED): both in rows.cuh.
  *
  * Data: between.cuh, search.cuh.  Sources: those of search.cu; Pan, Pearce, Owens 2018,
  * Sections IV and V (delegates and normal vertices between parts).
  *
- * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 NAME=u32,u64 | OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 NAME=u32,u64 MASKED=1
+ * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 NAME=u32,u64 SPLIT=0 | OFFSET=u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 NAME=u32,u64 SPLIT=1 | OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 NAME=u32,u64 SPLIT=0 MASKED=1 | OFFSET=u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 NAME=u32,u64 SPLIT=1 MASKED=1
  */
 #include "between.cuh"
 #include "between_level.cuh"
@@ -63,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) begin(const __grid_constan
     b.idle[0] = b.idle[1] = 0, *b.filled = 1;
     if (some) {
         const OFFSET row = p.row[root];
-        const u32 degree = (u32)(p.row[root + 1] - row);
+        const u32 degree = degree_at(p, root, row);
         p.queue[0][0] = make_uint4(root, 0, (u32)row, degree);
         p.hub_queue[0][0] = root;
         mail[0].size = (u64)degree << 32 | 1, mail[0].edges = degree, mail[0].hubs = root < p.hubs;

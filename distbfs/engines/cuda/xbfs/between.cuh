@@ -189,7 +189,7 @@ INLINE void admit(const Between &b, const State &s, bool *ok, const u32 *v, u32 
             continue;
         }
         const OFFSET begin = ok[i] ? p.row[v[i]] : 0;
-        const u32 degree = ok[i] ? (u32)(p.row[v[i] + 1] - begin) : 0;
+        const u32 degree = ok[i] ? degree_at(p, v[i], begin) : 0;
         append(p, degree != 0, v[i], begin, degree,
                Queue{p.queue[to], p.hub_queue[to], b.mail + to}, lane);
         const u32 at = take_place(ok[i] && !degree, b.idle + to);

@@ -34,9 +34,16 @@ from distbfs.engines.cuda.xbfs.between_params import (
     MAIL_BYTES,
     PUSHES,
     Between,
+    box_bounds,
     first_words,
 )
-from distbfs.engines.cuda.xbfs.search import CONTROL_BYTES, State
+from distbfs.engines.cuda.xbfs.search import (
+    CONTROL_BYTES,
+    COUNTERS,
+    TAIL_COUNTS,
+    State,
+    tail_counts,
+)
 from distbfs.engines.cuda.xbfs.seeds import BY_QUEUE, begin_at_root, begin_at_set
 from distbfs.engines.cuda.xbfs.shared import DeviceControl, SharedMemory
 from distbfs.errors import DistbfsError
@@ -83,14 +90,15 @@ class Checks(Sequence[int]):
     """Edge checks of a level, outer and inner; waited for when they are looked at.
 
     So all devices of a rank have begun before the host waits for one of them.
+    count: how many numbers there are
     """
 
-    def __init__(self, read: Callable[[], list[int]]) -> None:
-        self._read = read
+    def __init__(self, count: int, read: Callable[[], list[int]]) -> None:
+        self._count, self._read = count, read
         self._checks: list[int] = []
 
     def __len__(self) -> int:
-        return 2
+        return self._count
 
     def __getitem__(self, index: Any) -> Any:
         self._checks = self._checks or self._read()
@@ -118,7 +126,11 @@ class BetweenLevels:
         sent_words = -(-len(part.outer_targets) // 64) * 2  # cleared two at a time
         self.others = domains.apart_from(part.index)
         self.first = first_words(domains.most_apart)
-        self._box_at = self._box_bounds()
+        owners = part.layout.part_of(part.delegates[part.delegates >= 0])
+        owned = np.bincount(owners, minlength=parts)
+        self._box_at = box_bounds(domains, part.index, part.outer_edges, owned)
+        split = part.graph.tails is not None
+        self.extras: tuple[str, ...] = TAIL_COUNTS if split else ()
         # what the host reads lies together
         self._control = cp.zeros(len(COUNTED) + 2 * parts, np.uint64)
         self.counts, self.sizes = cp.split(self._control, [len(COUNTED)])
@@ -189,22 +201,6 @@ class BetweenLevels:
         self._outer = Work()
         self._load(counting=False)
 
-    def _box_bounds(self) -> Ids:
-        """Return where the box of each part begins and all end, int64 [parts + 1].
-
-        There may be as many items or questions as edges lead there, or as this part or
-        that one has delegates; before them is a word about them.  Nothing goes to parts
-        of this domain.
-        """
-        part = self.part
-        parts, edges = part.layout.parts, part.outer_edges
-        owners = part.layout.part_of(part.delegates[part.delegates >= 0])
-        owned = np.bincount(owners, minlength=parts)
-        needs = np.maximum(edges, np.maximum(owned, owned[part.index]))
-        rooms = np.zeros_like(needs)
-        rooms[self.others] = np.maximum(needs, self.first)[self.others]
-        return np.concatenate([[0], np.cumsum(1 + rooms)])
-
     def _owned_bits(self) -> Any:
         """Return the numbers of own delegates, a bitmap, uint32 [normals / 32]."""
         cp = cuda.cupy()
@@ -245,6 +241,7 @@ class BetweenLevels:
             COUNT=int(counting),
             IN_IDS=1,
             SEVERAL=int(self.part.domain.devices > 1),
+            SPLIT=int(self.part.graph.tails is not None),
             NAME=self._arrays.name_word,
             **mask(self._masked),
         )
@@ -325,7 +322,7 @@ class BetweenLevels:
         self._counting = counting
         self._load(counting=counting)
         if counting and self._counts is None:
-            self._counts = cuda.cupy().zeros((2, ROWS), np.uint64)
+            self._counts = cuda.cupy().zeros((COUNTERS, ROWS), np.uint64)
         self.own.counts = self._counts.data.ptr if counting else 0
         if counting:
             self._counts.fill(0)
@@ -386,18 +383,23 @@ class BetweenLevels:
         cuda.cupy().cuda.get_current_stream().wait_event(self._ready)
         offer.bits(self._mask)
         if not self._counting:
-            return [0, 0]
-        boxed = self._boxed
-        return Checks(lambda: self.checks_of(self._sizes.wait() if boxed else None))
+            return [0] * (len(self.visits) + len(self.extras))
+        boxed, count = self._boxed, len(self.visits) + len(self.extras)
+        return Checks(
+            count, lambda: self.checks_of(self._sizes.wait() if boxed else None)
+        )
 
     def checks_of(self, counts: Any = None) -> list[int]:
-        """Return the edge checks of the last level, outer and inner.
+        """Return the edge checks of the last level, outer and inner, and ``extras``.
 
         counts: NumPy uint64, of this part; None: there were no outer ones
         """
         sent = 0 if counts is None else int(counts[COUNTED.index("checks")])
+        level = min(self.depth, ROWS - 1)
         with self.device:
-            return [sent, int(self._counts[0, min(self.depth, ROWS - 1)])]
+            inner = self._counts[:, level : level + 1].get().astype(np.int64)
+        tails = tail_counts(inner)
+        return [sent, int(inner[0, 0]), *(tails[name][0] for name in self.extras)]
 
     def _box(self, kernel: str, main: Any) -> None:
         """Fill the boxes; their sizes go to the host."""

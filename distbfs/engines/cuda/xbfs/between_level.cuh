@@ -79,7 +79,7 @@ INLINE void search_level(const Between &b, u32 *room) {
         if (first) j.s.base = j.s.k = j.s.tails = 0, j.s.phase = PUSHING;
         __syncthreads();
     }
-    if (s.phase == PUSHING && !p.push_only && (j.edges >= p.pull_edges || p.pull_only)) {
+    if (s.phase == PUSHING && !p.push_only && (pulls_at_once(b, j) || p.pull_only)) {
         if (!j.complete) {
             publish_changes(b, newest(p, s), j.now);
             if (!meet(b, j, 0, 0, 0, received)) return;
@@ -88,7 +88,7 @@ INLINE void search_level(const Between &b, u32 *room) {
         if (first) j.complete = 1, j.s.phase = PULLING, j.s.base = s.depth, j.s.k = 0;
         __syncthreads();
     }
-    u64 *checks = COUNT && s.depth + 1 < p.rows ? p.counts + s.depth + 1 : 0;
+    u64 *checks = counts_of(p, s.depth + 1);
     if (s.phase == PUSHING) {
         const bool by_queue = pushes(b, j);
         bool pairs;
@@ -142,7 +142,7 @@ INLINE void search_level(const Between &b, u32 *room) {
     State s = *p.state;
     const u32 now = s.depth & 1, to = now ^ 1;
     u32 turn = 0;
-    u64 *checks = COUNT && s.depth + 1 < p.rows ? p.counts + s.depth + 1 : 0;
+    u64 *checks = counts_of(p, s.depth + 1);
     clear_other(p);
     if (s.phase == GATHERING) {
         u32 *visited = newest(p, s);
@@ -155,8 +155,9 @@ INLINE void search_level(const Between &b, u32 *room) {
         s.base = s.k = s.tails = 0, s.phase = PUSHING;
     }
     const u32 *visited = newest(p, s);
-    if (s.phase == PUSHING && !p.push_only && (s.edges >= p.pull_edges || p.pull_only))
+    if (s.phase == PUSHING && !p.push_only && (pulls_at_once(p, s.count, s.edges) || p.pull_only))
         s.phase = PULLING, s.base = s.depth, s.k = 0;
+    if (s.phase == PUSHING) count_tails(p, p.queue[now], s.count, checks, warp, warps, lane);
     if (s.phase == PUSHING && (p.push_only || s.edges < p.mark_edges)) {
         push(p, p.queue[now], s.count, (u32)s.edges,
              Claim{p, p.snapshot, s.depth + 1,

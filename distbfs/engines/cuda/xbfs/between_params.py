@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import ctypes
 
+import numpy as np
+
 from distbfs.engines.cuda.xbfs.shared import MemberParams
+from distbfs.partition.layout import Domains
+from distbfs.types import Ids
 
 GOES, PUSHES, ASKS = 1, 2, 4  # ``Does`` in between.cuh
 FIRST = 1 << 14  # words for all others together that are sent before sizes are known
@@ -33,6 +37,22 @@ NUMBERS = (
 def first_words(boxes: int) -> int:
     """Return how many words of one of so many are sent before its size is known."""
     return max(FIRST // max(boxes, 1), LEAST_FIRST)
+
+
+def box_bounds(domains: Domains, share: int, edges: Ids, owned: Ids) -> Ids:
+    """Return where a share's box for each begins and all end, int64 [shares + 1].
+
+    edges: that lead to each share; owned: delegates of each; both int64 [shares]
+
+    There may be as many items or questions as edges lead there, or as this share or
+    that one has delegates; before them is a word about them. Nothing goes to shares of
+    this domain.
+    """
+    others = domains.apart_from(share)
+    needs = np.maximum(edges, np.maximum(owned, owned[share]))
+    rooms = np.zeros_like(needs)
+    rooms[others] = np.maximum(needs, first_words(domains.most_apart))[others]
+    return np.concatenate([[0], np.cumsum(1 + rooms)])
 
 
 class Between(MemberParams):

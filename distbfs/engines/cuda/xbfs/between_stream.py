@@ -164,5 +164,5 @@ class BetweenSearch(BetweenLevels):
         )
 
     def checks(self, report: Any) -> list[int]:
-        """Return the edge checks of the last level, outer and inner."""
+        """Return the edge checks of the last level, outer and inner, and ``extras``."""
         return self.checks_of(report[len(COUNTED) : 2 * len(COUNTED)])

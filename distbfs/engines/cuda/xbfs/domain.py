@@ -329,9 +329,9 @@ class MemberSearch:
         return out
 
     def counted(self, levels: int) -> Ids:
-        """Return what the last search with records counted here, int64 [2, levels].
+        """Return what the last search with records counted here, of each level.
 
-        Edge checks and columns of tails that were read, of each level.
+        int64 [COUNTERS, levels]
         """
-        counts = self._counts.get()[[0, 2], :levels].astype(np.int64)
+        counts = self._counts.get()[:, :levels].astype(np.int64)
         return np.pad(counts, [(0, 0), (0, levels - counts.shape[1])])

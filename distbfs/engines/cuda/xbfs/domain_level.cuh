@@ -20,12 +20,10 @@ INLINE void take(const Member &r, JointState &j, const Received &received) {
     if (j.s.count) j.deepest = j.s.depth;
 }
 
-/* Whether a frontier is so wide that it is not pushed: as on one device (search.cu); rows
- * have as many columns before a tail on all devices. */
+/* Whether all devices of a domain pull a frontier at once; rows have as many columns before a tail
+ * on each. */
 INLINE bool pulls_at_once(const Member &r, const JointState &j) {
-    const Params &p = r.own;
-    if (SPLIT && j.edges >= j.count * p.kept + p.pull_tails) return true;
-    return j.edges >= p.pull_edges;
+    return pulls_at_once(r.own, j.count, j.edges);
 }
 
 INLINE bool pushes(const Member &r, const JointState &j) {

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from distbfs.build.cuda.inner import inner_parts
-from distbfs.build.cuda.inner_part import InnerPart
+from distbfs.build.cuda.inner_part import InnerPart, ShareCounts
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceSearch, NoOptions
 from distbfs.engines.cuda.common.graph_engine import OnHost, graph_of_part
@@ -22,6 +22,7 @@ from distbfs.engines.cuda.common.memory import (
 )
 from distbfs.engines.cuda.xbfs.arrays import Arrays
 from distbfs.engines.cuda.xbfs.between_stream import BetweenSearch
+from distbfs.engines.cuda.xbfs.memory import share_bytes
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.engines.cuda.xbfs.shared import MOST_PARTS, SharedMemory, connect_devices
 from distbfs.errors import UsageError
@@ -114,6 +115,14 @@ class XbfsEngine:
             multiprocessors=cuda.multiprocessors(),
         )
 
+    def share_bytes(self, share: ShareCounts) -> int:
+        """Return what searches take on a device of a domain among several."""
+        return share_bytes(
+            share,
+            parents=self.options.parents,
+            multiprocessors=cuda.multiprocessors(),
+        )
+
     def whole(self, part: Part) -> OnHost:
         """Prepare the search of a graph that is one part without delegates."""
         return OnHost(self.on_graph(graph_of_part(self.name, part)))
@@ -136,8 +145,16 @@ class XbfsEngine:
         group: the devices, where there are several; it lasts as long as the searches
         Collective.
         """
+        return self.of_shares(inner_parts(parts, domains, world), world, group)
+
+    def of_shares(
+        self,
+        inner: Sequence[InnerPart],
+        world: World,
+        group: PeerGroup | None = None,
+    ) -> list[BetweenSearch]:
+        """Prepare the searches of a domain's shares; see ``together``."""
         shared = []
-        inner = inner_parts(parts, domains, world)
         for share in inner:
             what = f"a search of part {share.index}"
             with share.ids.device, cuda.memory_of(what):

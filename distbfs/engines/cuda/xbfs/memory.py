@@ -6,16 +6,24 @@ between normal vertices, as many stay in the part as if they were dealt at rando
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 
+from distbfs.build.cuda.inner_part import ShareCounts
+from distbfs.build.cuda.room import LEAST_KEPT
 from distbfs.engines.cuda.common.memory import (
     LISTS,
     MULTIPROCESSORS,
     WIDE,
+    member_search_bytes,
+    most_kept,
     search_bytes,
 )
-from distbfs.engines.cuda.xbfs.between_params import first_words
+from distbfs.engines.cuda.xbfs.between_params import box_bounds, first_words
 from distbfs.generate.cuda import id_type
+from distbfs.graph.degrees import DegreeHistogram
 from distbfs.graph.device_graph import COLUMN_PAD
 from distbfs.partition.part import mask_words
 from distbfs.plan import memory
@@ -36,8 +44,8 @@ def part_bytes(
     graph: Table I (Pan et al. 2018); numbering: of the vertices; inner: the graph that
     is searched, and the outer edges; search: what a search writes, and neighbours in
     arrays of their own; messages: the most that goes to other parts at once, and what
-    was sent to them already; total: the most at once, as the graph of Table I is let go
-    before there is a search
+    was sent to them already; searching: without the graph of Table I, which is let go
+    before there is a search; total: the most at once, where all of it lies there
     """
     local, d, parts, normals = shape.local, shape.delegates, shape.parts, shape.active
     sizes = memory.array_bytes(shape)
@@ -53,27 +61,100 @@ def part_bytes(
     inner += ids * (places + normals + shape.owned)
     targets = min(outer, (parts - 1) * normals)
     inner += 4 * normals + 8 * (normals + 1) + OUTER_EDGE * outer + TARGET * targets
-    search = search_bytes(
-        local,
-        places,
-        m,
-        parents=parents,
-        queue=places,
+    search = _searching_bytes(
+        *(shape.n, local, places, m, d, shape.owned, 1),
         listed=listed,
+        parents=parents,
         multiprocessors=multiprocessors,
     )
-    search += (WIDE_LEVEL + (ids - 4) * parents) * local + places // 8
-    search += 4 * shape.owned + 2 * 8 * mask_words(d)
-    sent = targets // 8
+    boxes = 1 + (parts - 1) * (1 + box_words(shape))
     needs = {
         "graph": graph,
         "numbering": NUMBERED_VERTEX * local,
         "inner": inner,
         "search": search,
-        "messages": BOXED * (1 + (parts - 1) * (1 + box_words(shape))) + sent,
+        "messages": BOXED * boxes + targets // 8,
     }
-    last = max(needs["graph"], needs["search"] + needs["messages"])
-    return needs | {"total": needs["numbering"] + needs["inner"] + last}
+    kept = needs["numbering"] + needs["inner"]
+    searching = needs["search"] + needs["messages"]
+    total = kept + max(needs["graph"], searching)
+    return needs | {"searching": kept + searching, "total": total}
+
+
+def split_part(
+    degrees: DegreeHistogram, shape: PartShape, total: int, have: int
+) -> dict[str, int] | None:
+    """Return how rows of a part are split that do not fit a device, as ``split_rows``.
+
+    Expected values: rows of delegates are dealt evenly to the parts, and normal
+    vertices have the same share of their edges inside. total: bytes of the device while
+    the part is searched, with all columns; have: of it; host: of the tails of one part
+    """
+    parts, nn = shape.parts, shape.edges["nn"]
+    outer = nn * (parts - 1) / parts
+    inside = 1 - outer / max(nn + shape.edges["nd"], 1)
+    large = np.cumsum(degrees.counts[::-1])[::-1] <= shape.delegates
+    some = degrees.degrees > 0
+    lengths = np.where(large, degrees.degrees / parts, degrees.degrees * inside)[some]
+    counts = np.where(large, degrees.counts, degrees.counts / parts)[some]
+    m = sum(shape.edges.values()) - int(outer)
+    rows = 64 * mask_words(shape.delegates) + shape.active
+    fixed = total - 4 * m + (4 * rows if m < WIDE else 0)
+
+    def at(kept: int) -> dict[str, int]:
+        tails = float(counts @ np.maximum(lengths - kept, 0))
+        tailed = float(counts[lengths >= kept].sum())
+        heads = math.ceil(4 * (m - tails) + 8 * tailed)
+        return {"kept": kept, "device": fixed + heads, "host": math.ceil(4 * tails)}
+
+    return most_kept(at, int(lengths.max(initial=LEAST_KEPT)) + 1, have)
+
+
+def share_bytes(
+    share: ShareCounts, *, parents: bool = True, multiprocessors: int = MULTIPROCESSORS
+) -> int:
+    """Return what searches of a share take besides its inner graph and outer edges."""
+    layout, index, domains = share.layout, share.index, share.domains
+    owned = int(share.owned[index])
+    search = _searching_bytes(
+        *(layout.n, layout.local_count(index), share.active, share.m),
+        *(share.delegates, owned, domains.sizes[domains.domain_of(index)]),
+        listed=int(share.at_least[2 : 2 + LISTS].sum()),
+        parents=parents,
+        multiprocessors=multiprocessors,
+    )
+    boxes = int(box_bounds(domains, index, share.outer_edges, share.owned)[-1])
+    return search + BOXED * boxes + share.targets // 8
+
+
+def _searching_bytes(
+    n: int,
+    local: int,
+    active: int,
+    m: int,
+    delegates: int,
+    owned: int,
+    devices: int,
+    *,
+    listed: int,
+    parents: bool,
+    multiprocessors: int,
+) -> int:
+    """Return what a search writes, and neighbours in arrays of their own.
+
+    n: of the whole graph; active, m: of the inner graph; devices: of the domain
+    listed: as of ``search_bytes``
+    """
+    form: dict[str, Any] = {"parents": parents, "listed": listed}
+    form["multiprocessors"] = multiprocessors
+    if devices == 1:
+        search = search_bytes(local, active, m, queue=active, **form)
+        search += (np.dtype(id_type(n)).itemsize - 4) * parents * local
+    else:
+        counts = (n, local, active, m, devices)
+        search = member_search_bytes(*counts, push_only=True, **form)
+    search += WIDE_LEVEL * local + active // 8
+    return search + 4 * owned + 2 * 8 * mask_words(delegates)
 
 
 def box_words(shape: PartShape) -> int:

@@ -23,7 +23,8 @@ struct Puller {
     u32 *wait;    /* [WAIT] vertices */
     u8 *skip;     /* [WAIT] how many of their neighbours have been tested */
     u32 *half;    /* [HALF][2] vertex, edges that are left */
-    u32 waiting, halves, lane, checks, tails;
+    u32 waiting, halves, lane, checks;
+    TailReads tails;
 };
 
 /* Found vertices set their bit; the word is this warp's, but written already. */
@@ -132,7 +133,10 @@ template <bool FRESH, int VECTORS> INLINE u32 step(Puller &w) {
         const u64 from = tail_at(p, who);
         const u32 before = w.checks;
         scan_rest(w, who, from, from + rest, hits);
-        if (COUNT) w.tails += w.checks - before;
+#if COUNT
+        const u32 read = __reduce_add_sync(ALL, w.checks - before);
+        if (w.lane == 0) note_tail(w.tails, from - p.far, read);
+#endif
     }
     __syncwarp();
     return hits;
@@ -339,7 +343,7 @@ INLINE u32 pull(const Params &p, const u32 *old, u32 *fresh, const u32 *all, u32
     for (u32 i = threadIdx.x; i < hub_words >> 2; i += THREADS)
         ((uint4 *)hub)[i] = ((const uint4 *)all)[i];
     __syncthreads();
-    Puller w = {p,    {hub, all, hub_words}, fresh, own, (u8 *)(own + WAIT), own + HALF_AT, 0, 0, lane, 0, 0};
+    Puller w = {p,    {hub, all, hub_words}, fresh, own, (u8 *)(own + WAIT), own + HALF_AT, 0, 0, lane, 0, {0, 0}};
     u32 left = 0, turn = 0;
 #pragma unroll 1
     for (;; tile += warps) {

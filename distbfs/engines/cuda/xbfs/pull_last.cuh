@@ -40,7 +40,7 @@ INLINE void take(const Params &p, Last &one, u32 v, bool some) {
 
 /* Whether a neighbour is visited in `all`, and which: the first. */
 INLINE bool look_for(const Params &p, const Last &one, const u32 *all, u32 &parent, u32 &checks,
-                     u32 &tails) {
+                     TailReads &tails) {
     bool hit = false;
     if (!one.degree) return false;
 #pragma unroll
@@ -49,6 +49,7 @@ INLINE bool look_for(const Params &p, const Last &one, const u32 *all, u32 &pare
     if (COUNT) checks += one.degree < KEPT ? one.degree : KEPT;
     if (hit || one.degree <= KEPT) return hit;
     const u64 row = p.row[one.v];
+    u32 beyond = 0; /* columns that are read of its tail */
 #pragma unroll 1
     for (u32 e = KEPT; e < one.degree && !hit; e += 4) {
         u32 u[4];
@@ -63,8 +64,9 @@ INLINE bool look_for(const Params &p, const Last &one, const u32 *all, u32 &pare
         const u32 seen = one.degree - e < 4 ? one.degree - e : 4;
         if (COUNT) checks += seen;
         if (COUNT && SPLIT && e + seen > p.kept)
-            tails += e >= p.kept ? seen : e + seen - p.kept;
+            beyond += e >= p.kept ? seen : e + seen - p.kept;
     }
+    if (COUNT && SPLIT && beyond) note_tail(tails, p.tail_row[one.v], beyond);
     return hit;
 }
 
@@ -77,8 +79,8 @@ struct NoMore {
  * is found is forgotten.  more(found, vertex, lane) is called by whole warps.  Returns
  * whether it is left. */
 template <class More>
-INLINE u32 test(const Params &p, Last &one, const u32 *all, u32 *fresh, u32 &checks, u32 &tails,
-                u32 lane, const More &more) {
+INLINE u32 test(const Params &p, Last &one, const u32 *all, u32 *fresh, u32 &checks,
+                TailReads &tails, u32 lane, const More &more) {
     u32 parent;
     const bool hit = look_for(p, one, all, parent, checks, tails), left = one.degree && !hit;
     more(hit, one.v, lane);
@@ -99,7 +101,8 @@ INLINE u32 pull_last(const Params &p, const u32 *old, u32 *fresh, const u32 *all
                      Last &one, bool &kept, u32 warp, u32 warps, u32 lane, u64 *checks,
                      const More &also) {
     u32 *list = room + (threadIdx.x >> 5) * WARP_WORDS; /* [31 + 16 * 32] */
-    u32 left = 0, seen = 0, tails = 0, size = 0;
+    u32 left = 0, seen = 0, size = 0;
+    TailReads tails = {0, 0};
     bool more = false;
     for (u32 w0 = warp * 32 + lane; w0 - lane < p.words; w0 += 4 * warps * 32) {
         u32 x[4];

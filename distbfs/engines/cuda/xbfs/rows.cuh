@@ -59,15 +59,37 @@ INLINE bool edge_seen(const Params &p, u64 at) {
 #endif
 }
 
+/* Whether a frontier is so wide that it is not pushed; edges: of its `count` rows.  At least what
+ * is beyond `kept` columns of each is in tails, and that takes longer than a pull needs. */
+INLINE bool pulls_at_once(const Params &p, u64 count, u64 edges) {
+    if (SPLIT && edges >= count * p.kept + p.pull_tails) return true;
+    return edges >= p.pull_edges;
+}
+
 /* Where the edge checks of a level are counted; null where nobody counts. */
 INLINE u64 *counts_of(const Params &p, u32 depth) {
     return COUNT && depth < p.rows ? p.counts + depth : 0;
 }
 
-/* Counts columns of tails that each lane has read; checks: of the level. */
-INLINE void add_tails(const Params &p, u64 *checks, u32 tails, u32 lane) {
-    const u32 sum = __reduce_add_sync(ALL, tails);
-    if (lane == 0 && sum) atomicAdd(checks + 2 * (u64)p.rows, (u64)sum);
+/* Columns of tails that were read, and the lines of 128 bytes that they lie in. */
+struct TailReads {
+    u32 columns, lines;
+};
+
+/* Counts `count` columns of tails from the one at `tail` among all of them. */
+INLINE void note_tail(TailReads &reads, u64 tail, u32 count) {
+    if (!count) return;
+    reads.columns += count;
+    reads.lines += (u32)((tail + count - 1) >> 5) - (u32)(tail >> 5) + 1;
+}
+
+/* Adds up what each lane has read of tails; checks: of the level. */
+INLINE void add_tails(const Params &p, u64 *checks, const TailReads &reads, u32 lane) {
+    const u32 columns = __reduce_add_sync(ALL, reads.columns);
+    const u32 lines = __reduce_add_sync(ALL, reads.lines);
+    if (lane || !columns) return;
+    atomicAdd(checks + 2 * (u64)p.rows, (u64)columns);
+    atomicAdd(checks + 3 * (u64)p.rows, (u64)lines);
 }
 
 /* Counts the tails of a frontier that is pushed; checks: null where nobody counts. */
@@ -75,8 +97,10 @@ INLINE void count_tails(const Params &p, const uint4 *queue, u32 count, u64 *che
                         u32 warps, u32 lane) {
     if (!COUNT || !SPLIT || !checks) return;
     for (u32 from = warp * 32; from < count; from += warps * 32) {
-        const u32 i = from + lane;
-        add_tails(p, checks, i < count ? tail_of(p, queue[i].x) : 0, lane);
+        const u32 i = from + lane, v = i < count ? queue[i].x : NONE;
+        TailReads reads = {0, 0};
+        if (v < p.tailed) note_tail(reads, p.tail_row[v], tail_of(p, v));
+        add_tails(p, checks, reads, lane);
     }
 }
 #endif

@@ -42,13 +42,6 @@ INLINE void pulled(const Params &p, State &s, u32 left, bool last) {
         s.phase = GATHERING;
 }
 
-/* Whether a frontier is so wide that it is not pushed.  Of its rows at least what is beyond
- * `kept` columns of each is in tails, and that takes longer than a pull needs. */
-INLINE bool pulls_at_once(const Params &p, const State &s) {
-    if (SPLIT && s.edges >= (u64)s.count * p.kept + p.pull_tails) return true;
-    return s.edges >= p.pull_edges;
-}
-
 /* Whether there are levels to search: what is found is not all, nor as deep as is wanted. */
 INLINE bool goes_on(const Params &p, const State &s) {
     return s.phase < FINISHING && (s.phase != PUSHING || (s.count && s.depth < p.last));
@@ -114,8 +107,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             grid_sum(&c->barrier, turn, 0, &mail->size, 3, news);
             if (p.from_set == BY_QUEUE) take(s, news[0], news[1], news[2]);
             else s.count = p.root_count, s.edges = p.pull_edges;
-        } else if (s.edges > SMALL || s.edges >= p.mark_edges || pulls_at_once(p, s) ||
-                   p.pull_only || s.depth >= p.last)
+        } else if (s.edges > SMALL || s.edges >= p.mark_edges ||
+                   pulls_at_once(p, s.count, s.edges) || p.pull_only || s.depth >= p.last)
             grid_sum(&c->barrier, turn, 0);
         else __syncthreads();
     }
@@ -138,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                 s.phase = FINISHING, s.depth--; /* the last level has found nothing */
             } else if (s.depth >= p.last) {
                 s.phase = FINISHING;
-            } else if (may_pull && (pulls_at_once(p, s) || p.pull_only)) {
+            } else if (may_pull && (pulls_at_once(p, s.count, s.edges) || p.pull_only)) {
                 s.phase = PULLING, s.base = s.depth;
             } else if (may_pull && s.edges >= p.mark_edges) {
                 count_tails(p, p.queue[now], s.count, counts_of(p, s.depth + 1), warp, warps, lane);
@@ -183,7 +176,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                         __syncthreads();
                         if (!budget || !s.count || s.edges > SMALL || (p.stop && stop)) break;
                         if (s.depth >= p.last || p.targets) break;
-                        if (may_pull && (s.edges >= p.mark_edges || pulls_at_once(p, s))) break;
+                        if (may_pull && (s.edges >= p.mark_edges || pulls_at_once(p, s.count, s.edges))) break;
                     }
                     if (small && threadIdx.x == 0) c->run = r;
                 }

@@ -102,8 +102,8 @@ struct Params {
     Control *control, *other; /* the other is cleared for the next launch */
     State *state;
     u64 *trace;               /* [rows][4] or null: time, what << 32 | depth, vertices, edges */
-    u64 *counts;              /* [3][rows], by level, with COUNT: edge checks; looks at
-                                 bits of hubs; columns of tails */
+    u64 *counts;              /* [4][rows], by level, with COUNT: edge checks; looks at
+                                 bits of hubs; columns of tails; lines of these */
     const u32 *targets;       /* [sought], numbers, NONE without edges; null: none at all */
     const u64 *stop;          /* [1], of the host: 1 to end a search; null: nobody asks */
     const u32 *roots;         /* [root_count], numbers, of a set; each once */

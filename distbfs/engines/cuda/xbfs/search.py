@@ -30,7 +30,7 @@ from distbfs.engines.cuda.xbfs.seeds import (
 )
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
-from distbfs.types import Root, Stop
+from distbfs.types import Ids, Root, Stop
 
 CONTROL_BYTES = 8 * (4 * 16 + 3 * 16 + 16)  # with room at the end
 HIGHEST_AT = 8 * (4 * 16 + 3 * 16)  # ``highest`` in ``Control``
@@ -48,9 +48,19 @@ STEPS = (
     "merge",
 )
 TREES = "trees"  # step of levels that trees alone have
-COUNTERS = 3  # of a level: edge checks, looks at bits of hubs, columns of tails
+COUNTERS = 4  # of a level: edge checks, looks at bits of hubs, columns of tails, lines
+LINE_BYTES = 128  # what a read of host memory brings
+TAIL_COUNTS = ("tail_edges", "tail_bytes")  # of a level, where rows have tails
 DONE, STOPPED = 4, 5  # of Phase in search.cuh
 NARROW = 126  # the largest level of one byte, in search.cuh
+
+
+def tail_counts(counts: Ids) -> dict[str, list[int]]:
+    """Return what was read of tails, by level; counts: int [COUNTERS, levels]."""
+    return {
+        "tail_edges": counts[2].tolist(),
+        "tail_bytes": (counts[3] * LINE_BYTES).tolist(),
+    }
 
 
 class State(ctypes.Structure):
@@ -262,15 +272,16 @@ class FastSearch:
             cuda.counts(level[level >= 0], most).tolist()
             for level in (result.level, searched)
         )
-        counts = self._counts[:, :most].get()
+        counts = self._counts[:, :most].get().astype(np.int64)
         counts = np.pad(counts, [(0, 0), (0, most - counts.shape[1])])
-        checks, looks, tails = counts.tolist()
+        checks, looks, *_ = counts.tolist()
+        tails = tail_counts(counts)
         log, left = [], active - own[0]
         for k, (step, seconds) in enumerate(steps, 1):
             frontier = left if step.startswith("pull") else own[k - 1]
             extra = {"hub_looks": looks[k]}
             if self.graph.tails is not None:
-                extra["tail_edges"] = tails[k]
+                extra |= {name: tails[name][k] for name in TAIL_COUNTS}
             log.append(LevelRecord(step, frontier, checks[k], sizes[k], seconds, extra))
             left -= own[k]
         return log
