@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from distbfs.device import cc
 from distbfs.errors import SearchStopped
-from distbfs.multisearch.base import MOST, check_depth
+from distbfs.multisearch.base import MOST, SUMS, check_depth
 from distbfs.partition.part import Part, mask_words
 from distbfs.types import Array, Ids, Stop
 
@@ -26,6 +26,7 @@ KINDS = {"int8": 1, "int16": 2, "int32": 4}
 FLAGS = 0
 GROW, STOPPED = 1, -2
 OPEN = -2  # a level that is not known yet
+NO_SUMS: Mapping[str, Array] = {}
 ASK = ctypes.CFUNCTYPE(ctypes.c_int)
 RECORD = np.dtype([(name, np.int64) for name in ("direction", "frontier", "checks")])
 
@@ -39,7 +40,7 @@ def structure(width: int) -> type[ctypes.Structure]:
         *((name, ctypes.c_void_p) for name in pointers),
         *((name, ctypes.c_void_p) for name in ("claimed", "queue", "spare")),
         ("planes", ctypes.c_void_p * PLANES),
-        *((name, ctypes.c_void_p) for name in ("counts", "records")),
+        *((name, ctypes.c_void_p) for name in ("counts", "records", *SUMS)),
         *((name, ctypes.c_int64) for name in (*numbers, "queued")),
         ("running", ctypes.c_uint64 * width),
         ("depth", ctypes.c_int32 * (LANE * width)),
@@ -113,6 +114,7 @@ class BitSearch:
         *,
         levels: bool = True,
         counts: bool = False,
+        sums: Mapping[str, Array] = NO_SUMS,
         limit: int | None = None,
         direction: str = "auto",
         stop: Stop | None = None,
@@ -121,12 +123,19 @@ class BitSearch:
 
         levels: make ``levels`` and ``levels_at`` available
         counts: make ``counts`` available; limit: the last level
+        sums: arrays [n] by number, of names in ``base.SUMS``, to which is added
         Raises SearchStopped when ``stop`` returns True at a level.
         """
+        for name, array in sums.items():
+            setattr(self._view, name, cc.pointer(array))
         self._begin(sources, levels=levels, counts=counts, limit=limit, stop=stop)
         state, threads = ctypes.byref(self._view), ctypes.c_int(self._threads)
         way = ctypes.c_int(DIRECTIONS[direction])
-        self._finish(lambda: self._library.bits_run(state, threads, way))
+        try:
+            self._finish(lambda: self._library.bits_run(state, threads, way))
+        finally:
+            for name in sums:
+                setattr(self._view, name, None)
 
     def meet(
         self, sources: Ids, search: Ids, vertices: Ids, stop: Stop | None = None

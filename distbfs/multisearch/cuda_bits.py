@@ -21,6 +21,7 @@ from distbfs.device.stop_word import StopWord
 from distbfs.device.take import take
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph, degree_class
+from distbfs.multisearch.base import SUMS
 from distbfs.types import Array, DeviceArray, Ids, Stop
 
 KERNELS = Path(__file__).parent
@@ -62,12 +63,11 @@ class Params(ctypes.Structure):
         ("plane", ctypes.c_void_p * PLANES),
         ("mark", ctypes.c_void_p * MARKS),
         ("queue", ctypes.c_void_p * 2),
-        *((name, ctypes.c_void_p) for name in ("counts", "control", "state")),
+        *((name, ctypes.c_void_p) for name in ("counts", *SUMS, "control", "state")),
         ("stop", ctypes.c_void_p),
         ("pull_edges", ctypes.c_uint64),
         *((name, ctypes.c_uint32) for name in ("active", "words", "hubs", "wide")),
         *((name, ctypes.c_uint32) for name in ("planes", "last")),
-        ("pad", ctypes.c_uint32 * 2),
         ("full", ctypes.c_uint32 * 16),
     )
 
@@ -243,6 +243,7 @@ class BitSearches:
     """Searches a graph on one device, up to 512 at once.
 
     levels, counts: wanted results of a batch, besides reachability
+    sums: wanted sums over all searches by vertex, of names in ``base.SUMS``
     width: searches of a batch, 128, 256 or 512 (default: as memory allows)
     pull_edges: pull frontiers of this many edges (default: m / PULL_SHARE)
 
@@ -256,6 +257,7 @@ class BitSearches:
         *,
         levels: bool = True,
         counts: bool = False,
+        sums: Sequence[str] = (),
         width: int | None = None,
         pull_edges: int | None = None,
     ) -> None:
@@ -263,6 +265,8 @@ class BitSearches:
             raise UsageError(f"{graph.n} vertices; allowed: {MAX_VERTICES}")
         need_all_columns(graph)
         self.graph, self._with_levels, self._with_counts = graph, levels, counts
+        self._sum_names, self._sums = tuple(sums), dict[str, DeviceArray]()
+        self._lone: list[Ids] = []  # sources without edges
         self._lanes = self._choose_lanes(width)
         self.width = SEARCHES * self._lanes
         self._words = 4 * self._lanes
@@ -292,7 +296,8 @@ class BitSearches:
                 raise UsageError(f"width is {width}; allowed: {text}")
             return width // SEARCHES
         rows = 3 + 2 * MORE_PLANES * self._with_levels
-        free = cuda.free_bytes() - RESERVE - 10 * self.graph.active
+        each = 10 + 8 * len(self._sum_names)
+        free = cuda.free_bytes() - RESERVE - each * self.graph.active
         for lanes in reversed(LANES):
             need = 16 * lanes * rows * self.graph.active
             if need <= free or lanes == LANES[0]:
@@ -316,6 +321,8 @@ class BitSearches:
         self._counts: DeviceArray | None = None
         if self._with_counts:
             self._counts = cp.zeros((MORE_LEVELS, self.width), np.uint32)
+        for name in self._sum_names:
+            self._sums[name] = cp.zeros(active, SUMS[name])
 
     def _parameters(self, pull_edges: int | None) -> Params:
         graph, (in_offsets, in_columns) = self.graph, self.graph.pulled
@@ -339,6 +346,8 @@ class BitSearches:
         for name, held in arrays:
             for k, array in enumerate(held):
                 getattr(p, name)[k] = array.data.ptr
+        for name, array in self._sums.items():
+            setattr(p, name, array.data.ptr)
         return p
 
     def batches(
@@ -399,6 +408,7 @@ class BitSearches:
         if self._counts is not None:
             cuda.clear(self._counts, stream)
         there = take(self._numbers, ids) != ISOLATED
+        self._lone.append(ids[~there])
         bits = np.zeros(self._words * 32, dtype=np.uint8)
         bits[: len(ids)] = there
         full = np.packbits(bits, bitorder="little").view(np.uint32)
@@ -431,6 +441,17 @@ class BitSearches:
             p.counts = self._counts.data.ptr
             last = min(last, len(self._counts) - 1)
         return min(last, NO_LIMIT)
+
+    def sums(self) -> dict[str, Array]:
+        """Return the sums of all searches so far by vertex id, [n] on the host."""
+        results = {}
+        vertices = self.graph.vertices.get()
+        for name, array in self._sums.items():
+            results[name] = np.zeros(self.graph.n, array.dtype)
+            results[name][vertices] = array.get()
+        if "reached_from" in results:
+            np.add.at(results["reached_from"], np.concatenate(self._lone), 1)
+        return results
 
     def _matrix(self, batch: Batch, out: DeviceArray | None) -> DeviceArray:
         cp, n, k = cuda.cupy(), self.graph.n, len(batch.sources)

@@ -13,6 +13,7 @@ from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.multisearch.base import (
     KEPT,
+    SUMS,
     Results,
     RunOptions,
     check_depth,
@@ -79,13 +80,15 @@ class CudaRunner:
         """Run a problem in bit-parallel batches."""
         states = {s.name: s for s in problem.state if s.result}
         by_pair = [s for s in states.values() if s.per == "pair"]
-        others = [name for name, s in states.items() if s.per != "pair"]
+        sums = [name for name in states if name in SUMS]
+        others = [x for x, s in states.items() if s.per != "pair" and x not in SUMS]
         wanted = min(options.batch or len(sources), len(sources))
         widths = [SEARCHES * x for x in LANES[:-1] if SEARCHES * x >= wanted]
         searches = BitSearches(
             graph,
             levels=bool(by_pair),
             counts=bool(others),
+            sums=sums,
             width=widths[0] if widths else None,
             pull_edges=PULL_EDGES[options.direction],
         )
@@ -110,6 +113,9 @@ class CudaRunner:
                 counts = batch.counts().get()
                 for name in others:
                     outputs.put(name, rows, of_counts(name, counts))
+        if sums and facts["batches"]:
+            for name, array in searches.sums().items():
+                outputs.values[name][...] = array
         return facts
 
     def _blocks(

@@ -220,7 +220,7 @@ class PartsSearcher:
             level: Array | None = None
             counts = result.level_counts()
             for state in problem.state:
-                if state.per != "pair":
+                if state.per not in ("pair", "vertex"):
                     value = of_counts(state.name, counts[None])
                     outputs.put(state.name, slice(k, k + 1), value)
                     continue
@@ -230,9 +230,12 @@ class PartsSearcher:
                 value = kept_value(state, level, deep)
                 outputs.put(state.name, slice(k, k + 1), value)
         values = outputs.results()
-        if self.world.rank:
-            pairs = [state.name for state in problem.state if state.per == "pair"]
-            values.update({name: values[name][:0] for name in pairs})
+        for state in problem.state:
+            if state.per == "pair" and self.world.rank:
+                values[state.name] = values[state.name][:0]
+            if state.per == "vertex":  # which rank 0 alone has
+                rows = self.world.allgather(values[state.name])
+                values[state.name] = np.concatenate(rows)
         return Results(values, self.describe())
 
     def _levels(self, result: Result) -> Array:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from distbfs.device import cuda
 from distbfs.errors import UsageError
 from distbfs.multisearch import cuda_bits as device_bits
+from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.cuda_bits import BitSearches, all_levels, level_dtype
 
 GRAPHS = {**NAMED, **small(), "two-hubs-far": hubs(3, 2500)}
@@ -41,9 +42,8 @@ def test_levels_and_counts(device, monkeypatch, width, pull_edges):
     for k, (name, source) in enumerate(GRAPHS.items()):
         made = HostGraph(source, wide=k % 3 == 1)
         roots = some_sources(source, [3, 40, width, 17][k % 4])
-        searches = BitSearches(
-            made.graph, counts=True, width=width, pull_edges=pull_edges
-        )
+        ways = {"width": width, "pull_edges": pull_edges}
+        searches = BitSearches(made.graph, counts=True, sums=SUMS, **ways)
         batch = searches.search(roots)
         wanted = distances(source, roots)
         assert batch.deepest == max(wanted.max(), 0), name
@@ -52,6 +52,19 @@ def test_levels_and_counts(device, monkeypatch, width, pull_edges):
             [np.bincount(row[row >= 0], minlength=batch.deepest + 1) for row in wanted]
         )
         np.testing.assert_array_equal(batch.counts().get(), counts, name)
+        check_sums(searches.sums(), wanted)
+        searches.search(roots[:2])
+        check_sums(searches.sums(), np.concatenate([wanted, wanted[:2]]))
+
+
+def check_sums(sums, wanted):
+    """Sums by vertex must agree with levels [k, n] of all searches so far."""
+    reached = wanted >= 0
+    np.testing.assert_array_equal(sums["reached_from"], reached.sum(axis=0))
+    total = np.where(reached, wanted, 0).sum(axis=0)
+    np.testing.assert_array_equal(sums["distance_from"], total)
+    near = np.where(wanted > 0, 1 / np.where(wanted > 0, wanted, 1), 0)
+    np.testing.assert_allclose(sums["harmonic_from"], near.sum(axis=0), rtol=1e-12)
 
 
 @pytest.mark.parametrize("pull_edges", [ALWAYS_PULL, 300, 2000, NEVER_PULL])
