@@ -6,12 +6,15 @@ of named nodes.  Sources are vertices as ``distbfs.bfs`` takes them; None is all
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
+from os import PathLike
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+import xxhash
 
 from distbfs import registry
 from distbfs.errors import UsageError
@@ -21,13 +24,16 @@ from distbfs.multisearch.apps import betweenness as of_betweenness
 from distbfs.multisearch.apps import closeness as of_closeness
 from distbfs.multisearch.apps import diameter as of_diameter
 from distbfs.multisearch.apps import eccentricity as of_eccentricity
+from distbfs.multisearch.apps import harmonic as of_harmonic
 from distbfs.multisearch.apps import khop, paths
 from distbfs.multisearch.apps import reachability as of_reachability
 from distbfs.multisearch.base import Results, RunOptions
+from distbfs.multisearch.pieces import Unfinished
 from distbfs.multisearch.problem import Problem
 from distbfs.multisearch.searchers import WholeSearcher
 from distbfs.options import check_several
 from distbfs.partition.part import Part
+from distbfs.progress import Progress, Tell, no_progress
 from distbfs.search.breadth_first import check_graph
 from distbfs.search.choose import choose_runner
 from distbfs.search.graph import Graph
@@ -111,8 +117,46 @@ class KeptArrays:
         self.values["level"] = level
 
 
+def shown(tell: Callable[[int, int], object]) -> Progress:
+    """Return the display of work that calls ``tell(done, total)``."""
+
+    @contextmanager
+    def progress(_: str, total: int) -> Iterator[Tell]:
+        def show(done: int, more: int | None = None, /) -> None:
+            tell(done, more or total)
+
+        yield show
+
+    return progress
+
+
+def unfinished(
+    app: Application, graph: Graph, place: str | PathLike[str], options: Any
+) -> Unfinished:
+    """Return the file of finished searches; UsageError for an application without."""
+    if not app.resumes:
+        raise UsageError(f"{app.name} cannot be resumed: give no file for it")
+    part, digest = graph.part, xxhash.xxh3_128()
+    for rows in (part.nn, part.incoming):
+        for array in (rows.offsets, rows.columns) if rows is not None else ():
+            digest.update(array.data)
+    digest.update(part.vertices.data)
+    facts = [graph.n, graph.directed, digest.hexdigest(), app.name, options]
+    return Unfinished(
+        Path(place), facts, anew="delete it", again="the same call goes on"
+    )
+
+
 def run_application(
-    graph: Graph, name: str, places: Sources, engine: str, options: Mapping[str, Any]
+    graph: Graph,
+    name: str,
+    places: Sources,
+    engine: str,
+    options: Mapping[str, Any],
+    *,
+    seed: int,
+    resume: str | PathLike[str] | None,
+    progress: Callable[[int, int], object] | None,
 ) -> Results:
     """Run an application; see ``search_many``."""
     check_graph(graph)
@@ -126,8 +170,19 @@ def run_application(
     elif app.takes == "sources":
         sources = (ids_of if app.repeats else distinct)(graph, places)
     with searching(graph, engine, chosen) as searcher:
-        kept = KeptArrays(len(sources), graph.n)
-        facts = app.run(Task(searcher, sources, pairs, kept), **own)
+        kept, file = KeptArrays(len(sources), graph.n), None
+        if resume is not None:
+            file = unfinished(app, graph, resume, [own, chosen.depth])
+        task = Task(
+            *(searcher, sources, pairs, kept),
+            progress=no_progress if progress is None else shown(progress),
+            label=name,
+            seed=seed,
+            unfinished=file,
+        )
+        facts = app.run(task, **own)
+        if file is not None:
+            file.remove()
     return Results(kept.values, facts)
 
 
@@ -136,6 +191,10 @@ def search_many(
     problem: Problem | str,
     sources: Sources,
     engine: str = "auto",
+    *,
+    seed: int = 1,
+    resume: str | PathLike[str] | None = None,
+    progress: Callable[[int, int], object] | None = None,
     **options: Any,
 ) -> Results:
     """Run a problem of your own from many sources, or an application by its name.
@@ -146,17 +205,27 @@ def search_many(
         The graph.
     problem : Problem or str
         A problem, or an application of ``distbfs multisearch``: "apsp", "betweenness",
-        "closeness", "diameter", "eccentricity", "khop" or "reachability".
+        "closeness", "diameter", "eccentricity", "harmonic", "khop" or "reachability".
     sources : iterable of vertices, or None
         Where searches begin, None for all vertices; pairs of vertices for
         "reachability".
     engine : {"auto", "reference", "openmp", "xbfs"}
         "auto" takes a CUDA device where there is one, else the CPU.
+    seed : int, default 1
+        Of the random sources that ``samples`` asks for.
+    resume : path, optional
+        File for finished searches of "closeness", "harmonic" or "eccentricity" while
+        others run: the same call goes on with them after a stop.  It is deleted at the
+        end.
+    progress : callable, optional
+        Of an application: called with the number of finished searches and that of all.
     **options
         Options of ``RunOptions``: ``batch`` (searches at a time), ``threads``,
         ``depth`` (the last level), ``direction``, ``bits``, ``memory`` (bytes), and of
         engine "xbfs" ``method`` and ``threshold``; and those of the application, as
-        ``hops``.
+        ``hops``.  With ``samples=K``, "closeness" and "harmonic" are estimated for all
+        vertices from K random sources: the exact values lie between the results "low"
+        and "high", all of them with a probability of 95 %.
 
     Returns
     -------
@@ -171,6 +240,8 @@ def search_many(
         failed; the message names the function and its line.
     WrongTypeError
         ``graph`` is no Graph.
+    InputError
+        The file ``resume`` is of another graph, or of other sources or options.
     ResourceError
         Memory does not last, or the engine finds no device or compiler.
 
@@ -197,9 +268,19 @@ def search_many(
     >>> distbfs.search_many(graph, "khop", [0, 3], hops=1)["within"]
     array([[1, 2],
            [1, 2]])
+    >>> near = distbfs.search_many(graph, "harmonic", None, "reference", samples=3)
+    >>> bool((near["low"] <= distbfs.harmonic(graph)).all())
+    True
     """
     if isinstance(problem, str):
-        return run_application(graph, problem, sources, engine, options)
+        return run_application(
+            *(graph, problem, sources, engine, options),
+            seed=seed,
+            resume=resume,
+            progress=progress,
+        )
+    if resume is not None or progress is not None:
+        raise UsageError("resume and progress are for applications, given by name")
     chosen = RunOptions(**options)
     with searching(graph, engine, chosen) as searcher:
         return searcher.run(problem, ids_of(graph, sources), chosen)
@@ -377,6 +458,44 @@ def closeness(
         return of_closeness.closeness(
             searcher, distinct(graph, sources), normalized=normalized
         )
+
+
+def harmonic(graph: Graph, sources: Sources = None, *, engine: str = "auto") -> Array:
+    """Return harmonic centrality.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.  Of a directed one, distances lead to the vertex.
+    sources : iterable of vertices, optional
+        The vertices that are wanted, by default all.
+    engine : {"auto", "reference", "openmp", "xbfs"}
+        As of ``search_many``.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        The sum of 1 / distance over all vertices in reach, by vertex id; NaN for
+        vertices that were not asked for.
+
+    Raises
+    ------
+    UsageError
+        A source is no vertex.
+
+    Notes
+    -----
+    Values are those of ``harmonic_centrality`` of NetworkX (Boldi and Vigna 2014).
+
+    Examples
+    --------
+    >>> import distbfs
+    >>> graph = distbfs.Graph.from_edges([0, 0, 0], [1, 2, 3])
+    >>> distbfs.harmonic(graph, [0, 1])
+    array([ 3.,  2., nan, nan])
+    """
+    with searching(graph, engine) as searcher:
+        return of_harmonic.harmonic(searcher, distinct(graph, sources))
 
 
 def eccentricity(graph: Graph, sources: Sources = None, engine: str = "auto") -> Array:

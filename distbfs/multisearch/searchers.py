@@ -93,6 +93,10 @@ class Searcher(Protocol):
         Raises UsageError where that is not possible.
         """
 
+    @property
+    def smallest(self) -> int:
+        """How many sources make a batch of all ranks."""
+
     def describe(self) -> dict[str, Any]:
         """Return the searcher's hardware and settings, for reports (JSON values)."""
 
@@ -170,6 +174,11 @@ class WholeSearcher:
         step = max(fits // bits.LANE * bits.LANE, min(fits, bits.LANE), 1)
         return min(step, bits.MOST_SEARCHES) * self.world.size
 
+    @property
+    def smallest(self) -> int:
+        """How many sources make a batch of all ranks."""
+        return (self.options.batch or bits.MOST_SEARCHES) * self.world.size
+
     def turned(self) -> WholeSearcher:
         """Return a searcher along reversed edges."""
         if not self.directed:
@@ -186,6 +195,7 @@ class PartsSearcher:
     """The ranks search the parts of a graph together, one source after the other."""
 
     directed = False
+    smallest = 1
 
     def __init__(self, session: Session, options: RunOptions) -> None:
         self.world, self.options, self._session = session.world, options, session

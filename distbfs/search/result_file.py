@@ -157,7 +157,7 @@ class PartialFile:
     A context manager.
 
     partial: the file's name while searches run
-    given: arrays that are written first; kinds: shapes and dtypes of the results, by
+    starts: arrays that are written first; kinds: shapes and dtypes of the results, by
     name, one row a search
     identity: a text that identifies the graph and the kind of result
     ids: the vertices' ids in their file, if they differ
@@ -167,15 +167,15 @@ class PartialFile:
     def __init__(
         self,
         partial: Path,
-        given: Mapping[str, Array],
+        starts: Mapping[str, Array],
         kinds: Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]],
         identity: str,
         *,
         ids: IdMap | None = None,
         anew: str = "give --force",
     ) -> None:
-        self._partial, self._starts, self._identity = partial, dict(given), identity
-        self._rows = len(given["sources"])
+        self._partial, self._starts, self._identity = partial, dict(starts), identity
+        self._rows = len(starts["sources"])
         self._kinds, self._names, self._anew = dict(kinds), ids, anew
         self._file: h5py.File | None = None
 

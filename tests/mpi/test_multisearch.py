@@ -15,6 +15,7 @@ from distbfs.multisearch.apps.betweenness import PROBLEM, betweenness
 from distbfs.multisearch.apps.closeness import closeness
 from distbfs.multisearch.apps.diameter import diameter
 from distbfs.multisearch.apps.eccentricity import eccentricity
+from distbfs.multisearch.apps.harmonic import NEARNESS, harmonic
 from distbfs.multisearch.apps.khop import khop
 from distbfs.multisearch.apps.paths import levels, stream
 from distbfs.multisearch.apps.reachability import reachability
@@ -77,6 +78,12 @@ def test_ranks_find_what_one_finds(
         else:
             assert found.shape == (0, source.n)
         np.testing.assert_array_equal(closeness(on, sources), closeness(alone, sources))
+        np.testing.assert_allclose(
+            harmonic(on, sources), harmonic(alone, sources), rtol=1e-12
+        )
+        sums = on.run(NEARNESS, sources)["harmonic_from"]
+        expected = alone.run(NEARNESS, sources)["harmonic_from"]
+        np.testing.assert_allclose(sums, expected, rtol=1e-12)
         value, told = eccentricity(on, sources)
         again, expected = eccentricity(alone, sources)
         np.testing.assert_array_equal(value, again)

@@ -28,6 +28,7 @@ from distbfs.multisearch.apps.closeness import closeness
 from distbfs.multisearch.apps.components import largest_component
 from distbfs.multisearch.apps.diameter import Bounds, diameter
 from distbfs.multisearch.apps.eccentricity import eccentricity
+from distbfs.multisearch.apps.harmonic import harmonic
 from distbfs.multisearch.apps.khop import khop
 from distbfs.multisearch.apps.paths import levels, stream
 from distbfs.multisearch.apps.reachability import reachability
@@ -83,6 +84,8 @@ def test_small_graphs(name, way):
         got = closeness(on, every, normalized=normalized)
         close = nx.closeness_centrality(graph, wf_improved=normalized)
         np.testing.assert_allclose(got, list(close.values()), rtol=1e-12)
+    near = [nx.harmonic_centrality(graph)[v] for v in every]
+    np.testing.assert_allclose(harmonic(on, every), near, rtol=1e-12)
     value, facts = eccentricity(on, every)
     np.testing.assert_array_equal(value, wanted.max(axis=1))
     component = of_component(source)
@@ -129,6 +132,9 @@ def test_any_graph(source, data):
     expected = nx.closeness_centrality(graph)
     np.testing.assert_allclose(close[some], [expected[v] for v in roots], rtol=1e-12)
     assert np.isnan(close[others]).all()
+    near, expected = harmonic(on, some), nx.harmonic_centrality(graph)
+    np.testing.assert_allclose(near[some], [expected[v] for v in roots], rtol=1e-12)
+    assert np.isnan(near[others]).all()
     value, facts = eccentricity(on, some)
     np.testing.assert_array_equal(value[some], wanted[some].max(axis=1, initial=0))
     assert (value[others] == -1).all()

@@ -24,6 +24,7 @@ from distbfs.multisearch.apps.betweenness import betweenness
 from distbfs.multisearch.apps.closeness import closeness
 from distbfs.multisearch.apps.diameter import diameter
 from distbfs.multisearch.apps.eccentricity import eccentricity
+from distbfs.multisearch.apps.harmonic import harmonic
 from distbfs.multisearch.apps.khop import khop
 from distbfs.multisearch.apps.paths import levels
 from distbfs.multisearch.apps.reachability import reachability
@@ -38,6 +39,7 @@ SMALL = {
     "kronecker": kronecker(7),
     "random": random_tuples(130, 150, 4),
 }
+FROM = Problem("from", (State("distance_from", "int64", "vertex"),), bits=True)
 METHODS = ("", "hybrid", "warp", "work-efficient", "edge-parallel")
 
 
@@ -73,12 +75,14 @@ def test_applications(device, method, directed):
         for work in (
             lambda s, some=some: levels(s, some, "int16"),
             lambda s, some=some: closeness(s, some),
+            lambda s, some=some: harmonic(s, some),
+            lambda s, some=some: s.run(FROM, some)["distance_from"],
             lambda s, some=some: eccentricity(s, some)[0],
             lambda s, some=some: khop(s, some, 2),
             lambda s, pairs=pairs: reachability(s, pairs),
         ):
             found, wanted = both(source, work, method=method, directed=directed)
-            np.testing.assert_array_equal(found, wanted, err_msg=name)
+            np.testing.assert_allclose(found, wanted, rtol=1e-12, err_msg=name)
 
 
 @pytest.mark.parametrize(
