@@ -242,7 +242,7 @@ def command(
         "store": str(store),
         **about,
         "engine": searcher.describe(),
-        "sources": len(sources),
+        "sources": facts.get("samples", len(sources)),
         "found": facts,
         "seconds": seconds,
         **({"energy": energy} if energy is not None else {}),
@@ -261,7 +261,7 @@ def app_energy(
     searcher, sources = task.searcher, task.sources
     if app.takes == "pairs":
         sources = np.unique(task.pairs[:, 0])
-    count = int(facts.get("searches", len(sources)))
+    count = int(facts.get("searches", facts.get("samples", len(sources))))
     some = sources[:: max(len(sources) // SAMPLED, 1)][:SAMPLED]
     edges = 0
     part = searcher.part

@@ -189,7 +189,9 @@ def print_facts(values: Facts, app: Application) -> None:
     facts.pop("estimated_seconds", None)
     if facts.get("connected") is False:
         facts["connected"] = "no: figures are of the largest component"
-    searched = {"sources": values["sources"]} if app.takes == "sources" else {}
+    searched = {"sources": values["sources"]}
+    if app.takes != "sources" or "samples" in facts:
+        searched = {}
     shown = {**searched, **facts, "seconds": values["seconds"]}
     print_fields({k: v for k, v in shown.items() if v is not None})
     if rows:
