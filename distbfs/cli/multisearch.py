@@ -261,7 +261,7 @@ def app_energy(
     searcher, sources = task.searcher, task.sources
     if app.takes == "pairs":
         sources = np.unique(task.pairs[:, 0])
-    count = int(facts.get("searches", facts.get("samples", len(sources))))
+    count = int(facts.get("searches") or facts.get("samples") or len(sources))
     some = sources[:: max(len(sources) // SAMPLED, 1)][:SAMPLED]
     edges = 0
     part = searcher.part

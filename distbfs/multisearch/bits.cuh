@@ -58,10 +58,9 @@ struct Params {
     u32 *mark[MARKS];       /* [words]: rows of the frontier with bits; by level */
     u32 *queue[2];          /* [active]: hubs from the end */
     u32 *counts;            /* [levels][32 * WORDS] or null: vertices by level and search */
-    /* sums over searches by vertex, [active] each or null: of those that reached it, of its
-     * levels in these, and of 1 / level but for level 0 */
-    u64 *reached_from, *distance_from;
-    double *harmonic_from;
+    u64 *reached_from;      /* [active] or null: how many searches reached a vertex */
+    u64 *distance_from;     /* [active] or null: sum of its levels in these */
+    double *harmonic_from;  /* [active] or null: sum of 1 / level, but for level 0 */
     Control *control;       /* [1], zero */
     State *state;           /* [1] */
     const u64 *stop;        /* [1], of the host: 1 to end the searches; null: nobody asks */
