@@ -61,10 +61,26 @@ def width_for(searches: int) -> int:
     return next((w for w in WIDTHS if LANE * w >= searches), WIDTHS[-1])
 
 
+def array_table(n: int, rows: int, width: int) -> dict[str, tuple[type, int]]:
+    """Return dtype and count of the arrays of a ``BitSearch``, besides planes.
+
+    rows: vertices with edges
+    """
+    return {
+        "seen": (np.uint64, n * width),
+        "other": (np.uint64, n * width),
+        "claimed": (np.uint64, mask_words(n)),
+        "queue": (np.uint32, rows),
+        "spare": (np.uint32, rows),
+    }
+
+
 def bytes_needed(n: int, width: int, *, levels: bool, depth: int = 255) -> int:
-    """Return the bytes of a ``BitSearch`` over n vertices up to some depth."""
-    words = 2 + (depth.bit_length() if levels else 0)
-    return n * (8 * width * words + 2 * 4) + n // 8
+    """Return the most bytes of a ``BitSearch`` of n vertices up to some depth."""
+    table = array_table(n, n, width).values()
+    planes = max(depth.bit_length(), HELD) if levels else 0
+    held = sum(np.dtype(dtype).itemsize * count for dtype, count in table)
+    return held + planes * 8 * width * n
 
 
 @dataclass(frozen=True)
@@ -92,12 +108,10 @@ class BitSearch:
             "columns": part.nn.columns,
             "in_offsets": pulled.offsets,
             "in_columns": pulled.columns,
-            "seen": cc.aligned_empty(n * width, np.uint64),
-            "other": cc.aligned_empty(n * width, np.uint64),
-            "claimed": cc.aligned_full(mask_words(n), 0, np.uint64),
-            "queue": cc.aligned_empty(rows, np.uint32),
-            "spare": cc.aligned_empty(rows, np.uint32),
         }
+        for name, (dtype, count) in array_table(n, rows, width).items():
+            self._arrays[name] = cc.aligned_empty(count, dtype)
+        self._arrays["claimed"][:] = 0
         self._planes: list[Array] = []
         self._view = structure(width)(
             n=n,

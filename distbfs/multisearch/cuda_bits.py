@@ -192,6 +192,33 @@ def asked_levels(
     return out
 
 
+def array_table(
+    active: int, lanes: int, sums: Sequence[str] = ()
+) -> dict[str, tuple[type | str, int, int]]:
+    """Return dtype, items and number of the arrays of ``BitSearches``.
+
+    Besides planes and counts.
+    """
+    row, mark = active * SEARCHES // 32 * lanes, (-(-active // 32) + 3) // 4 * 4
+    return {
+        "seen": (np.uint32, row, 1),
+        "front": (np.uint32, row, 2),
+        "mark": (np.uint32, mark, MARKS),
+        "queue": (np.uint32, active, 2),
+        **{name: (SUMS[name], active, 1) for name in sums},
+    }
+
+
+def bytes_needed(
+    active: int, lanes: int, *, levels: bool, sums: Sequence[str] = ()
+) -> int:
+    """Return the bytes of ``BitSearches``, with room for planes to be added once."""
+    table = array_table(active, lanes, sums)
+    planes = 2 * MORE_PLANES * levels * table["seen"][1] * 4
+    held = (np.dtype(dtype).itemsize * k * of for dtype, k, of in table.values())
+    return sum(held) + planes
+
+
 @dataclass
 class Batch:
     """Finished searches.
@@ -265,7 +292,7 @@ class BitSearches:
             raise UsageError(f"{graph.n} vertices; allowed: {MAX_VERTICES}")
         need_all_columns(graph)
         self.graph, self._with_levels, self._with_counts = graph, levels, counts
-        self._sum_names, self._sums = tuple(sums), dict[str, DeviceArray]()
+        self._sum_names = tuple(sums)
         self._lone: list[Ids] = []  # sources without edges
         self._lanes = self._choose_lanes(width)
         self.width = SEARCHES * self._lanes
@@ -295,34 +322,35 @@ class BitSearches:
                 text = ", ".join(map(str, allowed))
                 raise UsageError(f"width is {width}; allowed: {text}")
             return width // SEARCHES
-        rows = 3 + 2 * MORE_PLANES * self._with_levels
-        each = 10 + 8 * len(self._sum_names)
-        free = cuda.free_bytes() - RESERVE - each * self.graph.active
+        free = cuda.free_bytes() - RESERVE
+        active, sums = self.graph.active, self._sum_names
         for lanes in reversed(LANES):
-            need = 16 * lanes * rows * self.graph.active
+            need = bytes_needed(active, lanes, levels=self._with_levels, sums=sums)
             if need <= free or lanes == LANES[0]:
                 if need > free:
                     raise OutOfMemory(
-                        f"bit-parallel searches of {self.graph.active} vertices need "
+                        f"bit-parallel searches of {active} vertices need "
                         f"{need} bytes of device memory; {max(free, 0)} are free"
                     )
                 break
         return lanes
 
     def _allocate(self) -> None:
-        cp, active = cuda.cupy(), self.graph.active
-        size = active * self._words
-        self._seen, *self._front = (cp.zeros(size, np.uint32) for _ in range(3))
-        words = (-(-active // 32) + 3) // 4 * 4
-        self._mark = [cp.zeros(words, np.uint32) for _ in range(MARKS)]
-        self._queue = [cp.empty(active, np.uint32) for _ in range(2)]
+        cp = cuda.cupy()
+        held = {
+            name: [cp.zeros(count, dtype) for _ in range(of)]
+            for name, (dtype, count, of) in array_table(
+                self.graph.active, self._lanes, self._sum_names
+            ).items()
+        }
+        [self._seen], self._front = held["seen"], held["front"]
+        self._mark, self._queue = held["mark"], held["queue"]
+        self._sums = {name: held[name][0] for name in self._sum_names}
         self._control = cp.zeros(CONTROL_BYTES // 8, np.uint64)
         self._state = cp.zeros(ctypes.sizeof(State) // 8, np.uint64)
         self._counts: DeviceArray | None = None
         if self._with_counts:
             self._counts = cp.zeros((MORE_LEVELS, self.width), np.uint32)
-        for name in self._sum_names:
-            self._sums[name] = cp.zeros(active, SUMS[name])
 
     def _parameters(self, pull_edges: int | None) -> Params:
         graph, (in_offsets, in_columns) = self.graph, self.graph.pulled
@@ -351,15 +379,20 @@ class BitSearches:
         return p
 
     def batches(
-        self, sources: ArrayLike, most: int | None = None, stop: Stop | None = None
+        self,
+        sources: ArrayLike,
+        most: int | None = None,
+        stop: Stop | None = None,
+        at_once: int | None = None,
     ) -> Iterator[tuple[int, int, Batch]]:
         """Yield (first, last + 1, batch) over all sources; each lasts until the next.
 
         most: the last level to search; stop: as in ``search``
+        at_once: sources of a batch, by default and at most the width
         """
-        ids = check_sources(self.graph, sources)
-        for first in range(0, len(ids), self.width):
-            some = ids[first : first + self.width]
+        ids, step = check_sources(self.graph, sources), at_once or self.width
+        for first in range(0, len(ids), step):
+            some = ids[first : first + step]
             try:
                 batch = self.search(some, most, stop)
             except SearchStopped as stopped:

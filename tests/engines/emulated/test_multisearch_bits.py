@@ -185,9 +185,26 @@ def test_refusals(device):
         searches.search([0]).reached([1], [0])
 
 
+@pytest.mark.parametrize("width", [128, 512])
+def test_memory_is_what_was_counted(device, width):
+    made = HostGraph(uniform(500, 2000))
+    searches = BitSearches(made.graph, sums=SUMS, width=width)
+    for levels in (False, True):
+        if levels:
+            searches.search([0])  # which adds planes once
+        groups = (searches._front, searches._mark, searches._queue, searches._planes)
+        arrays = [searches._seen, *sum(groups, []), *searches._sums.values()]  # noqa: RUF017
+        held = sum(array.nbytes for array in arrays)
+        spare = 4 * 16 * width // 128 * made.active * levels  # planes of deeper levels
+        need = device_bits.bytes_needed(
+            made.active, width // 128, levels=levels, sums=SUMS
+        )
+        assert held == need - spare
+
+
 def test_narrower_rows_where_memory_is_short(device, monkeypatch):
     made = HostGraph(uniform(5000, 20_000))
-    need = 16 * 11 * made.active + 10 * made.active + device_bits.RESERVE
+    need = device_bits.RESERVE + device_bits.bytes_needed(made.active, 1, levels=True)
     monkeypatch.setattr(cuda, "free_bytes", lambda: need + 100)
     assert BitSearches(made.graph).width == 128
     monkeypatch.setattr(cuda, "free_bytes", lambda: need - 100)
