@@ -74,6 +74,12 @@ class Searcher(Protocol):
     def extremes(self, vertex: int) -> Extremes | None:
         """Return radius and diameter of a component, or None if they need many runs."""
 
+    def dependencies(self, sources: Ids) -> Array | None:
+        """Return the sum of Brandes' dependencies of sources, float64 [n] (collective).
+
+        None where a problem finds them.
+        """
+
     def run(
         self, problem: Problem, sources: Ids, options: RunOptions | None = None
     ) -> Results:
@@ -123,6 +129,9 @@ class WholeSearcher:
         """Return this rank's sources, int64 [k]."""
         first, last = slice_bounds(len(sources), self.world.size, self.world.rank)
         return sources[first:last]
+
+    def dependencies(self, sources: Ids) -> None:
+        """Return None; see ``Searcher``."""
 
     def run(
         self, problem: Problem, sources: Ids, options: RunOptions | None = None
@@ -208,6 +217,18 @@ class PartsSearcher:
 
     def extremes(self, vertex: int) -> None:
         """Return None: each search is one of the session's."""
+
+    def dependencies(self, sources: Ids) -> Array:
+        """Return the sum of the dependencies of sources; see ``Searcher``."""
+        session, totals = self._session, list[Array]()
+        for root in sources.tolist():
+            result = session.search(root, parents=False, stop=self.options.stop)
+            shares = session.paths.dependencies([level for level, _ in result.shards])
+            totals = [np.add(*x) for x in zip(totals, shares, strict=False)] or shares
+        if not totals:
+            return np.zeros(self.n)
+        block = session.vertices.block(totals, np.float64)
+        return np.concatenate(self.world.allgather(block))
 
     def run(
         self, problem: Problem, sources: Ids, options: RunOptions | None = None

@@ -19,6 +19,7 @@ from scipy.sparse.csgraph import shortest_path
 from sessions import open_parts
 from wholes import HOSTS, all_levels, by_networkx, whole
 
+import distbfs
 from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch import searchers as sharing
@@ -230,6 +231,25 @@ def test_graphs_without_vertices():
     assert khop(on, none, 2).shape == (0, 0), "2 is no limit here"
 
 
+@pytest.mark.parametrize("name", ["two-hubs", "two-components", "isolated", "loops"])
+def test_betweenness_by_parts(name):
+    source = NAMED[name]
+    on, alone = in_parts(source), searcher(source)
+    every = np.arange(source.n)[: 40 if source.n > 100 else None]
+    for some in (every, every[::3], every[:1], every[:0]):
+        for endpoints in (False, True):
+            value = betweenness(on, some, endpoints=endpoints)
+            wanted = betweenness(alone, some, endpoints=endpoints)
+            np.testing.assert_allclose(value, wanted, rtol=1e-9, atol=1e-12)
+
+
+def test_betweenness_of_one_part():
+    session = distbfs.open(distbfs.Graph.from_edges([0], [1]), stepwise=True)
+    on = sharing.PartsSearcher(session, RunOptions())
+    with pytest.raises(UsageError, match="needs a graph in several parts"):
+        betweenness(on, np.arange(2))
+
+
 @pytest.mark.parametrize("name", HOSTS)
 def test_betweenness_by_searchers(name, monkeypatch):
     source = NAMED["two-hubs"]
@@ -242,7 +262,5 @@ def test_betweenness_by_searchers(name, monkeypatch):
     got = betweenness(searcher(source, name), np.arange(source.n))
     np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-14)
     assert bool(called) == (name == "openmp")
-    with pytest.raises(UsageError, match="betweenness needs the whole graph"):
-        betweenness(in_parts(source), np.arange(3))
     with pytest.raises(UsageError, match="cannot run over parts"):
         in_parts(source).run(between.PROBLEM, np.arange(3))
