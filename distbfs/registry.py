@@ -35,6 +35,7 @@ APPS = {  # of many searches
     "closeness": f"{APPLICATIONS}.closeness:APP",
     "harmonic": f"{APPLICATIONS}.harmonic:APP",
     "eccentricity": f"{APPLICATIONS}.eccentricity:APP",
+    "centralities": f"{APPLICATIONS}.centralities:APP",
     "diameter": f"{APPLICATIONS}.diameter:APP",
     "khop": f"{APPLICATIONS}.khop:APP",
 }

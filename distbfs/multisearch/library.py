@@ -205,7 +205,8 @@ def search_many(
         The graph.
     problem : Problem or str
         A problem, or an application of ``distbfs multisearch``: "apsp", "betweenness",
-        "closeness", "diameter", "eccentricity", "harmonic", "khop" or "reachability".
+        "centralities", "closeness", "diameter", "eccentricity", "harmonic", "khop" or
+        "reachability".
     sources : iterable of vertices, or None
         Where searches begin, None for all vertices; pairs of vertices for
         "reachability".
@@ -214,9 +215,9 @@ def search_many(
     seed : int, default 1
         Of the random sources that ``samples`` asks for.
     resume : path, optional
-        File for finished searches of "closeness", "harmonic" or "eccentricity" while
-        others run: the same call goes on with them after a stop.  It is deleted at the
-        end.
+        File for finished searches of "closeness", "harmonic", "eccentricity" or
+        "centralities" while others run: the same call goes on with them after a stop.
+        It is deleted at the end.
     progress : callable, optional
         Of an application: called with the number of finished searches and that of all.
     **options

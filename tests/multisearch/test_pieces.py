@@ -74,6 +74,18 @@ def test_killed_and_resumed(tmp_path, app, directed):
         assert results.facts.get(name) == wanted.facts.get(name)
 
 
+def test_all_three_of_one_traversal(tmp_path):
+    graph, path = graph_of(SOURCE), tmp_path / "job"
+    killed(path, 32, "centralities")
+    results = run(graph, "centralities", path)
+    assert results.facts["resumed"] == 32
+    assert results.facts["connected"] is False
+    for name in ("closeness", "harmonic", "eccentricity"):
+        np.testing.assert_array_equal(results[name], run(graph, name)["value"])
+    with pytest.raises(UsageError, match="centralities needs a symmetric graph"):
+        run(graph_of(SOURCE, directed=True), "centralities")
+
+
 def test_all_were_finished(tmp_path):
     path, calls = tmp_path / "job", []
     killed(path, 90)
