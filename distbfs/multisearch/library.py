@@ -131,17 +131,22 @@ def shown(tell: Callable[[int, int], object]) -> Progress:
 
 
 def unfinished(
-    app: Application, graph: Graph, place: str | PathLike[str], options: Any
+    app: Application,
+    graph: Graph,
+    place: str | PathLike[str],
+    own: Mapping[str, Any],
+    depth: int | None,
 ) -> Unfinished:
-    """Return the file of finished searches; UsageError for an application without."""
-    if not app.resumes:
-        raise UsageError(f"{app.name} cannot be resumed: give no file for it")
+    """Return the file of finished searches; UsageError where none are kept."""
+    if not app.resumes or own.get("samples") is not None:
+        what = app.name if not app.resumes else "an estimate from samples"
+        raise UsageError(f"{what} cannot be resumed: give no file for it")
     part, digest = graph.part, xxhash.xxh3_128()
     for rows in (part.nn, part.incoming):
         for array in (rows.offsets, rows.columns) if rows is not None else ():
             digest.update(array.data)
     digest.update(part.vertices.data)
-    facts = [graph.n, graph.directed, digest.hexdigest(), app.name, options]
+    facts = [graph.n, graph.directed, digest.hexdigest(), app.name, own, depth]
     return Unfinished(
         Path(place), facts, anew="delete it", again="the same call goes on"
     )
@@ -172,7 +177,7 @@ def run_application(
     with searching(graph, engine, chosen) as searcher:
         kept, file = KeptArrays(len(sources), graph.n), None
         if resume is not None:
-            file = unfinished(app, graph, resume, [own, chosen.depth])
+            file = unfinished(app, graph, resume, own, chosen.depth)
         task = Task(
             *(searcher, sources, pairs, kept),
             progress=no_progress if progress is None else shown(progress),

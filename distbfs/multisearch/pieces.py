@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 PIECE_SECONDS = 2.0
 
 
-@dataclass(frozen=True)
+@dataclass
 class Unfinished:
     """Where finished searches are kept while others run.
 
     path: of the file; identity: tells graph, application and options (JSON values)
     force: replace the file of another run; anew: what a user does for that
-    again: what resumes
+    again: what resumes; opened: whether this run has opened the file
     """
 
     path: Path
@@ -42,21 +42,31 @@ class Unfinished:
     force: bool = False
     anew: str = "give --force"
     again: str = "the same command goes on"
+    opened: bool = False
 
-    def file(self, problem: Problem, sources: Ids) -> PartialFile:
-        """Return the file for the results per search of a problem, not open yet."""
-        states = {s.name: np.dtype(s.dtype) for s in problem.state if s.per == "search"}
-        return PartialFile(
+    def open(
+        self, problem: Problem, sources: Ids, stack: ExitStack
+    ) -> tuple[PartialFile, int]:
+        """Open the file for the results per search of a problem, until the stack ends.
+
+        Returns it, and how many of the sources are done.
+        """
+        shape = (len(sources),)
+        file = PartialFile(
             self.path,
             {"sources": sources},
-            {name: ((len(sources),), dtype) for name, dtype in states.items()},
+            {s.name: (shape, np.dtype(s.dtype)) for s in problem.state},
             json.dumps(self.identity),
             anew=self.anew,
         )
+        flags = stack.enter_context(file).open(force=self.force)
+        self.opened = True
+        return file, len(sources) if flags.all() else int(np.argmin(flags))
 
     def remove(self) -> None:
-        """Delete the file: the results are elsewhere."""
-        self.path.unlink(missing_ok=True)
+        """Delete the file if this run has used it: the results are elsewhere."""
+        if self.opened:
+            self.path.unlink(missing_ok=True)
 
 
 @dataclass
@@ -85,9 +95,7 @@ class Pieces:
         with ExitStack() as stack:
             kept, file, done = self.unfinished, None, 0
             if kept is not None and not any(s.per == "vertex" for s in problem.state):
-                file = stack.enter_context(kept.file(problem, sources))
-                flags = file.open(force=kept.force)
-                done = count if flags.all() else int(np.argmin(flags))
+                file, done = kept.open(problem, sources, stack)
             self.resumed = done = world.broadcast(done)
             values = {s.name: self._begun(s, file, done, count) for s in problem.state}
             if done:

@@ -437,6 +437,9 @@ def test_killed_and_resumed(path, tmp_path, ranks, number):
         assert refused.code == 2
         refusal = f"{partial} is from another run: graph, sources or options differ"
         assert refusal in refused.err.splitlines()[-1]
+    near = here(*words, "--samples", "9")  # which leaves the file as it is
+    assert near.code == 0
+    out.unlink()
     again = here(*words, "--json")
     assert again.values["found"]["resumed"] == kept
     assert f"going on after {kept} of 3000 sources" in again.err

@@ -120,6 +120,8 @@ def test_what_cannot_be_resumed(tmp_path):
     graph, levels = graph_of(SOURCE), distbfs.State("level", "int8", "pair")
     with pytest.raises(UsageError, match="betweenness cannot be resumed"):
         run(graph, "betweenness", tmp_path / "job")
+    with pytest.raises(UsageError, match="estimate from samples cannot be resumed"):
+        run(graph, "closeness", tmp_path / "job", samples=9)
     with pytest.raises(UsageError, match="resume and progress are for applications"):
         run(graph, distbfs.Problem("p", (levels,)), tmp_path / "job")
 
@@ -199,6 +201,8 @@ def test_samples_that_are_refused():
         run(chain, "closeness", samples=2)
     with pytest.raises(UsageError, match="all vertices: give no sources"):
         run(chain, "harmonic", samples=2, sources=[1])
+    with pytest.raises(UsageError, match="all distances: give no depth"):
+        run(chain, "harmonic", samples=2, depth=1)
     none = distbfs.Graph.from_edges([], [])
     for app in ("closeness", "harmonic"):
         assert run(none, app, samples=2)["low"].shape == (0,)

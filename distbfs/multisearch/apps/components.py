@@ -44,9 +44,12 @@ def sizes_and_spans(
     reached, depth: int64 [k], of searches from the sources
     """
     world, place = searcher.world, np.full(searcher.n, -1)
+    alone = np.flatnonzero(reached == 1)
+    place[sources[alone]] = alone
+    first = True
     while True:
         left = np.flatnonzero(place[sources] < 0)
-        most = min(LANE, searcher.at_once(1)) if (place >= 0).any() else 1
+        most, first = 1 if first else min(LANE, searcher.at_once(1)), False
         plan = world.broadcast(left[:most].tolist())
         if not plan:
             break

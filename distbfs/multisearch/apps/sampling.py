@@ -37,10 +37,15 @@ SAMPLES = Option(
 
 
 def draw(task: Task, samples: int) -> Ids:
-    """Return random vertices, int64 [k], each once; UsageError if some were chosen."""
+    """Return random vertices, int64 [k], each once.
+
+    Raises UsageError where the sources, or a last level, were chosen.
+    """
     n = task.searcher.n
     if len(task.sources) != n:
         raise UsageError("samples estimate the values of all vertices: give no sources")
+    if task.searcher.options.depth is not None:
+        raise UsageError("samples estimate by all distances: give no depth")
     chosen = np.random.default_rng(task.seed).choice(n, min(samples, n), replace=False)
     return np.sort(chosen.astype(np.int64))
 
