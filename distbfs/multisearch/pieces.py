@@ -94,7 +94,8 @@ class Pieces:
         world, count = self.searcher.world, len(sources)
         with ExitStack() as stack:
             kept, file, done = self.unfinished, None, 0
-            if kept is not None and not any(s.per == "vertex" for s in problem.state):
+            sampled = any(state.per == "vertex" for state in problem.state)
+            if kept is not None and not sampled:
                 file, done = kept.open(problem, sources, stack)
             self.resumed = done = world.broadcast(done)
             values = {s.name: self._begun(s, file, done, count) for s in problem.state}
@@ -123,7 +124,7 @@ class Pieces:
                 done = rows.stop
                 tell(done)
                 if self.estimated is None and done < count:
-                    self._estimate(each, count)
+                    self._estimate(each, count, sampled=sampled)
                 steps = int(PIECE_SECONDS / max(each * step, 1e-9))
                 size = step * world.broadcast(max(steps, 1))
         return values
@@ -140,10 +141,13 @@ class Pieces:
             value[:done] = np.concatenate(self.searcher.world.allgather(held))
         return value
 
-    def _estimate(self, each: float, count: int) -> None:
+    def _estimate(self, each: float, count: int, *, sampled: bool) -> None:
+        """Say how long all sources take, by the seconds of each."""
         left = count - self.resumed
         self.estimated = each * left
         what = f"{left:,} vertices" + (" that are left" if self.resumed else "")
+        if sampled:
+            what = f"{self.searcher.n:,} vertices from {count:,} samples"
         self.say(f"{self.label} of {what}: about {readable_time(self.estimated)}")
 
     def facts(self) -> dict[str, Any]:

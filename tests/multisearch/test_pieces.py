@@ -10,6 +10,7 @@ import distbfs
 from distbfs.errors import InputError, SearchStopped, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch import pieces as in_pieces
+from distbfs.multisearch.apps.closeness import SAMPLED
 from distbfs.multisearch.apps.distances import PROBLEM
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.pieces import Pieces, readable_time
@@ -139,6 +140,11 @@ def test_estimates_and_stops():
         f"closeness of 90 vertices: about {readable_time(pieces.estimated)}"
     ]
     assert pieces.facts() == {"estimated_seconds": pieces.estimated}
+    pieces.run(SAMPLED, np.arange(40))
+    assert said[1:] == [], "estimates are made once"
+    pieces = Pieces(searcher(batch=32), "closeness", no_progress, said.append)
+    pieces.run(SAMPLED, np.arange(40))
+    assert "closeness of 90 vertices from 40 samples: about " in said.pop()
     alone = Pieces(searcher(), "closeness", no_progress, said.append)
     alone.run(PROBLEM, np.arange(90))
     assert alone.facts() == {}, "one piece is all"
