@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
@@ -18,6 +19,7 @@ import xxhash
 
 from distbfs import registry
 from distbfs.errors import UsageError
+from distbfs.exchange.mpi import MpiWorld
 from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch.application import Application, Take, Task
 from distbfs.multisearch.apps import betweenness as of_betweenness
@@ -35,33 +37,63 @@ from distbfs.options import check_several
 from distbfs.partition.part import Part
 from distbfs.progress import Progress, Tell, no_progress
 from distbfs.search.breadth_first import check_graph
-from distbfs.search.choose import choose_runner
+from distbfs.search.choose import agreed_runner, choose_runner
 from distbfs.search.graph import Graph
-from distbfs.types import Array, Ids
+from distbfs.types import Array, Ids, World
 
 Sources: TypeAlias = "Iterable[Any] | None"
 
 
 @contextmanager
+def ranks_of(comm: Any, graph: Graph) -> Iterator[World]:
+    """Yield the ranks of a communicator, or this process alone for None (collective).
+
+    Raises UsageError where ranks hold graphs of different sizes.
+    """
+    check_graph(graph)
+    if comm is None:
+        yield SoloWorld()
+        return
+    world = MpiWorld(comm)
+    try:
+        sizes = np.array([graph.n, graph.part.nn.edges])
+        if (world.allreduce(sizes, "max") != world.allreduce(sizes, "min")).any():
+            raise UsageError("ranks hold different graphs; allowed: the same on all")
+        yield world
+    finally:
+        world.free()
+
+
+@contextmanager
 def searching(
-    graph: Graph, engine: str, options: RunOptions | None = None
+    graph: Graph,
+    engine: str,
+    options: RunOptions | None = None,
+    world: World | None = None,
 ) -> Iterator[WholeSearcher]:
     """Yield the searcher of a graph and an engine while its lock is held.
 
-    It is kept with the graph.
+    It is kept with the graph, but for its ranks.
 
     Raises WrongTypeError for what is no graph.
     """
 
     def make(part: Part) -> WholeSearcher:
-        runner, _ = choose_runner(engine)
-        return WholeSearcher(SoloWorld(), runner, part, chosen)
+        return WholeSearcher(
+            SoloWorld(), runner or choose_runner(engine)[0], part, ways
+        )
 
     check_graph(graph)
-    chosen = options or RunOptions()
+    ways, runner = options or RunOptions(), None
+    if world is not None and world.size > 1:
+        runner, _ = agreed_runner(world, engine)
     with graph.lock:
-        searcher: WholeSearcher = graph.kept(("multisearch", engine), make)
-        searcher.options = chosen
+        name = engine if runner is None else runner.name
+        searcher: WholeSearcher = graph.kept(("multisearch", name), make)
+        if world is not None:
+            searcher = copy(searcher)
+            searcher.world = world
+        searcher.options = ways
         yield searcher
 
 
@@ -147,9 +179,8 @@ def unfinished(
             digest.update(array.data)
     digest.update(part.vertices.data)
     facts = [graph.n, graph.directed, digest.hexdigest(), app.name, own, depth]
-    return Unfinished(
-        Path(place), facts, anew="delete it", again="the same call goes on"
-    )
+    anew, again = "delete it to begin anew", "the same call goes on"
+    return Unfinished(Path(place), facts, anew=anew, again=again)
 
 
 def run_application(
@@ -158,6 +189,7 @@ def run_application(
     places: Sources,
     engine: str,
     options: Mapping[str, Any],
+    world: World,
     *,
     seed: int,
     resume: str | PathLike[str] | None,
@@ -169,18 +201,19 @@ def run_application(
     ways = {field.name for field in fields(RunOptions)}
     chosen = RunOptions(**{k: v for k, v in options.items() if k in ways})
     own = app.options_of({k: v for k, v in options.items() if k not in ways})
+    first = world.rank == 0
     sources, pairs = np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
     if app.takes == "pairs":
         pairs = pairs_of(graph, () if places is None else places)
     elif app.takes == "sources":
         sources = (ids_of if app.repeats else distinct)(graph, places)
-    with searching(graph, engine, chosen) as searcher:
+    with searching(graph, engine, chosen, world) as searcher:
         kept, file = KeptArrays(len(sources), graph.n), None
-        if resume is not None:
+        if resume is not None and first:
             file = unfinished(app, graph, resume, own, chosen.depth)
         task = Task(
-            *(searcher, sources, pairs, kept),
-            progress=no_progress if progress is None else shown(progress),
+            *(searcher, sources, pairs, kept if first else None),
+            progress=shown(progress) if progress is not None and first else no_progress,
             label=name,
             seed=seed,
             unfinished=file,
@@ -197,6 +230,7 @@ def search_many(
     sources: Sources,
     engine: str = "auto",
     *,
+    comm: Any = None,
     seed: int = 1,
     resume: str | PathLike[str] | None = None,
     progress: Callable[[int, int], object] | None = None,
@@ -217,6 +251,9 @@ def search_many(
         "reachability".
     engine : {"auto", "reference", "openmp", "xbfs"}
         "auto" takes a CUDA device where there is one, else the CPU.
+    comm : mpi4py.MPI.Comm, optional
+        The ranks, all of which make this call with the same graph: each takes a share
+        of the sources.  By default this process alone.
     seed : int, default 1
         Of the random sources that ``samples`` asks for.
     resume : path, optional
@@ -224,7 +261,7 @@ def search_many(
         "centralities" while others run: the same call goes on with them after a stop.
         It is deleted at the end.
     progress : callable, optional
-        Of an application: called with the number of finished searches and that of all.
+        Of these and "apsp": called with the numbers of finished searches and of all.
     **options
         Options of ``RunOptions``: ``batch`` (searches at a time), ``threads``,
         ``depth`` (the last level), ``direction``, ``bits``, ``memory`` (bytes), and of
@@ -237,7 +274,8 @@ def search_many(
     -------
     Results
         Arrays by name of state, or by their names in the file that the command writes:
-        ``results["within"]``; ``results.facts`` is what the command prints.
+        ``results["within"]``; ``results.facts`` is what the command prints.  Of several
+        ranks the first has the arrays of an application; of a problem, those by pair.
 
     Raises
     ------
@@ -278,18 +316,19 @@ def search_many(
     >>> bool((near["low"] <= distbfs.harmonic(graph)).all())
     True
     """
-    if isinstance(problem, str):
-        return run_application(
-            *(graph, problem, sources, engine, options),
-            seed=seed,
-            resume=resume,
-            progress=progress,
-        )
-    if resume is not None or progress is not None:
-        raise UsageError("resume and progress are for applications, given by name")
-    chosen = RunOptions(**options)
-    with searching(graph, engine, chosen) as searcher:
-        return searcher.run(problem, ids_of(graph, sources), chosen)
+    with ranks_of(comm, graph) as world:
+        if isinstance(problem, str):
+            return run_application(
+                *(graph, problem, sources, engine, options, world),
+                seed=seed,
+                resume=resume,
+                progress=progress,
+            )
+        if resume is not None or progress is not None:
+            raise UsageError("resume and progress are for applications, given by name")
+        chosen = RunOptions(**options)
+        with searching(graph, engine, chosen, world) as searcher:
+            return searcher.run(problem, ids_of(graph, sources), chosen)
 
 
 def path_lengths(

@@ -40,7 +40,7 @@ class Unfinished:
     path: Path
     identity: Any
     force: bool = False
-    anew: str = "give --force"
+    anew: str = "give --force to begin anew"
     again: str = "the same command goes on"
     opened: bool = False
 

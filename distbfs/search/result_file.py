@@ -172,7 +172,7 @@ class PartialFile:
         identity: str,
         *,
         ids: IdMap | None = None,
-        anew: str = "give --force",
+        anew: str = "give --force to begin anew",
     ) -> None:
         self._partial, self._starts, self._identity = partial, dict(starts), identity
         self._rows = len(starts["sources"])
@@ -201,7 +201,7 @@ class PartialFile:
                 error,
                 self._partial,
                 otherwise="is no HDF5 file, or is damaged; allowed: what an "
-                f"interrupted run left; {self._anew} to begin anew",
+                f"interrupted run left; {self._anew}",
             ) from error
         return np.asarray(self._file["done"][:]) != 0
 
@@ -222,7 +222,7 @@ class PartialFile:
             return False
         raise InputError(
             f"{self._partial} is from another run: graph, sources or options differ; "
-            f"{self._anew} to begin anew"
+            f"{self._anew}"
         )
 
     def _create(self) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from graphs import NAMED, Tuples, build, random_tuples
 from sessions import open_parts
 
+import distbfs
+from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch import searchers as sharing
 from distbfs.multisearch.apps.betweenness import PROBLEM, betweenness
@@ -20,6 +22,7 @@ from distbfs.multisearch.apps.khop import khop
 from distbfs.multisearch.apps.paths import levels, stream
 from distbfs.multisearch.apps.reachability import reachability
 from distbfs.multisearch.base import RunOptions, TooDeep
+from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import PartsSearcher, Searcher, WholeSearcher
 from distbfs.options import SearchOptions
 from distbfs.search.choose import choose_runner
@@ -135,3 +138,47 @@ def test_a_level_that_does_not_fit_is_known_on_all_ranks(
     assert found.dtype == np.int16
     if world.rank == 0:
         np.testing.assert_array_equal(found[-1], np.arange(257))
+
+
+def test_from_python(world: Ranks, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The first rank has what an application finds, and keeps what is unfinished."""
+    folder = world.broadcast(str(tmp_path_factory.mktemp("jobs")))
+    source, comm, calls = GRAPHS["random"], getattr(world, "comm", None), []
+    graph = distbfs.Graph.from_edges(source.u, source.v, n=source.n)
+    ways: dict[str, Any] = {"engine": "openmp", "threads": 1, "batch": 2}
+    for app, more in (
+        ("harmonic", {}),
+        ("closeness", {"samples": 6}),
+        ("betweenness", {}),
+        ("apsp", {}),
+    ):
+        kept = {"resume": f"{folder}/job"} if app == "harmonic" else {}
+        wanted = distbfs.search_many(graph, app, None, **ways, **more)
+        found = distbfs.search_many(
+            graph,
+            *(app, None),
+            comm=comm,
+            progress=lambda done, total: calls.append((done, total)),
+            **(ways | more | kept),
+        )
+        if world.rank:
+            assert found.values == {}
+            continue
+        done = calls.pop() if app != "betweenness" else (20, 20)
+        assert done == ((6, 6) if app == "closeness" else (20, 20))
+        for name, value in wanted.values.items():
+            np.testing.assert_allclose(found[name], value, rtol=1e-12)
+    states = (
+        State("level", "int8", "pair", -1),
+        State("reached_from", "int64", "vertex"),
+    )
+    problem = Problem("both", states, bits=True)
+    wanted = distbfs.search_many(graph, problem, None, **ways)
+    found = distbfs.search_many(graph, problem, None, comm=comm, **ways)
+    rows = source.n if world.rank == 0 else 0
+    np.testing.assert_array_equal(found["level"], wanted["level"][:rows])
+    np.testing.assert_array_equal(found["reached_from"], wanted["reached_from"])
+    if world.size > 1:
+        other = distbfs.Graph.from_edges([0], [1], n=3 + world.rank)
+        with pytest.raises(UsageError, match="ranks hold different graphs"):
+            distbfs.search_many(other, "harmonic", None, comm=comm)
