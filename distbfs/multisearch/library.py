@@ -209,17 +209,17 @@ def run_application(
         sources = (ids_of if app.repeats else distinct)(graph, places)
     with searching(graph, engine, chosen, world) as searcher:
         kept, file = KeptArrays(len(sources), graph.n), None
-        if resume is not None and first:
+        if resume is not None:
             file = unfinished(app, graph, resume, own, chosen.depth)
         task = Task(
             *(searcher, sources, pairs, kept if first else None),
             progress=shown(progress) if progress is not None and first else no_progress,
             label=name,
             seed=seed,
-            unfinished=file,
+            unfinished=file if first else None,
         )
         facts = app.run(task, **own)
-        if file is not None:
+        if file is not None and first:
             file.remove()
     return Results(kept.values, facts)
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.errors import SearchStopped
+from distbfs.errors import DistbfsError, InputError, SearchStopped
+from distbfs.exchange.agreement import first_reason
 from distbfs.multisearch.problem import Problem, State
 from distbfs.progress import Progress
 from distbfs.search.result_file import PartialFile
@@ -89,14 +90,21 @@ class Pieces:
     def run(self, problem: Problem, sources: Ids) -> dict[str, Array]:
         """Return results by name, [k] or [n], on all ranks (collective).
 
-        Raises SearchStopped with the number of finished searches.
+        Raises SearchStopped with the number of finished searches; on all ranks the
+        error of the first that cannot open the file.
         """
         world, count = self.searcher.world, len(sources)
         with ExitStack() as stack:
             kept, file, done = self.unfinished, None, 0
             sampled = any(state.per == "vertex" for state in problem.state)
+            failure: DistbfsError | None = None
             if kept is not None and not sampled:
-                file, done = kept.open(problem, sources, stack)
+                try:
+                    file, done = kept.open(problem, sources, stack)
+                except DistbfsError as error:
+                    failure = error
+            if reason := first_reason(world, str(failure or "")):
+                raise failure or InputError(reason)
             self.resumed = done = world.broadcast(done)
             values = {s.name: self._begun(s, file, done, count) for s in problem.state}
             if done:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from graphs import NAMED, Tuples, build, random_tuples
 from sessions import open_parts
 
 import distbfs
-from distbfs.errors import UsageError
+from distbfs.errors import InputError, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch import searchers as sharing
 from distbfs.multisearch.apps.betweenness import PROBLEM, betweenness
@@ -178,6 +179,12 @@ def test_from_python(world: Ranks, tmp_path_factory: pytest.TempPathFactory) -> 
     rows = source.n if world.rank == 0 else 0
     np.testing.assert_array_equal(found["level"], wanted["level"][:rows])
     np.testing.assert_array_equal(found["reached_from"], wanted["reached_from"])
+    if world.rank == 0:
+        Path(folder, "job").write_text("mine")
+    with pytest.raises(InputError, match="is no HDF5 file"):
+        distbfs.search_many(graph, "harmonic", None, comm=comm, resume=f"{folder}/job")
+    with pytest.raises(UsageError, match="khop cannot be resumed"):
+        distbfs.search_many(graph, "khop", None, comm=comm, resume=f"{folder}/job")
     if world.size > 1:
         other = distbfs.Graph.from_edges([0], [1], n=3 + world.rank)
         with pytest.raises(UsageError, match="ranks hold different graphs"):
