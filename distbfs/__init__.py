@@ -3,9 +3,9 @@
 ``Graph`` holds a graph in the memory of this process, and ``bfs`` searches it.
 ``open`` returns a ``Session`` over a store, a graph or generated edges, also on all
 ranks of an MPI communicator.  ``path_lengths``, ``reachable``, ``betweenness``,
-``closeness``, ``eccentricity``, ``diameter`` and ``within_hops`` make many searches at
-once; ``search_many`` runs a ``Problem`` of your own.  ``connect`` asks a service that
-``distbfs serve`` has started.
+``closeness``, ``harmonic``, ``eccentricity``, ``diameter`` and ``within_hops`` make
+many searches at once; ``search_many`` runs a ``Problem`` of your own.  ``connect`` asks
+a service that ``distbfs serve`` has started.
 
 Every error is a ``DistbfsError``, and also a ValueError, TypeError, OSError,
 MemoryError or ImportError where Python has a kind for it.  Names are imported at first
@@ -47,6 +47,7 @@ _HOMES = {
     "closeness": "distbfs.multisearch.library",
     "diameter": "distbfs.multisearch.library",
     "eccentricity": "distbfs.multisearch.library",
+    "harmonic": "distbfs.multisearch.library",
     "path_lengths": "distbfs.multisearch.library",
     "reachable": "distbfs.multisearch.library",
     "search_many": "distbfs.multisearch.library",

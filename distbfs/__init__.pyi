@@ -19,6 +19,7 @@ from distbfs.multisearch.library import betweenness as betweenness
 from distbfs.multisearch.library import closeness as closeness
 from distbfs.multisearch.library import diameter as diameter
 from distbfs.multisearch.library import eccentricity as eccentricity
+from distbfs.multisearch.library import harmonic as harmonic
 from distbfs.multisearch.library import path_lengths as path_lengths
 from distbfs.multisearch.library import reachable as reachable
 from distbfs.multisearch.library import search_many as search_many

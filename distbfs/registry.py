@@ -33,7 +33,9 @@ APPS = {  # of many searches
     "reachability": f"{APPLICATIONS}.reachability:APP",
     "betweenness": f"{APPLICATIONS}.betweenness:APP",
     "closeness": f"{APPLICATIONS}.closeness:APP",
+    "harmonic": f"{APPLICATIONS}.harmonic:APP",
     "eccentricity": f"{APPLICATIONS}.eccentricity:APP",
+    "centralities": f"{APPLICATIONS}.centralities:APP",
     "diameter": f"{APPLICATIONS}.diameter:APP",
     "khop": f"{APPLICATIONS}.khop:APP",
 }

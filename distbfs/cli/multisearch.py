@@ -17,10 +17,11 @@ from distbfs.device import cuda
 from distbfs.errors import DistbfsError, OutOfMemory, UsageError
 from distbfs.exchange.watch import Watch
 from distbfs.formats.writing import check_place
-from distbfs.multisearch.application import Application, Facts, Task
+from distbfs.multisearch.application import Application, Facts, Task, unsaid
 from distbfs.multisearch.apps import reachability
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.input_graph import whole_graph
+from distbfs.multisearch.pieces import Unfinished
 from distbfs.multisearch.result_files import check_name
 from distbfs.multisearch.searchers import (
     WAYS,
@@ -33,6 +34,7 @@ from distbfs.multisearch.searchers import (
 from distbfs.options import SearchOptions
 from distbfs.plan.memory import readable
 from distbfs.search.choose import agreed_runner
+from distbfs.search.result_file import partial_name
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.terminal.applications import (
     ResultFile,
@@ -43,6 +45,7 @@ from distbfs.terminal.applications import (
     pick_sources,
     print_facts,
     read_pairs,
+    resumers_of,
     takers_of,
 )
 from distbfs.terminal.command import (
@@ -81,7 +84,7 @@ source_options = with_options(
         metavar="K|FILE|all",
         help="K random vertices, those of a file (one id a line), or all.  [all]",
     ),
-    INPUT.option("--seed", default=1, help="Seed of the K random vertices.  [1]"),
+    INPUT.option("--seed", default=1, help="Seed of random vertices.  [1]"),
     INPUT.option(
         "--pairs",
         type=click.Path(path_type=Path),
@@ -133,7 +136,8 @@ run_options = with_options(
     "--output",
     "-o",
     type=click.Path(path_type=Path),
-    help=endings_of(APPS),
+    help=f"{endings_of(APPS)}  One of {resumers_of(APPS)} is resumed if it is "
+    "unfinished.",
 )
 @OUTPUT.option("--force", is_flag=True, help="Replace an output that is there.")
 @source_options
@@ -208,6 +212,10 @@ def command(
                 queries,
                 names,
             )
+        unfinished = None
+        if result_file is not None and application.resumes:
+            identity = [opened.digest, app, asked]
+            unfinished = Unfinished(partial_name(result_file.path), identity, force)
         task = Task(
             searcher,
             sources,
@@ -216,19 +224,25 @@ def command(
             ids,
             terminal.progress,
             terminal.say,
+            app,
+            seed,
+            unfinished,
         )
         began = clock()  # which stops while kernels are compiled
         facts = application.run(task, **asked)
         seconds = clock() - began
+        if unfinished is not None:
+            unfinished.remove()
         energy = None
         if with_energy:
-            again = partial(application.run, replace(task, output=None), **asked)
+            alone = replace(task, output=None, unfinished=None, say=unsaid)
+            again = partial(application.run, alone, **asked)
             energy = app_energy(task, application, facts, again)
     values = {
         "store": str(store),
         **about,
         "engine": searcher.describe(),
-        "sources": len(sources),
+        "sources": facts.get("samples", len(sources)),
         "found": facts,
         "seconds": seconds,
         **({"energy": energy} if energy is not None else {}),
@@ -247,7 +261,7 @@ def app_energy(
     searcher, sources = task.searcher, task.sources
     if app.takes == "pairs":
         sources = np.unique(task.pairs[:, 0])
-    count = int(facts.get("searches", len(sources)))
+    count = int(facts.get("searches") or facts.get("samples") or len(sources))
     some = sources[:: max(len(sources) // SAMPLED, 1)][:SAMPLED]
     edges = 0
     part = searcher.part

@@ -15,6 +15,7 @@ import numpy as np
 
 from distbfs.errors import UsageError
 from distbfs.formats.ids import IdMap, name_of
+from distbfs.multisearch.pieces import Pieces, Unfinished
 from distbfs.multisearch.result_files import FILES
 from distbfs.multisearch.searchers import Searcher
 from distbfs.progress import Progress, no_progress
@@ -76,6 +77,8 @@ class Task:
     sources: int64 [k]; pairs: int64 [q, 2]; equal on all ranks
     output: receives arrays, on rank 0 if they are requested
     ids: the vertices' ids of their file, on rank 0
+    label: names the work where progress is shown; seed: of random sources
+    unfinished: on rank 0, where finished searches are kept if they are
     """
 
     searcher: Searcher
@@ -85,9 +88,22 @@ class Task:
     ids: IdMap | None = None
     progress: Progress = no_progress
     say: Callable[[str], None] = unsaid
+    label: str = "searching"
+    seed: int = 1
+    unfinished: Unfinished | None = None
+
+    def pieces(self, searcher: Searcher | None = None) -> Pieces:
+        """Return what runs a problem in pieces; searcher: by default the task's."""
+        return Pieces(
+            searcher or self.searcher,
+            self.label,
+            self.progress,
+            self.say,
+            self.unfinished,
+        )
 
     def keep(self, **arrays: Array) -> None:
-        """Pass arrays by source to the output, if there is one."""
+        """Pass arrays to the output, if there is one, and the sources."""
         if self.output is not None:
             self.output.keep({"sources": self.sources, **arrays})
 
@@ -115,6 +131,7 @@ class Application:
     reported facts (collective); ``searches`` if they are not one a source
     takes: kind of its sources; repeats: keep repeated sources
     endings: of the files that it writes, none if it only reports
+    resumes: goes on with the finished searches of ``Task.unfinished``
     """
 
     name: str
@@ -124,6 +141,7 @@ class Application:
     takes: Literal["sources", "pairs", "nothing"] = "sources"
     repeats: bool = False
     endings: tuple[str, ...] = FILES
+    resumes: bool = False
 
     def options_of(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return its options that are not None; UsageError for unknown ones."""

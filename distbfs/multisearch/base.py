@@ -26,7 +26,16 @@ KEPT = {
     "reached": ("search", "i"),
     "depth": ("search", "i"),
     "distance": ("search", "i"),
+    "harmonic": ("search", "f"),
     "count": ("level", "i"),
+    "reached_from": ("vertex", "i"),
+    "distance_from": ("vertex", "i"),
+    "harmonic_from": ("vertex", "f"),
+}
+SUMS = {  # per vertex, with the dtype that a traversal adds in
+    "reached_from": "int64",
+    "distance_from": "int64",
+    "harmonic_from": "float64",
 }
 MOST = {"int8": 126, "int16": (1 << 15) - 1, "int32": (1 << 31) - 1}
 RESERVED = {"n", "sources", "first", "depth_now", "frontiers", "backwards"}

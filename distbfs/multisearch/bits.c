@@ -329,6 +329,7 @@ void bits_begin(bit_search *s, const uint32_t *sources, int64_t k, int threads) 
         uint32_t v = sources[i];
         uint64_t *lane = (uint64_t *)(s->seen + v) + i / 64, bit = UINT64_C(1) << (i & 63);
         if (s->counts) s->counts[i] = 1;
+        if (s->reached_from) s->reached_from[v]++;
         if (v < s->rows) {
             if (!any(s->seen[v])) {
                 s->queue[s->count++] = v;

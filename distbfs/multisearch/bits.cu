@@ -114,6 +114,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) begin(const Begin b) {
         const u32 v = b.numbers[b.source[i]];
         if (p.counts) p.counts[i] = 1;
         if (v == NONE) continue;
+        add_sums(p, v, 1, 0);
         const u64 at = (u64)v * WORDS + i / 32;
         atomicOr(seen + at, 1u << (i & 31));
         atomicOr(front + at, 1u << (i & 31));

@@ -58,6 +58,9 @@ struct Params {
     u32 *mark[MARKS];       /* [words]: rows of the frontier with bits; by level */
     u32 *queue[2];          /* [active]: hubs from the end */
     u32 *counts;            /* [levels][32 * WORDS] or null: vertices by level and search */
+    u64 *reached_from;      /* [active] or null: how many searches reached a vertex */
+    u64 *distance_from;     /* [active] or null: sum of its levels in these */
+    double *harmonic_from;  /* [active] or null: sum of 1 / level, but for level 0 */
     Control *control;       /* [1], zero */
     State *state;           /* [1] */
     const u64 *stop;        /* [1], of the host: 1 to end the searches; null: nobody asks */
@@ -65,7 +68,6 @@ struct Params {
     u32 active, words;      /* words of a mark, a multiple of 4 */
     u32 hubs, wide;         /* vertices below: for all warps, for a warp; multiples of 32 */
     u32 planes, last;       /* planes there are, unless null; the last level to make */
-    u32 pad[2];             /* `full` begins at a multiple of 16 bytes */
     uint4 full[4];          /* [PIECES]: searches there are */
 };
 
@@ -159,6 +161,13 @@ INLINE void mark_tile(const Params &, const Level &l, u32 tile, u32 bits) {
     if (l.lane == 0) ((Part *)l.next_mark)[tile] = (Part)bits;
 }
 
+/* Adds to the sums of a vertex that `found` searches of a piece found at a level. */
+INLINE void add_sums(const Params &p, u32 v, u32 found, u32 level) {
+    if (p.reached_from) atomicAdd(p.reached_from + v, (u64)found);
+    if (p.distance_from) atomicAdd(p.distance_from + v, (u64)found * level);
+    if (p.harmonic_from && level) atomicAdd(p.harmonic_from + v, (double)found / level);
+}
+
 /* A vertex is in the next frontier with `fresh` in this lane's piece; `seen` was before. */
 INLINE void settle(const Params &p, const Level &l, u32 v, uint4 seen, uint4 fresh) {
     const u64 at = (u64)v * PIECES + l.piece;
@@ -166,5 +175,8 @@ INLINE void settle(const Params &p, const Level &l, u32 v, uint4 seen, uint4 fre
     p.seen[at] = seen | fresh;
     for (u32 b = 0; b < p.planes; b++)
         if (l.depth >> b & 1) p.plane[b][at] = p.plane[b][at] | fresh;
+    if (p.reached_from || p.distance_from || p.harmonic_from)
+        add_sums(p, v, __popc(fresh.x) + __popc(fresh.y) + __popc(fresh.z) + __popc(fresh.w),
+                 l.depth);
 }
 #endif

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from distbfs.device import cc
 from distbfs.errors import SearchStopped
-from distbfs.multisearch.base import MOST, check_depth
+from distbfs.multisearch.base import MOST, SUMS, check_depth
 from distbfs.partition.part import Part, mask_words
 from distbfs.types import Array, Ids, Stop
 
@@ -26,6 +26,7 @@ KINDS = {"int8": 1, "int16": 2, "int32": 4}
 FLAGS = 0
 GROW, STOPPED = 1, -2
 OPEN = -2  # a level that is not known yet
+NO_SUMS: Mapping[str, Array] = {}
 ASK = ctypes.CFUNCTYPE(ctypes.c_int)
 RECORD = np.dtype([(name, np.int64) for name in ("direction", "frontier", "checks")])
 
@@ -39,7 +40,7 @@ def structure(width: int) -> type[ctypes.Structure]:
         *((name, ctypes.c_void_p) for name in pointers),
         *((name, ctypes.c_void_p) for name in ("claimed", "queue", "spare")),
         ("planes", ctypes.c_void_p * PLANES),
-        *((name, ctypes.c_void_p) for name in ("counts", "records")),
+        *((name, ctypes.c_void_p) for name in ("counts", "records", *SUMS)),
         *((name, ctypes.c_int64) for name in (*numbers, "queued")),
         ("running", ctypes.c_uint64 * width),
         ("depth", ctypes.c_int32 * (LANE * width)),
@@ -60,10 +61,26 @@ def width_for(searches: int) -> int:
     return next((w for w in WIDTHS if LANE * w >= searches), WIDTHS[-1])
 
 
+def array_table(n: int, rows: int, width: int) -> dict[str, tuple[type, int]]:
+    """Return dtype and count of the arrays of a ``BitSearch``, besides planes.
+
+    rows: vertices with edges
+    """
+    return {
+        "seen": (np.uint64, n * width),
+        "other": (np.uint64, n * width),
+        "claimed": (np.uint64, mask_words(n)),
+        "queue": (np.uint32, rows),
+        "spare": (np.uint32, rows),
+    }
+
+
 def bytes_needed(n: int, width: int, *, levels: bool, depth: int = 255) -> int:
-    """Return the bytes of a ``BitSearch`` over n vertices up to some depth."""
-    words = 2 + (depth.bit_length() if levels else 0)
-    return n * (8 * width * words + 2 * 4) + n // 8
+    """Return the most bytes of a ``BitSearch`` of n vertices up to some depth."""
+    table = array_table(n, n, width).values()
+    planes = max(depth.bit_length(), HELD) if levels else 0
+    held = sum(np.dtype(dtype).itemsize * count for dtype, count in table)
+    return held + planes * 8 * width * n
 
 
 @dataclass(frozen=True)
@@ -91,12 +108,10 @@ class BitSearch:
             "columns": part.nn.columns,
             "in_offsets": pulled.offsets,
             "in_columns": pulled.columns,
-            "seen": cc.aligned_empty(n * width, np.uint64),
-            "other": cc.aligned_empty(n * width, np.uint64),
-            "claimed": cc.aligned_full(mask_words(n), 0, np.uint64),
-            "queue": cc.aligned_empty(rows, np.uint32),
-            "spare": cc.aligned_empty(rows, np.uint32),
         }
+        for name, (dtype, count) in array_table(n, rows, width).items():
+            self._arrays[name] = cc.aligned_empty(count, dtype)
+        self._arrays["claimed"][:] = 0
         self._planes: list[Array] = []
         self._view = structure(width)(
             n=n,
@@ -113,6 +128,7 @@ class BitSearch:
         *,
         levels: bool = True,
         counts: bool = False,
+        sums: Mapping[str, Array] = NO_SUMS,
         limit: int | None = None,
         direction: str = "auto",
         stop: Stop | None = None,
@@ -121,12 +137,19 @@ class BitSearch:
 
         levels: make ``levels`` and ``levels_at`` available
         counts: make ``counts`` available; limit: the last level
+        sums: arrays [n] by number, of names in ``base.SUMS``, to which is added
         Raises SearchStopped when ``stop`` returns True at a level.
         """
+        for name, array in sums.items():
+            setattr(self._view, name, cc.pointer(array))
         self._begin(sources, levels=levels, counts=counts, limit=limit, stop=stop)
         state, threads = ctypes.byref(self._view), ctypes.c_int(self._threads)
         way = ctypes.c_int(DIRECTIONS[direction])
-        self._finish(lambda: self._library.bits_run(state, threads, way))
+        try:
+            self._finish(lambda: self._library.bits_run(state, threads, way))
+        finally:
+            for name in sums:
+                setattr(self._view, name, None)
 
     def meet(
         self, sources: Ids, search: Ids, vertices: Ids, stop: Stop | None = None

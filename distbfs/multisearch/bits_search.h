@@ -33,6 +33,10 @@ typedef struct {
     word *planes[PLANES];       /* [n] each; the first `held` of them, if levels */
     int64_t *counts;            /* [2^held, SEARCHES], by level, or NULL */
     bit_record *records;        /* [2^held], of each level */
+    /* sums over searches by vertex, [n] each, added to; or NULL */
+    int64_t *reached_from;      /* searches that reached it */
+    int64_t *distance_from;     /* its levels in these */
+    double *harmonic_from;      /* 1 / its level in these, but for level 0 */
     int64_t held;               /* levels below 2^held have their memory */
     int64_t keep_levels;        /* whether planes are kept */
     int64_t limit;              /* the last level that is wanted */
@@ -103,6 +107,16 @@ static inline void begin_tally(const bit_search *s, tally *t) {
     if (s->counts) memset(t->counts, 0, sizeof t->counts);
 }
 
+/* Add to the sums of v, which one thread finds at the present level, for `gain`. */
+static inline void add_sums(const bit_search *s, uint32_t v, word gain) {
+    if (!s->reached_from && !s->distance_from && !s->harmonic_from) return;
+    int64_t found = 0;
+    for (int lane = 0; lane < WIDTH; lane++) found += __builtin_popcountll(gain[lane]);
+    if (s->reached_from) s->reached_from[v] += found;
+    if (s->distance_from) s->distance_from[v] += found * s->level;
+    if (s->harmonic_from) s->harmonic_from[v] += (double)found / (double)s->level;
+}
+
 /* Note that v was found at the present level by the searches `gain`. */
 static inline void note(const bit_search *s, tally *t, uint32_t v, word gain) {
     t->found |= gain;
@@ -111,6 +125,7 @@ static inline void note(const bit_search *s, tally *t, uint32_t v, word gain) {
     if (s->keep_levels)
         for (uint64_t rest = (uint64_t)s->level; rest; rest &= rest - 1)
             s->planes[__builtin_ctzll(rest)][v] |= gain;
+    add_sums(s, v, gain);
     if (!s->counts) return;
     t->gains[t->waiting++] = gain;
     if (t->waiting == 64) count_gains(t);

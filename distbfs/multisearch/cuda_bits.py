@@ -21,6 +21,7 @@ from distbfs.device.stop_word import StopWord
 from distbfs.device.take import take
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph, degree_class
+from distbfs.multisearch.base import SUMS
 from distbfs.types import Array, DeviceArray, Ids, Stop
 
 KERNELS = Path(__file__).parent
@@ -62,12 +63,11 @@ class Params(ctypes.Structure):
         ("plane", ctypes.c_void_p * PLANES),
         ("mark", ctypes.c_void_p * MARKS),
         ("queue", ctypes.c_void_p * 2),
-        *((name, ctypes.c_void_p) for name in ("counts", "control", "state")),
+        *((name, ctypes.c_void_p) for name in ("counts", *SUMS, "control", "state")),
         ("stop", ctypes.c_void_p),
         ("pull_edges", ctypes.c_uint64),
         *((name, ctypes.c_uint32) for name in ("active", "words", "hubs", "wide")),
         *((name, ctypes.c_uint32) for name in ("planes", "last")),
-        ("pad", ctypes.c_uint32 * 2),
         ("full", ctypes.c_uint32 * 16),
     )
 
@@ -192,6 +192,33 @@ def asked_levels(
     return out
 
 
+def array_table(
+    active: int, lanes: int, sums: Sequence[str] = ()
+) -> dict[str, tuple[type | str, int, int]]:
+    """Return dtype, items and number of the arrays of ``BitSearches``.
+
+    Besides planes and counts.
+    """
+    row, mark = active * SEARCHES // 32 * lanes, (-(-active // 32) + 3) // 4 * 4
+    return {
+        "seen": (np.uint32, row, 1),
+        "front": (np.uint32, row, 2),
+        "mark": (np.uint32, mark, MARKS),
+        "queue": (np.uint32, active, 2),
+        **{name: (SUMS[name], active, 1) for name in sums},
+    }
+
+
+def bytes_needed(
+    active: int, lanes: int, *, levels: bool, sums: Sequence[str] = ()
+) -> int:
+    """Return the bytes of ``BitSearches``, with room for planes to be added once."""
+    table = array_table(active, lanes, sums)
+    planes = 2 * MORE_PLANES * levels * table["seen"][1] * 4
+    held = (np.dtype(dtype).itemsize * k * of for dtype, k, of in table.values())
+    return sum(held) + planes
+
+
 @dataclass
 class Batch:
     """Finished searches.
@@ -243,6 +270,7 @@ class BitSearches:
     """Searches a graph on one device, up to 512 at once.
 
     levels, counts: wanted results of a batch, besides reachability
+    sums: wanted sums over all searches by vertex, of names in ``base.SUMS``
     width: searches of a batch, 128, 256 or 512 (default: as memory allows)
     pull_edges: pull frontiers of this many edges (default: m / PULL_SHARE)
 
@@ -256,6 +284,7 @@ class BitSearches:
         *,
         levels: bool = True,
         counts: bool = False,
+        sums: Sequence[str] = (),
         width: int | None = None,
         pull_edges: int | None = None,
     ) -> None:
@@ -263,6 +292,8 @@ class BitSearches:
             raise UsageError(f"{graph.n} vertices; allowed: {MAX_VERTICES}")
         need_all_columns(graph)
         self.graph, self._with_levels, self._with_counts = graph, levels, counts
+        self._sum_names = tuple(sums)
+        self._lone: list[Ids] = []  # sources without edges
         self._lanes = self._choose_lanes(width)
         self.width = SEARCHES * self._lanes
         self._words = 4 * self._lanes
@@ -291,26 +322,30 @@ class BitSearches:
                 text = ", ".join(map(str, allowed))
                 raise UsageError(f"width is {width}; allowed: {text}")
             return width // SEARCHES
-        rows = 3 + 2 * MORE_PLANES * self._with_levels
-        free = cuda.free_bytes() - RESERVE - 10 * self.graph.active
+        free = cuda.free_bytes() - RESERVE
+        active, sums = self.graph.active, self._sum_names
         for lanes in reversed(LANES):
-            need = 16 * lanes * rows * self.graph.active
+            need = bytes_needed(active, lanes, levels=self._with_levels, sums=sums)
             if need <= free or lanes == LANES[0]:
                 if need > free:
                     raise OutOfMemory(
-                        f"bit-parallel searches of {self.graph.active} vertices need "
+                        f"bit-parallel searches of {active} vertices need "
                         f"{need} bytes of device memory; {max(free, 0)} are free"
                     )
                 break
         return lanes
 
     def _allocate(self) -> None:
-        cp, active = cuda.cupy(), self.graph.active
-        size = active * self._words
-        self._seen, *self._front = (cp.zeros(size, np.uint32) for _ in range(3))
-        words = (-(-active // 32) + 3) // 4 * 4
-        self._mark = [cp.zeros(words, np.uint32) for _ in range(MARKS)]
-        self._queue = [cp.empty(active, np.uint32) for _ in range(2)]
+        cp = cuda.cupy()
+        held = {
+            name: [cp.zeros(count, dtype) for _ in range(of)]
+            for name, (dtype, count, of) in array_table(
+                self.graph.active, self._lanes, self._sum_names
+            ).items()
+        }
+        [self._seen], self._front = held["seen"], held["front"]
+        self._mark, self._queue = held["mark"], held["queue"]
+        self._sums = {name: held[name][0] for name in self._sum_names}
         self._control = cp.zeros(CONTROL_BYTES // 8, np.uint64)
         self._state = cp.zeros(ctypes.sizeof(State) // 8, np.uint64)
         self._counts: DeviceArray | None = None
@@ -339,18 +374,25 @@ class BitSearches:
         for name, held in arrays:
             for k, array in enumerate(held):
                 getattr(p, name)[k] = array.data.ptr
+        for name, array in self._sums.items():
+            setattr(p, name, array.data.ptr)
         return p
 
     def batches(
-        self, sources: ArrayLike, most: int | None = None, stop: Stop | None = None
+        self,
+        sources: ArrayLike,
+        most: int | None = None,
+        stop: Stop | None = None,
+        at_once: int | None = None,
     ) -> Iterator[tuple[int, int, Batch]]:
         """Yield (first, last + 1, batch) over all sources; each lasts until the next.
 
         most: the last level to search; stop: as in ``search``
+        at_once: sources of a batch, by default and at most the width
         """
-        ids = check_sources(self.graph, sources)
-        for first in range(0, len(ids), self.width):
-            some = ids[first : first + self.width]
+        ids, step = check_sources(self.graph, sources), at_once or self.width
+        for first in range(0, len(ids), step):
+            some = ids[first : first + step]
             try:
                 batch = self.search(some, most, stop)
             except SearchStopped as stopped:
@@ -399,6 +441,7 @@ class BitSearches:
         if self._counts is not None:
             cuda.clear(self._counts, stream)
         there = take(self._numbers, ids) != ISOLATED
+        self._lone.append(ids[~there])
         bits = np.zeros(self._words * 32, dtype=np.uint8)
         bits[: len(ids)] = there
         full = np.packbits(bits, bitorder="little").view(np.uint32)
@@ -431,6 +474,17 @@ class BitSearches:
             p.counts = self._counts.data.ptr
             last = min(last, len(self._counts) - 1)
         return min(last, NO_LIMIT)
+
+    def sums(self) -> dict[str, Array]:
+        """Return the sums of all searches so far by vertex id, [n] on the host."""
+        results = {}
+        vertices = self.graph.vertices.get()
+        for name, array in self._sums.items():
+            results[name] = np.zeros(self.graph.n, array.dtype)
+            results[name][vertices] = array.get()
+        if "reached_from" in results:
+            np.add.at(results["reached_from"], np.concatenate(self._lone), 1)
+        return results
 
     def _matrix(self, batch: Batch, out: DeviceArray | None) -> DeviceArray:
         cp, n, k = cuda.cupy(), self.graph.n, len(batch.sources)

@@ -9,16 +9,17 @@ from distbfs.device import cuda
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.engines.cuda.common.host_results import host_levels
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
-from distbfs.errors import SearchStopped, UsageError
+from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.multisearch.base import (
     KEPT,
+    SUMS,
     Results,
     RunOptions,
     check_depth,
     check_problem,
 )
-from distbfs.multisearch.cuda_bits import LANES, SEARCHES, BitSearches
+from distbfs.multisearch.cuda_bits import LANES, LARGEST, SEARCHES, BitSearches
 from distbfs.multisearch.cuda_problems import METHODS, DeviceOptions, DeviceRunner
 from distbfs.multisearch.exact_diameter import Extremes, device_extremes
 from distbfs.multisearch.numpy_runner import (
@@ -58,15 +59,35 @@ class CudaRunner:
         check_problem(problem)
         check_sources(sources, graph.n)
         check_method(self, options)
-        outputs = Outputs(problem, len(sources), graph.n)
         by_bits = problem.bits and options.bits and options.method in ("", BITS)
         if options.method == BITS and not by_bits:
             raise UsageError(f"problem {problem.name} cannot run by method bits")
         if by_bits:
-            facts = self._bits(problem, graph, sources, options, outputs)
-        else:
-            facts = self._blocks(problem, graph, sources, options, outputs)
+            most = min(options.batch or LARGEST, max(len(sources), 1), LARGEST)
+            return self._in_turns(problem, graph, sources, options, most)
+        outputs = Outputs(problem, len(sources), graph.n)
+        facts = self._blocks(problem, graph, sources, options, outputs)
         return Results(outputs.results(), {**self.describe(), **facts})
+
+    def _in_turns(
+        self,
+        problem: Problem,
+        graph: DeviceGraph,
+        sources: Ids,
+        options: RunOptions,
+        most: int,
+    ) -> Results:
+        """Run a problem in bit-parallel batches of up to ``most`` sources.
+
+        Half as many where memory, as for deep levels, does not last.
+        """
+        try:
+            return self._bits(problem, graph, sources, options, most)
+        except OutOfMemory:
+            if most == 1:
+                raise
+        # what the batch held is free by now
+        return self._in_turns(problem, graph, sources, options, most // 2)
 
     def _bits(
         self,
@@ -74,24 +95,29 @@ class CudaRunner:
         graph: DeviceGraph,
         sources: Ids,
         options: RunOptions,
-        outputs: Outputs,
-    ) -> dict[str, Any]:
-        """Run a problem in bit-parallel batches."""
+        at_once: int,
+    ) -> Results:
+        """Run a problem in bit-parallel batches of some sources."""
+        outputs = Outputs(problem, len(sources), graph.n)
         states = {s.name: s for s in problem.state if s.result}
         by_pair = [s for s in states.values() if s.per == "pair"]
-        others = [name for name, s in states.items() if s.per != "pair"]
-        wanted = min(options.batch or len(sources), len(sources))
-        widths = [SEARCHES * x for x in LANES[:-1] if SEARCHES * x >= wanted]
+        sums = [name for name in states if name in SUMS]
+        others = [x for x, s in states.items() if s.per != "pair" and x not in SUMS]
+        widths = [SEARCHES * x for x in LANES[:-1] if SEARCHES * x >= at_once]
         searches = BitSearches(
             graph,
             levels=bool(by_pair),
             counts=bool(others),
+            sums=sums,
             width=widths[0] if widths else None,
             pull_edges=PULL_EDGES[options.direction],
         )
         facts: dict[str, Any] = {"method": BITS, "batches": 0, "levels": 0}
         for first, last, batch in searches.batches(
-            sources, options.depth, options.stop
+            sources,
+            options.depth,
+            options.stop,
+            min(at_once, searches.width),
         ):
             ask(options, first, len(sources))
             rows = slice(first, last)
@@ -110,7 +136,10 @@ class CudaRunner:
                 counts = batch.counts().get()
                 for name in others:
                     outputs.put(name, rows, of_counts(name, counts))
-        return facts
+        if sums and facts["batches"]:
+            for name, array in searches.sums().items():
+                outputs.values[name][...] = array
+        return Results(outputs.results(), {**self.describe(), **facts})
 
     def _blocks(
         self,

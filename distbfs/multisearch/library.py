@@ -6,56 +6,94 @@ of named nodes.  Sources are vertices as ``distbfs.bfs`` takes them; None is all
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import fields
+from os import PathLike
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+import xxhash
 
 from distbfs import registry
 from distbfs.errors import UsageError
+from distbfs.exchange.mpi import MpiWorld
 from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch.application import Application, Take, Task
 from distbfs.multisearch.apps import betweenness as of_betweenness
 from distbfs.multisearch.apps import closeness as of_closeness
 from distbfs.multisearch.apps import diameter as of_diameter
 from distbfs.multisearch.apps import eccentricity as of_eccentricity
+from distbfs.multisearch.apps import harmonic as of_harmonic
 from distbfs.multisearch.apps import khop, paths
 from distbfs.multisearch.apps import reachability as of_reachability
 from distbfs.multisearch.base import Results, RunOptions
+from distbfs.multisearch.pieces import Unfinished
 from distbfs.multisearch.problem import Problem
 from distbfs.multisearch.searchers import WholeSearcher
 from distbfs.options import check_several
 from distbfs.partition.part import Part
+from distbfs.progress import Progress, Tell, no_progress
 from distbfs.search.breadth_first import check_graph
-from distbfs.search.choose import choose_runner
+from distbfs.search.choose import agreed_runner, choose_runner
 from distbfs.search.graph import Graph
-from distbfs.types import Array, Ids
+from distbfs.types import Array, Ids, World
 
 Sources: TypeAlias = "Iterable[Any] | None"
 
 
 @contextmanager
+def ranks_of(comm: Any, graph: Graph) -> Iterator[World]:
+    """Yield the ranks of a communicator, or this process alone for None (collective).
+
+    Raises UsageError where ranks hold graphs of different sizes.
+    """
+    check_graph(graph)
+    if comm is None:
+        yield SoloWorld()
+        return
+    world = MpiWorld(comm)
+    try:
+        sizes = np.array([graph.n, graph.part.nn.edges])
+        if (world.allreduce(sizes, "max") != world.allreduce(sizes, "min")).any():
+            raise UsageError("ranks hold different graphs; allowed: the same on all")
+        yield world
+    finally:
+        world.free()
+
+
+@contextmanager
 def searching(
-    graph: Graph, engine: str, options: RunOptions | None = None
+    graph: Graph,
+    engine: str,
+    options: RunOptions | None = None,
+    world: World | None = None,
 ) -> Iterator[WholeSearcher]:
     """Yield the searcher of a graph and an engine while its lock is held.
 
-    It is kept with the graph.
+    It is kept with the graph, but for its ranks.
 
     Raises WrongTypeError for what is no graph.
     """
 
     def make(part: Part) -> WholeSearcher:
-        runner, _ = choose_runner(engine)
-        return WholeSearcher(SoloWorld(), runner, part, chosen)
+        return WholeSearcher(
+            SoloWorld(), runner or choose_runner(engine)[0], part, ways
+        )
 
     check_graph(graph)
-    chosen = options or RunOptions()
+    ways, runner = options or RunOptions(), None
+    if world is not None and world.size > 1:
+        runner, _ = agreed_runner(world, engine)
     with graph.lock:
-        searcher: WholeSearcher = graph.kept(("multisearch", engine), make)
-        searcher.options = chosen
+        name = engine if runner is None else runner.name
+        searcher: WholeSearcher = graph.kept(("multisearch", name), make)
+        if world is not None:
+            searcher = copy(searcher)
+            searcher.world = world
+        searcher.options = ways
         yield searcher
 
 
@@ -111,8 +149,51 @@ class KeptArrays:
         self.values["level"] = level
 
 
+def shown(tell: Callable[[int, int], object]) -> Progress:
+    """Return the display of work that calls ``tell(done, total)``."""
+
+    @contextmanager
+    def progress(_: str, total: int) -> Iterator[Tell]:
+        def show(done: int, more: int | None = None, /) -> None:
+            tell(done, more or total)
+
+        yield show
+
+    return progress
+
+
+def unfinished(
+    app: Application,
+    graph: Graph,
+    place: str | PathLike[str],
+    own: Mapping[str, Any],
+    depth: int | None,
+) -> Unfinished:
+    """Return the file of finished searches; UsageError where none are kept."""
+    if not app.resumes or own.get("samples") is not None:
+        what = app.name if not app.resumes else "an estimate from samples"
+        raise UsageError(f"{what} cannot be resumed: give no file for it")
+    part, digest = graph.part, xxhash.xxh3_128()
+    for rows in (part.nn, part.incoming):
+        for array in (rows.offsets, rows.columns) if rows is not None else ():
+            digest.update(array.data)
+    digest.update(part.vertices.data)
+    facts = [graph.n, graph.directed, digest.hexdigest(), app.name, own, depth]
+    anew, again = "delete it to begin anew", "the same call goes on"
+    return Unfinished(Path(place), facts, anew=anew, again=again)
+
+
 def run_application(
-    graph: Graph, name: str, places: Sources, engine: str, options: Mapping[str, Any]
+    graph: Graph,
+    name: str,
+    places: Sources,
+    engine: str,
+    options: Mapping[str, Any],
+    world: World,
+    *,
+    seed: int,
+    resume: str | PathLike[str] | None,
+    progress: Callable[[int, int], object] | None,
 ) -> Results:
     """Run an application; see ``search_many``."""
     check_graph(graph)
@@ -120,14 +201,26 @@ def run_application(
     ways = {field.name for field in fields(RunOptions)}
     chosen = RunOptions(**{k: v for k, v in options.items() if k in ways})
     own = app.options_of({k: v for k, v in options.items() if k not in ways})
+    first = world.rank == 0
     sources, pairs = np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
     if app.takes == "pairs":
         pairs = pairs_of(graph, () if places is None else places)
     elif app.takes == "sources":
         sources = (ids_of if app.repeats else distinct)(graph, places)
-    with searching(graph, engine, chosen) as searcher:
-        kept = KeptArrays(len(sources), graph.n)
-        facts = app.run(Task(searcher, sources, pairs, kept), **own)
+    with searching(graph, engine, chosen, world) as searcher:
+        kept, file = KeptArrays(len(sources), graph.n), None
+        if resume is not None:
+            file = unfinished(app, graph, resume, own, chosen.depth)
+        task = Task(
+            *(searcher, sources, pairs, kept if first else None),
+            progress=shown(progress) if progress is not None and first else no_progress,
+            label=name,
+            seed=seed,
+            unfinished=file if first else None,
+        )
+        facts = app.run(task, **own)
+        if file is not None and first:
+            file.remove()
     return Results(kept.values, facts)
 
 
@@ -136,6 +229,11 @@ def search_many(
     problem: Problem | str,
     sources: Sources,
     engine: str = "auto",
+    *,
+    comm: Any = None,
+    seed: int = 1,
+    resume: str | PathLike[str] | None = None,
+    progress: Callable[[int, int], object] | None = None,
     **options: Any,
 ) -> Results:
     """Run a problem of your own from many sources, or an application by its name.
@@ -146,23 +244,38 @@ def search_many(
         The graph.
     problem : Problem or str
         A problem, or an application of ``distbfs multisearch``: "apsp", "betweenness",
-        "closeness", "diameter", "eccentricity", "khop" or "reachability".
+        "centralities", "closeness", "diameter", "eccentricity", "harmonic", "khop" or
+        "reachability".
     sources : iterable of vertices, or None
         Where searches begin, None for all vertices; pairs of vertices for
         "reachability".
     engine : {"auto", "reference", "openmp", "xbfs"}
         "auto" takes a CUDA device where there is one, else the CPU.
+    comm : mpi4py.MPI.Comm, optional
+        The ranks, all of which make this call with the same graph: each takes a share
+        of the sources.  By default this process alone.
+    seed : int, default 1
+        Of the random sources that ``samples`` asks for.
+    resume : path, optional
+        File for finished searches of "closeness", "harmonic", "eccentricity" or
+        "centralities" while others run: the same call goes on with them after a stop.
+        It is deleted at the end.
+    progress : callable, optional
+        Of these and "apsp": called with the numbers of finished searches and of all.
     **options
         Options of ``RunOptions``: ``batch`` (searches at a time), ``threads``,
         ``depth`` (the last level), ``direction``, ``bits``, ``memory`` (bytes), and of
         engine "xbfs" ``method`` and ``threshold``; and those of the application, as
-        ``hops``.
+        ``hops``.  With ``samples=K``, "closeness" and "harmonic" are estimated for all
+        vertices from K random sources: the exact values lie between the results "low"
+        and "high", all of them with a probability of 95 %.
 
     Returns
     -------
     Results
         Arrays by name of state, or by their names in the file that the command writes:
-        ``results["within"]``; ``results.facts`` is what the command prints.
+        ``results["within"]``; ``results.facts`` is what the command prints.  Of several
+        ranks the first has the arrays of an application; of a problem, those by pair.
 
     Raises
     ------
@@ -171,6 +284,8 @@ def search_many(
         failed; the message names the function and its line.
     WrongTypeError
         ``graph`` is no Graph.
+    InputError
+        The file ``resume`` is of another graph, or of other sources or options.
     ResourceError
         Memory does not last, or the engine finds no device or compiler.
 
@@ -197,12 +312,23 @@ def search_many(
     >>> distbfs.search_many(graph, "khop", [0, 3], hops=1)["within"]
     array([[1, 2],
            [1, 2]])
+    >>> near = distbfs.search_many(graph, "harmonic", None, "reference", samples=3)
+    >>> bool((near["low"] <= distbfs.harmonic(graph)).all())
+    True
     """
-    if isinstance(problem, str):
-        return run_application(graph, problem, sources, engine, options)
-    chosen = RunOptions(**options)
-    with searching(graph, engine, chosen) as searcher:
-        return searcher.run(problem, ids_of(graph, sources), chosen)
+    with ranks_of(comm, graph) as world:
+        if isinstance(problem, str):
+            return run_application(
+                *(graph, problem, sources, engine, options, world),
+                seed=seed,
+                resume=resume,
+                progress=progress,
+            )
+        if resume is not None or progress is not None:
+            raise UsageError("resume and progress are for applications, given by name")
+        chosen = RunOptions(**options)
+        with searching(graph, engine, chosen, world) as searcher:
+            return searcher.run(problem, ids_of(graph, sources), chosen)
 
 
 def path_lengths(
@@ -377,6 +503,44 @@ def closeness(
         return of_closeness.closeness(
             searcher, distinct(graph, sources), normalized=normalized
         )
+
+
+def harmonic(graph: Graph, sources: Sources = None, *, engine: str = "auto") -> Array:
+    """Return harmonic centrality.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.  Of a directed one, distances lead to the vertex.
+    sources : iterable of vertices, optional
+        The vertices that are wanted, by default all.
+    engine : {"auto", "reference", "openmp", "xbfs"}
+        As of ``search_many``.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        The sum of 1 / distance over all vertices in reach, by vertex id; NaN for
+        vertices that were not asked for.
+
+    Raises
+    ------
+    UsageError
+        A source is no vertex.
+
+    Notes
+    -----
+    Values are those of ``harmonic_centrality`` of NetworkX (Boldi and Vigna 2014).
+
+    Examples
+    --------
+    >>> import distbfs
+    >>> graph = distbfs.Graph.from_edges([0, 0, 0], [1, 2, 3])
+    >>> distbfs.harmonic(graph, [0, 1])
+    array([ 3.,  2., nan, nan])
+    """
+    with searching(graph, engine) as searcher:
+        return of_harmonic.harmonic(searcher, distinct(graph, sources))
 
 
 def eccentricity(graph: Graph, sources: Sources = None, engine: str = "auto") -> Array:

@@ -28,6 +28,7 @@ from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.csr import CSR
 from distbfs.multisearch.base import (
     KEPT,
+    SUMS,
     Results,
     RunOptions,
     call,
@@ -179,17 +180,20 @@ class Outputs:
         """Store the results of a batch."""
         rows = slice(s.first, s.first + len(s.sources))
         for state in self._problem.state:
-            if state.name not in self.values or state.per == "vertex":
-                continue
-            if state.name not in KEPT:
+            if state.name in KEPT and state.name in self.values:
+                self.put(state.name, rows, kept_value(state, s.level))
+            elif state.name in self.values and state.per != "vertex":
                 self.values[state.name][rows] = getattr(s, state.name)
-                continue
-            self.put(state.name, rows, kept_value(state, s.level))
 
     def put(self, name: str, rows: slice, value: Array) -> None:
-        """Store results of searches ``rows``: [b], [b, n] or [b, levels]."""
+        """Store results of searches ``rows``: [b], [b, n] or [b, levels].
+
+        Sums by vertex, [n], are added.
+        """
         held = self.values[name]
-        if name == "count":
+        if name in SUMS:
+            held += value
+        elif name == "count":
             wider = value.shape[1] - held.shape[1]
             if wider > 0:
                 held = np.pad(held, ((0, 0), (0, wider)))
@@ -213,6 +217,9 @@ def of_counts(name: str, counts: Array) -> Array:
     places = np.arange(counts.shape[1], dtype=np.int64)
     if name == "distance":
         return counts @ places
+    if name == "harmonic":
+        shares: Array = counts[:, 1:] @ (1 / places[1:])
+        return shares
     return np.where(counts > 0, places, 0).max(axis=1, initial=0)
 
 
@@ -238,15 +245,23 @@ def kept_value(state: State, level: Array, deepest: int | None = None) -> Array:
     reached = level >= 0
     if state.name == "reachable":
         return reached
-    if state.name == "reached":
-        return reached.sum(axis=1)
-    if state.name == "depth":
-        return level.max(axis=1, initial=0)
-    if state.name == "distance":
-        return np.where(reached, level, 0).sum(axis=1, dtype=np.int64)
+    if state.per == "vertex":
+        return sum_by_vertex(state.name, level, reached)
     width = int(level.max(initial=0)) + 1
     counts = [np.bincount(row[row >= 0], minlength=width) for row in level]
-    return np.array(counts, dtype=np.int64).reshape(len(level), width)
+    return of_counts(
+        state.name, np.array(counts, dtype=np.int64).reshape(len(level), width)
+    )
+
+
+def sum_by_vertex(name: str, level: Array, reached: Array) -> Array:
+    """Compute a sum by vertex, [n], from int32 levels [b, n]; reached: level >= 0."""
+    if name == "reached_from":
+        return reached.sum(axis=0)
+    if name == "distance_from":
+        return np.where(reached, level, 0).sum(axis=0, dtype=np.int64)
+    zeros = np.zeros(level.shape)
+    return np.divide(1, level, out=zeros, where=level > 0).sum(axis=0)
 
 
 def run_batches(

@@ -16,7 +16,13 @@ import numpy as np
 from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.multisearch import bits
-from distbfs.multisearch.base import Results, RunOptions, check_depth, check_problem
+from distbfs.multisearch.base import (
+    SUMS,
+    Results,
+    RunOptions,
+    check_depth,
+    check_problem,
+)
 from distbfs.multisearch.bits import BitSearch
 from distbfs.multisearch.numpy_runner import (
     Outputs,
@@ -31,7 +37,7 @@ from distbfs.partition.part import Part
 from distbfs.types import Array, Ids, Stop
 
 LEVELS = ("level", "reachable")
-COUNTS = ("reached", "distance", "count")
+COUNTS = ("reached", "distance", "harmonic", "count")
 SPAN = 4096  # depth assumed in planning memory
 
 
@@ -162,6 +168,8 @@ class OpenMPRunner:
         n, names = graph.part.layout.n, {s.name: s for s in problem.state if s.result}
         outputs = Outputs(problem, len(sources), n)
         levels = "level" in names
+        sums = {name: outputs.values[name] for name in names if name in SUMS}
+        by_number = {name: np.zeros(n, dtype=SUMS[name]) for name in sums}
         size = bits_batch(n, levels, len(sources), options)
         for first in range(0, len(sources), size):
             some = sources[first : first + size]
@@ -171,6 +179,7 @@ class OpenMPRunner:
                 some,
                 levels=levels,
                 counts=any(name in names for name in COUNTS),
+                sums=by_number,
                 limit=options.depth,
                 direction=options.direction,
                 stop=options.stop,
@@ -181,8 +190,10 @@ class OpenMPRunner:
                 if name == "level":
                     check_depth(search.deepest, state.dtype)
                     search.levels(out=outputs.values[name][rows])
-                else:
+                elif name not in SUMS:
                     outputs.put(name, rows, kept(search, name))
+        for name, array in sums.items():
+            array[graph.part.vertices] = by_number[name]
         return outputs.results()
 
     def extremes(self, graph: Any, vertex: int) -> None:

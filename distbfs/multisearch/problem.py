@@ -39,16 +39,20 @@ class State:
     The traversal keeps these itself; a state of such a name is a result without a
     function:
 
-    =========  ========  ===============================================================
-    name       per       meaning
-    =========  ========  ===============================================================
-    level      pair      hops from the source; -1 for unreached
-    reachable  pair      whether a vertex was reached, bool or uint8
-    reached    search    number of vertices reached, the source among them
-    depth      search    the largest level: the eccentricity of the source
-    distance   search    sum of the levels of all reached vertices
-    count      level     number of vertices by level, shape (k, largest depth + 1)
-    =========  ========  ===============================================================
+    =============  ======  =============================================================
+    name           per     meaning
+    =============  ======  =============================================================
+    level          pair    hops from the source; -1 for unreached
+    reachable      pair    whether a vertex was reached, bool or uint8
+    reached        search  number of vertices reached, the source among them
+    depth          search  the largest level: the eccentricity of the source
+    distance       search  sum of the levels of all reached vertices
+    harmonic       search  sum of 1 / level of all reached vertices but the source
+    count          level   number of vertices by level, shape (k, largest depth + 1)
+    reached_from   vertex  number of searches that reached the vertex
+    distance_from  vertex  sum of its levels in these searches
+    harmonic_from  vertex  sum of 1 / level in those that did not begin there
+    =============  ======  =============================================================
 
     Examples
     --------
@@ -79,7 +83,7 @@ class Problem:
     cuda : str, optional
         CUDA C++ device functions of the same names, for engine "xbfs".
     bits : bool, default False
-        Whether levels, counts by level or reachability are all it needs, without
+        Whether it needs no more than the states that the traversal keeps, without
         functions. Then 64 to 512 searches run in one traversal, a bit for each.
 
     Notes

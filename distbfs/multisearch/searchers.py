@@ -74,6 +74,12 @@ class Searcher(Protocol):
     def extremes(self, vertex: int) -> Extremes | None:
         """Return radius and diameter of a component, or None if they need many runs."""
 
+    def dependencies(self, sources: Ids) -> Array | None:
+        """Return the sum of Brandes' dependencies of sources, float64 [n] (collective).
+
+        None where a problem finds them.
+        """
+
     def run(
         self, problem: Problem, sources: Ids, options: RunOptions | None = None
     ) -> Results:
@@ -92,6 +98,10 @@ class Searcher(Protocol):
 
         Raises UsageError where that is not possible.
         """
+
+    @property
+    def smallest(self) -> int:
+        """How many sources make a batch of all ranks."""
 
     def describe(self) -> dict[str, Any]:
         """Return the searcher's hardware and settings, for reports (JSON values)."""
@@ -119,6 +129,9 @@ class WholeSearcher:
         """Return this rank's sources, int64 [k]."""
         first, last = slice_bounds(len(sources), self.world.size, self.world.rank)
         return sources[first:last]
+
+    def dependencies(self, sources: Ids) -> None:
+        """Return None; see ``Searcher``."""
 
     def run(
         self, problem: Problem, sources: Ids, options: RunOptions | None = None
@@ -170,6 +183,11 @@ class WholeSearcher:
         step = max(fits // bits.LANE * bits.LANE, min(fits, bits.LANE), 1)
         return min(step, bits.MOST_SEARCHES) * self.world.size
 
+    @property
+    def smallest(self) -> int:
+        """How many sources make a batch of all ranks."""
+        return (self.options.batch or bits.MOST_SEARCHES) * self.world.size
+
     def turned(self) -> WholeSearcher:
         """Return a searcher along reversed edges."""
         if not self.directed:
@@ -186,6 +204,7 @@ class PartsSearcher:
     """The ranks search the parts of a graph together, one source after the other."""
 
     directed = False
+    smallest = 1
 
     def __init__(self, session: Session, options: RunOptions) -> None:
         self.world, self.options, self._session = session.world, options, session
@@ -198,6 +217,18 @@ class PartsSearcher:
 
     def extremes(self, vertex: int) -> None:
         """Return None: each search is one of the session's."""
+
+    def dependencies(self, sources: Ids) -> Array:
+        """Return the sum of the dependencies of sources; see ``Searcher``."""
+        session, totals = self._session, list[Array]()
+        for root in sources.tolist():
+            result = session.search(root, parents=False, stop=self.options.stop)
+            shares = session.paths.dependencies([level for level, _ in result.shards])
+            totals = [np.add(*x) for x in zip(totals, shares, strict=False)] or shares
+        if not totals:
+            return np.zeros(self.n)
+        block = session.vertices.block(totals, np.float64)
+        return np.concatenate(self.world.allgather(block))
 
     def run(
         self, problem: Problem, sources: Ids, options: RunOptions | None = None
@@ -220,7 +251,7 @@ class PartsSearcher:
             level: Array | None = None
             counts = result.level_counts()
             for state in problem.state:
-                if state.per != "pair":
+                if state.per not in ("pair", "vertex"):
                     value = of_counts(state.name, counts[None])
                     outputs.put(state.name, slice(k, k + 1), value)
                     continue
@@ -230,9 +261,12 @@ class PartsSearcher:
                 value = kept_value(state, level, deep)
                 outputs.put(state.name, slice(k, k + 1), value)
         values = outputs.results()
-        if self.world.rank:
-            pairs = [state.name for state in problem.state if state.per == "pair"]
-            values.update({name: values[name][:0] for name in pairs})
+        for state in problem.state:
+            if state.per == "pair" and self.world.rank:
+                values[state.name] = values[state.name][:0]
+            if state.per == "vertex":  # which rank 0 alone has
+                rows = self.world.allgather(values[state.name])
+                values[state.name] = np.concatenate(rows)
         return Results(values, self.describe())
 
     def _levels(self, result: Result) -> Array:

@@ -25,7 +25,8 @@ BETWEEN_TWO = ("shortest_path", "shortest_path_length")  # with both ends given
 MANY_SEARCHES = (
     *("all_pairs_shortest_path", "all_pairs_shortest_path_length"),
     *("average_shortest_path_length", "betweenness_centrality", "center"),
-    *("closeness_centrality", "diameter", "eccentricity", "periphery", "radius"),
+    *("closeness_centrality", "diameter", "eccentricity", "harmonic_centrality"),
+    *("periphery", "radius"),
 )
 READ = (  # attributes of a graph that NetworkX's functions, and conversions, read
     *("__contains__", "__getitem__", "__iter__", "__len__", "adj", "nbunch_iter"),
@@ -45,6 +46,7 @@ OURS_ONLY_WITHOUT = {
     "diameter": MEASURE,
     "eccentricity": {"sp": 2, "weight": 3},
     "generic_bfs_edges": {"neighbors": 2},
+    "harmonic_centrality": {"distance": 2},
     "periphery": MEASURE,
     "radius": MEASURE,
     "shortest_path": {"weight": 3},

@@ -31,6 +31,7 @@ FUNCTIONS = {
     "diameter": MEASURE,
     "eccentricity": f"{MANY}  Not with sp.",
     "generic_bfs_edges": f"{ORDERED}  Not with neighbors.",
+    "harmonic_centrality": MANY,
     "has_path": LEVELS,
     "is_bipartite": "Components of a graph of twice the size tell.",
     "is_connected": LEVELS,

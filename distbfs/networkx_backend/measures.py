@@ -10,8 +10,8 @@ import numpy as np
 
 from distbfs.graph.components import component_labels
 from distbfs.multisearch import library
-from distbfs.multisearch.apps.closeness import PROBLEM as DISTANCES
-from distbfs.multisearch.apps.eccentricity import PROBLEM as DEPTHS
+from distbfs.multisearch.apps.distances import PROBLEM
+from distbfs.multisearch.apps.harmonic import NEARNESS
 from distbfs.networkx_backend.graph import BackendGraph
 from distbfs.networkx_backend.nodes import endpoint, members
 
@@ -24,14 +24,14 @@ def infinite(G: BackendGraph) -> nx.NetworkXError:  # noqa: N803
 
 def distance_sum(G: BackendGraph) -> int:  # noqa: N803
     """Return the sum of all distances between nodes that reach each other."""
-    return int(library.search_many(G.graph, DISTANCES, None)["distance"].sum())
+    return int(library.search_many(G.graph, PROBLEM, None)["distance"].sum())
 
 
 def depths(G: BackendGraph, nodes: Sequence[Any]) -> list[int]:  # noqa: N803
     """Return the largest distance from each node; NetworkXError if one is infinite."""
     if not G.is_directed() and nodes and not G.all_reach_all():
         raise infinite(G)
-    sums = library.search_many(G.graph, DEPTHS, map(G.own, nodes))
+    sums = library.search_many(G.graph, PROBLEM, map(G.own, nodes))
     if (sums["reached"] < len(G)).any():
         raise infinite(G)
     largest: list[int] = sums["depth"].tolist()
@@ -141,6 +141,29 @@ def closeness_centrality(
     node = G.own(endpoint(G, u, "Source"))
     value = library.closeness(G.graph, [node], normalized=wf_improved)
     return float(value[G.id_of(u)])
+
+
+def harmonic_centrality(
+    G: BackendGraph,  # noqa: N803
+    nbunch: Any = None,
+    distance: None = None,  # noqa: ARG001
+    sources: Any = None,
+) -> dict[Any, float]:
+    """Return harmonic centrality, see ``networkx.harmonic_centrality``."""
+    nodes = bunch(G, nbunch)
+    if sources is None:
+        values = library.harmonic(G.graph, map(G.own, nodes))
+    else:
+        begun = map(G.own, bunch(G, sources))
+        values = library.search_many(G.graph, NEARNESS, begun)["harmonic_from"]
+    return {node: float(values[G.id_of(node)]) or 0 for node in nodes}
+
+
+def bunch(G: BackendGraph, nodes: Any) -> set[Any]:  # noqa: N803
+    """Return the nodes of ``Graph.nbunch_iter``: all for None, one, or several."""
+    if nodes is None:
+        return set(G.nodes)
+    return {nodes} if nodes in G else set(members(G, nodes))
 
 
 def betweenness_centrality(

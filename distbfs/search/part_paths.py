@@ -67,76 +67,90 @@ class LevelPart:
         return self.n if kind == "n" else self.d
 
 
-class DelegateCounts:
-    """Counts of all delegates, the same on every rank, and their levels."""
+class Carried:
+    """Numbers of vertices that are summed from level to level, [k] by number.
+
+    First numbers of paths, from the root down; after ``turn``, (1 + dependency) / paths
+    from the last level up.
+    """
 
     def __init__(self, level: Array, depth: int, dtype: str) -> None:
-        self._dtype = dtype
-        self.lists = by_level(level, depth)
-        self.counts = np.zeros(len(level), dtype=dtype)
-        self.counts[self.lists[0]] = 1
+        self.lists, self._dtype = by_level(level, depth), dtype
+        self.values = np.zeros(len(level), dtype=dtype)
+        self.values[self.lists[0]] = 1
+        self._base = np.zeros_like(self.values)
+        self._paths = self.values
 
-    def sums(self, now: int) -> Sums:
-        """Return empty sums for the delegates of a level, for one part."""
-        return Sums(len(self.lists[now]), self._dtype)
+    def sums(self, goal: int) -> Sums:
+        """Return empty sums for the vertices of a level."""
+        return Sums(len(self.lists[goal]), self._dtype)
 
-    def settle(self, now: int, words: Array) -> bool:
-        """Set the sums of all parts; return whether one exceeds uint64."""
-        self.counts[self.lists[now]], over = totals_of(words)
+    def settle(self, goal: int, words: Array) -> bool:
+        """Take the sums of a level; return whether one exceeds uint64."""
+        places, (totals, over) = self.lists[goal], totals_of(words)
+        self.values[places] = self._base[places] + totals
         return over
+
+    def turn(self) -> None:
+        """Keep the numbers of paths, and carry 1 / paths."""
+        self._paths, zeros = self.values, np.zeros_like(self.values)
+        self._base = np.divide(1, self._paths, out=zeros, where=self._paths > 0)
+        self.values = self._base.copy()
+
+    def dependencies(self) -> Array:
+        """Return the dependencies of the root, 0 at itself; after going up."""
+        shares: Array = self._paths * (self.values - self._base)
+        shares[self.lists[0]] = 0
+        return shares
 
 
 class PartCounts:
-    """Counts of the normals of a part, [local count] by number."""
+    """What is carried by the normals of a part, [local count] by number."""
 
     def __init__(
-        self, part: LevelPart, delegates: DelegateCounts, depth: int, dtype: str
+        self, part: LevelPart, delegates: Carried, depth: int, dtype: str
     ) -> None:
         self._part, self._delegates, self._dtype = part, delegates, dtype
-        self._lists = by_level(part.n.level, depth)
-        self._counts = np.zeros(len(part.n.ids), dtype=dtype)
-        self._counts[self._lists[0]] = 1
-        self._sums = Sums(0, dtype)
+        self.own = Carried(part.n.level, depth, dtype)
+        self._sums = self.own.sums(0)
 
-    def push(self, now: int, of_delegates: Sums) -> Words:
-        """Add the counts of the level above along edges inside the part.
+    def push(self, start: int, goal: int, of_delegates: Sums) -> Words:
+        """Add the values of one level to the next one along edges inside the part.
 
-        of_delegates: receives the counts of delegates. Returns the counts along nn
-        edges, uint64 [k, 2]: their columns and the bits of counts.
+        of_delegates: receives what delegates get. Returns the values along nn edges,
+        uint64 [k, 2]: their columns and the bits of values.
         """
-        part, normals, delegates = self._part, self._lists, self._delegates.lists
-        self._sums = Sums(len(normals[now]), self._dtype)
-        above = normals[now - 1]
-        edges = part.inner_edges(above, delegates[now - 1])
-        for row, column, rows, columns in edges:
-            down = part.ends(column).level[columns] == now
-            counts = self._counts if row == "n" else self._delegates.counts
-            below, sums = normals[now], self._sums
+        part, normals, delegates = self._part, self.own.lists, self._delegates.lists
+        self._sums = self.own.sums(goal)
+        begun = normals[start]
+        for row, column, rows, columns in part.inner_edges(begun, delegates[start]):
+            there = part.ends(column).level[columns] == goal
+            values = self.own.values if row == "n" else self._delegates.values
+            places, sums = normals[goal], self._sums
             if column == "d":
-                below, sums = delegates[now], of_delegates
-            sums.add(np.searchsorted(below, columns[down]), counts[rows[down]])
-        index, columns = part.part.nn.edges_of(above)
-        bits = self._counts[above[index]].view(np.uint64)
+                places, sums = delegates[goal], of_delegates
+            sums.add(np.searchsorted(places, columns[there]), values[rows[there]])
+        index, columns = part.part.nn.edges_of(begun)
+        bits = self.own.values[begun[index]].view(np.uint64)
         return np.stack([columns.astype(np.uint64), bits], axis=1)
 
-    def take(self, now: int, numbers: Ids, rest: Words) -> None:
-        """Add counts from other parts, uint64 [k, 1] of their bits, to numbers."""
-        down = self._part.n.level[numbers] == now
-        counts = np.ascontiguousarray(rest[down, 0]).view(self._dtype)
-        self._sums.add(np.searchsorted(self._lists[now], numbers[down]), counts)
+    def take(self, goal: int, numbers: Ids, rest: Words) -> None:
+        """Add values from other parts, uint64 [k, 1] of their bits, to numbers."""
+        there = self._part.n.level[numbers] == goal
+        values = np.ascontiguousarray(rest[there, 0]).view(self._dtype)
+        self._sums.add(np.searchsorted(self.own.lists[goal], numbers[there]), values)
 
-    def settle(self, now: int) -> bool:
+    def settle(self, goal: int) -> bool:
         """Finish the sums of a level; return whether one exceeds uint64."""
-        self._counts[self._lists[now]], over = self._sums.totals()
-        return over
+        return self.own.settle(goal, self._sums.words)
 
-    def by_local(self) -> Array:
-        """Return counts by local id, including those of delegates that it owns."""
+    def by_local(self, normals: Array, delegates: Array) -> Array:
+        """Return values by number as values by local id, with its own delegates."""
         part = self._part.part
-        values = np.empty_like(self._counts)
-        values[part.vertices] = self._counts
+        values = np.empty_like(normals)
+        values[part.vertices] = normals
         owned, local = part.owned_delegates()
-        values[local] = self._delegates.counts[owned]
+        values[local] = delegates[owned]
         return values
 
 
@@ -185,21 +199,45 @@ class PartPaths:
         dtype: str,
     ) -> tuple[list[Any], int]:
         """Return counts of each part by local id; see ``PathFinder``."""
+        shared, parts, depth = self._begun(level, dtype)
+        passed = 0
+        for now in range(1, depth + 1):
+            over = self._step(shared, parts, now - 1, now)
+            passed = passed or now * over
+        return [x.by_local(x.own.values, shared.values) for x in parts], passed
+
+    def dependencies(self, level: Sequence[Any]) -> list[Any]:
+        """Return the dependencies of the source by local id; see ``PathFinder``."""
+        shared, parts, depth = self._begun(level, "float64")
+        for now in range(1, depth + 1):
+            self._step(shared, parts, now - 1, now)
+        for carried in (shared, *(part.own for part in parts)):
+            carried.turn()
+        for now in range(depth, 0, -1):
+            self._step(shared, parts, now, now - 1)
+        shares = shared.dependencies()
+        return [x.by_local(x.own.dependencies(), shares) for x in parts]
+
+    def _begun(
+        self, level: Sequence[Any], dtype: str
+    ) -> tuple[Carried, list[PartCounts], int]:
+        """Return what delegates and parts carry from level 0, and the depth."""
         every = self._with_levels(level)
         own = max(int(x.n.level.max(initial=-1)) for x in every)
         depth = int(self._world.allreduce(np.array([own]), "max")[0])
-        shared = DelegateCounts(every[0].d.level, depth, dtype)
-        parts = [PartCounts(x, shared, depth, dtype) for x in every]
-        passed = 0
-        for now in range(1, depth + 1):
-            sums = shared.sums(now)
-            letters = [part.push(now, sums) for part in parts]
-            for place, numbers, rest in self._deliver(letters):
-                parts[place].take(now, numbers, rest)
-            over = [shared.settle(now, self._world.allreduce(sums.words))]
-            over += [part.settle(now) for part in parts]
-            passed = passed or now * any(over)
-        return [part.by_local() for part in parts], passed
+        shared = Carried(every[0].d.level, depth, dtype)
+        return shared, [PartCounts(x, shared, depth, dtype) for x in every], depth
+
+    def _step(
+        self, shared: Carried, parts: Sequence[PartCounts], start: int, goal: int
+    ) -> bool:
+        """Carry values from one level to the next; return whether one overflows."""
+        sums = shared.sums(goal)
+        letters = [part.push(start, goal, sums) for part in parts]
+        for place, numbers, rest in self._deliver(letters):
+            parts[place].take(goal, numbers, rest)
+        over = [shared.settle(goal, self._world.allreduce(sums.words))]
+        return any([*over, *(part.settle(goal) for part in parts)])
 
     def predecessors(self, level: Sequence[Any], target: int) -> Ids:
         """Return the edges of shortest paths to an id; see ``PathFinder``."""

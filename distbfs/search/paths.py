@@ -48,6 +48,13 @@ class PathFinder(Protocol):
         rank exceeds uint64, 0 if none does
         """
 
+    def dependencies(self, level: Sequence[Any]) -> list[Any]:
+        """Return the dependencies of the source on the vertices of each shard, float64.
+
+        By local id, of one source: the sum of the shares of shortest paths from it that
+        lead on through a vertex (Brandes 2001).
+        """
+
     def predecessors(self, level: Sequence[Any], target: int) -> Ids:
         """Return the edges (u, v) of shortest paths to an id, int64 [k, 2].
 
@@ -79,6 +86,13 @@ class NoPaths:
         levels: int,  # noqa: ARG002
         dtype: str,  # noqa: ARG002
     ) -> tuple[list[Any], int]:
+        """Raise UsageError."""
+        self._refuse()
+
+    def dependencies(
+        self,
+        level: Sequence[Any],  # noqa: ARG002
+    ) -> list[Any]:
         """Raise UsageError."""
         self._refuse()
 
@@ -180,6 +194,15 @@ class WholePaths:
             counts, passed = self._counter.counts(level[0], levels, dtype)
             self.seconds = self._counter.seconds
         return [counts], passed
+
+    def dependencies(
+        self,
+        level: Sequence[Any],  # noqa: ARG002
+    ) -> list[Any]:
+        """Raise UsageError: a graph in one part is searched as a whole."""
+        raise UsageError(
+            "betweenness by parts needs a graph in several parts; use --divide sources"
+        )
 
     def predecessors(self, level: Sequence[Any], target: int) -> Ids:
         """Return the edges of shortest paths to an id; see ``PathFinder``."""

@@ -18,6 +18,7 @@ that each rank writes its own vertices directly (``ResultBlocks``).
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import secrets
 import shutil
@@ -150,7 +151,191 @@ class ResultBlocks:
         os.close(self._handle)
 
 
-class ResultFile:
+class PartialFile:
+    """Finished searches of a run that may be interrupted, of one rank.
+
+    A context manager.
+
+    partial: the file's name while searches run
+    starts: arrays that are written first; kinds: shapes and dtypes of the results, by
+    name, one row a search
+    identity: a text that identifies the graph and the kind of result
+    ids: the vertices' ids in their file, if they differ
+    anew: what a user does to begin anew
+    """
+
+    def __init__(
+        self,
+        partial: Path,
+        starts: Mapping[str, Array],
+        kinds: Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]],
+        identity: str,
+        *,
+        ids: IdMap | None = None,
+        anew: str = "give --force to begin anew",
+    ) -> None:
+        self._partial, self._starts, self._identity = partial, dict(starts), identity
+        self._rows = len(starts["sources"])
+        self._kinds, self._names, self._anew = dict(kinds), ids, anew
+        self._file: h5py.File | None = None
+
+    def open(self, *, force: bool) -> Array:
+        """Create the file, or reopen that of an interrupted run of the same kind.
+
+        Returns which rows are done, bool [k]. Raises InputError where the file belongs
+        to another run, and DiskFull where the disk has no room; ``force`` replaces it.
+        """
+        try:
+            with locked(self._partial.parent):
+                if self._partial.exists() and not self._resume(force=force):
+                    self._partial.unlink()
+                if self._file is None:
+                    self._create()
+                    self._file = h5py.File(self._partial, "r+")
+        except BlockingIOError as error:
+            raise InputError(f"{self._partial}: another run writes to it") from error
+        except DistbfsError:
+            raise
+        except OSError as error:
+            raise system_error(
+                error,
+                self._partial,
+                otherwise="is no HDF5 file, or is damaged; allowed: what an "
+                f"interrupted run left; {self._anew}",
+            ) from error
+        return np.asarray(self._file["done"][:]) != 0
+
+    def _resume(self, *, force: bool) -> bool:
+        """Open the partial file; return False if it is unusable and may be replaced."""
+        try:
+            self._file = h5py.File(self._partial, "r+")
+        except BlockingIOError:
+            raise
+        except OSError:
+            if force:
+                return False
+            raise
+        if self._fits(self._file):
+            return True
+        self.close()
+        if force:
+            return False
+        raise InputError(
+            f"{self._partial} is from another run: graph, sources or options differ; "
+            f"{self._anew}"
+        )
+
+    def _create(self) -> None:
+        wanted: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {
+            **{name: (x.shape, np.dtype("<i8")) for name, x in self._starts.items()},
+            **self._kinds,
+            "done": ((self._rows,), np.dtype("u1")),
+        }
+        need = (1 << 16) + sum(
+            math.prod(shape) * kind.itemsize for shape, kind in wanted.values()
+        )
+        if self._names is not None:
+            need += sum(array.nbytes for array in self._names.arrays().values())
+        free = shutil.disk_usage(self._partial.parent).free
+        if need > free:
+            raise DiskFull(
+                f"{self._partial}: needs {need} bytes, {free} are free on its disk"
+            )
+        making = self._partial.with_name(self._partial.name + ".new")
+        with h5py.File(making, "w", libver="earliest") as file:
+            file.attrs[IDENTITY] = self._identity
+            file.attrs[IDS] = "input"
+            early = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            early.set_layout(h5py.h5d.CONTIGUOUS)
+            early.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+            early.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+            early.set_obj_track_times(False)
+            for name, (shape, kind) in wanted.items():
+                space = h5py.h5s.create_simple(shape)
+                dtype = h5py.h5t.py_create(kind)
+                h5py.h5d.create(file.id, name.encode(), dtype, space, early)
+            for name, values in self._starts.items():
+                file[name][:] = values
+            file["done"][:] = 0
+            if self._names is not None:
+                write_names(file, self._names)
+        with making.open("rb+") as handle:
+            os.fsync(handle.fileno())
+        making.rename(self._partial)
+
+    def _fits(self, file: h5py.File) -> bool:
+        """Return whether a partial file has the same graph, sources and options."""
+        names = {*self._starts, *self._kinds, "done"}
+        names |= {NAMES} if self._names is not None else set()
+        return (
+            set(file) == names
+            and all(
+                (file[name].shape, file[name].dtype) == wanted
+                for name, wanted in self._kinds.items()
+            )
+            and file.attrs.get(IDENTITY) == self._identity
+            and file.attrs.get(IDS) == "input"
+            and all(np.array_equal(file[x][:], y) for x, y in self._starts.items())
+        )
+
+    def _opened(self) -> h5py.File:
+        if self._file is None:
+            raise ValueError("the file is not open")
+        return self._file
+
+    def read(self, name: str) -> Array:
+        """Return a result of all searches; rows that are not done are undefined."""
+        return np.asarray(self._opened()[name][:])
+
+    def write_rows(self, rows: slice, values: Mapping[str, Array]) -> None:
+        """Write results of searches by name; mark them done once they are synced."""
+        file = self._opened()
+        try:
+            for name in self._kinds:
+                file[name][rows] = values[name]
+            self._sync()
+        except OSError as error:
+            raise system_error(error, self._partial) from error
+        self.mark(rows)
+
+    def mark(self, rows: int | slice) -> None:
+        """Mark searches as done, after all of them is on disk."""
+        file = self._opened()
+        try:
+            file["done"][rows] = 1
+            self._sync()
+        except OSError as error:
+            raise system_error(error, self._partial) from error
+
+    def _sync(self) -> None:
+        self._opened().flush()
+        with self._partial.open("rb+") as handle:
+            os.fsync(handle.fileno())
+
+    def close(self) -> None:
+        """Close the file; finished rows stay for a later run."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def partial_name(path: Path) -> Path:
+    """Return the name of a result file while its searches run."""
+    return path.with_name(path.name + ".partial")
+
+
+class ResultFile(PartialFile):
     """A result file written by one rank, which also marks rows that all ranks wrote.
 
     A context manager.
@@ -173,17 +358,14 @@ class ResultFile:
         ids: IdMap | None = None,
         paths: str = "",
     ) -> None:
-        self.path = path
-        self._partial = path.parent / (path.name + ".partial")
-        self._starts = arrays_of(sources)
-        self._shape = (len(sources), columns)
-        self._identity = identity
-        self._kinds = {k: KINDS[k] for k in KINDS if parents or k != "parent"}
+        kinds = {k: KINDS[k] for k in KINDS if parents or k != "parent"}
         if paths:
-            self._kinds[PATHS] = np.dtype(paths)
-        self._names = ids
-        self._file: h5py.File | None = None
-        self._force = False
+            kinds[PATHS] = np.dtype(paths)
+        shape = (len(sources), columns)
+        shaped = {name: (shape, kind) for name, kind in kinds.items()}
+        starts = arrays_of(sources)
+        super().__init__(partial_name(path), starts, shaped, identity, ids=ids)
+        self.path, self._columns, self._force = path, columns, False
 
     def open(self, *, force: bool) -> Array:
         """Create the file, or reopen that of an interrupted run of the same kind.
@@ -194,102 +376,7 @@ class ResultFile:
         """
         self._force = force
         check_place(self.path, force=force)
-        try:
-            with locked(self.path.parent):
-                if self._partial.exists() and not self._resume(force=force):
-                    self._partial.unlink()
-                if self._file is None:
-                    self._create()
-                    self._file = h5py.File(self._partial, "r+")
-        except BlockingIOError as error:
-            raise InputError(f"{self._partial}: another run writes to it") from error
-        except DistbfsError:
-            raise
-        except OSError as error:
-            raise system_error(
-                error,
-                self._partial,
-                otherwise="is no HDF5 file, or is damaged; allowed: what an "
-                "interrupted run left; give --force to begin anew",
-            ) from error
-        return np.asarray(self._file["done"][:]) != 0
-
-    def _resume(self, *, force: bool) -> bool:
-        """Open the partial file; return False if it is unusable and may be replaced."""
-        try:
-            self._file = h5py.File(self._partial, "r+")
-        except BlockingIOError:
-            raise
-        except OSError:
-            if force:
-                return False
-            raise
-        if self._fits(self._file):
-            return True
-        self.close()
-        if force:
-            return False
-        raise InputError(
-            f"{self._partial} is from another run: graph, sources or options differ; "
-            "give --force to begin anew"
-        )
-
-    def _create(self) -> None:
-        rows, n = self._shape
-        row = n * sum(kind.itemsize for kind in self._kinds.values())
-        starts = sum(array.nbytes for array in self._starts.values())
-        need = rows * (row + 1) + starts + (1 << 16)
-        if self._names is not None:
-            need += sum(array.nbytes for array in self._names.arrays().values())
-        free = shutil.disk_usage(self.path.parent).free
-        if need > free:
-            raise DiskFull(
-                f"{self.path}: needs {need} bytes, {free} are free on its disk"
-            )
-        making = self._partial.with_name(self._partial.name + ".new")
-        with h5py.File(making, "w", libver="earliest") as file:
-            file.attrs[IDENTITY] = self._identity
-            file.attrs[IDS] = "input"
-            early = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-            early.set_layout(h5py.h5d.CONTIGUOUS)
-            early.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
-            early.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
-            early.set_obj_track_times(False)
-            wanted: list[tuple[str, tuple[int, ...], str]] = [
-                *((name, x.shape, "<i8") for name, x in self._starts.items()),
-                *((name, (rows, n), kind.str) for name, kind in self._kinds.items()),
-                ("done", (rows,), "u1"),
-            ]
-            for name, shape, kind in wanted:
-                space = h5py.h5s.create_simple(shape)
-                dtype = h5py.h5t.py_create(np.dtype(kind))
-                h5py.h5d.create(file.id, name.encode(), dtype, space, early)
-            for name, values in self._starts.items():
-                file[name][:] = values
-            file["done"][:] = 0
-            if self._names is not None:
-                write_names(file, self._names)
-        with making.open("rb+") as handle:
-            os.fsync(handle.fileno())
-        making.rename(self._partial)
-
-    def _fits(self, file: h5py.File) -> bool:
-        """Return whether a partial file has the same graph, sources and options."""
-        names = {*self._starts, *self._kinds, "done"}
-        names |= {NAMES} if self._names is not None else set()
-        return (
-            set(file) == names
-            and all(file[name].dtype == kind for name, kind in self._kinds.items())
-            and file.attrs.get(IDENTITY) == self._identity
-            and file.attrs.get(IDS) == "input"
-            and file["level"].shape == self._shape
-            and all(np.array_equal(file[x][:], y) for x, y in self._starts.items())
-        )
-
-    def _opened(self) -> h5py.File:
-        if self._file is None:
-            raise ValueError("the file is not open")
-        return self._file
+        return super().open(force=force)
 
     @property
     def places(self) -> tuple[str, dict[str, int]]:
@@ -301,20 +388,9 @@ class ResultFile:
     def write(self, row: int, level: Array, parent: Array | None) -> None:
         """Write one whole search; mark it done once it is synced."""
         path, places = self.places
-        with ResultBlocks(Path(path), places, self._shape[1], 0) as blocks:
+        with ResultBlocks(Path(path), places, self._columns, 0) as blocks:
             blocks.write(row, level, parent)
         self.mark(row)
-
-    def mark(self, row: int) -> None:
-        """Mark a search as done, after all of it is on disk."""
-        file = self._opened()
-        try:
-            file["done"][row] = 1
-            file.flush()
-            with self._partial.open("rb+") as handle:
-                os.fsync(handle.fileno())
-        except OSError as error:
-            raise system_error(error, self._partial) from error
 
     def finish(self) -> None:
         """Rename the complete file to its final name.
@@ -324,23 +400,6 @@ class ResultFile:
         """
         self.close()
         give_name(self._partial, self.path, force=self._force)
-
-    def close(self) -> None:
-        """Close the file; finished rows stay for a later run."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class SharedResult:

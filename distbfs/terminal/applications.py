@@ -62,6 +62,11 @@ def takers_of(apps: Mapping[str, Application], what: str) -> str:
     return ", ".join(name for name, app in apps.items() if app.takes == what)
 
 
+def resumers_of(apps: Mapping[str, Application]) -> str:
+    """Return the names of the applications that resume."""
+    return ", ".join(name for name, app in apps.items() if app.resumes)
+
+
 def own_options(apps: Mapping[str, Application]) -> list[Callable[[Any], Any]]:
     """Return the options that applications declare; None where one is left out."""
     readers: dict[Option, list[str]] = {}
@@ -181,9 +186,12 @@ def print_facts(values: Facts, app: Application) -> None:
     facts = dict(values["found"])
     rows = facts.pop("largest", None)
     facts.pop("answers", None)
+    facts.pop("estimated_seconds", None)
     if facts.get("connected") is False:
         facts["connected"] = "no: figures are of the largest component"
-    searched = {"sources": values["sources"]} if app.takes == "sources" else {}
+    searched = {"sources": values["sources"]}
+    if app.takes != "sources" or "samples" in facts:
+        searched = {}
     shown = {**searched, **facts, "seconds": values["seconds"]}
     print_fields({k: v for k, v in shown.items() if v is not None})
     if rows:

@@ -102,6 +102,15 @@ def closeness(truth: Truth, sources: list[int], normalized: bool) -> np.ndarray:
     return out
 
 
+def harmonic(truth: Truth, sources: list[int]) -> np.ndarray:
+    """Return harmonic centrality of sources; NaN for other vertices."""
+    out = np.full(truth.n, math.nan)
+    for source in sources:
+        level = truth.turned().levels(source)
+        out[source] = (1 / level[level > 0]).sum()
+    return out
+
+
 def eccentricity(truth: Truth, sources: list[int]) -> np.ndarray:
     """Return how far the farthest vertex in reach of each source is, -1 for others."""
     out = np.full(truth.n, -1)
@@ -179,6 +188,13 @@ def call_closeness(trial: Trial, truth: Truth, graph: Any, engine: str) -> None:
     close("closeness", scores, wanted, engine)
 
 
+def call_harmonic(trial: Trial, truth: Truth, graph: Any, engine: str) -> None:
+    """Look at harmonic centrality."""
+    sources = chosen(trial, truth.n)
+    scores = distbfs.harmonic(graph, sources, engine=engine)
+    close("harmonic", scores, harmonic(truth, every(truth, sources)), engine)
+
+
 def call_eccentricity(trial: Trial, truth: Truth, graph: Any, engine: str) -> None:
     """Look at eccentricities."""
     sources = chosen(trial, truth.n)
@@ -208,7 +224,7 @@ def call_within(trial: Trial, truth: Truth, graph: Any, engine: str) -> None:
 
 CALLS: tuple[Callable[..., None], ...] = (
     *(call_lengths, call_reachable, call_betweenness, call_closeness),
-    *(call_eccentricity, call_diameter, call_within),
+    *(call_harmonic, call_eccentricity, call_diameter, call_within),
 )
 
 
@@ -220,7 +236,8 @@ def every(truth: Truth, sources: list[int] | None) -> list[int]:
 def command(trial: Trial, made: Written, store: Path) -> None:
     """Run an application by its command and look at its file."""
     truth = made.truth
-    apps = ["apsp", "reachability", "betweenness", "closeness", "eccentricity", "khop"]
+    apps = ["apsp", "reachability", "betweenness", "closeness", "harmonic", "khop"]
+    apps.append("eccentricity")
     app = trial.choose(*apps, *([] if truth.directed else ["diameter"]))
     out = trial.folder / f"{app}.h5"
     words: list[Any] = ["multisearch", app, store, "-o", out, "--force", "--json"]
@@ -290,6 +307,7 @@ def check_file(made: Written, path: Path, asked: Asked) -> None:
         values = {
             "betweenness": lambda: betweenness(truth, asked.normalized),
             "closeness": lambda: closeness(truth, order, asked.normalized),
+            "harmonic": lambda: harmonic(truth, order),
             "eccentricity": lambda: eccentricity(truth, order),
         }
         close(app, held["value"][place], values[app](), app)

@@ -1,5 +1,7 @@
 """``distbfs multisearch``: files and figures of each application, and refusals."""
 
+import signal
+
 import h5py
 import networkx as nx
 import numpy as np
@@ -80,11 +82,11 @@ def test_path_lengths(stores, tmp_path, ranks, parts, divide):
 def test_values_of_vertices(stores, tmp_path, ranks, parts, divide):
     graph, store, words = as_networkx(), stores[parts], ("--divide", divide)
     expected = {
+        "betweenness": nx.betweenness_centrality(graph),
         "closeness": nx.closeness_centrality(graph),
+        "harmonic": {v: nx.harmonic_centrality(graph)[v] for v in graph},
         "eccentricity": dict(enumerate(LEVELS.max(axis=1))),
     }
-    if divide != "parts":
-        expected["betweenness"] = nx.betweenness_centrality(graph)
     for app, wanted in expected.items():
         out = tmp_path / f"{app}.h5"
         run(app, store, *words, "-o", out, ranks=ranks)
@@ -93,10 +95,28 @@ def test_values_of_vertices(stores, tmp_path, ranks, parts, divide):
             assert file["sources"].shape == (GRAPH.n,)
             assert file.attrs["app"] == app
         np.testing.assert_allclose(value, list(wanted.values()), rtol=1e-9, atol=1e-14)
-    if divide == "parts":
-        done = on(ranks, "multisearch", "betweenness", store, *words)
-        assert done.code == 2
-        assert "betweenness needs the whole graph on each rank" in done.err
+
+
+@EVERY
+def test_samples(stores, tmp_path, ranks, parts, divide):
+    graph, out = as_networkx(), tmp_path / "out.h5"
+    wanted = {
+        "closeness": nx.closeness_centrality(graph),
+        "harmonic": nx.harmonic_centrality(graph),
+    }
+    for app, values in wanted.items():
+        words = ("--samples", 30, "--divide", divide, "-o", out, "--force")
+        facts, _ = run(app, stores[parts], *words, ranks=ranks)
+        exact = np.array([values[v] for v in graph])
+        with h5py.File(out) as file:
+            low, high = file["low"][:], file["high"][:]
+            assert (low <= file["value"][:]).all()
+            assert file["sources"].shape == (30,)
+            assert file.attrs["samples"] == 30
+        assert ((low <= exact + 1e-9) & (exact <= high + 1e-9)).all()
+        assert facts["samples"] == 30
+        assert facts["widest_bounds"] == (high - low).max()
+    assert files_in(tmp_path) == ["out.h5"]
 
 
 @EVERY
@@ -287,6 +307,9 @@ def test_directed_stores(tmp_path):
         (["apsp", "--sources", "91"], "--sources is 91; allowed: 0 to 90, a file, all"),
         (["apsp", "--sources", "none.txt"], "none.txt: No such file"),
         (["apsp", "-o", "out.txt"], "apsp writes files of .h5, .hdf5, .parquet, .pq"),
+        (["closeness", "--samples", "1"], "1 is not in the range x>=2"),
+        (["harmonic", "--samples", "9", "--sources", "9"], "give no sources"),
+        (["khop", "--samples", "9"], "khop has no option 'samples'; allowed: hops"),
         (["closeness", "-o", "out.csv"], "closeness writes files of .h5, .hdf5"),
         (["diameter", "-o", "out.h5"], "leave --output out"),
         (["apsp", "-o", "/none/out.h5"], "there is no folder /none"),
@@ -329,16 +352,16 @@ def test_an_output_that_is_there_stays(stores, tmp_path):
     assert out.read_text() == "mine"
 
 
-def test_a_full_disk_leaves_nothing(stores, tmp_path, monkeypatch):
+def test_a_full_disk_leaves_no_results(stores, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("distbfs.store.hdf5_file.os.pwrite", full)
-    for app in ("apsp", "closeness"):
+    for app, left in (("apsp", []), ("closeness", ["out.h5.partial"])):
         done = here("multisearch", app, stores[1], "-o", tmp_path / "out.h5")
         assert done.code == 3
         assert "the disk is full" in done.err
-    assert not files_in(tmp_path)
+        assert files_in(tmp_path) == left, "searches that are done are kept"
 
 
 def test_a_run_that_is_stopped_leaves_nothing(tmp_path):
@@ -359,6 +382,72 @@ def test_a_run_that_is_stopped_leaves_nothing(tmp_path):
     assert done.code == 1
     assert "stopped" in done.err
     assert all(name.startswith("store") for name in files_in(tmp_path))
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """A store that takes many levels to search."""
+    folder = tmp_path_factory.mktemp("path")
+    lines = [f"{k} {k + 1}" for k in range(2999)]
+    (folder / "path.txt").write_text("\n".join(lines))
+    assert here("convert", folder / "path.txt", "-o", folder / "store").code == 0
+    return folder / "store"
+
+
+def done_in(file):
+    """How many searches the file of an unfinished run holds."""
+    try:
+        with h5py.File(file, locking=False) as held:
+            return int(held["done"][:].sum())
+    except OSError:  # it is not there yet
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("ranks", "number"),
+    [
+        (1, signal.SIGKILL),
+        (1, signal.SIGTERM),
+        pytest.param(2, signal.SIGKILL, marks=needs_mpi),
+    ],
+)
+def test_killed_and_resumed(path, tmp_path, ranks, number):
+    """By another command line, too, as far as results are the same."""
+    out, partial = tmp_path / "out.h5", tmp_path / "out.h5.partial"
+    words = ["multisearch", "closeness", str(path), "-o", str(out), "--threads", "1"]
+    process = begin(ranks, [*DISTBFS, *words, "--batch", "4"], environment())
+    while not done_in(partial):
+        assert process.poll() is None
+    process.send_signal(number)
+    stopped = finish(process, 30)
+    assert stopped.code != 0
+    kept = done_in(partial)
+    assert 0 < kept < 3000
+    assert not out.exists()
+    if number == signal.SIGTERM:
+        assert stopped.code == 1
+        assert "of 3000 sources; the same command goes on" in stopped.err
+        assert "closeness of 3,000 vertices: about" in stopped.err
+    for other in (
+        [*words[:1], "harmonic", *words[2:]],
+        [*words, "--no-normalized"],
+        [*words, "--sources", "9"],
+    ):
+        refused = here(*other)
+        assert refused.code == 2
+        refusal = f"{partial} is from another run: graph, sources or options differ"
+        assert refusal in refused.err.splitlines()[-1]
+    near = here(*words, "--samples", "9")  # which leaves the file as it is
+    assert near.code == 0
+    out.unlink()
+    again = here(*words, "--json")
+    assert again.values["found"]["resumed"] == kept
+    assert f"going on after {kept} of 3000 sources" in again.err
+    place = np.arange(3000)
+    total = (place * (place + 1) + (2999 - place) * (3000 - place)) / 2
+    with h5py.File(out) as file:
+        np.testing.assert_allclose(file["value"], 2999 / total, rtol=1e-12)
+    assert files_in(tmp_path) == ["out.h5"]
 
 
 def test_how_ranks_share_is_decided(monkeypatch):

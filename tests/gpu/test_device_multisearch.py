@@ -12,6 +12,7 @@ from distbfs.device import cuda
 from distbfs.device.energy import measured
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import UsageError
+from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.cuda_bits import BitSearches, all_levels
 from distbfs.multisearch.cuda_problems import METHODS, DeviceOptions, DeviceRunner
 from distbfs.multisearch.exact_diameter import device_extremes
@@ -51,10 +52,10 @@ def test_bits(name, pull_edges):
     made = HostGraph(source, wide=pull_edges == 1)
     roots = roots_of(source, 60)
     wanted = distances(source, roots)
+    near = np.where(wanted > 0, 1 / np.where(wanted > 0, wanted, 1), 0).sum(axis=0)
     for width in (128, 256, 512):
-        searches = BitSearches(
-            made.graph, counts=True, width=width, pull_edges=pull_edges
-        )
+        ways = {"width": width, "pull_edges": pull_edges}
+        searches = BitSearches(made.graph, counts=True, sums=SUMS, **ways)
         for _ in range(2):
             batch = searches.search(roots)
             np.testing.assert_array_equal(signed(batch.levels()), wanted)
@@ -62,6 +63,11 @@ def test_bits(name, pull_edges):
                 np.bincount(x[x >= 0], minlength=batch.deepest + 1) for x in wanted
             ]
             np.testing.assert_array_equal(batch.counts().get(), np.stack(counts))
+        sums, reached = searches.sums(), wanted >= 0  # of both batches
+        np.testing.assert_array_equal(sums["reached_from"], 2 * reached.sum(axis=0))
+        total = np.where(reached, wanted, 0).sum(axis=0)
+        np.testing.assert_array_equal(sums["distance_from"], 2 * total)
+        np.testing.assert_allclose(sums["harmonic_from"], 2 * near, rtol=1e-12)
 
 
 def test_many_batches():

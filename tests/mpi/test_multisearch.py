@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from graphs import NAMED, Tuples, build, random_tuples
 from sessions import open_parts
 
+import distbfs
+from distbfs.errors import InputError, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch import searchers as sharing
 from distbfs.multisearch.apps.betweenness import PROBLEM, betweenness
 from distbfs.multisearch.apps.closeness import closeness
 from distbfs.multisearch.apps.diameter import diameter
 from distbfs.multisearch.apps.eccentricity import eccentricity
+from distbfs.multisearch.apps.harmonic import NEARNESS, harmonic
 from distbfs.multisearch.apps.khop import khop
 from distbfs.multisearch.apps.paths import levels, stream
 from distbfs.multisearch.apps.reachability import reachability
 from distbfs.multisearch.base import RunOptions, TooDeep
+from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import PartsSearcher, Searcher, WholeSearcher
 from distbfs.options import SearchOptions
 from distbfs.search.choose import choose_runner
@@ -77,6 +82,12 @@ def test_ranks_find_what_one_finds(
         else:
             assert found.shape == (0, source.n)
         np.testing.assert_array_equal(closeness(on, sources), closeness(alone, sources))
+        np.testing.assert_allclose(
+            harmonic(on, sources), harmonic(alone, sources), rtol=1e-12
+        )
+        sums = on.run(NEARNESS, sources)["harmonic_from"]
+        expected = alone.run(NEARNESS, sources)["harmonic_from"]
+        np.testing.assert_allclose(sums, expected, rtol=1e-12)
         value, told = eccentricity(on, sources)
         again, expected = eccentricity(alone, sources)
         np.testing.assert_array_equal(value, again)
@@ -86,10 +97,10 @@ def test_ranks_find_what_one_finds(
                 khop(on, sources, hops),
                 khop(alone, sources, hops),
             )
+        np.testing.assert_allclose(
+            betweenness(on, sources), betweenness(alone, sources), atol=1e-12
+        )
         if way != "parts":
-            np.testing.assert_allclose(
-                betweenness(on, sources), betweenness(alone, sources), rtol=1e-12
-            )
             np.testing.assert_allclose(
                 betweenness(on, sources, endpoints=True),
                 betweenness(alone, sources, endpoints=True),
@@ -128,3 +139,53 @@ def test_a_level_that_does_not_fit_is_known_on_all_ranks(
     assert found.dtype == np.int16
     if world.rank == 0:
         np.testing.assert_array_equal(found[-1], np.arange(257))
+
+
+def test_from_python(world: Ranks, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The first rank has what an application finds, and keeps what is unfinished."""
+    folder = world.broadcast(str(tmp_path_factory.mktemp("jobs")))
+    source, comm, calls = GRAPHS["random"], getattr(world, "comm", None), []
+    graph = distbfs.Graph.from_edges(source.u, source.v, n=source.n)
+    ways: dict[str, Any] = {"engine": "openmp", "threads": 1, "batch": 2}
+    for app, more in (
+        ("harmonic", {}),
+        ("closeness", {"samples": 6}),
+        ("betweenness", {}),
+        ("apsp", {}),
+    ):
+        kept = {"resume": f"{folder}/job"} if app == "harmonic" else {}
+        wanted = distbfs.search_many(graph, app, None, **ways, **more)
+        found = distbfs.search_many(
+            graph,
+            *(app, None),
+            comm=comm,
+            progress=lambda done, total: calls.append((done, total)),
+            **(ways | more | kept),
+        )
+        if world.rank:
+            assert found.values == {}
+            continue
+        done = calls.pop() if app != "betweenness" else (20, 20)
+        assert done == ((6, 6) if app == "closeness" else (20, 20))
+        for name, value in wanted.values.items():
+            np.testing.assert_allclose(found[name], value, rtol=1e-12)
+    states = (
+        State("level", "int8", "pair", -1),
+        State("reached_from", "int64", "vertex"),
+    )
+    problem = Problem("both", states, bits=True)
+    wanted = distbfs.search_many(graph, problem, None, **ways)
+    found = distbfs.search_many(graph, problem, None, comm=comm, **ways)
+    rows = source.n if world.rank == 0 else 0
+    np.testing.assert_array_equal(found["level"], wanted["level"][:rows])
+    np.testing.assert_array_equal(found["reached_from"], wanted["reached_from"])
+    if world.rank == 0:
+        Path(folder, "job").write_text("mine")
+    with pytest.raises(InputError, match="is no HDF5 file"):
+        distbfs.search_many(graph, "harmonic", None, comm=comm, resume=f"{folder}/job")
+    with pytest.raises(UsageError, match="khop cannot be resumed"):
+        distbfs.search_many(graph, "khop", None, comm=comm, resume=f"{folder}/job")
+    if world.size > 1:
+        other = distbfs.Graph.from_edges([0], [1], n=3 + world.rank)
+        with pytest.raises(UsageError, match="ranks hold different graphs"):
+            distbfs.search_many(other, "harmonic", None, comm=comm)

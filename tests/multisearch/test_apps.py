@@ -19,6 +19,7 @@ from scipy.sparse.csgraph import shortest_path
 from sessions import open_parts
 from wholes import HOSTS, all_levels, by_networkx, whole
 
+import distbfs
 from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch import searchers as sharing
@@ -28,6 +29,7 @@ from distbfs.multisearch.apps.closeness import closeness
 from distbfs.multisearch.apps.components import largest_component
 from distbfs.multisearch.apps.diameter import Bounds, diameter
 from distbfs.multisearch.apps.eccentricity import eccentricity
+from distbfs.multisearch.apps.harmonic import harmonic
 from distbfs.multisearch.apps.khop import khop
 from distbfs.multisearch.apps.paths import levels, stream
 from distbfs.multisearch.apps.reachability import reachability
@@ -83,6 +85,8 @@ def test_small_graphs(name, way):
         got = closeness(on, every, normalized=normalized)
         close = nx.closeness_centrality(graph, wf_improved=normalized)
         np.testing.assert_allclose(got, list(close.values()), rtol=1e-12)
+    near = [nx.harmonic_centrality(graph)[v] for v in every]
+    np.testing.assert_allclose(harmonic(on, every), near, rtol=1e-12)
     value, facts = eccentricity(on, every)
     np.testing.assert_array_equal(value, wanted.max(axis=1))
     component = of_component(source)
@@ -129,6 +133,9 @@ def test_any_graph(source, data):
     expected = nx.closeness_centrality(graph)
     np.testing.assert_allclose(close[some], [expected[v] for v in roots], rtol=1e-12)
     assert np.isnan(close[others]).all()
+    near, expected = harmonic(on, some), nx.harmonic_centrality(graph)
+    np.testing.assert_allclose(near[some], [expected[v] for v in roots], rtol=1e-12)
+    assert np.isnan(near[others]).all()
     value, facts = eccentricity(on, some)
     np.testing.assert_array_equal(value[some], wanted[some].max(axis=1, initial=0))
     assert (value[others] == -1).all()
@@ -224,6 +231,25 @@ def test_graphs_without_vertices():
     assert khop(on, none, 2).shape == (0, 0), "2 is no limit here"
 
 
+@pytest.mark.parametrize("name", ["two-hubs", "two-components", "isolated", "loops"])
+def test_betweenness_by_parts(name):
+    source = NAMED[name]
+    on, alone = in_parts(source), searcher(source)
+    every = np.arange(source.n)[: 40 if source.n > 100 else None]
+    for some in (every, every[::3], every[:1], every[:0]):
+        for endpoints in (False, True):
+            value = betweenness(on, some, endpoints=endpoints)
+            wanted = betweenness(alone, some, endpoints=endpoints)
+            np.testing.assert_allclose(value, wanted, rtol=1e-9, atol=1e-12)
+
+
+def test_betweenness_of_one_part():
+    session = distbfs.open(distbfs.Graph.from_edges([0], [1]), stepwise=True)
+    on = sharing.PartsSearcher(session, RunOptions())
+    with pytest.raises(UsageError, match="needs a graph in several parts"):
+        betweenness(on, np.arange(2))
+
+
 @pytest.mark.parametrize("name", HOSTS)
 def test_betweenness_by_searchers(name, monkeypatch):
     source = NAMED["two-hubs"]
@@ -236,7 +262,5 @@ def test_betweenness_by_searchers(name, monkeypatch):
     got = betweenness(searcher(source, name), np.arange(source.n))
     np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-14)
     assert bool(called) == (name == "openmp")
-    with pytest.raises(UsageError, match="betweenness needs the whole graph"):
-        betweenness(in_parts(source), np.arange(3))
     with pytest.raises(UsageError, match="cannot run over parts"):
         in_parts(source).run(between.PROBLEM, np.arange(3))

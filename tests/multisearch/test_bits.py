@@ -8,8 +8,14 @@ from hypothesis import strategies as st
 from wholes import all_levels, whole
 
 from distbfs.errors import SearchStopped
-from distbfs.multisearch.base import MOST, TooDeep
-from distbfs.multisearch.bits import LANE, BitSearch, width_for
+from distbfs.multisearch.base import MOST, SUMS, TooDeep
+from distbfs.multisearch.bits import (
+    LANE,
+    BitSearch,
+    array_table,
+    bytes_needed,
+    width_for,
+)
 from distbfs.multisearch.input_graph import reversed_graph
 
 WAYS = ("auto", "push", "pull")
@@ -22,7 +28,14 @@ LARGER = {
 
 def check(search, wanted, rows, **options):
     """Search from vertices ``rows``; everything must agree with levels [k, n]."""
-    search.run(np.asarray(rows), counts=True, **options)
+    sums = {name: np.zeros(wanted.shape[1], dtype=SUMS[name]) for name in SUMS}
+    search.run(np.asarray(rows), counts=True, sums=sums, **options)
+    reached, numbers = wanted >= 0, search._part.numbers
+    total = np.where(reached, wanted, 0).sum(axis=0)
+    near = np.where(wanted > 0, 1 / np.where(wanted > 0, wanted, 1), 0).sum(axis=0)
+    np.testing.assert_array_equal(sums["reached_from"][numbers], reached.sum(axis=0))
+    np.testing.assert_array_equal(sums["distance_from"][numbers], total)
+    np.testing.assert_allclose(sums["harmonic_from"][numbers], near, rtol=1e-12)
     fitting = [name for name, most in MOST.items() if search.deepest <= most]
     for dtype in ("", *fitting):
         level = search.levels(dtype)
@@ -181,6 +194,18 @@ def test_a_hub_is_met_by_the_level_that_reaches_it():
         assert wanted[0, vertex] == level
         pairs = np.arange(len(roots)), np.full(len(roots), vertex)
         check_pairs(search, wanted, roots, pairs)
+
+
+@pytest.mark.parametrize("width", [1, 4])
+def test_memory_is_what_was_counted(width):
+    part = whole(grid(40))
+    search = BitSearch(part, width, threads=1)
+    for depth in (0, 7, 78):
+        search.run(np.array([0]), levels=depth > 0, limit=depth)
+        own = [search._arrays[x] for x in array_table(1, 1, 1)]
+        held = sum(array.nbytes for array in [*own, *search._planes])
+        need = bytes_needed(part.local_count, width, levels=depth > 0, depth=depth)
+        assert held == need
 
 
 def test_limits_and_single_pairs():

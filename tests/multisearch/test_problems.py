@@ -14,11 +14,17 @@ from distbfs.multisearch.problem import FUNCTIONS, Problem, State
 from distbfs.registry import RUNNERS
 from distbfs.search.choose import choose_runner
 
+DTYPES = {
+    "level": "int16",
+    "reachable": "bool",
+    "harmonic": "float64",
+    "reached_from": "int32",
+    "harmonic_from": "float64",
+}
 EVERY = Problem(
     "every",
     tuple(
-        State(name, {"level": "int16", "reachable": "bool"}.get(name, "int64"), per)
-        for name, (per, _) in KEPT.items()
+        State(name, DTYPES.get(name, "int64"), per) for name, (per, _) in KEPT.items()
     ),
     bits=True,
 )
@@ -40,6 +46,12 @@ def check_kept(results, wanted):
     np.testing.assert_array_equal(results["depth"], wanted.max(axis=1, initial=0))
     total = np.where(reached, wanted, 0).sum(axis=1)
     np.testing.assert_array_equal(results["distance"], total)
+    np.testing.assert_array_equal(results["reached_from"], reached.sum(axis=0))
+    total = np.where(reached, wanted, 0).sum(axis=0)
+    np.testing.assert_array_equal(results["distance_from"], total)
+    near = np.where(wanted > 0, 1 / np.where(wanted > 0, wanted, 1), 0)
+    np.testing.assert_allclose(results["harmonic"], near.sum(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(results["harmonic_from"], near.sum(axis=0), rtol=1e-12)
     for k, row in enumerate(wanted):
         counts = results["count"][k]
         np.testing.assert_array_equal(
@@ -240,7 +252,7 @@ def test_methods_of_openmp():
     again = run("openmp", EVERY, source, [1, 2], method="arrays")
     assert again.facts["method"] == "arrays"
     for name, value in results.values.items():
-        np.testing.assert_array_equal(value, again[name])
+        np.testing.assert_allclose(value, again[name], rtol=1e-12)
     with pytest.raises(UsageError, match="problem seen cannot run by method bits"):
         run("openmp", Seen().problem, source, [1], method="bits")
 

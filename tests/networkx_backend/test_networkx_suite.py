@@ -20,6 +20,7 @@ MODULES = (
     "bipartite.tests.test_basic",
     "centrality.tests.test_betweenness_centrality",
     "centrality.tests.test_closeness_centrality",
+    "centrality.tests.test_harmonic_centrality",
     "components.tests.test_connected",
     "shortest_paths",
     "tests.test_dag",

@@ -131,6 +131,27 @@ def test_closeness(graph, data):
     same("closeness_centrality", graph, data.draw(some_node(graph)))
 
 
+@settings(max_examples=80, deadline=None)
+@given(graph=graphs(), data=st.data())
+def test_harmonic(graph, data):
+    nodes = some_node(graph) | st.lists(some_node(graph), max_size=4)
+    ways = {
+        name: data.draw(nodes)
+        for name in ("nbunch", "sources")
+        if data.draw(st.booleans())
+    }
+    converted = BackendGraph(*made(graph))
+    sums, wanted = (
+        outcome(lambda: home.harmonic_centrality(g, **ways))  # noqa: B023
+        for home, g in ((backend, converted), (nx, graph))
+    )
+    if isinstance(wanted, dict):
+        check_types(sums)
+        assert list(sums) == list(wanted)
+        wanted = pytest.approx(wanted, rel=1e-12)
+    assert sums == wanted
+
+
 @settings(max_examples=120, deadline=None)
 @given(graph=graphs(), data=st.data())
 def test_betweenness(graph, data):
@@ -205,6 +226,8 @@ def test_two_colours_of_larger_graphs(kind):
         ("betweenness_centrality", (0, 3, True, "w"), {}, "weight is given"),
         ("closeness_centrality", (0,), {"distance": "w"}, "distance is given"),
         ("closeness_centrality", (0, 1), {"wf_improved": False}, True),
+        ("harmonic_centrality", (0, None, "w"), {}, "distance is given"),
+        ("harmonic_centrality", (0, [1]), {"sources": [2]}, True),
         ("average_shortest_path_length", (0, None, "unweighted"), {}, True),
         (
             "average_shortest_path_length",

@@ -45,8 +45,9 @@ def comparable(value):
     """A text that tells values, their order and types apart."""
     if isinstance(value, set):
         return sorted(map(repr, value))
-    if isinstance(value, dict) and all(type(x) is float for x in value.values()):
-        return repr({k: round(x, 12) for k, x in value.items()})  # of sums
+    if isinstance(value, dict) and all(type(x) in (float, int) for x in value.values()):
+        sums = {k: f"{x:.11g}" for k, x in value.items() if type(x) is float}
+        return repr({**value, **sums})
     if isinstance(value, nx.Graph):
         return repr((type(value), list(value), list(value.edges)))
     if isinstance(value, list):
@@ -102,6 +103,10 @@ def arguments(rng, name, graph):
         ),
         "eccentricity": lambda: (
             rng.choice([(), (node(),), ([node(), node()],)]),
+            {},
+        ),
+        "harmonic_centrality": lambda: (
+            rng.choice([(), (node(),), ([node(), node()], None, [node(), node()])]),
             {},
         ),
         "has_path": lambda: ((node(), node()), {}),

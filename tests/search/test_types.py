@@ -41,6 +41,7 @@ assert_type(distbfs.path_lengths(graph, [0], dtype="int8"), Array)
 assert_type(distbfs.reachable(graph, [(0, 1)]), Array)
 assert_type(distbfs.betweenness(graph, normalized=False), Array)
 assert_type(distbfs.closeness(graph), Array)
+assert_type(distbfs.harmonic(graph, [0]), Array)
 assert_type(distbfs.eccentricity(graph), Array)
 assert_type(distbfs.diameter(graph), dict[str, Any])
 assert_type(distbfs.within_hops(graph, [0], 2), Array)
@@ -51,6 +52,8 @@ problem = distbfs.Problem("p", states, bits=True)
 results = distbfs.search_many(graph, problem, [0], batch=3)
 assert_type(results["level"], Array)
 assert_type(distbfs.search_many(graph, "khop", None, hops=2)["within"], Array)
+distbfs.search_many(graph, "closeness", None, resume="x", progress=lambda k, n: None)
+distbfs.search_many(graph, "closeness", None, progress=3)  # wrong
 distbfs.State("x", "int32", "edge")  # wrong
 distbfs.search_many(graph, 3, None)  # wrong
 distbfs.nothing  # wrong

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cc
-from distbfs.errors import OutOfMemory, SearchStopped, UsageError
+from distbfs.errors import OutOfMemory, SearchStopped
 from distbfs.multisearch.application import NORMALIZED, Application, Facts, Option, Task
 from distbfs.multisearch.apps.reachability import PROBLEM as REACHABLE
 from distbfs.multisearch.base import RunOptions
@@ -181,18 +181,14 @@ def betweenness(
 
     sources: int64 [k], distinct, all vertices for exact values; see ``scaled``
     endpoints: whether the ends of paths count as lying on them. Raises UsageError where
-    the graph is in parts.
+    devices hold the graph in parts.
     """
-    if searcher.part is None:
-        raise UsageError(
-            "betweenness needs the whole graph on each rank; use fewer ranks a machine "
-            "or --divide sources"
-        )
-    if searcher.engine == "openmp":
+    value = searcher.dependencies(sources)
+    if value is None and searcher.engine == "openmp" and searcher.part is not None:
         share = searcher.share(sources)
         value = dependencies(searcher.part, share, searcher.options)
         value = searcher.world.allreduce(value)
-    else:
+    elif value is None:
         value = searcher.run(PROBLEM, sources)["value"]
     if endpoints:
         value = value + path_ends(searcher, sources)

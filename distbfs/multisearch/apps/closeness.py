@@ -9,16 +9,44 @@ import math
 
 import numpy as np
 
+from distbfs.errors import UsageError
 from distbfs.multisearch.application import NORMALIZED, Application, Facts, Task
+from distbfs.multisearch.apps.components import sizes_and_spans
+from distbfs.multisearch.apps.distances import PROBLEM
+from distbfs.multisearch.apps.sampling import (
+    CONFIDENCE,
+    SAMPLES,
+    deviation,
+    draw,
+    facts_of,
+)
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import Searcher
 from distbfs.types import Array, Ids
 
-PROBLEM = Problem(
-    "closeness",
-    (State("reached", "int64", "search"), State("distance", "int64", "search")),
+SAMPLED = Problem(
+    "distances from samples",
+    (
+        *PROBLEM.state,
+        State("reached_from", "int64", "vertex"),
+        State("distance_from", "int64", "vertex"),
+    ),
     bits=True,
 )
+
+
+def scores(reached: Array, total: Array, n: int, *, normalized: bool) -> Array:
+    """Return closeness of vertices with ``reached`` others at distances of a sum."""
+    value = np.zeros(len(total))
+    np.divide(reached, total, out=value, where=total > 0)
+    return value * (reached / (n - 1)) if normalized and n > 1 else value
+
+
+def of_sources(values: Array, sources: Ids, n: int) -> Array:
+    """Return values of the sources by vertex, float64 [n], NaN for other vertices."""
+    out = np.full(n, math.nan)
+    out[sources] = values
+    return out
 
 
 def closeness(searcher: Searcher, sources: Ids, *, normalized: bool = True) -> Array:
@@ -28,24 +56,74 @@ def closeness(searcher: Searcher, sources: Ids, *, normalized: bool = True) -> A
     that vertices of small components do not rank first. Collective; on all ranks.
     """
     sums = searcher.turned().run(PROBLEM, sources)
-    others, total = sums["reached"] - 1, sums["distance"]
-    value = np.zeros(len(sources))
-    some = total > 0
-    value[some] = others[some] / total[some]
-    if normalized and searcher.n > 1:
-        value *= others / (searcher.n - 1)
-    out = np.full(searcher.n, math.nan)
-    out[sources] = value
-    return out
+    others, n = sums["reached"] - 1, searcher.n
+    value = scores(others, sums["distance"], n, normalized=normalized)
+    return of_sources(value, sources, n)
 
 
-def run(task: Task, *, normalized: bool) -> Facts:
-    """Compute closeness and pass it to the output."""
-    value = closeness(task.searcher, task.sources, normalized=normalized)
+def estimate(task: Task, samples: int, *, normalized: bool) -> Facts:
+    """Estimate closeness of all vertices and pass on ``value``, ``low`` and ``high``.
+
+    Let k samples be in the component of v, which has r vertices and no distance above
+    D = min(r - 1, 2 e), with e the smallest depth of these samples. The sum of the
+    distances to v is (r - 1) times their mean distance, off by (r - 1) t at most, with
+    t by ``sampling`` for distances in [1, D] and p = (1 - CONFIDENCE) / 2 n. A sample
+    itself has its exact value. A component without samples has at most n ln(1 / p) / K
+    vertices with probability 1 - p, K being the number of all samples; the values of
+    its vertices are 0, their least possible.
+    """
+    searcher, n = task.searcher, task.searcher.n
+    if searcher.directed:
+        raise UsageError(
+            "closeness from samples needs a symmetric graph, and this one is directed; "
+            "harmonic takes directed graphs"
+        )
+    drawn, failure = draw(task, samples), (1 - CONFIDENCE) / max(2 * n, 1)
+    pieces = task.pieces()
+    sums = pieces.run(SAMPLED, drawn)
+    sizes, spans = sizes_and_spans(searcher, drawn, sums["reached"], sums["depth"])
+    if task.searcher.world.rank:
+        return pieces.facts()
+    others, summed = np.maximum(sizes - 1, 0), sums["distance_from"]
+    sampled = np.zeros(n, dtype=np.bool_)
+    sampled[drawn] = True
+    count = sums["reached_from"] - sampled
+    rest = others - count
+    total = summed * others / np.maximum(count, 1)
+    off = others * (spans - 1) * deviation(count, failure)
+    least = np.maximum(total - off, summed + rest)
+    most = np.minimum(total + off, summed + rest * spans)
+    for array in (total, least, most):
+        array[drawn] = sums["distance"]
+    value, high, low = (
+        scores(others, x, n, normalized=normalized) for x in (total, least, most)
+    )
+    unknown = sizes == 0
+    largest = min(n * math.log(1 / failure) / max(len(drawn), 1), unknown.sum())
+    if largest > 1:
+        high[unknown] = (largest - 1) / (n - 1) if normalized else 1
+    task.keep(sources=drawn, value=value, low=low, high=high)
+    facts = {"normalized": normalized, **facts_of(drawn, low, high)}
+    return {**facts, "largest": task.largest(value), **pieces.facts()}
+
+
+def run(task: Task, *, normalized: bool, samples: int | None) -> Facts:
+    """Compute closeness, or estimate it from samples, and pass it to the output."""
+    if samples is not None:
+        return estimate(task, samples, normalized=normalized)
+    pieces, n = task.pieces(task.searcher.turned()), task.searcher.n
+    sums = pieces.run(PROBLEM, task.sources)
+    value = scores(sums["reached"] - 1, sums["distance"], n, normalized=normalized)
+    value = of_sources(value, task.sources, n)
     task.keep(value=value)
-    return {"normalized": normalized, "largest": task.largest(value)}
+    facts = {"normalized": normalized, "largest": task.largest(value)}
+    return {**facts, **pieces.facts()}
 
 
 APP = Application(
-    "closeness", "closeness of each vertex, as NetworkX has it", run, (NORMALIZED,)
+    "closeness",
+    "closeness of each vertex, as NetworkX has it",
+    run,
+    (NORMALIZED, SAMPLES),
+    resumes=True,
 )

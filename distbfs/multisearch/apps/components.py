@@ -1,4 +1,4 @@
-"""The largest component, by searches."""
+"""Components, by searches."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from distbfs.multisearch.bits import LANE
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import Searcher
-from distbfs.types import Array
+from distbfs.types import Array, Ids
 
 PROBLEM = Problem("component", (State("reachable", "bool", "pair"),), bits=True)
 
@@ -32,3 +32,35 @@ def largest_component(searcher: Searcher) -> Array:
                 if row.sum() > len(best):
                     best = np.flatnonzero(row)
             seen |= rows.any(axis=0)
+
+
+def sizes_and_spans(
+    searcher: Searcher, sources: Ids, reached: Array, depth: Array
+) -> tuple[Array, Array]:
+    """Return the size of each vertex's component and a bound on its distances.
+
+    int64 [n], on rank 0; 0 where no source is. The bound is twice the least depth of
+    the component's sources, or its size less 1. Of a symmetric graph; collective.
+    reached, depth: int64 [k], of searches from the sources
+    """
+    world, place = searcher.world, np.full(searcher.n, -1)
+    alone = np.flatnonzero(reached == 1)
+    place[sources[alone]] = alone
+    first = True
+    while True:
+        left = np.flatnonzero(place[sources] < 0)
+        most, first = 1 if first else min(LANE, searcher.at_once(1)), False
+        plan = world.broadcast(left[:most].tolist())
+        if not plan:
+            break
+        rows = searcher.run(PROBLEM, sources[plan])["reachable"]
+        for at, row in zip(plan, rows, strict=False):  # no rows except on rank 0
+            place[row] = at
+    least = np.full(len(sources), searcher.n)
+    known = np.flatnonzero(place[sources] >= 0)
+    np.minimum.at(least, place[sources[known]], depth[known])
+    inside = place >= 0
+    sizes, spans = np.zeros((2, searcher.n), dtype=np.int64)
+    sizes[inside] = reached[place[inside]]
+    spans[inside] = np.minimum(2 * least[place[inside]], sizes[inside] - 1)
+    return sizes, np.maximum(spans, 1)

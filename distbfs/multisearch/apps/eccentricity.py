@@ -6,15 +6,9 @@ import numpy as np
 
 from distbfs.multisearch.application import Application, Facts, Task
 from distbfs.multisearch.apps.components import largest_component
-from distbfs.multisearch.problem import Problem, State
+from distbfs.multisearch.apps.distances import PROBLEM
 from distbfs.multisearch.searchers import Searcher
 from distbfs.types import Array, Ids
-
-PROBLEM = Problem(
-    "eccentricity",
-    (State("reached", "int64", "search"), State("depth", "int64", "search")),
-    bits=True,
-)
 
 
 def eccentricity(searcher: Searcher, sources: Ids) -> tuple[Array, Facts]:
@@ -25,12 +19,19 @@ def eccentricity(searcher: Searcher, sources: Ids) -> tuple[Array, Facts]:
     ``radius`` and ``diameter`` of the largest component and its size, ``vertices``; of
     a directed graph that is not connected they are None.
     """
-    values = searcher.run(PROBLEM, sources)
+    sums = searcher.run(PROBLEM, sources)
+    return summary(searcher, sources, sums["reached"], sums["depth"])
+
+
+def summary(
+    searcher: Searcher, sources: Ids, reached: Array, depth: Array
+) -> tuple[Array, Facts]:
+    """Return what ``eccentricity`` does, of searches that are done (collective)."""
     value = np.full(searcher.n, -1, dtype=np.int32)
-    value[sources] = values["depth"]
+    value[sources] = depth
     if not searcher.n or (value < 0).any():
         return value, {}
-    connected = bool((values["reached"] == searcher.n).all())
+    connected = bool((reached == searcher.n).all())
     if searcher.directed and not connected:
         unknown = {"vertices": None, "radius": None, "diameter": None}
         return value, {"connected": False, **unknown}
@@ -45,11 +46,16 @@ def eccentricity(searcher: Searcher, sources: Ids) -> tuple[Array, Facts]:
 
 def run(task: Task) -> Facts:
     """Compute eccentricities and pass them on; report radius and diameter if known."""
-    value, facts = eccentricity(task.searcher, task.sources)
+    pieces = task.pieces()
+    sums = pieces.run(PROBLEM, task.sources)
+    value, facts = summary(task.searcher, task.sources, sums["reached"], sums["depth"])
     task.keep(value=value)
-    return facts
+    return {**facts, **pieces.facts()}
 
 
 APP = Application(
-    "eccentricity", "how far the farthest vertex in reach is, of each vertex", run
+    "eccentricity",
+    "how far the farthest vertex in reach is, of each vertex",
+    run,
+    resumes=True,
 )

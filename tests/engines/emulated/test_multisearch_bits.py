@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from distbfs.device import cuda
 from distbfs.errors import UsageError
 from distbfs.multisearch import cuda_bits as device_bits
+from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.cuda_bits import BitSearches, all_levels, level_dtype
 
 GRAPHS = {**NAMED, **small(), "two-hubs-far": hubs(3, 2500)}
@@ -41,9 +42,8 @@ def test_levels_and_counts(device, monkeypatch, width, pull_edges):
     for k, (name, source) in enumerate(GRAPHS.items()):
         made = HostGraph(source, wide=k % 3 == 1)
         roots = some_sources(source, [3, 40, width, 17][k % 4])
-        searches = BitSearches(
-            made.graph, counts=True, width=width, pull_edges=pull_edges
-        )
+        ways = {"width": width, "pull_edges": pull_edges}
+        searches = BitSearches(made.graph, counts=True, sums=SUMS, **ways)
         batch = searches.search(roots)
         wanted = distances(source, roots)
         assert batch.deepest == max(wanted.max(), 0), name
@@ -52,6 +52,19 @@ def test_levels_and_counts(device, monkeypatch, width, pull_edges):
             [np.bincount(row[row >= 0], minlength=batch.deepest + 1) for row in wanted]
         )
         np.testing.assert_array_equal(batch.counts().get(), counts, name)
+        check_sums(searches.sums(), wanted)
+        searches.search(roots[:2])
+        check_sums(searches.sums(), np.concatenate([wanted, wanted[:2]]))
+
+
+def check_sums(sums, wanted):
+    """Sums by vertex must agree with levels [k, n] of all searches so far."""
+    reached = wanted >= 0
+    np.testing.assert_array_equal(sums["reached_from"], reached.sum(axis=0))
+    total = np.where(reached, wanted, 0).sum(axis=0)
+    np.testing.assert_array_equal(sums["distance_from"], total)
+    near = np.where(wanted > 0, 1 / np.where(wanted > 0, wanted, 1), 0)
+    np.testing.assert_allclose(sums["harmonic_from"], near.sum(axis=0), rtol=1e-12)
 
 
 @pytest.mark.parametrize("pull_edges", [ALWAYS_PULL, 300, 2000, NEVER_PULL])
@@ -172,9 +185,26 @@ def test_refusals(device):
         searches.search([0]).reached([1], [0])
 
 
+@pytest.mark.parametrize("width", [128, 512])
+def test_memory_is_what_was_counted(device, width):
+    made = HostGraph(uniform(500, 2000))
+    searches = BitSearches(made.graph, sums=SUMS, width=width)
+    for levels in (False, True):
+        if levels:
+            searches.search([0])  # which adds planes once
+        groups = (searches._front, searches._mark, searches._queue, searches._planes)
+        arrays = [searches._seen, *sum(groups, []), *searches._sums.values()]  # noqa: RUF017
+        held = sum(array.nbytes for array in arrays)
+        spare = 4 * 16 * width // 128 * made.active * levels  # planes of deeper levels
+        need = device_bits.bytes_needed(
+            made.active, width // 128, levels=levels, sums=SUMS
+        )
+        assert held == need - spare
+
+
 def test_narrower_rows_where_memory_is_short(device, monkeypatch):
     made = HostGraph(uniform(5000, 20_000))
-    need = 16 * 11 * made.active + 10 * made.active + device_bits.RESERVE
+    need = device_bits.RESERVE + device_bits.bytes_needed(made.active, 1, levels=True)
     monkeypatch.setattr(cuda, "free_bytes", lambda: need + 100)
     assert BitSearches(made.graph).width == 128
     monkeypatch.setattr(cuda, "free_bytes", lambda: need - 100)

@@ -18,16 +18,18 @@ from wholes import whole
 import distbfs
 from distbfs import registry
 from distbfs.device import cuda
-from distbfs.errors import SearchStopped, UsageError
+from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch.apps.betweenness import betweenness
 from distbfs.multisearch.apps.closeness import closeness
 from distbfs.multisearch.apps.diameter import diameter
 from distbfs.multisearch.apps.eccentricity import eccentricity
+from distbfs.multisearch.apps.harmonic import harmonic
 from distbfs.multisearch.apps.khop import khop
 from distbfs.multisearch.apps.paths import levels
 from distbfs.multisearch.apps.reachability import reachability
 from distbfs.multisearch.base import RunOptions, TooDeep
+from distbfs.multisearch.cuda_bits import BitSearches
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import WholeSearcher
 from distbfs.search.choose import choose_runner
@@ -38,6 +40,7 @@ SMALL = {
     "kronecker": kronecker(7),
     "random": random_tuples(130, 150, 4),
 }
+FROM = Problem("from", (State("distance_from", "int64", "vertex"),), bits=True)
 METHODS = ("", "hybrid", "warp", "work-efficient", "edge-parallel")
 
 
@@ -73,12 +76,14 @@ def test_applications(device, method, directed):
         for work in (
             lambda s, some=some: levels(s, some, "int16"),
             lambda s, some=some: closeness(s, some),
+            lambda s, some=some: harmonic(s, some),
+            lambda s, some=some: s.run(FROM, some)["distance_from"],
             lambda s, some=some: eccentricity(s, some)[0],
             lambda s, some=some: khop(s, some, 2),
             lambda s, pairs=pairs: reachability(s, pairs),
         ):
             found, wanted = both(source, work, method=method, directed=directed)
-            np.testing.assert_array_equal(found, wanted, err_msg=name)
+            np.testing.assert_allclose(found, wanted, rtol=1e-12, err_msg=name)
 
 
 @pytest.mark.parametrize(
@@ -155,6 +160,34 @@ def test_refusals(device):
     delegates, _ = build(source, 1, threshold=2)
     with pytest.raises(UsageError, match="one part without delegates"):
         choose_runner("xbfs")[0].prepare(delegates[0])
+
+
+@pytest.mark.parametrize("most", [1, 40])
+def test_turns_where_memory_does_not_last(device, monkeypatch, most):
+    """Fewer sources at once; sums by vertex count each source once."""
+    source, every = SMALL["random"], np.arange(130)
+    states = (*FROM.state, State("level", "int16", "pair"))
+    problem = Problem("both", states, bits=True)
+    search, sizes = BitSearches.search, []
+
+    def scarce(self, sources, *more):
+        sizes.append(len(sources))
+        batch = search(self, sources, *more)
+        if len(sources) > most:
+            raise OutOfMemory("not enough")
+        return batch
+
+    monkeypatch.setattr(BitSearches, "search", scarce)
+    on = searcher(source, "xbfs")
+    results = on.run(problem, every)
+    wanted = searcher(source, "reference").run(problem, every)
+    for name in wanted.values:
+        np.testing.assert_array_equal(results[name], wanted[name])
+    assert max(size for size in sizes if size <= most) == {1: 1, 40: 32}[most]
+    most = 0
+    with pytest.raises(OutOfMemory, match="not enough"):
+        searcher(source, "xbfs", batch=9).run(problem, every)
+    assert sizes[-4:] == [9, 4, 2, 1]
 
 
 @pytest.mark.parametrize("method", METHODS[1:])

@@ -1,0 +1,81 @@
+"""Harmonic centrality, as in NetworkX: the sum of 1 / distance (Boldi and Vigna 2014).
+
+In a directed graph distances lead to the vertex.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from distbfs.multisearch.application import Application, Facts, Task
+from distbfs.multisearch.apps.closeness import of_sources
+from distbfs.multisearch.apps.distances import PROBLEM
+from distbfs.multisearch.apps.sampling import (
+    CONFIDENCE,
+    SAMPLES,
+    deviation,
+    draw,
+    facts_of,
+)
+from distbfs.multisearch.problem import Problem, State
+from distbfs.multisearch.searchers import Searcher
+from distbfs.types import Array, Ids
+
+NEARNESS = Problem(
+    "nearness from sources", (State("harmonic_from", "float64", "vertex"),), bits=True
+)
+SAMPLED = Problem("nearness from samples", (*PROBLEM.state, *NEARNESS.state), bits=True)
+
+
+def harmonic(searcher: Searcher, sources: Ids) -> Array:
+    """Return harmonic centrality, float64 [n]: of sources, NaN for other vertices.
+
+    Collective; on all ranks.
+    """
+    sums = searcher.turned().run(PROBLEM, sources)
+    return of_sources(sums["harmonic"], sources, searcher.n)
+
+
+def estimate(task: Task, samples: int) -> Facts:
+    """Estimate the centrality of all vertices; pass on ``value``, ``low``, ``high``.
+
+    The value of v is n - 1 times the mean of 1 / distance from the samples, without v
+    itself, to v, where no distance counts as 0: it is off by (n - 1) t at most, with t
+    by ``sampling`` for values in [0, 1]. In an undirected graph a sample itself has its
+    exact value.
+    """
+    searcher, n = task.searcher, task.searcher.n
+    drawn, pieces = draw(task, samples), task.pieces()
+    sums = pieces.run(SAMPLED, drawn)
+    count, near = np.full(n, len(drawn)), sums["harmonic_from"]
+    count[drawn] -= 1
+    value = (n - 1) * near / np.maximum(count, 1)
+    off = (n - 1) * deviation(count, (1 - CONFIDENCE) / max(n, 1))
+    low = np.maximum(value - off, near)
+    high = np.minimum(value + off, near + (n - 1 - count))
+    if not searcher.directed:
+        for array in (value, low, high):
+            array[drawn] = sums["harmonic"]
+    task.keep(sources=drawn, value=value, low=low, high=high)
+    facts = {**facts_of(drawn, low, high), "largest": task.largest(value)}
+    return {**facts, **pieces.facts()}
+
+
+def run(task: Task, *, samples: int | None) -> Facts:
+    """Compute the centrality, or estimate it from samples; pass it to the output."""
+    if samples is not None:
+        return estimate(task, samples)
+    pieces = task.pieces(task.searcher.turned())
+    sums = pieces.run(PROBLEM, task.sources)
+    value = of_sources(sums["harmonic"], task.sources, task.searcher.n)
+    task.keep(value=value)
+    return {"largest": task.largest(value), **pieces.facts()}
+
+
+APP = Application(
+    "harmonic",
+    "harmonic centrality of each vertex, as NetworkX has it",
+    run,
+    (SAMPLES,),
+    resumes=True,
+)

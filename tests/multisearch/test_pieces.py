@@ -1,0 +1,214 @@
+"""Jobs in pieces: what is kept and resumed, progress, estimates, samples and bounds."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from graphs import random_tuples
+from wholes import by_networkx, whole
+
+import distbfs
+from distbfs.errors import InputError, SearchStopped, UsageError
+from distbfs.exchange.world import SoloWorld
+from distbfs.multisearch import pieces as in_pieces
+from distbfs.multisearch.apps.closeness import SAMPLED
+from distbfs.multisearch.apps.distances import PROBLEM
+from distbfs.multisearch.base import RunOptions
+from distbfs.multisearch.pieces import Pieces, readable_time
+from distbfs.multisearch.searchers import WholeSearcher
+from distbfs.progress import no_progress
+from distbfs.search.choose import choose_runner
+
+SOURCE = random_tuples(90, 110, seed=6)
+BATCH = 16
+
+
+class Killed(BaseException):
+    """What ends a run as a kill does: nothing is written after it."""
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    monkeypatch.setattr(in_pieces, "PIECE_SECONDS", 0.0)
+
+
+def graph_of(source, directed=False):
+    return distbfs.Graph.from_edges(source.u, source.v, n=source.n, directed=directed)
+
+
+def run(graph, app, resume=None, progress=None, **options):
+    ways = {"engine": "openmp", "batch": BATCH, **options}
+    return distbfs.search_many(
+        graph, app, ways.pop("sources", None), resume=resume, progress=progress, **ways
+    )
+
+
+def kill_after(count):
+    def progress(done, total):
+        assert total == SOURCE.n
+        if done >= count:
+            raise Killed
+
+    return progress
+
+
+def killed(path, count, app="closeness", **options):
+    """Leave the file of a run that was killed after some pieces."""
+    with pytest.raises(Killed):
+        run(graph_of(SOURCE), app, path, kill_after(count), **options)
+    assert path.exists()
+
+
+@pytest.mark.parametrize("app", ["closeness", "harmonic", "eccentricity"])
+@pytest.mark.parametrize("directed", [False, True])
+def test_killed_and_resumed(tmp_path, app, directed):
+    graph, path, calls = graph_of(SOURCE, directed), tmp_path / "job", []
+    wanted = run(graph, app)
+    for count in (16, 64):
+        with pytest.raises(Killed):
+            run(graph, app, path, kill_after(count))
+    results = run(graph, app, path, lambda *x: calls.append(x), engine="reference")
+    assert calls[0] == (80, 90), "those of before are not searched again"
+    assert results.facts["resumed"] == 64
+    np.testing.assert_allclose(results["value"], wanted["value"], rtol=1e-12)
+    assert not path.exists()
+    for name in ("connected", "diameter", "vertices"):
+        assert results.facts.get(name) == wanted.facts.get(name)
+
+
+def test_all_three_of_one_traversal(tmp_path):
+    graph, path = graph_of(SOURCE), tmp_path / "job"
+    killed(path, 32, "centralities")
+    results = run(graph, "centralities", path)
+    assert results.facts["resumed"] == 32
+    assert results.facts["connected"] is False
+    for name in ("closeness", "harmonic", "eccentricity"):
+        np.testing.assert_array_equal(results[name], run(graph, name)["value"])
+    with pytest.raises(UsageError, match="centralities needs a symmetric graph"):
+        run(graph_of(SOURCE, directed=True), "centralities")
+
+
+def test_all_were_finished(tmp_path):
+    path, calls = tmp_path / "job", []
+    killed(path, 90)
+    results = run(graph_of(SOURCE), "closeness", path, lambda *x: calls.append(x))
+    assert not calls
+    close = nx.closeness_centrality(by_networkx(SOURCE))
+    np.testing.assert_allclose(results["value"], list(close.values()), rtol=1e-12)
+
+
+def test_a_file_of_another_run(tmp_path):
+    path, graph = tmp_path / "job", graph_of(SOURCE)
+    killed(path, 16)
+    held = path.read_bytes()
+    other = random_tuples(90, 110, seed=7)
+    for call in (
+        lambda: run(graph_of(other), "closeness", path),
+        lambda: run(graph_of(SOURCE, directed=True), "closeness", path),
+        lambda: run(graph, "harmonic", path),
+        lambda: run(graph, "closeness", path, normalized=False),
+        lambda: run(graph, "closeness", path, depth=2),
+        lambda: run(graph, "closeness", path, sources=range(89)),
+    ):
+        with pytest.raises(InputError, match=r"another run: .* delete it to begin"):
+            call()
+        assert path.read_bytes() == held
+    path.write_bytes(b"text")
+    with pytest.raises(InputError, match="is no HDF5 file, or is damaged"):
+        run(graph, "closeness", path)
+
+
+def test_what_cannot_be_resumed(tmp_path):
+    graph, levels = graph_of(SOURCE), distbfs.State("level", "int8", "pair")
+    with pytest.raises(UsageError, match="betweenness cannot be resumed"):
+        run(graph, "betweenness", tmp_path / "job")
+    with pytest.raises(UsageError, match="estimate from samples cannot be resumed"):
+        run(graph, "closeness", tmp_path / "job", samples=9)
+    with pytest.raises(UsageError, match="resume and progress are for applications"):
+        run(graph, distbfs.Problem("p", (levels,)), tmp_path / "job")
+
+
+def searcher(**options):
+    runner, _ = choose_runner("openmp")
+    return WholeSearcher(SoloWorld(), runner, whole(SOURCE), RunOptions(**options))
+
+
+def test_estimates_and_stops():
+    said, asked = [], []
+    pieces = Pieces(searcher(batch=32), "closeness", no_progress, said.append)
+    pieces.run(PROBLEM, np.arange(90))
+    assert said == [
+        f"closeness of 90 vertices: about {readable_time(pieces.estimated)}"
+    ]
+    assert pieces.facts() == {"estimated_seconds": pieces.estimated}
+    pieces.run(SAMPLED, np.arange(40))
+    assert said[1:] == [], "estimates are made once"
+    pieces = Pieces(searcher(batch=32), "closeness", no_progress, said.append)
+    pieces.run(SAMPLED, np.arange(40))
+    assert "closeness of 90 vertices from 40 samples: about " in said.pop()
+    alone = Pieces(searcher(), "closeness", no_progress, said.append)
+    alone.run(PROBLEM, np.arange(90))
+    assert alone.facts() == {}, "one piece is all"
+    stop = lambda: asked.append(1) or len(asked) > 40  # noqa: E731
+    pieces = Pieces(searcher(batch=1, stop=stop), "closeness", no_progress, said.append)
+    with pytest.raises(SearchStopped, match=r"stopped after [1-9]\d* of 90 sources$"):
+        pieces.run(PROBLEM, np.arange(90))
+
+
+def test_times_are_readable():
+    times = {0.02: "0.02 s", 3.21: "3.2 s", 55: "55 s", 600: "10 min", 40_000: "11.1 h"}
+    assert {seconds: readable_time(seconds) for seconds in times} == times
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("edges", [60, 140, 600])
+def test_bounds_of_samples_hold(edges, directed):
+    for seed in range(3):
+        source = random_tuples(200, edges, seed=seed)
+        exact = {
+            "harmonic": {"": nx.harmonic_centrality(by_networkx(source, directed))}
+        }
+        if not directed:
+            plain = by_networkx(source)
+            exact["closeness"] = {
+                normal: nx.closeness_centrality(plain, wf_improved=normal)
+                for normal in (True, False)
+            }
+        for app, ways in exact.items():
+            for normal, values in ways.items():
+                wanted = np.array([values[v] for v in range(source.n)])
+                more = {} if normal == "" else {"normalized": normal}
+                check_bounds(graph_of(source, directed), app, wanted, seed, **more)
+
+
+def check_bounds(graph, app, wanted, seed, **more):
+    """Bounds hold, narrow as samples are added, and close where all are taken."""
+    widths = []
+    for samples in (20, 120, 200):
+        near = run(graph, app, samples=samples, seed=seed, **more)
+        value, low, high = (near[name] for name in ("value", "low", "high"))
+        assert (low <= wanted + 1e-9).all()
+        assert (wanted <= high + 1e-9).all()
+        assert ((low <= value + 1e-9) & (value <= high + 1e-9)).all()
+        widths.append((high - low).mean())
+        assert near["sources"].shape == (samples,)
+        assert near.facts["samples"] == samples
+        assert near.facts["widest_bounds"] == (high - low).max()
+        if not graph.directed:
+            np.testing.assert_allclose(low[near["sources"]], wanted[near["sources"]])
+            np.testing.assert_allclose(high[near["sources"]], wanted[near["sources"]])
+    assert widths[0] > widths[1] > widths[2]
+    if not graph.directed:
+        np.testing.assert_allclose(near["value"], wanted, rtol=1e-12)
+
+
+def test_samples_that_are_refused():
+    chain = distbfs.Graph.from_edges([0, 1], [1, 2], directed=True)
+    with pytest.raises(UsageError, match="closeness from samples needs a symmetric"):
+        run(chain, "closeness", samples=2)
+    with pytest.raises(UsageError, match="all vertices: give no sources"):
+        run(chain, "harmonic", samples=2, sources=[1])
+    with pytest.raises(UsageError, match="all distances: give no depth"):
+        run(chain, "harmonic", samples=2, depth=1)
+    none = distbfs.Graph.from_edges([], [])
+    for app in ("closeness", "harmonic"):
+        assert run(none, app, samples=2)["low"].shape == (0,)
