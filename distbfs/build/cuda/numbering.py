@@ -36,7 +36,7 @@ class Numbering:
         cupy = cuda.cupy()
         n = len(degrees)
         self.trees: Trees | None = None
-        given = degrees
+        repeated = degrees
         if trees is not None:
             degrees = cupy.where(trees.ranks > 0, np.uint32(1), degrees)
         tile = max(-(-n // CLASS_TILES) + 31 & ~31, BLOCK)
@@ -56,7 +56,7 @@ class Numbering:
         kernels.launch("assign_numbers", tiles, warps, *form, starts, *out)
         self._starts = class_starts.get().astype(np.int64)
         if trees is not None:
-            self._order_trees(trees, given)
+            self._order_trees(trees, repeated)
         self.at_least = self._at_least()
 
     def _order_trees(self, trees: Ranks, degrees: DeviceArray) -> None:

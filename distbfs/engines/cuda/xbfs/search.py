@@ -355,8 +355,8 @@ class FastSearch:
     def _result(self, depth: int, seconds: float, launches: int) -> DeviceResult:
         narrow, state = self._narrow(depth), self._state
         level, parent = self._written(narrow=narrow)
-        told = state.base + self._highest[self._turn].value
-        deepest = told if state.k else max(depth, told)
+        highest = state.base + self._highest[self._turn].value
+        deepest = highest if state.k else max(depth, highest)
         result = DeviceResult(level, parent, deepest + 1, seconds, launches)
         if self.in_ids and narrow and self._cluster is None:
             result.give = self._give
