@@ -1,7 +1,7 @@
 """A problem from many sources in pieces: progress, an estimate, and what is resumed.
 
-The first piece is a batch of each rank. Its time gives the estimate and the size of the
-others, which take a few seconds each, so that a run that is killed loses no more.
+The first piece is a batch of each rank. The first two give the estimate; others take
+a few seconds each, so that a run that is killed loses no more.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from distbfs.multisearch.searchers import Searcher
 
 PIECE_SECONDS = 2.0
+LONG_SECONDS = 0.5  # of a first piece after which it is said how long all take
 
 
 @dataclass
@@ -76,7 +77,7 @@ class Pieces:
 
     label: what is computed; unfinished: of rank 0, for a problem without results per
     vertex; resumed: searches found there
-    estimated: seconds of all searches, after the first piece
+    estimated: seconds of all searches, from the first two pieces
     """
 
     searcher: Searcher
@@ -111,6 +112,7 @@ class Pieces:
                 self.say(f"{self.label}: going on after {done} of {count} sources")
             tell = stack.enter_context(self.progress(self.label, count))
             step = size = self.searcher.smallest
+            piece = 0
             while done < count:
                 rows = slice(done, min(done + size, count))
                 began = clock()
@@ -128,10 +130,11 @@ class Pieces:
                         values[state.name][rows] = results[state.name]
                 if file is not None:
                     file.write_rows(rows, results)
-                each = (clock() - began) / (rows.stop - rows.start)
-                done = rows.stop
+                spent = clock() - began
+                each = spent / (rows.stop - rows.start)
+                done, piece = rows.stop, piece + 1
                 tell(done)
-                if self.estimated is None and done < count:
+                if done < count and self._surprises(each, count, spent, piece):
                     self._estimate(each, count, sampled=sampled)
                 steps = int(PIECE_SECONDS / max(each * step, 1e-9))
                 size = step * world.broadcast(max(steps, 1))
@@ -148,6 +151,15 @@ class Pieces:
             held = value[:0] if file is None else file.read(state.name)[:done]
             value[:done] = np.concatenate(self.searcher.world.allgather(held))
         return value
+
+    def _surprises(self, each: float, count: int, spent: float, piece: int) -> bool:
+        """Return whether a piece tells how long all take, and none did before.
+
+        The first one may compile kernels: the second has another say.
+        """
+        if self.estimated is None:
+            return piece > 1 or spent >= LONG_SECONDS
+        return piece == 2 and 2 * each * (count - self.resumed) < self.estimated
 
     def _estimate(self, each: float, count: int, *, sampled: bool) -> None:
         """Say how long all sources take, by the seconds of each."""
