@@ -81,6 +81,39 @@ class Mutation:
 
 
 MUTATIONS = (
+    # trees that are not searched
+    Mutation(
+        "trees-marked",
+        f"{CUDA}/xbfs/mark.cuh",
+        "return v < p.active ? old[v >> 5] : ALL;",
+        "return old[v >> 5];",
+        "pushes that mark also mark vertices of trees, which pulls then believe",
+        (f"{FAST}::test_thresholds_that_force_each_way",),
+    ),
+    Mutation(
+        "trees-beyond-the-last-level",
+        f"{CUDA}/xbfs/trees.cuh",
+        "if (level[i] > 0 && (u32)level[i] > p.last) level[i] = -1;",
+        "",
+        "vertices of trees have levels beyond the last one that is wanted",
+        (f"{FAST}::test_trees_from_every_place",),
+    ),
+    Mutation(
+        "trees-begin-at-level-0",
+        f"{CUDA}/xbfs/search.cu",
+        "s.depth = s.base = edges;",
+        "s.depth = s.base = 0;",
+        "a search from a tree forgets how far its root is from the rest",
+        (f"{FAST}::test_trees_from_every_place",),
+    ),
+    Mutation(
+        "trees-of-old-bitmaps",
+        f"{CUDA}/xbfs/search.py",
+        "            a.clear()\n",
+        "",
+        "bits of trees are left from a search of all vertices",
+        (f"{FAST}::test_trees_from_every_place",),
+    ),
     # xbfs paper
     Mutation(
         "paper-donation-skips",

@@ -28,6 +28,7 @@ from fast_graphs import (
 )
 from graphs import NO_VERTEX, Tuples, complete, grid, kronecker, random_tuples, uniform
 
+from distbfs.engines.base import Until
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import UsageError
 
@@ -385,3 +386,40 @@ def test_a_queue_holds_what_pulls_leave_for_it(device):
     assert "gather" in {step[0] for step in search.trace(0)}
     found = search.search(0)
     assert fault(made, 0, found) is None
+
+
+def hung_trees():
+    """A core, trees on it that are deeper than rounds of leaves, and trees alone."""
+    rng = np.random.default_rng(6)
+    core, n = uniform(600, 2400, seed=2), 3000
+    above = np.array(
+        [rng.integers(0, v if v > 1300 else 600) for v in range(600, 2200)]
+    )
+    above[1000:1030] = np.arange(1599, 1629)  # a long path
+    alone = np.array([rng.integers(2200, v) for v in range(2201, 2700)])
+    u = np.concatenate([core.u, np.arange(600, 2200), np.arange(2201, 2700)])
+    return shuffled(Tuples(n, u, np.concatenate([core.v, above, alone]), size=1 << 20))
+
+
+@IN_IDS
+@DIRECTION
+def test_trees_from_every_place(device, direction, in_ids):
+    """From the core, from trees, from those alone, and after searches of all."""
+    device.multiprocessors = 3
+    made, faults = HostGraph(hung_trees()), Faults()
+    trees = made.graph.trees
+    assert trees.count > 1000
+    assert trees.chain > 5
+    search = FastSearch(made.graph, in_ids=in_ids, direction=direction)
+    numbers = [0, made.active - trees.count, made.active - 1]
+    numbers += np.linspace(1, made.active - 2, 9).astype(int).tolist()
+    for k, number in enumerate(numbers):
+        root = int(made.vertices[number])
+        for until in (Until(), Until(k % 5)):
+            faults.look(made, search, root, "trees", until=until, records=k % 2 == 0)
+        if k % 3 == 0:
+            target = int(made.vertices[numbers[k - 1]])
+            only = Until(None, np.array([target]))
+            faults.look(made, search, root, "trees", until=only)
+            search.search(np.sort(made.vertices[numbers]))
+    faults.tell()

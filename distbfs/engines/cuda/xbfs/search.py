@@ -204,7 +204,10 @@ class FastSearch:
             launches += 1
             phase, last_depth, depth = self._state.phase, depth, self._state.depth
             if depth > last_depth:
-                steps.append((STEPS[self._state.step], spent))
+                # a search that a tree begins does not begin at level 0
+                steps += [(TREES, 0.0)] * (depth - 1 - len(steps))
+                step = self._state.step  # none: a tree leads to the last level
+                steps.append((STEPS[step] if step else TREES, spent))
             elif steps:
                 steps[-1] = (steps[-1][0], steps[-1][1] + spent)
             if phase == DONE:
@@ -218,7 +221,7 @@ class FastSearch:
             seconds += self._results_again()  # which tell the highest level
         result = self._result(depth, seconds, launches)
         if records:
-            result.records = self._records(result, steps, depth)
+            result.records = self._records(result, steps)
         return result
 
     def _narrow(self, depth: int) -> bool:
@@ -254,18 +257,14 @@ class FastSearch:
         return views
 
     def _records(
-        self, result: DeviceResult, steps: list[tuple[str, float]], depth: int
+        self, result: DeviceResult, steps: list[tuple[str, float]]
     ) -> list[LevelRecord]:
-        """Return the records of all levels; the results tell how much each found.
-
-        steps: of the last levels up to ``depth``
-        """
+        """Return the records of all levels; the results tell how much each found."""
         g, active = self.graph, self.params.active
-        first = max(depth - len(steps), 0)  # level that the search itself began with
-        around = max(result.levels - 1 - first - len(steps), 0)  # of trees alone, after
+        around = max(result.levels - 1 - len(steps), 0)  # levels of trees alone, after
         rest = result.seconds - sum(seconds for _, seconds in steps)
         after = [(TREES, rest), *[(TREES, 0.0)] * around][:around]
-        steps = [*[(TREES, 0.0)] * first, *steps, *after]
+        steps = [*steps, *after]
         most = len(steps) + 1
         searched = result.level[g.vertices[:active] if self.in_ids else slice(active)]
         sizes, own = (
