@@ -87,8 +87,8 @@ MUTATIONS = (
         f"{CUDA}/xbfs/mark.cuh",
         "return v < p.active ? old[v >> 5] : ALL;",
         "return old[v >> 5];",
-        "pushes that mark also mark vertices of trees, which pulls then believe",
-        (f"{FAST}::test_thresholds_that_force_each_way",),
+        "pushes that mark also mark trees, which pulls of the next search believe",
+        (f"{FAST}::test_trees_from_every_place",),
     ),
     Mutation(
         "trees-beyond-the-last-level",
