@@ -332,7 +332,7 @@ class PartialFile:
 
 def partial_name(path: Path) -> Path:
     """Return the name of a result file while its searches run."""
-    return path.with_name(path.name + ".partial")
+    return path.parent / (path.name + ".partial")
 
 
 class ResultFile(PartialFile):

@@ -95,6 +95,11 @@ class HostGraph:
         some = classes >= degree_class(np.array([degree]))
         return int(np.flatnonzero(some).max(initial=-1)) + 1
 
+    @property
+    def whole(self):
+        """The same graph for searches that leave no trees out."""
+        return replace(self.graph, trees=None)
+
     def split(self, kept):
         """Return the same graph with tails: ``kept`` columns of a row on the device."""
         cp = cuda.cupy()

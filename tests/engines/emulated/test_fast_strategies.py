@@ -29,7 +29,7 @@ class Searched:
     """A search with its records, and the size of each level."""
 
     def __init__(self, made, root, **options):
-        search = FastSearch(made.graph, **options)
+        search = FastSearch(made.whole, **options)
         found = search.search(root, records=True)
         assert fault(made, root, found) is None
         level = wanted_levels(made, root)

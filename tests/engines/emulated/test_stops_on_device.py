@@ -120,7 +120,7 @@ def test_every_kind_of_level(device, named, in_ids):
     """The first one is the last; bitmaps and counters serve all searches after it."""
     source, told = WAYS[named]
     made = HostGraph(source)
-    search = FastSearch(made.graph, in_ids=in_ids, **told)
+    search = FastSearch(made.whole, in_ids=in_ids, **told)
     roots = int(source.degrees.argmax()), int(made.vertices[-1]), far_root(source)[0]
     for k in range(4):
         root = roots[k % 3]
