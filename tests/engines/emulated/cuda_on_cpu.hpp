@@ -183,8 +183,6 @@ static inline uint2 __ldcg(const uint2 *p) { return *p; }
 /* Atomics. */
 template <class T> T atomicOr(T *p, T x) { return __atomic_fetch_or(p, x, __ATOMIC_RELAXED); }
 template <class T> T atomicAdd(T *p, T x) { return __atomic_fetch_add(p, x, __ATOMIC_RELAXED); }
-template <class T> T atomicSub(T *p, T x) { return __atomic_fetch_sub(p, x, __ATOMIC_RELAXED); }
-template <class T> T atomicXor(T *p, T x) { return __atomic_fetch_xor(p, x, __ATOMIC_RELAXED); }
 static inline double atomicAdd(double *p, double x) {
     double old = *p, sum = old + x;
     while (!__atomic_compare_exchange(p, &old, &sum, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))

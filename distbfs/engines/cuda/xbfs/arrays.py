@@ -217,7 +217,7 @@ class Arrays:
         self.offset = "u32" if g.offsets.dtype.itemsize == 4 else "u64"
         self._module = programs.Module(KERNELS / "prepare.cu", OFFSET=self.offset)
         hubs, self.mean_next, pieces = self._degrees(lanes)
-        self._words, self._pruned = words_of(g.active), pruned
+        self._words, self._trees = words_of(g.active), g.trees if pruned else None
         words = self._words
         shared = min(cuda.shared_limit() - 4096, MOST_SHARED)
         self.range_room = (shared - TABLE_BYTES) // 4 - 8
@@ -247,7 +247,7 @@ class Arrays:
         self._overrides = overrides
         self._make_neighbours()
         self._cuts: tuple[int, int] = (0, 0)
-        self.search_trees(not self.prunes)
+        self.search_trees(together=False)
         self.set_limits(g.m, self.mean_next)
         self.see(None)
         self._places()
@@ -259,19 +259,19 @@ class Arrays:
             self.make_queues(g.active, every=queues == "all")
         if deep or not in_ids:
             self.widen()
-        if self.prunes:
-            self._make_codes()
+        if self._trees is not None:
+            self._make_codes(self._trees.count)
 
-    def search_trees(self, together: bool) -> bool:
+    def search_trees(self, *, together: bool) -> bool:
         """Search vertices of trees with all others, or not; return whether that is new.
 
         Bitmaps of before must be cleared.
         """
-        g, p = self.graph, self.params
+        g, p, trees = self.graph, self.params, None if together else self._trees
         active, at_least, p.chain = g.active, g.at_least, 0
-        if g.trees is not None and not together:
-            active, at_least = active - g.trees.count, g.trees.at_least
-            p.chain = g.trees.chain
+        if trees is not None:
+            active, at_least = active - trees.count, trees.at_least
+            p.chain = trees.chain
         new = active != p.active
         p.active, p.words = active, words_of(active)
         for k in range(COLUMNS + 1):
@@ -279,25 +279,20 @@ class Arrays:
         p.several = p.listed0
         many = p.words // TILE_WORDS >= self.grid * WARPS
         p.tile = self._overrides.get("tile", TILE_WORDS if many else 4)
-        p.ranges = self._cuts[together]
+        p.ranges = self._cuts[trees is None]
         return new
 
-    def _make_codes(self) -> None:
-        """Make room for what trees look up; more of it in shared memory, more often."""
-        p, trees = self.params, self.graph.trees
+    def _make_codes(self, vertices: int) -> None:
+        """Make room for what vertices of trees look up, in shared memory as often."""
+        p = self.params
         self._point("code", 2 * self._words)
-        own = CODES_A_VERTEX * (trees.count if trees else 0) // self.grid
+        own = CODES_A_VERTEX * vertices // self.grid
         p.coded = min(self.shared_bytes // CODE_BYTES, self._words, own) // 2 * 2
 
     def clear(self) -> None:
         """Clear the bitmaps of searches."""
         for name in ("snapshot", "next_snapshot", "by_first", "next_by_first"):
             self.held[name].fill(0)
-
-    @property
-    def prunes(self) -> bool:
-        """Whether there are trees that need not be searched."""
-        return self._pruned and self.graph.trees is not None
 
     def _point_at_tails(self, tails: Tails) -> None:
         p, at = self.params, tails.columns.ctypes.data
