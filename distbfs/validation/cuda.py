@@ -17,6 +17,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +43,7 @@ from distbfs.validation.faults import KINDS, Tally, checked_roots
 from distbfs.validation.host import BOTH, LEVELS, Validation
 from distbfs.validation.states import (
     CHUNK,
+    DIVISORS,
     Form,
     form_alone,
     form_asked,
@@ -94,7 +96,7 @@ def validate_on_devices(
     seats: of this rank, none where it has no results; together they have all parts
     root: as in ``host.validate``
     parents: whether the result has parents (default: as the first shard)
-    chunk: tuples of one piece, or a sixteenth with several devices
+    chunk: tuples of one piece; with several devices of half or less, as memory allows
 
     Collective. Raises UsageError for an invalid root or invalid arrays, ResourceError
     where device memory is short.
@@ -183,7 +185,7 @@ class _Check:
             local_count(self._n, self._parts, 0),
             devices.seats(self._parts),
         )
-        form = self._form(vertices, chunk)
+        form, chunk = self._form(vertices, chunk)
         known = (form, self._roots, seats, vertices, chunk)
         devices.each(lambda device: device.take(*known, parents=parents))
         if not form.asked:
@@ -208,16 +210,25 @@ class _Check:
         for device in self._all.own:
             device.close()
 
-    def _form(self, vertices: int, chunk: int) -> Form:
-        """Choose the form of states on all devices (collective)."""
-        devices, form = self._all, form_alone()
-        if devices.total > 1:
+    def _form(self, vertices: int, chunk: int) -> tuple[Form, int]:
+        """Choose the form of states and the tuples of a piece (collective)."""
+        devices = self._all
+        if devices.total == 1:
+            form, sizes = form_alone(), [chunk]
+        else:
             deepest = devices.most(CheckingDevice.deepest)
             form = form_of_all(deepest, parents=self._with_parents)
-        known = (form, vertices, self._parts, chunk)
-        if devices.most(lambda device: device.need(*known) > cuda.free_bytes()) <= 0:
-            return form
-        return form_asked(devices.most(CheckingDevice.deepest))
+            sizes = [max(chunk // divisor, 1) for divisor in DIVISORS]
+        for size in sizes:
+            if devices.most(partial(self._missing, form, vertices, size)) <= 0:
+                return form, size
+        return form_asked(devices.most(CheckingDevice.deepest)), sizes[-1]
+
+    def _missing(
+        self, form: Form, vertices: int, chunk: int, device: CheckingDevice
+    ) -> int:
+        """Return the bytes that a device lacks for a form."""
+        return device.need(form, vertices, self._parts, chunk) - cuda.free_bytes()
 
     def _rounds(self, look: Callable[[], Sequence[int]]) -> None:
         """Call ``look`` until no device has work left (collective)."""

@@ -124,7 +124,7 @@ class CheckingDevice:
 
     def _tuples(self, form: Form, chunk: int) -> int:
         most = max(self._end - self._next, self._unseen if form.asked else 0)
-        return piece_of(chunk, most, alone=form.alone)
+        return piece_of(chunk, most)
 
     def take(
         self,

@@ -13,7 +13,9 @@ from distbfs.generate.cuda import id_word
 from distbfs.partition.layout import local_count
 
 CHUNK = 1 << 25  # tuples of one piece
-SMALLER = 16  # divides a piece with several devices
+# With several devices a piece is CHUNK over one of these, the first with room for its
+# pairs: each piece costs a launch or two, and the host reads a number every few pieces.
+DIVISORS = (2, 4, 8, 16)
 PAIR_CHUNKS = 8  # chunks that may fill the list of pairs before it is passed on
 TUPLES_PER_THREAD = 4
 ROW = 32  # vertices; a part's row ends at a whole word for every size of state
@@ -74,9 +76,9 @@ def form_asked(deepest: int) -> Form:
     return Form(1, ANSWER, code_bits(deepest), asked=True)
 
 
-def piece_of(chunk: int, most: int, *, alone: bool) -> int:
+def piece_of(chunk: int, most: int) -> int:
     """Return the tuples of a piece; most: largest share of a device."""
-    return max(min(chunk if alone else chunk // SMALLER, most), 1)
+    return max(min(chunk, most), 1)
 
 
 def whole_threads(tuples: int) -> int:
@@ -109,7 +111,7 @@ def device_bytes(
     deepest: int = USUAL_DEPTH,
     asked: bool = False,
 ) -> int:
-    """Estimate the bytes of validation on a device besides tuples and results.
+    """Estimate the least bytes of validation on a device besides tuples and results.
 
     The result has as many parts as devices; asked: ``Form.asked``
     """
@@ -119,6 +121,6 @@ def device_bytes(
         form, parts = form_asked(deepest), 1
     elif devices == 1:
         form = form_alone()
-    tuples = piece_of(CHUNK, CHUNK, alone=form.alone)
+    tuples = CHUNK if form.alone else CHUNK // DIVISORS[-1]
     id_bytes = 4 if id_word(n) == "u32" else 8
     return form.table_bytes(local, parts) + work_bytes(tuples, form, id_bytes)
