@@ -342,10 +342,10 @@ INLINE void check_ends(Tally &tally, const Check &c) {
             a[k] = inside[k] ? state_of(c, up[k], TUPLES * g + k) : 0;
             b[k] = inside[k] ? state_of(c, vp[k], c.gap + TUPLES * g + k) : 0;
         }
+        bool sent[2 * TUPLES] = {}; /* the pairs (u, v) and (v, u) of each */
 #pragma unroll
         for (int k = 0; k < TUPLES; k++) {
             const u64 position = c.start + TUPLES * g + k;
-            bool sent[2] = {false, false}; /* the pairs (u, v) and (v, u) */
             if (inside[k]) {
                 const int la = level_of(c, a[k], up[k]), lb = level_of(c, b[k], vp[k]);
                 const bool both = la >= 0 && lb >= 0, any = c.thorough && c.parent;
@@ -354,19 +354,19 @@ INLINE void check_ends(Tally &tally, const Check &c) {
                 if (both && (la - lb > 1 || lb - la > 1))
                     fault(tally, SPAN, position);
                 const bool falls = both && la - lb == 1, rises = both && lb - la == 1;
-                if (falls || any) sent[0] = look_at(c, all, up[k], a[k], vs[k]);
-                if (rises || any) sent[1] = look_at(c, all, vp[k], b[k], us[k]);
+                if (falls || any) sent[2 * k] = look_at(c, all, up[k], a[k], vs[k]);
+                if (rises || any) sent[2 * k + 1] = look_at(c, all, vp[k], b[k], us[k]);
                 reached += la >= 0 || lb >= 0;
             } else if (TUPLES * g + k < c.count) {
                 fault(tally, OUTSIDE, position);
             }
-            if (c.pairs) {
+        }
+        if (!c.pairs) continue;
+        ID *to = c.pairs + 2 * take_places<2 * TUPLES>(sent, c.filled);
 #pragma unroll
-                for (int side = 0; side < 2; side++) {
-                    ID *to = c.pairs + 2 * take_place(sent[side], c.filled);
-                    if (sent[side]) to[0] = (side ? vs : us)[k], to[1] = (side ? us : vs)[k];
-                }
-            }
+        for (int k = 0; k < TUPLES; k++) {
+            if (sent[2 * k]) *to++ = us[k], *to++ = vs[k];
+            if (sent[2 * k + 1]) *to++ = vs[k], *to++ = us[k];
         }
     }
     reached = __reduce_add_sync(ALL, reached);

@@ -47,6 +47,7 @@ template <class T> T __reduce_max_sync(unsigned, T x) { return x; }
 static unsigned __ballot_sync(unsigned, int x) { return x != 0; }
 static int __ffs(unsigned x) { return __builtin_ffs(x); }
 template <class T> T __shfl_xor_sync(unsigned, T x, int) { return 0; }
+template <class T> T __shfl_up_sync(unsigned, T x, int) { return x; }
 static unsigned __match_any_sync(unsigned, unsigned) { return 1; }
 static int __popc(unsigned x) { return __builtin_popcount(x); }
 template <class T> T __shfl_sync(unsigned, T x, int) { return x; }
