@@ -35,6 +35,13 @@ class Devices:
         self.world, self.own, self.total = world, own, sum(counts)
         ends = np.cumsum(counts).tolist()
         self._of_rank = [range(b - k, b) for k, b in zip(counts, ends, strict=True)]
+        self._pool = ThreadPoolExecutor(max(len(own), 1))
+
+    def close(self) -> None:
+        """End the threads of devices, and their iteration over pieces."""
+        self._pool.shutdown()
+        for device in self.own:
+            device.close()
 
     def each(
         self, work: Callable[..., Value], *arguments: Sequence[Any]
@@ -52,8 +59,7 @@ class Devices:
 
         if len(self.own) < 2:
             return list(map(run, self.own, *arguments))
-        with ThreadPoolExecutor(len(self.own)) as pool:
-            return list(pool.map(run, self.own, *arguments))
+        return list(self._pool.map(run, self.own, *arguments))
 
     def most(self, work: Callable[[CheckingDevice], int]) -> int:
         """Return the maximum of work(device) over all devices (collective)."""

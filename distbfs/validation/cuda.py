@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -206,23 +207,22 @@ class _Check:
         return self._report()
 
     def close(self) -> None:
-        """Stop the iteration over pieces."""
-        for device in self._all.own:
-            device.close()
+        """Stop the iteration over pieces, and the threads."""
+        self._all.close()
 
     def _form(self, vertices: int, chunk: int) -> tuple[Form, int]:
         """Choose the form of states and the tuples of a piece (collective)."""
-        devices = self._all
-        if devices.total == 1:
-            form, sizes = form_alone(), [chunk]
-        else:
-            deepest = devices.most(CheckingDevice.deepest)
-            form = form_of_all(deepest, parents=self._with_parents)
+        devices, parents = self._all, self._with_parents
+        deepest = devices.most(CheckingDevice.deepest)
+        form, sizes = form_alone(), [chunk]
+        if devices.total > 1:
+            form = form_of_all(deepest, parents=parents)
             sizes = [max(chunk // divisor, 1) for divisor in DIVISORS]
-        for size in sizes:
-            if devices.most(partial(self._missing, form, vertices, size)) <= 0:
-                return form, size
-        return form_asked(devices.most(CheckingDevice.deepest)), sizes[-1]
+        asked = form_asked(deepest)
+        for one, size in product((form, asked), sizes):
+            if devices.most(partial(self._missing, one, vertices, size)) <= 0:
+                return one, size
+        return asked, sizes[-1]
 
     def _missing(
         self, form: Form, vertices: int, chunk: int, device: CheckingDevice

@@ -31,7 +31,7 @@ LEAST_KEPT = 8  # least columns of a row on the device: pulls read them first
 DEALT_BYTES = KEY_BYTES + 4  # a key, its place in the sort, and its column
 MOST_DEALT = 5 << 29  # most keys split between device and host at once
 EVERY = 1 << 32  # more columns than any row has
-SPARE, SPARE_VERTEX = 3 << 29, 2  # device memory left for validation and other work
+SPARE, SPARE_VERTEX = 5 << 29, 2  # device memory left for validation and other work
 OTHERS = 50  # 1 / OTHERS of limited host memory is left for other uses
 
 
