@@ -115,6 +115,19 @@ def free_bytes() -> int:
     return int(free) + int(cupy().get_default_memory_pool().free_bytes())
 
 
+def available(need: int) -> int:
+    """Return the free device memory that an allocation can count on.
+
+    Unused memory of the pool may be in pieces: where ``need`` bytes are not free
+    without it, it is returned to the device first.
+    """
+    free, _ = cupy().cuda.runtime.memGetInfo()
+    if free < need:
+        release()
+        free, _ = cupy().cuda.runtime.memGetInfo()
+    return int(free)
+
+
 def use_current() -> None:
     """Make the current device current for the driver, before a first launch."""
     cupy().cuda.Device().use()

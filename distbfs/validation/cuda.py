@@ -228,7 +228,8 @@ class _Check:
         self, form: Form, vertices: int, chunk: int, device: CheckingDevice
     ) -> int:
         """Return the bytes that a device lacks for a form."""
-        return device.need(form, vertices, self._parts, chunk) - cuda.free_bytes()
+        need = device.need(form, vertices, self._parts, chunk)
+        return need - cuda.available(need)
 
     def _rounds(self, look: Callable[[], Sequence[int]]) -> None:
         """Call ``look`` until no device has work left (collective)."""

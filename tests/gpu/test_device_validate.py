@@ -214,7 +214,7 @@ def test_tuples_of_the_host_are_taken(cp):
 def test_several_devices_that_are_one(cp, fits, monkeypatch):
     """Seats of one device, one after the other, as several devices validate."""
     if not fits:
-        monkeypatch.setattr(cuda, "free_bytes", lambda: 0)
+        monkeypatch.setattr(cuda, "available", lambda _: 0)
     source, devices = LARGE["kronecker"], 3
     tuples = device_tuples(source)
     root = int(source.u[0])

@@ -142,6 +142,7 @@ def host_device(tmp_path_factory):
         memory_of=lambda what: nullcontext(),
         multiprocessors=lambda: 1,
         free_bytes=lambda: 1 << 40,
+        available=lambda need: 1 << 40,
     )
     kernels = SimpleNamespace(
         Module=lambda source, **macros: HostModule(folder, compiler, source, **macros),

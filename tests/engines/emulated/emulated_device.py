@@ -262,6 +262,7 @@ class EmulatedDevice:
             "multiprocessors": lambda: self.multiprocessors,
             "shared_limit": lambda: self.shared,
             "free_bytes": lambda: 1 << 40,
+            "available": lambda need: 1 << 40,
             "architecture": lambda: f"sm_{self.capability}",
             "release": lambda: None,
             "describe": lambda: ABOUT,

@@ -84,7 +84,7 @@ def asked(request, device, monkeypatch):
     take = CheckingDevice.take
     monkeypatch.setattr(CheckingDevice, "take", noted)
     if request.param:
-        monkeypatch.setattr(cuda, "free_bytes", lambda: 0)
+        monkeypatch.setattr(cuda, "available", lambda _: 0)
     yield request.param
     assert set(forms) == {request.param}
 
