@@ -8,17 +8,31 @@ that (Yasui and Fujisawa 2015 sort the whole range).
 The vertices outside the 2-core of a whole graph, its trees, come after the core in an
 order in which each has one neighbour before it at most: a search of the core alone then
 tells their levels, as the record codes of the Graph500 list do.
+
+Road networks have no hubs, and their searches are long: what a level touches is next to
+what the levels before it touched. There the core of a whole graph is numbered depth
+first, whatever its ids, so that chains of vertices share cache lines.
 """
 
 from __future__ import annotations
 
+import ctypes
 from bisect import bisect_left
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from distbfs.device import cc
 from distbfs.graph.sorted_rows import inverse, stable_order, taken
 from distbfs.types import Array, Ids
+
+SOURCE = Path(__file__).with_name("depth_first.c")
+# A whole graph of at least these vertices in its core, with at most this highest degree
+# and this mean degree there, is numbered depth first. On random graphs, which have
+# nothing near, this is a tenth slower than order by degree; on road networks it takes
+# three quarters of the time, or, where ids have no order, two fifths.
+ROAD_VERTICES, ROAD_HIGHEST, ROAD_MEAN = 1 << 14, 16, 4
 
 
 @dataclass(frozen=True)
@@ -37,13 +51,19 @@ class Numbering:
 
 
 def degree_order(
-    degrees: Ids, block: int, threads: int = 0, trees: Array | None = None
+    degrees: Ids,
+    block: int,
+    threads: int = 0,
+    trees: Array | None = None,
+    rows: tuple[Ids, Array] | None = None,
 ) -> Numbering:
     """Assign numbers to a part's vertices by block, then falling degree, then id.
 
     degrees: int64 [local], 0 for inactive ids, which come last (delegates, vertices
     without edges); block: ids per block; trees: uint32, active ids that come
-    after the other active ones, in this order and whatever their block and degree.
+    after the other active ones, in this order and whatever their block and degree;
+    rows: offsets, int64 [local + 1], and columns of a symmetric graph, whose vertices
+    are numbered depth first where it is like a road network.
     """
     if trees is not None:
         degrees = degrees.copy()
@@ -57,9 +77,28 @@ def degree_order(
         hanging[trees] = True
         without_edges = falling[core:][~hanging[falling[core:]]]
         falling[core:active], falling[active:] = trees, without_edges
+    walk = None
+    if rows is not None and core >= ROAD_VERTICES:
+        walk = _depth_first(*rows, degrees, core)
     vertices = falling
-    if block < len(degrees):
+    if walk is not None:
+        vertices = np.concatenate([walk, falling[core:]])
+    elif block < len(degrees):
         blocks = falling // np.uint32(block)
         blocks[core:] = (len(degrees) - 1) // block  # all others: in the last block
         vertices = taken(falling, stable_order(blocks, threads), threads)
     return Numbering(vertices, inverse(vertices, threads), active, falling)
+
+
+def _depth_first(offsets: Ids, columns: Array, degrees: Ids, core: int) -> Array | None:
+    """Return the ids with degrees, depth first, of a graph like a road network."""
+    native = cc.load_or_none(SOURCE)
+    road = degrees.max() <= ROAD_HIGHEST and degrees.sum() <= ROAD_MEAN * core
+    if native is None or not road or columns.dtype != np.uint32:
+        return None
+    order = np.empty(core, dtype=np.uint32)
+    native.depth_first.restype = ctypes.c_int64
+    arrays = (cc.pointer(x) for x in (offsets, columns, degrees))
+    rows = ctypes.c_int64(len(degrees))
+    count = native.depth_first(*arrays, rows, cc.pointer(order))
+    return order if count == core else None

@@ -90,8 +90,9 @@ class Distributor:
         """Build one part of this rank (collective: every rank passes one)."""
         if self.whole:
             trees = tree_vertices(rows.offsets, rows.degrees, rows.columns)
+            adjacent = rows.offsets, rows.columns
             numbering = degree_order(
-                rows.degrees, self.order_block, self.threads, trees
+                rows.degrees, self.order_block, self.threads, trees, adjacent
             )
             graphs = self._whole(rows, numbering)
         else:

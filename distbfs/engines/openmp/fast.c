@@ -20,7 +20,8 @@
  */
 #include "whole.h"
 
-#define SERIAL_EDGES 4096  /* frontier edges below which one thread works alone */
+#define SERIAL_EDGES 4096  /* frontier edges up to which one of several threads works alone */
+#define ALONE_EDGES 16384  /* up to which the only thread takes its steps */
 #define SHORT 4            /* columns of a row that are copied at once, needed or not */
 #define BATCH 64           /* results that are brought near before they are written */
 #define LONG_ROW 4096      /* rows above this are cut among the threads */
@@ -81,7 +82,7 @@ static int64_t list_ends(const search_state *s, uint32_t *ends, uint32_t *from) 
  * another, and nothing branches on what is visited. */
 static void push_serial(search_state *s) {
     whole_graph *g = s->g;
-    uint32_t ends[SERIAL_EDGES + SHORT], from[SERIAL_EDGES + SHORT];
+    uint32_t ends[ALONE_EDGES + SHORT], from[ALONE_EDGES + SHORT];
     int64_t looked = list_ends(s, ends, from), open = 0, count = 0, edges = 0;
     for (int64_t k = 0; k < looked; k++) {
         uint32_t v = ends[k], u = from[k];
@@ -382,7 +383,8 @@ static int choose(search_state *s, int direction) {
     if (s->edges <= SERIAL_EDGES) return SERIAL_PUSH;
     double open = (double)(g->active - s->reached) / (double)g->active;
     double next = (double)s->edges * open * g->mean_next; /* expected edges */
-    return direction == 0 && next * MARK_SHARE > (double)g->edges ? MARKING_PUSH : PUSH;
+    if (direction == 0 && next * MARK_SHARE > (double)g->edges) return MARKING_PUSH;
+    return s->threads == 1 && s->edges <= ALONE_EDGES ? SERIAL_PUSH : PUSH;
 }
 
 /* Run one level; returns how many edges it looked at. */
