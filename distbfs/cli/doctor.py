@@ -19,6 +19,7 @@ from distbfs.exchange.world import SoloWorld
 from distbfs.plan.memory import readable
 from distbfs.report.tables import print_fields, shown
 from distbfs.terminal.command import ADVANCED, grouped_command
+from distbfs.terminal.links import link_facts, summaries
 from distbfs.terminal.shared import (
     Speech,
     Terminal,
@@ -51,10 +52,12 @@ def examine(terminal: Terminal, problem: str) -> dict[str, Any]:
     own = json.dumps(host_facts(world, threads)).encode() if first else b""
     gathered = world.allgather(np.frombuffer(own, dtype=np.uint8))
     hosts = [json.loads(one.tobytes()) for one in gathered if len(one)]
+    links = link_facts(world) if world.size > 1 else None
     facts: dict[str, Any] = {}
     if world.rank == 0:
         mpi, engines = mpi_facts(world), engine_trials()
         facts = {**software(), "mpi": mpi, "engines": engines, "hosts": hosts}
+        facts["links"] = links
         facts["problems"] = [x for x in (problem, mpi.pop("problem")) if x]
         facts["problems"] += problems_of(hosts, engines)
     common: dict[str, Any] = world.broadcast(facts)
@@ -95,8 +98,17 @@ def fields_of(values: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         "launcher": launcher,
         "ranks": f"{shown(mpi['ranks'])}: {shown(mpi['hosts'])}",
     }
+    if values["links"]:
+        yield link_fields(values["links"])
     for host in values["hosts"]:
         yield host_fields(host)
+
+
+def link_fields(links: Mapping[str, Any]) -> dict[str, str]:
+    """Return the lines on how ranks talk to each other."""
+    out = {"domains": links["domains"]} if links["domains"] else {}
+    out["exchange"] = f"{links['exchange']}: {links['reason']}"
+    return out | dict(summaries(dict(links)))
 
 
 def engine_fields(outcomes: Mapping[str, str]) -> dict[str, str]:
@@ -218,6 +230,8 @@ def command(wanted: tuple[str, ...], speech: Speech) -> int:
     """Show what this installation can use, and what to install for the rest.
 
     Starts MPI, compiles every C kernel and searches a small graph with every engine.
+    On several ranks it measures how they talk to each other, pair by pair.
+
     Exit code 0 where at least the reference engine works.
 
     With --compile: exit code 0 where every CUDA kernel compiles, 3 without NVRTC.

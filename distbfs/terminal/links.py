@@ -1,0 +1,196 @@
+"""How ranks of this launch would talk to each other: measured, pair by pair.
+
+Ranks meet in the rounds of a tournament, so that pairs that are measured at once share
+no rank. Each pair passes one word back and forth, and then exchanges long messages both
+ways at once: latency is half of a round trip, the rate counts the bytes of one way.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs import registry
+from distbfs.device import cuda
+from distbfs.errors import DistbfsError, LaunchError
+from distbfs.exchange.device_choice import take_devices
+from distbfs.exchange.mpi import MpiWorld
+from distbfs.exchange.nccl_link import Link, link_of, nccl_problem
+from distbfs.options import SearchOptions
+from distbfs.search.domains import HostDevices, choose_exchange, counted, described
+
+if TYPE_CHECKING:
+    from distbfs.exchange.world import Ranks
+
+ROUNDS = 32  # of a tournament, at most: each rank then meets so many others
+TRIPS, EXCHANGES = 21, 5  # of which the median counts
+WORD, LONG = 8, 1 << 22  # bytes of a message
+
+# Exchange so many bytes with a rank, both ways at once; return after they have arrived.
+Swap = Callable[[int, int], None]
+
+
+def partners(size: int, index: int) -> Iterator[int | None]:
+    """Yield whom one of ``size`` meets in each round, None where it rests.
+
+    In ``size`` rounds, less one if ``size`` is even, all meet all others once.
+    """
+    seats = size + size % 2
+    turning = seats - 1
+    for turn in range(min(turning, ROUNDS) if size > 1 else 0):
+        if index == turning:
+            other = next(k for k in range(turning) if 2 * k % turning == turn)
+        else:
+            other = (turn - index) % turning
+            other = turning if other == index else other
+        yield other if other < size else None
+
+
+def measure(swap: Swap, other: int) -> tuple[float, float]:
+    """Return (seconds of one way of a word, bytes a second of one way)."""
+
+    def median(count: int, size: int) -> float:
+        swap(other, size)  # connects
+        seconds = []
+        for _ in range(count):
+            began = time.perf_counter()
+            swap(other, size)
+            seconds.append(time.perf_counter() - began)
+        return float(np.median(seconds))
+
+    return median(TRIPS, WORD), LONG / median(EXCHANGES, LONG)
+
+
+def pairs_of(world: Ranks, swap: Swap) -> list[dict[str, Any]]:
+    """Measure the pairs of ranks; return them on all ranks (collective)."""
+    mine = []
+    for other in partners(world.size, world.rank):
+        world.barrier()
+        if other is None:
+            continue
+        latency, rate = measure(swap, other)
+        if world.rank < other:
+            mine.append((world.rank, other, latency, rate))
+    own = np.array(mine, dtype=np.float64).reshape(-1)
+    every = np.concatenate(world.allgather(own)).reshape(-1, 4)
+    return [
+        {
+            "ranks": [int(a), int(b)],
+            "hosts": len({world.hosts[int(a)], world.hosts[int(b)]}),
+            "latency": float(latency),
+            "rate": float(rate),
+        }
+        for a, b, latency, rate in every
+    ]
+
+
+def messages(world: MpiWorld) -> Swap:
+    """Return how two ranks exchange messages of MPI from host memory."""
+    out, into = np.zeros(LONG, np.uint8), np.zeros(LONG, np.uint8)
+
+    def swap(other: int, size: int) -> None:
+        world.comm.Sendrecv(out[:size], other, recvbuf=into[:size], source=other)
+
+    return swap
+
+
+def transfers(link: Link) -> Swap:
+    """Return how the first devices of two ranks exchange memory by NCCL."""
+    end = link.ends[0]
+    with end.here():
+        out, into = (cuda.cupy().zeros(LONG // 4, np.uint32) for _ in range(2))
+
+    def swap(other: int, size: int) -> None:
+        there = link.starts[other]
+        with link.group():
+            end.send(out[: size // 4], there)
+            end.receive(into[: size // 4], there)
+        link.wait(end.mark())
+
+    return swap
+
+
+def own_devices(world: Ranks) -> tuple[list[int], str]:
+    """Return this rank's devices, or none and why they cannot be used (collective).
+
+    Without a device on one of the ranks, none of any and no reason.
+    """
+    missing = 0
+    try:
+        missing = int(not cuda.cupy().cuda.runtime.getDeviceCount())
+    except Exception:  # noqa: BLE001 - the lines of the hosts say what is missing
+        missing = 1
+    if world.allreduce(np.array([missing]), "max")[0]:
+        return [], ""
+    try:
+        return take_devices(world, share=False), ""
+    except LaunchError as error:
+        return [], str(error)
+
+
+def domain_facts(world: Ranks, devices: Sequence[int]) -> str:
+    """Return which domains the devices of all ranks form (collective)."""
+    kind = registry.lookup(registry.ENGINES, "engine", "xbfs")
+    hosts, options = HostDevices(world, tuple(devices), kind), SearchOptions()
+    whole = hosts.whole_problem(options, 1)
+    if not whole:
+        return f"one domain of {counted(hosts.total)}"
+    placement, why = hosts.choose_domains(options, 1, None, free=True, whole=whole)
+    return why or described(placement.domains)
+
+
+def link_facts(world: Ranks) -> dict[str, Any]:
+    """Return how the ranks would talk, with what was measured (collective).
+
+    domains: of devices, which read each other's memory, None without devices; exchange:
+    between domains, or ranks without devices; messages, transfers: pairs of ranks by
+    MPI and by NCCL, latencies in seconds and rates in bytes a second
+    """
+    devices, why = own_devices(world)
+    exchange, reason = choose_exchange(world, "auto", devices)
+    facts: dict[str, Any] = {
+        "domains": domain_facts(world, devices) if devices else None,
+        "exchange": exchange,
+        "reason": f"{reason}: {why}" if why else reason,
+        "messages": [],
+        "transfers": [],
+    }
+    if not isinstance(world, MpiWorld):
+        return facts
+    facts["messages"] = pairs_of(world, messages(world))
+    if devices and not nccl_problem(world, devices):
+        try:
+            swap = transfers(link_of(world, devices))
+            facts["transfers"] = pairs_of(world, swap)
+        except DistbfsError as error:
+            facts["reason"] = f"{reason}; {error}"
+    return facts
+
+
+def summaries(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield (what, text) of the pairs on one host, and of those on two."""
+    for kind, key in (("MPI", "messages"), ("NCCL", "transfers")):
+        for hosts, where in ((1, "one host"), (2, "two hosts")):
+            pairs = [one for one in facts[key] if one["hosts"] == hosts]
+            if pairs:
+                yield f"{kind}, {where}", summary(pairs)
+
+
+def summary(pairs: Sequence[dict[str, Any]]) -> str:
+    """Describe measured pairs: the median, and the worst if there are several."""
+    count = "1 pair" if len(pairs) == 1 else f"{len(pairs)} pairs"
+    latency = float(np.median([one["latency"] for one in pairs]))
+    rate = float(np.median([one["rate"] for one in pairs]))
+    text = f"{count}: {latency * 1e6:.3g} us, {rate / 1e9:.3g} GB/s"
+    if len(pairs) == 1:
+        return text
+    late = max(pairs, key=lambda one: float(one["latency"]))
+    slow = min(pairs, key=lambda one: float(one["rate"]))
+    return (
+        f"{text} (medians); worst {late['latency'] * 1e6:.3g} us, ranks "
+        f"{late['ranks'][0]} and {late['ranks'][1]}, {slow['rate'] / 1e9:.3g} GB/s, "
+        f"ranks {slow['ranks'][0]} and {slow['ranks'][1]}"
+    )
