@@ -1,6 +1,13 @@
-"""Puts this folder on the import path: the rooms share ``worlds`` and ``graphs``."""
+"""Puts folders on the import path that all rooms share.
+
+This one, for ``worlds`` and ``graphs``, and ``tests/faults``, which starts real ranks.
+"""
 
 import os
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent / "faults"))
 
 # There may be more ranks than cores: those of MPICH sleep where they wait for others,
 # as Open MPI's yield by themselves.  Inherited by all ranks that a test starts.

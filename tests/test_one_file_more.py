@@ -8,14 +8,11 @@ from pathlib import Path
 import h5py
 import pytest
 import throwaway
+from launching import clean_environment, find_mpiexec, needs_mpi
 
 import distbfs
 
 TESTS = Path(__file__).parent
-sys.path.insert(0, str(TESTS / "faults"))
-
-from launching import clean_environment, find_mpiexec, needs_mpi  # noqa: E402
-
 DISTBFS = ("-m", "distbfs")
 
 

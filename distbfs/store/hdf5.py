@@ -367,7 +367,9 @@ def open_store(folder: str | Path) -> Store:
                 f"'distbfs convert {folder} -o FOLDER'"
             )
         if not folder.is_dir():
-            raise StoreError(f"{folder}: there is no such folder; {hint(folder)}")
+            raise StoreError(
+                f"{folder}: there is no such file or folder; {hint(folder)}"
+            )
         if schema.MANIFEST_NAME not in os.listdir(folder):
             raise StoreError(
                 f"{folder}: has no {schema.MANIFEST_NAME}; it is no graph store"
@@ -393,7 +395,7 @@ def hint(folder: Path) -> str:
                     f"an interrupted replacement left the old one as {kinds['old']}; "
                     "the next write puts it back"
                 )
-    return "give the folder of a graph store"
+    return "'distbfs convert FILE -o FOLDER' makes the folder of a store"
 
 
 def check_attributes(file: h5py.File, manifest: Manifest, index: int) -> None:

@@ -1,18 +1,14 @@
-"""Puts the helpers of ``tests/faults`` on the import path: they start real ranks.
+"""Hides CUDA devices, so that ``auto`` is the same on every machine.
 
-Commands see no CUDA device here, so that ``auto`` is the same on every machine; what
-they do on one is in ``tests/gpu``.
+What commands do on a device is in ``tests/gpu``.
 """
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from distbfs.device import cuda
 from distbfs.errors import DeviceMissing
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faults"))
 
 
 def missing():

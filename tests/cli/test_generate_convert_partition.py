@@ -442,7 +442,7 @@ REFUSED = [
     (("convert", "good.txt", "-o", "no/store"), "no does not exist"),
     (("partition", "store", "-o", "no/store"), "no does not exist"),
     (("partition", "papers", "-o", "new"), "papers: has no manifest.h5"),
-    (("partition", "nowhere", "-o", "new"), "nowhere: there is no such folder"),
+    (("partition", "nowhere", "-o", "new"), "nowhere: there is no such file or folder"),
     (("convert", "bad.txt", "-o", "new"), "bad.txt:4: 'three'"),
     (("convert", "negative.txt", "-o", "new"), "negative.txt:2: "),
     (("convert", "empty.txt", "-o", "new"), "empty.txt:1: no edges"),

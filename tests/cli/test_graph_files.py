@@ -85,4 +85,4 @@ def test_what_is_no_store_says_how_to_make_one(file, tmp_path):
 @pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
 def test_what_is_not_there(tmp_path, ranks):
     done = on(ranks, "bfs", tmp_path / "nowhere.txt", "-s", 0)
-    assert "there is no such folder" in done.refusal
+    assert "there is no such file or folder" in done.refusal

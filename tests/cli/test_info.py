@@ -156,7 +156,7 @@ def test_missing_argument():
 
 
 def test_no_store(tmp_path):
-    assert "there is no such folder" in here("info", tmp_path / "x").refusal
+    assert "there is no such file or folder" in here("info", tmp_path / "x").refusal
     assert "it is no graph store" in here("info", tmp_path).refusal
 
 

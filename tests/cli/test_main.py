@@ -148,7 +148,7 @@ REFUSED = [
     (["bfs", "x", "-s", "1", "--threads", "-1"], "0<=x<=4096"),
     (["bfs", "x", "-s", "1", "--log-format", "xml"], "'text', 'json'"),
     (["bfs", "x", "-s"], "requires an argument"),
-    (["bfs", "nowhere", "-s", "1"], "nowhere: there is no such folder"),
+    (["bfs", "nowhere", "-s", "1"], "nowhere: there is no such file or folder"),
     (["graph500"], "give either --scale or --graph"),
     (["graph500", "--scale", "4", "--graph", "x"], "give either --scale or --graph"),
     (["graph500", "--graph", "x", "--parts", "2"], "--parts is settled by the store"),
@@ -191,7 +191,7 @@ def test_refused_once_on_several_ranks(words, text):
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["bfs", "nowhere", "-s", "1"], "nowhere: there is no such folder"),
+        (["bfs", "nowhere", "-s", "1"], "nowhere: there is no such file or folder"),
         (["bfs", "x", "--threads", "-1"], "0<=x<=4096"),
         (["bfs", "--fly"], "No such option '--fly'"),
         (["bfs", "x", "--fly", "--log-format", "text"], "No such option '--fly'"),

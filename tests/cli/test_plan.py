@@ -321,7 +321,7 @@ def test_ranks_print_once_and_are_the_devices():
         ([], "give either a STORE or --scale"),
         (["x", "--scale", "3"], "give either a STORE or --scale"),
         (["x", "--edge-factor", "3"], "--edge-factor goes with --scale"),
-        (["x"], "there is no such folder"),
+        (["x"], "there is no such file or folder"),
         (["--scale", "0"], "1<=x<=48"),
         (["--scale", "5", "--devices", "0"], "x>=1"),
         (["--scale", "5", "--devices-per-host", "0"], "x>=1"),

@@ -90,7 +90,10 @@ def test_a_rank_that_cannot_begin_says_why(stores, line):
     done = together(stores, "bfs {A} -s 0", line)
     assert done.code == 2
     assert done.err.count("\n") == 1
-    assert "'--source' requires" in done.err or "there is no such folder" in done.err
+    assert (
+        "'--source' requires" in done.err
+        or "there is no such file or folder" in done.err
+    )
 
 
 def test_hosts_may_see_a_store_at_different_places(stores):

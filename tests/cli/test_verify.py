@@ -165,7 +165,7 @@ def test_real_ranks_end_together(bad):
 
 
 def test_refused(tmp_path):
-    assert "there is no such folder" in here("verify", tmp_path / "x").refusal
+    assert "there is no such file or folder" in here("verify", tmp_path / "x").refusal
     assert "'STORE' (see" in here("verify").refusal
     assert "No such option '--fast'" in here("verify", tmp_path, "--fast").refusal
 

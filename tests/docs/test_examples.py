@@ -22,7 +22,7 @@ from scipy.sparse.csgraph import dijkstra
 import distbfs
 
 TESTS = Path(__file__).resolve().parents[1]
-sys.path += [str(TESTS / "cli"), str(TESTS / "faults")]
+sys.path.append(str(TESTS / "cli"))
 
 from commands import DISTBFS, begin, here, wait_until  # noqa: E402
 from launching import clean_environment, end_tree, needs_mpi, run_ranks  # noqa: E402

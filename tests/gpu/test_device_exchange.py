@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 sys.path.append(str(Path(__file__).resolve().parent))
-sys.path.append(str(Path(__file__).resolve().parents[1] / "faults"))
 
 from exchange_ranks import check
 from launching import is_open_mpi, needs_mpi, run_ranks

@@ -4,9 +4,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "faults"))
-
 from launching import needs_mpi, run_ranks
 
 from distbfs.device import cuda

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import os
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +27,6 @@ from distbfs.exchange.world import MpiWorld, Ranks, SoloWorld
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "faults"))
 
 TEST_SECONDS = 60
 GRACE = 0.5

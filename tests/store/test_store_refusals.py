@@ -60,7 +60,7 @@ def again(file, name, data, **how):
 
 
 def test_missing_folder(tmp_path):
-    refused(tmp_path / "none", "there is no such folder")
+    refused(tmp_path / "none", "there is no such file or folder")
 
 
 def test_folder_is_a_file(tmp_path):

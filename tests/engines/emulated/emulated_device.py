@@ -164,6 +164,17 @@ class Device:
         pass
 
 
+class Memory:
+    """Bytes as an array, freed after the callbacks of weak references to this object.
+
+    NumPy 2.5 frees the bytes of an array before those of references to the array.
+    """
+
+    def __init__(self, size, fill):
+        self.bytes = np.full(size, fill, np.uint8)
+        self.__array_interface__ = self.bytes.__array_interface__
+
+
 class DeviceArray(np.ndarray):
     """Looks like CuPy's where the package depends on it."""
 
@@ -301,7 +312,7 @@ class EmulatedDevice:
         """Return an array between guards, its bytes set."""
         dtype = np.dtype(dtype)
         size = int(np.prod(shape)) * dtype.itemsize
-        raw = np.full(size + 2 * GUARD + ALIGNED, GUARDED, np.uint8)
+        raw = np.asarray(Memory(size + 2 * GUARD + ALIGNED, GUARDED))
         start = GUARD + -(raw.ctypes.data + GUARD) % ALIGNED
         raw[start : start + size] = fill
         self.guard(raw, start, size)
@@ -335,7 +346,7 @@ class Guards:
         except IndexError:
             row = next(self.new)
         at, past = raw.ctypes.data, start + size
-        self.held[row] = weakref.ref(raw, partial(self.gone, row)), size
+        self.held[row] = weakref.ref(raw.base, partial(self.gone, row)), size
         self.places[row] = (at, start), (at + past, len(raw) - past)
 
     def gone(self, row, _):

@@ -37,7 +37,6 @@ from distbfs.search import choose as choosing
 from distbfs.search.holding import Source, hold_domain
 from distbfs.timing import Stopwatch
 
-sys.path.append(str(Path(__file__).parents[2] / "faults"))
 sys.path.append(str(Path(__file__).parents[2] / "cli"))
 
 from commands import here

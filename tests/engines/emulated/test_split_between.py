@@ -39,7 +39,6 @@ from distbfs.search import domains, opening
 from distbfs.search.choose import Request
 from distbfs.types import SUBGRAPHS
 
-sys.path.append(str(Path(__file__).parents[2] / "faults"))
 sys.path.append(str(Path(__file__).parents[2] / "cli"))
 
 from commands import here

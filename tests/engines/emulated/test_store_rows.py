@@ -45,7 +45,6 @@ from distbfs.store.write import write_graph
 from distbfs.terminal import store_writing as storing
 
 sys.path.append(str(Path(__file__).parents[2] / "store"))
-sys.path.append(str(Path(__file__).parents[2] / "faults"))
 sys.path.append(str(Path(__file__).parents[2] / "cli"))
 
 import test_store_refusals as refusals

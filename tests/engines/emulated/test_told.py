@@ -31,7 +31,6 @@ from distbfs.store.write import write_graph
 from distbfs.terminal import shared as common
 from distbfs.terminal import store_writing as storing
 
-sys.path.append(str(Path(__file__).parents[2] / "faults"))
 sys.path.append(str(Path(__file__).parents[2] / "cli"))
 
 from commands import here
