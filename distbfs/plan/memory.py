@@ -173,7 +173,7 @@ def session_bytes(shape: PartShape) -> tuple[int, int]:
 def expected_degrees(scale: int, edge_factor: int) -> DegreeHistogram:
     """Return the expected degrees of a Kronecker graph, rounded to whole vertices."""
     degrees, vertices = expected_histogram(scale, edge_factor)
-    below = np.round(np.cumsum(vertices)).astype(np.int64)
+    below = np.minimum(np.round(np.cumsum(vertices)).astype(np.int64), 1 << scale)
     below[-1] = 1 << scale
     counts = np.diff(below, prepend=0)
     occur = counts > 0
