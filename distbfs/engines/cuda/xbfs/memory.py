@@ -21,7 +21,11 @@ from distbfs.engines.cuda.common.memory import (
     most_kept,
     search_bytes,
 )
-from distbfs.engines.cuda.xbfs.between_params import box_bounds, first_words
+from distbfs.engines.cuda.xbfs.between_params import (
+    box_bounds,
+    box_limit,
+    first_words,
+)
 from distbfs.generate.cuda import id_type
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.graph.device_graph import COLUMN_PAD
@@ -33,6 +37,7 @@ from distbfs.types import SUBGRAPHS
 NUMBERED_VERTEX = 12  # vertices, numbers, tuple_degrees
 OUTER_EDGE, TARGET = 4, 8  # a column; where it leads to, once each
 BOXED = 8  # a number or a question, with an id
+ARRIVING = 3  # boxes from others, of two rounds, in ``exchange.buffer.Buffer``
 WIDE_LEVEL = 4
 
 
@@ -68,6 +73,7 @@ def part_bytes(
         multiprocessors=multiprocessors,
     )
     boxes = 1 + (parts - 1) * (1 + box_words(shape))
+    boxes = _boxed_words(parts, parts - 1, boxes, places)
     needs = {
         "graph": graph,
         "numbering": NUMBERED_VERTEX * local,
@@ -124,6 +130,7 @@ def share_bytes(
         multiprocessors=multiprocessors,
     )
     boxes = int(box_bounds(domains, index, share.outer_edges, share.owned)[-1])
+    boxes = _boxed_words(domains.shares, domains.most_apart, boxes, share.active)
     return search + BOXED * boxes + share.targets // 8
 
 
@@ -157,8 +164,21 @@ def _searching_bytes(
     return search + 4 * owned + 2 * 8 * mask_words(delegates)
 
 
+def _boxed_words(shares: int, others: int, boxes: int, active: int) -> int:
+    """Return the words of boxes, and of what levels in rounds have besides.
+
+    active: as of ``_searching_bytes``; boxes: words of them. An exchange keeps what
+    came in two rounds, and the frontier stands in a bitmap of its own.
+    """
+    if box_limit(shares, others) is None:
+        return boxes
+    return (1 + ARRIVING) * boxes + active // 64 + 1
+
+
 def box_words(shape: PartShape) -> int:
     """Return how many words what goes to one other part at once may have."""
     parts = shape.parts
     edges = shape.edges["nn"] // parts
-    return max(edges, shape.owned * (parts > 1), first_words(parts - 1))
+    words = max(edges, shape.owned * (parts > 1), first_words(parts - 1))
+    limit = box_limit(parts, parts - 1)
+    return words if limit is None else min(words, limit)
