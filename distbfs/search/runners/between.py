@@ -526,8 +526,8 @@ class BetweenDomains:
         if not self._searches[0].in_rounds:
             return False
         searches = cast("Sequence[RoundsSearch]", self._searches)
-        left = np.array([search.more() for search in searches])
-        return bool(self._world.allreduce(left.any(keepdims=True), "max")[0])
+        left = [search.more() for search in searches]
+        return bool(self._world.allreduce(np.array([max(left)]), "max")[0])
 
 
 def untimed(_: str) -> AbstractContextManager[None]:

@@ -90,6 +90,46 @@ def test_vertices_that_have_outer_edges_alone(device, name, direction):
             check(driver, source, root)
 
 
+@pytest.mark.parametrize("threshold", [6, LARGE])
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 1, 1), (2, 1), (1,) * 9])
+def test_outer_edges_are_made_in_passes(device, monkeypatch, sizes, threshold):
+    """For some shares at a time, and some rows; they lead where those of nn lead."""
+    source, world = GRAPHS["kronecker"], SoloWorld()
+    domains = one_each(sizes).domains
+
+    def made():
+        placed = device_parts(source, sum(sizes), threshold=threshold)
+        shares = [domains.shares_of(k) for k in range(len(sizes))]
+        groups = [[placed[share] for share in own] for own in shares]
+        every = inner.inner_domains(groups, domains, world, world, None)
+        return placed, [share for own in every for share in own]
+
+    placed, whole = made()
+    for count in (1, 30, 400):
+        monkeypatch.setattr(inner, "SLICE", count)
+        for one, wanted in zip(made()[1], whole, strict=True):
+            pairs = zip(one.outer.arrays, wanted.outer.arrays, strict=True)
+            for array, same in pairs:
+                np.testing.assert_array_equal(array.get(), same.get())
+            np.testing.assert_array_equal(one.outer.starts, wanted.outer.starts)
+            np.testing.assert_array_equal(one.outer.edges, wanted.outer.edges)
+    for share in whole:
+        words = share.outer.words()
+        assert (np.diff(words.astype(np.int64)) > 0).all()
+        columns = placed[share.index].nn.columns[: placed[share.index].nn.edges].get()
+        apart = np.isin(columns >> np.uint64(32), domains.apart_from(share.index))
+        leads = words[share.outer.columns.get()]
+        np.testing.assert_array_equal(np.sort(leads), np.sort(columns[apart]))
+        edges = np.bincount((leads >> np.uint64(32)).astype(int), minlength=sum(sizes))
+        np.testing.assert_array_equal(share.outer.edges, edges)
+    most = max(len(share.outer.targets) for share in whole)
+    monkeypatch.setattr(inner, "MOST_TARGETS", most)
+    made()
+    monkeypatch.setattr(inner, "MOST_TARGETS", most - 1)
+    with pytest.raises(UsageError, match=r"more than \d+ vertices of other domains"):
+        made()
+
+
 @pytest.fixture(params=[1, 3, 40])
 def short_boxes(request, monkeypatch):
     """Let boxes have room for few words, so that levels are sent in rounds."""

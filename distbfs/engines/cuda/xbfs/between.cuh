@@ -35,7 +35,8 @@ struct Between : Member {
     const u32 *place;           /* [normal vertices], what shares know them by -> number */
     const u64 *outer_offsets;   /* [normal vertices + 1] */
     const u32 *outer_columns;   /* [outer edges], indices of targets */
-    const u64 *outer_targets;   /* [targets], rising: share << 32 | what it is there */
+    const u32 *outer_targets;   /* [targets], what they are there, by share */
+    const u32 *starts;          /* [shares + 1], the first target of each share */
     const u32 *locals;          /* [numbers], local ids of normal vertices */
     const u32 *has_outer;       /* [words]: numbers with outer edges that are seen */
     const u32 *outer_seen;      /* [outer edges / 32 + 1], a bit for each, with MASKED */

@@ -126,12 +126,12 @@ class BetweenLevels:
         arrays = self._arrays
         parts, d = part.layout.parts, len(part.delegates)
         domains = part.domain.of
-        sent_words = -(-len(part.outer_targets) // 64) * 2  # cleared two at a time
+        sent_words = -(-len(part.outer.targets) // 64) * 2  # cleared two at a time
         self.others = domains.apart_from(part.index)
         self.first = first_words(domains.most_apart)
         owners = part.layout.part_of(part.delegates[part.delegates >= 0])
         owned = np.bincount(owners, minlength=parts)
-        self._box_at = box_bounds(domains, part.index, part.outer_edges, owned)
+        self._box_at = box_bounds(domains, part.index, part.outer.edges, owned)
         limit = box_limit(parts, domains.most_apart)
         self.in_rounds = limit is not None
         self._owned_at_once = len(part.owned) if limit is None else limit
@@ -145,7 +145,8 @@ class BetweenLevels:
         self._mask = cp.zeros(mask_words(d), np.uint64)
         self.mask = self._mask if d else None
         held: dict[str, Any] = {
-            "has_outer": self._rows_with(cp.diff(part.outer_offsets) > 0),
+            "has_outer": self._rows_with(cp.diff(part.outer.offsets) > 0),
+            "starts": cp.asarray(part.outer.starts.astype(np.uint32)),
             "sent": cp.zeros(max(sent_words, 2), np.uint32),
             "front": cp.zeros(arrays.params.words * self.in_rounds + 1, np.uint32),
             "outbox": cp.zeros(int(self._box_at[-1]), np.uint64),
@@ -168,16 +169,16 @@ class BetweenLevels:
             **shared.arguments(),
             **pointers,
             place=part.place.data.ptr,
-            outer_offsets=part.outer_offsets.data.ptr,
-            outer_columns=part.outer_columns.data.ptr,
-            outer_targets=part.outer_targets.data.ptr,
+            outer_offsets=part.outer.offsets.data.ptr,
+            outer_columns=part.outer.columns.data.ptr,
+            outer_targets=part.outer.targets.data.ptr,
             locals=part.graph.vertices.data.ptr,
             names=part.ids.data.ptr,
             sizes=self.sizes.data.ptr,
             counts=self.counts.data.ptr,
             found=self._mask.data.ptr,
             sent_words=sent_words,
-            edges_to=len(part.outer_columns),
+            edges_to=len(part.outer.columns),
             normals=part.normals,
             slots=part.slots,
             dwords=2 * mask_words(d),
@@ -212,7 +213,7 @@ class BetweenLevels:
         # looked at for questions so far, and at once; edge checks of pushes
         self._pushed = self._left = False
         self._asked = self._checked = 0
-        self._span = len(part.outer_columns)
+        self._span = len(part.outer.columns)
         self._outer = Work()
         self._load(counting=False)
 
@@ -413,7 +414,7 @@ class BetweenLevels:
     def _mark_front(self, main: Any) -> None:
         """Mark the frontier for the rounds of a push; see ``post`` in between_outer."""
         cuda.clear(self._held["front"], main)
-        self.params.edges_from, self.params.edges_to = 0, len(self.part.outer_columns)
+        self.params.edges_from, self.params.edges_to = 0, len(self.part.outer.columns)
         self._run("front", main)
 
     def checks_of(self, counts: Any = None, sent: int = 0) -> list[int]:
@@ -458,7 +459,7 @@ class BetweenLevels:
     def questions(self) -> Bins:
         """Return the questions of this part's unvisited vertices, after ``advance``."""
         with self.device:
-            left = self._asked < len(self.part.outer_columns)
+            left = self._asked < len(self.part.outer.columns)
             self._boxed = bool(self._outer.open) and left
             main = cuda.cupy().cuda.get_current_stream()
             if self._boxed and self.in_rounds:
@@ -469,7 +470,7 @@ class BetweenLevels:
 
     def _ask_some(self, main: Any) -> None:
         """Ask along as many outer edges, from the first not looked at, as have room."""
-        p, every = self.params, len(self.part.outer_columns)
+        p, every = self.params, len(self.part.outer.columns)
         p.edges_from = self._asked
         while True:
             p.edges_to = min(self._asked + self._span, every)

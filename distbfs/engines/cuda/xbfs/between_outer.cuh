@@ -130,10 +130,26 @@ INLINE void first_to_set(u32 *bitmap, const u32 *at, bool *ok) {
     for (int i = 0; i < EACH; i++) ok[i] = ok[i] && !(seen[i] >> (at[i] & 31) & 1);
 }
 
-/* The targets of columns where `ok`. */
-INLINE void targets_of(const Between &b, const u32 *column, const bool *ok, u64 *target) {
+/* The share that has a target. */
+INLINE u32 share_with(const Between &b, u32 target) {
+    if (b.shares == 2) return b.share ^ 1;
+    u32 low = 0, end = b.shares; /* the last share that begins at the target or before */
+    while (end - low > 1) {
+        const u32 middle = (low + end) / 2;
+        if (b.starts[middle] <= target) low = middle;
+        else end = middle;
+    }
+    return low;
+}
+
+/* The targets of columns where `ok`: their shares, and what they are there. */
+INLINE void targets_of(const Between &b, const u32 *column, const bool *ok, u32 *part,
+                       u32 *there) {
 #pragma unroll
-    for (int i = 0; i < EACH; i++) target[i] = ok[i] ? b.outer_targets[column[i]] : 0;
+    for (int i = 0; i < EACH; i++) {
+        there[i] = ok[i] ? b.outer_targets[column[i]] : 0;
+        part[i] = ok[i] ? share_with(b, column[i]) : 0;
+    }
 }
 
 /* Tells another part of vertices there, unless that was done before. */
@@ -141,15 +157,13 @@ struct Sender {
     const Between &b;
     __device__ __forceinline__ void operator()(const u32 *column, const u32 *from, bool *ok,
                                                u32 lane) const {
-        u32 part[EACH];
+        u32 part[EACH], there[EACH];
         u64 item[EACH];
         first_to_set(b.sent, column, ok);
-        targets_of(b, column, ok, item);
+        targets_of(b, column, ok, part, there);
 #pragma unroll
-        for (int i = 0; i < EACH; i++) {
-            part[i] = (u32)(item[i] >> 32);
-            item[i] = item[i] << 32 | (ok[i] ? b.locals[from[i]] : 0);
-        }
+        for (int i = 0; i < EACH; i++)
+            item[i] = (u64)there[i] << 32 | (ok[i] ? b.locals[from[i]] : 0);
         post(b, ok, part, item, lane,
              [&](int i) { atomicAnd(b.sent + (column[i] >> 5), ~(1u << (column[i] & 31))); });
     }
@@ -160,14 +174,11 @@ struct Asker {
     const Between &b;
     __device__ __forceinline__ void operator()(const u32 *column, const u32 *from, bool *ok,
                                                u32 lane) const {
-        u32 part[EACH];
-        u64 target[EACH];
-        targets_of(b, column, ok, target);
-#pragma unroll
-        for (int i = 0; i < EACH; i++) part[i] = (u32)(target[i] >> 32);
+        u32 part[EACH], there[EACH];
+        targets_of(b, column, ok, part, there);
         places_for(b, ok, part, lane, [&](int i, u32 to, u32 at) {
             if (is_beyond(b, to, at)) return;
-            questions_to(b, to)[at] = (u32)target[i];
+            questions_to(b, to)[at] = there[i];
             askers_of(b, to)[at] = from[i];
         });
     }

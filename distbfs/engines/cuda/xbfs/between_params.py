@@ -21,7 +21,8 @@ COUNTED = (
     *("failed", "checks", "over", "most", "inside", "unknown"),
 )
 POINTERS = (  # behind those of ``MemberParams``
-    *("place", "outer_offsets", "outer_columns", "outer_targets", "locals"),
+    *("place", "outer_offsets", "outer_columns", "outer_targets", "starts"),
+    "locals",
     *("has_outer", "outer_seen", "front", "names", "sent"),
     *("outbox", "box", "sizes", "known", "found", "mail", "counts"),
     *("idle", "filled", "mask", "items", "owned", "is_owned", "homes", "open"),

@@ -35,7 +35,7 @@ from distbfs.plan.memory import PartShape
 from distbfs.types import SUBGRAPHS
 
 NUMBERED_VERTEX = 12  # vertices, numbers, tuple_degrees
-OUTER_EDGE, TARGET = 4, 8  # a column; where it leads to, once each
+OUTER_EDGE, TARGET = 4, 4  # a column; where it leads to, once each
 BOXED = 8  # a number or a question, with an id
 ARRIVING = 3  # boxes from others, of two rounds, in ``exchange.buffer.Buffer``
 WIDE_LEVEL = 4
@@ -66,6 +66,7 @@ def part_bytes(
     inner += ids * (places + normals + shape.owned)
     targets = min(outer, (parts - 1) * normals)
     inner += 4 * normals + 8 * (normals + 1) + OUTER_EDGE * outer + TARGET * targets
+    inner += 4 * (parts + 1)  # first targets of parts
     search = _searching_bytes(
         *(shape.n, local, places, m, d, shape.owned, 1),
         listed=listed,
