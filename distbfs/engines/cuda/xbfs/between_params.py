@@ -14,7 +14,7 @@ from distbfs.types import Ids
 GOES, PUSHES, ASKS = 1, 2, 4  # ``Does`` in between.cuh
 FIRST = 1 << 14  # words for all others together that are sent before sizes are known
 LEAST_FIRST = 64  # and for one
-MOST_BOXED = 1 << 26  # words of all boxes of a share where levels go in rounds
+MOST_BOXED = 1 << 25  # words of all boxes of a share where levels go in rounds
 MAIL_BYTES = 128  # ``Mail`` in search.cuh
 COUNTED = (
     *("normals", "delegates", "outer", "open_outer", "left", "found", "missed"),

@@ -58,13 +58,16 @@ def part_bytes(
     outer = shape.edges["nn"] * (parts - 1) // parts
     m = sum(shape.edges.values()) - outer
     of_delegates = shape.edges["dd"] + shape.edges["dn"]
-    listed = min(LISTS * d, of_delegates) + min(LISTS * normals, m - of_delegates)
+    some = min(LISTS * normals, m - of_delegates)
+    listed = LISTS * d + (some if shape.listed is None else min(shape.listed, some))
     places = 64 * mask_words(d) + normals
     inner = (4 if m < WIDE else 8) * (places + 1) + 4 * (m + COLUMN_PAD)
     inner += 4 * (places + local)  # vertices and numbers
     ids = np.dtype(id_type(shape.n)).itemsize
     inner += ids * (places + normals + shape.owned)
     targets = min(outer, (parts - 1) * normals)
+    if shape.targets is not None:
+        targets = min(targets, shape.targets)
     inner += 4 * normals + 8 * (normals + 1) + OUTER_EDGE * outer + TARGET * targets
     inner += 4 * (parts + 1)  # first targets of parts
     search = _searching_bytes(
@@ -157,7 +160,8 @@ def _searching_bytes(
     form["multiprocessors"] = multiprocessors
     if devices == 1:
         search = search_bytes(local, active, m, queue=active, **form)
-        search += (np.dtype(id_type(n)).itemsize - 4) * parents * local
+        if id_type(n) is np.uint64:  # wide parents, no array of first ids
+            search += 4 * parents * local - 4 * active
     else:
         counts = (n, local, active, m, devices)
         search = member_search_bytes(*counts, push_only=True, **form)
