@@ -16,7 +16,12 @@ from distbfs.engines.cuda.common.memory import (
     search_bytes,
     split_rows,
 )
-from distbfs.engines.cuda.xbfs.memory import box_words, part_bytes, split_part
+from distbfs.engines.cuda.xbfs.memory import (
+    box_words,
+    part_bytes,
+    part_problem,
+    split_part,
+)
 from distbfs.engines.cuda.xbfs.shared import MOST_PARTS
 from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.errors import UsageError
@@ -179,7 +184,8 @@ def part_line(sizes: Mapping[str, Any]) -> str:
     """Return the line about one part on a GPU."""
     names = ("graph", "numbering", "inner", "search", "messages", "streams")
     items = ", ".join(f"{name} {readable(sizes[name])}" for name in names)
-    line = f"device memory of a part on a GPU: about {readable(sizes['total'])} "
+    line = "device memory of a part on a GPU, a domain of its own: about "
+    line += f"{readable(sizes['total'])} "
     line += f"({items})"
     if sizes["fits"] is None:
         return line
@@ -214,8 +220,9 @@ def part_memory(graph: Graph, have: float | None) -> dict[str, Any]:
     if have is None:
         return sizes | about
     free = int(have) - SPARE - SPARE_VERTEX * shape.local
-    about["fits"] = sizes["searching"] <= free
-    if not about["fits"] and graph.histogram is not None:
+    buildable = graph.exact or not part_problem(shape)
+    about["fits"] = buildable and sizes["searching"] <= free
+    if buildable and not about["fits"] and graph.histogram is not None:
         searching = sizes["searching"]
         split = split_part(graph.histogram, shape, searching, free)
         about["fits"] = split is not None
@@ -293,10 +300,14 @@ def notes_of(graph: Graph) -> list[str]:
             f"engine openmp searches up to 2^31 - 1 vertices on one device, not "
             f"{shape.local}; use more devices"
         )
+    if graph.exact:
+        return notes
     try:
         KeyFormat.for_graph(graph.n, shape.local)
     except UsageError as error:
-        notes += [] if graph.exact else [f"it cannot be built: {error}"]
+        notes.append(f"ranks without GPUs cannot build it: {error}")
+    if not shape.whole and (problem := part_problem(shape)):
+        notes.append(f"GPUs cannot build it: {problem}")
     return notes
 
 

@@ -77,6 +77,29 @@ def test_the_largest_graph_of_the_list_fits():
     assert about["host_building"] < 64 << 30
 
 
+@pytest.mark.parametrize(
+    ("scale", "devices", "threshold", "text"),
+    [
+        (41, 8192, 1 << 40, "vertices of other parts; allowed: 4294967295"),
+        (41, 8192, 512, "delegates a part; allowed: about 2147483648 together"),
+        (42, 1024, 1 << 20, "4294967296 vertices a part; allowed: 4294967295"),
+        (
+            43,
+            8192,
+            1 << 20,
+            "vertices; allowed on devices: 4398046511104",
+        ),
+        (34, 8, 0, "delegates a part; allowed: about 2147483648 together"),
+    ],
+)
+def test_what_gpus_cannot_build_fits_no_device(scale, devices, threshold, text):
+    words = ("--scale", scale, "--devices", devices, "--threshold", threshold)
+    plan = here("plan", *words, "--device-memory", "1000T", "--json").values
+    (note,) = (x for x in plan["notes"] if x.startswith("GPUs cannot build it: "))
+    assert text in note
+    assert not plan["gpu_part"]["fits"]
+
+
 @pytest.mark.parametrize("threshold", [20, 200, 1 << 20])
 def test_tails_are_about_those_of_built_parts(threshold):
     part = build(kronecker(13), 3, threshold=threshold)[0][0]
@@ -166,7 +189,7 @@ def test_text():
     assert re.search(r"p_rank 16: about [\d.]+ ms a search, [\d.e+]+ GTEPS", out)
     assert "25 GB/s between ranks (assumed)" in out
     assert re.search(r"^ *all +[\d.e+]+ +[\d.]+ MiB", out, re.MULTILINE)
-    assert "device memory of a part on a GPU: about" in out
+    assert "device memory of a part on a GPU, a domain of its own: about" in out
 
 
 def test_fitted_to_its_own_records(run):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from distbfs.build.cuda.inner import MOST_TARGETS
 from distbfs.build.cuda.inner_part import ShareCounts
 from distbfs.build.cuda.room import LEAST_KEPT
 from distbfs.engines.cuda.common.memory import (
@@ -26,7 +27,7 @@ from distbfs.engines.cuda.xbfs.between_params import (
     box_limit,
     first_words,
 )
-from distbfs.generate.cuda import id_type
+from distbfs.generate.cuda import MAX_VERTICES, id_type
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.graph.device_graph import COLUMN_PAD
 from distbfs.partition.part import mask_words
@@ -89,6 +90,30 @@ def part_bytes(
     searching = needs["search"] + needs["messages"]
     total = kept + max(needs["graph"], searching)
     return needs | {"searching": kept + searching, "total": total}
+
+
+def part_problem(shape: PartShape) -> str:
+    """Return why devices cannot build a part, whatever their memory, "" if they can.
+
+    As far as expected counts tell; the limits are those of ``Builder.separate``,
+    ``DomainBuilder`` and ``InnerBuilder``.
+    """
+    d, normals, targets = shape.delegates, shape.active, shape.targets or 0
+    if shape.n > MAX_VERTICES:
+        return f"{shape.n} vertices; allowed on devices: {MAX_VERTICES}"
+    if shape.local >= WIDE:
+        return f"{shape.local} vertices a part; allowed: {WIDE - 1}"
+    if 2 * (normals + d) + 512 >= WIDE:
+        return (
+            f"{normals} normal vertices and {d} delegates a part; allowed: about "
+            f"{WIDE // 2} together"
+        )
+    if targets > MOST_TARGETS:
+        return f"edges to {targets} vertices of other parts; allowed: {MOST_TARGETS}"
+    owned = 1 << (64 - max((shape.n - 1).bit_length(), 32))
+    if shape.owned > owned:
+        return f"{shape.owned} delegates of a part; allowed: {owned}"
+    return ""
 
 
 def split_part(
