@@ -1028,6 +1028,22 @@ MUTATIONS = (
         (f"{OUTER_EDGES}::test_levels_in_rounds",),
     ),
     Mutation(
+        "inner-outer-edges-stay",
+        "distbfs/build/cuda/inner.py",
+        "if x.most() < LEAST_KEPT and shares[k].outer_bytes",
+        "if False and shares[k].outer_bytes",
+        "edges between domains are never moved to host memory",
+        (f"{SPLIT_BETWEEN}::test_outer_edges_in_host_memory",),
+    ),
+    Mutation(
+        "inner-targets-of-the-next-share",
+        "distbfs/build/cuda/inner.py",
+        "ends = np.arange(low + 1, high + 1, dtype=np.uint64) << PART_SHIFT",
+        "ends = np.arange(low, high, dtype=np.uint64) << PART_SHIFT",
+        "targets count as those of the share after theirs",
+        (f"{OUTER_EDGES}::test_outer_edges_are_made_in_passes",),
+    ),
+    Mutation(
         "pan-reads-beyond-ids",
         f"{CUDA}/pan/visits.cuh",
         "if (v + 4 <= p.active) {",

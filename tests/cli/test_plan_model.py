@@ -75,6 +75,17 @@ def test_the_largest_graph_of_the_list_fits():
     assert about["kept"] is None
     assert about["searching"] < 64 << 30
     assert about["host_building"] < 64 << 30
+    words = (*words[:-1], "60G")
+    about = here("plan", *words, "--json").values["gpu_part"]
+    assert about["fits"]
+    assert about["outer_on_host"]
+    assert about["making"] < 55 << 30
+    assert about["searching"] - about["outer"] < 45 << 30
+    assert about["host"] == about["outer"]
+    assert "20.5 GiB of its host, where its edges to other parts are; built with" in (
+        here("plan", *words).out
+    )
+    assert not here("plan", *words[:-1], "50G", "--json").values["gpu_part"]["fits"]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 The subgraphs of a part lie on its device, or in pinned host memory, while its rows are
 made, range by range. Where a device has no room for all columns, rows have tails: the
-columns after the first ones go to pinned host memory as they are made.
+columns after the first ones go to pinned host memory as they are made. Where not even
+the first ones have room beside outer edges, the columns of these go there.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ from distbfs.build.cuda.numbering import Numbering
 from distbfs.build.cuda.ranges import RESERVE, Ranges
 from distbfs.build.cuda.room import (
     EVERY,
+    LEAST_KEPT,
     SPARE_VERTEX,
     Fit,
     Room,
@@ -40,7 +43,7 @@ from distbfs.build.cuda.room import (
 )
 from distbfs.build.cuda.rows import deal_rows
 from distbfs.device import cuda, programs
-from distbfs.device.host_memory import pinned
+from distbfs.device.host_memory import pinned, seen_by_kernels
 from distbfs.errors import UsageError
 from distbfs.exchange.local_phase import brought_here
 from distbfs.generate.cuda import id_type
@@ -60,7 +63,7 @@ from distbfs.types import SUBGRAPHS, Array, Ids, World
 KEYS = 1 << 28  # sorted at a time; the longest row always fits
 KEY_BYTES = 16  # a key and its place in the sort
 SWAP_BYTES = 64  # a key to be sent to another device, with its selection
-SLICE = 1 << 27  # outer edges of one pass
+SLICE = 1 << 26  # outer edges of one pass
 MOST_TARGETS = WIDE - 1  # of outer edges, whose columns are their indices
 NUMBERED_VERTEX = 12  # vertices, numbers, tuple_degrees of a part
 
@@ -113,7 +116,9 @@ class InnerBuilder:
         rows = {name: getattr(part, name) for name in ("nn", "nd", "dn", "dd")}
         if any(x.offsets.dtype.itemsize == 8 for x in rows.values()):
             rows = {
-                name: DeviceRows(x.offsets.astype(np.uint64), x.columns, x.on_host)
+                name: DeviceRows(
+                    x.offsets.astype(np.uint64, copy=False), x.columns, x.on_host
+                )
                 for name, x in rows.items()
             }
         self._rows = rows
@@ -250,7 +255,7 @@ class InnerBuilder:
         subgraphs = sum(x.offsets.nbytes + x.columns.nbytes for x in rows)
         subgraphs -= part.host_bytes
         held = NUMBERED_VERTEX * local + part.kept * subgraphs
-        held += sum(x.nbytes for x in (self._ids, self.place, *self._outer.arrays))
+        held += self._ids.nbytes + self.place.nbytes + self._outer.device_bytes
         made = 8 * (self.count + 1) + 4 * (self.count + local)
         fixed = held + made + room.state(self._counts)
         freed = 0 if part.kept else subgraphs
@@ -259,6 +264,20 @@ class InnerBuilder:
         building = cuda.free_bytes() // sharing - made - keys - RESERVE // 4
         have = min(have, fixed + building)
         return Fit(fixed, have, have, self._by_length, self._ranges)
+
+    @property
+    def outer_bytes(self) -> int:
+        """Bytes of the columns of outer edges."""
+        return int(self._outer.columns.nbytes)
+
+    def outer_to_host(self) -> None:
+        """Move the columns of outer edges to pinned host memory."""
+        columns = self._outer.columns
+        on_host = pinned(len(columns), np.uint32, "outer edges")
+        columns.get(out=on_host)
+        columns = seen_by_kernels(on_host)
+        self._outer = replace(self._outer, columns=columns, on_host=True)
+        cuda.release()
 
     def split(self, fit: Fit, kept: int) -> int:
         """Let rows keep ``kept`` columns; return how many go to host memory."""
@@ -356,7 +375,8 @@ class InnerBuilder:
     def _outer_edges(self) -> Outer:
         """Return the outer edges.
 
-        Targets are found in passes over the edges, each for some shares.
+        Targets are found in passes over the edges, each for some shares; those of
+        several passes wait on the host.
         """
         cp, shares = cuda.cupy(), self.part.layout.parts
         offsets = self._sums(self._outside[self._order])
@@ -365,7 +385,8 @@ class InnerBuilder:
             share = (columns >> np.uint64(PART_SHIFT)).astype(np.int32)
             edges += cp.bincount(share, minlength=shares).get().astype(np.int64)
         indices = cp.empty(int(offsets[-1]), np.uint32)
-        pieces, count = [cp.zeros(0, np.uint32)], 0
+        pieces: list[Any] = []
+        count = 0
         for low, high in _passes(edges):
             targets = self._targets(offsets, low, high)
             ends = np.arange(low + 1, high + 1, dtype=np.uint64) << PART_SHIFT
@@ -381,11 +402,15 @@ class InnerBuilder:
                 some = self._of_shares(columns, low, high)
                 index = cp.searchsorted(targets, columns[some]) + count
                 indices[span][some] = index.astype(np.uint32)
-            pieces.append(targets.astype(np.uint32))
+            places = targets.astype(np.uint32)
+            pieces.append(places if high - low == shares else places.get())
             count += len(targets)
             starts[high + 1 :] = count
-            del targets
-        return Outer(offsets, indices, cp.concatenate(pieces), starts, edges)
+            del targets, places
+        if not pieces:
+            pieces.append(cp.zeros(0, np.uint32))
+        whole = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        return Outer(offsets, indices, cp.asarray(whole), starts, edges)
 
     def _outer_columns(self, offsets: Any) -> Iterator[tuple[slice, Any]]:
         """Yield (span, columns as in nn) of the outer edges, some at a time."""
@@ -535,18 +560,35 @@ def inner_domains(
 def _split_rows(shares: Sequence[InnerBuilder], world: World, room: Room) -> None:
     """Choose how rows are split, alike on all devices (collective)."""
     on_device = Counter(int(share.part.vertices.device) for share in shares)
-    fits = []
-    for share in shares:
+
+    def fit(share: InnerBuilder) -> Fit:
         with on_device_of(share.part):
             sharing = on_device[int(share.part.vertices.device)]
-            fits.append(share.fit(room, sharing))
+            return share.fit(room, sharing)
+
+    fits = [fit(share) for share in shares]
+    subgraphs = sum(share.part.host_bytes for share in shares)
+    full = [
+        k for k, x in enumerate(fits) if x.most() < LEAST_KEPT and shares[k].outer_bytes
+    ]
+    outer = sum(shares[k].outer_bytes for k in full)
+
+    def move() -> None:
+        for k in full:
+            with on_device_of(shares[k].part):
+                shares[k].outer_to_host()
+
+    if world.allreduce(np.array([outer]))[0]:
+        check_hosts(world, room, 0, outer + subgraphs)
+        agreed(world, move)
+        for k in full:
+            fits[k] = fit(shares[k])
     indices = [share.part.index for share in shares]
     kept = agreed_kept(world, list(zip(indices, fits, strict=True)))
     if kept < EVERY:
         pairs = zip(shares, fits, strict=True)
-        tails = sum(share.split(fit, kept) for share, fit in pairs)
-        subgraphs = sum(share.part.host_bytes for share in shares)
-        check_hosts(world, room, tails, subgraphs)
+        tails = sum(share.split(one, kept) for share, one in pairs)
+        check_hosts(world, room, tails, outer + subgraphs)
 
 
 @contextmanager

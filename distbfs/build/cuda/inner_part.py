@@ -88,6 +88,7 @@ class Outer:
     targets: uint32 [targets], their places on their shares, by share and rising
     starts: the first target of each share, int64 [shares + 1]; edges: how many lead to
     each, int64 [shares]; both on the host
+    on_host: whether columns lie in pinned host memory, which kernels read in place
     """
 
     offsets: Any
@@ -95,10 +96,21 @@ class Outer:
     targets: Any
     starts: Ids
     edges: Ids
+    on_host: bool = False
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of columns in host memory."""
+        return int(self.columns.nbytes) * self.on_host
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes of the arrays on the device."""
+        return sum(int(x.nbytes) for x in self.arrays) - self.host_bytes
 
     @property
     def arrays(self) -> tuple[Any, Any, Any]:
-        """The arrays on the device."""
+        """Offsets, columns and targets."""
         return self.offsets, self.columns, self.targets
 
     def words(self) -> Words:

@@ -21,6 +21,7 @@ from worlds import on_ranks
 
 import distbfs
 from distbfs.benchmark.graph500 import validation_of
+from distbfs.build.cuda.inner import InnerBuilder
 from distbfs.device import cuda
 from distbfs.device.take import FEW
 from distbfs.engines.base import on_device
@@ -771,12 +772,19 @@ def test_the_plan_knows_what_is_allocated(
     held = hold_device_parts(SoloWorld(), graph, [0], placement)
     engine = choosing.kind_of("xbfs")(SearchOptions(engine="xbfs", parents=parents))
     gc.collect()
-    before = allocated(device)
+    before, most, columns = allocated(device), [0], InnerBuilder._outer_columns
+
+    def watched(self, offsets):
+        for pair in columns(self, offsets):
+            most.append(allocated(device) - before)
+            yield pair
+
+    monkeypatch.setattr(InnerBuilder, "_outer_columns", watched)
     searches = [engine.domain(one, placement) for one in held.device_parts]
     runner = between_domains(SoloWorld(), searches, "solo", engine.options, placement)
     gc.collect()
     used = allocated(device) - before
-    planned = arriving = 0
+    planned = arriving = making = 0
     for one in held.device_parts:
         owned = int((one.layout.part_of(one.delegates) == one.index).sum())
         edges = {name: getattr(one, name).edges for name in SUBGRAPHS}
@@ -787,9 +795,14 @@ def test_the_plan_knows_what_is_allocated(
         sizes = part_bytes(shape, parents=parents, multiprocessors=2)
         assert sizes["graph"] == one.graph_bytes
         planned += sizes["inner"] + sizes["search"] + sizes["messages"] - CODE
+        stored = sum(getattr(one, name).offsets.nbytes for name in SUBGRAPHS)
+        making = max(making, sizes["making"] - stored - 12 * one.local_count)
         if words is not None:
             arriving += ARRIVING * 8 * (1 + (parts - 1) * (1 + box_words(shape)))
             assert parts == 1 or box_words(shape) == words
+    assert (len(most) > 1) == (parts > 1 and threshold > 0)
+    if len(most) > 1:
+        assert 0 < most[1] <= making  # of the first part, beside what it is made of
     assert used <= planned - arriving <= 1.05 * used + 16_384 + parts * PADS
     assert held.edges == sum(
         sum(getattr(x, n).edges for n in SUBGRAPHS) for x in held.device_parts

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.inner import MOST_TARGETS
+from distbfs.build.cuda.inner import MOST_TARGETS, SLICE
 from distbfs.build.cuda.inner_part import ShareCounts
 from distbfs.build.cuda.room import LEAST_KEPT
 from distbfs.engines.cuda.common.memory import (
@@ -37,6 +37,8 @@ from distbfs.types import SUBGRAPHS
 
 NUMBERED_VERTEX = 12  # vertices, numbers, tuple_degrees
 OUTER_EDGE, TARGET = 4, 4  # a column; where it leads to, once each
+MADE_NORMAL = 32  # counts, order, length, place, position and id of a normal vertex
+SORTED = 5 * 8  # an outer edge of a pass, with its sort
 BOXED = 8  # a number or a question, with an id
 ARRIVING = 3  # boxes from others, of two rounds, in ``exchange.buffer.Buffer``
 WIDE_LEVEL = 4
@@ -48,10 +50,12 @@ def part_bytes(
     """Return the device memory of one part that is searched on a GPU, bytes by kind.
 
     graph: Table I (Pan et al. 2018); numbering: of the vertices; inner: the graph that
-    is searched, and the outer edges; search: what a search writes, and neighbours in
-    arrays of their own; messages: the most that goes to other parts at once, and what
-    was sent to them already; searching: without the graph of Table I, which is let go
-    before there is a search; total: the most at once, where all of it lies there
+    is searched, and the outer edges; outer: columns of these; search: what a search
+    writes, and neighbours in arrays of their own; messages: the most that goes to other
+    parts at once, and what was sent to them already; searching: without the graph of
+    Table I, which is let go before there is a search; total: the most at once, where
+    all of it lies there; making: while outer edges are made, with the columns of Table
+    I in host memory
     """
     local, d, parts, normals = shape.local, shape.delegates, shape.parts, shape.active
     sizes = memory.array_bytes(shape)
@@ -65,12 +69,15 @@ def part_bytes(
     inner = (4 if m < WIDE else 8) * (places + 1) + 4 * (m + COLUMN_PAD)
     inner += 4 * (places + local)  # vertices and numbers
     ids = np.dtype(id_type(shape.n)).itemsize
-    inner += ids * (places + normals + shape.owned)
+    names = ids * (places + normals + shape.owned)
+    inner += names
     targets = min(outer, (parts - 1) * normals)
     if shape.targets is not None:
         targets = min(targets, shape.targets)
-    inner += 4 * normals + 8 * (normals + 1) + OUTER_EDGE * outer + TARGET * targets
-    inner += 4 * (parts + 1)  # first targets of parts
+    leaving = 8 * (normals + 1) + OUTER_EDGE * outer + TARGET * targets
+    inner += 4 * normals + leaving + 4 * (parts + 1)  # first targets of parts
+    making = _offset_bytes(shape) + MADE_NORMAL * normals + names + leaving
+    making += SORTED * min(outer, SLICE) + NUMBERED_VERTEX * local + 12 * places
     search = _searching_bytes(
         *(shape.n, local, places, m, d, shape.owned, 1),
         listed=listed,
@@ -83,13 +90,24 @@ def part_bytes(
         "graph": graph,
         "numbering": NUMBERED_VERTEX * local,
         "inner": inner,
+        "outer": OUTER_EDGE * outer,
         "search": search,
         "messages": BOXED * boxes + targets // 8,
     }
     kept = needs["numbering"] + needs["inner"]
     searching = needs["search"] + needs["messages"]
     total = kept + max(needs["graph"], searching)
-    return needs | {"searching": kept + searching, "total": total}
+    searching += kept
+    return needs | {"searching": searching, "total": total, "making": making}
+
+
+def _offset_bytes(shape: PartShape) -> int:
+    """Return the bytes of offsets of Table I, and of copies if some have 64 bits."""
+    sizes, rows = memory.array_bytes(shape), (shape.local, shape.delegates)
+    offsets = [sizes[f"{k}/offsets"] for k in SUBGRAPHS]
+    wide = [8 * (count + 1) for count in (rows[0], rows[0], rows[1], rows[1])]
+    copies = [w for o, w in zip(offsets, wide, strict=True) if o < w]
+    return sum(offsets) + (sum(copies) if len(copies) < len(offsets) else 0)
 
 
 def part_problem(shape: PartShape) -> str:
