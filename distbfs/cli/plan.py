@@ -16,7 +16,12 @@ from distbfs.engines.cuda.common.memory import (
     search_bytes,
     split_rows,
 )
-from distbfs.engines.cuda.xbfs.memory import box_words, part_bytes, split_part
+from distbfs.engines.cuda.xbfs.memory import (
+    box_words,
+    part_bytes,
+    part_problem,
+    split_part,
+)
 from distbfs.engines.cuda.xbfs.shared import MOST_PARTS
 from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.errors import UsageError
@@ -179,16 +184,20 @@ def part_line(sizes: Mapping[str, Any]) -> str:
     """Return the line about one part on a GPU."""
     names = ("graph", "numbering", "inner", "search", "messages", "streams")
     items = ", ".join(f"{name} {readable(sizes[name])}" for name in names)
-    line = f"device memory of a part on a GPU: about {readable(sizes['total'])} "
+    line = "device memory of a part on a GPU, a domain of its own: about "
+    line += f"{readable(sizes['total'])} "
     line += f"({items})"
     if sizes["fits"] is None:
         return line
     have = readable(sizes["have"])
     if not sizes["fits"]:
         return f"{line}; does not fit in {have}"
-    if sizes["kept"] is not None:
-        line += f"; in {have} with {shown(sizes['kept'])} columns of a row, and about "
+    if sizes["host"]:
+        kept = "all" if sizes["kept"] is None else shown(sizes["kept"])
+        line += f"; in {have} with {kept} columns of a row, and about "
         line += f"{readable(sizes['host'])} of its host"
+        if sizes["outer_on_host"]:
+            line += ", where its edges to other parts are"
     else:
         line += f"; fits in {have}"
     if sizes["host_building"]:
@@ -200,6 +209,7 @@ def part_memory(graph: Graph, have: float | None) -> dict[str, Any]:
     """Return the bytes of the largest part on a GPU, and whether a device has them.
 
     kept: columns of a row that a device has room for, None: all, or not known
+    outer_on_host: whether edges to other parts lie in memory of its host
     host, host_building: bytes of its host for one part, and while it is built
     """
     every = []
@@ -210,17 +220,24 @@ def part_memory(graph: Graph, have: float | None) -> dict[str, Any]:
         every.append((sizes | {"streams": streams} | more, shape))
     sizes, shape = max(every, key=lambda x: x[0]["total"])
     about: dict[str, Any] = {"have": have, "fits": None, "kept": None}
-    about |= {"host": 0, "host_building": 0}
+    about |= {"outer_on_host": False, "host": 0, "host_building": 0}
     if have is None:
         return sizes | about
     free = int(have) - SPARE - SPARE_VERTEX * shape.local
-    about["fits"] = sizes["searching"] <= free
-    if not about["fits"] and graph.histogram is not None:
-        searching = sizes["searching"]
-        split = split_part(graph.histogram, shape, searching, free)
-        about["fits"] = split is not None
-        if split is not None:
-            about |= {"kept": split["kept"], "host": split["host"]}
+    buildable = graph.exact or not part_problem(shape)
+    buildable = buildable and sizes["making"] <= free
+    about["fits"] = buildable and sizes["searching"] <= free
+    for outer in (0, sizes["outer"]):
+        if about["fits"] or not buildable or graph.histogram is None:
+            break
+        searching = sizes["searching"] - outer
+        about |= {"outer_on_host": outer > 0, "host": outer}
+        about["fits"] = searching <= free
+        if not about["fits"]:
+            split = split_part(graph.histogram, shape, searching, free)
+            about["fits"] = split is not None
+            if split is not None:
+                about |= {"kept": split["kept"], "host": outer + split["host"]}
     if about["fits"] and sizes["total"] > free:
         about["host_building"] = sizes["graph"] + about["host"]
     return sizes | about
@@ -293,10 +310,14 @@ def notes_of(graph: Graph) -> list[str]:
             f"engine openmp searches up to 2^31 - 1 vertices on one device, not "
             f"{shape.local}; use more devices"
         )
+    if graph.exact:
+        return notes
     try:
         KeyFormat.for_graph(graph.n, shape.local)
     except UsageError as error:
-        notes += [] if graph.exact else [f"it cannot be built: {error}"]
+        notes.append(f"ranks without GPUs cannot build it: {error}")
+    if not shape.whole and (problem := part_problem(shape)):
+        notes.append(f"GPUs cannot build it: {problem}")
     return notes
 
 

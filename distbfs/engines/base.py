@@ -192,6 +192,8 @@ class DomainSearch(Protocol):
     carries_parents: items sent include parents, and the search is a ``CarryingSearch``;
     else it is an ``AskingSearch``
     streamed: it is a ``StreamedSearch``
+    in_rounds: a level may send to others in rounds: it is a ``RoundsSearch``; the same
+    on all domains
     """
 
     part: Any
@@ -200,6 +202,7 @@ class DomainSearch(Protocol):
     extras: tuple[str, ...]
     carries_parents: bool
     streamed: bool
+    in_rounds: bool
 
     def start(
         self,
@@ -304,6 +307,28 @@ class AskingSearch(DomainSearch, Protocol):
         """Set the parents (vertex ids) of delegates that this part owns."""
 
 
+class RoundsSearch(PullingSearch, Protocol):
+    """A domain whose boxes for others may have less room than a level needs.
+
+    What had no place is sent in further rounds, as long as a domain has ``more``: of
+    pushes ``rest``, of pulls further ``questions``. ``take`` takes what came in all
+    rounds but the last, which ``accept`` takes.
+    """
+
+    def more(self) -> bool:
+        """Return whether more must be sent, when all of a round has arrived."""
+
+    def rest(self) -> Bins:
+        """Return pushed vertices, as in ``Offer.normals``, that had no place before."""
+
+    def take(
+        self,
+        normals: Sequence[tuple[int, Array]],
+        answers: Sequence[tuple[int, Array]] = (),
+    ) -> None:
+        """Merge what came in a round, as in ``accept``."""
+
+
 class CarryingSearch(DomainSearch, Protocol):
     """A part on a device: arrays are CuPy's, and items sent carry their parent.
 
@@ -330,10 +355,16 @@ class DelegateSearch(CarryingSearch, Protocol):
     """A part asks other parts for the parents of its delegates that only they found.
 
     Questions and answers are exchanged like normals; uint64 items.
+    parent_rounds: of questions, the same on all parts
     """
 
-    def ask_parents(self) -> Bins:
-        """Return this part's questions to other parts, after the last level."""
+    parent_rounds: int
+
+    def ask_parents(self, turn: int = 0) -> Bins:
+        """Return this part's questions to other parts, after the last level.
+
+        turn: which round
+        """
 
     def answer_parents(self, questions: Sequence[tuple[int, Array]]) -> Bins:
         """Return the parents this part knows; questions: (source rank, items)."""

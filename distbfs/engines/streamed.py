@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, Protocol
 from distbfs.engines.base import DelegateSearch, PullingSearch, Work
 from distbfs.types import Array, DirectionName
 
+MOST_STREAMED = 64  # parts: each level sends first words to all, even if empty
+
 
 class LevelCounts(NamedTuple):
     """Counts of all parts at the end of a level.

@@ -4,7 +4,8 @@ A vertex whose scrambled id has k one-bits is an end of a tuple with probability
 (A+B)^(s-k) (C+D)^k, and of a tuple with a given neighbour with a product of A, B, C, D
 that depends on how many of its one- and zero-bits meet one-bits. Summing 1 -
 exp(-expected tuples) over the classes of neighbours gives the expected number of
-distinct neighbours, without repeats; degrees of a class are modelled as Poisson.
+distinct neighbours, without repeats; degrees of a class are modelled as Poisson, or, of
+a large mean, as normal, in steps.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import numpy as np
 from distbfs.generate.kronecker import INITIATOR
 from distbfs.types import Floats, Ids
 
-WIDE = 4096.0  # classes with a larger mean degree count as one degree
+WIDE = 4096.0  # classes with a larger mean degree have STEPS a deviation
+STEPS, REACH = 2, 4  # of a deviation; deviations on either side
 
 
 def class_means(scale: int, edge_factor: int) -> tuple[Floats, Floats]:
@@ -44,14 +46,26 @@ def expected_histogram(scale: int, edge_factor: int = 16) -> tuple[Ids, Floats]:
     sizes, means = class_means(scale, edge_factor)
     vertices: dict[int, float] = {}
     for size, mean in zip(sizes.tolist(), means.tolist(), strict=True):
-        if mean > WIDE:
-            vertices[round(mean)] = vertices.get(round(mean), 0.0) + size
-            continue
-        reach = round(mean + 8 * math.sqrt(mean) + 20)
-        k = np.arange(reach + 1)
-        logs = np.concatenate([[0.0], np.cumsum(np.log(np.maximum(k[1:], 1)))])
-        share = np.exp(k * math.log(max(mean, 1e-300)) - mean - logs)
+        k, share = _normal(mean) if mean > WIDE else _poisson(mean)
         for degree, part in zip(k.tolist(), share.tolist(), strict=True):
             vertices[degree] = vertices.get(degree, 0.0) + size * part
     degrees = np.array(sorted(vertices), dtype=np.int64)
     return degrees, np.array([vertices[k] for k in degrees.tolist()])
+
+
+def _poisson(mean: float) -> tuple[Ids, Floats]:
+    """Return (degrees, share of the vertices of a class) as of a Poisson number."""
+    reach = round(mean + 8 * math.sqrt(mean) + 20)
+    k = np.arange(reach + 1)
+    logs = np.concatenate([[0.0], np.cumsum(np.log(np.maximum(k[1:], 1)))])
+    return k, np.exp(k * math.log(max(mean, 1e-300)) - mean - logs)
+
+
+def _normal(mean: float) -> tuple[Ids, Floats]:
+    """Return (degrees, share of the vertices of a class) in steps of a deviation."""
+    steps = np.arange(-REACH * STEPS, REACH * STEPS + 1) / STEPS
+    ends = [(x - 0.5 / STEPS) / math.sqrt(2) for x in [*steps.tolist(), REACH + 1]]
+    below = np.array([0.5 * (1 + math.erf(x)) for x in ends])
+    below[0], below[-1] = 0.0, 1.0
+    degrees = np.round(mean + math.sqrt(mean) * steps).astype(np.int64)
+    return degrees, np.diff(below)

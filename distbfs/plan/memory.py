@@ -21,7 +21,7 @@ from distbfs.graph.csr import index_dtype
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import mask_words
-from distbfs.types import SUBGRAPHS
+from distbfs.types import SUBGRAPHS, Floats, Ids
 
 # bytes at the peak of a build: raw keys and their columns, which stay while Distributor
 # makes the rest
@@ -44,6 +44,9 @@ LOOKED_UP_DELEGATE = 8  # BetweenDomains: delegates in the order of their ids
 FINISHED_DELEGATE = 32  # ParentFinder, while delegates get their parents
 MESSAGE_NN_EDGE = 8  # at most 4 when sent, 4 when received
 
+LEAST_CHANCE = 1e-300
+LISTED = 8  # see ``PartShape``
+
 CGROUP = Path("/sys/fs/cgroup")
 MEMBERSHIP = Path("/proc/self/cgroup")
 
@@ -56,6 +59,9 @@ class PartShape:
     local: vertices of the part; active: normal ones with edges; owned: delegates among
     them
     edges: stored directed edges by subgraph; nd_sources: rows of nd with edges
+    targets: vertices of other parts that nn edges of the part lead to; listed: normal
+    vertices with 2 or more edges that stay in the part, plus those with 3 or more, …
+    up to LISTED; None: not known
     """
 
     n: int
@@ -66,6 +72,8 @@ class PartShape:
     owned: int
     edges: Mapping[str, int]
     nd_sources: int
+    targets: int | None = None
+    listed: int | None = None
 
     @classmethod
     def recorded(
@@ -173,7 +181,7 @@ def session_bytes(shape: PartShape) -> tuple[int, int]:
 def expected_degrees(scale: int, edge_factor: int) -> DegreeHistogram:
     """Return the expected degrees of a Kronecker graph, rounded to whole vertices."""
     degrees, vertices = expected_histogram(scale, edge_factor)
-    below = np.round(np.cumsum(vertices)).astype(np.int64)
+    below = np.minimum(np.round(np.cumsum(vertices)).astype(np.int64), 1 << scale)
     below[-1] = 1 << scale
     counts = np.diff(below, prepend=0)
     occur = counts > 0
@@ -196,6 +204,9 @@ def expected_shape(
     nn = min(nn_edges, ends) if d else ends
     # the neighbours of a vertex are assumed normal independently of each other
     with_nd = float(counts @ (1 - (nn / max(ends, 1)) ** degrees))
+    apart = nn / max(ends, 1) * (parts - 1) / parts  # chance that an end is outer
+    share = nn / max(ends, 1) / parts  # and is of a vertex of a certain part
+    targets = float(counts @ (1 - (1 - share) ** degrees)) * (parts - 1) / parts
     nd = ends - nn
     edges = {"nn": nn, "nd": nd, "dn": nd, "dd": m - ends - nd}
     return PartShape(
@@ -207,7 +218,24 @@ def expected_shape(
         owned=-(-d // parts),
         edges={k: math.ceil(max(e, 0) / parts) for k, e in edges.items()},
         nd_sources=math.ceil(with_nd / parts),
+        targets=math.ceil(targets),
+        listed=math.ceil(float(counts @ _listed(degrees, 1 - apart)) / parts),
     )
+
+
+def _listed(degrees: Ids, inside: float) -> Floats:
+    """Return in how many lists a vertex of each degree is expected; see ``PartShape``.
+
+    inside: chance that an edge stays in the part
+    """
+    none = degrees * math.log(max(1 - inside, LEAST_CHANCE))
+    logs = math.log(max(inside, LEAST_CHANCE)) - math.log(max(1 - inside, LEAST_CHANCE))
+    ways, below, lists = (np.full(len(degrees), x) for x in (1.0, 0.0, 0.0))
+    for k in range(LISTED):
+        below += ways * np.exp(np.minimum(none + k * logs, 0))
+        ways *= np.maximum(degrees - k, 0) / (k + 1)
+        lists += (k > 0) * (1 - np.minimum(below, 1))
+    return lists
 
 
 def memory_limit() -> int | None:

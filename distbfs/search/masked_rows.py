@@ -112,12 +112,12 @@ class InnerRows:
 
 
 def target_ids(world: World, parts: Sequence[InnerPart]) -> list[Ids]:
-    """Return the ids of ``outer_targets``, int64 [targets], by part (collective)."""
+    """Return the ids of ``outer.targets``, int64 [targets], by part (collective)."""
     rank = np.zeros(parts[0].domain.of.shares, np.int64)
     indices = np.array([part.index for part in parts])
     for of_rank, held in enumerate(world.allgather(indices)):
         rank[held] = of_rank
-    every = [part.outer_targets.get() for part in parts]
+    every = [part.outer.words() for part in parts]
     targets: Words = np.concatenate(every)
     owner = rank[(targets >> HALF).astype(np.int64)]
     order = np.argsort(owner, kind="stable")

@@ -378,10 +378,18 @@ def split_searches(
 def where_inner_rows_are(world: World, searches: Sequence[Any]) -> str:
     """Describe the rows of all domains that are in host memory (collective)."""
     parts = [search.part for search in searches]
-    counts = [(x.graph.held_back, x.graph.m + len(x.outer_columns), 1) for x in parts]
-    held_back, m, devices = world.allreduce(np.array(counts).sum(axis=0)).tolist()
-    tails = parts[0].graph.tails
-    return "" if tails is None else in_host_memory(held_back, m, tails.kept, devices)
+    counts = [
+        (x.graph.held_back, x.graph.m + len(x.outer.columns), 1, x.outer.host_bytes)
+        for x in parts
+    ]
+    sums = world.allreduce(np.array(counts).sum(axis=0)).tolist()
+    held_back, m, devices, outer = sums
+    tails, words = parts[0].graph.tails, []
+    if tails is not None:
+        words.append(in_host_memory(held_back, m, tails.kept, devices))
+    if outer:
+        words.append(f"{readable(outer)} of edges between domains are in host memory")
+    return "; ".join(words)
 
 
 OPENERS: dict[str, Callable[[Opening], Session]] = {

@@ -92,14 +92,15 @@ class CarriedParents:
     def _ask(self, searches: Sequence[DelegateSearch]) -> None:
         """Ask the parts that found delegates which their owner did not find."""
         exchange = self._exchange
-        with exchange.traffic.of("parents"):
-            exchange.start_normals([search.ask_parents() for search in searches])
-            asked = exchange.finish_normals()
-            pairs = zip(searches, asked, strict=True)
-            exchange.start_normals([search.answer_parents(x) for search, x in pairs])
-            answers = exchange.finish_normals()
-        for search, arrived in zip(searches, answers, strict=True):
-            search.take_parents(arrived)
+        for turn in range(searches[0].parent_rounds):
+            with exchange.traffic.of("parents"):
+                exchange.start_normals([x.ask_parents(turn) for x in searches])
+                asked = exchange.finish_normals()
+                pairs = zip(searches, asked, strict=True)
+                exchange.start_normals([x.answer_parents(some) for x, some in pairs])
+                answers = exchange.finish_normals()
+            for search, arrived in zip(searches, answers, strict=True):
+                search.take_parents(arrived)
 
     def _take_largest(self, searches: Sequence[MaximumSearch]) -> None:
         """Reduce the parents that all parts found to the largest id."""

@@ -306,7 +306,8 @@ def test_text(stores):
     assert "does not fit" in out
     assert "building is the peak of a rank" in out
     impossible = here("plan", "--scale", "48", "--devices", "65536").out
-    assert "note: it cannot be built: " in impossible
+    assert "note: ranks without GPUs cannot build it: " in impossible
+    assert "note: GPUs cannot build it: 281474976710656 vertices; " in impossible
 
 
 @needs_mpi

@@ -48,6 +48,69 @@ def test_counts_are_those_of_built_parts():
     assert sizes["total"] == sizes["numbering"] + sizes["inner"] + last
 
 
+@pytest.mark.parametrize("threshold", [20, 60, 200, 1 << 20])
+@pytest.mark.parametrize("parts", [2, 9])
+def test_outer_edges_and_lists_are_about_those_of_built_parts(parts, threshold):
+    made, _ = build(kronecker(13), parts, threshold=threshold)
+    shape = of_kronecker(13, 16, parts, threshold).shapes[0]
+    targets = listed = 0
+    for part in made:
+        away = part.nn.columns >> np.uint64(PART_SHIFT) != part.index
+        targets += len(np.unique(part.nn.columns[away])) / parts
+        degrees = np.diff(part.nn.offsets.astype(np.int64)) - np.add.reduceat(
+            np.append(away, False), part.nn.offsets[:-1].astype(np.int64)
+        ) * (np.diff(part.nn.offsets.astype(np.int64)) > 0)
+        degrees += np.diff(part.nd.offsets.astype(np.int64))
+        listed += sum((degrees[: part.active] >= k).sum() for k in range(2, 9)) / parts
+    assert shape.targets == pytest.approx(targets, rel=0.06)
+    assert shape.listed == pytest.approx(listed, rel=0.06)
+    assert shape.listed <= 7 * shape.active
+
+
+def test_the_largest_graph_of_the_list_fits():
+    """Scale 41 on 8,192 devices of 80 GB."""
+    words = ("--scale", 41, "--devices", 8192, "--device-memory", "80G")
+    about = here("plan", *words, "--json").values["gpu_part"]
+    assert about["fits"]
+    assert about["kept"] is None
+    assert about["searching"] < 64 << 30
+    assert about["host_building"] < 64 << 30
+    words = (*words[:-1], "60G")
+    about = here("plan", *words, "--json").values["gpu_part"]
+    assert about["fits"]
+    assert about["outer_on_host"]
+    assert about["making"] < 55 << 30
+    assert about["searching"] - about["outer"] < 45 << 30
+    assert about["host"] == about["outer"]
+    assert "20.5 GiB of its host, where its edges to other parts are; built with" in (
+        here("plan", *words).out
+    )
+    assert not here("plan", *words[:-1], "50G", "--json").values["gpu_part"]["fits"]
+
+
+@pytest.mark.parametrize(
+    ("scale", "devices", "threshold", "text"),
+    [
+        (41, 8192, 1 << 40, "vertices of other parts; allowed: 4294967295"),
+        (41, 8192, 512, "delegates a part; allowed: about 2147483648 together"),
+        (42, 1024, 1 << 20, "4294967296 vertices a part; allowed: 4294967295"),
+        (
+            43,
+            8192,
+            1 << 20,
+            "vertices; allowed on devices: 4398046511104",
+        ),
+        (34, 8, 0, "delegates a part; allowed: about 2147483648 together"),
+    ],
+)
+def test_what_gpus_cannot_build_fits_no_device(scale, devices, threshold, text):
+    words = ("--scale", scale, "--devices", devices, "--threshold", threshold)
+    plan = here("plan", *words, "--device-memory", "1000T", "--json").values
+    (note,) = (x for x in plan["notes"] if x.startswith("GPUs cannot build it: "))
+    assert text in note
+    assert not plan["gpu_part"]["fits"]
+
+
 @pytest.mark.parametrize("threshold", [20, 200, 1 << 20])
 def test_tails_are_about_those_of_built_parts(threshold):
     part = build(kronecker(13), 3, threshold=threshold)[0][0]
@@ -137,7 +200,7 @@ def test_text():
     assert re.search(r"p_rank 16: about [\d.]+ ms a search, [\d.e+]+ GTEPS", out)
     assert "25 GB/s between ranks (assumed)" in out
     assert re.search(r"^ *all +[\d.e+]+ +[\d.]+ MiB", out, re.MULTILINE)
-    assert "device memory of a part on a GPU: about" in out
+    assert "device memory of a part on a GPU, a domain of its own: about" in out
 
 
 def test_fitted_to_its_own_records(run):

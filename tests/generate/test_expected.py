@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from graphs import kronecker
 
-from distbfs.generate.expected import class_means, expected_histogram
+from distbfs.generate.expected import WIDE, class_means, expected_histogram
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,19 @@ def test_repeats_take_less_of_larger_graphs():
     kept = [float(np.dot(*expected_histogram(s))) / (32 * 2.0**s) for s in (14, 20, 26)]
     assert kept == sorted(kept)
     assert 0.6 < kept[0] < kept[-1] < 1
+
+
+@pytest.mark.parametrize(("scale", "edge_factor"), [(15, 512)])
+def test_large_degrees_are_spread(scale, edge_factor):
+    """Of classes whose mean is large, too: a threshold at the mean cuts them."""
+    degrees = kronecker(scale, edge_factor).degrees
+    expected, vertices = expected_histogram(scale, edge_factor)
+    sizes, means = class_means(scale, edge_factor)
+    large = means > WIDE
+    assert (sizes[large] > 100).sum() == 2
+    for mean in means[large & (sizes > 100)].tolist():
+        wanted = int((degrees > mean).sum())
+        tolerance = max(0.1 * wanted, 5 * np.sqrt(wanted))
+        assert abs(vertices[expected > mean].sum() - wanted) < tolerance
+    assert vertices.sum() == pytest.approx(1 << scale, rel=1e-9)
+    assert float(expected @ vertices) == pytest.approx(sizes @ means, rel=1e-4)

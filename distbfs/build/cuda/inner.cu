@@ -128,18 +128,19 @@ low_halves(u64 count, const u64 *keys, u32 *columns) {
         columns[k] = (u32)keys[k];
 }
 
-/* The outer edges of normal vertices, by position.
+/* The outer edges of a range of normal vertices, by position.
  *
- * order: [active], as in normal_keys; nn: [active + 1], offsets; nn_columns: [edges]
- * offsets: [active + 1], of the outer edges; columns: [outer edges], as in nn
+ * low, high: the range; order: [active], as in normal_keys; nn: [active + 1], offsets;
+ * nn_columns: [edges]; offsets: [active + 1], of the outer edges
+ * first: outer edges before the range; columns: [outer edges of the range], as in nn
  */
 extern "C" __global__ void __launch_bounds__(BLOCK)
-outer_rows(u32 active, const u32 *device, const u32 *order, const OFFSET *nn,
-           const NN *nn_columns, const u64 *offsets, NN *columns) {
+outer_rows(u32 low, u32 high, const u32 *device, const u32 *order, const OFFSET *nn,
+           const NN *nn_columns, const u64 *offsets, u64 first, NN *columns) {
     const u32 lane = threadIdx.x & 31;
-    for (u64 k = warp_of(); k < active; k += all_warps()) {
+    for (u64 k = low + warp_of(); k < high; k += all_warps()) {
         const u32 v = order[k];
-        u64 at = offsets[k];
+        u64 at = offsets[k] - first;
         for (u64 e = nn[v]; e < nn[v + 1]; e += 32) {
             const bool some = e + lane < nn[v + 1];
             const NN column = some ? nn_columns[e + lane] : (NN)0;

@@ -2,7 +2,8 @@
 
 The subgraphs of a part lie on its device, or in pinned host memory, while its rows are
 made, range by range. Where a device has no room for all columns, rows have tails: the
-columns after the first ones go to pinned host memory as they are made.
+columns after the first ones go to pinned host memory as they are made. Where not even
+the first ones have room beside outer edges, the columns of these go there.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from distbfs.build.cuda.inner_part import (
     Delegates,
     Domain,
     InnerPart,
+    Outer,
     ShareCounts,
     slots_after,
 )
@@ -29,6 +32,7 @@ from distbfs.build.cuda.numbering import Numbering
 from distbfs.build.cuda.ranges import RESERVE, Ranges
 from distbfs.build.cuda.room import (
     EVERY,
+    LEAST_KEPT,
     SPARE_VERTEX,
     Fit,
     Room,
@@ -39,7 +43,7 @@ from distbfs.build.cuda.room import (
 )
 from distbfs.build.cuda.rows import deal_rows
 from distbfs.device import cuda, programs
-from distbfs.device.host_memory import pinned
+from distbfs.device.host_memory import pinned, seen_by_kernels
 from distbfs.errors import UsageError
 from distbfs.exchange.local_phase import brought_here
 from distbfs.generate.cuda import id_type
@@ -59,7 +63,8 @@ from distbfs.types import SUBGRAPHS, Array, Ids, World
 KEYS = 1 << 28  # sorted at a time; the longest row always fits
 KEY_BYTES = 16  # a key and its place in the sort
 SWAP_BYTES = 64  # a key to be sent to another device, with its selection
-SLICE = 1 << 27  # outer edges of one pass
+SLICE = 1 << 26  # outer edges of one pass
+MOST_TARGETS = WIDE - 1  # of outer edges, whose columns are their indices
 NUMBERED_VERTEX = 12  # vertices, numbers, tuple_degrees of a part
 
 
@@ -111,7 +116,9 @@ class InnerBuilder:
         rows = {name: getattr(part, name) for name in ("nn", "nd", "dn", "dd")}
         if any(x.offsets.dtype.itemsize == 8 for x in rows.values()):
             rows = {
-                name: DeviceRows(x.offsets.astype(np.uint64), x.columns, x.on_host)
+                name: DeviceRows(
+                    x.offsets.astype(np.uint64, copy=False), x.columns, x.on_host
+                )
                 for name, x in rows.items()
             }
         self._rows = rows
@@ -223,7 +230,7 @@ class InnerBuilder:
 
     @property
     def _counts(self) -> ShareCounts:
-        *_, targets, edges = self._outer
+        outer = self._outer
         part, layout = self.part, self.part.layout
         return ShareCounts(
             layout,
@@ -233,8 +240,8 @@ class InnerBuilder:
             self.edges,
             self._at_least,
             self._delegates.count,
-            len(targets),
-            edges,
+            len(outer.targets),
+            outer.edges,
             np.bincount(layout.part_of(self._delegates.ids), minlength=layout.parts),
         )
 
@@ -248,7 +255,7 @@ class InnerBuilder:
         subgraphs = sum(x.offsets.nbytes + x.columns.nbytes for x in rows)
         subgraphs -= part.host_bytes
         held = NUMBERED_VERTEX * local + part.kept * subgraphs
-        held += sum(x.nbytes for x in (self._ids, self.place, *self._outer[:3]))
+        held += self._ids.nbytes + self.place.nbytes + self._outer.device_bytes
         made = 8 * (self.count + 1) + 4 * (self.count + local)
         fixed = held + made + room.state(self._counts)
         freed = 0 if part.kept else subgraphs
@@ -257,6 +264,20 @@ class InnerBuilder:
         building = cuda.free_bytes() // sharing - made - keys - RESERVE // 4
         have = min(have, fixed + building)
         return Fit(fixed, have, have, self._by_length, self._ranges)
+
+    @property
+    def outer_bytes(self) -> int:
+        """Bytes of the columns of outer edges."""
+        return int(self._outer.columns.nbytes)
+
+    def outer_to_host(self) -> None:
+        """Move the columns of outer edges to pinned host memory."""
+        columns = self._outer.columns
+        on_host = pinned(len(columns), np.uint32, "outer edges")
+        columns.get(out=on_host)
+        columns = seen_by_kernels(on_host)
+        self._outer = replace(self._outer, columns=columns, on_host=True)
+        cuda.release()
 
     def split(self, fit: Fit, kept: int) -> int:
         """Let rows keep ``kept`` columns; return how many go to host memory."""
@@ -351,33 +372,76 @@ class InnerBuilder:
             cuda.release()
             low = high
 
-    def _outer_edges(self) -> tuple[Any, Any, Any, Ids]:
-        """Return offsets, columns and targets of the outer edges, and edges by share.
+    def _outer_edges(self) -> Outer:
+        """Return the outer edges.
 
-        See ``InnerPart``.
+        Targets are found in passes over the edges, each for some shares; those of
+        several passes wait on the host.
         """
-        cp, nn, part = cuda.cupy(), self._rows["nn"], self.part
+        cp, shares = cuda.cupy(), self.part.layout.parts
         offsets = self._sums(self._outside[self._order])
-        columns = cp.empty(int(offsets[-1]), nn.columns.dtype)
-        if len(columns):
-            active = np.uint32(part.active)
-            rows = (self._order, nn.offsets, nn.columns, offsets, columns)
-            self._launch("outer_rows", active, self._inside, *rows)
-        edges, pieces = np.zeros(part.layout.parts, np.int64), []
-        spans = [slice(k, k + SLICE) for k in range(0, len(columns), SLICE)]
-        for span in spans:
-            some = columns[span]
-            share = (some >> np.uint64(PART_SHIFT)).astype(np.int32)
-            edges += cp.bincount(share, minlength=len(edges)).get().astype(np.int64)
-            pieces.append(cp.unique(some))
-        targets = pieces.pop() if pieces else cp.zeros(0, np.uint64)
-        if pieces:
-            targets = cp.unique(cp.concatenate([*pieces, targets]))
-        del pieces
-        indices = cp.empty(len(columns), np.uint32)
-        for span in spans:
-            indices[span] = cp.searchsorted(targets, columns[span])
-        return offsets, indices, targets, edges
+        edges, starts = np.zeros(shares, np.int64), np.zeros(shares + 1, np.int64)
+        for _, columns in self._outer_columns(offsets):
+            share = (columns >> np.uint64(PART_SHIFT)).astype(np.int32)
+            edges += cp.bincount(share, minlength=shares).get().astype(np.int64)
+        indices = cp.empty(int(offsets[-1]), np.uint32)
+        pieces: list[Any] = []
+        count = 0
+        for low, high in _passes(edges):
+            targets = self._targets(offsets, low, high)
+            ends = np.arange(low + 1, high + 1, dtype=np.uint64) << PART_SHIFT
+            starts[low + 1 : high + 1] = (
+                count + cp.searchsorted(targets, cp.asarray(ends)).get()
+            )
+            if count + len(targets) > MOST_TARGETS:
+                raise UsageError(
+                    f"part {self.part.index} has edges to more than {MOST_TARGETS} "
+                    "vertices of other domains; use more parts or another threshold"
+                )
+            for span, columns in self._outer_columns(offsets):
+                some = self._of_shares(columns, low, high)
+                index = cp.searchsorted(targets, columns[some]) + count
+                indices[span][some] = index.astype(np.uint32)
+            places = targets.astype(np.uint32)
+            pieces.append(places if high - low == shares else places.get())
+            count += len(targets)
+            starts[high + 1 :] = count
+            del targets, places
+        if not pieces:
+            pieces.append(cp.zeros(0, np.uint32))
+        whole = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        return Outer(offsets, indices, cp.asarray(whole), starts, edges)
+
+    def _outer_columns(self, offsets: Any) -> Iterator[tuple[slice, Any]]:
+        """Yield (span, columns as in nn) of the outer edges, some at a time."""
+        cp, nn, low = cuda.cupy(), self._rows["nn"], 0
+        while low < self.part.active:
+            first = int(offsets[low])
+            limit = cp.asarray(np.array([first + SLICE], dtype=np.uint64))
+            high = int(cp.searchsorted(offsets, limit, "right")[0]) - 1
+            high = min(max(high, low + 1), self.part.active)
+            span = slice(first, int(offsets[high]))
+            columns = cp.empty(span.stop - first, nn.columns.dtype)
+            if len(columns):
+                ends = np.uint32(low), np.uint32(high), self._inside
+                rows = (self._order, nn.offsets, nn.columns, offsets)
+                self._launch("outer_rows", *ends, *rows, np.uint64(first), columns)
+                yield span, columns
+            low = high
+
+    def _of_shares(self, columns: Any, low: int, high: int) -> Any:
+        """Return which columns of nn lead to shares low … high-1, as an index."""
+        if high - low == self.part.layout.parts:
+            return slice(None)
+        share = columns >> np.uint64(PART_SHIFT)
+        return (share >= np.uint64(low)) & (share < np.uint64(high))
+
+    def _targets(self, offsets: Any, low: int, high: int) -> Any:
+        """Return the targets on shares low … high-1, rising; columns as in nn."""
+        cp, pieces = cuda.cupy(), []
+        for _, columns in self._outer_columns(offsets):
+            pieces.append(cp.unique(columns[self._of_shares(columns, low, high)]))
+        return pieces[0] if len(pieces) == 1 else cp.unique(cp.concatenate(pieces))
 
     def finish(self, domain: Domain) -> InnerPart:
         """Return the finished share."""
@@ -423,7 +487,7 @@ class InnerBuilder:
             owned,
             self.normals,
             self.place,
-            *self._outer,
+            self._outer,
         )
         most = 1 << (64 - made.id_bits)  # its index and an id share a 64-bit word
         if len(owned) > most:
@@ -432,6 +496,19 @@ class InnerBuilder:
                 "more parts or another threshold"
             )
         return made
+
+
+def _passes(edges: Ids) -> Iterator[tuple[int, int]]:
+    """Yield ranges of shares with about SLICE of the outer edges, one share at least.
+
+    edges: to each share, int64 [shares]
+    """
+    low, upto = 0, np.concatenate([[0], np.cumsum(edges)])
+    while low < len(edges) and upto[low] < upto[-1]:
+        high = int(np.searchsorted(upto, upto[low] + SLICE, "right")) - 1
+        high = max(high, low + 1)
+        yield low, high
+        low = high
 
 
 def inner_parts(
@@ -483,18 +560,35 @@ def inner_domains(
 def _split_rows(shares: Sequence[InnerBuilder], world: World, room: Room) -> None:
     """Choose how rows are split, alike on all devices (collective)."""
     on_device = Counter(int(share.part.vertices.device) for share in shares)
-    fits = []
-    for share in shares:
+
+    def fit(share: InnerBuilder) -> Fit:
         with on_device_of(share.part):
             sharing = on_device[int(share.part.vertices.device)]
-            fits.append(share.fit(room, sharing))
+            return share.fit(room, sharing)
+
+    fits = [fit(share) for share in shares]
+    subgraphs = sum(share.part.host_bytes for share in shares)
+    full = [
+        k for k, x in enumerate(fits) if x.most() < LEAST_KEPT and shares[k].outer_bytes
+    ]
+    outer = sum(shares[k].outer_bytes for k in full)
+
+    def move() -> None:
+        for k in full:
+            with on_device_of(shares[k].part):
+                shares[k].outer_to_host()
+
+    if world.allreduce(np.array([outer]))[0]:
+        check_hosts(world, room, 0, outer + subgraphs)
+        agreed(world, move)
+        for k in full:
+            fits[k] = fit(shares[k])
     indices = [share.part.index for share in shares]
     kept = agreed_kept(world, list(zip(indices, fits, strict=True)))
     if kept < EVERY:
         pairs = zip(shares, fits, strict=True)
-        tails = sum(share.split(fit, kept) for share, fit in pairs)
-        subgraphs = sum(share.part.host_bytes for share in shares)
-        check_hosts(world, room, tails, subgraphs)
+        tails = sum(share.split(one, kept) for share, one in pairs)
+        check_hosts(world, room, tails, outer + subgraphs)
 
 
 @contextmanager

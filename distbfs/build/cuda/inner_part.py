@@ -28,7 +28,8 @@ from distbfs.build.cuda.domain import GRANULE, numbers_of, positions_of
 from distbfs.device.take import take
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph
 from distbfs.partition.layout import Domains, Layout
-from distbfs.types import Ids
+from distbfs.partition.part import PART_SHIFT
+from distbfs.types import Ids, Words
 
 WIDE = 1 << 32
 
@@ -79,6 +80,47 @@ class ShareCounts:
     owned: Ids
 
 
+@dataclass(frozen=True)
+class Outer:
+    """The outer edges of a share, rows by normal number; CuPy arrays.
+
+    offsets: uint64 [normal vertices + 1]; columns: uint32 [outer edges], indices of
+    targets: uint32 [targets], their places on their shares, by share and rising
+    starts: the first target of each share, int64 [shares + 1]; edges: how many lead to
+    each, int64 [shares]; both on the host
+    on_host: whether columns lie in pinned host memory, which kernels read in place
+    """
+
+    offsets: Any
+    columns: Any
+    targets: Any
+    starts: Ids
+    edges: Ids
+    on_host: bool = False
+
+    @property
+    def host_bytes(self) -> int:
+        """Bytes of columns in host memory."""
+        return int(self.columns.nbytes) * self.on_host
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes of the arrays on the device."""
+        return sum(int(x.nbytes) for x in self.arrays) - self.host_bytes
+
+    @property
+    def arrays(self) -> tuple[Any, Any, Any]:
+        """Offsets, columns and targets."""
+        return self.offsets, self.columns, self.targets
+
+    def words(self) -> Words:
+        """Return the targets, uint64 [targets] on the host: share << 32 | place."""
+        shares = np.arange(len(self.edges), dtype=np.uint64)
+        counts = np.diff(self.starts)
+        own: Words = np.repeat(shares << np.uint64(PART_SHIFT), counts)
+        return own | self.targets.get()
+
+
 @dataclass
 class InnerPart:
     """One device's share of a part, on that device; CuPy arrays.
@@ -95,9 +137,7 @@ class InnerPart:
     owned: int64, numbers of the delegates that this share owns, by rising id
     normals: first number of a normal vertex; place: uint32 [normal vertices], place
     that other devices address it by -> number
-    outer_offsets: uint64 [normal vertices + 1]; outer_columns: uint32 [outer edges],
-    indices of outer_targets: share << 32 | the target's place there, uint64, rising
-    outer_edges: how many lead to each share, int64 [shares], on the host
+    outer: the outer edges
     """
 
     layout: Layout
@@ -110,10 +150,7 @@ class InnerPart:
     owned: Ids
     normals: int
     place: Any
-    outer_offsets: Any
-    outer_columns: Any
-    outer_targets: Any
-    outer_edges: Ids
+    outer: Outer
 
     @property
     def local_count(self) -> int:

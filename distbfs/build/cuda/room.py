@@ -236,11 +236,13 @@ def hosts_of(world: World) -> list[str]:
 def check_hosts(world: World, room: Room, tails: int, others: int = 0) -> None:
     """Raise OutOfMemory on all ranks where a host has no room for tails (collective).
 
-    tails: columns of this rank's rows; others: bytes of the subgraphs that they are
-    made of, where these are on the host, too
+    tails: columns of this rank's rows; others: bytes of outer edges, and of the
+    subgraphs that all are made of, where these are on the host, too
     """
     hosts = hosts_of(world)
-    what = "tails of rows and the subgraphs of parts" if others else "tails of rows"
+    what = "tails of rows"
+    if others:
+        what += ", outer edges and the subgraphs of parts"
     every = zip(hosts, world.allgather(np.array([4 * tails + others])), strict=True)
     need = sum(int(count[0]) for host, count in every if host == hosts[world.rank])
     agreed(world, lambda: room.check_host(need, what))

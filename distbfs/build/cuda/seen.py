@@ -130,9 +130,9 @@ def rows_of_member(part: MemberRows) -> Rows:
 def rows_of_part(part: InnerPart, targets: DeviceArray) -> tuple[Rows, Rows]:
     """Return (inner, outer) rows of one device's share of a part.
 
-    targets: ids of ``part.outer_targets``; outer columns are sorted in their rows
+    targets: ids of ``part.outer.targets``; outer columns are sorted in their rows
     """
-    sort_rows(part.outer_offsets, part.outer_columns)
+    sort_rows(part.outer.offsets, part.outer.columns)
     layout, graph, first = part.layout, part.graph, part.normals
     inner = Rows.of_graph(
         graph,
@@ -142,10 +142,10 @@ def rows_of_part(part: InnerPart, targets: DeviceArray) -> tuple[Rows, Rows]:
         device=part.device,
     )
     outer = Rows(
-        part.outer_offsets,
-        part.outer_columns,
-        len(part.outer_offsets) - 1,
-        len(part.outer_columns),
+        part.outer.offsets,
+        part.outer.columns,
+        len(part.outer.offsets) - 1,
+        len(part.outer.columns),
         n=layout.n,
         names=targets,
         numbers=graph.numbers,

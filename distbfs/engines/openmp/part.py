@@ -72,7 +72,7 @@ def first_columns(graph: CSR, words: int) -> Array:
 class OpenMPPart:
     """Searches one part level by level (an ``AskingSearch``)."""
 
-    carries_parents = streamed = False
+    carries_parents = streamed = in_rounds = False
     directions = CHOSEN
     visits, extras = SUBGRAPHS, ()
 

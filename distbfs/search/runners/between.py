@@ -21,6 +21,7 @@ from distbfs.engines.base import (
     CarryingSearch,
     DomainSearch,
     PullingSearch,
+    RoundsSearch,
     Targets,
     Until,
     ViewingSearch,
@@ -471,6 +472,8 @@ class BetweenDomains:
         with timed("exchange"):
             mask = exchange.finish_masks() if board.reduces else None
             arrived = exchange.finish_normals() if board.sends else self._nothing
+            if board.sends:
+                arrived = self._rest(arrived)
         if pulls:
             with timed("pull"):
                 self._pull(mask)
@@ -482,6 +485,17 @@ class BetweenDomains:
 
     def _pull(self, mask: Words | None) -> None:
         """Exchange questions of unvisited vertices and answers; accept the finds."""
+        searches = cast("Sequence[RoundsSearch]", self._searches)
+        arrived = self._answered()
+        while self._more():
+            for search, replies in zip(searches, arrived, strict=True):
+                search.take((), replies)
+            arrived = self._answered()
+        for search, replies in zip(searches, arrived, strict=True):
+            search.accept(mask, (), replies)
+
+    def _answered(self) -> list[list[tuple[int, Array]]]:
+        """Exchange questions and answers; return those that each domain received."""
         searches = cast("Sequence[PullingSearch]", self._searches)
         exchange = self._exchange
         with exchange.traffic.of("questions"):
@@ -490,9 +504,30 @@ class BetweenDomains:
         answers = [s.answers(x) for s, x in zip(searches, asked, strict=True)]
         with exchange.traffic.of("answers"):
             exchange.start_normals(answers)
-            arrived = exchange.finish_normals()
-        for search, replies in zip(searches, arrived, strict=True):
-            search.accept(mask, (), replies)
+            return exchange.finish_normals()
+
+    def _rest(
+        self, arrived: list[list[tuple[int, Array]]]
+    ) -> list[list[tuple[int, Array]]]:
+        """Send what had no place in boxes before; return what came in the last round.
+
+        arrived: in the first one
+        """
+        searches = cast("Sequence[RoundsSearch]", self._searches)
+        while self._more():
+            for search, normals in zip(searches, arrived, strict=True):
+                search.take(normals)
+            self._exchange.start_normals([search.rest() for search in searches])
+            arrived = self._exchange.finish_normals()
+        return arrived
+
+    def _more(self) -> bool:
+        """Return whether a domain of any rank has more to send in this level."""
+        if not self._searches[0].in_rounds:
+            return False
+        searches = cast("Sequence[RoundsSearch]", self._searches)
+        left = [search.more() for search in searches]
+        return bool(self._world.allreduce(np.array([max(left)]), "max")[0])
 
 
 def untimed(_: str) -> AbstractContextManager[None]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.engines.streamed import MOST_STREAMED
 from distbfs.partition.part import mask_words
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     Rests = list[tuple[int, int]]  # part, words of its box
 
-MOST_STREAMED = 64  # parts: each level sends first words to all, even if empty
 WIDEST = 1 << 26  # words of all boxes sent at first
 LEAST_UNKNOWN = 1 << 13  # least questions for parents in a launch
 

@@ -182,6 +182,7 @@ static inline uint2 __ldcg(const uint2 *p) { return *p; }
 
 /* Atomics. */
 template <class T> T atomicOr(T *p, T x) { return __atomic_fetch_or(p, x, __ATOMIC_RELAXED); }
+template <class T> T atomicAnd(T *p, T x) { return __atomic_fetch_and(p, x, __ATOMIC_RELAXED); }
 template <class T> T atomicAdd(T *p, T x) { return __atomic_fetch_add(p, x, __ATOMIC_RELAXED); }
 static inline double atomicAdd(double *p, double x) {
     double old = *p, sum = old + x;

@@ -90,6 +90,87 @@ def test_vertices_that_have_outer_edges_alone(device, name, direction):
             check(driver, source, root)
 
 
+@pytest.mark.parametrize("threshold", [6, LARGE])
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 1, 1), (2, 1), (1,) * 9])
+def test_outer_edges_are_made_in_passes(device, monkeypatch, sizes, threshold):
+    """For some shares at a time, and some rows; they lead where those of nn lead."""
+    source, world = GRAPHS["kronecker"], SoloWorld()
+    domains = one_each(sizes).domains
+
+    def made():
+        placed = device_parts(source, sum(sizes), threshold=threshold)
+        shares = [domains.shares_of(k) for k in range(len(sizes))]
+        groups = [[placed[share] for share in own] for own in shares]
+        every = inner.inner_domains(groups, domains, world, world, None)
+        return placed, [share for own in every for share in own]
+
+    placed, whole = made()
+    for count in (1, 30, 400):
+        monkeypatch.setattr(inner, "SLICE", count)
+        for one, wanted in zip(made()[1], whole, strict=True):
+            pairs = zip(one.outer.arrays, wanted.outer.arrays, strict=True)
+            for array, same in pairs:
+                np.testing.assert_array_equal(array.get(), same.get())
+            np.testing.assert_array_equal(one.outer.starts, wanted.outer.starts)
+            np.testing.assert_array_equal(one.outer.edges, wanted.outer.edges)
+    for share in whole:
+        words = share.outer.words()
+        assert (np.diff(words.astype(np.int64)) > 0).all()
+        columns = placed[share.index].nn.columns[: placed[share.index].nn.edges].get()
+        apart = np.isin(columns >> np.uint64(32), domains.apart_from(share.index))
+        leads = words[share.outer.columns.get()]
+        np.testing.assert_array_equal(np.sort(leads), np.sort(columns[apart]))
+        edges = np.bincount((leads >> np.uint64(32)).astype(int), minlength=sum(sizes))
+        np.testing.assert_array_equal(share.outer.edges, edges)
+    most = max(len(share.outer.targets) for share in whole)
+    monkeypatch.setattr(inner, "MOST_TARGETS", most)
+    made()
+    monkeypatch.setattr(inner, "MOST_TARGETS", most - 1)
+    with pytest.raises(UsageError, match=r"more than \d+ vertices of other domains"):
+        made()
+
+
+@pytest.fixture(params=[1, 3, 40])
+def short_boxes(request, monkeypatch):
+    """Let boxes have room for few words, so that levels are sent in rounds."""
+    for module in (between_params, seat):
+        monkeypatch.setattr(module, "MOST_STREAMED", 1)
+    for name in ("FIRST", "LEAST_FIRST", "MOST_BOXED"):
+        monkeypatch.setattr(between_params, name, request.param)
+    return request.param
+
+
+@each_pair(
+    "threshold, direction, name",
+    *((0, 5, LARGE), ("auto", "push", "pull"), ("kronecker", "hub", "random", "grid")),
+)
+def test_levels_in_rounds(device, id_bits, short_boxes, threshold, direction, name):
+    """Boxes have less room than levels need, and are never fuller than that."""
+    source = GRAPHS[name]
+    placed = device_parts(source, 3, threshold=threshold)
+    driver = driver_of(placed, engine="xbfs", direction=direction)
+    exchange, sent = driver._exchange, []
+    start = exchange.start_normals
+
+    def watched(bins):
+        pieces = [piece for own in bins for _, piece in own.pieces()]
+        sent.append(max([len(piece) - 1 for piece in pieces], default=0))
+        start(bins)
+
+    exchange.start_normals = watched
+    levels, rounds = 0, 0
+    for root in some_roots(source, 3):
+        sent.clear()
+        levels += check(driver, source, root).levels
+        rounds += len(sent)
+        assert max(sent, default=0) <= short_boxes
+        for search in driver._searches:
+            room = np.diff(search._box_at) - 1
+            assert room.max() <= short_boxes
+    if short_boxes == 1 and name != "grid" and threshold == LARGE:
+        assert rounds > 2 * levels
+
+
 def kinds_of_records(records, *, pulls):
     """Numbers are normals, or questions and answers; returns the messages of each."""
     total = dict.fromkeys(KINDS, 0)
@@ -240,9 +321,10 @@ def streamed(source, sizes, aims=((None, None),), records=False, **options):
             for name, value in overrides.items():
                 setattr(search.own, name, value)
         facts = {"item": np.uint64, "on_device": True}
-        exchange = StreamedThreads(world, placement, 0, ExchangeOptions(), **facts)
+        d, form = searches[0].part.delegate_count, ExchangeOptions()
+        exchange = StreamedThreads(world, placement, d, form, **facts)
         runner = BetweenDomains(world, searches, exchange, options, placement)
-        assert runner._streamed is not None
+        assert (runner._streamed is None) == searches[0].in_rounds
         if before is not None:
             before(runner, world)
         results = []
@@ -275,7 +357,7 @@ def streamed(source, sizes, aims=((None, None),), records=False, **options):
             counts = np.bincount(wanted[wanted >= 0]).tolist()
             assert [r["normals"] + r["delegates"] for r in found.records] == counts
             noted += [r for _, _, other, *_ in pieces for r in other.records]
-    if records:
+    if records and parts <= between_params.MOST_STREAMED:
         kinds_of_records(noted, pulls=options.direction == "pull")
     return ranks[0][1]
 
@@ -496,6 +578,24 @@ def test_ends_and_records_of_several_devices(device, sizes):
         options = {"records": True, "direction": direction}
         for threshold in (40, LARGE):
             streamed(GRAPHS["kronecker"], sizes, threshold=threshold, **options)
+
+
+@each_pair(
+    "sizes, direction, name",
+    *(((2, 1), (1, 1, 1), (2, 2)), ("auto", "push", "pull")),
+    ("kronecker", "hub", "random"),
+)
+def test_rounds_of_several_ranks_and_devices(
+    device, id_bits, short_boxes, sizes, direction, name
+):
+    """With records, ends at a level and at targets; ranks go as many rounds."""
+    source = GRAPHS[name]
+    far = np.array([int(source.distances(int(source.degrees.argmax())).argmax())])
+    aims = ((None, None), (2, None), (None, far))
+    for threshold in (6, LARGE):
+        form = {"threshold": threshold, "direction": direction}
+        streamed(source, sizes, records=True, count=1, **form)
+        streamed(source, sizes, aims, count=1, **form)
 
 
 @pytest.mark.parametrize("parts", [2, 3])

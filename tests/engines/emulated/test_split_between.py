@@ -73,7 +73,8 @@ def shares_of(placed, sizes, room=None):
 def budgets(placed, sizes, monkeypatch, state=NOTHING):
     """The bytes that keep the least of a share on its device, and those that keep all.
 
-    As a build itself counts them, of the share that needs most.
+    Then those that keep the least, or all where that takes less. As a build itself
+    counts them, of the share that needs most.
     """
     seen, most = [], Fit.most
 
@@ -87,7 +88,7 @@ def budgets(placed, sizes, monkeypatch, state=NOTHING):
         patch.setattr(Fit, "most", watch)
         shares_of(placed, sizes, Room(None, None, state))
     least, every = np.array(seen).max(axis=0).tolist()
-    return least, max(least, every)
+    return least, max(least, every), int(np.array(seen).min(axis=1).max())
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -100,7 +101,7 @@ def test_from_the_least_to_all_on_the_devices(monkeypatch, name):
         sizes = SIZES[(turn + k) % len(SIZES)]
         placed = device_parts(source, sum(sizes), threshold=threshold)
         whole = shares_of(placed, sizes)
-        least, every = budgets(placed, sizes, monkeypatch)
+        least, every, _ = budgets(placed, sizes, monkeypatch)
         kept = []
         for share in (0, 0.4, 1)[k == 1 :]:
             limit = int(least + share * (every - least))
@@ -274,6 +275,41 @@ def test_subgraphs_in_host_memory(monkeypatch, id_bits, split, sizes):
             np.testing.assert_array_equal(row, same)
 
 
+@pytest.mark.parametrize("sizes", SIZES)
+def test_outer_edges_in_host_memory(monkeypatch, id_bits, sizes):
+    """Where a device has no room for them; searches, of views, too, are right."""
+    source = GRAPHS["uniform"]
+    placed = device_parts(source, sum(sizes), threshold=45)
+    whole = shares_of(placed, sizes)
+    largest = max(share.outer.device_bytes for share in whole)
+    few = budgets(placed, sizes, monkeypatch)[2]
+    few -= min(len(share.outer.columns) for share in whole)
+    room = Room(few * len(placed), None, NOTHING)
+    made = shares_of(placed, sizes, room)
+    assert any(share.outer.on_host for share in made)
+    for share, wanted in zip(made, whole, strict=True):
+        assert share.outer.host_bytes == share.outer.on_host * 4 * len(
+            wanted.outer.columns
+        )
+        assert share.outer.device_bytes + share.outer.host_bytes <= largest
+        for array, same in zip(share.outer.arrays, wanted.outer.arrays, strict=True):
+            np.testing.assert_array_equal(array.get(), same.get())
+    for direction in ("auto", "push", "pull"):
+        form = {"threshold": 45, "room": room, "direction": direction}
+        streamed(source, sizes, records=direction != "auto", **form)
+    make, left = random_way(source, 1, 0.7)
+
+    def before(runner, world):
+        see_between(runner, make, left, world)
+
+    streamed(source, sizes, before=before, left=left, threshold=45, room=room)
+    none = Room(few * len(placed), 100, NOTHING)
+    with pytest.raises(OutOfMemory, match="outer edges and the subgraphs of parts"):
+        shares_of(placed, sizes, none)
+    with pytest.raises(OutOfMemory, match="8 columns of a row there"):
+        shares_of(placed, sizes, Room(few, None, NOTHING))
+
+
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 1)])
 def test_devices_keep_to_their_limit(device, monkeypatch, sizes):
     """With nearly all that they may have in use."""
@@ -293,7 +329,7 @@ def test_devices_keep_to_their_limit(device, monkeypatch, sizes):
         device.check("allocation")
         return device.arrays.bytes
 
-    least, every = budgets(placed(), sizes, monkeypatch, state)
+    least, every, _ = budgets(placed(), sizes, monkeypatch, state)
     limit, before = (least + every) // 2, allocated()
     parts = placed()
     made = shares_of(parts, sizes, Room(limit * len(parts), None, state))

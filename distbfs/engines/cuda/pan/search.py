@@ -114,7 +114,7 @@ class CudaPart:
 
     carries_parents = True
     asks_for_delegates = False
-    streamed = False
+    streamed = in_rounds = False
     directions = CHOSEN
     visits, extras = SUBGRAPHS, ()
 

@@ -99,6 +99,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) outer(const __grid_constan
                threadIdx.x & 31);
 }
 
+/* The frontier, where boxes are short, before the level. */
+extern "C" __global__ void __launch_bounds__(THREADS) front(const __grid_constant__ Between b) {
+    mark_front(b, *b.own.state, (threadIdx.x >> 5) * gridDim.x + blockIdx.x, gridDim.x * WARPS,
+               threadIdx.x & 31);
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS) ask(const __grid_constant__ Between b) {
     if (skips(b)) return;
     const State s = *b.own.state;
@@ -128,11 +134,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) empty(const __grid_constan
 }
 
 /* Tell the sizes of boxes, and of what came, where its boxes are here; the own ones are sent, and
- * empty, then. */
+ * empty, then.  A box for which there was more than its room is full. */
 extern "C" __global__ void __launch_bounds__(THREADS) tell_sizes(const __grid_constant__ Between b) {
     if (skips(b)) return;
     for (u32 i = threadIdx.x; i < b.shares; i += THREADS) {
-        b.sizes[i] = size_of(b.outbox[b.box[i]]);
+        const u32 size = size_of(b.outbox[b.box[i]]);
+        b.sizes[i] = size;
+        if (size && is_beyond(b, i, size - 1)) {
+            const u32 room = room_for(b, i);
+            b.outbox[b.box[i]] = no_items(b) | room;
+            b.sizes[i] = room, b.counts[OVER] = 1;
+        }
         if (b.item_step) b.outbox[b.box[i]] = no_items(b);
     }
     if (!b.item_step) return;
@@ -301,15 +313,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) choose(const __grid_consta
     for (u32 i = threadIdx.x; i < 2 * b.shares; i += THREADS) b.sizes[i] = 0;
 }
 
-/* Ask other domains for the parents of this share's own vertices that they found: position,
- * which of the owned ones it is. */
+/* Ask other domains for the parents of this share's own vertices that they found, of a range of
+ * those: position, which of the owned ones it is. */
 extern "C" __global__ void __launch_bounds__(THREADS) ask_parents(const __grid_constant__ Between b) {
     const Params &p = b.own;
     const u32 lane = threadIdx.x & 31, *now = newest(p, *p.state);
-    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i - lane < b.owned_count;
+    for (u32 i = b.owned_from + blockIdx.x * THREADS + threadIdx.x; i - lane < b.owned_to;
          i += gridDim.x * THREADS) {
-        const u32 c = i < b.owned_count ? b.owned[i] : 0, at = position_here(b, c);
-        const bool wanted = i < b.owned_count && bit_of(now, c) && !has_parent(b, c);
+        const u32 c = i < b.owned_to ? b.owned[i] : 0, at = position_here(b, c);
+        const bool wanted = i < b.owned_to && bit_of(now, c) && !has_parent(b, c);
         for (u32 k = 0; k < b.domains; k += EACH) {
             bool ok[EACH];
             u32 part[EACH];

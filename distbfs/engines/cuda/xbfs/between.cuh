@@ -35,10 +35,12 @@ struct Between : Member {
     const u32 *place;           /* [normal vertices], what shares know them by -> number */
     const u64 *outer_offsets;   /* [normal vertices + 1] */
     const u32 *outer_columns;   /* [outer edges], indices of targets */
-    const u64 *outer_targets;   /* [targets], rising: share << 32 | what it is there */
+    const u32 *outer_targets;   /* [targets], what they are there, by share */
+    const u32 *starts;          /* [shares + 1], the first target of each share */
     const u32 *locals;          /* [numbers], local ids of normal vertices */
     const u32 *has_outer;       /* [words]: numbers with outer edges that are seen */
     const u32 *outer_seen;      /* [outer edges / 32 + 1], a bit for each, with MASKED */
+    u32 *front;                 /* [words]: the frontier, of has_outer, where boxes are short */
     NAME *names;                /* [slots + normal vertices], ids: own.vertices, to write slots */
     u32 *sent;                  /* [sent_words], a bit for each target: it was sent already */
     u64 *outbox;                /* for each share a box: between_outer.cuh */
@@ -60,7 +62,9 @@ struct Between : Member {
     const u64 *gathered;        /* [shares][COUNTS], what all have counted */
     u64 *report;                /* [2][2 * COUNTS + 2 * shares], pinned: of all shares; own; sizes */
     u64 sent_words, item_count, item_step;
-    u32 normals, slots, dwords, masks, owned_count;
+    u64 edges_from, edges_to;   /* the outer edges that are looked at, where boxes are short */
+    u32 normals, slots, dwords, masks;
+    u32 owned_from, owned_to;   /* of owned: whose parents are asked for */
     u32 domains, domain;        /* how many there are, and which this is */
     u32 lanes, own_lanes;       /* of delegates: in all, and those of this device */
     u32 shares, share;          /* of all domains: how many, and which this is */
@@ -74,6 +78,7 @@ struct Between : Member {
     u32 first;                  /* words of a box that are sent before its size is known, 0: all */
     u32 lost;                   /* targets that no search can reach */
     u32 delegate;               /* position of the root, NONE: it is no delegate */
+    u32 is_short;               /* boxes may have less room than there is for them in a level */
 };
 
 /* The position of a number here, and the number of a position. */
@@ -124,6 +129,11 @@ INLINE u32 queued(const Params &p, u32 now, u32 count, u32 i) {
 INLINE u32 size_of(u64 head) { return (u32)head; }
 INLINE u32 writer_of(u64 head) { return (u32)(head >> 32); }
 INLINE u64 no_items(const Between &b) { return (u64)b.share << 32; }
+
+/* How many items, or questions, the box for a share has room for. */
+INLINE u32 room_for(const Between &b, u32 share) {
+    return (u32)(b.box[share + 1] - b.box[share] - 1);
+}
 
 #define EACH 4 /* items, or outer edges, of a lane at a time */
 

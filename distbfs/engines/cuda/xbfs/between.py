@@ -35,6 +35,7 @@ from distbfs.engines.cuda.xbfs.between_params import (
     PUSHES,
     Between,
     box_bounds,
+    box_limit,
     first_words,
 )
 from distbfs.engines.cuda.xbfs.search import (
@@ -57,6 +58,7 @@ NARROW = 126  # the largest level of one byte, in search.cuh
 TOGETHER = ("level", "settle")  # kernels whose blocks meet
 ALONE = ("empty", "tell_sizes", "choose", "end")  # of one block
 FAILED = COUNTED.index("failed")
+OVER, CHECKED = COUNTED.index("over"), COUNTED.index("checks")
 WORK = tuple(  # where ``Work`` is counted
     (name, COUNTED.index(counted))
     for name, counted in (
@@ -70,6 +72,7 @@ KERNEL_NAMES = (
         "begin",
         "begin_roots",
         "outer",
+        "front",
         "level",
         "ask",
         "empty",
@@ -123,12 +126,16 @@ class BetweenLevels:
         arrays = self._arrays
         parts, d = part.layout.parts, len(part.delegates)
         domains = part.domain.of
-        sent_words = -(-len(part.outer_targets) // 64) * 2  # cleared two at a time
+        sent_words = -(-len(part.outer.targets) // 64) * 2  # cleared two at a time
         self.others = domains.apart_from(part.index)
         self.first = first_words(domains.most_apart)
         owners = part.layout.part_of(part.delegates[part.delegates >= 0])
         owned = np.bincount(owners, minlength=parts)
-        self._box_at = box_bounds(domains, part.index, part.outer_edges, owned)
+        self._box_at = box_bounds(domains, part.index, part.outer.edges, owned)
+        limit = box_limit(parts, domains.most_apart)
+        self.in_rounds = limit is not None
+        self._owned_at_once = len(part.owned) if limit is None else limit
+        self.parent_rounds = -(-int(owned.max()) // limit) if limit else 1
         split = part.graph.tails is not None
         self.extras: tuple[str, ...] = TAIL_COUNTS if split else ()
         # what the host reads lies together
@@ -138,8 +145,10 @@ class BetweenLevels:
         self._mask = cp.zeros(mask_words(d), np.uint64)
         self.mask = self._mask if d else None
         held: dict[str, Any] = {
-            "has_outer": self._rows_with(cp.diff(part.outer_offsets) > 0),
+            "has_outer": self._rows_with(cp.diff(part.outer.offsets) > 0),
+            "starts": cp.asarray(part.outer.starts.astype(np.uint32)),
             "sent": cp.zeros(max(sent_words, 2), np.uint32),
+            "front": cp.zeros(arrays.params.words * self.in_rounds + 1, np.uint32),
             "outbox": cp.zeros(int(self._box_at[-1]), np.uint64),
             "box": cp.asarray(self._box_at.astype(np.uint64)),
             "known": cp.zeros(part.normals // 32, np.uint32),
@@ -160,19 +169,20 @@ class BetweenLevels:
             **shared.arguments(),
             **pointers,
             place=part.place.data.ptr,
-            outer_offsets=part.outer_offsets.data.ptr,
-            outer_columns=part.outer_columns.data.ptr,
-            outer_targets=part.outer_targets.data.ptr,
+            outer_offsets=part.outer.offsets.data.ptr,
+            outer_columns=part.outer.columns.data.ptr,
+            outer_targets=part.outer.targets.data.ptr,
             locals=part.graph.vertices.data.ptr,
             names=part.ids.data.ptr,
             sizes=self.sizes.data.ptr,
             counts=self.counts.data.ptr,
             found=self._mask.data.ptr,
             sent_words=sent_words,
+            edges_to=len(part.outer.columns),
             normals=part.normals,
             slots=part.slots,
             dwords=2 * mask_words(d),
-            owned_count=len(part.owned),
+            owned_to=len(part.owned),
             domains=len(domains),
             domain=part.domain.index,
             lanes=domains.lanes,
@@ -182,6 +192,7 @@ class BetweenLevels:
             shares=parts,
             share=part.index,
             id_bits=part.id_bits,
+            is_short=self.in_rounds,
         )
         own = self.own = self.params.own
         base = own.control = self._kept.data.ptr
@@ -198,6 +209,11 @@ class BetweenLevels:
         self._ready = cp.cuda.Event(disable_timing=True)
         self._dirty, self._counting = True, False
         self.depth, self._boxed = 0, False
+        # of a level in rounds: whether it pushes, and has more to send; outer edges
+        # looked at for questions so far, and at once; edge checks of pushes
+        self._pushed = self._left = False
+        self._asked = self._checked = 0
+        self._span = len(part.outer.columns)
         self._outer = Work()
         self._load(counting=False)
 
@@ -373,6 +389,10 @@ class BetweenLevels:
         with self.device:
             main = cuda.cupy().cuda.get_current_stream()
             self._boxed = choice["outer"] == "push" and bool(self._outer.nn)
+            self._pushed, self._left = self._boxed and self.in_rounds, False
+            self._asked = self._checked = 0
+            if self._pushed:
+                self._mark_front(main)
             if self._boxed:
                 self._box("outer", main)
             self._run("level", main)
@@ -385,16 +405,24 @@ class BetweenLevels:
         if not self._counting:
             return [0] * (len(self.visits) + len(self.extras))
         boxed, count = self._boxed, len(self.visits) + len(self.extras)
+        if self.in_rounds:
+            return Checks(count, lambda: self.checks_of(sent=self._checked))
         return Checks(
             count, lambda: self.checks_of(self._sizes.wait() if boxed else None)
         )
 
-    def checks_of(self, counts: Any = None) -> list[int]:
+    def _mark_front(self, main: Any) -> None:
+        """Mark the frontier for the rounds of a push; see ``post`` in between_outer."""
+        cuda.clear(self._held["front"], main)
+        self.params.edges_from, self.params.edges_to = 0, len(self.part.outer.columns)
+        self._run("front", main)
+
+    def checks_of(self, counts: Any = None, sent: int = 0) -> list[int]:
         """Return the edge checks of the last level, outer and inner, and ``extras``.
 
-        counts: NumPy uint64, of this part; None: there were no outer ones
+        counts: NumPy uint64, of this part; None: outer ones are ``sent``
         """
-        sent = 0 if counts is None else int(counts[COUNTED.index("checks")])
+        sent = sent if counts is None else int(counts[CHECKED])
         level = min(self.depth, ROWS - 1)
         with self.device:
             inner = self._counts[:, level : level + 1].get().astype(np.int64)
@@ -431,10 +459,58 @@ class BetweenLevels:
     def questions(self) -> Bins:
         """Return the questions of this part's unvisited vertices, after ``advance``."""
         with self.device:
-            self._boxed = bool(self._outer.open)
-            if self._boxed:
-                self._box("ask", cuda.cupy().cuda.get_current_stream())
+            left = self._asked < len(self.part.outer.columns)
+            self._boxed = bool(self._outer.open) and left
+            main = cuda.cupy().cuda.get_current_stream()
+            if self._boxed and self.in_rounds:
+                self._ask_some(main)
+            elif self._boxed:
+                self._box("ask", main)
         return self._bins(asked=True)
+
+    def _ask_some(self, main: Any) -> None:
+        """Ask along as many outer edges, from the first not looked at, as have room."""
+        p, every = self.params, len(self.part.outer.columns)
+        p.edges_from = self._asked
+        while True:
+            p.edges_to = min(self._asked + self._span, every)
+            self._run("empty", main)
+            self._box("ask", main)
+            if not self._sizes.wait()[OVER]:
+                break
+            self._span = max((p.edges_to - p.edges_from) // 2, 1)
+        self._asked = p.edges_to
+        self._left = self._asked < every
+        self._span = min(2 * self._span, every)  # later there may be fewer questions
+
+    def more(self) -> bool:
+        """Return whether boxes had no room for all; see ``RoundsSearch``."""
+        if self._pushed:
+            counts = self._sizes.wait()
+            self._left = bool(counts[OVER])
+            self._checked += int(counts[CHECKED])
+        return self._left
+
+    def rest(self) -> Bins:
+        """Return what was pushed and had no place; see ``RoundsSearch``."""
+        with self.device:
+            main = cuda.cupy().cuda.get_current_stream()
+            self._run("empty", main)
+            self._boxed = self._pushed = self._left
+            if self._boxed:
+                self._box("outer", main)
+        return self._bins()
+
+    def take(
+        self,
+        normals: Sequence[tuple[int, Any]],
+        answers: Sequence[tuple[int, Any]] = (),
+    ) -> None:
+        """Merge what came in a round that is not the last; see ``RoundsSearch``."""
+        with self.device:
+            main = cuda.cupy().cuda.get_current_stream()
+            items, replies = ([x for _, x in pairs] for pairs in (normals, answers))
+            self._admit(None, items, replies, main)
 
     def answers(self, questions: Sequence[tuple[int, Any]]) -> Bins:
         """Return the answers to other parts, before ``accept``.
@@ -512,11 +588,16 @@ class BetweenLevels:
             self._admit(mask, items, replies, main)
             self._settle(main)
 
-    def ask_parents(self) -> Bins:
+    def ask_parents(self, turn: int = 0) -> Bins:
         """Return the questions of this part to other domains, when all is searched."""
+        p, step, count = self.params, self._owned_at_once, len(self.part.owned)
         with self.device:
             self._boxed = True
-            self._box("ask_parents", cuda.cupy().cuda.get_current_stream())
+            p.owned_from, p.owned_to = (min(k * step, count) for k in (turn, turn + 1))
+            main = cuda.cupy().cuda.get_current_stream()
+            if turn:
+                self._run("empty", main)
+            self._box("ask_parents", main)
         return self._bins()
 
     def answer_parents(self, questions: Sequence[tuple[int, Any]]) -> Bins:

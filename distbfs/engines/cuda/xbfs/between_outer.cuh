@@ -7,6 +7,9 @@
  * A box has what goes to one part: a word of its own (`size_of`), and items, number there << 32
  * | local id of the parent.  Or it has questions, numbers there of 32 bits, in its first half, and
  * who asks, numbers here, in its second; answers take the place of questions.
+ * Between many parts, boxes may have room for less than a level has for them.  Then it is sent in
+ * rounds: a push leaves what found no place, whose bits of `sent` it takes back, to the next
+ * round of the same frontier; a pull asks for a range of edges that has room.
  *
  * Source: Pan, Pearce, Owens 2018, Section V-B (normal vertices, uniquified). */
 #ifndef DISTBFS_BETWEEN_OUTER_CUH
@@ -18,8 +21,14 @@
  * are of the warp. */
 template <class Take>
 INLINE u32 each_outer(const Between &b, bool some, u32 v, u32 lane, const Take &take) {
-    const u64 begin = some ? b.outer_offsets[v - b.normals] : 0;
-    const u32 length = some ? (u32)(b.outer_offsets[v - b.normals + 1] - begin) : 0;
+    u64 begin = some ? b.outer_offsets[v - b.normals] : 0;
+    u64 end = some ? b.outer_offsets[v - b.normals + 1] : 0;
+    if (b.is_short) {
+        if (begin < b.edges_from) begin = b.edges_from;
+        if (end > b.edges_to) end = b.edges_to;
+        if (end < begin) end = begin;
+    }
+    const u32 length = (u32)(end - begin);
     const u32 upto = warp_scan(length, lane), total = __shfl_sync(ALL, upto, 31);
     const u32 before = upto - length;
     for (u32 e = 0; e < total; e += EACH * 32) {
@@ -78,10 +87,25 @@ INLINE void places_for(const Between &b, const bool *mine, const u32 *part, u32 
     }
 }
 
-/* Puts the items of lanes that are `mine` into the boxes of their parts. */
+/* Whether a place is beyond the room of a box. */
+INLINE bool is_beyond(const Between &b, u32 part, u32 at) {
+    return b.is_short && at >= room_for(b, part);
+}
+
+/* Puts the items of lanes that are `mine` into the boxes of their parts; calls full(i) for those
+ * that found no place. */
+template <class Full>
+INLINE void post(const Between &b, const bool *mine, const u32 *part, const u64 *item, u32 lane,
+                 const Full &full) {
+    places_for(b, mine, part, lane, [&](int i, u32 to, u32 at) {
+        if (is_beyond(b, to, at)) full(i);
+        else b.outbox[b.box[to] + 1 + at] = item[i];
+    });
+}
+
+/* The same, of no more than there is room for. */
 INLINE void post(const Between &b, const bool *mine, const u32 *part, const u64 *item, u32 lane) {
-    places_for(b, mine, part, lane,
-               [&](int i, u32 to, u32 at) { b.outbox[b.box[to] + 1 + at] = item[i]; });
+    post(b, mine, part, item, lane, [](int) {});
 }
 
 /* The halves of the box for a part: questions, or answers; who asks. */
@@ -106,10 +130,26 @@ INLINE void first_to_set(u32 *bitmap, const u32 *at, bool *ok) {
     for (int i = 0; i < EACH; i++) ok[i] = ok[i] && !(seen[i] >> (at[i] & 31) & 1);
 }
 
-/* The targets of columns where `ok`. */
-INLINE void targets_of(const Between &b, const u32 *column, const bool *ok, u64 *target) {
+/* The share that has a target. */
+INLINE u32 share_with(const Between &b, u32 target) {
+    if (b.shares == 2) return b.share ^ 1;
+    u32 low = 0, end = b.shares; /* the last share that begins at the target or before */
+    while (end - low > 1) {
+        const u32 middle = (low + end) / 2;
+        if (b.starts[middle] <= target) low = middle;
+        else end = middle;
+    }
+    return low;
+}
+
+/* The targets of columns where `ok`: their shares, and what they are there. */
+INLINE void targets_of(const Between &b, const u32 *column, const bool *ok, u32 *part,
+                       u32 *there) {
 #pragma unroll
-    for (int i = 0; i < EACH; i++) target[i] = ok[i] ? b.outer_targets[column[i]] : 0;
+    for (int i = 0; i < EACH; i++) {
+        there[i] = ok[i] ? b.outer_targets[column[i]] : 0;
+        part[i] = ok[i] ? share_with(b, column[i]) : 0;
+    }
 }
 
 /* Tells another part of vertices there, unless that was done before. */
@@ -117,16 +157,15 @@ struct Sender {
     const Between &b;
     __device__ __forceinline__ void operator()(const u32 *column, const u32 *from, bool *ok,
                                                u32 lane) const {
-        u32 part[EACH];
+        u32 part[EACH], there[EACH];
         u64 item[EACH];
         first_to_set(b.sent, column, ok);
-        targets_of(b, column, ok, item);
+        targets_of(b, column, ok, part, there);
 #pragma unroll
-        for (int i = 0; i < EACH; i++) {
-            part[i] = (u32)(item[i] >> 32);
-            item[i] = item[i] << 32 | (ok[i] ? b.locals[from[i]] : 0);
-        }
-        post(b, ok, part, item, lane);
+        for (int i = 0; i < EACH; i++)
+            item[i] = (u64)there[i] << 32 | (ok[i] ? b.locals[from[i]] : 0);
+        post(b, ok, part, item, lane,
+             [&](int i) { atomicAnd(b.sent + (column[i] >> 5), ~(1u << (column[i] & 31))); });
     }
 };
 
@@ -135,13 +174,11 @@ struct Asker {
     const Between &b;
     __device__ __forceinline__ void operator()(const u32 *column, const u32 *from, bool *ok,
                                                u32 lane) const {
-        u32 part[EACH];
-        u64 target[EACH];
-        targets_of(b, column, ok, target);
-#pragma unroll
-        for (int i = 0; i < EACH; i++) part[i] = (u32)(target[i] >> 32);
+        u32 part[EACH], there[EACH];
+        targets_of(b, column, ok, part, there);
         places_for(b, ok, part, lane, [&](int i, u32 to, u32 at) {
-            questions_to(b, to)[at] = (u32)target[i];
+            if (is_beyond(b, to, at)) return;
+            questions_to(b, to)[at] = there[i];
             askers_of(b, to)[at] = from[i];
         });
     }
@@ -220,11 +257,22 @@ INLINE void each_front(const Between &b, const State &s, u32 warp, u32 warps, u3
              [&](u32 w) { return now[w] & ~before[w] & b.has_outer[w]; }, take);
 }
 
+/* Marks the frontier's vertices that have outer edges in `front`, zeros before. */
+INLINE void mark_front(const Between &b, const State &s, u32 warp, u32 warps, u32 lane) {
+    each_front(b, s, warp, warps, lane, [&](bool some, u32 v, u32) {
+        if (some) atomicOr(b.front + (v >> 5), 1u << (v & 31));
+    });
+}
+
 INLINE void push_outer(const Between &b, const State &s, u32 warp, u32 warps, u32 lane) {
     u64 checks = 0;
-    each_front(b, s, warp, warps, lane, [&](bool some, u32 v, u32 lane) {
+    const auto push = [&](bool some, u32 v, u32 lane) {
         checks += each_outer(b, some, v, lane, Sender{b});
-    });
+    };
+    if (b.is_short) { /* also when the level was searched */
+        each_bit(b.normals / 32, b.own.words, warp, warps, lane, [&](u32 w) { return b.front[w]; },
+                 push);
+    } else each_front(b, s, warp, warps, lane, push);
     if (lane == 0 && checks) atomicAdd(b.counts + CHECKS, checks);
 }
 

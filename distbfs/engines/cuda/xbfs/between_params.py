@@ -7,30 +7,34 @@ import ctypes
 import numpy as np
 
 from distbfs.engines.cuda.xbfs.shared import MemberParams
+from distbfs.engines.streamed import MOST_STREAMED
 from distbfs.partition.layout import Domains
 from distbfs.types import Ids
 
 GOES, PUSHES, ASKS = 1, 2, 4  # ``Does`` in between.cuh
 FIRST = 1 << 14  # words for all others together that are sent before sizes are known
 LEAST_FIRST = 64  # and for one
+MOST_BOXED = 1 << 25  # words of all boxes of a share where levels go in rounds
 MAIL_BYTES = 128  # ``Mail`` in search.cuh
 COUNTED = (
     *("normals", "delegates", "outer", "open_outer", "left", "found", "missed"),
     *("failed", "checks", "over", "most", "inside", "unknown"),
 )
 POINTERS = (  # behind those of ``MemberParams``
-    *("place", "outer_offsets", "outer_columns", "outer_targets", "locals"),
-    *("has_outer", "outer_seen", "names", "sent"),
+    *("place", "outer_offsets", "outer_columns", "outer_targets", "starts"),
+    "locals",
+    *("has_outer", "outer_seen", "front", "names", "sent"),
     *("outbox", "box", "sizes", "known", "found", "mail", "counts"),
     *("idle", "filled", "mask", "items", "owned", "is_owned", "homes", "open"),
     *("does", "gathered", "report"),
 )
-LONGS = ("sent_words", "item_count", "item_step")
+LONGS = ("sent_words", "item_count", "item_step", "edges_from", "edges_to")
 NUMBERS = (
-    *("normals", "slots", "dwords", "masks", "owned_count", "domains", "domain"),
+    *("normals", "slots", "dwords", "masks", "owned_from", "owned_to"),
+    *("domains", "domain"),
     *("lanes", "own_lanes", "shares", "share", "id_bits", "way", "needs", "begins"),
     "rule",
-    *("pull_share", "boxes", "writer", "skip", "first", "lost", "delegate"),
+    *("pull_share", "boxes", "writer", "skip", "first", "lost", "delegate", "is_short"),
 )
 
 
@@ -39,19 +43,33 @@ def first_words(boxes: int) -> int:
     return max(FIRST // max(boxes, 1), LEAST_FIRST)
 
 
+def box_limit(shares: int, boxes: int) -> int | None:
+    """Return how many words a box has at most, None: as many as a level may need.
+
+    boxes: the most that a share has. On streams nothing is sent in rounds.
+    """
+    if shares <= MOST_STREAMED:
+        return None
+    return max(MOST_BOXED // max(boxes, 1), first_words(boxes))
+
+
 def box_bounds(domains: Domains, share: int, edges: Ids, owned: Ids) -> Ids:
     """Return where a share's box for each begins and all end, int64 [shares + 1].
 
     edges: that lead to each share; owned: delegates of each; both int64 [shares]
 
     There may be as many items or questions as edges lead there, or as this share or
-    that one has delegates; before them is a word about them. Nothing goes to shares of
-    this domain.
+    that one has delegates; before them is a word about them. Between many shares, what
+    has no room is sent in rounds, see ``box_limit``. Nothing goes to shares of this
+    domain.
     """
     others = domains.apart_from(share)
     needs = np.maximum(edges, np.maximum(owned, owned[share]))
     rooms = np.zeros_like(needs)
     rooms[others] = np.maximum(needs, first_words(domains.most_apart))[others]
+    limit = box_limit(domains.shares, domains.most_apart)
+    if limit is not None:
+        rooms = np.minimum(rooms, limit)
     return np.concatenate([[0], np.cumsum(1 + rooms)])
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from distbfs.build.cuda.inner import MOST_TARGETS, SLICE
 from distbfs.build.cuda.inner_part import ShareCounts
 from distbfs.build.cuda.room import LEAST_KEPT
 from distbfs.engines.cuda.common.memory import (
@@ -21,8 +22,12 @@ from distbfs.engines.cuda.common.memory import (
     most_kept,
     search_bytes,
 )
-from distbfs.engines.cuda.xbfs.between_params import box_bounds, first_words
-from distbfs.generate.cuda import id_type
+from distbfs.engines.cuda.xbfs.between_params import (
+    box_bounds,
+    box_limit,
+    first_words,
+)
+from distbfs.generate.cuda import MAX_VERTICES, id_type
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.graph.device_graph import COLUMN_PAD
 from distbfs.partition.part import mask_words
@@ -31,8 +36,11 @@ from distbfs.plan.memory import PartShape
 from distbfs.types import SUBGRAPHS
 
 NUMBERED_VERTEX = 12  # vertices, numbers, tuple_degrees
-OUTER_EDGE, TARGET = 4, 8  # a column; where it leads to, once each
+OUTER_EDGE, TARGET = 4, 4  # a column; where it leads to, once each
+MADE_NORMAL = 32  # counts, order, length, place, position and id of a normal vertex
+SORTED = 5 * 8  # an outer edge of a pass, with its sort
 BOXED = 8  # a number or a question, with an id
+ARRIVING = 3  # boxes from others, of two rounds, in ``exchange.buffer.Buffer``
 WIDE_LEVEL = 4
 
 
@@ -42,10 +50,12 @@ def part_bytes(
     """Return the device memory of one part that is searched on a GPU, bytes by kind.
 
     graph: Table I (Pan et al. 2018); numbering: of the vertices; inner: the graph that
-    is searched, and the outer edges; search: what a search writes, and neighbours in
-    arrays of their own; messages: the most that goes to other parts at once, and what
-    was sent to them already; searching: without the graph of Table I, which is let go
-    before there is a search; total: the most at once, where all of it lies there
+    is searched, and the outer edges; outer: columns of these; search: what a search
+    writes, and neighbours in arrays of their own; messages: the most that goes to other
+    parts at once, and what was sent to them already; searching: without the graph of
+    Table I, which is let go before there is a search; total: the most at once, where
+    all of it lies there; making: while outer edges are made, with the columns of Table
+    I in host memory
     """
     local, d, parts, normals = shape.local, shape.delegates, shape.parts, shape.active
     sizes = memory.array_bytes(shape)
@@ -53,14 +63,21 @@ def part_bytes(
     outer = shape.edges["nn"] * (parts - 1) // parts
     m = sum(shape.edges.values()) - outer
     of_delegates = shape.edges["dd"] + shape.edges["dn"]
-    listed = min(LISTS * d, of_delegates) + min(LISTS * normals, m - of_delegates)
+    some = min(LISTS * normals, m - of_delegates)
+    listed = LISTS * d + (some if shape.listed is None else min(shape.listed, some))
     places = 64 * mask_words(d) + normals
     inner = (4 if m < WIDE else 8) * (places + 1) + 4 * (m + COLUMN_PAD)
     inner += 4 * (places + local)  # vertices and numbers
     ids = np.dtype(id_type(shape.n)).itemsize
-    inner += ids * (places + normals + shape.owned)
+    names = ids * (places + normals + shape.owned)
+    inner += names
     targets = min(outer, (parts - 1) * normals)
-    inner += 4 * normals + 8 * (normals + 1) + OUTER_EDGE * outer + TARGET * targets
+    if shape.targets is not None:
+        targets = min(targets, shape.targets)
+    leaving = 8 * (normals + 1) + OUTER_EDGE * outer + TARGET * targets
+    inner += 4 * normals + leaving + 4 * (parts + 1)  # first targets of parts
+    making = _offset_bytes(shape) + MADE_NORMAL * normals + names + leaving
+    making += SORTED * min(outer, SLICE) + NUMBERED_VERTEX * local + 12 * places
     search = _searching_bytes(
         *(shape.n, local, places, m, d, shape.owned, 1),
         listed=listed,
@@ -68,17 +85,53 @@ def part_bytes(
         multiprocessors=multiprocessors,
     )
     boxes = 1 + (parts - 1) * (1 + box_words(shape))
+    boxes = _boxed_words(parts, parts - 1, boxes, places)
     needs = {
         "graph": graph,
         "numbering": NUMBERED_VERTEX * local,
         "inner": inner,
+        "outer": OUTER_EDGE * outer,
         "search": search,
         "messages": BOXED * boxes + targets // 8,
     }
     kept = needs["numbering"] + needs["inner"]
     searching = needs["search"] + needs["messages"]
     total = kept + max(needs["graph"], searching)
-    return needs | {"searching": kept + searching, "total": total}
+    searching += kept
+    return needs | {"searching": searching, "total": total, "making": making}
+
+
+def _offset_bytes(shape: PartShape) -> int:
+    """Return the bytes of offsets of Table I, and of copies if some have 64 bits."""
+    sizes, rows = memory.array_bytes(shape), (shape.local, shape.delegates)
+    offsets = [sizes[f"{k}/offsets"] for k in SUBGRAPHS]
+    wide = [8 * (count + 1) for count in (rows[0], rows[0], rows[1], rows[1])]
+    copies = [w for o, w in zip(offsets, wide, strict=True) if o < w]
+    return sum(offsets) + (sum(copies) if len(copies) < len(offsets) else 0)
+
+
+def part_problem(shape: PartShape) -> str:
+    """Return why devices cannot build a part, whatever their memory, "" if they can.
+
+    As far as expected counts tell; the limits are those of ``Builder.separate``,
+    ``DomainBuilder`` and ``InnerBuilder``.
+    """
+    d, normals, targets = shape.delegates, shape.active, shape.targets or 0
+    if shape.n > MAX_VERTICES:
+        return f"{shape.n} vertices; allowed on devices: {MAX_VERTICES}"
+    if shape.local >= WIDE:
+        return f"{shape.local} vertices a part; allowed: {WIDE - 1}"
+    if 2 * (normals + d) + 512 >= WIDE:
+        return (
+            f"{normals} normal vertices and {d} delegates a part; allowed: about "
+            f"{WIDE // 2} together"
+        )
+    if targets > MOST_TARGETS:
+        return f"edges to {targets} vertices of other parts; allowed: {MOST_TARGETS}"
+    owned = 1 << (64 - max((shape.n - 1).bit_length(), 32))
+    if shape.owned > owned:
+        return f"{shape.owned} delegates of a part; allowed: {owned}"
+    return ""
 
 
 def split_part(
@@ -124,6 +177,7 @@ def share_bytes(
         multiprocessors=multiprocessors,
     )
     boxes = int(box_bounds(domains, index, share.outer_edges, share.owned)[-1])
+    boxes = _boxed_words(domains.shares, domains.most_apart, boxes, share.active)
     return search + BOXED * boxes + share.targets // 8
 
 
@@ -149,7 +203,8 @@ def _searching_bytes(
     form["multiprocessors"] = multiprocessors
     if devices == 1:
         search = search_bytes(local, active, m, queue=active, **form)
-        search += (np.dtype(id_type(n)).itemsize - 4) * parents * local
+        if id_type(n) is np.uint64:  # wide parents, no array of first ids
+            search += 4 * parents * local - 4 * active
     else:
         counts = (n, local, active, m, devices)
         search = member_search_bytes(*counts, push_only=True, **form)
@@ -157,8 +212,21 @@ def _searching_bytes(
     return search + 4 * owned + 2 * 8 * mask_words(delegates)
 
 
+def _boxed_words(shares: int, others: int, boxes: int, active: int) -> int:
+    """Return the words of boxes, and of what levels in rounds have besides.
+
+    active: as of ``_searching_bytes``; boxes: words of them. An exchange keeps what
+    came in two rounds, and the frontier stands in a bitmap of its own.
+    """
+    if box_limit(shares, others) is None:
+        return boxes
+    return (1 + ARRIVING) * boxes + active // 64 + 1
+
+
 def box_words(shape: PartShape) -> int:
     """Return how many words what goes to one other part at once may have."""
     parts = shape.parts
     edges = shape.edges["nn"] // parts
-    return max(edges, shape.owned * (parts > 1), first_words(parts - 1))
+    words = max(edges, shape.owned * (parts > 1), first_words(parts - 1))
+    limit = box_limit(parts, parts - 1)
+    return words if limit is None else min(words, limit)
