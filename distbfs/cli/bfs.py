@@ -24,7 +24,7 @@ from distbfs.search.result_file import ResultFile, SharedResult
 from distbfs.search.session import Session
 from distbfs.search.view import View
 from distbfs.terminal.asked_paths import PathsAsked, paths_options, print_paths
-from distbfs.terminal.command import INPUT, OUTPUT, SEARCH, grouped_command
+from distbfs.terminal.command import INPUT, OUTPUT, SEARCH, FilePath, grouped_command
 from distbfs.terminal.energy import energy_option, print_energy, searches_energy
 from distbfs.terminal.graph_file import (
     FileOptions,
@@ -227,7 +227,7 @@ def asked_options(
 @INPUT.option(
     "--sources",
     "sources_file",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     help="File with one source a line.",
 )
 @INPUT.option(
@@ -241,13 +241,11 @@ def asked_options(
 @OUTPUT.option(
     "--output",
     "-o",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     help="File for levels and parents: a table in .csv or .tsv, where - is CSV on "
     "stdout; any other name is an HDF5 file, resumed if it is unfinished.",
 )
-@OUTPUT.option(
-    "--records", type=click.Path(path_type=Path), help="File for one JSON line a level."
-)
+@OUTPUT.option("--records", type=FilePath(), help="File for one JSON line a level.")
 @SEARCH.option(
     "--where",
     help="See only edges of which this holds, over attributes kept by convert --keep, "
@@ -256,7 +254,7 @@ def asked_options(
 @SEARCH.option(
     "--vertices",
     "vertices_file",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     help="See only these vertices: a .npy file of n flags, or one id a line.",
 )
 @OUTPUT.option("--force", is_flag=True, help="Replace an output that is there.")

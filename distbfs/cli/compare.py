@@ -22,7 +22,7 @@ from distbfs.progress import Progress
 from distbfs.report import plots
 from distbfs.report.provenance import provenance
 from distbfs.store.hdf5 import Store, open_store
-from distbfs.terminal.command import DEVICES, OUTPUT, SEARCH, grouped_command
+from distbfs.terminal.command import DEVICES, OUTPUT, SEARCH, FilePath, grouped_command
 from distbfs.terminal.comparison import (
     Entry,
     Sessions,
@@ -203,7 +203,7 @@ def given_sources(
 )
 @OUTPUT.option(
     "--plot",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     help="Draw the GTEPS as bars; with several graphs or threads, time, speed-up and "
     "efficiency: a .png, .svg or .pdf file.",
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from distbfs.terminal.command import INPUT, OUTPUT, grouped_command
+from distbfs.terminal.command import INPUT, OUTPUT, FilePath, grouped_command
 from distbfs.terminal.graph_file import (
     FileOptions,
     file_options,
@@ -32,7 +32,7 @@ from distbfs.terminal.store_writing import (
 
 
 @grouped_command("convert")
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=FilePath())
 @OUTPUT.option("--output", "-o", type=PLACE, required=True, help="Folder of the store.")
 @OUTPUT.option("--force", is_flag=True, help="Replace a store that is there.")
 @file_options

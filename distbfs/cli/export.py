@@ -12,7 +12,7 @@ from distbfs.formats.writing import Edges, placed, writer_for
 from distbfs.report.tables import print_fields
 from distbfs.store.hdf5 import open_store
 from distbfs.store.tuples import StoreTuples
-from distbfs.terminal.command import OUTPUT, Choice, grouped_command
+from distbfs.terminal.command import OUTPUT, Choice, FilePath, grouped_command
 from distbfs.terminal.shared import (
     AT_ONCE,
     STORE,
@@ -29,7 +29,7 @@ from distbfs.types import Ids
 @OUTPUT.option(
     "--output",
     "-o",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     required=True,
     help="File to write; text is compressed where it ends in .gz, .bz2, .xz or .zst.",
 )

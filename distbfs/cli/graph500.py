@@ -31,7 +31,7 @@ from distbfs.search.open import open_source
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
-from distbfs.terminal.command import INPUT, OUTPUT, SEARCH, grouped_command
+from distbfs.terminal.command import INPUT, OUTPUT, SEARCH, FilePath, grouped_command
 from distbfs.terminal.energy import energy_option, searches_energy
 from distbfs.terminal.shared import (
     AT_ONCE,
@@ -202,7 +202,7 @@ def refuse_together(context: click.Context, *graphs: object) -> None:
 )
 @OUTPUT.option(
     "--records",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     help="File for one JSON line a level, from one more search a root.",
 )
 @trace_option

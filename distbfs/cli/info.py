@@ -19,7 +19,7 @@ from distbfs.report.tables import print_fields, print_table, shown
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.schema import IDS_NAME, MANIFEST_NAME
 from distbfs.store.shape import shape_of
-from distbfs.terminal.command import OUTPUT, SEARCH, grouped_command
+from distbfs.terminal.command import OUTPUT, SEARCH, FilePath, grouped_command
 from distbfs.terminal.shared import STORE, Speech, open_terminal, output_options
 from distbfs.terminal.store_writing import graph_fields
 from distbfs.terminal.survey import print_survey, survey
@@ -218,9 +218,7 @@ def print_right(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     is_flag=True,
     help="Read all parts: degree distribution, components, about the diameter.",
 )
-@OUTPUT.option(
-    "--plot", type=click.Path(path_type=Path), help="Figure of --degrees to draw."
-)
+@OUTPUT.option("--plot", type=FilePath(), help="Figure of --degrees to draw.")
 @output_options
 def command(store: Path, degrees: bool, plot: Path | None, speech: Speech) -> None:
     """Show the graph of STORE; with --degrees all is read, else its manifest alone.

@@ -55,6 +55,7 @@ from distbfs.terminal.command import (
     OUTPUT,
     SEARCH,
     Choice,
+    FilePath,
     grouped_command,
     with_options,
 )
@@ -87,7 +88,7 @@ source_options = with_options(
     INPUT.option("--seed", default=1, help="Seed of random vertices.  [1]"),
     INPUT.option(
         "--pairs",
-        type=click.Path(path_type=Path),
+        type=FilePath(),
         help=f"File of {takers_of(APPS, 'pairs')}: two ids a line, from and to, "
         "separated by a tab, a comma or blanks.",
     ),
@@ -135,7 +136,7 @@ run_options = with_options(
 @OUTPUT.option(
     "--output",
     "-o",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     help=f"{endings_of(APPS)}  One of {resumers_of(APPS)} is resumed if it is "
     "unfinished.",
 )

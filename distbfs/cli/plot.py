@@ -13,14 +13,21 @@ from distbfs.errors import DistbfsError, InputError
 from distbfs.formats.text import read_text
 from distbfs.report.plots import check_target, draw_trace
 from distbfs.report.trace import read_trace
-from distbfs.terminal.command import INPUT, OUTPUT, Choice, Command, with_options
+from distbfs.terminal.command import (
+    INPUT,
+    OUTPUT,
+    Choice,
+    Command,
+    FilePath,
+    with_options,
+)
 
 figure_options = with_options(
-    click.argument("file", type=click.Path(path_type=Path)),
+    click.argument("file", type=FilePath()),
     OUTPUT.option(
         "--output",
         "-o",
-        type=click.Path(path_type=Path),
+        type=FilePath(),
         required=True,
         help="Figure: .png, .svg or .pdf.",
     ),

@@ -21,7 +21,13 @@ from distbfs.service.operations import (
     Vertices,
     kinds_of,
 )
-from distbfs.terminal.command import CONNECTIONS, OUTPUT, Choice, grouped_command
+from distbfs.terminal.command import (
+    CONNECTIONS,
+    OUTPUT,
+    Choice,
+    FilePath,
+    grouped_command,
+)
 
 TOKEN = "DISTBFS_TOKEN"  # noqa: S105
 
@@ -92,7 +98,7 @@ The exit code of health is 1 where a rank is stuck.
 @click.argument("fields", nargs=-1, metavar="[NAME=VALUE]...")
 @CONNECTIONS.option(
     "--token-file",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     help="File with the token of an HTTP service; else DISTBFS_TOKEN.",
 )
 @CONNECTIONS.option(

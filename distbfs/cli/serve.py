@@ -34,6 +34,7 @@ from distbfs.terminal.command import (
     CONNECTIONS,
     OUTPUT,
     REQUEST_LIMITS,
+    FilePath,
     grouped_command,
     with_options,
 )
@@ -104,7 +105,7 @@ http_options = with_options(
     ),
     CONNECTIONS.option(
         "--token-file",
-        type=click.Path(path_type=Path),
+        type=FilePath(),
         help="File with the bearer token, mode 0600; made where there is none.",
     ),
     CONNECTIONS.option(
@@ -179,13 +180,13 @@ def open_doors(
 @click.argument("store", type=STORE)
 @CONNECTIONS.option(
     "--socket",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     help="Unix socket for JSON Lines, mode 0600.  Neither this nor --http: stdin.",
 )
 @http_options
 @OUTPUT.option(
     "--results",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     help="Folder for bulk results.",
 )
 @limit_options

@@ -22,11 +22,11 @@ from distbfs.report.tables import counted, print_table
 from distbfs.search.result import Result
 from distbfs.search.session import Session
 from distbfs.search.vertices import gather_on_first, host_array
-from distbfs.terminal.command import OUTPUT, SEARCH, with_options
+from distbfs.terminal.command import OUTPUT, SEARCH, FilePath, with_options
 from distbfs.terminal.level_table import DASH
 from distbfs.types import Array, Root
 
-PATH = click.Path(path_type=Path)
+PATH = FilePath()
 
 paths_options = with_options(
     SEARCH.option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -84,6 +85,13 @@ def did_you_mean(word: str, names: Iterable[str]) -> str:
     """Return a question that names what is spelt alike, "" where nothing is."""
     alike = [f"'{name}'" for name in get_close_matches(word, list(names))]
     return f"did you mean {' or '.join(alike)}?" if alike else ""
+
+
+class FilePath(click.Path):
+    """A path; one that cannot be read is refused by what reads it, for all users."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, readable=False)
 
 
 class Choice(click.Choice):  # type: ignore[type-arg]  # generic from click 8.4 on

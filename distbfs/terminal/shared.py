@@ -50,15 +50,16 @@ from distbfs.terminal.command import (
     OUTPUT,
     SEARCH,
     Choice,
+    FilePath,
     with_options,
 )
 from distbfs.terminal.sizes import whole_size
 from distbfs.terminal.streams import NamedFile
 
 LOG = logging.getLogger("distbfs")
-STORE = click.Path(path_type=Path)  # that is read: ranks compare what it holds
-GRAPH = click.Path(path_type=Path)  # likewise, or a file that rank 0 reads
-PLACE = click.Path(path_type=Path)
+STORE = FilePath()  # that is read: ranks compare what it holds
+GRAPH = FilePath()  # likewise, or a file that rank 0 reads
+PLACE = FilePath()
 LINE_SECONDS = 5.0  # between lines that say how far work is
 AT_ONCE = 0.0  # seconds until a request to stop ends the process
 
@@ -290,7 +291,7 @@ patience_option = ADVANCED.option(
 trace_option = OUTPUT.option(
     "--trace",
     "trace_file",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     help="File for the phases of all ranks, in Chrome's trace format.",
 )
 
