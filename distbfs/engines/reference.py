@@ -137,7 +137,7 @@ class ReferenceWhole:
         ids = self._part.vertices.astype(np.int64)
         n = len(ids)
         level = np.full(n, -1, dtype=np.int32)
-        parent = np.full(n, -1, dtype=np.int32 if n < 1 << 31 else np.int64)
+        parent: Array = np.full(n, -1, dtype=np.int32 if n < 1 << 31 else np.int64)
         frontier = np.flatnonzero(np.isin(ids, root))
         level[frontier], parent[frontier] = 0, frontier
         log: list[LevelRecord] = []

@@ -22,7 +22,7 @@ from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
 from distbfs.generate.parameters import DEGREE
 from distbfs.generate.positions import ByBlocks
 from distbfs.progress import Tell, untold
-from distbfs.types import Ids, Words
+from distbfs.types import Array, Ids, Words
 
 BLOCK, MOST = 64, 256  # cells; points of a cell; also in geometric.c
 RADIUS = 1 << 30
@@ -125,7 +125,7 @@ class Geometric(ByBlocks):
         A cell has the side RADIUS; entries beyond ``counts`` are undefined.
         """
         with np.errstate(over="ignore"):
-            index = cells.astype(np.uint64)[:, None] * np.uint64(MOST)
+            index: Array = cells.astype(np.uint64)[:, None] * np.uint64(MOST)
             index = index + np.arange(most, dtype=np.uint64)
             x = mix64(np.uint64(self._keys[1]) + index * np.uint64(GOLDEN))
         mask = np.uint64(RADIUS - 1)

@@ -101,7 +101,7 @@ def fill(file: int, name: str, place: int, piece: Array) -> None:
 
     Raises StoreError if the file is too short.
     """
-    left = memoryview(piece.view(np.uint8))  # type: ignore[arg-type]
+    left = piece.view(np.uint8).data
     while left:
         count = os.preadv(file, [left], place)
         if count == 0:

@@ -15,7 +15,7 @@ from distbfs.graph.device_graph import (
     Trees,
     degree_class,
 )
-from distbfs.types import DeviceArray, Ids
+from distbfs.types import DeviceArray, Ids, KernelArgument
 
 CLASSES = 128
 CLASS_TILES = 1 << 14  # most tiles of ids in the counting sort
@@ -41,7 +41,7 @@ class Numbering:
             degrees = cupy.where(trees.ranks > 0, np.uint32(1), degrees)
         tile = max(-(-n // CLASS_TILES) + 31 & ~31, BLOCK)
         tiles = -(-n // tile)
-        form = [np.uint64(n), np.uint64(tile), np.uint64(tiles), degrees]
+        form: list[KernelArgument] = [*map(np.uint64, (n, tile, tiles)), degrees]
         warps = BLOCK // 32
         counts = cupy.empty(CLASSES * tiles, np.uint32)
         kernels.launch("count_classes", tiles, warps, *form, counts)
@@ -75,7 +75,7 @@ class Numbering:
         loose = cupy.flatnonzero(leaf & (trees.ranks[trees.links[tree]] == 0))[:fill]
         leaf[loose] = False
         inner = tree[ranks > 1]
-        order = cupy.argsort(np.uint8(255) - trees.ranks[inner], kind="stable")
+        order = cupy.argsort(np.uint8(255) - ranks[ranks > 1], kind="stable")
         parts = [tree[loose], inner[order], tree[leaf]]
         self.vertices[core:] = cupy.concatenate(parts)
         after = cupy.arange(core, self.active, dtype=np.uint32)

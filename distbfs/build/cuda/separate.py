@@ -367,7 +367,8 @@ class Builder:
         spans, shape = [lengths[a:b] for a, b in pairwise(bases)], self.shape
         arguments: tuple[Any, ...] = (np.uint32(min(shape.per, MAX_ROWS)),)
         arguments = (*arguments, np.uint32(shape.blocks), normals)
-        name, dtype = "write_numbers_64", np.uint64
+        name = "write_numbers_64"
+        dtype: type[np.unsignedinteger[Any]] = np.uint64
         if shape.parts == 1:
             name, dtype = "write_numbers_32", np.uint32
         elif shape.wide:
