@@ -33,11 +33,13 @@ from distbfs.plan.cost_model import BANDWIDTH, CONSTANTS, LATENCY, RATE, Predict
 from distbfs.plan.memory import PartShape, readable
 from distbfs.plan.threshold import DELEGATES_PER_PART
 from distbfs.report.tables import print_fields, shown
+from distbfs.search.domains import MOST_DEVICES
 from distbfs.search.runners.seat import streams_bytes
 from distbfs.store import schema
 from distbfs.terminal.command import ADVANCED, DEVICES, INPUT, grouped_command
 from distbfs.terminal.plan_input import (
     Graph,
+    check_domain,
     model_of,
     of_kronecker,
     of_store,
@@ -184,7 +186,10 @@ def part_line(sizes: Mapping[str, Any]) -> str:
     """Return the line about one part on a GPU."""
     names = ("graph", "numbering", "inner", "search", "messages", "streams")
     items = ", ".join(f"{name} {readable(sizes[name])}" for name in names)
-    line = "device memory of a part on a GPU, a domain of its own: about "
+    where = "a domain of its own"
+    if sizes["domain"] > 1:
+        where = f"in domains of {sizes['domain']}"
+    line = f"device memory of a part on a GPU, {where}: about "
     line += f"{readable(sizes['total'])} "
     line += f"({items})"
     if sizes["fits"] is None:
@@ -219,7 +224,8 @@ def part_memory(graph: Graph, have: float | None) -> dict[str, Any]:
         more = {x: sizes[x] + streams for x in ("searching", "total")}
         every.append((sizes | {"streams": streams} | more, shape))
     sizes, shape = max(every, key=lambda x: x[0]["total"])
-    about: dict[str, Any] = {"have": have, "fits": None, "kept": None}
+    about: dict[str, Any] = {"domain": shape.domain, "have": have}
+    about |= {"fits": None, "kept": None}
     about |= {"outer_on_host": False, "host": 0, "host_building": 0}
     if have is None:
         return sizes | about
@@ -340,13 +346,14 @@ def weigh(
         sizes = sorted((rows[name] for rows in devices), reverse=True)
         need = sum(sizes[:hosted]) if graph.exact else sizes[0] * hosted
         host |= {name: need, f"{name}_fits": need <= have}
-    allowed = DELEGATES_PER_PART * graph.n // graph.parts
+    allowed = DELEGATES_PER_PART * graph.n // graph.domains
     alone, domain = gpu_search(graph), gpu_domain(graph)
     return {
         "graph": graph.title,
         "basis": graph.basis,
         "exact": graph.exact,
         "devices": graph.parts,
+        "domain": graph.domain,
         "n": graph.n,
         "m": graph.m,
         "tuples": graph.tuples,
@@ -379,6 +386,12 @@ def weigh(
     }
 
 
+def shown_devices(plan: Mapping[str, Any]) -> str:
+    """Return the number of devices, and how many a domain has if several."""
+    devices, domain = plan["devices"], plan["domain"]
+    return str(devices) if domain == 1 else f"{devices}, in domains of {domain}"
+
+
 def print_plan(plan: Mapping[str, Any], model: Prediction) -> None:
     """Print a plan for people."""
     about = "" if plan["exact"] else "about "
@@ -390,7 +403,7 @@ def print_plan(plan: Mapping[str, Any], model: Prediction) -> None:
         {
             "graph": plan["graph"],
             "figures": plan["basis"],
-            "devices p": plan["devices"],
+            "devices p": shown_devices(plan),
             "vertices n": plan["n"],
             "stored edges m": about + shown(plan["m"]),
             "threshold TH": f"{shown(plan['threshold'])}, {plan['threshold_origin']}",
@@ -457,6 +470,12 @@ def print_plan(plan: Mapping[str, Any], model: Prediction) -> None:
     "--devices-per-host", type=click.IntRange(1), help="Devices a host.  [all]"
 )
 @DEVICES.option(
+    "--domain",
+    type=click.IntRange(1, MOST_DEVICES),
+    default=1,
+    help="Devices of a domain, which share their memory.  [1]",
+)
+@DEVICES.option(
     "--devices-per-rank",
     type=click.IntRange(1),
     default=1,
@@ -510,6 +529,7 @@ def command(
     devices: int | None,
     threshold: int | None,
     devices_per_host: int | None,
+    domain: int,
     devices_per_rank: int,
     device_memory: float | None,
     device_rate: float | None,
@@ -534,10 +554,11 @@ def command(
     if terminal.world.rank:
         return
     if store is not None:
-        graph = of_store(terminal, store, devices, threshold)
+        graph = of_store(terminal, store, devices, threshold, domain)
     else:
-        parts = devices or terminal.world.size
-        graph = of_kronecker(int(scale or 0), edge_factor or 16, parts, threshold)
+        parts = check_domain(devices or terminal.world.size, domain)
+        form = (int(scale or 0), edge_factor or 16, parts, threshold, domain)
+        graph = of_kronecker(*form)
     planned = graph.counts(ranks_of(graph.parts, devices_per_rank))
     model = model_of(
         graph,

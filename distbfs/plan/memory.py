@@ -56,11 +56,12 @@ class PartShape:
     """The counts that determine the array sizes of one part.
 
     n, parts, delegates: of the whole graph
+    domain: devices that share memory, each with a part, the same in all domains
     local: vertices of the part; active: normal ones with edges; owned: delegates among
     them
     edges: stored directed edges by subgraph; nd_sources: rows of nd with edges
-    targets: vertices of other parts that nn edges of the part lead to; listed: normal
-    vertices with 2 or more edges that stay in the part, plus those with 3 or more, …
+    targets: vertices of other domains that nn edges of the part lead to; listed: normal
+    vertices with 2 or more edges that stay in the domain, plus those with 3 or more, …
     up to LISTED; None: not known
     """
 
@@ -74,6 +75,7 @@ class PartShape:
     nd_sources: int
     targets: int | None = None
     listed: int | None = None
+    domain: int = 1
 
     @classmethod
     def recorded(
@@ -95,6 +97,11 @@ class PartShape:
         shape = cls(n, parts, delegates, local, active, owned, edges, 0)
         rest = every_byte - sum(array_bytes(shape).values())
         return replace(shape, nd_sources=max(rest, 0) // 4)
+
+    @property
+    def outer(self) -> int:
+        """Edges of nn to other domains, as if ends were dealt at random."""
+        return self.edges["nn"] * (self.parts - self.domain) // self.parts
 
     @property
     def stored_edges(self) -> int:
@@ -189,12 +196,17 @@ def expected_degrees(scale: int, edge_factor: int) -> DegreeHistogram:
 
 
 def expected_shape(
-    histogram: DegreeHistogram, parts: int, threshold: int, nn_edges: float
+    histogram: DegreeHistogram,
+    parts: int,
+    threshold: int,
+    nn_edges: float,
+    domain: int = 1,
 ) -> PartShape:
     """Return the mean part of a graph, rounded up.
 
-    nn_edges: expected nn edges of the whole graph. Raises UsageError where a part would
-    have too many vertices.
+    nn_edges: expected nn edges of the whole graph; domain: as in PartShape
+
+    Raises UsageError where a part would have too many vertices.
     """
     n, m, d = histogram.n, histogram.m, histogram.above(threshold)
     local = Layout(n, parts).local_count(0)
@@ -204,9 +216,10 @@ def expected_shape(
     nn = min(nn_edges, ends) if d else ends
     # the neighbours of a vertex are assumed normal independently of each other
     with_nd = float(counts @ (1 - (nn / max(ends, 1)) ** degrees))
-    apart = nn / max(ends, 1) * (parts - 1) / parts  # chance that an end is outer
+    away = (parts - domain) / parts
+    apart = nn / max(ends, 1) * away  # chance that an end is outer
     share = nn / max(ends, 1) / parts  # and is of a vertex of a certain part
-    targets = float(counts @ (1 - (1 - share) ** degrees)) * (parts - 1) / parts
+    targets = float(counts @ (1 - (1 - share) ** degrees)) * away
     nd = ends - nn
     edges = {"nn": nn, "nd": nd, "dn": nd, "dd": m - ends - nd}
     return PartShape(
@@ -218,6 +231,7 @@ def expected_shape(
         owned=-(-d // parts),
         edges={k: math.ceil(max(e, 0) / parts) for k, e in edges.items()},
         nd_sources=math.ceil(with_nd / parts),
+        domain=domain,
         targets=math.ceil(targets),
         listed=math.ceil(float(counts @ _listed(degrees, 1 - apart)) / parts),
     )

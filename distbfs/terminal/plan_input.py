@@ -46,6 +46,7 @@ class Graph:
 
     title: what it is; basis: what the counts come from; origin: of the threshold
     active: vertices with edges
+    domain: devices of a domain
     shapes: of every part where ``exact``, else the mean part alone
     files: bytes on disk of every part, or empty where there is no such store
     histogram: of the degrees; None of a store as it is, whose degrees are not read
@@ -66,6 +67,12 @@ class Graph:
     shapes: Sequence[PartShape]
     files: Sequence[int] = ()
     histogram: DegreeHistogram | None = None
+    domain: int = 1
+
+    @property
+    def domains(self) -> int:
+        """Number of domains."""
+        return self.parts // self.domain
 
     @property
     def edges(self) -> dict[str, int]:
@@ -77,18 +84,18 @@ class Graph:
     def threshold_costs(self, constants: Constants) -> list[ThresholdCost]:
         """Return the modelled costs of TH / 2, TH and 2 TH.
 
-        None of one part, or where the degrees are not known.
+        None of one domain, or where the degrees are not known.
         """
-        if self.histogram is None or self.parts == 1:
+        if self.histogram is None or self.domains == 1:
             return []
         thresholds = sorted({self.threshold // 2, self.threshold, 2 * self.threshold})
-        return weigh_thresholds(self.histogram, self.parts, thresholds, constants)
+        return weigh_thresholds(self.histogram, self.domains, thresholds, constants)
 
     def sent(self) -> float | None:
         """Return the bytes of normals of a search between parts, where expected."""
         costs = self.threshold_costs(Constants())
         sent = [x.bytes["normals"] for x in costs if x.threshold == self.threshold]
-        return self.parts * sent[0] if sent else None
+        return self.domains * sent[0] if sent else None
 
     def counts(self, ranks: int) -> Counts:
         """Return the input of the cost model."""
@@ -130,6 +137,7 @@ def expected(
     kronecker: tuple[int, int] | None,
     parts: int,
     threshold: int | None,
+    domain: int = 1,
     **about: Any,
 ) -> Graph:
     """Return the expected sizes of a graph of these degrees in some parts.
@@ -138,7 +146,7 @@ def expected(
     """
     origin = "suggested" if threshold is None else "given"
     if threshold is None:
-        threshold = suggest_threshold(histogram, parts)
+        threshold = suggest_threshold(histogram, parts // domain)
     delegates = histogram.above(threshold)
     nn = expected_nn(histogram, threshold)
     if kronecker is not None:
@@ -156,8 +164,9 @@ def expected(
         delegates=delegates,
         nn=round(nn),
         exact=False,
-        shapes=[memory.expected_shape(histogram, parts, threshold, nn)],
+        shapes=[memory.expected_shape(histogram, parts, threshold, nn, domain)],
         histogram=histogram,
+        domain=domain,
         **about,
     )
 
@@ -197,7 +206,11 @@ def degrees_of(store: Store, terminal: Terminal) -> DegreeHistogram:
 
 
 def of_kronecker(
-    scale: int, edge_factor: int, devices: int, threshold: int | None
+    scale: int,
+    edge_factor: int,
+    devices: int,
+    threshold: int | None,
+    domain: int = 1,
 ) -> Graph:
     """Return the expected sizes of a Kronecker graph; quick at any scale."""
     return expected(
@@ -205,6 +218,7 @@ def of_kronecker(
         (scale, edge_factor),
         devices,
         threshold,
+        domain,
         title=f"kronecker, scale {scale}, edge factor {edge_factor}",
         basis="expected, nothing was generated",
         tuples=edge_factor << scale,
@@ -212,24 +226,36 @@ def of_kronecker(
 
 
 def of_store(
-    terminal: Terminal, store: Path, devices: int | None, threshold: int | None
+    terminal: Terminal,
+    store: Path,
+    devices: int | None,
+    threshold: int | None,
+    domain: int = 1,
 ) -> Graph:
     """Return a store as it is, or as it would be in other parts."""
     opened = open_store(store)
     need_symmetric(opened, "plan")
     manifest = opened.manifest
-    same = devices in (None, manifest.parts)
+    same = devices in (None, manifest.parts) and domain == 1
     if same and threshold in (None, manifest.threshold):
         return stored(opened)
     return expected(
         degrees_of(opened, terminal),
         kronecker_of(manifest),
-        devices or manifest.parts,
+        check_domain(devices or manifest.parts, domain),
         threshold,
+        domain,
         title=f"{store}, built anew",
         basis="expected from the degrees of the store",
         tuples=manifest.tuples,
     )
+
+
+def check_domain(devices: int, domain: int) -> int:
+    """Return the number of devices; UsageError where domains do not divide them."""
+    if devices % domain:
+        raise UsageError(f"{devices} devices do not divide by {domain} a domain")
+    return devices
 
 
 def ranks_of(devices: int, per_rank: int) -> int:

@@ -12,7 +12,9 @@ from graphs import build, kronecker
 from distbfs.engines.cuda.xbfs.memory import part_bytes, split_part
 from distbfs.generate.kronecker import Kronecker
 from distbfs.partition.part import PART_SHIFT
+from distbfs.plan import memory
 from distbfs.plan.memory import PartShape
+from distbfs.plan.threshold import suggest_threshold
 from distbfs.terminal.plan_input import habits_near, of_kronecker, runs_of
 from distbfs.types import SUBGRAPHS
 
@@ -88,11 +90,33 @@ def test_the_largest_graph_of_the_list_fits():
     assert not here("plan", *words[:-1], "50G", "--json").values["gpu_part"]["fits"]
 
 
+def test_domains_of_several_devices():
+    """Outer edges lead out of a domain; thresholds are weighed between domains."""
+    words = ("plan", "--scale", 41, "--devices", 8192, "--device-memory", "80G")
+    alone, eight = (
+        here(*words, "--domain", size, "--threshold", 30000, "--json").values
+        for size in (1, 8)
+    )
+    ratio = eight["gpu_part"]["outer"] / alone["gpu_part"]["outer"]
+    assert ratio == pytest.approx(8184 / 8191)
+    assert eight["delegates_allowed"] == 8 * alone["delegates_allowed"]
+    assert (eight["devices"], eight["domain"]) == (8192, 8)
+    whole = here(*words, "--domain", 8)
+    assert "devices p       8192, in domains of 8\n" in whole.out
+    assert "a part on a GPU, in domains of 8: about" in whole.out
+    found = here(*words, "--domain", 8, "--json").values
+    assert found["gpu_part"]["fits"]
+    best = suggest_threshold(memory.expected_degrees(41, 16), 1024)
+    assert found["threshold"] == best
+    text = here("plan", "--scale", 20, "--devices", 9, "--domain", 2).refusal
+    assert "9 devices do not divide by 2 a domain" in text
+
+
 @pytest.mark.parametrize(
     ("scale", "devices", "threshold", "text"),
     [
-        (41, 8192, 1 << 40, "vertices of other parts; allowed: 4294967295"),
-        (41, 8192, 512, "delegates a part; allowed: about 2147483648 together"),
+        (41, 8192, 1 << 40, "vertices of other domains; allowed: 4294967295"),
+        (41, 8192, 512, "delegates on each of 1 devices; allowed: about"),
         (42, 1024, 1 << 20, "4294967296 vertices a part; allowed: 4294967295"),
         (
             43,
@@ -100,7 +124,7 @@ def test_the_largest_graph_of_the_list_fits():
             1 << 20,
             "vertices; allowed on devices: 4398046511104",
         ),
-        (34, 8, 0, "delegates a part; allowed: about 2147483648 together"),
+        (34, 8, 0, "delegates on each of 1 devices; allowed: about"),
     ],
 )
 def test_what_gpus_cannot_build_fits_no_device(scale, devices, threshold, text):

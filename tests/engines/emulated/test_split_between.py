@@ -26,13 +26,14 @@ from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.build.cuda.room import EVERY, LEAST_KEPT, Fit, Room
 from distbfs.engines.cuda.common.memory import FIXED, LIST_PADS
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
+from distbfs.engines.cuda.xbfs.memory import part_bytes
 from distbfs.errors import OutOfMemory
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate import cuda as device_tuples
 from distbfs.graph.device_graph import COLUMN_PAD
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.partition.layout import Placement
-from distbfs.plan.memory import readable
+from distbfs.plan.memory import PartShape, readable
 from distbfs.registry import EXCHANGES
 from distbfs.search import choose as choosing
 from distbfs.search import domains, opening
@@ -342,6 +343,41 @@ def test_devices_keep_to_their_limit(device, monkeypatch, sizes):
     assert all(share.graph.held_back for share in made)
     used = allocated() - before
     assert used <= limit * len(parts) <= 1.25 * used + len(parts) * LIST_PADS
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (2, 2, 2)])
+@pytest.mark.parametrize("threshold", [12, 60, LARGE])
+def test_the_plan_knows_domains_of_several_devices(device, id_bits, sizes, threshold):
+    """At least what is allocated, and not much more."""
+    source, parts = kronecker(13), sum(sizes)
+    engine, outer = XbfsEngine(SearchOptions(engine="xbfs")), 0
+    placed = device_parts(source, parts, threshold=threshold)
+
+    def allocated():
+        gc.collect()
+        device.check("allocation")
+        return device.arrays.bytes
+
+    before, planned = allocated(), 0
+    made, world, searches = shares_of(placed, sizes), SoloWorld(), []
+    for start in range(0, parts, 2):
+        group = ThreadPeers(world, range(2))
+        searches += engine.of_shares(made[start : start + 2], world, group)
+    used = allocated() - before
+    for part in placed:
+        owned = int((part.layout.part_of(part.delegates) == part.index).sum())
+        edges = {name: getattr(part, name).edges for name in SUBGRAPHS}
+        counts = part.delegate_count, part.local_count, part.active, owned
+        shape = PartShape(source.n, parts, *counts, edges, 0, domain=2)
+        sizes_of = part_bytes(shape, multiprocessors=2)
+        kinds = ("inner", "search", "messages")
+        planned += sum(sizes_of[kind] for kind in kinds) - FIXED
+        outer += sizes_of["outer"]
+    assert used <= planned + parts * LIST_PADS
+    assert planned <= 1.3 * used + parts * LIST_PADS
+    real = sum(4 * len(share.outer.columns) for share in made)
+    assert outer == pytest.approx(real, rel=0.1)
+    assert len(searches) == parts
 
 
 def test_commands_and_python(device, monkeypatch, tmp_path):

@@ -20,6 +20,7 @@ from distbfs.engines.cuda.common.memory import (
     WIDE,
     member_search_bytes,
     most_kept,
+    room_of,
     search_bytes,
 )
 from distbfs.engines.cuda.xbfs.between_params import (
@@ -42,6 +43,7 @@ SORTED = 5 * 8  # an outer edge of a pass, with its sort
 BOXED = 8  # a number or a question, with an id
 ARRIVING = 3  # boxes from others, of two rounds, in ``exchange.buffer.Buffer``
 WIDE_LEVEL = 4
+DEVIATIONS = 4  # of the delegates of a lane from their mean, at most
 
 
 def part_bytes(
@@ -57,35 +59,39 @@ def part_bytes(
     all of it lies there; making: while outer edges are made, with the columns of Table
     I in host memory
     """
-    local, d, parts, normals = shape.local, shape.delegates, shape.parts, shape.active
+    local, parts, normals = shape.local, shape.parts, shape.active
+    others = _others(shape)
+    positions, first = _delegate_positions(shape)
     sizes = memory.array_bytes(shape)
     graph = sum(sizes[f"{k}/{x}"] for k in SUBGRAPHS for x in ("offsets", "columns"))
-    outer = shape.edges["nn"] * (parts - 1) // parts
+    outer = shape.outer
     m = sum(shape.edges.values()) - outer
     of_delegates = shape.edges["dd"] + shape.edges["dn"]
     some = min(LISTS * normals, m - of_delegates)
-    listed = LISTS * d + (some if shape.listed is None else min(shape.listed, some))
-    places = 64 * mask_words(d) + normals
+    listed = some if shape.listed is None else min(shape.listed, some)
+    places = first + normals
+    every = places if shape.domain == 1 else room_of(places) * shape.domain
     inner = (4 if m < WIDE else 8) * (places + 1) + 4 * (m + COLUMN_PAD)
     inner += 4 * (places + local)  # vertices and numbers
     ids = np.dtype(id_type(shape.n)).itemsize
-    names = ids * (places + normals + shape.owned)
+    names = ids * (every + normals + shape.owned)
     inner += names
-    targets = min(outer, (parts - 1) * normals)
+    targets = min(outer, others * normals)
     if shape.targets is not None:
         targets = min(targets, shape.targets)
     leaving = 8 * (normals + 1) + OUTER_EDGE * outer + TARGET * targets
     inner += 4 * normals + leaving + 4 * (parts + 1)  # first targets of parts
     making = _offset_bytes(shape) + MADE_NORMAL * normals + names + leaving
     making += SORTED * min(outer, SLICE) + NUMBERED_VERTEX * local + 12 * places
+    making += 4 * normals * (shape.domain - 1)  # positions of the whole domain
     search = _searching_bytes(
-        *(shape.n, local, places, m, d, shape.owned, 1),
-        listed=listed,
+        *(shape.n, local, places, m, positions, shape.owned, shape.domain),
+        listed=LISTS * first + listed,
         parents=parents,
         multiprocessors=multiprocessors,
     )
-    boxes = 1 + (parts - 1) * (1 + box_words(shape))
-    boxes = _boxed_words(parts, parts - 1, boxes, places)
+    boxes = shape.domain + others * (1 + box_words(shape))
+    boxes = _boxed_words(parts, others, boxes, places)
     needs = {
         "graph": graph,
         "numbering": NUMBERED_VERTEX * local,
@@ -99,6 +105,26 @@ def part_bytes(
     total = kept + max(needs["graph"], searching)
     searching += kept
     return needs | {"searching": searching, "total": total, "making": making}
+
+
+def _others(shape: PartShape) -> int:
+    """Return how many parts are in other domains."""
+    return shape.parts - shape.domain
+
+
+def _delegate_positions(shape: PartShape) -> tuple[int, int]:
+    """Return (positions of delegates, those of a device), as ``Delegates`` deals them.
+
+    Of a domain of several devices each has about its share, and whole granules.
+    """
+    lanes = shape.domain
+    if lanes == 1:
+        positions = 64 * mask_words(shape.delegates)
+        return positions, positions
+    mean = shape.delegates / lanes
+    most = min(mean + DEVIATIONS * math.sqrt(mean), shape.delegates)
+    own = room_of(math.ceil(most)) if shape.delegates else 0
+    return own * lanes, own
 
 
 def _offset_bytes(shape: PartShape) -> int:
@@ -117,17 +143,18 @@ def part_problem(shape: PartShape) -> str:
     ``DomainBuilder`` and ``InnerBuilder``.
     """
     d, normals, targets = shape.delegates, shape.active, shape.targets or 0
+    rows = (_delegate_positions(shape)[1] + normals) * shape.domain
     if shape.n > MAX_VERTICES:
         return f"{shape.n} vertices; allowed on devices: {MAX_VERTICES}"
     if shape.local >= WIDE:
         return f"{shape.local} vertices a part; allowed: {WIDE - 1}"
-    if 2 * (normals + d) + 512 >= WIDE:
+    if max(2 * (normals + d), rows + normals + d) + 512 >= WIDE:
         return (
-            f"{normals} normal vertices and {d} delegates a part; allowed: about "
-            f"{WIDE // 2} together"
+            f"{normals} normal vertices and {d} delegates on each of {shape.domain} "
+            f"devices; allowed: about {WIDE // 2} together"
         )
     if targets > MOST_TARGETS:
-        return f"edges to {targets} vertices of other parts; allowed: {MOST_TARGETS}"
+        return f"edges to {targets} vertices of other domains; allowed: {MOST_TARGETS}"
     owned = 1 << (64 - max((shape.n - 1).bit_length(), 32))
     if shape.owned > owned:
         return f"{shape.owned} delegates of a part; allowed: {owned}"
@@ -139,19 +166,19 @@ def split_part(
 ) -> dict[str, int] | None:
     """Return how rows of a part are split that do not fit a device, as ``split_rows``.
 
-    Expected values: rows of delegates are dealt evenly to the parts, and normal
+    Expected values: rows of delegates are dealt evenly to the domains, and normal
     vertices have the same share of their edges inside. total: bytes of the device while
     the part is searched, with all columns; have: of it; host: of the tails of one part
     """
-    parts, nn = shape.parts, shape.edges["nn"]
-    outer = nn * (parts - 1) / parts
-    inside = 1 - outer / max(nn + shape.edges["nd"], 1)
+    parts, outer = shape.parts, shape.outer
+    inside = 1 - outer / max(shape.edges["nn"] + shape.edges["nd"], 1)
     large = np.cumsum(degrees.counts[::-1])[::-1] <= shape.delegates
-    some = degrees.degrees > 0
-    lengths = np.where(large, degrees.degrees / parts, degrees.degrees * inside)[some]
-    counts = np.where(large, degrees.counts, degrees.counts / parts)[some]
-    m = sum(shape.edges.values()) - int(outer)
-    rows = 64 * mask_words(shape.delegates) + shape.active
+    some, pieces = degrees.degrees > 0, parts / shape.domain
+    lengths = np.where(large, degrees.degrees / pieces, degrees.degrees * inside)[some]
+    shares = np.where(large, shape.domain, parts)
+    counts = (degrees.counts / shares)[some]
+    m = sum(shape.edges.values()) - outer
+    rows = _delegate_positions(shape)[1] + shape.active
     fixed = total - 4 * m + (4 * rows if m < WIDE else 0)
 
     def at(kept: int) -> dict[str, int]:
@@ -225,8 +252,8 @@ def _boxed_words(shares: int, others: int, boxes: int, active: int) -> int:
 
 def box_words(shape: PartShape) -> int:
     """Return how many words what goes to one other part at once may have."""
-    parts = shape.parts
+    parts, others = shape.parts, _others(shape)
     edges = shape.edges["nn"] // parts
-    words = max(edges, shape.owned * (parts > 1), first_words(parts - 1))
-    limit = box_limit(parts, parts - 1)
+    words = max(edges, shape.owned * (others > 0), first_words(others))
+    limit = box_limit(parts, others)
     return words if limit is None else min(words, limit)
