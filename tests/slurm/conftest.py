@@ -42,6 +42,7 @@ SlurmdLogFile={folder}/slurmd-%n.log
 SlurmctldPort={ports[0]}
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/affinity
+TaskPluginParam=Cores
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 JobAcctGatherType=jobacct_gather/none
