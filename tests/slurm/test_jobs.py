@@ -69,6 +69,14 @@ def test_graph500_on_two_nodes(cluster):
     assert "# parts:                        4\n" in text
 
 
+def test_programs_of_a_shell(cluster):
+    """Slurm serves MPI to the first one only; none needs it where there is one task."""
+    code = "from distbfs.exchange import world; print(world.start().size)"
+    twice = f"{sys.executable} -c '{code}' && {sys.executable} -c '{code}'"
+    text = cluster.run("srun", "--ntasks=1", "--mpi=pmi2", "sh", "-c", twice)
+    assert text.split() == ["1", "1"]
+
+
 @pytest.fixture
 def tasks(cluster, tmp_path):
     """Run a job file with ``PROGRAM`` for distbfs; return what its tasks wrote."""
