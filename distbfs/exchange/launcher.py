@@ -2,6 +2,7 @@
 
 The innermost launcher counts: ``mpiexec`` inside a Slurm job starts its own helpers
 with ``srun``, whose variables the ranks inherit, so MPI launchers are checked first.
+``srun`` and Flux set variables of PMI too, with the same number of ranks.
 """
 
 from __future__ import annotations
@@ -12,19 +13,29 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# launcher, variable with the number of ranks, variable with the rank, variable that
+# launcher, variable with the number of ranks, variable with the rank, variables that
 # must also be set
-COUNTED = (
+INNER = (
     ("mpirun (Open MPI)", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", ()),
-    ("mpiexec", "PMI_SIZE", "PMI_RANK", ()),
+    ("mpiexec", "PMI_SIZE", "PMI_RANK", ("MPI_LOCALNRANKS",)),
+    # prterun provides only the rank
+    ("prterun", None, "PMIX_RANK", ("PRTE_LAUNCHED",)),
+)
+# these count where no mpiexec runs inside them, which sets MPI_LOCALNRANKS or another
+# PMI_SIZE
+OUTER = (
     ("mpirun (MVAPICH2)", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", ()),
     ("PALS", "PALS_SIZE", "PALS_RANKID", ("PALS_RANKID",)),
     ("Flux", "FLUX_JOB_SIZE", "FLUX_TASK_RANK", ("FLUX_TASK_RANK",)),
     # a batch script has SLURM_PROCID too; only srun sets the variables of a step
     ("srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", ("SLURM_STEP_ID", "SLURM_PROCID")),
 )
-# launchers that provide only the rank
-RANKED = (("PMIx", "PMIX_RANK"), ("PALS", "PALS_RANKID"))
+OTHERS = (
+    ("mpiexec", "PMI_SIZE", "PMI_RANK", ()),
+    ("PMIx", None, "PMIX_RANK", ()),
+    ("PALS", None, "PALS_RANKID", ()),
+)
+OUTER_NAMES = {row[0] for row in OUTER}
 PMI_VARIABLES = ("PMI_RANK", "PMI_FD", "PMI_PORT", "PMI_SIZE")
 
 
@@ -51,13 +62,17 @@ class Launch:
 
     @property
     def shell(self) -> bool:
-        """Whether this may be an interactive shell, which Slurm starts as one task."""
-        return self.single and self.name == "srun"
+        """Whether this may be a program of a shell that Slurm or Flux started.
+
+        Only the first program of such a shell can start MPI.
+        """
+        return self.single and self.name in {"srun", "Flux"}
 
     @property
     def count(self) -> str:
         """The number of ranks as a text."""
-        return f"{self.ranks} ranks" if self.exact else f"{self.ranks} ranks or more"
+        ranks = f"{self.ranks} rank{'' if self.ranks == 1 else 's'}"
+        return ranks if self.exact else f"{ranks} or more"
 
 
 def find_launch(environment: Mapping[str, str]) -> Launch | None:
@@ -67,15 +82,16 @@ def find_launch(environment: Mapping[str, str]) -> Launch | None:
         text = environment.get(name, "")
         return int(text) if text.isascii() and text.isdigit() else None
 
-    for name, ranks, rank, needed in COUNTED:
-        size = number(ranks)
-        if size and all(item in environment for item in needed):
-            return Launch(name, number(rank) or 0, size)
-    for name, rank in RANKED:
-        index = number(rank)
-        if index is not None:
+    local, pmi_size = number("MPI_LOCALNRANKS"), number("PMI_SIZE")
+    for name, ranks, rank, needed in (*INNER, *OUTER, *OTHERS):
+        size, index = number(ranks) if ranks else None, number(rank)
+        if not all(item in environment for item in needed):
+            continue
+        inside = local is not None or pmi_size not in {None, size}
+        if size and not (inside and name in OUTER_NAMES):
+            return Launch(name, index or 0, size)
+        if ranks is None and index is not None:
             return Launch(name, index, index + 1, exact=False)
-    local = number("MPI_LOCALNRANKS")
     if local:
         return Launch("mpiexec", number("MPI_LOCALRANKID") or 0, local, exact=False)
     return None
@@ -86,12 +102,14 @@ def foreign(environment: Mapping[str, str], vendor: str, version: str) -> bool:
 
     Called before MPI_Init, which would end the process in C. MPICH serves PMIx (the
     protocol of Open MPI's mpirun and of ``srun --mpi=pmix``) only where its version
-    text names it; Open MPI does not serve the PMI of MPICH's mpiexec.
+    text names it; Open MPI does not serve the PMI of MPICH's mpiexec, and may serve
+    that of ``srun`` and Flux.
     """
     pmi = any(name in environment for name in PMI_VARIABLES)
     pmix = "PMIX_RANK" in environment or "OMPI_COMM_WORLD_SIZE" in environment
     if vendor == "MPICH":
         return pmix and not pmi and "pmix" not in version.lower()
     if vendor == "Open MPI":
-        return pmi and not pmix and "SLURM_STEP_ID" not in environment
+        launch = find_launch(environment)
+        return pmi and not pmix and not (launch and launch.name in OUTER_NAMES)
     return False

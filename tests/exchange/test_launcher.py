@@ -1,11 +1,21 @@
 """What the environment says of the launcher."""
 
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faults"))
+from launching import clean_environment, is_open_mpi
 
 from distbfs.exchange.launcher import Launch, find_launch, foreign
 
 SRUN = {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "2"}
 HYDRA = {"PMI_SIZE": "3", "PMI_RANK": "1", "MPI_LOCALNRANKS": "3"}
+FLUX = {"FLUX_JOB_SIZE": "2", "FLUX_TASK_RANK": "1"}
+PRTERUN = {"PRTE_LAUNCHED": "1", "PMIX_RANK": "5"}
 OPEN_MPI = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1"}
 
 
@@ -20,14 +30,24 @@ OPEN_MPI = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1"}
         ({**OPEN_MPI, "PMIX_RANK": "1"}, Launch("mpirun (Open MPI)", 1, 2)),
         (SRUN, Launch("srun", 2, 4)),
         ({**SRUN, **HYDRA}, Launch("mpiexec", 1, 3)),
+        ({**SRUN, "PMI_SIZE": "4", "PMI_RANK": "2"}, Launch("srun", 2, 4)),
+        ({**SRUN, "PMI_SIZE": "3", "PMI_RANK": "1"}, Launch("mpiexec", 1, 3)),
+        ({**SRUN, "PMIX_RANK": "2"}, Launch("srun", 2, 4)),
+        ({**SRUN, **PRTERUN}, Launch("prterun", 5, 6, exact=False)),
+        ({**SRUN, **PRTERUN, **OPEN_MPI}, Launch("mpirun (Open MPI)", 1, 2)),
+        (
+            {**SRUN, "PMI_PORT": "vm:1", "MPI_LOCALNRANKS": "2"},
+            Launch("mpiexec", 0, 2, exact=False),
+        ),
         ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, None),
         ({"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "8"}, None),
         ({"PMIX_RANK": "2"}, Launch("PMIx", 2, 3, exact=False)),
         ({"MPI_LOCALNRANKS": "2"}, Launch("mpiexec", 0, 2, exact=False)),
-        (
-            {"FLUX_JOB_SIZE": "2", "FLUX_TASK_RANK": "1"},
-            Launch("Flux", 1, 2),
-        ),
+        (FLUX, Launch("Flux", 1, 2)),
+        ({**FLUX, "PMI_SIZE": "2", "PMI_RANK": "1"}, Launch("Flux", 1, 2)),
+        ({**FLUX, "PMIX_RANK": "1"}, Launch("Flux", 1, 2)),
+        ({**FLUX, **HYDRA}, Launch("mpiexec", 1, 3)),
+        ({**SRUN, **FLUX}, Launch("Flux", 1, 2)),
         ({"FLUX_JOB_SIZE": "2"}, None),
         ({"PALS_RANKID": "1"}, Launch("PALS", 1, 2, exact=False)),
     ],
@@ -44,6 +64,20 @@ def test_agreement() -> None:
     assert at_least.agrees(4)
     assert not at_least.agrees(2)
     assert at_least.count == "3 ranks or more"
+    assert Launch("x", 0, 1, exact=False).count == "1 rank or more"
+
+
+@pytest.mark.parametrize(
+    ("launch", "expected"),
+    [
+        (Launch("srun", 0, 1), True),
+        (Launch("Flux", 0, 1), True),
+        (Launch("srun", 0, 2), False),
+        (Launch("mpiexec", 0, 1), False),
+    ],
+)
+def test_shells(launch: Launch, expected: bool) -> None:
+    assert launch.shell is expected
 
 
 @pytest.mark.parametrize(
@@ -56,6 +90,9 @@ def test_agreement() -> None:
         ({"PMIX_RANK": "0"}, "MPICH", "MPICH 4.2 --with-pmix=/usr", False),
         ({"PMIX_RANK": "0"}, "MPICH", "MPICH 4.2 --with-pm=hydra", True),
         ({**SRUN, "PMI_RANK": "0"}, "Open MPI", "Open MPI v4", False),
+        ({**FLUX, "PMI_RANK": "0"}, "Open MPI", "Open MPI v4", False),
+        ({**SRUN, **HYDRA}, "Open MPI", "Open MPI v5", True),
+        ({**SRUN, **PRTERUN}, "MPICH", "MPICH 5.0", True),
         (SRUN, "MPICH", "MPICH 5.0", False),
         (HYDRA, "Intel MPI", "Intel", False),
     ],
@@ -64,3 +101,33 @@ def test_foreign(
     environment: dict[str, str], vendor: str, version: str, expected: bool
 ) -> None:
     assert foreign(environment, vendor, version) is expected
+
+
+@pytest.mark.parametrize(
+    ("program", "exact"),
+    [("mpiexec", True), ("prterun", False), ("flux", True)],
+)
+def test_launchers_that_are_installed(program: str, exact: bool) -> None:
+    """Each starts two processes, which need no MPI to find it."""
+    beside = Path(sys.executable).with_name(program)
+    path = str(beside) if beside.exists() else shutil.which(program)
+    if path is None:
+        pytest.skip(f"needs {program}")
+    before = ["start", path, "run"] if program == "flux" else []
+    code = "import os; from distbfs.exchange.launcher import find_launch; "
+    code += "launch = find_launch(os.environ); "
+    code += "print(launch.name.split()[0], launch.rank, launch.ranks, launch.exact)"
+    found = subprocess.run(
+        [path, *before, "-n", "2", sys.executable, "-c", code],
+        env=clean_environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    name = {"flux": "Flux"}.get(program, program)
+    if program == "mpiexec" and is_open_mpi():
+        name = "mpirun"
+    assert sorted(found.stdout.splitlines()) == [
+        f"{name} {rank} {2 if exact else rank + 1} {exact}" for rank in (0, 1)
+    ], found.stderr

@@ -28,6 +28,8 @@ ONE_HOST = {
     "OMPI_MCA_orte_base_help_aggregate": "0",  # in full, between lines of dashes
     "OMPI_MCA_plm_rsh_agent": "sh",
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_ALLOW_RUN_AS_ROOT": "1",
+    "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "PRTE_MCA_plm_ssh_agent": "sh",
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
 }

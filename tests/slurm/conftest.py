@@ -1,7 +1,8 @@
-"""A cluster of one node: munged, slurmctld and slurmd of Debian, in a folder of ours.
+"""A cluster of two nodes on this host: daemons of Debian, in a folder of ours.
 
-Started for the tests of this folder and stopped after them.  Two partitions: jobs of
-``high`` preempt those of ``low``, which are queued again.
+Started for the tests of this folder and stopped after them.  Jobs of partition ``high``
+preempt those of ``low``, which are queued again; both have the first node.  ``pair``
+has both nodes.  Each node has two cores and four GPUs, which are all /dev/null.
 """
 
 import contextlib
@@ -21,6 +22,7 @@ from launching import clean_environment
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "scontrol")
 SECONDS = 120
+NODES = ("n1", "n2")
 CONFIGURATION = """
 ClusterName=test
 FirstJobId={job}
@@ -30,15 +32,15 @@ AuthType=auth/munge
 AuthInfo=socket={folder}/munge/socket
 CredType=cred/munge
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
+SlurmdSpoolDir={folder}/spool/%n
 SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.log
+SlurmdLogFile={folder}/slurmd-%n.log
 SlurmctldPort={ports[0]}
-SlurmdPort={ports[1]}
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+TaskPlugin=task/affinity
+TaskPluginParam=Cores
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 JobAcctGatherType=jobacct_gather/none
@@ -50,9 +52,13 @@ PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 SchedulerParameters=batch_sched_delay=1,sched_interval=2,sched_min_interval=0
 KillWait=5
-NodeName={host} NodeAddr=127.0.0.1 CPUs=2 State=UNKNOWN
-PartitionName=low Nodes=ALL Default=YES PriorityTier=1 PreemptMode=REQUEUE State=UP
-PartitionName=high Nodes=ALL PriorityTier=10 PreemptMode=OFF State=UP
+GresTypes=gpu
+NodeName=DEFAULT CPUs=2 Gres=gpu:4
+NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]}
+NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]}
+PartitionName=low Nodes=n1 Default=YES PriorityTier=1 PreemptMode=REQUEUE
+PartitionName=high Nodes=n1 PriorityTier=10 PreemptMode=OFF
+PartitionName=pair Nodes=n1,n2 PriorityTier=1 PreemptMode=OFF
 """
 
 
@@ -97,30 +103,36 @@ class Cluster:
         self.host = socket.gethostname().partition(".")[0]
 
     def start(self):
-        for name in ("munge", "state", "spool"):
-            (self.folder / name).mkdir(mode=0o755)
+        for name in ("munge", "state", *(f"spool/{node}" for node in NODES)):
+            (self.folder / name).mkdir(mode=0o755, parents=True)
         key = self.folder / "munge" / "key"
         key.write_bytes(os.urandom(1024))
         key.chmod(0o600)
         text = CONFIGURATION.format(
             host=self.host,
             folder=self.folder,
-            ports=free_ports(2),
+            ports=free_ports(1 + len(NODES)),
             # MPI of two clusters on one machine meets where jobs have one number
             job=os.getpid() % 6000 * 10 + 1,
         )
         (self.folder / "slurm.conf").write_text(text)
+        for index in range(4):
+            (self.folder / f"gpu{index}").symlink_to("/dev/null")
+        gpus = f"Name=gpu File={self.folder}/gpu[0-3]\n"
+        (self.folder / "gres.conf").write_text(gpus)
         files = {"socket": "socket", "key-file": "key", "pid-file": "pid"}
         files |= {"seed-file": "seed", "log-file": "log"}
         places = [f"--{name}={key.parent / file}" for name, file in files.items()]
         self.daemon("munged", "--foreground", *places)
         self.wait((key.parent / "socket").exists)
         self.daemon("slurmctld", "-D")
-        self.daemon("slurmd", "-D", "-N", self.host)
-        self.wait(lambda: "idle" in self.run("sinfo", "-h", "-o", "%t", check=False))
+        for node in NODES:
+            self.daemon("slurmd", "-D", "-N", node)
+        idle = ("sinfo", "-h", "-p", "pair", "-t", "idle", "-o", "%D")
+        self.wait(lambda: self.run(*idle, check=False) == str(len(NODES)))
 
     def daemon(self, *argv):
-        log = (self.folder / f"{argv[0]}.out").open("w")
+        log = (self.folder / f"{argv[0]}-{len(self.daemons)}.out").open("w")
         made = subprocess.Popen(
             argv, env=self.env, stdout=log, stderr=log, start_new_session=True
         )
@@ -128,7 +140,7 @@ class Cluster:
 
     def stop(self):
         with contextlib.suppress(subprocess.SubprocessError, AssertionError):
-            self.run("scancel", "--partition=low,high", check=False)
+            self.run("scancel", "--partition=low,high,pair", check=False)
             self.run("scancel", "--user=root", check=False)
             self.wait(lambda: not self.run("squeue", "-h"))
         for one in reversed(self.daemons):

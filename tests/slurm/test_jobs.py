@@ -14,6 +14,16 @@ from distbfs.service.client import connect
 
 FILES = Path(__file__).resolve().parents[2] / "slurm"
 TWO = ("--ntasks=2",)
+A_RANK_A_HOST = ("--partition=pair", "--nodes=2", "--ntasks-per-node=1")
+A_RANK_A_DEVICE = ("--partition=pair", "--nodes=2", "--ntasks-per-node=2")
+# each task writes its node, place there, cores, GPUs, a variable of NCCL, the nodes of
+# the run and its arguments; and the output that batch.sbatch waits for
+PROGRAM = """#!/bin/sh
+echo "$SLURMD_NODENAME $SLURM_LOCALID $(env -u OMP_NUM_THREADS nproc)" \\
+    "${CUDA_VISIBLE_DEVICES-all} ${NCCL_IB_HCA:-none} $SLURM_STEP_NUM_NODES" \\
+    "$*" >>"$SEEN"
+[ -d "$OUT" ] || : >"$OUT"
+"""
 SOURCE = kronecker(8)
 SOURCES = list(range(60))
 
@@ -45,6 +55,92 @@ def test_graph500(cluster):
     assert "# parts:                        4\n" in text
 
 
+def test_graph500_on_two_nodes(cluster):
+    """To MPI they are two; to the ranks, which share a host's devices, one host."""
+    ranks = "from distbfs.exchange import world; w = world.start(); "
+    ranks += "print(w.rank, w.local_size, len(w.hosts), len(set(w.hosts))); w.finish()"
+    command = (*A_RANK_A_HOST, "--mpi=pmi2", sys.executable, "-c", ranks)
+    assert sorted(cluster.run("srun", *command).splitlines()) == ["0 1 2 1", "1 1 2 1"]
+    arguments = {"SCALE": 8, "ARGS": "--parts 4 --patience 60"}
+    job = cluster.submit(FILES / "graph500.sbatch", *A_RANK_A_HOST, **arguments)
+    text = cluster.finish(job, "graph500")
+    assert cluster.show(job)["NodeList"] == "n[1-2]"
+    assert "num_mpi_processes:              2\n" in text
+    assert "# parts:                        4\n" in text
+
+
+def test_programs_of_a_shell(cluster):
+    """Slurm serves MPI to the first one only; none needs it where there is one task."""
+    code = "from distbfs.exchange import world; print(world.start().size)"
+    twice = f"{sys.executable} -c '{code}' && {sys.executable} -c '{code}'"
+    text = cluster.run("srun", "--ntasks=1", "--mpi=pmi2", "sh", "-c", twice)
+    assert text.split() == ["1", "1"]
+
+
+@pytest.fixture
+def tasks(cluster, tmp_path):
+    """Run a job file with ``PROGRAM`` for distbfs; return what its tasks wrote."""
+    program = tmp_path / "distbfs"
+    program.write_text(PROGRAM)
+    program.chmod(0o755)
+
+    def run(file, *options, **env):
+        seen, out = tmp_path / "seen", tmp_path / "out"
+        if file.stem in {"weak", "strong"}:
+            out.mkdir()
+        env |= {"SEEN": seen, "OUT": out, "STORE": "graph", "SOURCES": "sources"}
+        path = f"{tmp_path}:{cluster.env['PATH']}"
+        job = cluster.submit(file, *options, **env, PATH=path)
+        cluster.finish(job, {"batch": "bfs"}.get(file.stem, file.stem))
+        return sorted(line.split(maxsplit=6) for line in seen.read_text().splitlines())
+
+    return run
+
+
+@pytest.mark.parametrize("name", ["graph500", "batch", "serve"])
+def test_a_rank_a_device(tasks, name):
+    """Each sees the GPUs of its node, whatever binding the job asks for."""
+    options = (*A_RANK_A_DEVICE, "--gpus-per-node=2", "--gpu-bind=single:1")
+    made = tasks(FILES / f"{name}.sbatch", *options, NCCL_IB_HCA="mlx5")
+    assert [task[:3] for task in made] == [
+        [node, place, "1"] for node in ("n1", "n2") for place in "01"
+    ]
+    for task in made:
+        assert task[3] in {"all", "0,1"}  # Slurm 22.05: no variable
+        assert task[4] == "mlx5"
+
+
+@pytest.mark.parametrize("name", ["graph500", "batch", "serve"])
+def test_a_rank_a_host(tasks, name, tmp_path):
+    """Each has all cores and GPUs; what the job itself sets is passed on."""
+    setup = tmp_path / "setup"
+    setup.write_text("export NCCL_IB_HCA=mlx5\n")
+    options = (*A_RANK_A_HOST, "--gpus-per-node=4", "--cpus-per-task=2")
+    passed = "--export=PATH,SEEN,OUT,STORE,SOURCES,BASH_ENV"
+    made = tasks(FILES / f"{name}.sbatch", *options, passed, BASH_ENV=setup)
+    assert [task[:5] for task in made] == [
+        [node, "0", "2", "0,1,2,3", "mlx5"] for node in ("n1", "n2")
+    ]
+
+
+@pytest.mark.parametrize("name", ["weak", "strong"])
+@pytest.mark.parametrize(
+    ("layout", "gpus", "devices", "nodes"),
+    [
+        (A_RANK_A_HOST, 4, 4, "122"),
+        (A_RANK_A_DEVICE, 2, 1, "1112222"),
+        (A_RANK_A_DEVICE, 1, 1, "1112222"),
+    ],
+)
+def test_scaling_takes_devices_in_step(tasks, name, layout, gpus, devices, nodes):
+    """Runs of few tasks fill one node, and leave GPUs of the other tasks alone."""
+    file = FILES / f"{name}.sbatch"
+    made = tasks(file, *layout, f"--gpus-per-node={gpus}", ARGS="--quiet")
+    assert "".join(sorted(task[5] for task in made)) == nodes
+    given = {task[6].split("--devices ")[1] for task in made}
+    assert given == {f"{devices} --quiet"}
+
+
 def test_the_job_among_the_examples(cluster):
     file = FILES.parent / "docs" / "examples" / "graph500_report.sbatch"
     job = cluster.submit(file, *TWO, SCALE=8)
@@ -57,9 +153,10 @@ def test_the_job_among_the_examples(cluster):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("layout", [TWO, A_RANK_A_HOST], ids=["node", "nodes"])
 @pytest.mark.parametrize(("name", "scales"), [("weak", [8, 9]), ("strong", [8, 8])])
-def test_scaling(cluster, name, scales):
-    job = cluster.submit(FILES / f"{name}.sbatch", *TWO, SCALE=8)
+def test_scaling(cluster, name, scales, layout):
+    job = cluster.submit(FILES / f"{name}.sbatch", *layout, SCALE=8)
     cluster.finish(job, name)
     folder = cluster.folder / f"{name}-{job}"
     assert sorted(path.name for path in folder.iterdir()) == [
