@@ -21,7 +21,7 @@ import pytest
 from launching import clean_environment
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "scontrol")
-SECONDS = 120
+SECONDS, START_SECONDS = 120, 40
 NODES = ("n1", "n2")
 CONFIGURATION = """
 ClusterName=test
@@ -129,7 +129,9 @@ class Cluster:
         for node in NODES:
             self.daemon("slurmd", "-D", "-N", node)
         idle = ("sinfo", "-h", "-p", "pair", "-t", "idle", "-o", "%D")
-        self.wait(lambda: self.run(*idle, check=False) == str(len(NODES)))
+        self.wait(
+            lambda: self.run(*idle, check=False) == str(len(NODES)), START_SECONDS
+        )
 
     def daemon(self, *argv):
         log = (self.folder / f"{argv[0]}-{len(self.daemons)}.out").open("w")
@@ -208,13 +210,20 @@ def cluster():
     why = missing()
     if why:
         pytest.skip(why)
-    # not below the folder of pytest, which munged finds too open to be safe
-    folder = Path(tempfile.mkdtemp(prefix="distbfs-slurm-"))
-    folder.chmod(0o755)
-    made = Cluster(folder)
-    try:
-        made.start()
-        yield made
-    finally:
-        made.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+    for last in (False, False, True):
+        # not below the folder of pytest, which munged finds too open to be safe
+        folder = Path(tempfile.mkdtemp(prefix="distbfs-slurm-"))
+        folder.chmod(0o755)
+        made = Cluster(folder)
+        try:
+            try:
+                made.start()
+            except AssertionError:  # another program may have taken a port
+                if last:
+                    raise
+                continue
+            yield made
+            return
+        finally:
+            made.stop()
+            shutil.rmtree(folder, ignore_errors=True)

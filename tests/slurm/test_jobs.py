@@ -55,20 +55,6 @@ def test_graph500(cluster):
     assert "# parts:                        4\n" in text
 
 
-def test_graph500_on_two_nodes(cluster):
-    """To MPI they are two; to the ranks, which share a host's devices, one host."""
-    ranks = "from distbfs.exchange import world; w = world.start(); "
-    ranks += "print(w.rank, w.local_size, len(w.hosts), len(set(w.hosts))); w.finish()"
-    command = (*A_RANK_A_HOST, "--mpi=pmi2", sys.executable, "-c", ranks)
-    assert sorted(cluster.run("srun", *command).splitlines()) == ["0 1 2 1", "1 1 2 1"]
-    arguments = {"SCALE": 8, "ARGS": "--parts 4 --patience 60"}
-    job = cluster.submit(FILES / "graph500.sbatch", *A_RANK_A_HOST, **arguments)
-    text = cluster.finish(job, "graph500")
-    assert cluster.show(job)["NodeList"] == "n[1-2]"
-    assert "num_mpi_processes:              2\n" in text
-    assert "# parts:                        4\n" in text
-
-
 def test_programs_of_a_shell(cluster):
     """Slurm serves MPI to the first one only; none needs it where there is one task."""
     code = "from distbfs.exchange import world; print(world.start().size)"
@@ -153,10 +139,9 @@ def test_the_job_among_the_examples(cluster):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("layout", [TWO, A_RANK_A_HOST], ids=["node", "nodes"])
 @pytest.mark.parametrize(("name", "scales"), [("weak", [8, 9]), ("strong", [8, 8])])
-def test_scaling(cluster, name, scales, layout):
-    job = cluster.submit(FILES / f"{name}.sbatch", *layout, SCALE=8)
+def test_scaling(cluster, name, scales):
+    job = cluster.submit(FILES / f"{name}.sbatch", *TWO, SCALE=8)
     cluster.finish(job, name)
     folder = cluster.folder / f"{name}-{job}"
     assert sorted(path.name for path in folder.iterdir()) == [
