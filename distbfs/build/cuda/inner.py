@@ -29,7 +29,7 @@ from distbfs.build.cuda.inner_part import (
 )
 from distbfs.build.cuda.kernels import BLOCK, BLOCKS_PER_MULTIPROCESSOR, Kernels
 from distbfs.build.cuda.numbering import Numbering
-from distbfs.build.cuda.ranges import RESERVE, Ranges
+from distbfs.build.cuda.ranges import RESERVE, Ranges, row_ranges, runs_of
 from distbfs.build.cuda.room import (
     EVERY,
     LEAST_KEPT,
@@ -354,12 +354,9 @@ class InnerBuilder:
         """Write the rows of normal vertices, as many keys at a time as fit."""
         cp = cuda.cupy()
         nn, nd = self._rows["nn"], self._rows["nd"]
-        room, offsets, low = self.keys_room(), self._upto, self.normals
-        while low < self.count:
+        room, offsets = self.keys_room(), self._upto
+        for low, high in row_ranges(offsets, room, self.normals):
             first = int(offsets[low])
-            limit = cp.asarray(np.array([first + room], dtype=np.uint64))
-            high = int(cp.searchsorted(offsets, limit, "right")[0]) - 1
-            high = min(max(high, low + 1), self.count)
             keys = cp.empty(int(offsets[high]) - first, np.uint64)
             rows = (self._order, nn.offsets, nn.columns, nd.offsets, nd.columns)
             positions, starts = self._places
@@ -370,7 +367,6 @@ class InnerBuilder:
             self._write(keys, low, high)
             del keys
             cuda.release()
-            low = high
 
     def _outer_edges(self) -> Outer:
         """Return the outer edges.
@@ -387,7 +383,7 @@ class InnerBuilder:
         indices = cp.empty(int(offsets[-1]), np.uint32)
         pieces: list[Any] = []
         count = 0
-        for low, high in _passes(edges):
+        for low, high, *_ in runs_of(edges, SLICE):
             targets = self._targets(offsets, low, high)
             ends = np.arange(low + 1, high + 1, dtype=np.uint64) << PART_SHIFT
             starts[low + 1 : high + 1] = (
@@ -414,12 +410,9 @@ class InnerBuilder:
 
     def _outer_columns(self, offsets: Any) -> Iterator[tuple[slice, Any]]:
         """Yield (span, columns as in nn) of the outer edges, some at a time."""
-        cp, nn, low = cuda.cupy(), self._rows["nn"], 0
-        while low < self.part.active:
+        cp, nn = cuda.cupy(), self._rows["nn"]
+        for low, high in row_ranges(offsets, SLICE):
             first = int(offsets[low])
-            limit = cp.asarray(np.array([first + SLICE], dtype=np.uint64))
-            high = int(cp.searchsorted(offsets, limit, "right")[0]) - 1
-            high = min(max(high, low + 1), self.part.active)
             span = slice(first, int(offsets[high]))
             columns = cp.empty(span.stop - first, nn.columns.dtype)
             if len(columns):
@@ -427,7 +420,6 @@ class InnerBuilder:
                 rows = (self._order, nn.offsets, nn.columns, offsets)
                 self._launch("outer_rows", *ends, *rows, np.uint64(first), columns)
                 yield span, columns
-            low = high
 
     def _of_shares(self, columns: Any, low: int, high: int) -> Any:
         """Return which columns of nn lead to shares low … high-1, as an index."""
@@ -496,19 +488,6 @@ class InnerBuilder:
                 "more parts or another threshold"
             )
         return made
-
-
-def _passes(edges: Ids) -> Iterator[tuple[int, int]]:
-    """Yield ranges of shares with about SLICE of the outer edges, one share at least.
-
-    edges: to each share, int64 [shares]
-    """
-    low, upto = 0, np.concatenate([[0], np.cumsum(edges)])
-    while low < len(edges) and upto[low] < upto[-1]:
-        high = int(np.searchsorted(upto, upto[low] + SLICE, "right")) - 1
-        high = max(high, low + 1)
-        yield low, high
-        low = high
 
 
 def inner_parts(

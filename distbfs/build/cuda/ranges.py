@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from distbfs.build.cuda.kernels import Kernels
@@ -11,6 +13,38 @@ from distbfs.types import DeviceArray, Ids
 ROWS_TILE = 1024  # numbers whose degrees are summed together
 KEY_BYTES = 16  # a key and its place in the sort
 RESERVE = 1 << 30
+
+
+def row_ranges(
+    offsets: DeviceArray, most: int, first: int = 0
+) -> Iterator[tuple[int, int]]:
+    """Yield (row, last + 1) of ranges of at most ``most`` columns, or of one row.
+
+    offsets: uint64 [rows + 1]; first: the row to begin with
+    """
+    cp, low = cuda.cupy(), first
+    while low < len(offsets) - 1:
+        limit = cp.asarray(np.array([int(offsets[low]) + most], dtype=np.uint64))
+        high = int(cp.searchsorted(offsets, limit, "right")[0]) - 1
+        high = min(max(high, low + 1), len(offsets) - 1)
+        yield low, high
+        low = high
+
+
+def runs_of(sizes: Ids, most: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield (first, last + 1, items before, items up to) of runs of buckets.
+
+    sizes: int64 [buckets]; most: items of a run, unless one bucket has more
+    """
+    ends = np.cumsum(sizes)
+    first = begin = 0
+    while first < len(sizes):
+        last = int(np.searchsorted(ends, begin + most, side="right"))
+        last = max(last, first + 1)
+        end = int(ends[last - 1])
+        if end > begin:
+            yield first, last, begin, end
+        first, begin = last, end
 
 
 class Ranges:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from distbfs.build.cuda.domain import MemberRows
 from distbfs.build.cuda.inner_part import InnerPart
+from distbfs.build.cuda.ranges import row_ranges, runs_of
 from distbfs.device import cuda, programs
 from distbfs.device.host_memory import pinned
 from distbfs.errors import InputError, UsageError
@@ -160,19 +161,14 @@ def rows_of_part(part: InnerPart, targets: DeviceArray) -> tuple[Rows, Rows]:
 def sort_rows(offsets: DeviceArray, columns: DeviceArray) -> None:
     """Let columns, uint32, rise in each row; offsets: uint64 [rows + 1]."""
     cp = cuda.cupy()
-    rows, low = len(offsets) - 1, 0
-    while low < rows:
+    for low, high in row_ranges(offsets, KEYS):
         first = int(offsets[low])
-        limit = cp.asarray(np.array([first + KEYS], dtype=np.uint64))
-        high = int(cp.searchsorted(offsets, limit, "right")[0]) - 1
-        high = min(max(high, low + 1), rows)
         some = columns[first : int(offsets[high])]
         at = cp.arange(first, first + len(some), dtype=np.uint64)
         keys = cp.searchsorted(offsets[low : high + 1], at, "right").astype(np.uint64)
         keys = keys << np.uint64(32) | some
         keys.sort()
         some[...] = (keys & np.uint64(ISOLATED)).astype(np.uint32)
-        low = high
 
 
 def bytes_of_bits(count: int) -> int:
@@ -187,22 +183,6 @@ def mask_bytes(n: int, active: int, columns: int) -> int:
     """
     bits = bytes_of_bits(columns + COLUMN_PAD) + bytes_of_bits(active)
     return bits + 4 * active + 4 * n
-
-
-def runs_of(sizes: Ids, most: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield (first, last + 1, items before, items up to) of runs of buckets.
-
-    sizes: int64 [buckets]; most: items of a run, unless one bucket has more
-    """
-    ends = np.cumsum(sizes)
-    first = begin = 0
-    while first < len(sizes):
-        last = int(np.searchsorted(ends, begin + most, side="right"))
-        last = max(last, first + 1)
-        end = int(ends[last - 1])
-        if end > begin:
-            yield first, last, begin, end
-        first, begin = last, end
 
 
 class SeenMaker:
