@@ -108,7 +108,7 @@ def link_fields(links: Mapping[str, Any]) -> dict[str, str]:
     """Return the lines on how ranks talk to each other."""
     out = {"domains": links["domains"]} if links["domains"] else {}
     out["exchange"] = f"{links['exchange']}: {links['reason']}"
-    return out | dict(summaries(dict(links)))
+    return out | dict(summaries(links))
 
 
 def engine_fields(outcomes: Mapping[str, str]) -> dict[str, str]:

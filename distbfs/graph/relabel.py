@@ -30,8 +30,8 @@ from distbfs.types import Array, Ids
 SOURCE = Path(__file__).with_name("depth_first.c")
 # A whole graph of at least these vertices in its core, with at most this highest degree
 # and this mean degree there, is numbered depth first. On random graphs, which have
-# nothing near, this is a tenth slower than order by degree; on road networks it takes
-# three quarters of the time, or, where ids have no order, two fifths.
+# nothing near, this is a tenth to a fifth slower than order by degree; on road networks
+# it takes three quarters of the time, or, where ids have no order, two fifths.
 ROAD_VERTICES, ROAD_HIGHEST, ROAD_MEAN = 1 << 14, 16, 4
 
 
@@ -92,9 +92,9 @@ def degree_order(
 
 def _depth_first(offsets: Ids, columns: Array, degrees: Ids, core: int) -> Array | None:
     """Return the ids with degrees, depth first, of a graph like a road network."""
-    native = cc.load_or_none(SOURCE)
     road = degrees.max() <= ROAD_HIGHEST and degrees.sum() <= ROAD_MEAN * core
-    if native is None or not road or columns.dtype != np.uint32:
+    native = cc.load_or_none(SOURCE) if road else None
+    if native is None or columns.dtype != np.uint32:
         return None
     order = np.empty(core, dtype=np.uint32)
     native.depth_first.restype = ctypes.c_int64

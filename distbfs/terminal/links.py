@@ -1,14 +1,14 @@
 """How ranks of this launch would talk to each other: measured, pair by pair.
 
 Ranks meet in the rounds of a tournament, so that pairs that are measured at once share
-no rank. Each pair passes one word back and forth, and then exchanges long messages both
-ways at once: latency is half of a round trip, the rate counts the bytes of one way.
+no rank. Each pair exchanges words, and then long messages, both ways at once: latency
+is the time to exchange a word, the rate counts the bytes of one way.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,7 +50,7 @@ def partners(size: int, index: int) -> Iterator[int | None]:
 
 
 def measure(swap: Swap, other: int) -> tuple[float, float]:
-    """Return (seconds of one way of a word, bytes a second of one way)."""
+    """Return (seconds to exchange words, bytes a second of one way)."""
 
     def median(count: int, size: int) -> float:
         swap(other, size)  # connects
@@ -170,7 +170,7 @@ def link_facts(world: Ranks) -> dict[str, Any]:
     return facts
 
 
-def summaries(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def summaries(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield (what, text) of the pairs on one host, and of those on two."""
     for kind, key in (("MPI", "messages"), ("NCCL", "transfers")):
         for hosts, where in ((1, "one host"), (2, "two hosts")):
