@@ -227,18 +227,27 @@ def test_text():
     assert "device memory of a part on a GPU, a domain of its own: about" in out
 
 
-def test_fitted_to_its_own_records(run):
-    records, report = run
-    words = ("--scale", 12, "--devices", 4, "--devices-per-rank", 4)
-    answer = model(*words, "--records", records, "--report", report)
-    rows = [json.loads(line) for line in records.read_text().splitlines()]
+def test_fitted_to_its_own_records(run, tmp_path):
+    measured, report = run
+    rows = [json.loads(line) for line in measured.read_text().splitlines()]
     searches = len({row["root"] for row in rows})
-    levels = sum(sum(row["seconds"].values()) for row in rows) / searches
-    after = answer["seconds_by_part"]["finish"]
-    assert answer["seconds"] - after == pytest.approx(levels, rel=0.5)
-    assert answer["constants"]["rate"]["origin"] == "fitted"
-    assert answer["constants"]["bandwidth"]["origin"] == "assumed"  # one rank
     checks = sum(sum(row["checks"].values()) for row in rows) / searches
+    for row in rows:  # the clock of a machine whose constants are known
+        visits = sum(row["checks"].values()) + row["normals"] + 4 * row["delegates"]
+        row["seconds"] = {"total": 2e-5 + visits / 4 / 3e8}
+    records = tmp_path / "levels.jsonl"
+    records.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    levels = sum(row["seconds"]["total"] for row in rows) / searches
+    clock = tmp_path / "report.json"
+    figures = json.loads(report.read_text()) | {"mean_time": 1.5 * levels}
+    clock.write_text(json.dumps(figures))
+    words = ("--scale", 12, "--devices", 4, "--devices-per-rank", 4)
+    answer = model(*words, "--records", records, "--report", clock)
+    constants = answer["constants"]
+    assert constants["rate"] == {"value": pytest.approx(3e8), "origin": "fitted"}
+    assert constants["latency"] == {"value": pytest.approx(2e-5), "origin": "fitted"}
+    assert constants["bandwidth"]["origin"] == "assumed"  # one rank
+    assert answer["seconds"] == pytest.approx(1.5 * levels, rel=0.1)
     assert 4 * answer["visits"] > checks
     reply = model(*words, "--records", records, "--device-rate", "1e9")
     assert reply["constants"]["rate"] == {"value": 1e9, "origin": "given"}
