@@ -2295,9 +2295,25 @@ MUTATIONS = (
     Mutation(
         "first-of-unfinished",
         f"{MULTI}/pieces.py",
-        "held = value[:0] if file is None else file.read(state.name)[:done]",
-        "held = value[:0] if file is None else value[:done]",
+        "held = file.read(state.name)[:done]",
+        "held = value[:done]",
         "values of a run that was killed are lost when it goes on",
         ("tests/multisearch/test_pieces.py::test_killed_and_resumed",),
+    ),
+    Mutation(
+        "older-totals",
+        "distbfs/search/result_file.py",
+        "which = int(file[SUMMED][:].argmin())",
+        "which = 0",
+        "totals of finished searches are written over the only ones",
+        ("tests/multisearch/test_pieces.py::test_totals_are_stored_twice",),
+    ),
+    Mutation(
+        "samples-of-an-error",
+        f"{MULTI}/apps/sampling.py",
+        "rate = 2 * population * self.error**2 + surprise",
+        "rate = 4 * population * self.error**2 + surprise",
+        "an error gets half of the samples that it needs",
+        ("tests/multisearch/test_pieces.py::test_samples_of_an_error_by_hand",),
     ),
 )
