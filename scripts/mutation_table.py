@@ -1645,6 +1645,22 @@ MUTATIONS = (
         (f"{CPU_BITS}::test_pull_stops_early_and_the_choice_is_by_price",),
     ),
     Mutation(
+        "part-bits-delegates",
+        f"{MULTI}/part_bits.py",
+        'shared.next[:] = self._world.allreduce(shared.next, "or")',
+        "shared.next[:] = shared.next",
+        "words of delegates stay on the rank that found them",
+        ("tests/multisearch/test_part_bits.py::test_ranks_of_every_number",),
+    ),
+    Mutation(
+        "part-bits-counted-once",
+        f"{MULTI}/part_bits.py",
+        "once = counts if first or rows is not self._delegates else ignored",
+        "once = counts",
+        "every rank counts the delegates",
+        ("tests/multisearch/test_part_bits.py::test_ranks_of_every_number",),
+    ),
+    Mutation(
         "bits-light-never",
         f"{MULTI}/bits.c",
         "if (edges[i] < (double)limit)",
