@@ -1647,8 +1647,8 @@ MUTATIONS = (
     Mutation(
         "part-bits-delegates",
         f"{MULTI}/part_bits.py",
-        'shared.next[:] = self._world.allreduce(shared.next, "or")',
-        "shared.next[:] = shared.next",
+        'shared.next[rows] = self._world.allreduce(shared.next[rows], "or")',
+        "shared.next[rows] = shared.next[rows]",
         "words of delegates stay on the rank that found them",
         ("tests/multisearch/test_part_bits.py::test_ranks_of_every_number",),
     ),

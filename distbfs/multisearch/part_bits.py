@@ -1,9 +1,10 @@
 """Up to 512 searches in one traversal over the parts of all ranks, in host memory.
 
 Each level pushes the words of the frontier along the four subgraphs of a part. Words
-of delegates are held by every rank and ORed over them; words along nn edges are ORed
-for each outer end first, and each end's word is sent once to the rank that has it. A
-level takes time by the edges of its frontier, and a bit for each vertex.
+of delegates are held by every rank; those that a level changes are ORed over the ranks.
+Words along nn edges are ORed for each outer end first, and each end's word is sent once
+to the rank that has it. A level takes time by the edges of its frontier, and a bit for
+each vertex.
 
 A rank takes 3 words for each of its vertices, for each delegate, and one for each
 outer end.
@@ -24,7 +25,7 @@ from distbfs.graph.csr import SLICE
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.bits import HELD, LANE, PLANES
 from distbfs.partition.layout import Placement
-from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, mask_words
+from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, bits_of, mask_words
 from distbfs.search.parents import by_rank
 
 if TYPE_CHECKING:
@@ -65,13 +66,13 @@ class Rows:
         self._words = {"next": cc.aligned_full(count * width, 0, np.uint64)}
         for name in ("seen", "front") if searched else ():
             self._words[name] = cc.aligned_full(count * width, 0, np.uint64)
-        self._marks = np.zeros(mask_words(count), dtype=np.uint64)
+        self.marks = np.zeros(mask_words(count), dtype=np.uint64)
         self._queue = np.zeros(count if searched else 0, dtype=np.uint32)
         self._planes: list[Array] = []
         self.sums: dict[str, Array] = {}
         self.view = RowsView(
             count=count,
-            marks=cc.pointer(self._marks),
+            marks=cc.pointer(self.marks),
             queue=cc.pointer(self._queue),
             **{name: cc.pointer(array) for name, array in self._words.items()},
         )
@@ -86,7 +87,7 @@ class Rows:
         """Forget all searches; sums: of ``base.SUMS``, which begin at 0."""
         for name in ("seen", "next"):  # an error may have left the next
             self._words[name][:] = 0
-        self._marks[:] = 0
+        self.marks[:] = 0
         self._planes = self._planes[:planes]
         for plane in self._planes:
             plane[:] = 0
@@ -109,9 +110,9 @@ class Rows:
 
     def mark_all(self) -> None:
         """Mark every row whose next word is not empty."""
-        marked = np.zeros(len(self._marks) * LANE, dtype=np.uint8)
+        marked = np.zeros(len(self.marks) * LANE, dtype=np.uint8)
         marked[: self.count] = self.next.any(axis=1)
-        self._marks[:] = np.packbits(marked, bitorder="little").view(np.uint64)
+        self.marks[:] = np.packbits(marked, bitorder="little").view(np.uint64)
 
     def start(self, numbers: Ids, searches: Ids) -> None:
         """Put sources of searches, by number, on level 0 to be."""
@@ -251,8 +252,9 @@ class PartBitSearches:
             tables.append(outer.table(self._library))
         self._deliver(np.concatenate(tables))
         if shared.count and self._world.size > 1:
-            shared.next[:] = self._world.allreduce(shared.next, "or")
-            shared.mark_all()
+            shared.marks[:] = self._world.allreduce(shared.marks, "or")
+            rows = bits_of(shared.marks, shared.count)
+            shared.next[rows] = self._world.allreduce(shared.next[rows], "or")
 
     def _along(
         self, edges: CSR, start: Rows, goal: Rows, columns: Array | None = None

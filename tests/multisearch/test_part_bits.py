@@ -185,3 +185,23 @@ def test_batches_of_any_size(ranks, batch, monkeypatch):
     wide = sharing.bits.width_for(batch or 64)
     assert {width for width, _ in traversals} == {wide}
     assert len(traversals) == 3 * ranks * -(-source.n // min(size, 512))
+
+
+def test_only_words_that_change_are_reduced():
+    """A level of a chain whose vertices are all delegates changes one of them."""
+    source = Tuples(300, range(299), range(1, 300))
+
+    def work(world):
+        made, _ = build(source, 2, world, threshold=1)
+        on, sizes = PartBitSearches(world, made, 1, 1), []
+        assert made[0].delegate_count == 298
+        reduce = world.allreduce
+        world.allreduce = lambda values, op="sum": (
+            sizes.append(values.size) or reduce(values, op)
+        )
+        on.run(np.array([0]))
+        assert on.counts().tolist() == [[1] * 300]
+        return sizes[:-1]  # the last are the counts
+
+    for sizes in on_ranks(2, work):
+        assert max(sizes) == 5, "marks of 298 delegates are five words"
