@@ -385,7 +385,7 @@ def test_a_run_that_is_stopped_leaves_nothing(tmp_path):
     while not [name for name in files_in(tmp_path) if "partial" in name]:
         assert process.poll() is None
     process.terminate()
-    done = finish(process, 30)
+    done = finish(process)
     assert done.code == 1
     assert "stopped" in done.err
     assert all(name.startswith("store") for name in files_in(tmp_path))
@@ -426,7 +426,7 @@ def test_killed_and_resumed(path, tmp_path, ranks, number):
     while not done_in(partial):
         assert process.poll() is None
     process.send_signal(number)
-    stopped = finish(process, 30)
+    stopped = finish(process)
     assert stopped.code != 0
     kept = done_in(partial)
     assert 0 < kept < 3000
