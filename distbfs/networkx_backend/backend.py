@@ -6,6 +6,7 @@ and exceptions.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import networkx as nx
@@ -17,6 +18,11 @@ from distbfs.networkx_backend.info import FUNCTIONS
 from distbfs.search.graph import Graph
 
 HOMES = (measures, paths, traversal)
+VERSION = tuple(map(int, re.findall(r"\d+", nx.__version__)[:2]))
+CHANGED = (  # their results, by NetworkX 3.5
+    *("betweenness_centrality", "bfs_layers", "shortest_path"),
+    "single_target_shortest_path_length",
+)
 SMALL = 256  # below this number of nodes a conversion takes longer than NetworkX
 CHEAP = (  # NetworkX runs these faster than a conversion
     *("bidirectional_shortest_path", "descendants_at_distance", "has_path"),
@@ -64,6 +70,12 @@ def __getattr__(name: str) -> Any:
     return next(getattr(home, name) for home in HOMES if hasattr(home, name))
 
 
+def too_old(name: str) -> str:
+    """Return why the installed NetworkX answers differently, '' if it does not."""
+    first = (3, 5) if name in CHANGED else (3, 4)
+    return "" if first <= VERSION else f"NetworkX is older than {first[0]}.{first[1]}"
+
+
 def argument(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -105,6 +117,8 @@ def convert_to_nx(result: Any, **_: Any) -> Any:
 
 def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
     """Return whether this backend supports a call, or the reason why not."""
+    if reason := too_old(name):
+        return reason
     for option, place in OURS_ONLY_WITHOUT.get(name, {}).items():
         value = argument(args, kwargs, place, option)
         without = value is None or value is False

@@ -59,6 +59,11 @@ class BackendGraph:
         return list(range(self.graph.n)) if named is None else named
 
     @cached_property
+    def _adj(self) -> dict[Any, None]:
+        """The nodes, where ``networkx.Graph.nbunch_iter`` looks for them."""
+        return dict.fromkeys(self.nodes)
+
+    @cached_property
     def turned(self) -> Graph:
         """The graph with all edges reversed."""
         return self.graph.reversed()

@@ -57,17 +57,6 @@ def refuse_directed(G: BackendGraph) -> None:  # noqa: N803
 
 
 def members(G: BackendGraph, nodes: Any) -> Iterator[Any]:  # noqa: N803
-    """Yield the nodes of a container, as ``Graph.nbunch_iter`` does."""
-    try:
-        container = iter(nodes)
-    except TypeError as error:
-        raise nx.NetworkXError(f"Node {nodes} is not in the graph.") from error
-    for node in container:
-        try:
-            hash(node)
-        except TypeError as error:
-            raise nx.NetworkXError(
-                f"Node {node} in sequence nbunch is not a valid node."
-            ) from error
-        if node in G:
-            yield node
+    """Return an iterator of nodes, see ``networkx.Graph.nbunch_iter``."""
+    chosen: Iterator[Any] = nx.Graph.nbunch_iter(G, nodes)
+    return chosen

@@ -68,6 +68,7 @@ def outcome(call):
 
 
 def same(name, graph, *args, **kwargs):
+    skip_if_too_old(name)
     ours = BackendGraph(*made(graph))
     answer = outcome(lambda: getattr(backend, name)(ours, *args, **kwargs))
     wanted = outcome(lambda: getattr(nx, name)(graph, *args, **kwargs))
@@ -75,6 +76,11 @@ def same(name, graph, *args, **kwargs):
     if isinstance(wanted, dict):
         assert list(answer) == list(wanted)
     check_types(answer)
+
+
+def skip_if_too_old(name):
+    if reason := backend.too_old(name):
+        pytest.skip(f"{name}: {reason}")
 
 
 def made(graph):
@@ -204,6 +210,21 @@ def test_what_is_left_to_networkx(name, args, kwargs, answer):
     assert backend.can_run(name, args, kwargs) == answer
 
 
+@pytest.mark.parametrize(
+    ("version", "name", "answer"),
+    [
+        ((3, 3), "bfs_edges", "NetworkX is older than 3.4"),
+        ((3, 4), "bfs_edges", True),
+        ((3, 4), "bfs_layers", "NetworkX is older than 3.5"),
+        ((3, 5), "bfs_layers", True),
+        ((3, 10), "bfs_layers", True),
+    ],
+)
+def test_older_results_are_left_to_networkx(monkeypatch, version, name, answer):
+    monkeypatch.setattr(backend, "VERSION", version)
+    assert backend.can_run(name, (nx.path_graph(3), 0), {}) == answer
+
+
 def test_small_graphs_are_left_to_networkx():
     assert backend.should_run("bfs_edges", (nx.path_graph(9),), {}) != True  # noqa: E712
     assert backend.should_run("bfs_edges", (), {"G": nx.path_graph(999)}) is True
@@ -236,14 +257,13 @@ def test_paths_between_any_two_nodes(monkeypatch, kind, checks):
 
 @pytest.mark.parametrize("edges", [0, 40, 90, 300])
 @pytest.mark.parametrize("words", [False, True])
-def test_components_of_larger_graphs(edges, words):
+@pytest.mark.parametrize("name", [*UNDIRECTED, "bfs_layers"])
+def test_components_of_larger_graphs(edges, words, name):
     graph = nx.gnm_random_graph(120, edges, seed=edges)
     if words:
         graph = nx.relabel_nodes(graph, {k: (str(k), k) for k in graph})
-    for name in UNDIRECTED:
-        same(name, graph)
-    for node in [*graph][:5]:
-        same("bfs_layers", graph, [node])
+    for args in [()] if name in UNDIRECTED else [([v],) for v in [*graph][:5]]:
+        same(name, graph, *args)
 
 
 def test_garbage_is_collected_again():

@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_backend import ERRORS, KINDS, LIMITS, check_types, graphs, made, outcome, same
+from test_backend import (
+    ERRORS,
+    KINDS,
+    LIMITS,
+    check_types,
+    graphs,
+    made,
+    outcome,
+    same,
+    skip_if_too_old,
+)
 
 from distbfs.device import cuda
 from distbfs.errors import DeviceMissing
@@ -155,6 +165,7 @@ def test_harmonic(graph, data):
 @settings(max_examples=120, deadline=None)
 @given(graph=graphs(), data=st.data())
 def test_betweenness(graph, data):
+    skip_if_too_old("betweenness_centrality")
     k = data.draw(st.none() | st.integers(0, len(graph) + 1))
     seed = data.draw(st.integers(0, 9))
     ways = {x: data.draw(st.booleans()) for x in ("normalized", "endpoints")}
@@ -179,6 +190,7 @@ def test_betweenness(graph, data):
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("k", [None, 1, 17])
 def test_betweenness_of_a_larger_graph(directed, k):
+    skip_if_too_old("betweenness_centrality")
     graph = nx.gnm_random_graph(120, 400, seed=3, directed=directed)
     converted = BackendGraph(*made(graph))
     for endpoints in (False, True):
@@ -243,6 +255,7 @@ def test_two_colours_of_larger_graphs(kind):
     ],
 )
 def test_what_is_left_to_networkx(name, args, kwargs, answer):
+    skip_if_too_old(name)
     assert backend.can_run(name, args, kwargs) == answer
 
 
