@@ -6,7 +6,6 @@ and exceptions.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import networkx as nx
@@ -15,14 +14,10 @@ from distbfs.errors import InputError
 from distbfs.networkx_backend import measures, paths, traversal
 from distbfs.networkx_backend.graph import BackendGraph
 from distbfs.networkx_backend.info import FUNCTIONS
+from distbfs.networkx_backend.nodes import BEFORE_3_5, VERSION
 from distbfs.search.graph import Graph
 
 HOMES = (measures, paths, traversal)
-VERSION = tuple(map(int, re.findall(r"\d+", nx.__version__)[:2]))
-CHANGED = (  # their results, by NetworkX 3.5
-    *("betweenness_centrality", "bfs_layers", "shortest_path"),
-    "single_target_shortest_path_length",
-)
 SMALL = 256  # below this number of nodes a conversion takes longer than NetworkX
 CHEAP = (  # NetworkX runs these faster than a conversion
     *("bidirectional_shortest_path", "descendants_at_distance", "has_path"),
@@ -58,7 +53,8 @@ OURS_ONLY_WITHOUT = {
     "shortest_path": {"weight": 3},
     "shortest_path_length": {"weight": 3},
 }
-
+if BEFORE_3_5:  # NetworkX 3.4 scales samples in another way
+    OURS_ONLY_WITHOUT["betweenness_centrality"]["k"] = 1
 
 UNWEIGHTED = ("method", "unweighted")
 ENDS = ((1, "source"), (2, "target"))
@@ -68,12 +64,6 @@ def __getattr__(name: str) -> Any:
     if name not in FUNCTIONS:
         raise AttributeError(f"the backend has no function '{name}'")
     return next(getattr(home, name) for home in HOMES if hasattr(home, name))
-
-
-def too_old(name: str) -> str:
-    """Return why the installed NetworkX answers differently, '' if it does not."""
-    first = (3, 5) if name in CHANGED else (3, 4)
-    return "" if first <= VERSION else f"NetworkX is older than {first[0]}.{first[1]}"
 
 
 def argument(
@@ -117,8 +107,8 @@ def convert_to_nx(result: Any, **_: Any) -> Any:
 
 def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
     """Return whether this backend supports a call, or the reason why not."""
-    if reason := too_old(name):
-        return reason
+    if VERSION < (3, 4):
+        return "NetworkX is older than 3.4"
     for option, place in OURS_ONLY_WITHOUT.get(name, {}).items():
         value = argument(args, kwargs, place, option)
         without = value is None or value is False

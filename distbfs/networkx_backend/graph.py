@@ -288,7 +288,7 @@ class BackendGraph:
         return label
 
     def layers(self, sources: list[Any]) -> Iterator[list[Any]]:
-        """Yield the nodes of each level of a search from several distinct sources."""
+        """Yield the nodes of each level of a search; the first level is the sources."""
         if not sources:
             return
         yield list(sources)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 import networkx as nx
 
 from distbfs.networkx_backend.graph import BackendGraph
+
+VERSION = tuple(map(int, re.findall(r"\d+", nx.__version__)[:2]))
+BEFORE_3_5 = VERSION < (3, 5)  # Python 3.10 has no newer one than 3.4
 
 
 @contextmanager

@@ -26,7 +26,6 @@ OF_GRAPHS = (
     *("is_connected", "periphery", "radius"),
 )
 MULTI_SOURCE = ("multi_source_dijkstra_path", "multi_source_dijkstra_path_length")
-ANSWERED = [name for name in FUNCTIONS if not backend.too_old(name)]
 STEPS = 12
 
 
@@ -190,13 +189,13 @@ def test_views_and_changes(kind, seed):
         if len(views) < 6:
             views.append(view_of(rng, rng.choice(views)))
         for view in rng.sample(views, min(3, len(views))):
-            for name in rng.sample(ANSWERED, 5):
+            for name in rng.sample(list(FUNCTIONS), 5):
                 args, options = arguments(rng, name, view)
                 same(name, view, *args, **options)
         change(rng, graph)
     nx.freeze(graph)
     for view in views:
-        for name in ANSWERED:
+        for name in FUNCTIONS:
             args, options = arguments(rng, name, view)
             same(name, view, *args, **options)
 
@@ -211,7 +210,7 @@ def test_order_of_larger_graphs(kind, named):
         order = random.Random(7).sample(range(300), 300)
         graph = nx.relabel_nodes(graph, {k: (order[k], "x") for k in graph})
     for node in [*graph][:3]:
-        for name in ANSWERED:
+        for name in FUNCTIONS:
             if name in (*OF_GRAPHS, "eccentricity", "has_path"):
                 continue
             args = () if name.startswith("all_pairs") else (node,)
@@ -222,8 +221,7 @@ def test_order_of_larger_graphs(kind, named):
             options = {"weight": None} if name in MULTI_SOURCE else {}
             args = ([*graph][:3],) if name in MULTI_SOURCE else args
             same(name, graph, *args, **options)
-    if "bfs_layers" in ANSWERED:
-        same("bfs_layers", graph, [*graph][::60])
+    same("bfs_layers", graph, [*graph][::60])
 
 
 @needs_entry_points
