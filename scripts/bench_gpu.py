@@ -24,7 +24,7 @@ from distbfs.benchmark.limit import need_of
 from distbfs.benchmark.statistics import rate_statistics
 from distbfs.device import cuda
 from distbfs.device.rates import Rates, device_rates
-from distbfs.engines.base import DeviceSearch
+from distbfs.engines.base import PRUNED, DeviceSearch
 from distbfs.engines.cuda.papers.xbfs.engine import XbfsPaperEngine
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import ValidationError
@@ -68,6 +68,7 @@ class Variant:
     """A way to search, with the times and results of its searches.
 
     prepare: seconds to prepare it the second time (when everything is compiled)
+    checks, pruned: edge checks, and vertices found without being searched, of a search
     """
 
     method: str
@@ -78,6 +79,7 @@ class Variant:
     wall: list[float] = field(default_factory=list)
     valid: int = 0
     checks: list[int] = field(default_factory=list)
+    pruned: list[int] = field(default_factory=list)
 
 
 def prepared(graph: DeviceGraph, method: str, result: str) -> Variant:
@@ -154,27 +156,31 @@ class Row:
         self.reached[root], self.nedge[root] = said.reached, said.nedge
 
     def count(self) -> None:
-        """Count edge checks of each method on some roots."""
+        """Count edge checks and pruned vertices of each method on some roots."""
         for variant in self.variants:
             for root in self.roots[:COUNTED_ROOTS]:
                 log = variant.search.search(root, records=True).records
                 variant.checks.append(sum(record.checks for record in log))
+                variant.pruned.append(sum(x.extra.get(PRUNED, 0) for x in log))
 
     def limit(self, variant: Variant) -> dict[str, Any]:
         """Return the least work of a search, by the fewest checks of any method."""
         graph = self.graph
-        counted = list(zip(*(v.checks for v in self.variants), strict=True))
+        fewest = [min(x) for x in zip(*(v.checks for v in self.variants), strict=True)]
         by_id = variant.result == IDS
         result = variant.search.search(self.roots[0])
         width = result.level.dtype.itemsize + 4
         needs = [
             need_of(
                 m=graph.m,
-                checks=min(checks),
+                checks=checks,
                 reached=self.reached[root],
                 result_bytes=width * (graph.n if by_id else graph.active),
+                pruned=pruned,
             )
-            for root, checks in zip(self.roots, counted, strict=False)
+            for root, checks, pruned in zip(
+                self.roots, fewest, variant.pruned, strict=False
+            )
         ]
         return {
             "bytes": statistics.mean(need.bytes for need in needs),
@@ -205,6 +211,7 @@ class Row:
             "min_us": min(times) * 1e6,
             "wall_median_us": statistics.median(variant.wall) * 1e6,
             "checks": statistics.mean(variant.checks),
+            "pruned": statistics.mean(variant.pruned),
             "limit": limit,
             "over_limit": median / limit["seconds"],
             "prepare_seconds": variant.prepare,

@@ -7,6 +7,10 @@ Counted, for any algorithm:
   written once and read once;
 - tests: one random read of such a bit for every edge check.
 
+An engine that prunes trees does none of this for their vertices: each only takes the
+level of its neighbour nearer to the root, in a pass over all of them.  Counted are 4
+bytes of that neighbour's number and one of its level, and the results, as of all.
+
 Not counted: row offsets, queues, vertex numbers, bitmaps of single levels, whole cache
 lines read for single words, launches and barriers between levels. So a search of many
 small levels stays far from its limit. Tests are assumed as random as those of the
@@ -20,7 +24,7 @@ from dataclasses import dataclass
 
 from distbfs.device.rates import Rates
 
-NEIGHBOUR_BYTES = 4
+NEIGHBOUR_BYTES, LEVEL_BYTES = 4, 1
 
 
 @dataclass(frozen=True)
@@ -39,13 +43,19 @@ class Need:
         return self.copy_seconds(rates) + self.tests / rates.tests
 
 
-def need_of(*, m: int, checks: int, reached: int, result_bytes: int) -> Need:
+def need_of(
+    *, m: int, checks: int, reached: int, result_bytes: int, pruned: int = 0
+) -> Need:
     """Return the least work of a search.
 
     m: stored directed edges, the most checks that are needed; checks: edge checks, best
     those of the engine with the fewest; reached: vertices, including the root;
-    result_bytes: of all levels and parents
+    result_bytes: of all levels and parents; pruned: those of the reached vertices that
+    were not searched, whose edges need no check
     """
-    tests = max(min(checks, m), reached - 1, 0)
-    bitmap = 2 * (-(-reached // 8))
-    return Need(NEIGHBOUR_BYTES * tests + bitmap + result_bytes, tests)
+    searched = reached - pruned
+    edges = m - 2 * pruned  # one to each pruned vertex, and one back
+    tests = max(min(checks, edges), searched - 1, 0)
+    bitmap = 2 * (-(-searched // 8))
+    hung = (NEIGHBOUR_BYTES + LEVEL_BYTES) * pruned
+    return Need(NEIGHBOUR_BYTES * tests + bitmap + hung + result_bytes, tests)

@@ -22,6 +22,8 @@ from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 from distbfs.types import Array, Choice, Ids, Root, Stop, Words
 
+PRUNED = "pruned"  # count of engines that prune trees: found without being searched
+
 
 @dataclass(frozen=True)
 class LevelRecord:

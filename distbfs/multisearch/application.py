@@ -31,13 +31,13 @@ Take: TypeAlias = Callable[[int, Array], None]  # (first row, rows [some, n])
 class Option:
     """An option of applications, under one name in the command and the library.
 
-    kind: bool, int, or the allowed words; least: the smallest int
+    kind: bool, int, float, or the allowed words; least: the smallest int
     default: its value when omitted
     """
 
     name: str
-    kind: type[bool | int] | tuple[str, ...]
-    default: bool | int | str | None
+    kind: type[bool | int | float] | tuple[str, ...]
+    default: bool | int | float | str | None
     help: str
     least: int = 0
 

@@ -170,9 +170,8 @@ def unfinished(
     depth: int | None,
 ) -> Unfinished:
     """Return the file of finished searches; UsageError where none are kept."""
-    if not app.resumes or own.get("samples") is not None:
-        what = app.name if not app.resumes else "an estimate from samples"
-        raise UsageError(f"{what} cannot be resumed: give no file for it")
+    if not app.resumes:
+        raise UsageError(f"{app.name} cannot be resumed: give no file for it")
     part, digest = graph.part, xxhash.xxh3_128()
     for rows in (part.nn, part.incoming):
         for array in (rows.offsets, rows.columns) if rows is not None else ():
@@ -255,20 +254,24 @@ def search_many(
         The ranks, all of which make this call with the same graph: each takes a share
         of the sources.  By default this process alone.
     seed : int, default 1
-        Of the random sources that ``samples`` asks for.
+        Of the random sources of estimates.
     resume : path, optional
-        File for finished searches of "closeness", "harmonic", "eccentricity" or
-        "centralities" while others run: the same call goes on with them after a stop.
-        It is deleted at the end.
+        File for finished searches of "closeness", "harmonic", "eccentricity",
+        "centralities" or "betweenness" while others run: the same call goes on with
+        them after a stop.  It is deleted at the end.
     progress : callable, optional
         Of these and "apsp": called with the numbers of finished searches and of all.
     **options
         Options of ``RunOptions``: ``batch`` (searches at a time), ``threads``,
         ``depth`` (the last level), ``direction``, ``bits``, ``memory`` (bytes), and of
         engine "xbfs" ``method`` and ``threshold``; and those of the application, as
-        ``hops``.  With ``samples=K``, "closeness" and "harmonic" are estimated for all
-        vertices from K random sources: the exact values lie between the results "low"
-        and "high", all of them with a probability of 95 %.
+        ``hops``.  With ``samples=K``, "closeness", "harmonic" and "betweenness" are
+        estimated for all vertices from K random sources, with ``error=EPS`` from as
+        many as this error needs: the exact values lie between the results "low" and
+        "high", all of them with a probability of ``confidence``, 0.95 by default.  EPS
+        is a share of the largest possible value: n - 1 of "harmonic", 1 of
+        "betweenness"; of "closeness" it is that of mean distances, as a share of the
+        diameter of the largest component.
 
     Returns
     -------

@@ -1,13 +1,14 @@
 """A problem from many sources in pieces: progress, an estimate, and what is resumed.
 
 The first piece is a batch of each rank. The first two give the estimate; others take
-a few seconds each, so that a run that is killed loses no more.
+a few seconds each, so that a run that is killed loses no more. Sums per vertex are
+written less often where that takes long.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 PIECE_SECONDS = 2.0
 LONG_SECONDS = 0.5  # of a first piece after which it is said how long all take
+SAVING_SHARE = 0.1  # of the time that writing sums may take
 
 
 @dataclass
@@ -47,23 +49,30 @@ class Unfinished:
     opened: bool = False
 
     def open(
-        self, problem: Problem, sources: Ids, stack: ExitStack
+        self, problem: Problem, sources: Ids, n: int, stack: ExitStack
     ) -> tuple[PartialFile, int]:
-        """Open the file for the results per search of a problem, until the stack ends.
+        """Open the file for the results of a problem, until the stack ends.
 
-        Returns it, and how many of the sources are done.
+        n: vertices. Returns the file, and how many of the sources are done.
         """
-        shape = (len(sources),)
+        count = len(sources)
+        kinds: dict[str, dict[str, Any]] = {"search": {}, "vertex": {}}
+        for state in results_of(problem):
+            shape = (n,) if state.per == "vertex" else (count,)
+            kinds[state.per][state.name] = shape, np.dtype(state.dtype)
         file = PartialFile(
             self.path,
             {"sources": sources},
-            {s.name: (shape, np.dtype(s.dtype)) for s in problem.state},
+            kinds["search"],
             json.dumps(self.identity),
+            totals=kinds["vertex"],
             anew=self.anew,
         )
         flags = stack.enter_context(file).open(force=self.force)
         self.opened = True
-        return file, len(sources) if flags.all() else int(np.argmin(flags))
+        if kinds["vertex"]:
+            return file, file.read_totals()[0]
+        return file, count if flags.all() else int(np.argmin(flags))
 
     def remove(self) -> None:
         """Delete the file if this run has used it: the results are elsewhere."""
@@ -71,12 +80,48 @@ class Unfinished:
             self.path.unlink(missing_ok=True)
 
 
+def results_of(problem: Problem) -> list[State]:
+    """Return the states of a problem that are results."""
+    return [state for state in problem.state if state.result]
+
+
+@dataclass
+class Saving:
+    """What a run has written of its results; rank 0 has the file.
+
+    done: searches in the file; last, took: the time of the last writing, and its
+    seconds
+    """
+
+    file: PartialFile | None
+    states: list[State]
+    done: int
+    last: float = 0.0
+    took: float = 0.0
+
+    def save(self, done: int, values: Mapping[str, Array], *, now: bool) -> None:
+        """Write the results of the first ``done`` searches; now: or later."""
+        if self.file is None or done == self.done:
+            return
+        began = clock()
+        summed = {s.name: values[s.name] for s in self.states if s.per == "vertex"}
+        pause = max(PIECE_SECONDS, self.took / SAVING_SHARE)
+        if summed and not now and began - self.last < pause:
+            return
+        rows = slice(self.done, done)
+        each = {s.name: values[s.name][rows] for s in self.states if s.per == "search"}
+        self.file.write_rows(rows, each)
+        if summed:
+            self.file.write_totals(done, summed)
+        self.done, self.last = done, clock()
+        self.took = self.last - began
+
+
 @dataclass
 class Pieces:
     """Runs problems whose results are per search or per vertex.
 
-    label: what is computed; unfinished: of rank 0, for a problem without results per
-    vertex; resumed: searches found there
+    label: what is computed; unfinished: of rank 0; resumed: searches found there
     estimated: seconds of all searches, from the first two pieces
     """
 
@@ -88,26 +133,37 @@ class Pieces:
     resumed: int = 0
     estimated: float | None = None
 
-    def run(self, problem: Problem, sources: Ids) -> dict[str, Array]:
+    def run(
+        self,
+        problem: Problem,
+        sources: Ids,
+        search: Callable[[Ids], Mapping[str, Array]] | None = None,
+    ) -> dict[str, Array]:
         """Return results by name, [k] or [n], on all ranks (collective).
 
+        search: returns the results of some sources, by default the searcher's. Sums of
+        a host engine are of pieces of one size, equal from run to run.
         Raises SearchStopped with the number of finished searches; on all ranks the
         error of the first that cannot open the file.
         """
         world, count = self.searcher.world, len(sources)
+        states = results_of(problem)
+        find = search or (lambda some: self.searcher.run(problem, some).values)
         with ExitStack() as stack:
             kept, file, done = self.unfinished, None, 0
-            sampled = any(state.per == "vertex" for state in problem.state)
+            sampled = any(state.per == "vertex" for state in states)
+            fixed = sampled and self.searcher.engine != "xbfs"
             failure: DistbfsError | None = None
-            if kept is not None and not sampled:
+            if kept is not None:
                 try:
-                    file, done = kept.open(problem, sources, stack)
+                    file, done = kept.open(problem, sources, self.searcher.n, stack)
                 except DistbfsError as error:
                     failure = error
             if reason := first_reason(world, str(failure or "")):
                 raise failure or InputError(reason)
             self.resumed = done = world.broadcast(done)
-            values = {s.name: self._begun(s, file, done, count) for s in problem.state}
+            values = self._begun(states, file, done, count)
+            saving = Saving(file, states, done)
             if done:
                 self.say(f"{self.label}: going on after {done} of {count} sources")
             tell = stack.enter_context(self.progress(self.label, count))
@@ -117,40 +173,49 @@ class Pieces:
                 rows = slice(done, min(done + size, count))
                 began = clock()
                 try:
-                    results = self.searcher.run(problem, sources[rows]).values
+                    results = find(sources[rows])
                 except SearchStopped as error:
+                    saving.save(done, values, now=True)
                     again = "" if file is None or kept is None else f"; {kept.again}"
                     raise SearchStopped(
                         f"stopped after {done} of {count} sources{again}"
                     ) from error
-                for state in problem.state:
+                for state in states:
                     if state.per == "vertex":
                         values[state.name] += results[state.name]
                     else:
                         values[state.name][rows] = results[state.name]
-                if file is not None:
-                    file.write_rows(rows, results)
+                saving.save(rows.stop, values, now=rows.stop == count)
                 spent = clock() - began
                 each = spent / (rows.stop - rows.start)
                 done, piece = rows.stop, piece + 1
                 tell(done)
                 if done < count and self._surprises(each, count, spent, piece):
                     self._estimate(each, count, sampled=sampled)
-                steps = int(PIECE_SECONDS / max(each * step, 1e-9))
+                steps = 1 if fixed else int(PIECE_SECONDS / max(each * step, 1e-9))
                 size = step * world.broadcast(max(steps, 1))
         return values
 
     def _begun(
-        self, state: State, file: PartialFile | None, done: int, count: int
-    ) -> Array:
-        """Return the array of a state with the results of the first ``done``."""
-        if state.per == "vertex":
-            return np.zeros(self.searcher.n, dtype=state.dtype)
-        value = np.zeros(count, dtype=state.dtype)
-        if done:
-            held = value[:0] if file is None else file.read(state.name)[:done]
-            value[:done] = np.concatenate(self.searcher.world.allgather(held))
-        return value
+        self, states: list[State], file: PartialFile | None, done: int, count: int
+    ) -> dict[str, Array]:
+        """Return arrays of states by name with the results of the first ``done``."""
+        totals, values = dict[str, Array](), dict[str, Array]()
+        if done and file is not None and any(s.per == "vertex" for s in states):
+            _, totals = file.read_totals()
+        for state in states:
+            rows = self.searcher.n if state.per == "vertex" else count
+            value = values[state.name] = np.zeros(rows, dtype=state.dtype)
+            if not done:
+                continue
+            held = value[:0]
+            if file is not None:
+                held = totals.get(state.name, held)
+                if state.per == "search":
+                    held = file.read(state.name)[:done]
+            held = np.concatenate(self.searcher.world.allgather(held))
+            value[: len(held)] = held
+        return values
 
     def _surprises(self, each: float, count: int, spent: float, piece: int) -> bool:
         """Return whether a piece tells how long all take, and none did before.
@@ -166,7 +231,7 @@ class Pieces:
         left = count - self.resumed
         self.estimated = each * left
         what = f"{left:,} vertices" + (" that are left" if self.resumed else "")
-        if sampled:
+        if sampled and count < self.searcher.n:
             what = f"{self.searcher.n:,} vertices from {count:,} samples"
         self.say(f"{self.label} of {what}: about {readable_time(self.estimated)}")
 

@@ -1,8 +1,8 @@
 """Many searches on any number of ranks: divide the sources, or use parts.
 
 Where the whole graph fits the memory of each rank, every rank holds it and takes a
-share of the sources. Otherwise the ranks search the parts of the store together, one
-source after the other.
+share of the sources. Otherwise the ranks search the parts of the store together: up to
+512 sources in one traversal where these are in host memory, else one after the other.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from distbfs.errors import UsageError
 from distbfs.multisearch import bits
 from distbfs.multisearch.base import (
+    SUMS,
     Results,
     Runner,
     RunOptions,
@@ -28,6 +29,7 @@ from distbfs.multisearch.numpy_runner import (
     kept_value,
     of_counts,
 )
+from distbfs.multisearch.part_bits import PartBitSearches, bytes_needed
 from distbfs.multisearch.problem import Problem, State
 from distbfs.options import check_choice
 from distbfs.partition.part import Part
@@ -38,7 +40,6 @@ from distbfs.plan.memory import (
     machine_memory,
     readable,
 )
-from distbfs.search.result import Result
 from distbfs.search.session import Session
 from distbfs.search.vertices import gather_on_first
 from distbfs.store.schema import Manifest
@@ -46,6 +47,7 @@ from distbfs.types import Array, Ids, World, slice_bounds
 
 WAYS = ("auto", "sources", "parts")
 SHARE = 0.8  # of a machine's memory that its ranks may use
+SPAN = 4096  # depth assumed in planning memory
 ROWS_BYTES = 1 << 28  # of pairwise results passed on at once
 
 
@@ -201,15 +203,29 @@ class WholeSearcher:
 
 
 class PartsSearcher:
-    """The ranks search the parts of a graph together, one source after the other."""
+    """The ranks search the parts of a graph together.
+
+    Engine "openmp" runs bit-parallel traversals; others search from one source after
+    the other.
+    """
 
     directed = False
-    smallest = 1
 
     def __init__(self, session: Session, options: RunOptions) -> None:
         self.world, self.options, self._session = session.world, options, session
         self.n, self.engine = session.layout.n, session.options.engine
         self.part = None
+        held = bool(session.held.parts) and self.engine == "openmp"
+        in_parts = held and session.layout.parts > 1
+        self._by_bits = bool(self.world.allreduce(np.array([in_parts]), "min")[0])
+        self._searches: PartBitSearches | None = None
+
+    @property
+    def smallest(self) -> int:
+        """How many sources make a batch; one where they take turns."""
+        if not self._by_bits:
+            return 1
+        return min(self.options.batch or bits.MOST_SEARCHES, bits.MOST_SEARCHES)
 
     def share(self, sources: Ids) -> Ids:
         """Return all sources: the ranks search together."""
@@ -244,6 +260,23 @@ class PartsSearcher:
             )
         width = self.n if self.world.rank == 0 else 0
         outputs = Outputs(problem, len(sources), width)
+        if self._by_bits and options.bits:
+            self._in_batches(problem, sources, options, outputs)
+        else:
+            self._in_turn(problem, sources, options, outputs)
+        values = outputs.results()
+        for state in problem.state:
+            if state.per == "pair" and self.world.rank:
+                values[state.name] = values[state.name][:0]
+            if state.per == "vertex":  # which rank 0 alone has
+                rows = self.world.allgather(values[state.name])
+                values[state.name] = np.concatenate(rows)
+        return Results(values, self.describe())
+
+    def _in_turn(
+        self, problem: Problem, sources: Ids, options: RunOptions, outputs: Outputs
+    ) -> None:
+        """Search from one source after the other."""
         for k, root in enumerate(sources.tolist()):
             result = self._session.search(
                 root, parents=False, depth_limit=options.depth, stop=options.stop
@@ -256,29 +289,69 @@ class PartsSearcher:
                     outputs.put(state.name, slice(k, k + 1), value)
                     continue
                 if level is None:
-                    level = self._levels(result)
+                    level = self._on_first(result.to_numpy()[0])[None]
                 deep = len(counts) - 1
                 value = kept_value(state, level, deep)
                 outputs.put(state.name, slice(k, k + 1), value)
-        values = outputs.results()
-        for state in problem.state:
-            if state.per == "pair" and self.world.rank:
-                values[state.name] = values[state.name][:0]
-            if state.per == "vertex":  # which rank 0 alone has
-                rows = self.world.allgather(values[state.name])
-                values[state.name] = np.concatenate(rows)
-        return Results(values, self.describe())
 
-    def _levels(self, result: Result) -> Array:
-        """Return levels int32 [1, n], on rank 0; [1, 0] on others (collective)."""
-        block = result.to_numpy()[0]
-        level = gather_on_first(self.world, block)
-        level = block[:0] if level is None or self.world.rank else level
-        return level[None]
+    def _in_batches(
+        self, problem: Problem, sources: Ids, options: RunOptions, outputs: Outputs
+    ) -> None:
+        """Search from up to 512 sources in one traversal (``part_bits``)."""
+        by_pair = [s for s in problem.state if s.per == "pair"]
+        sums = [s.name for s in problem.state if s.per == "vertex"]
+        others = [s.name for s in problem.state if s.per not in ("pair", "vertex")]
+        vertices = self._session.vertices
+        searches, size = self._batch(len(sources), options, levels=bool(by_pair))
+        for first in range(0, len(sources), size):
+            some = sources[first : first + size]
+            searches.run(
+                vertices.inside(some),
+                levels=bool(by_pair),
+                sums=sums,
+                limit=options.depth,
+                stop=options.stop,
+            )
+            rows, counts = slice(first, first + len(some)), searches.counts()
+            for name in others:
+                outputs.put(name, rows, of_counts(name, counts))
+            for name in sums:
+                block = vertices.block(searches.sums(name), np.dtype(SUMS[name]).type)
+                outputs.put(name, rows, self._on_first(block))
+            for search in range(len(some) if by_pair else 0):
+                block = vertices.block(searches.levels(search), np.int32)
+                level, row = self._on_first(block)[None], first + search
+                for state in by_pair:
+                    value = kept_value(state, level, counts.shape[1] - 1)
+                    outputs.put(state.name, slice(row, row + 1), value)
+
+    def _batch(
+        self, count: int, options: RunOptions, *, levels: bool
+    ) -> tuple[PartBitSearches, int]:
+        """Return what searches, and from how many sources at once (collective)."""
+        parts = self._session.held.parts
+        width = bits.width_for(options.batch or count)
+        planes = SPAN.bit_length() if levels else 0
+        one = np.array([bytes_needed(parts, 1, levels=planes)])
+        fits = options.memory // max(int(self.world.allreduce(one, "max")[0]), 1)
+        while width > 1 and width > fits and not options.batch:
+            width //= 2
+        if self._searches is None or self._searches.width != width:
+            self._searches = None  # free the old one before allocating another
+            threads = options.threads or self._session.options.threads
+            self._searches = PartBitSearches(self.world, parts, width, threads)
+        most = options.batch or bits.MOST_SEARCHES
+        return self._searches, min(most, bits.LANE * width)
+
+    def _on_first(self, block: Array) -> Array:
+        """Return the blocks of all ranks, [n], on rank 0; [0] on others."""
+        values = gather_on_first(self.world, block)
+        return block[:0] if values is None or self.world.rank else values
 
     def at_once(self, itemsize: int) -> int:
-        """Return how many sources to run at once."""
-        return max(ROWS_BYTES // max(self.n * itemsize, 1), 1)
+        """Return how many sources to run at once: lanes of 64 if they fit."""
+        fits = max(ROWS_BYTES // max(self.n * itemsize, 1), 1)
+        return fits // bits.LANE * bits.LANE or fits
 
     def turned(self) -> PartsSearcher:
         """Return itself: graphs in parts are symmetric."""

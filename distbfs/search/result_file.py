@@ -57,6 +57,7 @@ IDENTITY = "graph"
 IDS = "ids"
 NAMES = "ids"
 NAMES_AT_ONCE = 1 << 18
+SUMMED = "summed"
 
 
 def write_names(file: h5py.File, ids: IdMap) -> None:
@@ -158,7 +159,8 @@ class PartialFile:
 
     partial: the file's name while searches run
     starts: arrays that are written first; kinds: shapes and dtypes of the results, by
-    name, one row a search
+    name, one row a search; totals: of arrays that are sums over finished searches,
+    which are stored twice, so that one of both is whole whenever a run is killed
     identity: a text that identifies the graph and the kind of result
     ids: the vertices' ids in their file, if they differ
     anew: what a user does to begin anew
@@ -171,12 +173,16 @@ class PartialFile:
         kinds: Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]],
         identity: str,
         *,
+        totals: Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]] | None = None,
         ids: IdMap | None = None,
         anew: str = "give --force to begin anew",
     ) -> None:
         self._partial, self._starts, self._identity = partial, dict(starts), identity
         self._rows = len(starts["sources"])
         self._kinds, self._names, self._anew = dict(kinds), ids, anew
+        self._totals = {
+            name: ((2, *shape), kind) for name, (shape, kind) in (totals or {}).items()
+        }
         self._file: h5py.File | None = None
 
     def open(self, *, force: bool) -> Array:
@@ -229,7 +235,9 @@ class PartialFile:
         wanted: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {
             **{name: (x.shape, np.dtype("<i8")) for name, x in self._starts.items()},
             **self._kinds,
+            **self._totals,
             "done": ((self._rows,), np.dtype("u1")),
+            **({SUMMED: ((2,), np.dtype("<i8"))} if self._totals else {}),
         }
         need = (1 << 16) + sum(
             math.prod(shape) * kind.itemsize for shape, kind in wanted.values()
@@ -257,6 +265,8 @@ class PartialFile:
             for name, values in self._starts.items():
                 file[name][:] = values
             file["done"][:] = 0
+            if self._totals:
+                file[SUMMED][:] = 0
             if self._names is not None:
                 write_names(file, self._names)
         with making.open("rb+") as handle:
@@ -265,13 +275,14 @@ class PartialFile:
 
     def _fits(self, file: h5py.File) -> bool:
         """Return whether a partial file has the same graph, sources and options."""
-        names = {*self._starts, *self._kinds, "done"}
+        names = {*self._starts, *self._kinds, *self._totals, "done"}
+        names |= {SUMMED} if self._totals else set()
         names |= {NAMES} if self._names is not None else set()
         return (
             set(file) == names
             and all(
                 (file[name].shape, file[name].dtype) == wanted
-                for name, wanted in self._kinds.items()
+                for name, wanted in {**self._kinds, **self._totals}.items()
             )
             and file.attrs.get(IDENTITY) == self._identity
             and file.attrs.get(IDS) == "input"
@@ -293,10 +304,32 @@ class PartialFile:
         try:
             for name in self._kinds:
                 file[name][rows] = values[name]
-            self._sync()
+            if self._kinds:
+                self._sync()
         except OSError as error:
             raise system_error(error, self._partial) from error
         self.mark(rows)
+
+    def read_totals(self) -> tuple[int, dict[str, Array]]:
+        """Return (number of searches in the totals, totals by name)."""
+        file = self._opened()
+        summed = file[SUMMED][:]
+        which = int(summed.argmax())
+        totals = {name: np.asarray(file[name][which]) for name in self._totals}
+        return int(summed[which]), totals
+
+    def write_totals(self, count: int, totals: Mapping[str, Array]) -> None:
+        """Write the totals of the first ``count`` searches over the older ones."""
+        file = self._opened()
+        which = int(file[SUMMED][:].argmin())
+        try:
+            for name in self._totals:
+                file[name][which] = totals[name]
+            self._sync()
+            file[SUMMED][which] = count
+            self._sync()
+        except OSError as error:
+            raise system_error(error, self._partial) from error
 
     def mark(self, rows: int | slice) -> None:
         """Mark searches as done, after all of them is on disk."""

@@ -84,11 +84,13 @@ def own_option(option: Option, readers: str) -> Callable[[Any], Any]:
     if usual is not None:
         text += f"  [{usual}]"
     name = option.name.replace("_", "-")
-    kind: click.Choice[str] | click.IntRange | None = None
+    kind: click.Choice[str] | click.IntRange | type[float] | None = None
     if isinstance(option.kind, tuple):
         kind = click.Choice(option.kind)
     elif option.kind is int:
         kind = click.IntRange(option.least)
+    elif option.kind is float:
+        kind = float
     words = f"--{name}/--no-{name}" if kind is None else f"--{name}"
     return SEARCH.option(words, type=kind, default=None, help=text)
 

@@ -21,7 +21,7 @@ from distbfs.benchmark.libraries.base import Rows, library_session, rows_of
 from distbfs.benchmark.limit import need_of
 from distbfs.benchmark.roots import choose_roots
 from distbfs.device.rates import Rates, device_rates, host_rates
-from distbfs.engines.base import on_device
+from distbfs.engines.base import PRUNED, on_device
 from distbfs.errors import UsageError, ValidationError
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.options import BuildOptions, SearchOptions
@@ -48,9 +48,9 @@ class Entry:
     """One engine of a comparison, and what its searches took.
 
     label: as the command line names it; series: the same without a number of threads
-    that --threads gave; seconds: [sources][repeats]; checks, repeats (frontier entries
-    that are there twice, None where an engine does not count them) and result_bytes:
-    of the counted sources
+    that --threads gave; seconds: [sources][repeats]; checks, pruned (vertices found
+    without being searched), repeats (frontier entries that are there twice, None where
+    an engine does not count them) and result_bytes: of the counted sources
     library: another one's name, which has no records
     """
 
@@ -62,6 +62,7 @@ class Entry:
     session: Session | None = None
     seconds: list[list[float]] = field(default_factory=list)
     checks: list[int] = field(default_factory=list)
+    pruned: list[int] = field(default_factory=list)
     repeats: list[int] = field(default_factory=list)
     result_bytes: int = 0
 
@@ -292,6 +293,7 @@ def count_checks(entries: Sequence[Entry], sources: Ids) -> list[int]:
                 continue
             outcome = entry.open.search(source, records=True)
             entry.checks.append(sum(map(checks_of, outcome.records)))
+            entry.pruned.append(sum(x.get(PRUNED, 0) for x in outcome.records))
             if any("repeats_missed" in x for x in outcome.records):
                 missed = (x.get("repeats_missed", 0) for x in outcome.records)
                 entry.repeats.append(sum(missed))
@@ -328,9 +330,13 @@ def limits_of(
         where = "cuda" if uses_device(entry) else "cpu"
         limits[entry.label] = [
             need_of(
-                m=m, checks=checks, reached=count, result_bytes=entry.result_bytes
+                m=m,
+                checks=checks,
+                reached=count,
+                result_bytes=entry.result_bytes,
+                pruned=pruned,
             ).seconds(rates[where])
-            for checks, count in zip(fewest, reached, strict=True)
+            for checks, count, pruned in zip(fewest, reached, entry.pruned, strict=True)
         ]
     return limits
 
@@ -353,6 +359,7 @@ def compare(
     for entry in entries:
         figures = engine_figures(entry.seconds, nedge)
         figures["checks"] = statistics.mean(entry.checks) if entry.checks else None
+        figures["pruned"] = statistics.mean(entry.pruned) if entry.pruned else None
         figures["repeats"] = statistics.mean(entry.repeats) if entry.repeats else None
         figures["result_bytes"] = entry.result_bytes
         about: dict[str, Any] = {"engine": entry.label}

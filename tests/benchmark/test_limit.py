@@ -21,6 +21,19 @@ def test_each_vertex_needs_one_check_and_no_edge_two():
     assert (alone.tests, alone.bytes) == (0, 10)
 
 
+def test_vertices_of_trees_are_read_but_not_tested():
+    """A square, stored as 8 edges, with two leaves and a path of two on it."""
+    square = {"m": 16, "reached": 8, "result_bytes": 64, "pruned": 4}
+    fewest = need_of(checks=0, **square)
+    assert (fewest.tests, fewest.bytes) == (3, 4 * 3 + 2 * 1 + 5 * 4 + 64)
+    middle = need_of(checks=5, **square)
+    assert (middle.tests, middle.bytes) == (5, 4 * 5 + 2 * 1 + 5 * 4 + 64)
+    most = need_of(checks=100, **square)
+    assert (most.tests, most.bytes) == (8, 4 * 8 + 2 * 1 + 5 * 4 + 64)
+    path = need_of(m=4, checks=0, reached=3, result_bytes=24, pruned=2)
+    assert (path.tests, path.bytes) == (0, 2 + 5 * 2 + 24), "there is no core"
+
+
 def test_seconds():
     rates = Rates("cpu", copy=1e3, bits=101, tests=50.0)
     need = need_of(**SEARCH)

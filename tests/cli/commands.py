@@ -97,7 +97,7 @@ def begin(ranks, argv, env):
     )
 
 
-def finish(process, seconds=10):
+def finish(process, seconds=60):
     """Wait for the end of a command, at most some seconds."""
     try:
         out, err = process.communicate(timeout=seconds)
@@ -107,7 +107,7 @@ def finish(process, seconds=10):
     return Result(process.returncode, out, err)
 
 
-def wait_until(condition, process, seconds=60):
+def wait_until(condition, process, seconds=120):
     """Wait until a condition holds while a process runs."""
     end = time.monotonic() + seconds
     while not condition():

@@ -67,6 +67,33 @@ def test_figures_of_a_store(store):
     assert limit < push["limit_seconds"] < 100 * limit
 
 
+def test_limits_of_trees_that_are_not_searched(tmp_path):
+    """Two joined triangles with three leaves and a path of two, from every vertex.
+
+    Engine openmp prunes the five, a push searches them.  Of 24 stored edges 14 are
+    inside the triangles; a push from these also looks at 4 that lead to trees.
+    """
+    triangles = "0 1\n1 2\n2 0\n3 4\n4 5\n5 3\n0 3\n"
+    (tmp_path / "edges.txt").write_text(triangles + "1 6\n1 7\n4 8\n5 9\n9 10\n")
+    assert here("convert", tmp_path / "edges.txt", "-o", tmp_path / "graph").code == 0
+    words = ("compare", tmp_path / "graph", "--engines", "openmp,openmp/push")
+    values = here(*words, "--sources", 11, "--json").values
+    fast, push = values["engines"]
+    counted = values["sources"][: values["counted_sources"]]
+    hung = [5 - (source > 5) for source in counted]
+    assert (fast["pruned"], push["pruned"]) == (np.mean(hung), 0)
+    assert push["checks"] == values["graph"]["m"] == 24
+    assert fast["checks"] == 14 + 4
+    rates, results = values["rates"]["cpu"], 8 * 11
+
+    def seconds(tests, others):
+        return (4 * tests + others + results) / rates["copy"] + tests / rates["tests"]
+
+    core = [seconds(24 - 2 * trees, 2 * 1 + 5 * trees) for trees in hung]
+    assert fast["limit_seconds"] == pytest.approx(np.mean(core))
+    assert push["limit_seconds"] == pytest.approx(seconds(18, 2 * 2))
+
+
 def test_the_table(store):
     done = here("compare", store, "--engines", ENGINES, "--sources", 2)
     assert done.code == 0

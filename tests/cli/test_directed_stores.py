@@ -87,7 +87,7 @@ def test_a_service_follows_the_edges(store):
         capture_output=True,
         text=True,
         env=clean_environment(environment()),
-        timeout=60,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     assert "; auto: no CUDA device" in done.stderr

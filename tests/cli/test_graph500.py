@@ -363,7 +363,7 @@ def test_stopped_run_reports_what_is_done(tmp_path, ranks, number):
         pytest.skip("mpirun of Open MPI ends the ranks itself when it gets SIGTERM")
     log, records = tmp_path / "log", tmp_path / "levels.jsonl"
     words = [*command(8, "--records", records, roots=64)]
-    env = injected(log, sleep=0.03)
+    env = injected(log, sleep=0.1)
     process = begin(ranks, [*DISTBFS, *map(str, words)], env)
     wait_until(lambda: searches_begun(log) > 4, process)
     process.send_signal(number)

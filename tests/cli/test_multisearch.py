@@ -103,6 +103,7 @@ def test_samples(stores, tmp_path, ranks, parts, divide):
     wanted = {
         "closeness": nx.closeness_centrality(graph),
         "harmonic": nx.harmonic_centrality(graph),
+        "betweenness": nx.betweenness_centrality(graph),
     }
     for app, values in wanted.items():
         words = ("--samples", 30, "--divide", divide, "-o", out, "--force")
@@ -116,6 +117,12 @@ def test_samples(stores, tmp_path, ranks, parts, divide):
         assert ((low <= exact + 1e-9) & (exact <= high + 1e-9)).all()
         assert facts["samples"] == 30
         assert facts["widest_bounds"] == (high - low).max()
+        words = ("--error", 0.3, "--confidence", 0.9, "--divide", divide)
+        facts, done = run(app, stores[parts], *words, ranks=ranks)
+        assert facts["error"] == 0.3
+        assert facts["confidence"] == 0.9
+        said = f"{facts['samples']} samples for an error of 0.3 with a probability of "
+        assert f"{app}: {said}0.9" in done.err
     assert files_in(tmp_path) == ["out.h5"]
 
 
@@ -378,7 +385,7 @@ def test_a_run_that_is_stopped_leaves_nothing(tmp_path):
     while not [name for name in files_in(tmp_path) if "partial" in name]:
         assert process.poll() is None
     process.terminate()
-    done = finish(process, 30)
+    done = finish(process)
     assert done.code == 1
     assert "stopped" in done.err
     assert all(name.startswith("store") for name in files_in(tmp_path))
@@ -419,7 +426,7 @@ def test_killed_and_resumed(path, tmp_path, ranks, number):
     while not done_in(partial):
         assert process.poll() is None
     process.send_signal(number)
-    stopped = finish(process, 30)
+    stopped = finish(process)
     assert stopped.code != 0
     kept = done_in(partial)
     assert 0 < kept < 3000
@@ -431,14 +438,12 @@ def test_killed_and_resumed(path, tmp_path, ranks, number):
         [*words[:1], "harmonic", *words[2:]],
         [*words, "--no-normalized"],
         [*words, "--sources", "9"],
+        [*words, "--samples", "9"],
     ):
         refused = here(*other)
         assert refused.code == 2
         refusal = f"{partial} is from another run: graph, sources or options differ"
         assert refusal in refused.err.splitlines()[-1]
-    near = here(*words, "--samples", "9")  # which leaves the file as it is
-    assert near.code == 0
-    out.unlink()
     again = here(*words, "--json")
     assert again.values["found"]["resumed"] == kept
     assert f"going on after {kept} of 3000 sources" in again.err

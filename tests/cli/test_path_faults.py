@@ -208,7 +208,7 @@ def test_a_trace_that_is_too_large_leaves_nothing(root, tmp_path):
     line = [*DISTBFS, "bfs", str(root / "store"), *["--source", "0"] * 20, "--trace"]
     limited = ["bash", "-c", 'ulimit -f 1; exec "$@"', "-", *line, str(tmp_path / "t")]
     done = subprocess.run(
-        limited, env=clean_environment(), capture_output=True, text=True, timeout=60
+        limited, env=clean_environment(), capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 3, done.stderr
     assert done.stderr.endswith("t: the disk is full (File too large)\n")
@@ -238,7 +238,7 @@ SPEAKING = [
 def test_standard_output_on_a_full_disk(words, root):
     with FULL.open("w") as full:
         process = begin(words, root, stdout=full, stderr=subprocess.PIPE)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=120)
     *notes, last = said.splitlines()
     assert process.returncode == 3, said
     assert last == (
@@ -252,7 +252,7 @@ def test_a_closed_pipe_is_quiet(words, root):
     process = begin(words, root, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdout.close()
     said = process.stderr.read()
-    assert process.wait(timeout=60) == CLOSED_PIPE == 141
+    assert process.wait(timeout=120) == CLOSED_PIPE == 141
     assert all(note.startswith("distbfs: engine ") for note in said.splitlines())
 
 
@@ -266,7 +266,7 @@ def test_a_script_whose_pipe_is_closed_is_quiet():
     )
     process.stdout.close()
     assert process.stderr.read() == b""
-    assert process.wait(timeout=60) == CLOSED_PIPE
+    assert process.wait(timeout=120) == CLOSED_PIPE
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_a_script_whose_pipe_is_closed_is_quiet():
 def test_messages_that_cannot_be_said_change_nothing(words, code, root):
     with FULL.open("w") as full:
         process = begin(words, root, stdout=subprocess.PIPE, stderr=full)
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=120)
     assert process.returncode == code
     assert ("NBFS" in out) == (code == 0)
 

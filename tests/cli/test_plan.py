@@ -135,7 +135,7 @@ def test_expected_graphs_are_close_to_built_ones(scale, parts):
 @needs_mpi
 def test_peak_of_a_build_is_near_the_estimate(parts):
     argv = [sys.executable, "-c", PEAK]
-    done = run_ranks(parts, argv, 60) if parts > 1 else run(argv, 60)
+    done = run_ranks(parts, argv) if parts > 1 else run(argv)
     peak = int(done.stdout)
     words = ("plan", "--scale", "18", "--devices", parts, "--json")
     estimate = here(*words).values["device"]["building"]
@@ -251,9 +251,9 @@ def test_thresholds_of_one_part_or_of_a_store_are_not_compared(stores):
 
 
 def test_large_graphs_take_no_time():
-    began = time.perf_counter()
+    began = time.thread_time()  # of this thread, whatever else runs
     plan = here("plan", "--scale", "42", "--devices", "8192", "--json").values
-    assert time.perf_counter() - began < 2
+    assert time.thread_time() - began < 2
     assert plan["n"] == 1 << 42
     assert plan["tuples"] == 16 << 42
     share = plan["device"]["stored"] * 8192 / plan["formula_bytes"]

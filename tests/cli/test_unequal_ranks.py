@@ -9,7 +9,7 @@ from commands import DISTBFS, Result, environment, here, results_of
 from launching import find_mpiexec, needs_mpi, run
 
 pytestmark = needs_mpi
-LIMIT = 10.0
+LIMIT = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def together(folder, *command_lines):
     for line in command_lines:
         words = re.sub(r"{(.*?)}", rf"{folder}/\1", line).split()
         argv += [*([":"] if len(argv) > 1 else []), "-n", "1", *DISTBFS, *words]
-    done = run(argv, 60, environment())
+    done = run(argv, 120, environment())
     assert done.seconds < LIMIT
     return Result(done.returncode, done.stdout, done.said)
 

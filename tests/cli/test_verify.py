@@ -180,7 +180,7 @@ def test_a_terminal_sees_a_bar(good):
         text=True,
     )
     os.close(theirs)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=120)
     seen = os.read(ours, 1 << 16).decode()
     os.close(ours)
     assert process.returncode == 0

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -15,14 +15,17 @@ MINE, OTHER = "GPU-1", "GPU-2"
 
 
 class FakeNvml(ModuleType):
-    """Two GPUs of 100 and 200 W; the second has no counter."""
+    """Two GPUs of 100 and 200 W; the second has no counter.
+
+    Its clock goes on by 10 ms when the power of the first one is read.
+    """
 
     class NVMLError(Exception):
         pass
 
     def __init__(self):
         super().__init__("pynvml")
-        self.began = time.perf_counter()
+        self.now = 0.0
         self.broken = self.asleep = False
 
     def nvmlInit(self):
@@ -43,19 +46,23 @@ class FakeNvml(ModuleType):
     def nvmlDeviceGetTotalEnergyConsumption(self, handle):
         if handle == OTHER:
             raise self.NVMLError("Not Supported")
-        return int((time.perf_counter() - self.began) * 1e3 * self.watts(handle))
+        return int(self.now * 1e3 * self.watts(handle))
 
     def nvmlDeviceGetPowerUsage(self, handle):
         if self.asleep:
             raise self.NVMLError("Not Supported")
+        self.now += 0.01 * (handle == MINE)
         return 1000 * self.watts(handle)
 
 
 @pytest.fixture
 def fake(monkeypatch):
-    nvml = FakeNvml()
-    monkeypatch.setitem(sys.modules, "pynvml", nvml)
-    return nvml
+    made = FakeNvml()
+    monkeypatch.setitem(sys.modules, "pynvml", made)
+    clock = SimpleNamespace(perf_counter=lambda: made.now)
+    monkeypatch.setattr(nvml, "time", clock)
+    monkeypatch.setattr(nvml, "PERIOD", 0.001)
+    return made
 
 
 @pytest.fixture
@@ -77,18 +84,17 @@ def powercap(tmp_path):
 
 def test_counter_and_power_of_two_gpus(fake):
     with measured([MINE, OTHER]) as energy:
-        while (
-            len(nvml.threading.enumerate()) and time.perf_counter() - fake.began < 0.1
-        ):
-            time.sleep(0.01)
+        while fake.now < 0.5:
+            time.sleep(0.001)
     mine, other = energy.gpus
     assert (mine.uuid, mine.name, other.name) == (MINE, "card GPU-1", "card GPU-2")
-    assert mine.samples >= 3
-    # both are of the same moments, but for what passes between two calls
-    assert mine.sampled_joules == pytest.approx(mine.counter_joules, rel=0.5)
+    assert mine.samples >= 50
+    # both are of the same moments, but for the first reading
+    assert mine.counter_joules == pytest.approx(100 * fake.now)
+    assert mine.sampled_joules == pytest.approx(100 * (fake.now - 0.01))
     assert other.counter_joules is None
     assert other.joules == other.sampled_joules
-    assert other.sampled_joules == pytest.approx(2 * mine.sampled_joules, rel=0.01)
+    assert other.sampled_joules == pytest.approx(2 * mine.sampled_joules)
     assert energy.missing == []
     assert energy.cpus == []
 

@@ -192,6 +192,9 @@ LOADS = {
     ],
     "multisearch/apps/betweenness.py": [("multisearch/apps", ("brandes.c",), C_WIDTH)],
     "multisearch/bits.py": [("multisearch", ("bits.c",), {"WIDTH": WIDTHS, **C_WIDTH})],
+    "multisearch/part_bits.py": [
+        ("multisearch", ("part_bits.c",), {"WIDTH": WIDTHS, **C_WIDTH})
+    ],
     "multisearch/cuda_bits.py": [
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ("u8",)}),
         ("multisearch", ("bits.cu",), {**WIDTH, "PIECES": LANES, "DIRECTED": (0, 1)}),

@@ -240,7 +240,7 @@ def test_the_cpu_image_installs_and_serves(installed, tmp_path):
 
     def run(*words):
         done = subprocess.run(
-            words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60
+            words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120
         )
         assert done.returncode == 0, done.stderr
         return done.stdout

@@ -260,7 +260,7 @@ def test_the_service_behind_a_proxy(proxied, tmp_path):
             env=clean_environment(environment | more),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
         )
 
     done = ask()

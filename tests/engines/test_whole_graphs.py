@@ -315,13 +315,17 @@ def test_fast_searches_the_core_alone():
     search = searcher(whole(source), "openmp", "fast", direction="pull")
     for root in range(source.n):
         records = search.search(root, records=True).records
-        with_core = set(source.distances(root)[:9].tolist())
+        distances = source.distances(root)
+        with_core = set(distances[:9].tolist())
+        hung = np.bincount(distances[9:], minlength=len(records) + 1)[1:].tolist()
+        assert [record.extra["pruned"] for record in records] == hung
         named = [record.direction for record in records]
         assert named == [
             "pull" if depth in with_core else "trees" for depth in range(len(records))
         ]
         limited = search.search(root, records=True, until=Until(depth=20)).records
         assert {record.direction for record in limited} == {"pull"}
+        assert not any(record.extra for record in limited)
 
 
 @EACH_WAY

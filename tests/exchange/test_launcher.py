@@ -123,7 +123,7 @@ def test_launchers_that_are_installed(program: str, exact: bool) -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
     )
     name = {"flux": "Flux"}.get(program, program)
     if program == "mpiexec" and is_open_mpi():

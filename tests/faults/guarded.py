@@ -39,7 +39,7 @@ def command() -> int:
             sys.exit("no more")
         if what == "bug":
             return {}[what]
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while world.size > 1 and time.monotonic() < end:
         world.barrier()
     return 0

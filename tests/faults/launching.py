@@ -112,7 +112,7 @@ def end_tree(process: subprocess.Popen[str]) -> None:
 
 
 def run(
-    argv: list[str], timeout: float = 30, env: dict[str, str] | None = None
+    argv: list[str], timeout: float = 100, env: dict[str, str] | None = None
 ) -> Finished:
     """Run a command to its end; the test fails when it takes over ``timeout`` s."""
     start = time.monotonic()
@@ -135,7 +135,7 @@ def run(
 
 
 def run_ranks(
-    ranks: int, argv: list[str], timeout: float = 30, env: dict[str, str] | None = None
+    ranks: int, argv: list[str], timeout: float = 100, env: dict[str, str] | None = None
 ) -> Finished:
     """Run a command under ``mpiexec -n ranks``; argv as for ``subprocess.run``."""
     mpiexec = find_mpiexec()

@@ -48,7 +48,7 @@ def fail() -> None:
         world.abort(5)
     if what == "thread":
         threading.Thread(target=lambda: np.zeros(1)[2]).start()
-        time.sleep(30)
+        time.sleep(120)
     if what == "inside":
         world.allreduce(np.zeros(2), "or")
 
@@ -71,6 +71,6 @@ if what == "end":
     sys.exit(0)
 if world.rank == failing:
     fail()
-end = time.monotonic() + 30
+end = time.monotonic() + 120
 while time.monotonic() < end:
     world.allreduce(np.ones(3))

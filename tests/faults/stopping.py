@@ -25,7 +25,7 @@ def command() -> int:
         if sys.argv[2:] == ["stuck"]:
             if world.rank == 0:
                 print("first", flush=True)
-                time.sleep(30)
+                time.sleep(120)
             world.barrier()  # in C, where no Python handler runs
     world.barrier()
     if world.rank == 0:

@@ -23,7 +23,7 @@ def test_it(world):
     [
         ("assert world.rank == 0, 'not here'", "not here"),
         ("assert False, 'everywhere'", "everywhere"),
-        ("if world.rank: import time; time.sleep(60)", "Timeout"),
+        ("if world.rank: import time; time.sleep(200)", "Timeout"),
     ],
     ids=["one-rank", "all-ranks", "hangs"],
 )
@@ -35,7 +35,7 @@ def test_run_ends(tmp_path: Path, body: str, text: str) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     argv = [sys.executable, "-m", "pytest", "--with-mpi", str(tmp_path)]
     done = run_ranks(2, argv)
-    assert done.seconds < 15
+    assert done.seconds < 60
     assert done.returncode != 0
     assert text in done.stderr
     shutil.rmtree(tmp_path)

@@ -64,6 +64,10 @@ def records_fault(made, root, found, until):
     sizes += [0, 0]
     together = until.targets is not None
     inside = made.searched(together=together)
+    hung = np.bincount(level[~inside & (level > 0)], minlength=len(told) + 1).tolist()
+    pruned = [r.extra["pruned"] for r in found.records]
+    if pruned != hung[1 : len(told) + 1]:
+        return f"records pruned {pruned[:9]}, not {hung[1:10]}"
     level = np.where(inside, level, len(sizes) + 9)
     for depth, r in enumerate(found.records):
         if r.direction == "trees":

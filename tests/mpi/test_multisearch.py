@@ -47,10 +47,11 @@ def whole(world: Ranks, source: Tuples, name: str = "openmp") -> WholeSearcher:
     return WholeSearcher(world, runner, part, RunOptions(threads=1))
 
 
-def in_parts(world: Ranks, source: Tuples) -> PartsSearcher:
+def in_parts(world: Ranks, source: Tuples, name: str = "openmp") -> PartsSearcher:
     """The ranks hold two parts each."""
     parts, _ = build(source, 2 * world.size, world, threshold=2)
-    session = open_parts(world, parts, SearchOptions(parents=False, threads=1))
+    options = SearchOptions(engine=name, parents=False, threads=1)
+    session = open_parts(world, parts, options)
     return PartsSearcher(session, RunOptions())
 
 
@@ -58,6 +59,7 @@ WAYS = {
     "openmp": whole,
     "reference": lambda world, source: whole(world, source, "reference"),
     "parts": in_parts,
+    "parts-in-turn": lambda world, source: in_parts(world, source, "reference"),
 }
 
 
@@ -73,7 +75,7 @@ def test_ranks_find_what_one_finds(
     alone = whole(SoloWorld(), source)
     pairs = np.random.default_rng(2).integers(0, source.n, (6, 2))
     # searches of parts take turns and many exchanges: fewer of them
-    for count in (0, 3 % source.n, source.n)[: 2 if way == "parts" else 3]:
+    for count in (0, 3 % source.n, source.n)[: 2 if way == "parts-in-turn" else 3]:
         sources = np.random.default_rng(count).permutation(source.n)[:count]
         wanted = levels(alone, sources)
         found = levels(on, sources)
@@ -100,7 +102,7 @@ def test_ranks_find_what_one_finds(
         np.testing.assert_allclose(
             betweenness(on, sources), betweenness(alone, sources), atol=1e-12
         )
-        if way != "parts":
+        if "parts" not in way:
             np.testing.assert_allclose(
                 betweenness(on, sources, endpoints=True),
                 betweenness(alone, sources, endpoints=True),
@@ -110,7 +112,7 @@ def test_ranks_find_what_one_finds(
             np.testing.assert_allclose(
                 functions, alone.run(PROBLEM, sources)["value"], rtol=1e-12
             )
-    if way == "parts" and name == "random":
+    if way == "parts-in-turn" and name == "random":
         return
     found, wanted = diameter(on), diameter(alone)
     for told in ("radius", "diameter", "connected", "vertices"):
@@ -129,11 +131,11 @@ def test_a_level_that_does_not_fit_is_known_on_all_ranks(
     """Only the last source is too deep, which only one rank may search from."""
     on = WAYS[way](world, LONG)
     sources = np.array([128, 129, 127, 0])
-    if way == "parts":  # 257 levels take a while on many ranks
+    if way == "parts-in-turn":  # 257 levels take a while on many ranks
         sources = sources[-1:]
     with pytest.raises(TooDeep):
         stream(on, sources, "int8", lambda *_: None)
-    if way == "parts":
+    if way == "parts-in-turn":
         return
     found = levels(on, sources)
     assert found.dtype == np.int16

@@ -48,14 +48,16 @@ def test_a_rank_that_waits_sleeps(world: Ranks) -> None:
 
 
 def watched(world: Ranks, monkeypatch: pytest.MonkeyPatch, *waiting: int) -> list[str]:
-    """Return what a watch says while some ranks wait in a collective."""
+    """Return what a watch says while some ranks wait in a collective, or all."""
     said: list[str] = []
     monkeypatch.setattr(
         threading, "excepthook", lambda args: said.append(str(args.exc_value))
     )
     with Watch(world, 1.0, lambda: False) as watch:
         with world.waits("allreduce") if world.rank in waiting else nullcontext():
-            time.sleep(3)
+            end = time.monotonic() + (30 if len(waiting) == world.size else 3)
+            while not said and time.monotonic() < end:
+                time.sleep(0.1)
         said.append(watch.trouble())
         world.barrier()
     return said

@@ -47,18 +47,18 @@ def searcher(source, name="openmp", directed=False, **options):
     return WholeSearcher(SoloWorld(), runner, part, RunOptions(**options))
 
 
-def in_parts(source):
+def in_parts(source, engine="openmp"):
     """The same interface over a session of four parts."""
     parts, _ = build(source, 4, threshold=2)
-    session = open_parts(
-        SoloWorld(), parts, SearchOptions.named(exchange="solo", parents=False)
-    )
+    ways = SearchOptions.named(engine=engine, exchange="solo", parents=False)
+    session = open_parts(SoloWorld(), parts, ways)
     return sharing.PartsSearcher(session, RunOptions())
 
 
 WAYS = {
     **{name: lambda source, name=name: searcher(source, name) for name in HOSTS},
     "parts": in_parts,
+    "parts-in-turn": lambda source: in_parts(source, "reference"),
 }
 
 

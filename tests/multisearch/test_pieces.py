@@ -1,5 +1,8 @@
 """Jobs in pieces: what is kept and resumed, progress, estimates, samples and bounds."""
 
+import math
+
+import h5py
 import networkx as nx
 import numpy as np
 import pytest
@@ -10,13 +13,16 @@ import distbfs
 from distbfs.errors import InputError, SearchStopped, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch import pieces as in_pieces
+from distbfs.multisearch.application import Task
 from distbfs.multisearch.apps.closeness import SAMPLED
 from distbfs.multisearch.apps.distances import PROBLEM
+from distbfs.multisearch.apps.sampling import Estimate, deviation, draw
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.pieces import Pieces, readable_time
 from distbfs.multisearch.searchers import WholeSearcher
 from distbfs.progress import no_progress
 from distbfs.search.choose import choose_runner
+from distbfs.search.result_file import PartialFile
 
 SOURCE = random_tuples(90, 110, seed=6)
 BATCH = 16
@@ -29,6 +35,7 @@ class Killed(BaseException):
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch):
     monkeypatch.setattr(in_pieces, "PIECE_SECONDS", 0.0)
+    monkeypatch.setattr(in_pieces, "SAVING_SHARE", 1e9)
 
 
 def graph_of(source, directed=False):
@@ -87,6 +94,78 @@ def test_all_three_of_one_traversal(tmp_path):
         run(graph_of(SOURCE, directed=True), "centralities")
 
 
+SUMMED = [
+    ("betweenness", {}),
+    ("betweenness", {"endpoints": True, "samples": 70}),
+    ("betweenness", {"error": 0.15}),
+    ("closeness", {"samples": 60}),
+    ("harmonic", {"error": 0.12, "confidence": 0.9}),
+]
+
+
+@pytest.mark.parametrize(("app", "options"), SUMMED)
+@pytest.mark.parametrize("moment", ["write_totals", "mark", "after"])
+def test_sums_that_are_killed_and_resumed(tmp_path, monkeypatch, app, options, moment):
+    """Killed before the totals of a piece are written, or its flags, or after both."""
+    graph, path, calls = graph_of(SOURCE), tmp_path / "job", []
+    wanted = run(graph, app, **options)
+
+    def progress(done, total):
+        if done >= 32 and moment == "after":
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        if moment != "after":
+            kept = getattr(PartialFile, moment)
+
+            def some(file, *values):
+                calls.append(values)
+                if len(calls) > 2:
+                    raise Killed
+                kept(file, *values)
+
+            patch.setattr(PartialFile, moment, some)
+        with pytest.raises(Killed):
+            run(graph, app, path, progress, **options)
+    results = run(graph, app, path, **options)
+    assert results.facts["resumed"] == 32
+    for name, value in wanted.values.items():
+        np.testing.assert_array_equal(results[name], value)
+    assert not path.exists()
+
+
+def test_totals_are_stored_twice(tmp_path):
+    """A kill while totals are written leaves those of the piece before."""
+    graph, path = graph_of(SOURCE), tmp_path / "job"
+    wanted = run(graph, "betweenness")
+    killed(path, 48, "betweenness")
+    with h5py.File(path, "r+") as file:
+        assert file["summed"][:].tolist() == [48, 32]
+        file["value"][1] = np.nan  # the older of both, half written
+    np.testing.assert_array_equal(
+        run(graph, "betweenness", path)["value"], wanted["value"]
+    )
+    killed(path, 48, "betweenness")
+    with h5py.File(path, "r+") as file:
+        file["value"][0] = np.nan  # half written, and not counted
+        file["summed"][0] = 16
+    results = run(graph, "betweenness", path)
+    assert results.facts["resumed"] == 32
+    np.testing.assert_array_equal(results["value"], wanted["value"])
+
+
+def test_totals_are_written_less_often(monkeypatch, tmp_path):
+    """Where that takes more than a share of the time; the last ones always are."""
+    monkeypatch.setattr(in_pieces, "SAVING_SHARE", 1e-9)
+    path = tmp_path / "job"
+    killed(path, 64, "betweenness")
+    with h5py.File(path) as file:
+        assert file["summed"][:].tolist() == [16, 0]
+    killed(path, 90, "betweenness")
+    with h5py.File(path) as file:
+        assert file["summed"][:].max() == 90
+
+
 def test_all_were_finished(tmp_path):
     path, calls = tmp_path / "job", []
     killed(path, 90)
@@ -119,10 +198,8 @@ def test_a_file_of_another_run(tmp_path):
 
 def test_what_cannot_be_resumed(tmp_path):
     graph, levels = graph_of(SOURCE), distbfs.State("level", "int8", "pair")
-    with pytest.raises(UsageError, match="betweenness cannot be resumed"):
-        run(graph, "betweenness", tmp_path / "job")
-    with pytest.raises(UsageError, match="estimate from samples cannot be resumed"):
-        run(graph, "closeness", tmp_path / "job", samples=9)
+    with pytest.raises(UsageError, match="khop cannot be resumed"):
+        run(graph, "khop", tmp_path / "job")
     with pytest.raises(UsageError, match="resume and progress are for applications"):
         run(graph, distbfs.Problem("p", (levels,)), tmp_path / "job")
 
@@ -182,7 +259,7 @@ def test_bounds_of_samples_hold(edges, directed):
                 check_bounds(graph_of(source, directed), app, wanted, seed, **more)
 
 
-def check_bounds(graph, app, wanted, seed, **more):
+def check_bounds(graph, app, wanted, seed, *, of_itself=True, **more):
     """Bounds hold, narrow as samples are added, and close where all are taken."""
     widths = []
     for samples in (20, 120, 200):
@@ -195,7 +272,7 @@ def check_bounds(graph, app, wanted, seed, **more):
         assert near["sources"].shape == (samples,)
         assert near.facts["samples"] == samples
         assert near.facts["widest_bounds"] == (high - low).max()
-        if not graph.directed:
+        if not graph.directed and of_itself:
             np.testing.assert_allclose(low[near["sources"]], wanted[near["sources"]])
             np.testing.assert_allclose(high[near["sources"]], wanted[near["sources"]])
     assert widths[0] > widths[1] > widths[2]
@@ -211,9 +288,135 @@ def test_samples_that_are_refused():
         run(chain, "harmonic", samples=2, sources=[1])
     with pytest.raises(UsageError, match="all distances: give no depth"):
         run(chain, "harmonic", samples=2, depth=1)
+    for more, message in (
+        ({"samples": 1}, "samples is 1; allowed: 2 or more"),
+        ({"samples": 2, "error": 0.1}, "both tell the number of sources"),
+        ({"confidence": 0.9}, "give samples or error"),
+        ({"error": 0.0}, r"error is 0.0; allowed: above 0 and below 1"),
+        ({"error": 1.0}, r"error is 1.0; allowed: above 0 and below 1"),
+        ({"samples": 2, "confidence": 1.0}, "confidence is 1.0; allowed: above 0"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            run(chain, "betweenness", **more)
     none = distbfs.Graph.from_edges([], [])
-    for app in ("closeness", "harmonic"):
-        assert run(none, app, samples=2)["low"].shape == (0,)
+    for app in ("closeness", "harmonic", "betweenness"):
+        for more in ({"samples": 2}, {"error": 0.1}):
+            assert run(none, app, **more)["low"].shape == (0,)
+
+
+def exact_values(source, app, directed, **options):
+    find = {
+        "betweenness": nx.betweenness_centrality,
+        "harmonic": nx.harmonic_centrality,
+        "closeness": nx.closeness_centrality,
+    }[app]
+    values = find(by_networkx(source, directed), **options)
+    return np.array([values[v] for v in range(source.n)])
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize(
+    ("app", "options"),
+    [
+        ("harmonic", {}),
+        ("betweenness", {}),
+        ("betweenness", {"endpoints": True}),
+        ("betweenness", {"normalized": False}),
+    ],
+)
+@pytest.mark.parametrize("confidence", [None, 0.5])
+def test_an_error_is_kept(app, options, directed, confidence):
+    """Values are as near as asked, from fewer searches than all vertices."""
+    n, error = 400, 0.15
+    largest = {"harmonic": n - 1, "betweenness": 1}[app]
+    if options.get("normalized") is False:
+        largest = (n - 1) * (n - 2) / (1 if directed else 2)
+    counts = []
+    for seed, edges in enumerate((300, 700, 2000)):
+        source = random_tuples(n, edges, seed=seed)
+        wanted = exact_values(source, app, directed, **options)
+        near = run(
+            *(graph_of(source, directed), app),
+            error=error,
+            confidence=confidence,
+            seed=seed,
+            **options,
+        )
+        value, low, high = (near[name] for name in ("value", "low", "high"))
+        assert np.abs(value - wanted).max() <= error * largest
+        slack = 1e-9 * largest
+        assert (low <= wanted + slack).all()
+        assert (wanted <= high + slack).all()
+        assert near.facts["error"] == error
+        assert near.facts["confidence"] == (confidence or 0.95)
+        assert near.facts["widest_bounds"] <= 2 * error * largest
+        assert len(near["sources"]) == near.facts["samples"]
+        counts.append(near.facts["samples"])
+    assert len(set(counts)) == 1, "the number of samples depends on n alone"
+    assert 20 < counts[0] < n / 2
+    twice = run(graph_of(source, directed), app, error=2 * error, **options)
+    assert twice.facts["samples"] < counts[0] / 2
+
+
+def test_samples_of_an_error_by_hand():
+    """Serfling's bound, solved for the number of samples of a population."""
+    failure = 0.05 / 1000
+    for error in (0.3, 0.1, 0.02):
+        count = Estimate(None, error, 0.95).count(999, failure) - 1
+        bound = [
+            2 * math.exp(-2 * k * error**2 / (1 - (k - 1) / 999))
+            for k in (count, count - 1)
+        ]
+        assert bound[0] <= failure < bound[1]
+        assert deviation(np.array([count]), 999, failure) <= error
+    assert Estimate(None, 1e-9, 0.95).count(999, failure) >= 999
+
+
+@pytest.mark.parametrize("edges", [500, 900, 2000])
+def test_an_error_of_closeness_is_kept(edges):
+    """Mean distances are off by a share of the diameter in the largest component."""
+    n, error = 600, 0.2
+    source = random_tuples(n, edges, seed=edges)
+    plain = by_networkx(source)
+    inside = sorted(max(nx.connected_components(plain), key=len))
+    assert len(inside) > 100
+    wanted = exact_values(source, "closeness", False, wf_improved=False)
+    near = run(
+        graph_of(source), "closeness", error=error, normalized=False, confidence=0.9
+    )
+    samples = np.isin(near["sources"], inside)
+    needed = Estimate(None, error, 0.9).count(len(inside) - 1, 0.1 / (2 * n))
+    assert samples.sum() == needed < len(inside)
+    off = np.abs(1 / near["value"][inside] - 1 / wanted[inside])
+    assert off.max() <= error * (nx.diameter(plain.subgraph(inside)) - 1)
+    assert (near["low"] <= wanted + 1e-12).all()
+    assert (wanted <= near["high"] + 1e-12).all()
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("options", [{}, {"endpoints": True}, {"normalized": False}])
+def test_bounds_of_betweenness_hold(directed, options):
+    for seed in range(3):
+        source = random_tuples(200, 300, seed=seed)
+        wanted = exact_values(source, "betweenness", directed, **options)
+        check_bounds(
+            *(graph_of(source, directed), "betweenness", wanted, seed),
+            of_itself=False,
+            **options,
+        )
+
+
+def test_what_is_said_of_an_error():
+    said = []
+    run = Task(searcher(), np.arange(90), say=said.append, label="harmonic")
+    estimate = Estimate(None, 0.25, 0.9)
+    count = estimate.count(89, estimate.failure(90))
+    drawn = draw(run, estimate, count)
+    assert len(drawn) == count < 90
+    [line] = said
+    assert line == (
+        f"harmonic: {count} samples for an error of 0.25 with a probability of 0.9"
+    )
 
 
 @pytest.mark.parametrize("slow", [0, 1], ids=["even", "first-slow"])

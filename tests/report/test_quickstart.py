@@ -37,7 +37,7 @@ def quickstart(tree, *words):
         env={"PATH": os.environ["PATH"], "LOG": str(log)},
         stderr=subprocess.PIPE,
         text=True,
-        timeout=30,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     return [line.split() for line in log.read_text().splitlines()], done.stderr

@@ -37,7 +37,7 @@ def test_without_a_device(script, tmp_path):
         capture_output=True,
         text=True,
         env=clean_environment(),
-        timeout=60,
+        timeout=120,
     )
     assert done.returncode == 3
     assert done.stdout == ""

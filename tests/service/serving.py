@@ -23,7 +23,7 @@ from distbfs.service.results import ResultFolder
 from distbfs.service.service import Service
 
 SOURCE = kronecker(8, 4)
-SECONDS = 20
+SECONDS = 60
 LONE = (  # half of a character, in every place of a request
     rb'{"op": "bfs", "source": 1, "id": "\ud800"}',
     rb'{"op": "bfs", "source": "\uDFFF"}',

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cc
-from distbfs.engines.base import WHOLE, LevelRecord, Until, WholeResult
+from distbfs.engines.base import PRUNED, WHOLE, LevelRecord, Until, WholeResult
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.csr import CSR
 from distbfs.graph.trees import first_tree
@@ -256,13 +256,19 @@ class OpenMPWhole:
                 LevelRecord(MODES[row["mode"]], *(row[name].item() for name in COUNTS))
                 for row in log[:levels]
             ]
-        sizes = np.bincount(self._level[self._level >= 0], minlength=levels + 1)
+        core = self._graph.active
+        on_trees = self._level[self._vertices[core : self._active]]
+        sizes, pruned = (
+            np.bincount(level[level >= 0], minlength=levels + 1)
+            for level in (self._level, on_trees)
+        )
         done = log["frontier"] > 0
         return [
             LevelRecord(
                 MODES[log["mode"][k]] if done[k] else TREES,
                 *(int(sizes[k]), int(log["checks"][k]), int(sizes[k + 1])),
                 float(log["seconds"][k]),
+                {PRUNED: int(pruned[k + 1])},
             )
             for k in range(levels)
         ]

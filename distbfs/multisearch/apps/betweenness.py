@@ -2,7 +2,8 @@
 
 As a problem it runs on every engine; engine openmp has its own kernel for it.
 
-Source: Brandes 2001. Scales are those of NetworkX 3.6 (``betweenness_centrality``).
+Sources: Brandes 2001; Brandes and Pich 2007 for estimates. Scales are those of NetworkX
+3.6 (``betweenness_centrality``).
 """
 
 from __future__ import annotations
@@ -18,6 +19,12 @@ from distbfs.device import cc
 from distbfs.errors import OutOfMemory, SearchStopped
 from distbfs.multisearch.application import NORMALIZED, Application, Facts, Option, Task
 from distbfs.multisearch.apps.reachability import PROBLEM as REACHABLE
+from distbfs.multisearch.apps.sampling import (
+    OPTIONS,
+    deviation,
+    draw,
+    requested,
+)
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import Searcher
@@ -170,6 +177,51 @@ def scaled(
     return out
 
 
+def bounds(
+    value: Array,
+    sources: Ids,
+    failure: float,
+    *,
+    normalized: bool,
+    directed: bool,
+    endpoints: bool = False,
+) -> tuple[Array, Array]:
+    """Return bounds of betweenness from sums of dependencies on some sources.
+
+    Both float64 [n]. Each of N sources adds 0 to M: N = n - 1, since a vertex has no
+    dependency of its own, and M = n - 2; with endpoints N = n and M = n - 1. Their mean
+    is off by M t at most, with t by ``sampling``; a bound fails with a probability of
+    ``failure`` at most. Arguments as of ``scaled``.
+    """
+    n = len(value)
+    others = n if endpoints else n - 1
+    count, most = np.full(n, len(sources)), max(others - 1, 0)
+    if not endpoints:
+        count[sources] -= 1
+    total = value * others / np.maximum(count, 1)
+    off = others * most * deviation(count, others, failure)
+    low = np.maximum(total - off, value)
+    high = np.minimum(total + off, value + (others - count) * most)
+    every = np.arange(n)
+    ways = {"normalized": normalized, "directed": directed, "endpoints": endpoints}
+    return scaled(low, every, **ways), scaled(high, every, **ways)
+
+
+def sums(searcher: Searcher, sources: Ids, *, endpoints: bool = False) -> Array:
+    """Return the sum of the dependencies of sources, float64 [n] (collective).
+
+    On all ranks; see ``betweenness``.
+    """
+    value = searcher.dependencies(sources)
+    if value is None and searcher.engine == "openmp" and searcher.part is not None:
+        share = searcher.share(sources)
+        value = dependencies(searcher.part, share, searcher.options)
+        value = searcher.world.allreduce(value)
+    elif value is None:
+        value = searcher.run(PROBLEM, sources)["value"]
+    return value + path_ends(searcher, sources) if endpoints else value
+
+
 def betweenness(
     searcher: Searcher,
     sources: Ids,
@@ -183,27 +235,43 @@ def betweenness(
     endpoints: whether the ends of paths count as lying on them. Raises UsageError where
     devices hold the graph in parts.
     """
-    value = searcher.dependencies(sources)
-    if value is None and searcher.engine == "openmp" and searcher.part is not None:
-        share = searcher.share(sources)
-        value = dependencies(searcher.part, share, searcher.options)
-        value = searcher.world.allreduce(value)
-    elif value is None:
-        value = searcher.run(PROBLEM, sources)["value"]
-    if endpoints:
-        value = value + path_ends(searcher, sources)
+    value = sums(searcher, sources, endpoints=endpoints)
     ways = {"normalized": normalized, "endpoints": endpoints}
     return scaled(value, sources, directed=searcher.directed, **ways)
 
 
-def run(task: Task, *, normalized: bool, endpoints: bool) -> Facts:
-    """Compute betweenness and pass it to the output."""
-    value = betweenness(
-        task.searcher, task.sources, normalized=normalized, endpoints=endpoints
-    )
-    task.keep(value=value)
+def run(
+    task: Task,
+    *,
+    normalized: bool,
+    endpoints: bool,
+    samples: int | None,
+    error: float | None,
+    confidence: float | None,
+) -> Facts:
+    """Compute betweenness, or estimate it from samples, and pass it to the output."""
+    searcher, n, sources = task.searcher, task.searcher.n, task.sources
+    estimate, failure = requested(samples, error, confidence), 0.0
+    if estimate is not None:
+        failure = estimate.failure(n)
+        count = estimate.count(n if endpoints else n - 1, failure)
+        sources = draw(task, estimate, count)
+    pieces = task.pieces()
+    total = pieces.run(
+        PROBLEM,
+        sources,
+        lambda some: {"value": sums(searcher, some, endpoints=endpoints)},
+    )["value"]
     facts = {"normalized": normalized, "endpoints": endpoints}
-    return {**facts, "largest": task.largest(value)}
+    ways = {**facts, "directed": searcher.directed}
+    value = scaled(total, sources, **ways)
+    results = {"sources": sources, "value": value}
+    if estimate is not None:
+        low, high = bounds(total, sources, failure, **ways)
+        results.update(low=low, high=high)
+        facts.update(estimate.facts(sources, low, high))
+    task.keep(**results)
+    return {**facts, "largest": task.largest(value), **pieces.facts()}
 
 
 ENDPOINTS = Option("endpoints", bool, False, "count the ends of paths as on them")
@@ -213,5 +281,6 @@ APP = Application(
     "betweenness",
     "betweenness of each vertex, as NetworkX has it",
     run,
-    (NORMALIZED, ENDPOINTS),
+    (NORMALIZED, ENDPOINTS, *OPTIONS),
+    resumes=True,
 )

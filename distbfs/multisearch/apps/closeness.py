@@ -11,15 +11,16 @@ import numpy as np
 
 from distbfs.errors import UsageError
 from distbfs.multisearch.application import NORMALIZED, Application, Facts, Task
-from distbfs.multisearch.apps.components import sizes_and_spans
+from distbfs.multisearch.apps.components import largest_component, sizes_and_spans
 from distbfs.multisearch.apps.distances import PROBLEM
 from distbfs.multisearch.apps.sampling import (
-    CONFIDENCE,
-    SAMPLES,
+    OPTIONS,
+    Estimate,
     deviation,
     draw,
-    facts_of,
+    requested,
 )
+from distbfs.multisearch.bits import LANE
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import Searcher
 from distbfs.types import Array, Ids
@@ -61,13 +62,28 @@ def closeness(searcher: Searcher, sources: Ids, *, normalized: bool = True) -> A
     return of_sources(value, sources, n)
 
 
-def estimate(task: Task, samples: int, *, normalized: bool) -> Facts:
+def drawn_for(task: Task, estimate: Estimate, failure: float) -> Ids:
+    """Return the samples of an estimate, int64 [k] (collective).
+
+    For an error as many as it needs in a component, the largest of those met by
+    searches of LANE random vertices: all samples count until it has them.
+    """
+    searcher, n = task.searcher, task.searcher.n
+    if estimate.error is None or not n:
+        return draw(task, estimate, estimate.count(n - 1, failure))
+    met = np.random.default_rng([task.seed, 1]).choice(n, min(LANE, n), replace=False)
+    inside, members = largest_component(searcher, met), np.zeros(n, dtype=np.bool_)
+    members[inside] = True
+    return draw(task, estimate, estimate.count(len(inside) - 1, failure), members)
+
+
+def estimated(task: Task, estimate: Estimate, *, normalized: bool) -> Facts:
     """Estimate closeness of all vertices and pass on ``value``, ``low`` and ``high``.
 
     Let k samples be in the component of v, which has r vertices and no distance above
     D = min(r - 1, 2 e), with e the smallest depth of these samples. The sum of the
     distances to v is (r - 1) times their mean distance, off by (r - 1) t at most, with
-    t by ``sampling`` for distances in [1, D] and p = (1 - CONFIDENCE) / 2 n. A sample
+    t by ``sampling`` for distances in [1, D] and half of the failures. A sample
     itself has its exact value. A component without samples has at most n ln(1 / p) / K
     vertices with probability 1 - p, K being the number of all samples; the values of
     its vertices are 0, their least possible.
@@ -78,7 +94,8 @@ def estimate(task: Task, samples: int, *, normalized: bool) -> Facts:
             "closeness from samples needs a symmetric graph, and this one is directed; "
             "harmonic takes directed graphs"
         )
-    drawn, failure = draw(task, samples), (1 - CONFIDENCE) / max(2 * n, 1)
+    failure = estimate.failure(n, 2)
+    drawn = drawn_for(task, estimate, failure)
     pieces = task.pieces()
     sums = pieces.run(SAMPLED, drawn)
     sizes, spans = sizes_and_spans(searcher, drawn, sums["reached"], sums["depth"])
@@ -90,7 +107,7 @@ def estimate(task: Task, samples: int, *, normalized: bool) -> Facts:
     count = sums["reached_from"] - sampled
     rest = others - count
     total = summed * others / np.maximum(count, 1)
-    off = others * (spans - 1) * deviation(count, failure)
+    off = others * (spans - 1) * deviation(count, others, failure)
     least = np.maximum(total - off, summed + rest)
     most = np.minimum(total + off, summed + rest * spans)
     for array in (total, least, most):
@@ -103,14 +120,22 @@ def estimate(task: Task, samples: int, *, normalized: bool) -> Facts:
     if largest > 1:
         high[unknown] = (largest - 1) / (n - 1) if normalized else 1
     task.keep(sources=drawn, value=value, low=low, high=high)
-    facts = {"normalized": normalized, **facts_of(drawn, low, high)}
+    facts = {"normalized": normalized, **estimate.facts(drawn, low, high)}
     return {**facts, "largest": task.largest(value), **pieces.facts()}
 
 
-def run(task: Task, *, normalized: bool, samples: int | None) -> Facts:
+def run(
+    task: Task,
+    *,
+    normalized: bool,
+    samples: int | None,
+    error: float | None,
+    confidence: float | None,
+) -> Facts:
     """Compute closeness, or estimate it from samples, and pass it to the output."""
-    if samples is not None:
-        return estimate(task, samples, normalized=normalized)
+    estimate = requested(samples, error, confidence)
+    if estimate is not None:
+        return estimated(task, estimate, normalized=normalized)
     pieces, n = task.pieces(task.searcher.turned()), task.searcher.n
     sums = pieces.run(PROBLEM, task.sources)
     value = scores(sums["reached"] - 1, sums["distance"], n, normalized=normalized)
@@ -124,6 +149,6 @@ APP = Application(
     "closeness",
     "closeness of each vertex, as NetworkX has it",
     run,
-    (NORMALIZED, SAMPLES),
+    (NORMALIZED, *OPTIONS),
     resumes=True,
 )

@@ -12,16 +12,18 @@ from distbfs.types import Array, Ids
 PROBLEM = Problem("component", (State("reachable", "bool", "pair"),), bits=True)
 
 
-def largest_component(searcher: Searcher) -> Array:
+def largest_component(searcher: Searcher, order: Ids | None = None) -> Array:
     """Return the vertices of the largest component, int64, ascending (collective).
 
-    Of a symmetric graph; of equally large components the one with the smallest id.
-    Searches from the smallest unreached ids, until the remaining vertices are too few.
+    Of a symmetric graph; of equally large components the one that is met first.
+    Searches from vertices in an order, by default all by id, that are not reached yet,
+    until the remaining ones are too few.
     """
     n, world = searcher.n, searcher.world
+    order = np.arange(n) if order is None else order
     seen, best = np.zeros(n, dtype=np.bool_), np.zeros(0, dtype=np.int64)
     while True:
-        left = np.flatnonzero(~seen)[: min(LANE, searcher.at_once(1))]
+        left = order[~seen[order]][: min(LANE, searcher.at_once(1))]
         plan = left.tolist() if n - int(seen.sum()) > len(best) else []
         plan = world.broadcast(plan)
         if not plan:

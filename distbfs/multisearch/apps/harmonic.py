@@ -11,11 +11,11 @@ from distbfs.multisearch.application import Application, Facts, Task
 from distbfs.multisearch.apps.closeness import of_sources
 from distbfs.multisearch.apps.distances import PROBLEM
 from distbfs.multisearch.apps.sampling import (
-    CONFIDENCE,
-    SAMPLES,
+    OPTIONS,
+    Estimate,
     deviation,
     draw,
-    facts_of,
+    requested,
 )
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import Searcher
@@ -36,7 +36,7 @@ def harmonic(searcher: Searcher, sources: Ids) -> Array:
     return of_sources(sums["harmonic"], sources, searcher.n)
 
 
-def estimate(task: Task, samples: int) -> Facts:
+def estimated(task: Task, estimate: Estimate) -> Facts:
     """Estimate the centrality of all vertices; pass on ``value``, ``low``, ``high``.
 
     The value of v is n - 1 times the mean of 1 / distance from the samples, without v
@@ -45,26 +45,35 @@ def estimate(task: Task, samples: int) -> Facts:
     exact value.
     """
     searcher, n = task.searcher, task.searcher.n
-    drawn, pieces = draw(task, samples), task.pieces()
+    failure = estimate.failure(n)
+    drawn = draw(task, estimate, estimate.count(n - 1, failure))
+    pieces = task.pieces()
     sums = pieces.run(SAMPLED, drawn)
     count, near = np.full(n, len(drawn)), sums["harmonic_from"]
     count[drawn] -= 1
     value = (n - 1) * near / np.maximum(count, 1)
-    off = (n - 1) * deviation(count, (1 - CONFIDENCE) / max(n, 1))
+    off = (n - 1) * deviation(count, n - 1, failure)
     low = np.maximum(value - off, near)
     high = np.minimum(value + off, near + (n - 1 - count))
     if not searcher.directed:
         for array in (value, low, high):
             array[drawn] = sums["harmonic"]
     task.keep(sources=drawn, value=value, low=low, high=high)
-    facts = {**facts_of(drawn, low, high), "largest": task.largest(value)}
+    facts = {**estimate.facts(drawn, low, high), "largest": task.largest(value)}
     return {**facts, **pieces.facts()}
 
 
-def run(task: Task, *, samples: int | None) -> Facts:
+def run(
+    task: Task,
+    *,
+    samples: int | None,
+    error: float | None,
+    confidence: float | None,
+) -> Facts:
     """Compute the centrality, or estimate it from samples; pass it to the output."""
-    if samples is not None:
-        return estimate(task, samples)
+    estimate = requested(samples, error, confidence)
+    if estimate is not None:
+        return estimated(task, estimate)
     pieces = task.pieces(task.searcher.turned())
     sums = pieces.run(PROBLEM, task.sources)
     value = of_sources(sums["harmonic"], task.sources, task.searcher.n)
@@ -76,6 +85,6 @@ APP = Application(
     "harmonic",
     "harmonic centrality of each vertex, as NetworkX has it",
     run,
-    (SAMPLES,),
+    OPTIONS,
     resumes=True,
 )

@@ -1,44 +1,125 @@
 """Estimates for every vertex from searches of a few random sources, with bounds.
 
-Distances from k distinct random vertices to v are a random sample, without replacement,
-of all distances to v. By Hoeffding's inequality the mean X of k values in [a, b] is off
-its expectation by t or more with probability 2 exp(-2 k t² / (b - a)²) at most, so that
+What k distinct random vertices add to the value of v is a random sample, without
+replacement, of what all N vertices add to it. The mean of k of N values in [a, b] is
+off that of all by t or more with probability p at most, where
 
-    t = (b - a) sqrt(ln(2 / p) / (2 k))
+    t = (b - a) sqrt((1 - (k - 1) / N) ln(2 / p) / (2 k)).
 
-is exceeded with probability p at most. With p = (1 - CONFIDENCE) / n the bounds of all
-n vertices hold at once with probability CONFIDENCE.
+With p = (1 - confidence) / n the bounds of all n vertices hold at once with that
+confidence. Solved for k, t = (b - a) EPS gives the samples for an error EPS:
+
+    k = (N + 1) ln(2 / p) / (2 N EPS² + ln(2 / p)).
 
 Sources: Eppstein and Wang, Fast Approximation of Centrality, J. Graph Algorithms and
-Applications 8(1), 2004, for the estimate; Hoeffding, Probability Inequalities for Sums
-of Bounded Random Variables, J. American Statistical Association 58, 1963, Theorem 2,
-and Section 6 for samples without replacement.
+Applications 8(1), 2004, for closeness; Brandes and Pich, Centrality Estimation in Large
+Networks, Int. J. Bifurcation and Chaos 17(7), 2007, for betweenness; Serfling,
+Probability Inequalities for the Sum in Sampling without Replacement, Annals of
+Statistics 2(1), 1974, Corollary 1.1, for t.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from distbfs.errors import UsageError
 from distbfs.multisearch.application import Option, Task
+from distbfs.options import check_range
 from distbfs.types import Array, Ids
 
 CONFIDENCE = 0.95
-SAMPLES = Option(
-    "samples",
-    int,
-    None,
-    "estimate the value of every vertex from this many random sources, with bounds "
-    f"that hold for all vertices at once with a probability of {CONFIDENCE:.0%}",
-    least=2,
+OPTIONS = (
+    Option(
+        "samples",
+        int,
+        None,
+        "estimate the value of every vertex from this many random sources, with "
+        "bounds that hold for all vertices at once",
+        least=2,
+    ),
+    Option(
+        "error",
+        float,
+        None,
+        "estimate the value of every vertex with as many random sources as this "
+        "error needs, as a share of the largest possible value, for closeness of the "
+        "diameter",
+    ),
+    Option(
+        "confidence",
+        float,
+        None,
+        f"the probability with which bounds of estimates hold; default: {CONFIDENCE}",
+    ),
 )
 
 
-def draw(task: Task, samples: int) -> Ids:
-    """Return random vertices, int64 [k], each once.
+@dataclass(frozen=True)
+class Estimate:
+    """A requested estimate: from a number of samples, or with an error, not both.
 
+    confidence: the probability with which all bounds hold
+    """
+
+    samples: int | None
+    error: float | None
+    confidence: float
+
+    def failure(self, n: int, times: int = 1) -> float:
+        """Return the probability with which one of ``times`` n bounds may fail."""
+        return (1 - self.confidence) / max(times * n, 1)
+
+    def count(self, population: int, failure: float) -> int:
+        """Return how many samples of a population are drawn.
+
+        One more than an error needs: a vertex may be a sample of itself.
+        """
+        if self.error is None:
+            return self.samples or 0
+        surprise = math.log(2 / failure)
+        rate = 2 * population * self.error**2 + surprise
+        return math.ceil((population + 1) * surprise / rate) + 1
+
+    def facts(self, drawn: Ids, low: Array, high: Array) -> dict[str, Any]:
+        """Return what is reported (JSON values)."""
+        facts = {"samples": len(drawn), "confidence": self.confidence}
+        if self.error is not None:
+            facts["error"] = self.error
+        return {**facts, "widest_bounds": float((high - low).max(initial=0))}
+
+
+def requested(
+    samples: int | None, error: float | None, confidence: float | None
+) -> Estimate | None:
+    """Return the estimate that options ask for, None for exact values.
+
+    Raises UsageError for options that do not go together or are out of range.
+    """
+    if samples is None and error is None:
+        if confidence is not None:
+            raise UsageError("confidence is that of an estimate: give samples or error")
+        return None
+    if samples is not None and error is not None:
+        raise UsageError("samples and error both tell the number of sources: give one")
+    if samples is not None:
+        check_range("samples", samples, 2)
+    confidence = CONFIDENCE if confidence is None else confidence
+    for name, share in (("error", error), ("confidence", confidence)):
+        if share is not None and not 0 < share < 1:
+            raise UsageError(f"{name} is {share}; allowed: above 0 and below 1")
+    return Estimate(samples, error, confidence)
+
+
+def draw(
+    task: Task, estimate: Estimate, count: int, members: Array | None = None
+) -> Ids:
+    """Return random vertices, int64 [k], each once, ascending.
+
+    members: bool [n], of whom there have to be ``count``, by default all vertices
     Raises UsageError where the sources, or a last level, were chosen.
     """
     n = task.searcher.n
@@ -46,19 +127,32 @@ def draw(task: Task, samples: int) -> Ids:
         raise UsageError("samples estimate the values of all vertices: give no sources")
     if task.searcher.options.depth is not None:
         raise UsageError("samples estimate by all distances: give no depth")
-    chosen = np.random.default_rng(task.seed).choice(n, min(samples, n), replace=False)
+    generator = np.random.default_rng(task.seed)
+    if members is None:
+        chosen = generator.choice(n, min(count, n), replace=False)
+    else:
+        inside = int(members.sum())
+        count, size = min(count, inside), 0
+        while True:
+            size = min(max(2 * size, -(-count * n // max(inside, 1))), n)
+            chosen = generator.choice(n, size, replace=False)
+            so_far = np.cumsum(members[chosen])
+            if size == n or so_far[-1] >= count:
+                break
+        chosen = chosen[: np.searchsorted(so_far, count) + 1] if count else chosen[:0]
+    if estimate.error is not None:
+        task.say(
+            f"{task.label}: {len(chosen):,} samples for an error of {estimate.error:g} "
+            f"with a probability of {estimate.confidence:.4g}"
+        )
     return np.sort(chosen.astype(np.int64))
 
 
-def deviation(count: Array, failure: float) -> Array:
-    """Return t / (b - a) for means of ``count`` values, float64 [n]; failure: p.
+def deviation(count: Array, population: Array | int, failure: float) -> Array:
+    """Return t / (b - a) for means of ``count`` values of a population, float64 [n].
 
-    A count of 0 is taken for 1.
+    failure: p. A count of 0 is taken for 1.
     """
-    return np.sqrt(math.log(2 / failure) / 2 / np.maximum(count, 1))
-
-
-def facts_of(drawn: Ids, low: Array, high: Array) -> dict[str, float]:
-    """Return what is reported of an estimate (JSON values)."""
-    widest = float((high - low).max(initial=0))
-    return {"samples": len(drawn), "confidence": CONFIDENCE, "widest_bounds": widest}
+    count = np.maximum(count, 1)
+    left = 1 - (count - 1) / np.maximum(population, 1)
+    return np.sqrt(np.maximum(left, 0) * math.log(2 / failure) / 2 / count)

@@ -8,12 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 from device_graphs import HostGraph
-from graphs import kronecker
+from graphs import kronecker, random_tuples
 
+from distbfs.benchmark.limit import need_of
+from distbfs.device.rates import Rates
 from distbfs.errors import ValidationError
 
 SCRIPTS = Path(__file__).parents[3] / "scripts"
-NAMES = ("figures", "engine_runs", "bench_engines")
+NAMES = ("figures", "engine_runs", "bench_engines", "bench_gpu")
 WAYS = (
     *("xbfs/fast", "xbfs/fast/push", "xbfs-paper", "bfs4k/auto", "bfs4k/auto/push"),
     *("bfs4k/claim/push", "bfs4k/hash/push"),
@@ -95,3 +97,33 @@ def test_wrong_searches_end_the_script(scripts, tmp_path, monkeypatch):
     with pytest.raises(ValidationError, match=r"xbfs/fast, root \d+: rule 3"):
         run("bench_engines", tmp_path, monkeypatch, *words)
     assert not list(tmp_path.iterdir())
+
+
+def test_limits_of_pruned_searches(scripts, monkeypatch):
+    """By bench_gpu: of engine xbfs without the vertices of trees, else with them."""
+    bench = importlib.import_module("bench_gpu")
+    monkeypatch.setattr(bench, "device_tuples", lambda *_: None)
+    made = HostGraph(random_tuples(4000, 6000, 5))
+    root = int(made.vertices[0])
+    reached = made.source.distances(root) >= 0
+    hung = int((reached & ~made.searched()).sum())
+    assert hung > 300
+    row = object.__new__(bench.Row)
+    row.graph, row.roots = made.graph, [root]
+    row.rates = Rates("cuda", copy=1e9, bits=4000, tests=1e6)
+    row.reached = {root: int(reached.sum())}
+    kinds = (bench.FAST, bench.IDS), (bench.PAPER, bench.IDS)
+    row.variants = [bench.prepared(made.graph, *kind) for kind in kinds]
+    row.count()
+    checks = min(variant.checks[0] for variant in row.variants)
+    for variant, pruned, width in zip(row.variants, (hung, 0), (5, 8), strict=True):
+        need = need_of(
+            m=made.m,
+            checks=checks,
+            reached=row.reached[root],
+            result_bytes=width * 4000,
+            pruned=pruned,
+        )
+        limit = row.limit(variant)
+        assert variant.pruned == [pruned]
+        assert (limit["bytes"], limit["tests"]) == (need.bytes, need.tests)

@@ -12,7 +12,7 @@ from distbfs.build.cuda.seen import SeenEdges
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.device.take import Back
-from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
+from distbfs.engines.base import PRUNED, WHOLE, DeviceResult, LevelRecord, Until
 from distbfs.engines.cuda.xbfs.arrays import (
     KERNELS,
     NO_LIMIT,
@@ -278,7 +278,7 @@ class FastSearch:
         log, left = [], active - own[0]
         for k, (step, seconds) in enumerate(steps, 1):
             frontier = left if step.startswith("pull") else own[k - 1]
-            extra = {"hub_looks": looks[k]}
+            extra = {"hub_looks": looks[k], PRUNED: sizes[k] - own[k]}
             if self.graph.tails is not None:
                 extra |= {name: tails[name][k] for name in TAIL_COUNTS}
             log.append(LevelRecord(step, frontier, checks[k], sizes[k], seconds, extra))

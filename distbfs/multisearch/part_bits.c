@@ -1,0 +1,170 @@
+/* Many searches over parts: steps of a level, with a bit for each search.
+ *
+ * A word has a bit for each search.  Rows are the normals of a part, the delegates, or
+ * the outer ends of a part's nn edges; each kind has its words and the marks of rows
+ * whose next word is not empty, so that a level takes time by what it finds and one bit
+ * for each row.
+ *
+ * Source: Then et al., The More the Merrier, VLDB 2014, for words; Pan, Pearce, Owens
+ * 2018, Section IV, for the four subgraphs.
+ *
+ * variants: WIDTH=1,2,4,8 OFFSET=uint32_t,uint64_t
+ */
+#include "../device/team.h"
+#include "spread.h"
+
+#ifndef OFFSET
+#define OFFSET uint32_t
+#endif
+
+#define SEARCHES (64 * WIDTH)
+#define PLANES 31
+#define GRAIN 64 /* frontier rows, or words of marks, that a thread takes at a time */
+
+typedef struct {
+    int64_t count;         /* rows */
+    word *seen, *front;    /* [count]; front: of rows in the queue */
+    word *next;            /* [count], empty between levels */
+    uint64_t *marks;       /* [ceil(count / 64)], rows whose next word is not empty */
+    uint32_t *queue;       /* [count], the frontier */
+    int64_t queued;
+    word *planes[PLANES];  /* [count] each: plane j has bit j of levels; or NULL */
+    /* sums over searches by row, [count] each, added to; or NULL */
+    int64_t *reached_from;
+    int64_t *distance_from;
+    double *harmonic_from;
+} bit_rows;
+
+typedef struct {
+    const OFFSET *offsets;   /* [from->count + 1] */
+    const uint32_t *columns; /* rows of `to` */
+    const bit_rows *from;
+    bit_rows *to;
+    int shared; /* several threads push */
+} bit_edges;
+
+static inline int empty(word w) {
+    uint64_t all = 0;
+    for (int k = 0; k < WIDTH; k++) all |= w[k];
+    return !all;
+}
+
+static inline void mark(bit_rows *rows, uint32_t v, int shared) {
+    uint64_t *at = rows->marks + v / 64, bit = UINT64_C(1) << v % 64;
+    if (!shared)
+        *at |= bit;
+    else if (!(__atomic_load_n(at, __ATOMIC_RELAXED) & bit))
+        __atomic_fetch_or(at, bit, __ATOMIC_RELAXED);
+}
+
+static void push_rows(void *argument, int64_t first, int64_t last) {
+    const bit_edges *p = argument;
+    for (int64_t k = first; k < last; k++) {
+        uint32_t u = p->from->queue[k];
+        word w = p->from->front[u];
+        for (OFFSET e = p->offsets[u]; e < p->offsets[u + 1]; e++) {
+            uint32_t v = p->columns[e];
+            if (!p->shared) {
+                p->to->next[v] |= w;
+            } else {
+                uint64_t *to = (uint64_t *)(p->to->next + v);
+                for (int lane = 0; lane < WIDTH; lane++)
+                    if (w[lane] & ~__atomic_load_n(to + lane, __ATOMIC_RELAXED))
+                        __atomic_fetch_or(to + lane, w[lane], __ATOMIC_RELAXED);
+            }
+            mark(p->to, v, p->shared);
+        }
+    }
+}
+
+/* Push the words of a frontier along edges. */
+void part_bits_push(const OFFSET *offsets, const uint32_t *columns, const bit_rows *from,
+                    bit_rows *to, int threads) {
+    bit_edges edges = {offsets, columns, from, to, threads > 1 && from->queued > GRAIN};
+    team_for(threads, from->queued, GRAIN, push_rows, &edges);
+}
+
+/* Add words to the next ones of k rows. */
+void part_bits_take(bit_rows *to, const uint32_t *rows, const word *words, int64_t k) {
+    for (int64_t i = 0; i < k; i++) {
+        to->next[rows[i]] |= words[i];
+        mark(to, rows[i], 0);
+    }
+}
+
+/* Move the next words of marked rows, ascending, to words [count]; returns how many. */
+int64_t part_bits_collect(bit_rows *from, uint32_t *rows, word *words) {
+    int64_t found = 0;
+    for (int64_t at = 0; at * 64 < from->count; at++) {
+        for (uint64_t rest = from->marks[at]; rest; rest &= rest - 1) {
+            uint32_t v = (uint32_t)(at * 64 + __builtin_ctzll(rest));
+            rows[found] = v;
+            words[found++] = from->next[v];
+            from->next[v] ^= from->next[v];
+        }
+        from->marks[at] = 0;
+    }
+    return found;
+}
+
+typedef struct {
+    bit_rows *rows;
+    int64_t level;
+    int64_t *counts; /* [SEARCHES], added to; or NULL */
+} bit_level;
+
+static void count_gains(int64_t *counts, const word *gains, int waiting) {
+    uint64_t block[64];
+    for (int lane = 0; lane < WIDTH; lane++) {
+        for (int k = 0; k < 64; k++) block[k] = k < waiting ? gains[k][lane] : 0;
+        transpose(block);
+        for (int k = 0; k < 64; k++)
+            team_add(counts + 64 * lane + k, __builtin_popcountll(block[k]));
+    }
+}
+
+static inline void add_sums(const bit_rows *r, uint32_t v, word gain, int64_t level) {
+    if (!r->reached_from && !r->distance_from && !r->harmonic_from) return;
+    int64_t found = 0;
+    for (int lane = 0; lane < WIDTH; lane++) found += __builtin_popcountll(gain[lane]);
+    if (r->reached_from) r->reached_from[v] += found;
+    if (r->distance_from) r->distance_from[v] += found * level;
+    if (r->harmonic_from && level) r->harmonic_from[v] += (double)found / (double)level;
+}
+
+static void settle_rows(void *argument, int64_t first, int64_t last) {
+    const bit_level *l = argument;
+    bit_rows *r = l->rows;
+    word gains[64];
+    for (int64_t at = first; at < last; at++) {
+        int waiting = 0;
+        uint32_t found[64];
+        for (uint64_t rest = r->marks[at]; rest; rest &= rest - 1) {
+            uint32_t v = (uint32_t)(at * 64 + __builtin_ctzll(rest));
+            word gain = r->next[v] & ~r->seen[v];
+            r->next[v] ^= r->next[v];
+            if (empty(gain)) continue;
+            r->seen[v] |= gain;
+            r->front[v] = gain;
+            for (uint64_t bits = (uint64_t)l->level; bits; bits &= bits - 1) {
+                word *plane = r->planes[__builtin_ctzll(bits)];
+                if (plane) plane[v] |= gain;
+            }
+            add_sums(r, v, gain, l->level);
+            found[waiting] = v;
+            gains[waiting++] = gain;
+        }
+        r->marks[at] = 0;
+        if (!waiting) continue;
+        if (l->counts) count_gains(l->counts, gains, waiting);
+        int64_t to = __atomic_fetch_add(&r->queued, waiting, __ATOMIC_RELAXED);
+        memcpy(r->queue + to, found, (size_t)waiting * sizeof *found);
+    }
+}
+
+/* Make what is new in the next words the frontier, of a level. */
+void part_bits_settle(bit_rows *rows, int64_t level, int64_t *counts, int threads) {
+    bit_level l = {rows, level, counts};
+    rows->queued = 0;
+    team_for(threads, (rows->count + 63) / 64, GRAIN, settle_rows, &l);
+}

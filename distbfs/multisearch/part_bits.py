@@ -1,0 +1,347 @@
+"""Up to 512 searches in one traversal over the parts of all ranks, in host memory.
+
+Each level pushes the words of the frontier along the four subgraphs of a part. Words
+of delegates are held by every rank; those that a level changes are ORed over the ranks.
+Words along nn edges are ORed for each outer end first, and each end's word is sent once
+to the rank that has it. A level takes time by the edges of its frontier, and a bit for
+each vertex.
+
+A rank takes 3 words for each of its vertices, for each delegate, and one for each
+outer end.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from distbfs.device import cc
+from distbfs.errors import SearchStopped
+from distbfs.graph.csr import SLICE
+from distbfs.multisearch.base import SUMS
+from distbfs.multisearch.bits import HELD, LANE, PLANES
+from distbfs.partition.layout import Placement
+from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, bits_of, mask_words
+from distbfs.search.parents import by_rank
+
+if TYPE_CHECKING:
+    from distbfs.graph.csr import CSR
+    from distbfs.partition.part import Part
+    from distbfs.types import Array, Ids, Stop, Words, World
+
+SHIFT, MASK = np.uint64(PART_SHIFT), np.uint64(NUMBER_MASK)
+
+
+class RowsView(ctypes.Structure):
+    """``bit_rows`` in part_bits.c."""
+
+    _fields_ = (
+        ("count", ctypes.c_int64),
+        *((x, ctypes.c_void_p) for x in ("seen", "front", "next", "marks", "queue")),
+        ("queued", ctypes.c_int64),
+        ("planes", ctypes.c_void_p * PLANES),
+        *((name, ctypes.c_void_p) for name in SUMS),
+    )
+
+
+def library(width: int, offset_bytes: int = 4) -> ctypes.CDLL:
+    """Return the library for words of ``width`` lanes, compiled if need be."""
+    offset = "uint32_t" if offset_bytes == 4 else "uint64_t"
+    path = Path(__file__).with_name("part_bits.c")
+    return cc.load(path, WIDTH=width, OFFSET=offset)
+
+
+class Rows:
+    """The words of normals, delegates or outer ends, [count] by number.
+
+    searched: whether they are searched, or only sent
+    """
+
+    def __init__(self, count: int, width: int, *, searched: bool = True) -> None:
+        self.count, self._width = count, width
+        self._words = {"next": cc.aligned_full(count * width, 0, np.uint64)}
+        for name in ("seen", "front") if searched else ():
+            self._words[name] = cc.aligned_full(count * width, 0, np.uint64)
+        self.marks = np.zeros(mask_words(count), dtype=np.uint64)
+        self._queue = np.zeros(count if searched else 0, dtype=np.uint32)
+        self._planes: list[Array] = []
+        self.sums: dict[str, Array] = {}
+        self.view = RowsView(
+            count=count,
+            marks=cc.pointer(self.marks),
+            queue=cc.pointer(self._queue),
+            **{name: cc.pointer(array) for name, array in self._words.items()},
+        )
+        self.state = ctypes.byref(self.view)
+
+    @property
+    def next(self) -> Words:
+        """The words that the next level is made of, uint64 [count, width]."""
+        return self._words["next"].reshape(-1, self._width)
+
+    def begin(self, planes: int, sums: Sequence[str]) -> None:
+        """Forget all searches; sums: of ``base.SUMS``, which begin at 0."""
+        for name in ("seen", "next"):  # an error may have left the next
+            self._words[name][:] = 0
+        self.marks[:] = 0
+        self._planes = self._planes[:planes]
+        for plane in self._planes:
+            plane[:] = 0
+        self.view.planes = (ctypes.c_void_p * PLANES)()
+        while len(self._planes) < planes:
+            self.add_plane()
+        for k, plane in enumerate(self._planes):
+            self.view.planes[k] = cc.pointer(plane).value
+        for name in SUMS:
+            array = np.zeros(self.count, dtype=SUMS[name]) if name in sums else None
+            setattr(self.view, name, cc.pointer(array))
+            if array is not None:
+                self.sums[name] = array
+
+    def add_plane(self) -> None:
+        """Make room for levels twice as deep."""
+        plane = cc.aligned_full(self.count * self._width, 0, np.uint64)
+        self.view.planes[len(self._planes)] = cc.pointer(plane).value
+        self._planes.append(plane)
+
+    def mark_all(self) -> None:
+        """Mark every row whose next word is not empty."""
+        marked = np.zeros(len(self.marks) * LANE, dtype=np.uint8)
+        marked[: self.count] = self.next.any(axis=1)
+        self.marks[:] = np.packbits(marked, bitorder="little").view(np.uint64)
+
+    def start(self, numbers: Ids, searches: Ids) -> None:
+        """Put sources of searches, by number, on level 0 to be."""
+        lanes, bits = np.divmod(searches, LANE)
+        ones = np.uint64(1) << bits.astype(np.uint64)
+        np.bitwise_or.at(self.next, (numbers, lanes), ones)
+        self.mark_all()
+
+    def levels(self, search: int) -> Array:
+        """Return the levels of a search, int32 [count]; -1 = unreached."""
+        lane, bit = search // LANE, np.uint64(search % LANE)
+
+        def bits(words: Array) -> Array:
+            column = words.reshape(-1, self._width)[:, lane]
+            return (column >> bit & np.uint64(1)).astype(np.int32)
+
+        level = bits(self._words["seen"]) - 1
+        for k, plane in enumerate(self._planes):
+            level += bits(plane) << k
+        return level
+
+
+class OuterEnds:
+    """The ends of a part's nn edges: the words that go to them.
+
+    columns: uint64 [k], ascending, as in nn; index: uint32 [edges], into ``columns``
+    """
+
+    def __init__(self, part: Part, width: int) -> None:
+        layout = part.layout
+        size = max(layout.local_count(p) for p in range(layout.parts))
+        needed = np.zeros(size * layout.parts, dtype=np.bool_)
+        nn = part.nn.columns.astype(np.uint64, copy=False)
+        pieces = [slice(x, x + SLICE) for x in range(0, len(nn), SLICE)]
+        for piece in pieces:
+            part_of = (nn[piece] >> SHIFT).astype(np.int64)
+            needed[part_of * size + (nn[piece] & MASK).astype(np.int64)] = True
+        parts, numbers = np.divmod(np.flatnonzero(needed), size)
+        self.columns: Words = (parts << PART_SHIFT | numbers).astype(np.uint64)
+        self.index = np.empty(len(nn), dtype=np.uint32)
+        for piece in pieces:
+            self.index[piece] = np.searchsorted(self.columns, nn[piece])
+        self.rows = Rows(len(self.columns), width, searched=False)
+        self._found = np.empty(len(self.columns), dtype=np.uint32)
+        self._words = cc.aligned_empty(len(self.columns) * width, np.uint64)
+        self._width = width
+
+    def table(self, made: ctypes.CDLL) -> Words:
+        """Return the ends that get words, and these: uint64 [k, 1 + width]."""
+        count = made.part_bits_collect(
+            self.rows.state, cc.pointer(self._found), cc.pointer(self._words)
+        )
+        words = self._words.reshape(-1, self._width)[:count]
+        return np.column_stack([self.columns[self._found[:count]], words])
+
+
+class PartBitSearches:
+    """Searches the parts of all ranks; methods are collective.
+
+    parts: of this rank, at least one; width: lanes of a word
+    """
+
+    def __init__(
+        self, world: World, parts: Sequence[Part], width: int, threads: int
+    ) -> None:
+        self._world, self._parts, self.width = world, list(parts), width
+        self._threads = ctypes.c_int(cc.thread_count(threads))
+        self._layout = parts[0].layout
+        self._placement = Placement(self._layout.parts, world.size)
+        self._delegates = Rows(parts[0].delegate_count, width)
+        self._normals = [Rows(part.local_count, width) for part in parts]
+        self._outer = [OuterEnds(part, width) for part in parts]
+        self._library = library(width)
+        self._delegate_order = np.argsort(parts[0].delegates, kind="stable")
+        self._counts: list[Array] = []
+        self._count = self._held = 0
+
+    @property
+    def _searched(self) -> list[Rows]:
+        return [self._delegates, *self._normals]
+
+    def run(
+        self,
+        sources: Ids,
+        *,
+        levels: bool = False,
+        sums: Sequence[str] = (),
+        limit: int | None = None,
+        stop: Stop | None = None,
+    ) -> None:
+        """Search from up to 64 x ``width`` vertices, internal ids int64 [k].
+
+        levels: make ``levels`` available; sums: of ``base.SUMS``; limit: the last level
+        stop: called before each level; SearchStopped on all ranks if one returns True.
+        """
+        self._count, self._counts = len(sources), []
+        self._held = HELD if levels else 0
+        for rows in self._searched:
+            rows.begin(self._held, sums)
+        self._start(sources)
+        depth, size = 0, self._settle(0, stop)
+        while size and depth != limit:
+            depth += 1
+            if levels and depth >> self._held:
+                for rows in self._searched:
+                    rows.add_plane()
+                self._held += 1
+            self._push()
+            size = self._settle(depth, stop)
+        self._forget_front()
+
+    def _start(self, sources: Ids) -> None:
+        """Put the sources on level 0."""
+        delegates, order = self._parts[0].delegates, self._delegate_order
+        place = np.searchsorted(delegates, sources, sorter=order)
+        shared = np.zeros(len(sources), dtype=np.bool_)
+        near = np.flatnonzero(place < len(delegates))
+        shared[near] = delegates[order[place[near]]] == sources[near]
+        searches = np.arange(len(sources))
+        self._delegates.start(order[place[shared]], searches[shared])
+        owner = self._layout.part_of(sources)
+        for part, rows in zip(self._parts, self._normals, strict=True):
+            own = ~shared & (owner == part.index)
+            local = self._layout.local_of(sources[own])
+            rows.start(part.numbers_of(local), searches[own])
+
+    def _push(self) -> None:
+        """Push the frontier along all edges, and exchange what leaves a part."""
+        tables, shared = [], self._delegates
+        for part, normals, outer in zip(
+            self._parts, self._normals, self._outer, strict=True
+        ):
+            self._along(part.nd, normals, shared)
+            self._along(part.dn, shared, normals)
+            self._along(part.dd, shared, shared)
+            self._along(part.nn, normals, outer.rows, outer.index)
+            tables.append(outer.table(self._library))
+        self._deliver(np.concatenate(tables))
+        if shared.count and self._world.size > 1:
+            shared.marks[:] = self._world.allreduce(shared.marks, "or")
+            rows = bits_of(shared.marks, shared.count)
+            shared.next[rows] = self._world.allreduce(shared.next[rows], "or")
+
+    def _along(
+        self, edges: CSR, start: Rows, goal: Rows, columns: Array | None = None
+    ) -> None:
+        """Push words along edges; columns: by default those of the edges."""
+        if not edges.edges or not start.view.queued:
+            return
+        library(self.width, edges.offsets.itemsize).part_bits_push(
+            cc.pointer(edges.offsets),
+            cc.pointer(edges.columns if columns is None else columns),
+            start.state,
+            goal.state,
+            self._threads,
+        )
+
+    def _deliver(self, table: Words) -> None:
+        """Send words to the parts of outer ends; see ``OuterEnds.table``."""
+        ranks = self._placement.rank_of((table[:, 0] >> SHIFT).astype(np.int64))
+        sent, _ = by_rank(table, ranks, self._world.size)
+        flat = [np.ascontiguousarray(x).ravel() for x in sent]
+        arrived = np.concatenate(self._world.alltoall(flat)).reshape(-1, table.shape[1])
+        owner = (arrived[:, 0] >> SHIFT).astype(np.int64)
+        for part, rows in zip(self._parts, self._normals, strict=True):
+            own = arrived[owner == part.index]
+            words = cc.aligned_copy(np.ascontiguousarray(own[:, 1:]).ravel())
+            numbers = (own[:, 0] & MASK).astype(np.uint32)
+            self._library.part_bits_take(
+                rows.state,
+                cc.pointer(numbers),
+                cc.pointer(words),
+                ctypes.c_int64(len(numbers)),
+            )
+
+    def _settle(self, depth: int, stop: Stop | None) -> int:
+        """Begin a level; return the number of its vertices, on all ranks."""
+        counts = np.zeros(LANE * self.width, dtype=np.int64)
+        first, ignored = self._world.rank == 0, np.zeros_like(counts)
+        for rows in self._searched:
+            once = counts if first or rows is not self._delegates else ignored
+            self._library.part_bits_settle(
+                *(rows.state, ctypes.c_int64(depth), cc.pointer(once), self._threads)
+            )
+        self._counts.append(counts)
+        asked = stop is not None and stop()
+        queued = sum(int(rows.view.queued) for rows in self._searched)
+        total = self._world.allreduce(np.array([queued, asked], dtype=np.int64))
+        if total[1]:
+            self._forget_front()
+            raise SearchStopped(f"the searches were stopped at level {depth}")
+        return int(total[0])
+
+    def _forget_front(self) -> None:
+        """Empty the frontier, which a last level leaves."""
+        for rows in self._searched:
+            rows.view.queued = 0
+
+    def counts(self) -> Array:
+        """Return the vertices of each search by level, int64 [k, levels]."""
+        own = np.array(self._counts)[:, : self._count]
+        total = self._world.allreduce(np.ascontiguousarray(own.T))
+        deepest = int(np.flatnonzero(total.any(axis=0)).max(initial=0))
+        return total[:, : deepest + 1]
+
+    def _by_local(self, normals: Sequence[Array], delegates: Array) -> list[Array]:
+        """Return values by number as values of each part by local id."""
+        arrays = []
+        for part, values in zip(self._parts, normals, strict=True):
+            by_local = np.empty_like(values)
+            by_local[part.vertices] = values
+            owned, local = part.owned_delegates()
+            by_local[local] = delegates[owned]
+            arrays.append(by_local)
+        return arrays
+
+    def levels(self, search: int) -> list[Array]:
+        """Return the levels of a search, int32, of each part by local id."""
+        normals = [rows.levels(search) for rows in self._normals]
+        return self._by_local(normals, self._delegates.levels(search))
+
+    def sums(self, name: str) -> list[Array]:
+        """Return sums of ``base.SUMS`` of each part by local id."""
+        normals = [rows.sums[name] for rows in self._normals]
+        return self._by_local(normals, self._delegates.sums[name])
+
+
+def bytes_needed(parts: Sequence[Part], width: int, *, levels: int) -> int:
+    """Return the bytes of searches over parts; levels: planes that are kept."""
+    rows = parts[0].delegate_count + sum(part.local_count for part in parts)
+    outer = sum(min(part.nn.edges, part.layout.n) for part in parts)
+    return 8 * width * (rows * (3 + levels) + 2 * outer)

@@ -1,0 +1,207 @@
+"""Bit-parallel searches over parts, on ranks of every number, against NetworkX."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from graphs import NAMED, Tuples, build, random_tuples
+from wholes import all_levels
+from worlds import on_ranks
+
+from distbfs.errors import SearchStopped
+from distbfs.multisearch import searchers as sharing
+from distbfs.multisearch.apps.closeness import SAMPLED
+from distbfs.multisearch.apps.harmonic import NEARNESS
+from distbfs.multisearch.base import RunOptions
+from distbfs.multisearch.part_bits import OuterEnds, PartBitSearches
+from distbfs.multisearch.problem import Problem, State
+from distbfs.multisearch.searchers import PartsSearcher
+from distbfs.options import SearchOptions
+from distbfs.partition.part import NUMBER_MASK, PART_SHIFT
+from distbfs.search.holding import held_parts
+
+RANKS = (1, 2, 3, 4)
+SUMS = ("reached_from", "distance_from", "harmonic_from")
+GRAPHS = {
+    "random": random_tuples(150, 210, seed=3),
+    "dense": random_tuples(70, 700, seed=4),
+    "chain": Tuples(90, range(89), range(1, 90)),
+    **{name: NAMED[name] for name in ("two-hubs", "isolated", "loops", "one-vertex")},
+}
+
+
+def found_by(world, source, roots, width, parts=1, threads=1, **options):
+    """Return levels [k, n], counts and sums by vertex of all ranks."""
+    made, _ = build(source, parts * world.size, world, threshold=3)
+    on = PartBitSearches(world, made, width, threads)
+    on.run(roots[::-1], levels=True)  # what a run leaves does not change the next
+    on.run(roots, levels=True, sums=SUMS, **options)
+
+    def by_id(arrays):
+        out = np.zeros(source.n, dtype=arrays[0].dtype)
+        for part, values in zip(made, arrays, strict=True):
+            ids = part.layout.global_of(part.index, np.arange(len(values)))
+            out[ids] = values
+        return world.allreduce(out)
+
+    levels = np.array([by_id(on.levels(k)) for k in range(len(roots))])
+    sums = {name: by_id(on.sums(name)) for name in SUMS}
+    return levels.reshape(-1, source.n), on.counts(), sums
+
+
+def check(results, level):
+    """Compare with levels of NetworkX, [k, n]."""
+    levels, counts, sums = results
+    np.testing.assert_array_equal(levels, level)
+    deepest = level.max(initial=0)
+    wanted = [(level == depth).sum(axis=1) for depth in range(deepest + 1)]
+    np.testing.assert_array_equal(counts, np.array(wanted).T)
+    reached = level >= 0
+    np.testing.assert_array_equal(sums["reached_from"], reached.sum(axis=0))
+    distances = np.where(reached, level, 0).sum(axis=0)
+    np.testing.assert_array_equal(sums["distance_from"], distances)
+    near = np.divide(1, level, out=np.zeros(level.shape), where=level > 0).sum(axis=0)
+    np.testing.assert_allclose(sums["harmonic_from"], near, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("ranks", RANKS)
+def test_ranks_of_every_number(name, ranks):
+    source, parts = GRAPHS[name], 1 + ranks % 2
+    roots = np.random.default_rng(1).integers(0, source.n, 64)  # some of them twice
+    level = all_levels(source)[roots]
+    for results in on_ranks(
+        ranks, lambda world: found_by(world, source, roots, 1, parts)
+    ):
+        check(results, level)
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_words_of_every_width(width, threads):
+    source, count = GRAPHS["random"], 64 * width - 5
+    roots = np.random.default_rng(2).integers(0, source.n, count)
+    level = all_levels(source)[roots]
+    for results in on_ranks(
+        2, lambda world: found_by(world, source, roots, width, 2, threads)
+    ):
+        check(results, level)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 4])
+def test_a_last_level(limit):
+    source, roots = GRAPHS["random"], np.arange(60)
+    level = all_levels(source)[roots]
+    level[level > limit] = -1
+    for results in on_ranks(
+        2, lambda world: found_by(world, source, roots, 1, limit=limit)
+    ):
+        check(results, level)
+
+
+def test_a_rank_that_stops_stops_all():
+    def work(world):
+        made, _ = build(GRAPHS["chain"], 2, world, threshold=3)
+        on, asked = PartBitSearches(world, made, 1, 1), []
+        stop = lambda: world.rank == 1 and (asked.append(1) or len(asked) > 5)  # noqa: E731
+        with pytest.raises(SearchStopped, match="stopped at level 5"):
+            on.run(np.arange(9), stop=stop)
+        on.run(np.arange(9))
+        return on.counts().sum()
+
+    assert on_ranks(2, work) == [9 * 90] * 2
+
+
+def test_each_end_gets_one_word_a_level():
+    """As many messages as outer ends, however many edges lead there."""
+    n, hubs = 400, 20
+    u, v = np.repeat(np.arange(hubs), n // 2), np.tile(np.arange(n // 2), hubs)
+    source = Tuples(n, u, v + n // 2)
+
+    def work(world):
+        made, _ = build(source, 2, world, threshold=1 << 40)
+        [part], sent = made, []
+        on = PartBitSearches(world, made, 1, 1)
+        deliver = on._deliver
+        on._deliver = lambda table: sent.append(len(table)) or deliver(table)
+        on.run(np.arange(hubs))
+        ends = OuterEnds(part, 1).columns
+        assert len(ends) == len(np.unique(part.nn.columns))
+        assert (ends >> np.uint64(PART_SHIFT)).max() == 1
+        assert (ends & np.uint64(NUMBER_MASK)).max() < part.local_count
+        assert max(sent) <= len(ends)
+        return max(sent), part.nn.edges
+
+    for most, edges in on_ranks(2, work):
+        assert 100 < most < edges / 5
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("batch", [0, 7, 64, 100, 600])
+def test_batches_of_any_size(ranks, batch, monkeypatch):
+    """Fewer traversals than sources; memory for narrow words only changes nothing."""
+    source = GRAPHS["random"]
+    traversals, run = [], PartBitSearches.run
+
+    def counted(on, sources, **options):
+        traversals.append((on.width, len(sources)))
+        return run(on, sources, **options)
+
+    monkeypatch.setattr(PartBitSearches, "run", counted)
+    states = (State("level", "int8", "pair", -1), State("reachable", "bool", "pair"))
+    problem = Problem("both", states, bits=True)
+    level, roots = all_levels(source), np.arange(source.n)
+
+    def work(world):
+        parts, _ = build(source, 2 * world.size, world, threshold=3)
+        memory = 1 << 30 if batch else 1
+        options = RunOptions(batch=batch, memory=memory)
+        held = held_parts(world, parts, None)
+        session = SimpleNamespace(  # whose exchange is not asked
+            world=world,
+            held=held,
+            vertices=held.vertices,
+            layout=parts[0].layout,
+            options=SearchOptions.named(engine="openmp", threads=1),
+            describe=dict,
+        )
+        on = PartsSearcher(session, options)
+        assert on.smallest == min(batch or 512, 512)
+        return on.run(SAMPLED, roots), on.run(NEARNESS, roots), on.run(problem, roots)
+
+    for rank, results in enumerate(on_ranks(ranks, work)):
+        sums, near, pairs = results
+        reached = level >= 0
+        np.testing.assert_array_equal(sums["reached"], reached.sum(axis=1))
+        np.testing.assert_array_equal(sums["depth"], level.max(axis=1))
+        np.testing.assert_array_equal(sums["reached_from"], reached.sum(axis=0))
+        np.testing.assert_allclose(near["harmonic_from"], sums["harmonic"], rtol=1e-12)
+        if rank:
+            assert len(pairs["level"]) == len(pairs["reachable"]) == 0
+            continue
+        np.testing.assert_array_equal(pairs["level"], level)
+        np.testing.assert_array_equal(pairs["reachable"], reached)
+    size = batch or 64
+    wide = sharing.bits.width_for(batch or 64)
+    assert {width for width, _ in traversals} == {wide}
+    assert len(traversals) == 3 * ranks * -(-source.n // min(size, 512))
+
+
+def test_only_words_that_change_are_reduced():
+    """A level of a chain whose vertices are all delegates changes one of them."""
+    source = Tuples(300, range(299), range(1, 300))
+
+    def work(world):
+        made, _ = build(source, 2, world, threshold=1)
+        on, sizes = PartBitSearches(world, made, 1, 1), []
+        assert made[0].delegate_count == 298
+        reduce = world.allreduce
+        world.allreduce = lambda values, op="sum": (
+            sizes.append(values.size) or reduce(values, op)
+        )
+        on.run(np.array([0]))
+        assert on.counts().tolist() == [[1] * 300]
+        return sizes[:-1]  # the last are the counts
+
+    for sizes in on_ranks(2, work):
+        assert max(sizes) == 5, "marks of 298 delegates are five words"
