@@ -90,9 +90,9 @@ def bfs_layers(G: BackendGraph, sources: Any) -> Iterator[list[Any]]:  # noqa: N
     """Yield the nodes of each level, see ``networkx.bfs_layers``."""
     if sources in G:
         sources = [sources]
-    given = list(sources)
-    distinct = set(given)  # TypeError for what is no node
-    layer = given if BEFORE_3_5 else list(distinct)
+    starts = list(sources)
+    distinct = set(starts)  # TypeError for what is no node
+    layer = starts if BEFORE_3_5 else list(distinct)
     yield from G.layers([known(G, node) for node in layer])
 
 
