@@ -39,7 +39,7 @@ def depths(G: BackendGraph, nodes: Sequence[Any]) -> list[int]:  # noqa: N803
 
 
 def of_nothing(name: str, G: BackendGraph, *args: Any) -> Any:  # noqa: N803
-    """Return what NetworkX says of a graph without nodes, by its version."""
+    """Return NetworkX's own answer for a graph without nodes; versions differ."""
     empty = nx.DiGraph() if G.is_directed() else nx.Graph()
     return getattr(nx, name).orig_func(empty, *args)
 
