@@ -24,6 +24,7 @@ from distbfs.types import Ids, TupleSource
 from distbfs.validation.cuda import validate_on_devices
 from distbfs.validation.cuda_device import Seat, Shard
 from distbfs.validation.host import Validation, validate
+from distbfs.validation.kept import KeptEnds
 
 Check: TypeAlias = Callable[[Result], Validation]
 
@@ -125,14 +126,17 @@ def validation_of(session: Session, source: TupleSource) -> Check:
 
 
 def validation_on_devices(session: Session, source: TupleSource) -> Check:
-    """Return a validator that runs on all devices holding a share of the results."""
+    """Return a validator that runs on all devices holding a share of the results.
+
+    It keeps tuples on the devices, as many as memory allows.
+    """
     world, layout, shards = session.world, session.layout, session.vertices.shards
     places: dict[int, list[int]] = {}
     for place, shard in enumerate(shards):
         if shard.device is None:
             raise ValueError("validation on devices needs results in device memory")
         places.setdefault(shard.device, []).append(place)
-    tuples = {}
+    tuples, kept = {}, {device: KeptEnds() for device in places}
     for device in places:
         with cuda.cupy().cuda.Device(device):
             tuples[device] = device_tuples(source)
@@ -144,6 +148,7 @@ def validation_on_devices(session: Session, source: TupleSource) -> Check:
                 tuples[device],
                 [Shard(shards[place].index, *arrays[place]) for place in at],
                 partial(cuda.cupy().cuda.Device, device),
+                kept[device],
             )
             for device, at in places.items()
         ]

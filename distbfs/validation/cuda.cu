@@ -13,12 +13,13 @@
  * Passes 1 and 2 need levels of vertices at random: they read states, which have the level
  * and show whether to check the parent.  One device makes a table of all; several pack those
  * of their own and have a table of all, or where it does not fit ask the owners for the
- * states of the ends of a chunk.
+ * states of the ends of a chunk.  With a copy of the other devices' parents, too, each marks
+ * vertices of all in its table, and owners take the marks: no pairs are sent.
  *
  * Data encoding: state, of `bits`: in the low `code` bits the level, all ones unreached,
  *   and where there is one device the code before that a level to be looked up.  Top bit
- *   of own vertices, and where there are levels only of all: the mark.  Else the bits
- *   above the code are of the hash of the parent.
+ *   of own vertices, and of all where there are levels only or all parents: the mark.
+ *   Other bits above the code are of the hash of the parent.
  * states: vertex x at place row[x mod parts] * per + x div parts; 32-bit words of 2^shift
  *   states; per is a multiple of 32.  Where owners are asked, marks of own vertices alone.
  * Levels and parents are negative where unreached; the two deepest that an int32 tells
@@ -51,7 +52,8 @@ struct Tally {
 struct Check {
     const LEVEL *const *level;    /* [parts], each [local], or null where it is elsewhere */
     const PARENT *const *parent;  /* [parts], so; null: levels only */
-    const u32 *seat;              /* [parts], the device that has it; null: all are here */
+    const u32 *seat;              /* [parts], the device that has it; null: parents and
+                                     marks of all are here */
     const u32 *row;               /* [parts], of states; null: the number of the part */
     u32 *states;                  /* [rows][per >> shift] */
     u64 *report;                  /* [2 * KINDS + 3] */
@@ -73,7 +75,10 @@ struct Check {
                                      only those that differ by one; of use only where pass
                                      1 found faults */
     u32 shift, far, code;         /* far: bits of a state that may be another device's */
-    u32 prints, each;             /* prints: pack them, too */
+    u32 shallow;                  /* the last code of a level is one to be looked up */
+    u32 print, prints;            /* bits of a hash: below marks; of states to be packed */
+    u32 each;
+    u32 split;                    /* log2 of `parts`; 0 where it is none */
     const u64 *roots;             /* [root_count], rising, of a set; null: there is one */
     u64 root_count;
 };
@@ -98,7 +103,7 @@ struct Place {
 INLINE Place place_of(const Check &c, ID x) {
     Place place = {0, x};
     if (c.parts > 1) {
-        place.local = x / c.parts;
+        place.local = c.split ? x >> c.split : x / c.parts;
         place.part = (u32)(x - place.local * c.parts);
     }
     return place;
@@ -110,9 +115,9 @@ INLINE u64 locals_of(const Check &c, u32 part) {
     return part < c.n ? (c.n - part + c.parts - 1) / c.parts : 0;
 }
 
-/* So many bits of the hash of a parent. */
+/* So many bits of the hash of a parent, less than 32. */
 INLINE u32 print_of(u64 x, u32 bits) {
-    return (u32)((x ^ x >> 32) * 0x9E3779B97F4A7C15ull >> 32) >> (32 - bits);
+    return (u32)((x ^ x >> 32) * 0x9E3779B97F4A7C15ull >> 33) >> (31 - bits);
 }
 
 INLINE void clear(Tally &tally) {
@@ -147,9 +152,9 @@ INLINE u32 code_of(const Check &c, int level) {
     return level < 0 ? most + 1 : (u32)level < most ? (u32)level : most;
 }
 
-/* State of `bits` of a vertex; of: its parent, or null. */
-INLINE u32 state_made(const Check &c, int level, const PARENT *of, u32 bits) {
-    const u32 print = of ? print_of(*of, bits - c.code) << c.code : 0;
+/* State of a vertex; of: its parent, or null; prints: bits of its hash. */
+INLINE u32 state_made(const Check &c, int level, const PARENT *of, u32 prints) {
+    const u32 print = of ? print_of(*of, prints) << c.code : 0;
     return code_of(c, level) | print;
 }
 
@@ -174,7 +179,7 @@ INLINE u32 state_of(const Check &c, const Place &place, u64 i) {
 INLINE int level_of(const Check &c, u32 state, const Place &place) {
     const u32 none = unreached(c), code = state & none;
     if (code == none) return -1;
-    return !c.seat && code == none - 1 ? c.level[place.part][place.local] : (int)code;
+    return c.shallow && code == none - 1 ? c.level[place.part][place.local] : (int)code;
 }
 
 /* States of a part without marks. */
@@ -189,7 +194,7 @@ extern "C" __global__ void __launch_bounds__(256) pack_states(const Check c) {
         for (u32 k = 0; k < each; k++) {
             const u64 local = w * each + k;
             if (local >= end) break;
-            packed |= state_made(c, level[local], parent ? parent + local : 0, bits)
+            packed |= state_made(c, level[local], parent ? parent + local : 0, c.prints)
                       << (k * bits);
         }
         row[w] = packed;
@@ -201,7 +206,7 @@ extern "C" __global__ void __launch_bounds__(256) answer(const Check c) {
     for (u64 i = thread_of(); i < c.count; i += threads_of()) {
         const Place place = place_of(c, c.came[i]);
         const PARENT *of = c.parent ? c.parent[place.part] + place.local : 0;
-        u32 state = state_made(c, c.level[place.part][place.local], of, c.far);
+        u32 state = state_made(c, c.level[place.part][place.local], of, c.far - c.code);
         if (!of) state |= state_at(c, spot_of(c, place)) << (c.far - 1);
         c.answers[i] = state;
     }
@@ -303,6 +308,7 @@ INLINE bool look_at(const Check &c, const PARENT *all, const Place &place, u32 s
     }
     if (c.row) state = state_at(c, at);
     if (state & top_bit(c)) return false;
+    if (c.print && state >> c.code != print_of(y, c.print)) return false;
     if (!all && c.parent) all = c.parent[place.part];
     if (!all || all[place.local] == (PARENT)y) mark(c, at);
     return false;
@@ -381,13 +387,22 @@ extern "C" __global__ void __launch_bounds__(256) check_tuples(const Check c) {
     check_ends(tally, c);
 }
 
-/* The same with a single device, whose branches are resolved at compile time. */
-extern "C" __global__ void __launch_bounds__(256) check_tuples_alone(Check c) {
-    __shared__ Tally tally;
+/* The same without pairs, whose branches are resolved at compile time; shallow: a single
+ * device. */
+INLINE void check_ends_here(Tally &tally, Check &c, u32 shallow) {
     c.seat = c.row = c.slots = 0;
     c.pairs = 0;
-    c.shift = ALONE_SHIFT, c.code = ALONE_CODE;
+    c.shallow = shallow;
     check_ends(tally, c);
+}
+extern "C" __global__ void __launch_bounds__(256) check_tuples_alone(Check c) {
+    __shared__ Tally tally;
+    c.shift = ALONE_SHIFT, c.code = ALONE_CODE, c.print = 0;
+    check_ends_here(tally, c, 1);
+}
+extern "C" __global__ void __launch_bounds__(256) check_tuples_whole(Check c) {
+    __shared__ Tally tally;
+    check_ends_here(tally, c, 0);
 }
 
 /* Pass 2, pairs from another device. */

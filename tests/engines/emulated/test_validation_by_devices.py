@@ -72,29 +72,38 @@ def same(verdict, source, root, level, parent):
     return expected
 
 
-@pytest.fixture(params=[False, True], ids=["a table of all", "states asked for"])
-def asked(request, device, monkeypatch):
-    """Whether nothing of all vertices fits a device; no other way is taken then."""
-    forms = []
+WHOLE, TABLE, ASKED = "all parents", "a table of all", "states asked for"
+
+
+@pytest.fixture(params=[WHOLE, TABLE, ASKED])
+def form(request, device, monkeypatch):
+    """What of all vertices fits a device; no other way is taken then."""
+    forms = set()
 
     def noted(check, form, *known, **options):
-        forms.append(form.asked)
+        if not form.alone:
+            forms.add(WHOLE if form.whole else ASKED if form.asked else TABLE)
         return take(check, form, *known, **options)
 
-    take = CheckingDevice.take
+    def without_copies(check, form, *known):
+        return 1 << 62 if form.whole else need(check, form, *known)
+
+    take, need = CheckingDevice.take, CheckingDevice.need
     monkeypatch.setattr(CheckingDevice, "take", noted)
-    if request.param:
+    if request.param == TABLE:
+        monkeypatch.setattr(CheckingDevice, "need", without_copies)
+    if request.param == ASKED:
         monkeypatch.setattr(cuda, "available", lambda _: 0)
     yield request.param
-    assert set(forms) == {request.param}
+    assert forms <= {request.param}
 
 
 @pytest.mark.parametrize(
-    ("asked", "id_bits", "shape"),
-    covered([False, True], [32, 64], SHAPES),
-    indirect=["asked", "id_bits"],
+    ("form", "id_bits", "shape"),
+    covered([WHOLE, TABLE, ASKED], [32, 64], SHAPES),
+    indirect=["form", "id_bits"],
 )
-def test_planted_faults(asked, id_bits, shape):
+def test_planted_faults(form, id_bits, shape):
     for k, source in enumerate(GRAPHS.values()):
         if source.n < shape[0]:
             continue
@@ -108,7 +117,7 @@ def test_planted_faults(asked, id_bits, shape):
                 assert expected.valid or name != "none"
 
 
-def test_one_wrong_parent_or_level_of_another_device(asked):
+def test_one_wrong_parent_or_level_of_another_device(form):
     """Each vertex once, on whichever device it is."""
     source = kronecker(6)
     root = int(source.u[0])
@@ -122,7 +131,7 @@ def test_one_wrong_parent_or_level_of_another_device(asked):
 
 @pytest.mark.parametrize("parents", [True, False], ids=["parents", "levels only"])
 @pytest.mark.parametrize("depth", [5, 6, 7, 13, 14, 15, 126, 127, 254, 255, 32800])
-def test_depths(asked, depth, parents):
+def test_depths(form, depth, parents):
     """A path, whose last edge is turned to a vertex that is much nearer."""
     path = np.arange(depth, dtype=np.int64)
     for step in (0, 2, 7, 8, 15, 16):
@@ -135,7 +144,7 @@ def test_depths(asked, depth, parents):
         assert same(told(*case, (4, 2)), *case).valid == (step == 0)
 
 
-def test_many_pairs(asked):
+def test_many_pairs(form):
     """Every tuple is a tree edge, and most are another device's."""
     leaves = np.arange(1, 2000, dtype=np.int64)
     source = Tuples(2000, 0 * leaves, leaves)
@@ -147,17 +156,17 @@ def test_many_pairs(asked):
 
 
 @pytest.mark.parametrize("parts", [1, 3])
-def test_memory(asked, device, parts, monkeypatch):
+def test_memory(form, device, parts, monkeypatch):
     """What is allocated is what was counted, and goes with the validation."""
     source = kronecker(9)
     root = int(source.u[0])
     case = source, root, *search(source.n, source.u, source.v, root)
     need, before, while_at_work = [], [], []
 
-    def counted(check, form, root, seats, vertices, chunk, **options):
-        need.append(check.need(form, vertices, len(seats), chunk))
+    def counted(check, layout, root, seats, vertices, chunk, **options):
+        need.append(check.need(layout, vertices, len(seats), chunk))
         before.append(device.arrays.bytes)
-        return take(check, form, root, seats, vertices, chunk, **options)
+        return take(check, layout, root, seats, vertices, chunk, **options)
 
     def measured(check, name):
         while_at_work.append(device.arrays.bytes)
@@ -178,8 +187,9 @@ def test_memory(asked, device, parts, monkeypatch):
     assert 0.85 * sum(need) < taken < sum(need) + 1000 * parts
 
 
+@pytest.mark.parametrize("form", [TABLE, ASKED], indirect=True)
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_ranks(asked, ranks):
+def test_ranks(form, ranks):
     """The last of three has no device; there are many chunks, and pairs in each."""
     source = random_tuples(400, 2500, 9)
     root = int(source.u[0])
