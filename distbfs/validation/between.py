@@ -87,8 +87,9 @@ class Devices:
 
         words: of the states of a part; all devices have the same but for the marks
         """
-        stream = cuda.cupy().cuda.get_current_stream
-        self.each(lambda device: stream().synchronize())
+
+        def wait(_: CheckingDevice) -> None:
+            cuda.cupy().cuda.get_current_stream().synchronize()
 
         def take(device: CheckingDevice) -> None:
             others = [x.states for x in self.own if x is not device]
@@ -99,6 +100,7 @@ class Devices:
                     marked = device.states[part][piece]
                     marked |= near(states[part][piece])
 
+        self.each(wait)
         self.each(take)
 
     def _in_turn(self, seats: Array) -> Iterator[list[int]]:

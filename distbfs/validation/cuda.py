@@ -14,7 +14,7 @@ these results, which stay in place, and some chunks of tuples it stores (``state
 - where that does not fit: a bit for each own vertex. Then states of tuple ends are
   requested from their owners, chunk by chunk.
 
-Tuples are made again for each validation, or kept where a ``Seat`` has a place for them.
+Tuples are made again for each validation, or kept as a ``Seat`` says.
 """
 
 from __future__ import annotations

@@ -170,11 +170,10 @@ class CheckingDevice:
         if len(roots) > 1:
             self._hold("roots", cp.asarray(roots.astype(np.uint64)))
             self.check.root_count = len(roots)
-        level_type = self._hold_results("level", np.dtype(np.int8), shards, parts)
+        level_type = self._hold_results("level", np.dtype(np.int8), parts)
         parent_type = np.dtype(f"i{max(ids.itemsize, form.copied)}")
         if parents:
-            of = [*shards, *others]
-            parent_type = self._hold_results("parent", parent_type, of, parts)
+            parent_type = self._hold_results("parent", parent_type, parts, others)
         device = cp.cuda.Device().id
         self._module = kernels_for(device, level_type.name, parent_type.name, ids.name)
         empty = np.zeros(REPORT_WORDS, dtype=np.int64)
@@ -208,10 +207,15 @@ class CheckingDevice:
         return array
 
     def _hold_results(
-        self, name: str, kind: np.dtype[Any], shards: Sequence[Shard], parts: int
+        self,
+        name: str,
+        kind: np.dtype[Any],
+        parts: int,
+        others: Sequence[Shard] = (),
     ) -> np.dtype[Any]:
         """Set levels or parents for kernels; return their dtype, at least ``kind``."""
-        some = {x.index: brought_here(getattr(x, name)) for x in shards}
+        some = {x.index: getattr(x, name) for x in self.seat.shards}
+        some |= {x.index: near(getattr(x, name)) for x in others}
         kinds = [kind, *(array.dtype for array in some.values())]
         kind = max(kinds, key=lambda dtype: dtype.itemsize)
         by_part = np.zeros(parts, np.uint64)

@@ -17,6 +17,7 @@ from distbfs.validation import cuda as module
 from distbfs.validation.cuda import validate_on_devices
 from distbfs.validation.cuda_device import CheckingDevice, Seat, Shard
 from distbfs.validation.host import validate
+from distbfs.validation.kept import KeptEnds
 
 GRAPHS = {
     "random": random_tuples(300, 700, 3),
@@ -27,7 +28,7 @@ GRAPHS = {
 SHAPES = [(2, 2), (3, 3), (4, 2), (3, 1), (1, 1), (16, 3)]  # parts, devices
 
 
-def seats_of(tuples, level, parent, parts, devices, mine):
+def seats_of(tuples, level, parent, parts, devices, mine, kept=None):
     """The devices ``mine``, with the parts of each, dealt in turn."""
     cp = cuda.cupy()
 
@@ -41,12 +42,15 @@ def seats_of(tuples, level, parent, parts, devices, mine):
                 Shard(part, on_device(level, part), on_device(parent, part))
                 for part in range(device, parts, devices)
             ],
+            kept=kept and kept[device],
         )
         for device in mine
     ]
 
 
-def told(source, root, level, parent, shape, *, world=None, mine=None, **options):
+def told(
+    source, root, level, parent, shape, *, world=None, mine=None, kept=None, **options
+):
     """What devices say of a result; of those of this rank."""
     parts, devices = shape
     wide = device_tuples.id_type(source.n)
@@ -57,7 +61,7 @@ def told(source, root, level, parent, shape, *, world=None, mine=None, **options
         parent = parent.astype(next(x for x in types if holds(parent, x)))
     mine = range(devices) if mine is None else mine
     level = level.astype(level_type)
-    seats = seats_of(tuples, level, parent, parts, devices, mine)
+    seats = seats_of(tuples, level, parent, parts, devices, mine, kept)
     known = (source.n, parts, root)
     with_parents = parent is not None
     return validate_on_devices(
@@ -153,6 +157,36 @@ def test_many_pairs(form):
     assert same(told(*case, (4, 4), chunk=256), *case).valid
     case[3][1500] = 1400
     assert not same(told(*case, (4, 4), chunk=256), *case).valid
+
+
+@pytest.mark.parametrize("devices", [1, 3])
+@pytest.mark.parametrize("share", [1, 0.4, 0])
+def test_kept_tuples(form, devices, share, monkeypatch):
+    """They are made once, as far as they fit, and faults are found by them."""
+    source = random_tuples(300, 5000, 3)
+    root, shape = int(source.u[0]), (devices, devices)
+    level, parent = search(source.n, source.u, source.v, root)
+    made = []
+
+    def counted(self, start, stop, u, v):
+        made.append(stop - start)
+        fill(self, start, stop, u, v)
+
+    fill = ArrayTuples.fill
+    monkeypatch.setattr(ArrayTuples, "fill", counted)
+    free = int(share * 2 * 8 * (source.tuples // devices + 600))
+    left = 0 if form == ASKED else 1 << 40
+    monkeypatch.setattr(cuda, "available", lambda need: left if need else free)
+    kept = [KeptEnds() for _ in range(devices)]
+    for chunk in (600, 600, 1000):
+        for x in (0, 7, 120):
+            for value in (parent[x], root):
+                case = source, root, level, parent.copy()
+                case[3][x] = value
+                made.clear()
+                same(told(*case, shape, kept=kept, chunk=chunk), *case)
+        few, many = {1: (0, 0), 0.4: (1, 4999), 0: (5000, 5000)}[share]
+        assert few <= sum(made) <= many
 
 
 @pytest.mark.parametrize("parts", [1, 3])
