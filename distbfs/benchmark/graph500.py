@@ -16,7 +16,7 @@ import numpy as np
 
 from distbfs.benchmark.graph500_report import SKIPPED, SearchFigures
 from distbfs.device import cuda
-from distbfs.generate.cuda import device_tuples
+from distbfs.generate.cuda import DeviceTuples, LentTuples, device_tuples
 from distbfs.progress import Sum
 from distbfs.search.result import Result
 from distbfs.search.session import Session
@@ -128,7 +128,8 @@ def validation_of(session: Session, source: TupleSource) -> Check:
 def validation_on_devices(session: Session, source: TupleSource) -> Check:
     """Return a validator that runs on all devices holding a share of the results.
 
-    It keeps tuples on the devices, as many as memory allows.
+    It keeps tuples on the devices, as many as memory allows, unless ranks share devices
+    or the tuples lie there already.
     """
     world, layout, shards = session.world, session.layout, session.vertices.shards
     places: dict[int, list[int]] = {}
@@ -136,10 +137,13 @@ def validation_on_devices(session: Session, source: TupleSource) -> Check:
         if shard.device is None:
             raise ValueError("validation on devices needs results in device memory")
         places.setdefault(shard.device, []).append(place)
-    tuples, kept = {}, {device: KeptEnds() for device in places}
+    tuples: dict[int, DeviceTuples] = {}
+    kept: dict[int, KeptEnds | None] = {}
     for device in places:
         with cuda.cupy().cuda.Device(device):
             tuples[device] = device_tuples(source)
+        lent = isinstance(tuples[device], LentTuples)
+        kept[device] = None if session.options.share_device or lent else KeptEnds()
 
     def check(outcome: Result) -> Validation:
         arrays = outcome.shards
