@@ -34,7 +34,8 @@ class KeptEnds:
         self._ends.clear()
         self._pieces = pieces
         each = shape[0] * shape[1] * dtype.itemsize
-        self._most = cuda.available(0) // FREE_SHARE // each
+        free = cuda.available(FREE_SHARE * each * len(pieces))
+        self._most = free // FREE_SHARE // each
 
     def missing(self) -> Sequence[Piece]:
         """Return the pieces that are to be kept and are not there yet."""

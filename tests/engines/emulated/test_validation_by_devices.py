@@ -1,6 +1,7 @@
 """Validation by several devices, which are the CPU, against that on the host."""
 
 import gc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from distbfs.device import cuda
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate import cuda as device_tuples
 from distbfs.validation import cuda as module
+from distbfs.validation import kept as kept_ends
 from distbfs.validation.cuda import validate_on_devices
 from distbfs.validation.cuda_device import CheckingDevice, Seat, Shard
 from distbfs.validation.host import validate
@@ -150,10 +152,11 @@ def test_depths(form, depth, parents):
 
 def test_many_pairs(form):
     """Every tuple is a tree edge, and most are another device's."""
-    leaves = np.arange(1, 2000, dtype=np.int64)
-    source = Tuples(2000, 0 * leaves, leaves)
-    level = np.minimum(np.arange(2000), 1).astype(np.int32)
-    case = source, 0, level, np.zeros(2000, np.int64)
+    n = 20_000  # tuples of many times the room for pairs
+    leaves = np.arange(1, n, dtype=np.int64)
+    source = Tuples(n, 0 * leaves, leaves)
+    level = np.minimum(np.arange(n), 1).astype(np.int32)
+    case = source, 0, level, np.zeros(n, np.int64)
     assert same(told(*case, (4, 4), chunk=256), *case).valid
     case[3][1500] = 1400
     assert not same(told(*case, (4, 4), chunk=256), *case).valid
@@ -175,8 +178,7 @@ def test_kept_tuples(form, devices, share, monkeypatch):
     fill = ArrayTuples.fill
     monkeypatch.setattr(ArrayTuples, "fill", counted)
     free = int(share * 2 * 8 * (source.tuples // devices + 600))
-    left = 0 if form == ASKED else 1 << 40
-    monkeypatch.setattr(cuda, "available", lambda need: left if need else free)
+    monkeypatch.setattr(kept_ends, "cuda", SimpleNamespace(available=lambda _: free))
     kept = [KeptEnds() for _ in range(devices)]
     for chunk in (600, 600, 1000):
         for x in (0, 7, 120):
@@ -187,6 +189,7 @@ def test_kept_tuples(form, devices, share, monkeypatch):
                 same(told(*case, shape, kept=kept, chunk=chunk), *case)
         few, many = {1: (0, 0), 0.4: (1, 4999), 0: (5000, 5000)}[share]
         assert few <= sum(made) <= many
+        assert all(ends.complete for ends in kept) == (share == 1)
 
 
 @pytest.mark.parametrize("parts", [1, 3])
