@@ -16,7 +16,7 @@ import numpy as np
 
 from distbfs.benchmark.graph500_report import SKIPPED, SearchFigures
 from distbfs.device import cuda
-from distbfs.generate.cuda import device_tuples
+from distbfs.generate.cuda import DeviceTuples, LentTuples, device_tuples
 from distbfs.progress import Sum
 from distbfs.search.result import Result
 from distbfs.search.session import Session
@@ -24,6 +24,7 @@ from distbfs.types import Ids, TupleSource
 from distbfs.validation.cuda import validate_on_devices
 from distbfs.validation.cuda_device import Seat, Shard
 from distbfs.validation.host import Validation, validate
+from distbfs.validation.kept import KeptEnds
 
 Check: TypeAlias = Callable[[Result], Validation]
 
@@ -125,17 +126,24 @@ def validation_of(session: Session, source: TupleSource) -> Check:
 
 
 def validation_on_devices(session: Session, source: TupleSource) -> Check:
-    """Return a validator that runs on all devices holding a share of the results."""
+    """Return a validator that runs on all devices holding a share of the results.
+
+    It keeps tuples on the devices, as many as memory allows, unless ranks share devices
+    or the tuples lie there already.
+    """
     world, layout, shards = session.world, session.layout, session.vertices.shards
     places: dict[int, list[int]] = {}
     for place, shard in enumerate(shards):
         if shard.device is None:
             raise ValueError("validation on devices needs results in device memory")
         places.setdefault(shard.device, []).append(place)
-    tuples = {}
+    tuples: dict[int, DeviceTuples] = {}
+    kept: dict[int, KeptEnds | None] = {}
     for device in places:
         with cuda.cupy().cuda.Device(device):
             tuples[device] = device_tuples(source)
+        lent = isinstance(tuples[device], LentTuples)
+        kept[device] = None if session.options.share_device or lent else KeptEnds()
 
     def check(outcome: Result) -> Validation:
         arrays = outcome.shards
@@ -144,6 +152,7 @@ def validation_on_devices(session: Session, source: TupleSource) -> Check:
                 tuples[device],
                 [Shard(shards[place].index, *arrays[place]) for place in at],
                 partial(cuda.cupy().cuda.Device, device),
+                kept[device],
             )
             for device, at in places.items()
         ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -80,6 +81,27 @@ class Devices:
         for parts in self._in_turn(seats):
             for start in range(0, words, SPREAD):
                 self._spread_piece(seats, parts, slice(start, start + SPREAD))
+
+    def gather_marks(self, words: int) -> None:
+        """Add to the states of own parts the marks of the rank's other devices.
+
+        words: of the states of a part; all devices have the same but for the marks
+        """
+
+        def wait(_: CheckingDevice) -> None:
+            cuda.cupy().cuda.get_current_stream().synchronize()
+
+        def take(device: CheckingDevice) -> None:
+            others = [x.states for x in self.own if x is not device]
+            own = [x.index for x in device.seat.shards]
+            for start in range(0, words, SPREAD):
+                piece = slice(start, start + SPREAD)
+                for part, states in product(own, others):
+                    marked = device.states[part][piece]
+                    marked |= near(states[part][piece])
+
+        self.each(wait)
+        self.each(take)
 
     def _in_turn(self, seats: Array) -> Iterator[list[int]]:
         """Yield a part of each rank, -1 for ranks without more."""

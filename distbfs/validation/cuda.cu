@@ -13,12 +13,13 @@
  * Passes 1 and 2 need levels of vertices at random: they read states, which have the level
  * and show whether to check the parent.  One device makes a table of all; several pack those
  * of their own and have a table of all, or where it does not fit ask the owners for the
- * states of the ends of a chunk.
+ * states of the ends of a chunk.  With a copy of the other devices' parents, too, each marks
+ * vertices of all in its table, and owners take the marks: no pairs are sent.
  *
  * Data encoding: state, of `bits`: in the low `code` bits the level, all ones unreached,
  *   and where there is one device the code before that a level to be looked up.  Top bit
- *   of own vertices, and where there are levels only of all: the mark.  Else the bits
- *   above the code are of the hash of the parent.
+ *   of own vertices, and of all where there are levels only or all parents: the mark.
+ *   Other bits above the code are of the hash of the parent.
  * states: vertex x at place row[x mod parts] * per + x div parts; 32-bit words of 2^shift
  *   states; per is a multiple of 32.  Where owners are asked, marks of own vertices alone.
  * Levels and parents are negative where unreached; the two deepest that an int32 tells
@@ -51,7 +52,8 @@ struct Tally {
 struct Check {
     const LEVEL *const *level;    /* [parts], each [local], or null where it is elsewhere */
     const PARENT *const *parent;  /* [parts], so; null: levels only */
-    const u32 *seat;              /* [parts], the device that has it; null: all are here */
+    const u32 *seat;              /* [parts], the device that has it; null: parents and
+                                     marks of all are here */
     const u32 *row;               /* [parts], of states; null: the number of the part */
     u32 *states;                  /* [rows][per >> shift] */
     u64 *report;                  /* [2 * KINDS + 3] */
@@ -73,7 +75,10 @@ struct Check {
                                      only those that differ by one; of use only where pass
                                      1 found faults */
     u32 shift, far, code;         /* far: bits of a state that may be another device's */
-    u32 prints, each;             /* prints: pack them, too */
+    u32 shallow;                  /* the last code of a level is one to be looked up */
+    u32 print, prints;            /* bits of a hash: below marks; of states to be packed */
+    u32 each;
+    u32 split;                    /* log2 of `parts`; 0 where it is none */
     const u64 *roots;             /* [root_count], rising, of a set; null: there is one */
     u64 root_count;
 };
@@ -98,7 +103,7 @@ struct Place {
 INLINE Place place_of(const Check &c, ID x) {
     Place place = {0, x};
     if (c.parts > 1) {
-        place.local = x / c.parts;
+        place.local = c.split ? x >> c.split : x / c.parts;
         place.part = (u32)(x - place.local * c.parts);
     }
     return place;
@@ -110,9 +115,9 @@ INLINE u64 locals_of(const Check &c, u32 part) {
     return part < c.n ? (c.n - part + c.parts - 1) / c.parts : 0;
 }
 
-/* So many bits of the hash of a parent. */
+/* So many bits of the hash of a parent, less than 32. */
 INLINE u32 print_of(u64 x, u32 bits) {
-    return (u32)((x ^ x >> 32) * 0x9E3779B97F4A7C15ull >> 32) >> (32 - bits);
+    return (u32)((x ^ x >> 32) * 0x9E3779B97F4A7C15ull >> 33) >> (31 - bits);
 }
 
 INLINE void clear(Tally &tally) {
@@ -147,9 +152,9 @@ INLINE u32 code_of(const Check &c, int level) {
     return level < 0 ? most + 1 : (u32)level < most ? (u32)level : most;
 }
 
-/* State of `bits` of a vertex; of: its parent, or null. */
-INLINE u32 state_made(const Check &c, int level, const PARENT *of, u32 bits) {
-    const u32 print = of ? print_of(*of, bits - c.code) << c.code : 0;
+/* State of a vertex; of: its parent, or null; prints: bits of its hash. */
+INLINE u32 state_made(const Check &c, int level, const PARENT *of, u32 prints) {
+    const u32 print = of ? print_of(*of, prints) << c.code : 0;
     return code_of(c, level) | print;
 }
 
@@ -158,23 +163,25 @@ INLINE u32 bit_place(const Check &c, ID at) {
 }
 INLINE u32 top_bit(const Check &c) { return 1u << ((32 >> c.shift) - 1); }
 
-INLINE u32 state_at(const Check &c, ID at) {
-    return c.states[at >> c.shift] >> bit_place(c, at) & (2 * top_bit(c) - 1);
+INLINE u32 state_in(const Check &c, u32 word, ID at) {
+    return word >> bit_place(c, at) & (2 * top_bit(c) - 1);
 }
+INLINE u32 state_at(const Check &c, ID at) { return state_in(c, c.states[at >> c.shift], at); }
 INLINE void mark(const Check &c, ID at) {
     atomicOr(&c.states[at >> c.shift], top_bit(c) << bit_place(c, at));
 }
 
-/* State of a vertex that was asked for as number i, or is in the table. */
+/* State of a vertex that was asked for as number i, and one that was or is in the table. */
+INLINE u32 answer_to(const Check &c, u64 i) { return c.answers[c.slots[i]]; }
 INLINE u32 state_of(const Check &c, const Place &place, u64 i) {
-    return c.slots ? c.answers[c.slots[i]] : state_at(c, spot_of(c, place));
+    return c.slots ? answer_to(c, i) : state_at(c, spot_of(c, place));
 }
 
 /* Level by a state; any negative level is -1. */
 INLINE int level_of(const Check &c, u32 state, const Place &place) {
     const u32 none = unreached(c), code = state & none;
     if (code == none) return -1;
-    return !c.seat && code == none - 1 ? c.level[place.part][place.local] : (int)code;
+    return c.shallow && code == none - 1 ? c.level[place.part][place.local] : (int)code;
 }
 
 /* States of a part without marks. */
@@ -189,7 +196,7 @@ extern "C" __global__ void __launch_bounds__(256) pack_states(const Check c) {
         for (u32 k = 0; k < each; k++) {
             const u64 local = w * each + k;
             if (local >= end) break;
-            packed |= state_made(c, level[local], parent ? parent + local : 0, bits)
+            packed |= state_made(c, level[local], parent ? parent + local : 0, c.prints)
                       << (k * bits);
         }
         row[w] = packed;
@@ -201,7 +208,7 @@ extern "C" __global__ void __launch_bounds__(256) answer(const Check c) {
     for (u64 i = thread_of(); i < c.count; i += threads_of()) {
         const Place place = place_of(c, c.came[i]);
         const PARENT *of = c.parent ? c.parent[place.part] + place.local : 0;
-        u32 state = state_made(c, c.level[place.part][place.local], of, c.far);
+        u32 state = state_made(c, c.level[place.part][place.local], of, c.far - c.code);
         if (!of) state |= state_at(c, spot_of(c, place)) << (c.far - 1);
         c.answers[i] = state;
     }
@@ -289,27 +296,32 @@ extern "C" __global__ void __launch_bounds__(256) check_vertices(const Check c) 
     tell(tally, c.report);
 }
 
-/* Mark a vertex whose parent is y, or where levels only are there and y is nearer; return
- * whether another device has to check.
+/* What the ends of a tuple tell of one of them. */
+enum Look { NOTHING, HERE, SEND };
+
+/* Whether y may be the parent of a vertex, or where there are levels only a nearer vertex:
+ * HERE: its parent has to be compared; SEND: another device compares.
  *
- * all: [n], the parents where one part has all, else null; state: of the vertex */
-INLINE bool look_at(const Check &c, const PARENT *all, const Place &place, u32 state, ID y) {
-    const ID at = spot_of(c, place);
+ * at: its place in the table; state: as it was when read, maybe before its mark */
+INLINE Look look_at(const Check &c, const Place &place, ID at, u32 state, ID y) {
     if (c.seat && c.seat[place.part] != c.own) {
-        if (c.parent) return state >> c.code == print_of(y, c.far - c.code);
-        if (state >> (c.far - 1)) return false;
+        if (c.parent) return state >> c.code == print_of(y, c.far - c.code) ? SEND : NOTHING;
+        if (state >> (c.far - 1)) return NOTHING;
         if (!c.row) mark(c, at); /* it is told once */
-        return true;
+        return SEND;
     }
     if (c.row) state = state_at(c, at);
-    if (state & top_bit(c)) return false;
-    if (!all && c.parent) all = c.parent[place.part];
-    if (!all || all[place.local] == (PARENT)y) mark(c, at);
-    return false;
+    if (state & top_bit(c)) return NOTHING;
+    return !c.print || state >> c.code == print_of(y, c.print) ? HERE : NOTHING;
+}
+
+/* all: [n], the parents where one part has all, else null */
+INLINE PARENT parent_of(const Check &c, const PARENT *all, const Place &place) {
+    return (all ? all : c.parent[place.part])[place.local];
 }
 
 /* TUPLES ids from a multiple of TUPLES on, which are not read again. */
-INLINE void load(const ID *from, ID (&ids)[TUPLES]) {
+INLINE void load(const ID *from, ID *ids) {
     const uint4 some = __ldcs((const uint4 *)from);
     const u32 all[4] = {some.x, some.y, some.z, some.w};
     if (sizeof(ID) == 4) {
@@ -321,53 +333,80 @@ INLINE void load(const ID *from, ID (&ids)[TUPLES]) {
     ids[2] = (ID)((u64)rest.y << 32 | rest.x), ids[3] = (ID)((u64)rest.w << 32 | rest.z);
 }
 
-/* Pass 2, one chunk; a thread takes TUPLES of them at a time. */
+/* Pass 2, one chunk; a thread takes TUPLES of them at a time.  Reads at random are made
+ * for all of them before the first is used, so that a warp waits once for each kind. */
 INLINE void check_ends(Tally &tally, const Check &c) {
     clear(tally);
     u32 reached = 0;
     const ID n = (ID)c.n;
+    const u32 count = (u32)c.count, gap = (u32)c.gap, lane = lane_id(), step = threads_of<u32>();
     const PARENT *all = c.parts == 1 && c.parent ? c.parent[0] : 0;
-    const u64 lane = lane_id();
-    for (u64 g = thread_of(); TUPLES * (g - lane) < c.count; g += threads_of()) {
-        ID us[TUPLES] = {}, vs[TUPLES] = {};
-        Place up[TUPLES], vp[TUPLES];
-        u32 a[TUPLES], b[TUPLES];
+    for (u32 g = thread_of<u32>(); TUPLES * (g - lane) < count; g += step) {
+        ID ends[2 * TUPLES] = {}; /* u of each, then v */
+        Place place[2 * TUPLES];
+        ID at[2 * TUPLES] = {};
+        u32 state[2 * TUPLES];
         bool inside[TUPLES];
-        if (TUPLES * g < c.count) load(c.u + TUPLES * g, us), load(c.v + TUPLES * g, vs);
+        const u32 first = TUPLES * g;
+        if (first < count) load(c.u + first, ends), load(c.v + first, ends + TUPLES);
 #pragma unroll
-        for (int k = 0; k < TUPLES; k++) {
-            inside[k] = TUPLES * g + k < c.count && us[k] < n && vs[k] < n;
-            up[k] = place_of(c, us[k]);
-            vp[k] = place_of(c, vs[k]);
-            a[k] = inside[k] ? state_of(c, up[k], TUPLES * g + k) : 0;
-            b[k] = inside[k] ? state_of(c, vp[k], c.gap + TUPLES * g + k) : 0;
+        for (int k = 0; k < TUPLES; k++)
+            inside[k] = first + k < count && ends[k] < n && ends[TUPLES + k] < n;
+#pragma unroll
+        for (int e = 0; e < 2 * TUPLES; e++) {
+            place[e] = place_of(c, ends[e]);
+            if (inside[e % TUPLES]) at[e] = spot_of(c, place[e]);
         }
-        bool sent[2 * TUPLES] = {}; /* the pairs (u, v) and (v, u) of each */
+#pragma unroll
+        for (int e = 0; e < 2 * TUPLES; e++) {
+            const u32 i = first + e % TUPLES + (e < TUPLES ? 0 : gap);
+            if (!c.slots) state[e] = c.states[at[e] >> c.shift];
+            else state[e] = inside[e % TUPLES] ? answer_to(c, i) : 0;
+        }
+        u32 looks[2 * TUPLES] = {}; /* at u with v, and at v with u */
+        bool sent[2 * TUPLES] = {};
 #pragma unroll
         for (int k = 0; k < TUPLES; k++) {
-            const u64 position = c.start + TUPLES * g + k;
+            const int v = TUPLES + k;
+            const u64 position = c.start + first + k;
+            if (!c.slots) {
+                state[k] = state_in(c, state[k], at[k]);
+                state[v] = state_in(c, state[v], at[v]);
+            }
             if (inside[k]) {
-                const int la = level_of(c, a[k], up[k]), lb = level_of(c, b[k], vp[k]);
+                const int la = level_of(c, state[k], place[k]);
+                const int lb = level_of(c, state[v], place[v]);
                 const bool both = la >= 0 && lb >= 0, any = c.thorough && c.parent;
                 if ((la >= 0) != (lb >= 0))
                     fault(tally, HALF, position);
                 if (both && (la - lb > 1 || lb - la > 1))
                     fault(tally, SPAN, position);
                 const bool falls = both && la - lb == 1, rises = both && lb - la == 1;
-                if (falls || any) sent[2 * k] = look_at(c, all, up[k], a[k], vs[k]);
-                if (rises || any) sent[2 * k + 1] = look_at(c, all, vp[k], b[k], us[k]);
+                if (falls || any) looks[k] = look_at(c, place[k], at[k], state[k], ends[v]);
+                if (rises || any) looks[v] = look_at(c, place[v], at[v], state[v], ends[k]);
                 reached += la >= 0 || lb >= 0;
-            } else if (TUPLES * g + k < c.count) {
+            } else if (first + k < count) {
                 fault(tally, OUTSIDE, position);
             }
+        }
+        PARENT parent[2 * TUPLES];
+#pragma unroll
+        for (int e = 0; e < 2 * TUPLES; e++) {
+            const ID y = ends[(e + TUPLES) % (2 * TUPLES)];
+            parent[e] = (PARENT)y;
+            if (looks[e] == HERE && c.parent) parent[e] = parent_of(c, all, place[e]);
+        }
+#pragma unroll
+        for (int e = 0; e < 2 * TUPLES; e++) {
+            const ID y = ends[(e + TUPLES) % (2 * TUPLES)];
+            if (looks[e] == HERE && parent[e] == (PARENT)y) mark(c, at[e]);
+            sent[e] = looks[e] == SEND;
         }
         if (!c.pairs) continue;
         ID *to = c.pairs + 2 * take_places<2 * TUPLES>(sent, c.filled);
 #pragma unroll
-        for (int k = 0; k < TUPLES; k++) {
-            if (sent[2 * k]) *to++ = us[k], *to++ = vs[k];
-            if (sent[2 * k + 1]) *to++ = vs[k], *to++ = us[k];
-        }
+        for (int e = 0; e < 2 * TUPLES; e++)
+            if (sent[e]) *to++ = ends[e], *to++ = ends[(e + TUPLES) % (2 * TUPLES)];
     }
     reached = __reduce_add_sync(ALL, reached);
     if (lane == 0)
@@ -381,21 +420,32 @@ extern "C" __global__ void __launch_bounds__(256) check_tuples(const Check c) {
     check_ends(tally, c);
 }
 
-/* The same with a single device, whose branches are resolved at compile time. */
-extern "C" __global__ void __launch_bounds__(256) check_tuples_alone(Check c) {
-    __shared__ Tally tally;
+/* The same without pairs, whose branches are resolved at compile time; shallow: a single
+ * device. */
+INLINE void check_ends_here(Tally &tally, Check &c, u32 shallow) {
     c.seat = c.row = c.slots = 0;
     c.pairs = 0;
-    c.shift = ALONE_SHIFT, c.code = ALONE_CODE;
+    c.shallow = shallow;
     check_ends(tally, c);
+}
+extern "C" __global__ void __launch_bounds__(256) check_tuples_alone(Check c) {
+    __shared__ Tally tally;
+    c.shift = ALONE_SHIFT, c.code = ALONE_CODE, c.print = 0;
+    check_ends_here(tally, c, 1);
+}
+extern "C" __global__ void __launch_bounds__(256) check_tuples_whole(Check c) {
+    __shared__ Tally tally;
+    check_ends_here(tally, c, 0);
 }
 
 /* Pass 2, pairs from another device. */
 extern "C" __global__ void __launch_bounds__(256) check_pairs(const Check c) {
     for (u64 i = thread_of(); i < c.count; i += threads_of()) {
+        const ID y = c.came[2 * i + 1];
         const Place place = place_of(c, c.came[2 * i]);
-        const u32 state = c.row ? 0 : state_at(c, spot_of(c, place));
-        look_at(c, 0, place, state, c.came[2 * i + 1]);
+        const ID at = spot_of(c, place);
+        if (look_at(c, place, at, c.row ? 0 : state_at(c, at), y) != HERE) continue;
+        if (!c.parent || parent_of(c, 0, place) == (PARENT)y) mark(c, at);
     }
 }
 

@@ -5,11 +5,16 @@ Each device checks a share of the tuples, and the vertices whose results it has.
 these results, which stay in place, and some chunks of tuples it stores (``states``):
 
 - one device: 4 bits a vertex, a code of its level and a mark;
-- several: a state of every vertex, a code of its level and bits of the hash of its
-  parent, 8 bits up to level 14, 16 to level 254, else 32 (levels only: 4 bits up to
-  level 6, 8 to level 126, 16 to level 32766), which owners pack and ranks gather;
+- several of one rank: a state of every vertex, a code of its level, bits of the hash of
+  its parent and a mark, 8 bits up to level 14, 16 to level 4094, else 32 (levels only:
+  4 bits up to level 6, 8 to level 126, 16 to level 32766), which owners pack, and a
+  copy of the other devices' parents;
+- of several ranks, or where parents do not fit: such a state, marks of own vertices
+  alone, of others more bits of the hash, 16 bits from level 15 on and 32 from 255;
 - where that does not fit: a bit for each own vertex. Then states of tuple ends are
   requested from their owners, chunk by chunk.
+
+Tuples are made again for each validation, or kept as a ``Seat`` says.
 """
 
 from __future__ import annotations
@@ -49,6 +54,7 @@ from distbfs.validation.states import (
     form_alone,
     form_asked,
     form_of_all,
+    form_whole,
 )
 
 if TYPE_CHECKING:
@@ -97,7 +103,7 @@ def validate_on_devices(
     seats: of this rank, none where it has no results; together they have all parts
     root: as in ``host.validate``
     parents: whether the result has parents (default: as the first shard)
-    chunk: tuples of one piece; with several devices of half or less, as memory allows
+    chunk: tuples of one piece; with several devices also less, as memory allows
 
     Collective. Raises UsageError for an invalid root or invalid arrays, ResourceError
     where device memory is short.
@@ -187,14 +193,25 @@ class _Check:
             devices.seats(self._parts),
         )
         form, chunk = self._form(vertices, chunk)
+        self._pairs = form.pairs and devices.total > 1
         known = (form, self._roots, seats, vertices, chunk)
-        devices.each(lambda device: device.take(*known, parents=parents))
+        shards = [x for device in devices.own for x in device.seat.shards]
+
+        def take(device: CheckingDevice) -> None:
+            others = [x for x in shards if seats[x.index] != device.own]
+            if not form.whole:
+                others = []
+            device.take(*known, parents=parents, others=others)
+
+        devices.each(take)
+        words = form.table_bytes(vertices, 1) // 4
         if not form.asked:
-            devices.each(lambda device: device.pack(prints=parents and not form.alone))
+            far = form.far - form.code if parents and form.pairs else form.print
+            devices.each(lambda device: device.pack(far))
         if not (form.asked or form.alone):
-            devices.spread(seats, form.table_bytes(vertices, 1) // 4)
-            if parents:  # marks replace prints
-                devices.each(lambda device: device.pack(prints=False))
+            devices.spread(seats, words)
+            if parents and form.pairs:  # a mark replaces a bit of them
+                devices.each(lambda device: device.pack(form.print))
         if form.asked and parents:
             self._rounds(self._asked_vertices)
         else:
@@ -203,6 +220,8 @@ class _Check:
         for device in devices.own:
             device.check.thorough = thorough
         self._rounds(self._asked_tuples if form.asked else self._tuples)
+        if form.whole:
+            devices.gather_marks(words)
         devices.each(lambda device: device.of_each_part("check_marks"))
         return self._report()
 
@@ -214,15 +233,23 @@ class _Check:
         """Choose the form of states and the tuples of a piece (collective)."""
         devices, parents = self._all, self._with_parents
         deepest = devices.most(CheckingDevice.deepest)
-        form, sizes = form_alone(), [chunk]
+        asked, sizes = form_asked(deepest), [chunk]
+        forms = [form_alone(), asked]
         if devices.total > 1:
-            form = form_of_all(deepest, parents=parents)
+            forms = [form_of_all(deepest, parents=parents), asked]
             sizes = [max(chunk // divisor, 1) for divisor in DIVISORS]
-        asked = form_asked(deepest)
-        for one, size in product((form, asked), sizes):
-            if devices.most(partial(self._missing, one, vertices, size)) <= 0:
-                return one, size
+            if self._world.size == 1:
+                forms.insert(0, form_whole(deepest, parents * self._parent_bytes()))
+        for form, size in product(forms, sizes):
+            if devices.most(partial(self._missing, form, vertices, size)) <= 0:
+                return form, size
         return asked, sizes[-1]
+
+    def _parent_bytes(self) -> int:
+        """Return the most bytes of a parent on devices of this rank."""
+        shards = [x for device in self._all.own for x in device.seat.shards]
+        kinds = [x.parent.dtype.itemsize for x in shards if x.parent is not None]
+        return max([np.dtype(id_type(self._n)).itemsize, *kinds])
 
     def _missing(
         self, form: Form, vertices: int, chunk: int, device: CheckingDevice
@@ -266,7 +293,7 @@ class _Check:
     def _pass_on(self) -> None:
         """Send all pairs to the devices that check them (collective)."""
         devices = self._all
-        if devices.total > 1:
+        if self._pairs:
             pairs = devices.each(CheckingDevice.deal_pairs)
             came = devices.exchange(pairs, np.dtype(id_type(self._n)))
             devices.each(CheckingDevice.look, came)

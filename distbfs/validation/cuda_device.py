@@ -16,6 +16,7 @@ from distbfs.device import cuda, programs
 from distbfs.exchange.local_phase import brought_here
 from distbfs.types import UNREACHED, Array, DeviceArray, Ids
 from distbfs.validation.faults import KINDS
+from distbfs.validation.kept import KeptEnds
 from distbfs.validation.states import (
     Form,
     pair_room,
@@ -32,8 +33,8 @@ SOURCE = Path(__file__).with_name("cuda.cu")
 BLOCK = 256
 VERTEX_BLOCKS = 8  # on each multiprocessor
 # Few blocks and little shared memory leave room for the kernel that writes the next
-# chunk, and the L1 cache to random reads in flight.
-TUPLE_BLOCKS = 2
+# chunk, and the L1 cache to random reads in flight; kept chunks are not written.
+TUPLE_BLOCKS, KEPT_BLOCKS = 2, 4
 SHARED_CARVE_OUT = 9  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
 SHARED_PERCENT = 7
 FIRST = len(KINDS)  # first position in the report of the kernels
@@ -51,8 +52,8 @@ class CheckParams(ctypes.Structure):
         *((name, ctypes.c_uint64) for name in ("n", "root", "per")),
         *((name, ctypes.c_uint64) for name in ("start", "count", "items", "gap")),
         *((name, ctypes.c_uint32) for name in ("parts", "own", "part", "thorough")),
-        *((name, ctypes.c_uint32) for name in ("shift", "far", "code")),
-        *((name, ctypes.c_uint32) for name in ("prints", "each")),
+        *((name, ctypes.c_uint32) for name in ("shift", "far", "code", "shallow")),
+        *((name, ctypes.c_uint32) for name in ("print", "prints", "each", "split")),
         ("roots", ctypes.c_void_p),
         ("root_count", ctypes.c_uint64),
     )
@@ -74,11 +75,15 @@ class Shard:
 
 @dataclass(frozen=True)
 class Seat:
-    """A device that validates: its tuples, its results, and a context to use it."""
+    """A device that validates: its tuples, its results, and a context to use it.
+
+    kept: of this device and these tuples; None to keep none
+    """
 
     tuples: DeviceTuples
     shards: Sequence[Shard]
     on: Callable[[], AbstractContextManager[object]] = nullcontext
+    kept: KeptEnds | None = None
 
 
 @cache
@@ -117,7 +122,8 @@ class CheckingDevice:
     def need(self, form: Form, vertices: int, parts: int, chunk: int) -> int:
         """Return the bytes of a form on this device; vertices: most of a part."""
         work = work_bytes(self._tuples(form, chunk), form, self._ids.itemsize)
-        return form.table_bytes(vertices, self._rows(form, parts)) + work
+        copies = form.copy_bytes(vertices, parts - len(self.seat.shards))
+        return form.table_bytes(vertices, self._rows(form, parts)) + copies + work
 
     def _rows(self, form: Form, parts: int) -> int:
         return len(self.seat.shards) if form.asked else parts
@@ -135,11 +141,13 @@ class CheckingDevice:
         chunk: int,
         *,
         parents: bool,
+        others: Sequence[Shard] = (),
     ) -> None:
         """Allocate the data of all parts for the kernels.
 
         roots: int64 [k], rising
         seats: uint32 [parts], device of each part; vertices: most of a part
+        others: shards of other devices, whose parents are copied
         """
         cp, shards, parts = cuda.cupy(), self.seat.shards, len(seats)
         self._form, ids = form, self._ids
@@ -155,14 +163,17 @@ class CheckingDevice:
             shift=(32 // form.bits).bit_length() - 1,
             far=form.far,
             code=form.code,
+            shallow=form.alone,
+            print=form.print,
+            split=parts.bit_length() - 1 if parts & (parts - 1) == 0 else 0,
         )
         if len(roots) > 1:
             self._hold("roots", cp.asarray(roots.astype(np.uint64)))
             self.check.root_count = len(roots)
         level_type = self._hold_results("level", np.dtype(np.int8), parts)
-        parent_type = np.dtype(f"i{ids.itemsize}")
+        parent_type = np.dtype(f"i{max(ids.itemsize, form.copied)}")
         if parents:
-            parent_type = self._hold_results("parent", parent_type, parts)
+            parent_type = self._hold_results("parent", parent_type, parts, others)
         device = cp.cuda.Device().id
         self._module = kernels_for(device, level_type.name, parent_type.name, ids.name)
         empty = np.zeros(REPORT_WORDS, dtype=np.int64)
@@ -172,7 +183,7 @@ class CheckingDevice:
         words = form.table_bytes(vertices, rows) // 4
         self.states = self._hold("states", cp.empty(words, np.uint32)).reshape(rows, -1)
         self._turns = [cp.empty((2, width), dtype=ids) for _ in range(2)]
-        if form.alone:
+        if not form.pairs:
             return
         self._room = pair_room(form, self._chunk)
         self._devices = int(seats.max()) + 1
@@ -196,10 +207,15 @@ class CheckingDevice:
         return array
 
     def _hold_results(
-        self, name: str, kind: np.dtype[Any], parts: int
+        self,
+        name: str,
+        kind: np.dtype[Any],
+        parts: int,
+        others: Sequence[Shard] = (),
     ) -> np.dtype[Any]:
         """Set levels or parents for kernels; return their dtype, at least ``kind``."""
         some = {x.index: getattr(x, name) for x in self.seat.shards}
+        some |= {x.index: near(getattr(x, name)) for x in others}
         kinds = [kind, *(array.dtype for array in some.values())]
         kind = max(kinds, key=lambda dtype: dtype.itemsize)
         by_part = np.zeros(parts, np.uint64)
@@ -228,8 +244,11 @@ class CheckingDevice:
         self.check.count = stop - start
         self.launch(name)
 
-    def pack(self, *, prints: bool) -> None:
-        """Write the states of this device's parts, without marks."""
+    def pack(self, prints: int) -> None:
+        """Write the states of this device's parts, without marks.
+
+        prints: bits of the hash of a parent
+        """
         self.check.prints = prints
         self.of_each_part("pack_states")
 
@@ -252,7 +271,7 @@ class CheckingDevice:
         for tuples in self._pieces:
             self._check_tuples(*tuples)
             most += 2 * self._chunk
-            if not self._form.alone and most + 2 * self._chunk > self._room:
+            if self._form.pairs and most + 2 * self._chunk > self._room:
                 most = int(self._held["filled"][0])
                 if most + 2 * self._chunk > self._room:
                     break
@@ -261,8 +280,10 @@ class CheckingDevice:
     def _check_tuples(self, start: int, stop: int, ends: Any) -> None:
         self.check.start, self.check.count = start, stop - start
         self.check.u, self.check.v = (address_of(x) for x in ends)
-        alone = "_alone" if self._form.alone else ""
-        self.launch(f"check_tuples{alone}", TUPLE_BLOCKS)
+        form = self._form
+        here = "_alone" if form.alone else "_whole" if form.whole else ""
+        kept = self.seat.kept is not None and self.seat.kept.complete
+        self.launch(f"check_tuples{here}", KEPT_BLOCKS if kept else TUPLE_BLOCKS)
         self._next = stop
 
     def ask_of_tuples(self) -> list[Any]:
@@ -367,20 +388,32 @@ class CheckingDevice:
         Launches on the current stream before the next chunk may read the ends, ID [2,
         gap].
         """
-        cp, tuples = cuda.cupy(), self.seat.tuples
+        cp, tuples, kept = cuda.cupy(), self.seat.tuples, self.seat.kept or KeptEnds()
+        starts = range(self._next, self._end, self._chunk)
+        pieces = [(x, min(x + self._chunk, self._end)) for x in starts]
+        shape = self._turns[0].shape
+        if self.seat.kept is not None:
+            kept.plan(pieces, shape, self._ids)
+        fresh = {piece: cp.empty(shape, dtype=self._ids) for piece in kept.missing()}
         reader = cp.cuda.get_current_stream()
         writer = cp.cuda.Stream(non_blocking=True)
-        unused = [reader.record() for _ in self._turns]
-        starts = range(self._next, self._end, self._chunk)
+        begun = reader.record()
+        unused = [begun for _ in self._turns]
         try:
-            for number, start in enumerate(starts):
-                stop, turn = min(start + self._chunk, self._end), number % 2
-                writer.wait_event(unused[turn])
+            for number, piece in enumerate(pieces):
+                ends, turn = kept.get(piece), number % 2
+                if ends is not None:
+                    yield *piece, ends
+                    continue
+                ends = fresh.get(piece)
+                writer.wait_event(unused[turn] if ends is None else begun)
                 with writer:
-                    tuples.fill(start, stop, *self._turns[turn])
+                    tuples.fill(*piece, *(self._turns[turn] if ends is None else ends))
                     filled = writer.record()
                 reader.wait_event(filled)
-                yield start, stop, self._turns[turn]
+                if ends is not None:
+                    kept.keep(piece, ends)
+                yield *piece, self._turns[turn] if ends is None else ends
                 unused[turn] = reader.record()
         finally:
             writer.synchronize()

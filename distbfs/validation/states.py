@@ -21,6 +21,7 @@ TUPLES_PER_THREAD = 4
 ROW = 32  # vertices; a part's row ends at a whole word for every size of state
 WIDTHS = (4, 8, 16, 32)
 DEEP_CODE = 3  # bits of a code where one device has all levels
+PRINT = 3  # least bits of a parent's hash below a mark
 MOST_CODE = 31
 ANSWER = 32
 USUAL_DEPTH = 14  # the deepest level that codes of 4 bits distinguish
@@ -32,7 +33,10 @@ class Form:
 
     bits: of a state in the table, which one device has of each vertex
     far: bits of a state that may be another device's; code: bits of its level
+    print: bits of a parent's hash below the mark
     alone: there is one device; a level beyond its code is looked up
+    whole: each device has a copy of the other devices' parents, and marks of all
+    copied: bytes of each parent of a copy
     asked: the table has only the marks of own vertices, and states are requested from
     their owners
     """
@@ -40,8 +44,20 @@ class Form:
     bits: int
     far: int
     code: int
+    print: int = 0
     alone: bool = False
+    whole: bool = False
+    copied: int = 0
     asked: bool = False
+
+    @property
+    def pairs(self) -> bool:
+        """Whether devices send each other vertices with what may be their parents."""
+        return not (self.alone or self.whole)
+
+    def copy_bytes(self, vertices: int, parts: int) -> int:
+        """Return the bytes of copied parents of ``parts`` other parts."""
+        return parts * vertices * self.copied
 
     def table_bytes(self, vertices: int, parts: int) -> int:
         """Return the bytes of a table of ``parts`` parts of ``vertices`` vertices."""
@@ -63,12 +79,24 @@ def form_alone() -> Form:
     return Form(WIDTHS[0], WIDTHS[0], DEEP_CODE, alone=True)
 
 
+def form_whole(deepest: int, parent_bytes: int) -> Form:
+    """Return the form where each device has states and parents of all vertices.
+
+    parent_bytes: of a parent; 0 where there are levels only
+    """
+    code = code_bits(deepest)
+    least = PRINT if parent_bytes else 0
+    bits = next(x for x in WIDTHS if x >= min(code + least + 1, WIDTHS[-1]))
+    prints = bits - code - 1 if parent_bytes else 0
+    return Form(bits, bits, code, prints, whole=True, copied=parent_bytes)
+
+
 def form_of_all(deepest: int, *, parents: bool) -> Form:
     """Return the form for several devices, each with a state of all vertices."""
     code = code_bits(deepest)
     need = min(2 * code, WIDTHS[-1]) if parents else code + 1
     bits = next(x for x in WIDTHS[parents:] if x >= need)
-    return Form(bits, bits, code)
+    return Form(bits, bits, code, bits - code - 1 if parents else 0)
 
 
 def form_asked(deepest: int) -> Form:
@@ -95,7 +123,7 @@ def work_bytes(tuples: int, form: Form, id_bytes: int) -> int:
     """Estimate a device's bytes besides its table; tuples: of a piece."""
     width = whole_threads(tuples)
     chunks = 2 * 2 * width * id_bytes
-    if form.alone:
+    if not form.pairs:
         return chunks
     room = pair_room(form, tuples)
     pairs = 2 * (room + max(room, width)) * id_bytes  # also sorted by device

@@ -128,6 +128,27 @@ def test_one_domain(devices, count, internal):
     session.close()
 
 
+@pytest.mark.parametrize(("options", "times"), [({}, 1), ({"share_device": True}, 3)])
+def test_tuples_of_validations(monkeypatch, options, times):
+    """They are made once, unless devices have other ranks that need memory."""
+    made = []
+
+    def counted(tuples, start, stop, u, v):
+        made.append(stop - start)
+        fill(tuples, start, stop, u, v)
+
+    fill = device_tuples.FamilyTuples.fill
+    monkeypatch.setattr(device_tuples.FamilyTuples, "fill", counted)
+    session = opened(TUPLES, **options)
+    validated = validation_of(session, TUPLES)
+    made.clear()
+    for root in (0, 1, 2):
+        answer = validated(session.search(root))
+        assert answer.valid, answer.errors
+    assert sum(made) == times * TUPLES.tuples
+    session.close()
+
+
 @pytest.mark.parametrize("internal", [False, True])
 @pytest.mark.parametrize("count", [1, 2])
 def test_ids_of_64_bits(devices, monkeypatch, count, internal):

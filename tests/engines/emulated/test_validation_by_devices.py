@@ -1,6 +1,7 @@
 """Validation by several devices, which are the CPU, against that on the host."""
 
 import gc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,9 +15,11 @@ from distbfs.device import cuda
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate import cuda as device_tuples
 from distbfs.validation import cuda as module
+from distbfs.validation import kept as kept_ends
 from distbfs.validation.cuda import validate_on_devices
 from distbfs.validation.cuda_device import CheckingDevice, Seat, Shard
 from distbfs.validation.host import validate
+from distbfs.validation.kept import KeptEnds
 
 GRAPHS = {
     "random": random_tuples(300, 700, 3),
@@ -27,7 +30,7 @@ GRAPHS = {
 SHAPES = [(2, 2), (3, 3), (4, 2), (3, 1), (1, 1), (16, 3)]  # parts, devices
 
 
-def seats_of(tuples, level, parent, parts, devices, mine):
+def seats_of(tuples, level, parent, parts, devices, mine, kept=None):
     """The devices ``mine``, with the parts of each, dealt in turn."""
     cp = cuda.cupy()
 
@@ -41,12 +44,15 @@ def seats_of(tuples, level, parent, parts, devices, mine):
                 Shard(part, on_device(level, part), on_device(parent, part))
                 for part in range(device, parts, devices)
             ],
+            kept=kept and kept[device],
         )
         for device in mine
     ]
 
 
-def told(source, root, level, parent, shape, *, world=None, mine=None, **options):
+def told(
+    source, root, level, parent, shape, *, world=None, mine=None, kept=None, **options
+):
     """What devices say of a result; of those of this rank."""
     parts, devices = shape
     wide = device_tuples.id_type(source.n)
@@ -57,7 +63,7 @@ def told(source, root, level, parent, shape, *, world=None, mine=None, **options
         parent = parent.astype(next(x for x in types if holds(parent, x)))
     mine = range(devices) if mine is None else mine
     level = level.astype(level_type)
-    seats = seats_of(tuples, level, parent, parts, devices, mine)
+    seats = seats_of(tuples, level, parent, parts, devices, mine, kept)
     known = (source.n, parts, root)
     with_parents = parent is not None
     return validate_on_devices(
@@ -72,29 +78,38 @@ def same(verdict, source, root, level, parent):
     return expected
 
 
-@pytest.fixture(params=[False, True], ids=["a table of all", "states asked for"])
-def asked(request, device, monkeypatch):
-    """Whether nothing of all vertices fits a device; no other way is taken then."""
-    forms = []
+WHOLE, TABLE, ASKED = "all parents", "a table of all", "states asked for"
+
+
+@pytest.fixture(params=[WHOLE, TABLE, ASKED])
+def form(request, device, monkeypatch):
+    """What of all vertices fits a device; no other way is taken then."""
+    forms = set()
 
     def noted(check, form, *known, **options):
-        forms.append(form.asked)
+        if not form.alone:
+            forms.add(WHOLE if form.whole else ASKED if form.asked else TABLE)
         return take(check, form, *known, **options)
 
-    take = CheckingDevice.take
+    def without_copies(check, form, *known):
+        return 1 << 62 if form.whole else need(check, form, *known)
+
+    take, need = CheckingDevice.take, CheckingDevice.need
     monkeypatch.setattr(CheckingDevice, "take", noted)
-    if request.param:
+    if request.param == TABLE:
+        monkeypatch.setattr(CheckingDevice, "need", without_copies)
+    if request.param == ASKED:
         monkeypatch.setattr(cuda, "available", lambda _: 0)
     yield request.param
-    assert set(forms) == {request.param}
+    assert forms <= {request.param}
 
 
 @pytest.mark.parametrize(
-    ("asked", "id_bits", "shape"),
-    covered([False, True], [32, 64], SHAPES),
-    indirect=["asked", "id_bits"],
+    ("form", "id_bits", "shape"),
+    covered([WHOLE, TABLE, ASKED], [32, 64], SHAPES),
+    indirect=["form", "id_bits"],
 )
-def test_planted_faults(asked, id_bits, shape):
+def test_planted_faults(form, id_bits, shape):
     for k, source in enumerate(GRAPHS.values()):
         if source.n < shape[0]:
             continue
@@ -108,7 +123,7 @@ def test_planted_faults(asked, id_bits, shape):
                 assert expected.valid or name != "none"
 
 
-def test_one_wrong_parent_or_level_of_another_device(asked):
+def test_one_wrong_parent_or_level_of_another_device(form):
     """Each vertex once, on whichever device it is."""
     source = kronecker(6)
     root = int(source.u[0])
@@ -122,7 +137,7 @@ def test_one_wrong_parent_or_level_of_another_device(asked):
 
 @pytest.mark.parametrize("parents", [True, False], ids=["parents", "levels only"])
 @pytest.mark.parametrize("depth", [5, 6, 7, 13, 14, 15, 126, 127, 254, 255, 32800])
-def test_depths(asked, depth, parents):
+def test_depths(form, depth, parents):
     """A path, whose last edge is turned to a vertex that is much nearer."""
     path = np.arange(depth, dtype=np.int64)
     for step in (0, 2, 7, 8, 15, 16):
@@ -135,29 +150,60 @@ def test_depths(asked, depth, parents):
         assert same(told(*case, (4, 2)), *case).valid == (step == 0)
 
 
-def test_many_pairs(asked):
+def test_many_pairs(form):
     """Every tuple is a tree edge, and most are another device's."""
-    leaves = np.arange(1, 2000, dtype=np.int64)
-    source = Tuples(2000, 0 * leaves, leaves)
-    level = np.minimum(np.arange(2000), 1).astype(np.int32)
-    case = source, 0, level, np.zeros(2000, np.int64)
+    n = 20_000  # tuples of many times the room for pairs
+    leaves = np.arange(1, n, dtype=np.int64)
+    source = Tuples(n, 0 * leaves, leaves)
+    level = np.minimum(np.arange(n), 1).astype(np.int32)
+    case = source, 0, level, np.zeros(n, np.int64)
     assert same(told(*case, (4, 4), chunk=256), *case).valid
     case[3][1500] = 1400
     assert not same(told(*case, (4, 4), chunk=256), *case).valid
 
 
+@pytest.mark.parametrize("devices", [1, 3])
+@pytest.mark.parametrize("share", [1, 0.4, 0])
+def test_kept_tuples(form, devices, share, monkeypatch):
+    """They are made once, as far as they fit, and faults are found by them."""
+    source = random_tuples(300, 5000, 3)
+    root, shape = int(source.u[0]), (devices, devices)
+    level, parent = search(source.n, source.u, source.v, root)
+    made = []
+
+    def counted(self, start, stop, u, v):
+        made.append(stop - start)
+        fill(self, start, stop, u, v)
+
+    fill = ArrayTuples.fill
+    monkeypatch.setattr(ArrayTuples, "fill", counted)
+    free = int(share * 2 * 8 * (source.tuples // devices + 600))
+    monkeypatch.setattr(kept_ends, "cuda", SimpleNamespace(available=lambda _: free))
+    kept = [KeptEnds() for _ in range(devices)]
+    for chunk in (600, 600, 1000):
+        for x in (0, 7, 120):
+            for value in (parent[x], root):
+                case = source, root, level, parent.copy()
+                case[3][x] = value
+                made.clear()
+                same(told(*case, shape, kept=kept, chunk=chunk), *case)
+        few, many = {1: (0, 0), 0.4: (1, 4999), 0: (5000, 5000)}[share]
+        assert few <= sum(made) <= many
+        assert all(ends.complete for ends in kept) == (share == 1)
+
+
 @pytest.mark.parametrize("parts", [1, 3])
-def test_memory(asked, device, parts, monkeypatch):
+def test_memory(form, device, parts, monkeypatch):
     """What is allocated is what was counted, and goes with the validation."""
     source = kronecker(9)
     root = int(source.u[0])
     case = source, root, *search(source.n, source.u, source.v, root)
     need, before, while_at_work = [], [], []
 
-    def counted(check, form, root, seats, vertices, chunk, **options):
-        need.append(check.need(form, vertices, len(seats), chunk))
+    def counted(check, layout, root, seats, vertices, chunk, **options):
+        need.append(check.need(layout, vertices, len(seats), chunk))
         before.append(device.arrays.bytes)
-        return take(check, form, root, seats, vertices, chunk, **options)
+        return take(check, layout, root, seats, vertices, chunk, **options)
 
     def measured(check, name):
         while_at_work.append(device.arrays.bytes)
@@ -178,8 +224,9 @@ def test_memory(asked, device, parts, monkeypatch):
     assert 0.85 * sum(need) < taken < sum(need) + 1000 * parts
 
 
+@pytest.mark.parametrize("form", [TABLE, ASKED], indirect=True)
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_ranks(asked, ranks):
+def test_ranks(form, ranks):
     """The last of three has no device; there are many chunks, and pairs in each."""
     source = random_tuples(400, 2500, 9)
     root = int(source.u[0])
