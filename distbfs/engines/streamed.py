@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from distbfs.engines.base import DelegateSearch, PullingSearch, Work
-from distbfs.types import Array, DirectionName
+from distbfs.exchange.base import SymmetricMemory
+from distbfs.exchange.traffic import Traffic
+from distbfs.types import Array, DirectionName, World
 
 MOST_STREAMED = 64  # parts: each level sends first words to all, even if empty
 
@@ -146,3 +148,30 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
 
     def checks(self, report: Array) -> Sequence[int]:
         """Return the edge checks of the last level, where they are counted."""
+
+
+class Loop(Protocol):
+    """All levels of a search, and parents, in one launch on the device of a domain."""
+
+    def begin(self, hidden: int, *, parents: bool) -> None:
+        """Begin all levels on the current stream, after the search was started.
+
+        hidden: delegates that are not found yet; parents: whether those of delegates
+        are wanted as well
+        """
+
+    def end(self, traffic: Traffic) -> int:
+        """Wait for the levels; count what was sent, and return how many there were.
+
+        Raises DistbfsError where another domain was waited for in vain.
+        """
+
+
+class LoopedSearch(StreamedSearch, Protocol):
+    """A domain of one device whose searches may be one launch."""
+
+    def loop(self, memory: SymmetricMemory, world: World) -> Loop:
+        """Return such searches, in order of the same searches' ``start`` (collective).
+
+        Raises OutOfMemory on all ranks where what comes from others does not fit.
+        """

@@ -27,8 +27,8 @@ from distbfs.engines.base import (
     ViewingSearch,
     Work,
 )
-from distbfs.errors import SearchStopped
-from distbfs.exchange.traffic import by_kind
+from distbfs.errors import OutOfMemory, SearchStopped
+from distbfs.exchange.traffic import KINDS, by_kind
 from distbfs.partition.layout import Placement
 from distbfs.search.direction import OUTER, OuterPolicy, policy_of
 from distbfs.search.parents import CarriedParents, Finder, ParentCost, ParentFinder
@@ -40,8 +40,8 @@ from distbfs.timing import Stopwatch, Trace, kept
 from distbfs.types import Ids
 
 if TYPE_CHECKING:
-    from distbfs.engines.streamed import StreamedSearch
-    from distbfs.exchange.base import Exchange, StreamedExchange
+    from distbfs.engines.streamed import Loop, LoopedSearch, StreamedSearch
+    from distbfs.exchange.base import Exchange, StreamedExchange, SymmetricExchange
     from distbfs.exchange.bins import Bins
     from distbfs.options import SearchOptions
     from distbfs.types import Array, Root, Stop, Words, World
@@ -193,8 +193,11 @@ class BetweenDomains:
         self._before = LevelKey.of_root(None)  # counts preceding the first level
         self._ahead = False  # may levels be launched before their counts?
         self._streamed: StreamedLevels | None = None
+        self._loop: Loop | None = None
         if searches[0].streamed and exchange.streamed:
             self._streamed = self._levels_on_streams()
+        if self._streamed is not None and exchange.symmetric:
+            self._loop = self._levels_in_a_launch()
         self._parents = self._finder()
 
     def _levels_on_streams(self) -> StreamedLevels | None:
@@ -211,6 +214,21 @@ class BetweenDomains:
         streams = exchange.streams([int(search.device) for search in searches])
         policy = cast("OuterPolicy", self._policy)
         return StreamedLevels(searches, streams, placement.domains, policy)
+
+    def _levels_in_a_launch(self) -> Loop | None:
+        """Return whole searches in one launch, where there is room (collective).
+
+        Requires domains of one device, one a rank.
+        """
+        placement = self._placement
+        if placement.per_rank != 1 or max(placement.domains.sizes) > 1:
+            return None
+        search = cast("LoopedSearch", self._searches[0])
+        exchange = cast("SymmetricExchange", self._exchange)
+        try:
+            return search.loop(exchange.memory(), self._world)
+        except OutOfMemory:  # on all ranks; levels on streams take less
+            return None
 
     def _finder(self) -> Finder:
         """Return the parent finder for these engines."""
@@ -252,6 +270,8 @@ class BetweenDomains:
         timed = clock if records or self.trace is not None else untimed
         to_the_end = until.depth is None and until.targets is None
         self._ahead = timed is untimed and stop is None and to_the_end
+        if self._loop is not None and self._ahead:
+            return self._whole(self._loop, clock, parents=parents)
         whole = UNTIMED if timed is clock else clock("levels")
         stream: AbstractContextManager[None] = UNTIMED
         if self._streamed is not None:
@@ -279,6 +299,27 @@ class BetweenDomains:
             records=[report.as_dict() for report in log or []],
             phases=clock.seconds,
             parent_cost=cost,
+        )
+
+    def _whole(self, loop: Loop, clock: Stopwatch, *, parents: bool) -> Found:
+        """Run all levels of a search that was started in one launch."""
+        traffic, search = self._exchange.traffic, self._searches[0]
+        sent = traffic.sent
+        self._world.doing = "levels in one launch"
+        with clock("levels"):
+            loop.begin(self._hidden - self._root.delegates, parents=parents)
+            levels = loop.end(traffic)
+        with clock("finish"):
+            level, parent = search.finish()
+        self._world.doing = ""
+        at = KINDS.index("parents")
+        own = (traffic.sent - sent).sum(axis=0)[:, at].tolist()
+        return Found(
+            [level],
+            [parent if parents else None],
+            levels,
+            phases=clock.seconds,
+            parent_cost=ParentCost(bytes_sent=own[0], messages_sent=own[1]),
         )
 
     def describe(self) -> dict[str, Any]:

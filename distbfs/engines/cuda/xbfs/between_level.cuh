@@ -38,10 +38,15 @@ INLINE bool turns(const Params &p, const State &s, u64 found, bool last) {
     return found * 8 < s.left && !last;
 }
 
-/* The delegates that this device knows of and others may not; all its blocks have met. */
-INLINE void tell_delegates(const Between &b, const u32 *now) {
-    for (u32 w = blockIdx.x * THREADS + threadIdx.x; w < b.normals / 32; w += gridDim.x * THREADS)
-        b.found[mask_at(b, w)] = __ldcg(now + w) & ~b.known[w];
+/* The delegates that this device knows of and others may not; all its blocks have met.  Returns
+ * this thread's share of them. */
+INLINE u32 tell_delegates(const Between &b, const u32 *now) {
+    u32 count = 0;
+    for (u32 w = blockIdx.x * THREADS + threadIdx.x; w < b.normals / 32; w += gridDim.x * THREADS) {
+        const u32 fresh = __ldcg(now + w) & ~b.known[w];
+        b.found[mask_at(b, w)] = fresh, count += __popc(fresh);
+    }
+    return count;
 }
 
 #if SEVERAL
@@ -132,18 +137,16 @@ INLINE void search_level(const Between &b, u32 *room) {
 }
 
 #else
-/* One level of the inner graph. */
-INLINE void search_level(const Between &b, u32 *room) {
+/* One level of the inner graph; returns this thread's share of the delegates to tell.
+ * turn: see `grid_sum`; s: the state before and after it */
+INLINE u32 search_level(const Between &b, u32 *room, u32 &turn, State &s) {
     const Params &p = b.own;
     Barrier *barrier = &p.control->barrier;
     const u32 lane = threadIdx.x & 31, grid = gridDim.x, warps = grid * WARPS;
     const u32 warp = (threadIdx.x >> 5) * grid + blockIdx.x; /* neighbours on other SMs */
     const bool lead = blockIdx.x == 0 && threadIdx.x == 0;
-    State s = *p.state;
     const u32 now = s.depth & 1, to = now ^ 1;
-    u32 turn = 0;
     u64 *checks = counts_of(p, s.depth + 1);
-    clear_other(p);
     if (s.phase == GATHERING) {
         u32 *visited = newest(p, s);
         gather(p, visited - p.stride, visited, Queue{p.queue[now], p.hub_queue[now], b.mail + 2},
@@ -192,8 +195,8 @@ INLINE void search_level(const Between &b, u32 *room) {
     }
     grid_sum(barrier, turn, 0);
     s.depth++;
-    tell_delegates(b, newest(p, s));
     if (lead) *p.state = s;
+    return tell_delegates(b, newest(p, s));
 }
 #endif
 #endif

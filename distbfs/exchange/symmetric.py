@@ -1,0 +1,225 @@
+"""Memory that devices of all ranks put into without their hosts: NVSHMEM.
+
+NVSHMEM is begun once a process, for its current device, and lasts as long; see
+``device.nvshmem`` for kernels.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.device import cuda, programs
+from distbfs.device.nvshmem import Nvshmem, nvshmem
+from distbfs.errors import DeviceMissing, LaunchError, OutOfMemory
+from distbfs.exchange.agreement import first_reason
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from distbfs.types import DeviceArray, World
+
+WITH_UNIQUE_ID = 1 << 3  # NVSHMEMX_INIT_WITH_UNIQUEID
+SPARE = 1 << 30  # bytes of a device that are left to others
+DEFAULTS = {"NVSHMEM_DISABLE_NVLS": "1"}
+ON_ONE_HOST = {
+    "NVSHMEM_REMOTE_TRANSPORT": "none",
+    "NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME": "lo",
+}
+
+
+class UniqueId(ctypes.Structure):
+    """``nvshmemx_uniqueid_v1``."""
+
+    _fields_ = (("version", ctypes.c_int), ("internal", ctypes.c_char * 124))
+
+
+class UniqueIdArguments(ctypes.Structure):
+    """``nvshmemx_uniqueid_args_v1``."""
+
+    _fields_ = (
+        ("version", ctypes.c_int),
+        ("id", ctypes.POINTER(UniqueId)),
+        ("rank", ctypes.c_int),
+        ("ranks", ctypes.c_int),
+    )
+
+
+class InitArguments(ctypes.Structure):
+    """``nvshmemx_init_args_v1``."""
+
+    _fields_ = (
+        ("version", ctypes.c_int),
+        ("unique_id", UniqueIdArguments),
+        ("content", ctypes.c_char * 96),
+    )
+
+
+class InitAttributes(ctypes.Structure):
+    """``nvshmemx_init_attr_v1``."""
+
+    _fields_ = (
+        ("version", ctypes.c_int),
+        ("communicator", ctypes.c_void_p),
+        ("arguments", InitArguments),
+    )
+
+
+def version_of(kind: type[ctypes.Structure]) -> int:
+    """Return what the field ``version`` of a structure of version 1 has."""
+    return (1 << 16) + ctypes.sizeof(kind)
+
+
+def nvshmem_problem(world: World) -> str:
+    """Return why ranks cannot use NVSHMEM, "" if nothing is missing; collective."""
+    reason = ""
+    try:
+        nvshmem()
+    except DeviceMissing as error:
+        reason = str(error)
+    return first_reason(world, reason)
+
+
+class LinkedModule(programs.Module):
+    """A kernel file that is linked with NVSHMEM."""
+
+    def __init__(
+        self, source: Path, library: Nvshmem, /, **definitions: str | int
+    ) -> None:
+        self.library = library
+        super().__init__(source, **definitions)
+
+    @property
+    def handle(self) -> int:
+        """The CUmodule."""
+        return int(self._module.ptr)
+
+
+class SymmetricMemory:
+    """Memory of the current devices of all ranks; use ``symmetric_memory``.
+
+    Creating it, and its methods, are collective. Raises LaunchError on all ranks where
+    NVSHMEM does not start.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._blocks: list[tuple[Any, int]] = []  # memory, its bytes
+        self._used: list[Any] = []  # of each: what returns its array while that lasts
+        hosts = set(getattr(world, "hosts", [""]))
+        for name, value in (DEFAULTS | (ON_ONE_HOST if len(hosts) == 1 else {})).items():
+            os.environ.setdefault(name, value)
+        reason = ""
+        try:
+            self._files = nvshmem()
+            self._library = ctypes.CDLL(str(self._files.host))
+            self._library.nvshmem_malloc.restype = ctypes.c_void_p
+            self._library.nvshmem_malloc.argtypes = [ctypes.c_size_t]
+        except (DeviceMissing, OSError) as error:
+            reason = str(error)
+        if problem := first_reason(world, reason):
+            raise LaunchError(problem)
+        if problem := first_reason(world, self._begin()):
+            raise LaunchError(f"NVSHMEM does not start: {problem}")
+
+    def _begin(self) -> str:
+        """Begin; return what failed, or ""."""
+        unique = UniqueId(version=version_of(UniqueId))
+        failed = 0
+        if self._world.rank == 0:
+            failed = self._library.nvshmemx_get_uniqueid(ctypes.byref(unique))
+        sent = self._world.broadcast(list(bytes(unique)))
+        unique = UniqueId.from_buffer_copy(bytes(sent))
+        attributes = InitAttributes(version=version_of(InitAttributes))
+        attributes.arguments.version = version_of(InitArguments)
+        attributes.arguments.unique_id = UniqueIdArguments(
+            version=version_of(UniqueIdArguments),
+            id=ctypes.pointer(unique),
+            rank=self._world.rank,
+            ranks=self._world.size,
+        )
+        if failed:
+            return f"nvshmemx_get_uniqueid: error {failed}"
+        failed = self._library.nvshmemx_hostlib_init_attr(
+            ctypes.c_uint(WITH_UNIQUE_ID), ctypes.byref(attributes)
+        )
+        return f"nvshmemx_hostlib_init_attr: error {failed}" if failed else ""
+
+    def allocate(self, size: int, what: str) -> DeviceArray:
+        """Return zeros, uint8 [size], at the same place of all devices.
+
+        size: the same on all ranks. Memory is kept for later calls when the array is
+        gone, since freeing it would wait for the other ranks. Raises OutOfMemory on all
+        ranks where a device is short of it.
+        """
+        at = self._unused(size)
+        if at < 0:
+            self._blocks.append((self._new(size, what), size))
+            self._used.append(lambda: None)
+        memory, length = self._blocks[at]
+        cp = cuda.cupy()
+        array: DeviceArray = cp.ndarray(
+            (size,), np.uint8, cp.cuda.MemoryPointer(memory, 0)
+        )
+        array.fill(0)
+        cp.cuda.get_current_stream().synchronize()
+        self._used[at] = weakref.ref(array)
+        self._world.barrier()  # nobody puts before the zeros are there
+        return array
+
+    def _unused(self, size: int) -> int:
+        """Return which block serves all ranks again, -1 if none does."""
+        fits = np.zeros(len(self._blocks) + 1, np.int64)
+        for k, (_, length) in enumerate(self._blocks):
+            fits[k] = length >= size and self._used[k]() is None
+        every = self._world.allreduce(fits, "min")
+        return int(every.argmax()) if every.any() else -1
+
+    def _new(self, size: int, what: str) -> Any:
+        """Return new memory of all devices."""
+        runtime = cuda.cupy().cuda.runtime
+        free, _ = runtime.memGetInfo()
+        if size + SPARE > free:
+            cuda.release()
+            free, _ = runtime.memGetInfo()
+        least = self._world.allreduce(np.array([int(free)]), "min")[0]
+        if size + SPARE > least:
+            raise OutOfMemory(
+                f"{what}: {size} bytes on each device; {least} are free on one"
+            )
+        address = self._library.nvshmem_malloc(size)
+        reason = "" if address else f"{what}: NVSHMEM does not allocate {size} bytes"
+        if problem := first_reason(self._world, reason):
+            raise OutOfMemory(problem)
+        return cuda.cupy().cuda.UnownedMemory(address, size, self)
+
+    def module(self, source: Path, **definitions: str | int) -> programs.Module:
+        """Return the kernels of a file that uses NVSHMEM; not collective."""
+        module = LinkedModule(source, self._files, **definitions)
+        handle = ctypes.c_void_p(module.handle)
+        failed = self._library.nvshmemx_cumodule_init(handle)
+        if failed:
+            raise DeviceMissing(f"nvshmemx_cumodule_init: error {failed}")
+        return module
+
+
+_memory: list[tuple[tuple[int, ...], SymmetricMemory]] = []
+
+
+def symmetric_memory(world: World) -> SymmetricMemory:
+    """Return the memory of the current devices of all ranks (collective).
+
+    Raises LaunchError where other ranks or devices have begun NVSHMEM before.
+    """
+    here = (world.rank, world.size, int(cuda.cupy().cuda.Device()))
+    if not _memory:
+        _memory.append((here, SymmetricMemory(world)))
+    before, memory = _memory[0]
+    other = "" if before == here else "NVSHMEM serves other ranks of this process"
+    if problem := first_reason(world, other):
+        raise LaunchError(problem)
+    return memory
