@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from distbfs.engines.base import DelegateSearch, PullingSearch, Work
+from distbfs.engines.base import DelegateSearch, PullingSearch, Targets, Work
 from distbfs.exchange.base import SymmetricMemory
 from distbfs.exchange.traffic import Traffic
-from distbfs.types import Array, DirectionName, World
+from distbfs.types import Array, DirectionName, Root, World
 
 MOST_STREAMED = 64  # parts: each level sends first words to all, even if empty
 
@@ -151,19 +151,25 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
 
 
 class Loop(Protocol):
-    """All levels of a search, and parents, in one launch on the device of a domain."""
+    """All levels of a search, parents and results, in one launch on a device."""
 
-    def begin(self, hidden: int, *, parents: bool) -> None:
-        """Begin all levels on the current stream, after the search was started.
+    def start(
+        self,
+        local: Root | None,
+        delegate: Root | None,
+        *,
+        counting: bool = False,
+        targets: Targets | None = None,
+    ) -> None:
+        """Set the root, or roots, as ``DomainSearch.start``; nothing is counted."""
 
-        hidden: delegates that are not found yet; parents: whether those of delegates
-        are wanted as well
-        """
+    def run(self, hidden: int, traffic: Traffic, *, parents: bool) -> tuple[int, float]:
+        """Run a search that was started (collective); the search's ``finish`` follows.
 
-    def end(self, traffic: Traffic) -> int:
-        """Wait for the levels; count what was sent, and return how many there were.
-
-        Raises DistbfsError where another domain was waited for in vain.
+        hidden: delegates that no root is; parents: whether those of delegates are
+        wanted as well; traffic: counts what is sent
+        Returns (number of levels, seconds of this device). Raises DistbfsError where
+        another domain was waited for in vain.
         """
 
 
@@ -171,7 +177,7 @@ class LoopedSearch(StreamedSearch, Protocol):
     """A domain of one device whose searches may be one launch."""
 
     def loop(self, memory: SymmetricMemory, world: World) -> Loop:
-        """Return such searches, in order of the same searches' ``start`` (collective).
+        """Return these searches in one launch each (collective).
 
         Raises OutOfMemory on all ranks where what comes from others does not fit.
         """

@@ -265,18 +265,20 @@ class BetweenDomains:
         clock = Stopwatch(self.trace)
         parents = parents and self._options.parents
         log: list[LevelReport] | None = [] if records else None
-        with clock("start"):
-            self._start(root, until, counting=records)
         timed = clock if records or self.trace is not None else untimed
         to_the_end = until.depth is None and until.targets is None
         self._ahead = timed is untimed and stop is None and to_the_end
-        if self._loop is not None and self._ahead:
-            return self._whole(self._loop, clock, parents=parents)
-        whole = UNTIMED if timed is clock else clock("levels")
+        whole = self._loop if self._ahead else None
+        with clock("start"):
+            starts = self._searches if whole is None else [whole]
+            self._start(root, until, starts, counting=records)
+        if whole is not None:
+            return self._whole(whole, clock, parents=parents)
+        every = UNTIMED if timed is clock else clock("levels")
         stream: AbstractContextManager[None] = UNTIMED
         if self._streamed is not None:
             stream = self._streamed.levels(self._before)
-        with whole, stream:
+        with every, stream:
             levels = self._levels(until, stop, timed, clock, log)
         self._world.doing = "parents"
         cost = ParentCost()
@@ -307,8 +309,8 @@ class BetweenDomains:
         sent = traffic.sent
         self._world.doing = "levels in one launch"
         with clock("levels"):
-            loop.begin(self._hidden - self._root.delegates, parents=parents)
-            levels = loop.end(traffic)
+            hidden = self._hidden - self._root.delegates
+            levels, seconds = loop.run(hidden, traffic, parents=parents)
         with clock("finish"):
             level, parent = search.finish()
         self._world.doing = ""
@@ -318,6 +320,7 @@ class BetweenDomains:
             [level],
             [parent if parents else None],
             levels,
+            seconds,
             phases=clock.seconds,
             parent_cost=ParentCost(bytes_sent=own[0], messages_sent=own[1]),
         )
@@ -432,15 +435,25 @@ class BetweenDomains:
             for search, own in zip(self._searches, sent[:-1], strict=True)
         ]
 
-    def _start(self, root: Root, until: Until, *, counting: bool) -> None:
-        """Start the search in every domain; the result is the same on all ranks."""
+    def _start(
+        self,
+        root: Root,
+        until: Until,
+        starts: Sequence[DomainSearch | Loop],
+        *,
+        counting: bool,
+    ) -> None:
+        """Start the search in every domain; the result is the same on all ranks.
+
+        starts: what is started, for each domain of this rank
+        """
         self._policy.start()
         self._hidden = self._delegates.count
         targets: list[Targets | None] = [None] * len(self._searches)
         if until.targets is not None:
             targets = self._targets(np.unique(until.targets))
         if isinstance(root, np.ndarray):
-            self._start_set(root, targets, counting=counting)
+            self._start_set(root, targets, starts, counting=counting)
             return
         delegate: int | None = int(self._delegates.of(np.array([root]))[0])
         if delegate == -1:
@@ -449,13 +462,19 @@ class BetweenDomains:
         self._before = LevelKey.of_root(delegate)
         self._root = Work(int(normal), int(not normal), int(normal), open=WIDE)
         part, local = self._layout.part_of(root), self._layout.local_of(root)
-        for search, wanted in zip(self._searches, targets, strict=True):
+        every = zip(self._searches, starts, targets, strict=True)
+        for search, start, wanted in every:
             here = delegate is None and search.part.index == part
             mine = local if here else None
-            search.start(mine, delegate, counting=counting, targets=wanted)
+            start.start(mine, delegate, counting=counting, targets=wanted)
 
     def _start_set(
-        self, roots: Ids, targets: Sequence[Targets | None], *, counting: bool
+        self,
+        roots: Ids,
+        targets: Sequence[Targets | None],
+        starts: Sequence[DomainSearch | Loop],
+        *,
+        counting: bool,
     ) -> None:
         """Start the search in every domain from a set of roots, int64 [k], rising."""
         numbers = self._delegates.of(roots)
@@ -463,9 +482,10 @@ class BetweenDomains:
         self._before = LevelKey.of_set(len(roots))
         self._root = Work(len(normals), len(delegates), len(normals), open=WIDE)
         owners, local = self._layout.part_of(normals), self._layout.local_of(normals)
-        for search, wanted in zip(self._searches, targets, strict=True):
+        every = zip(self._searches, starts, targets, strict=True)
+        for search, start, wanted in every:
             own = local[owners == search.part.index]
-            search.start(own, delegates, counting=counting, targets=wanted)
+            start.start(own, delegates, counting=counting, targets=wanted)
 
     def _targets(self, ids: Ids) -> list[Targets | None]:
         """Return the targets that each domain of this rank owns; ids: each once."""

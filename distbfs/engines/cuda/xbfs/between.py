@@ -199,7 +199,7 @@ class BetweenLevels:
         own.other, own.state = base + CONTROL_BYTES, base + 2 * CONTROL_BYTES
         own.last = NO_LIMIT
         own.root = ELSEWHERE
-        self._results = arrays.results_launch(own)
+        self.results = arrays.results_launch(own)
         self._counts: Any = None
         self._launches: dict[tuple[bool, bool], dict[str, programs.Launch]] = {}
         self.masked = False
@@ -298,34 +298,48 @@ class BetweenLevels:
         with self.device:
             main = cuda.cupy().cuda.get_current_stream()
             self._count(counting=counting)
-            p, own = self.params, self.own
-            own.root = own.root_id = ELSEWHERE
-            p.delegate = ISOLATED
-            several = isinstance(local, np.ndarray)
-            if isinstance(local, np.ndarray):
-                self._aim(targets, None)
-                self._begin_at(local, np.asarray(delegate))
-            else:
-                self._aim(targets, local)
-                begin_at_root(own)
-                if local is not None:
-                    own.root = local
-                    own.root_id = self.part.layout.global_of(self.part.index, local)
-                if delegate is not None:
-                    p.delegate = delegate
-            way = PUSHES if p.rule & PUSHES else ASKS
-            p.begins = GOES | (way if several or delegate is None else 0)
-            own.snapshot, own.next_snapshot = own.next_snapshot, own.snapshot
-            own.by_first, own.next_by_first = own.next_by_first, own.by_first
-            if self._dirty:
-                self._run("clean_up", main)
-            self._dirty, self.depth = True, 0
+            self.aim(local, delegate, targets)
+            self.clean_up()
+            self._dirty = True
             self._run("begin", main)
-            if several:
+            if isinstance(local, np.ndarray):
                 self._run("begin_roots", main)
             self._run("settle", main)
-            if targets is not None or not p.gathered:
+            if targets is not None or not self.params.gathered:
                 self._work.begin(main)
+
+    def aim(
+        self,
+        local: Root | None,
+        delegate: Root | None,
+        targets: Targets | None = None,
+    ) -> None:
+        """Set the arguments of a search; see ``start``."""
+        p, own = self.params, self.own
+        own.root = own.root_id = ELSEWHERE
+        p.delegate = ISOLATED
+        several = isinstance(local, np.ndarray)
+        if isinstance(local, np.ndarray):
+            self._aim(targets, None)
+            self._begin_at(local, np.asarray(delegate))
+        else:
+            self._aim(targets, local)
+            begin_at_root(own)
+            if local is not None:
+                own.root = local
+                own.root_id = self.part.layout.global_of(self.part.index, local)
+            if delegate is not None:
+                p.delegate = delegate
+        way = PUSHES if p.rule & PUSHES else ASKS
+        p.begins = GOES | (way if several or delegate is None else 0)
+        own.snapshot, own.next_snapshot = own.next_snapshot, own.snapshot
+        own.by_first, own.next_by_first = own.next_by_first, own.by_first
+        self.depth = 0
+
+    def clean_up(self) -> None:
+        """Clean what a search has left that did not come to its end."""
+        if self._dirty:
+            self._run("clean_up", cuda.cupy().cuda.get_current_stream())
 
     def _begin_at(self, local: Ids, delegates: Ids) -> None:
         """Set the roots of a set: local ids of own vertices, and all delegates."""
@@ -613,20 +627,19 @@ class BetweenLevels:
         with self.device:
             self.learn([items for _, items in answers])
 
-    def begin_results(self) -> None:
-        """Begin to write results, after the last level."""
-        with self.device:
-            main = cuda.cupy().cuda.get_current_stream()
-            self._run("end", main)
-            self._results(main.ptr)
-            self._dirty = False
+    def went(self, levels: int | None) -> None:
+        """Note that a search was run by another launch, results as well; None: begins."""
+        self._dirty, self.depth = levels is None, levels or 0
 
     def finish(self) -> tuple[Any, Any]:
         """Return levels, int8 or int32, and parents by local id, CuPy arrays."""
         arrays, count = self.arrays, self.part.local_count
-        if self._dirty:
-            self.begin_results()
         with self.device:
+            if self._dirty:
+                main = cuda.cupy().cuda.get_current_stream()
+                self._run("end", main)
+                self.results(main.ptr)
+                self._dirty = False
             level = (arrays.wide if self.depth > NARROW else arrays.level)[:count]
             if arrays.parent is None:
                 return level, None

@@ -1,4 +1,5 @@
 /* Whole searches between domains of one device each, in one launch: no host between levels.
+ * The results kernel of results.cu follows.
  *
  * What goes to other shares is put into their memory (wire.cuh), and a signal follows when all
  * blocks have put theirs.  Every share signals every other one twice a level: with its boxes and
@@ -272,35 +273,51 @@ INLINE bool swap_parents(const Loop &n, u64 epoch, Heard &heard, u32 &turn) {
     return meet_fine(n, turn, fine);
 }
 
-/* After `begin` and `settle` of between.cu; the counts of the root have no use here. */
+/* Forget the last search, and count the roots of this one. */
+INLINE void begin_search(const Loop &n, u32 &turn) {
+    const Between &b = n.b;
+    Barrier *barrier = &b.own.control->barrier;
+    clear_other(b.own);
+    forget(b);
+    empty_boxes(b);
+    if (blockIdx.x == 0) {
+        if (threadIdx.x < TOLD) n.told[threadIdx.x] = 0;
+        if (threadIdx.x == 0) n.next[0] = b.begins, n.next[1] = n.hidden, n.next[2] = 0;
+    }
+    grid_sum(barrier, turn, 0);
+    if (b.own.from_set) {
+        admit_roots(b);
+        grid_sum(barrier, turn, 0);
+    }
+    count_found(b, *b.own.state, turn);
+    if (blockIdx.x == 0) {
+        __syncthreads();
+        for (u32 i = threadIdx.x; i < COUNTS; i += THREADS) b.counts[i] = 0;
+    }
+    grid_sum(barrier, turn, 0);
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, 1) loop(const __grid_constant__ Loop n) {
     extern __shared__ uint4 dynamic[];
     __shared__ Heard heard;
     __shared__ u64 sums[COUNTS];
     const Between &b = n.b;
-    Barrier *barrier = &b.own.control->barrier;
-    const bool lead = blockIdx.x == 0 && threadIdx.x == 0;
     u64 epoch = *n.turn;
-    u32 turn = 0, does = *b.does, levels = 0;
-    bool hides = n.hidden, fine = true, unknown_some = false;
-    if (blockIdx.x == 0) {
-        for (u32 i = threadIdx.x; i < COUNTS; i += THREADS) b.counts[i] = 0;
-        if (threadIdx.x < TOLD) n.told[threadIdx.x] = 0;
-        if (lead) n.next[1] = n.hidden;
-    }
-    grid_sum(barrier, turn, 0);
-    while (does & GOES) {
+    u32 turn = 0, does = GOES, levels = 0;
+    bool fine = true;
+    begin_search(n, turn);
+    while (fine && (does = __ldcg(n.next)) & GOES) {
         epoch++, levels++;
-        fine = one_level(n, (u32 *)dynamic, does, hides, epoch, heard, turn);
+        fine = one_level(n, (u32 *)dynamic, does, __ldcg(n.next + 1), epoch, heard, turn);
         if (!fine) break;
         if (blockIdx.x == 0) fine = tally_up(n, epoch, heard, sums);
         fine = meet_fine(n, turn, fine);
-        if (!fine) break;
-        does = __ldcg(n.next), hides = __ldcg(n.next + 1), unknown_some = __ldcg(n.next + 2);
     }
-    if (fine && unknown_some && n.parents) fine = swap_parents(n, ++epoch, heard, turn);
+    if (fine && n.parents && __ldcg(n.next + 2)) fine = swap_parents(n, ++epoch, heard, turn);
     if (blockIdx.x) return;
     if (!fine)
         for (u32 kind = 0; kind < SIGNALS; kind++) tell(n, kind, FAILURE);
-    if (lead) *n.turn = epoch, n.told[LEVELS] = levels, n.told[FAULT] = fine ? 0 : heard.fault;
+    if (threadIdx.x) return;
+    b.own.state->phase = DONE;
+    *n.turn = epoch, n.told[LEVELS] = levels, n.told[FAULT] = fine ? 0 : heard.fault ? heard.fault : 1 + !b.share;
 }

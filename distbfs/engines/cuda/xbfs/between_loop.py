@@ -8,21 +8,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda, programs
+from distbfs.device.take import Back
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, THREADS, mask
 from distbfs.engines.cuda.xbfs.between_params import COUNTED, Between
+from distbfs.engines.cuda.xbfs.search import CONTROL_BYTES
+from distbfs.engines.cuda.xbfs.shared import PATIENCE
 from distbfs.errors import DistbfsError
 from distbfs.exchange.traffic import KINDS
 
 if TYPE_CHECKING:
+    from distbfs.device.timed_graph import TimedGraph
+    from distbfs.engines.base import Targets
     from distbfs.engines.cuda.xbfs.between_stream import BetweenSearch
     from distbfs.exchange.base import SymmetricMemory
     from distbfs.exchange.traffic import Traffic
-    from distbfs.types import World
+    from distbfs.types import Root, World
 
 SIGNALS = 3  # kinds
 LINE = 128  # bytes that pieces of memory are aligned to
 LEVELS, FAULT, BYTES = 0, 1, 2  # ``Told`` in between_loop.cu
 TOLD = BYTES + 2 * len(KINDS)
+TURNS = 3  # words before these
 
 
 class LoopParams(ctypes.Structure):
@@ -47,7 +53,7 @@ class BetweenLoop:
         self, search: BetweenSearch, memory: SymmetricMemory, world: World
     ) -> None:
         cp, params = cuda.cupy(), search.params
-        self._search, self._memory = search, memory
+        self._search, self._memory, self._world = search, memory, world
         shares, others = params.shares, len(search.others)
         most = np.array([int(np.diff(search.box_at).max())])
         slot = int(world.allreduce(most, "max")[0])
@@ -60,14 +66,16 @@ class BetweenLoop:
         }
         starts = np.cumsum([0, *(-(-size // LINE) * LINE for size in sizes.values())])
         self._room = memory.allocate(int(starts[-1]), "boxes of other domains")
-        self._own = cp.zeros(1 + TOLD + 2, np.uint64)  # turn, told, next
+        self._own = cp.zeros(TURNS + TOLD, np.uint64)  # turn and next, told
+        self._controls = cp.zeros(2 * CONTROL_BYTES, np.uint8)
+        self._searches = 0
+        self._told = Back(self._own[TURNS:])
         base = self._own.data.ptr
-        self._told = cuda.HostCopy(self._own[1 : 1 + TOLD])
         self.params = LoopParams(
             slot=slot,
             turn=base,
-            told=base + 8,
-            next=base + 8 * (1 + TOLD),
+            next=base + 8,
+            told=base + 8 * TURNS,
             **{
                 name: self._room.data.ptr + int(start)
                 for name, start in zip(sizes, starts[:-1], strict=True)
@@ -97,29 +105,51 @@ class BetweenLoop:
             )
         return self._launches[masked]
 
-    def begin(self, hidden: int, *, parents: bool) -> None:
-        """Begin all levels on the current stream; see ``engines.streamed.Loop``."""
+    def _recorded(self) -> TimedGraph:
+        """Return the kernel and that of results as a graph."""
+        launch = self._launch(masked=self._search.masked)
+        return launch.record(then=self._search.results, back=self._told)
+
+    def start(
+        self,
+        local: Root | None,
+        delegate: Root | None,
+        *,
+        counting: bool = False,
+        targets: Targets | None = None,
+    ) -> None:
+        """Set the root, or roots, as ``DomainSearch.start``; nothing is counted."""
+        if counting or targets is not None:
+            raise ValueError("a search in one launch counts nothing")
+        with self._search.device:
+            self._search.aim(local, delegate)
+
+    def run(self, hidden: int, traffic: Traffic, *, parents: bool) -> tuple[int, float]:
+        """Run a search that was started; see ``engines.streamed.Loop``."""
         search, params = self._search, self.params
         with search.device:
-            main = cuda.cupy().cuda.get_current_stream()
-            launch = self._launch(masked=search.masked)
-            search.take_counters(0)  # clean, as ``settle`` takes the others
+            search.clean_up()
+            search.went(None)
+            base, at = self._controls.data.ptr, self._searches & 1
+            search.own.control = base + at * CONTROL_BYTES
+            search.own.other = base + (1 - at) * CONTROL_BYTES
             params.b = search.params
+            params.b.patience = PATIENCE
             params.hidden, params.parents = hidden, parents
-            launch(main.ptr)
-            self._told.begin(main)
-            search.begin_results()
-
-    def end(self, traffic: Traffic) -> int:
-        """Wait for the levels; count what was sent, and return how many there were."""
-        told = self._told.wait().tolist()
-        self._search.depth = told[LEVELS]
+            graph = self._recorded()
+            graph.set_arguments()
+            self._searches += 1
+            self._world.barrier()  # devices wait for each other from here on
+            graph.launch()
+            seconds = graph.wait()
+        told = self._told.pinned.tolist()
         if told[FAULT]:
             raise DistbfsError(
                 f"part {told[FAULT] - 1} was waited for in vain; searches of this "
                 "session are over"
             )
+        search.went(told[LEVELS])
         sent, messages = np.split(np.array(told[BYTES:]), 2)
         for kind, size, count in zip(KINDS, sent, messages, strict=True):
             traffic.count(int(size), kind, part=0, messages=int(count))
-        return int(told[LEVELS])
+        return int(told[LEVELS]), seconds

@@ -11,6 +11,67 @@ INLINE void empty_boxes(const Between &b) {
     for (u32 i = threadIdx.x; i < b.shares; i += THREADS) b.outbox[b.box[i]] = no_items(b);
 }
 
+/* The number of the root, NONE where this device does not have it, or it has no edges. */
+INLINE u32 root_here(const Between &b) {
+    if (b.delegate == NONE) return b.own.root == ELSEWHERE ? NONE : b.own.numbers[b.own.root];
+#if SEVERAL
+    const Owner to = owner_of(b, b.delegate);
+    return to.part == b.index ? to.number : NONE;
+#else
+    return b.delegate;
+#endif
+}
+
+INLINE void zero(u64 *words, u64 count) {
+    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i < count; i += (u64)gridDim.x * THREADS)
+        words[i] = 0;
+}
+
+/* Forget the last search; the root, where this part knows it. */
+INLINE void forget(const Between &b) {
+    const Params &p = b.own;
+    zero((u64 *)b.sent, b.sent_words / 2); /* two a word, as of known */
+    zero((u64 *)b.known, b.normals / 64);
+    zero(b.counts, COUNTS);
+    zero(b.sizes, 2 * b.shares);
+    if (blockIdx.x || threadIdx.x) return;
+    const u32 root = root_here(b);
+    const bool some = root != NONE;
+    State s = {PUSHING, 0, 0, 0, 0, 0, 0, 0, 0, 1, START};
+    Mail *mail = b.mail;
+    mail[0].size = mail[0].edges = mail[0].hubs = 0;
+    mail[1] = mail[2] = mail[0];
+    b.idle[0] = b.idle[1] = 0, *b.filled = 1;
+    if (some) {
+        const OFFSET row = p.row[root];
+        const u32 degree = degree_at(p, root, row);
+        p.queue[0][0] = make_uint4(root, 0, (u32)row, degree);
+        p.hub_queue[0][0] = root;
+        mail[0].size = (u64)degree << 32 | 1, mail[0].edges = degree, mail[0].hubs = root < p.hubs;
+        atomicOr(p.snapshot + (root >> 5), 1u << (root & 31));
+        p.direct[root] = 0;
+        if (p.parents) p.parent[root] = position_here(b, root);
+    }
+    *p.state = s, b.does[0] = b.begins, b.does[1] = 0;
+#if SEVERAL
+    b.device->joint.now = b.device->joint.complete = 0;
+#endif
+}
+
+/* Admit the roots of a set that this device knows, after `forget`. */
+INLINE void admit_roots(const Between &b) {
+    const Params &p = b.own;
+    const State s = *p.state;
+    const u32 lane = threadIdx.x & 31;
+    for (u64 i = blockIdx.x * (u64)THREADS + threadIdx.x; i - lane < p.root_count;
+         i += (u64)gridDim.x * THREADS) {
+        bool some = i < p.root_count;
+        const u32 v = some ? p.roots[i] : 0;
+        admit<1>(b, s, &some, &v, lane);
+        if (some && p.parents) p.parent[v] = position_here(b, v);
+    }
+}
+
 /* Delegates that other domains found, of each word of a mask: mask(where). */
 template <class Mask>
 INLINE void admit_delegates(const Between &b, const State &s, const Mask &mask) {
