@@ -149,7 +149,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_consta
     if (blockIdx.x == 0 && most) atomicMax(b.counts + MOST, most);
     if (blockIdx.x == 0 && threadIdx.x == 0) b.counts[OVER] = over;
     if (over) return;
-    count_found(b, *p.state, turn);
+    const State s = *p.state;
+    count_found(b, s);
+    grid_sum(&p.control->barrier, turn, 0);
+    if (blockIdx.x == 0 && threadIdx.x == 0) make_frontier(b, s);
 }
 
 /* What the next level does, alike on all shares; one block.  Nothing where the search is over,

@@ -27,6 +27,9 @@
 /* Signals, each with a word for each writer. */
 enum Signal { BOXES, REPLIES, TALLIES, SIGNALS };
 
+/* Times of a level that block 0 notes. */
+enum Stage { LEVEL_BEGINS, LEVEL_SEARCHED, BOXES_CAME, REPLIES_CAME, LEVEL_TAKEN, LEVEL_COUNTED, STAGES };
+
 /* What the host is told at the end: levels, 1 + the share that was waited for in vain; bytes that
  * this share has sent, by kind, and messages. */
 enum Told { LEVELS, FAULT, BYTES };
@@ -40,12 +43,15 @@ struct Loop {
     u64 *tallies;          /* [2][shares][COUNTS], symmetric: what they have counted, by turn */
     u64 *signals;          /* [SIGNALS][shares], symmetric */
     u64 *turn;             /* [1], of the last level */
+    u64 *arrived;          /* [1], blocks, at meetings that only the last one stays for */
+    u64 *trace;            /* [rows][STAGES], times of block 0; or null */
     u64 *told;             /* [TOLD] */
     u32 *next;             /* [3]: what the next level does; delegates that are not found yet;
                               whether a share has some whose parents others have */
     u64 slot;              /* words of a box and the word before it */
     u32 hidden;            /* delegates that are not found when the search begins */
     u32 parents;           /* they are wanted of delegates as well */
+    u32 rows, pad;         /* of trace */
 };
 
 /* What a block knows of the others' signals, in shared memory. */
@@ -81,16 +87,32 @@ INLINE bool hear(const Loop &n, u32 kind, u64 turn, Heard &heard) {
         heard.signal[t] = x;
     }
     __syncthreads();
-    fence_system();
+    if (heard.fault && threadIdx.x == 0) n.told[FAULT] = heard.fault;
     return !heard.fault;
 }
 
-/* Signal every other share, after all blocks have put what is theirs; block 0. */
+/* Signal every other share, after what was put; one block. */
 INLINE void tell(const Loop &n, u32 kind, u64 value) {
     const u32 t = threadIdx.x;
-    if (blockIdx.x == 0 && t < n.b.shares && t != n.b.share)
+    if (t < n.b.shares && t != n.b.share) {
+        fence_system();
         set_signal(signal_at(n, kind, n.b.share), value, t);
+    }
 }
+
+/* Whether this block is the last one to come, which then sees what all have done and put.
+ * There is a meeting of all blocks between two of these. */
+INLINE bool comes_last(const Loop &n) {
+    __shared__ u32 last;
+    all_put();
+    if (threadIdx.x == 0) last = (add_acquire_release(n.arrived, 1) + 1) % gridDim.x == 0;
+    __syncthreads();
+    return last;
+}
+
+#define NOTE(stage)                                                                      \
+    if (n.trace && blockIdx.x == 0 && threadIdx.x == 0 && row < n.rows)                    \
+        n.trace[row * STAGES + stage] = nanoseconds();
 
 /* Put words to a share, by all blocks, of which the first one differs by share. */
 INLINE void put_all(const Loop &n, void *to, const void *from, u64 words, u32 share) {
@@ -158,12 +180,17 @@ INLINE Letter letter_in(u32 share, const u64 *box) {
     return Letter{(const u32 *)(box + 1), share, size_of(__ldcg(box)), 0};
 }
 
-/* The delegates that others found in this level. */
-INLINE void take_masks(const Loop &n, const State &s, const Heard &heard) {
-    const Between &b = n.b;
+/* The shares that have sent a mask, as bits. */
+INLINE u64 masks_of(const Loop &n, const Heard &heard) {
     u64 who = 0;
-    for (u32 t = 0; t < b.shares; t++)
-        if (t != b.share && heard.signal[t] & 1) who |= 1ull << t;
+    for (u32 t = 0; t < n.b.shares; t++)
+        if (t != n.b.share && heard.signal[t] & 1) who |= 1ull << t;
+    return who;
+}
+
+/* The delegates that others found in this level. */
+INLINE void take_masks(const Loop &n, const State &s, u64 who) {
+    const Between &b = n.b;
     if (!who) return;
     admit_delegates(b, s, [&](u32 at) {
         u32 all = 0;
@@ -173,7 +200,7 @@ INLINE void take_masks(const Loop &n, const State &s, const Heard &heard) {
     });
 }
 
-/* What all shares have counted; block 0 leaves what follows in `next`.  False: see `hear`. */
+/* What all shares have counted; one block leaves what follows in `next`.  False: see `hear`. */
 INLINE bool tally_up(const Loop &n, u64 turn, Heard &heard, u64 *sums) {
     const Between &b = n.b;
     u64 *tallies = n.tallies + (turn & 1) * b.shares * COUNTS;
@@ -205,45 +232,50 @@ INLINE bool meet_fine(const Loop &n, u32 &turn, bool fine) {
 }
 
 /* Put the boxes to where they go, and what others have in return has come: questions or items,
- * then answers.  False: see `hear`. */
+ * then answers.  False: see `hear`.
+ * stays: the boxes are written anew when this returns, so all blocks must have put theirs */
 INLINE bool swap(const Loop &n, u64 *region, bool halves, u32 sort, u32 signal, u64 value,
-                 Heard &heard, u32 &turn) {
+                 bool stays, Heard &heard, u32 &turn) {
     put_boxes(n, region, halves, sort);
-    all_put();
-    grid_sum(&n.b.own.control->barrier, turn, 0);
-    tell(n, signal, value);
+    bool tells = false;
+    if (stays) {
+        all_put();
+        grid_sum(&n.b.own.control->barrier, turn, 0);
+        tells = blockIdx.x == 0;
+    } else tells = comes_last(n);
+    if (tells) tell(n, signal, value);
     return hear(n, signal, value >> 1, heard);
 }
 
-/* One level; false: a share is waited for in vain. */
-INLINE bool one_level(const Loop &n, u32 *room, u32 does, bool hides, u64 epoch, Heard &heard,
-                      u32 &turn) {
+/* One level, but for its counts; false: a share is waited for in vain. */
+INLINE bool one_level(const Loop &n, u32 *room, u32 does, bool hides, u64 epoch, u32 row,
+                      State &s, Heard &heard, u32 &turn) {
     const Between &b = n.b;
     const u32 lane = threadIdx.x & 31, warps = gridDim.x * WARPS;
     const u32 warp = (threadIdx.x >> 5) * gridDim.x + blockIdx.x;
-    State s = *b.own.state;
     const bool asks = does & ASKS;
+    NOTE(LEVEL_BEGINS)
     if (does & PUSHES) push_outer(b, s, warp, warps, lane);
-    u32 fresh = search_level(b, room, turn, s);
+    const u32 fresh = search_level(b, room, turn, s);
     if (asks) ask_outer(b, s, warp, warps, lane);
     const bool masked = grid_sum(&b.own.control->barrier, turn, hides ? fresh : 0);
+    NOTE(LEVEL_SEARCHED)
     if (masked) put_masks(n);
     const u32 sort = asks ? QUESTIONS : ITEMS;
-    bool fine = swap(n, n.came, asks, sort, BOXES, epoch << 1 | masked, heard, turn);
-    const u64 first = heard.signal[threadIdx.x & MOST_SHARES - 1];
+    bool fine = swap(n, n.came, asks, sort, BOXES, epoch << 1 | masked, asks, heard, turn);
+    const u64 who = masks_of(n, heard);
+    NOTE(BOXES_CAME)
     if (asks) {
         if (fine)
             each_box(n, n.came, [&](u32 share, const u64 *box) {
                 answer_letter(b, s, letter_in(share, box));
             });
         if (!meet_fine(n, turn, fine)) return false;
-        fine = swap(n, n.replied, true, ANSWERS, REPLIES, epoch << 1, heard, turn);
+        fine = swap(n, n.replied, true, ANSWERS, REPLIES, epoch << 1, false, heard, turn);
+        NOTE(REPLIES_CAME)
     }
-    __syncthreads();
-    if (threadIdx.x < MOST_SHARES) heard.signal[threadIdx.x] = first;
-    __syncthreads();
     if (fine) {
-        take_masks(n, s, heard);
+        take_masks(n, s, who);
         if (asks)
             each_box(n, n.replied, [&](u32 share, const u64 *box) {
                 const Letter letter = letter_in(share, box);
@@ -251,25 +283,39 @@ INLINE bool one_level(const Loop &n, u32 *room, u32 does, bool hides, u64 epoch,
             });
         else if (does & PUSHES) Came{n, n.came}(Items{b, s});
     }
-    if (!meet_fine(n, turn, fine)) return false;
-    empty_boxes(b);
-    count_found(b, s, turn);
-    return true;
+    fine = meet_fine(n, turn, fine);
+    NOTE(LEVEL_TAKEN)
+    return fine;
+}
+
+/* Count a level and choose the next one; false: as `one_level`. */
+INLINE bool count_level(const Loop &n, const State &s, u64 epoch, u32 row, Heard &heard, u64 *sums,
+                        u32 &turn) {
+    bool fine = true;
+    empty_boxes(n.b);
+    count_found(n.b, s);
+    if (comes_last(n)) {
+        if (threadIdx.x == 0) make_frontier(n.b, s);
+        fine = tally_up(n, epoch, heard, sums);
+    }
+    fine = meet_fine(n, turn, fine);
+    NOTE(LEVEL_COUNTED)
+    return fine;
 }
 
 /* The parents of this share's own delegates that others have; false: as `one_level`. */
 INLINE bool swap_parents(const Loop &n, u64 epoch, Heard &heard, u32 &turn) {
     const Between &b = n.b;
+    Barrier *barrier = &b.own.control->barrier;
     ask_for_parents(b);
-    grid_sum(&b.own.control->barrier, turn, 0);
-    bool fine = swap(n, n.came, false, PARENTS, BOXES, epoch << 1, heard, turn);
+    grid_sum(barrier, turn, 0);
+    bool fine = swap(n, n.came, false, PARENTS, BOXES, epoch << 1, true, heard, turn);
     empty_boxes(b);
     if (!meet_fine(n, turn, fine)) return false;
     Came{n, n.came}(ParentQuestions{b, newest(b.own, *b.own.state)});
-    grid_sum(&b.own.control->barrier, turn, 0);
-    fine = swap(n, n.replied, false, PARENTS, REPLIES, epoch << 1, heard, turn);
+    grid_sum(barrier, turn, 0);
+    fine = swap(n, n.replied, false, PARENTS, REPLIES, epoch << 1, false, heard, turn);
     if (fine) Came{n, n.replied}(ParentAnswers{b});
-    empty_boxes(b);
     return meet_fine(n, turn, fine);
 }
 
@@ -289,8 +335,10 @@ INLINE void begin_search(const Loop &n, u32 &turn) {
         admit_roots(b);
         grid_sum(barrier, turn, 0);
     }
-    count_found(b, *b.own.state, turn);
-    if (blockIdx.x == 0) {
+    const State s = *b.own.state;
+    count_found(b, s);
+    if (comes_last(n)) {
+        if (threadIdx.x == 0) make_frontier(b, s);
         __syncthreads();
         for (u32 i = threadIdx.x; i < COUNTS; i += THREADS) b.counts[i] = 0;
     }
@@ -302,22 +350,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) loop(const __grid_const
     __shared__ Heard heard;
     __shared__ u64 sums[COUNTS];
     const Between &b = n.b;
-    u64 epoch = *n.turn;
-    u32 turn = 0, does = GOES, levels = 0;
+    const u64 before = *n.turn;
+    u32 turn = 0, does, levels = 0;
     bool fine = true;
     begin_search(n, turn);
     while (fine && (does = __ldcg(n.next)) & GOES) {
-        epoch++, levels++;
-        fine = one_level(n, (u32 *)dynamic, does, __ldcg(n.next + 1), epoch, heard, turn);
-        if (!fine) break;
-        if (blockIdx.x == 0) fine = tally_up(n, epoch, heard, sums);
-        fine = meet_fine(n, turn, fine);
+        const u32 row = levels++;
+        const u64 epoch = before + levels;
+        State s = *b.own.state;
+        fine = one_level(n, (u32 *)dynamic, does, __ldcg(n.next + 1), epoch, row, s, heard, turn) &&
+               count_level(n, s, epoch, row, heard, sums, turn);
     }
-    if (fine && n.parents && __ldcg(n.next + 2)) fine = swap_parents(n, ++epoch, heard, turn);
+    const u64 last = before + levels + 1;
+    if (fine && n.parents && __ldcg(n.next + 2)) fine = swap_parents(n, last, heard, turn);
     if (blockIdx.x) return;
     if (!fine)
         for (u32 kind = 0; kind < SIGNALS; kind++) tell(n, kind, FAILURE);
     if (threadIdx.x) return;
     b.own.state->phase = DONE;
-    *n.turn = epoch, n.told[LEVELS] = levels, n.told[FAULT] = fine ? 0 : heard.fault ? heard.fault : 1 + !b.share;
+    *n.turn = last, n.told[LEVELS] = levels;
 }

@@ -28,7 +28,7 @@ SIGNALS = 3  # kinds
 LINE = 128  # bytes that pieces of memory are aligned to
 LEVELS, FAULT, BYTES = 0, 1, 2  # ``Told`` in between_loop.cu
 TOLD = BYTES + 2 * len(KINDS)
-TURNS = 3  # words before these
+TURNS = 4  # words before these
 
 
 class LoopParams(ctypes.Structure):
@@ -37,9 +37,10 @@ class LoopParams(ctypes.Structure):
     _fields_ = (
         ("b", Between),
         *((x, ctypes.c_void_p) for x in ("came", "replied", "masks", "tallies")),
-        *((x, ctypes.c_void_p) for x in ("signals", "turn", "told", "next")),
+        *((x, ctypes.c_void_p) for x in ("signals", "turn", "arrived", "trace")),
+        *((x, ctypes.c_void_p) for x in ("told", "next")),
         ("slot", ctypes.c_uint64),
-        *((x, ctypes.c_uint32) for x in ("hidden", "parents")),
+        *((x, ctypes.c_uint32) for x in ("hidden", "parents", "rows", "pad")),
     )
 
 
@@ -66,7 +67,7 @@ class BetweenLoop:
         }
         starts = np.cumsum([0, *(-(-size // LINE) * LINE for size in sizes.values())])
         self._room = memory.allocate(int(starts[-1]), "boxes of other domains")
-        self._own = cp.zeros(TURNS + TOLD, np.uint64)  # turn and next, told
+        self._own = cp.zeros(TURNS + TOLD, np.uint64)  # turn, arrived, next, told
         self._controls = cp.zeros(2 * CONTROL_BYTES, np.uint8)
         self._searches = 0
         self._told = Back(self._own[TURNS:])
@@ -74,7 +75,8 @@ class BetweenLoop:
         self.params = LoopParams(
             slot=slot,
             turn=base,
-            next=base + 8,
+            arrived=base + 8,
+            next=base + 16,
             told=base + 8 * TURNS,
             **{
                 name: self._room.data.ptr + int(start)

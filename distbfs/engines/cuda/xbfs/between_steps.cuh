@@ -138,11 +138,9 @@ INLINE void count_words(const Between &b, const State &s, u64 *count) {
     }
 }
 
-/* Counts what was found, here and elsewhere, and makes it the frontier; `counts` is zero before.
- * One thread leaves the state in memory, when all blocks have met. */
-INLINE void count_found(const Between &b, State s, u32 &turn) {
+/* Counts what was found, here and elsewhere; `counts` is zero before. */
+INLINE void count_found(const Between &b, const State &s) {
     const Params &p = b.own;
-    const u32 lane = threadIdx.x & 31;
     u64 count[COUNTS];
 #pragma unroll
     for (int k = 0; k < COUNTS; k++) count[k] = 0;
@@ -154,10 +152,13 @@ INLINE void count_found(const Between &b, State s, u32 &turn) {
     for (int k = 0; k < FAILED; k++) {
         if (!__any_sync(ALL, count[k] != 0)) continue;
         const u64 sum = warp_sum(count[k]);
-        if (lane == 0) atomicAdd(b.counts + k, sum);
+        if ((threadIdx.x & 31) == 0) atomicAdd(b.counts + k, sum);
     }
-    grid_sum(&p.control->barrier, turn, 0);
-    if (blockIdx.x || threadIdx.x) return;
+}
+
+/* What was counted becomes the frontier, by one thread when all blocks have counted. */
+INLINE void make_frontier(const Between &b, State s) {
+    const Params &p = b.own;
     const u32 left = (u32)__ldcg(b.counts + LEFT);
     if (s.phase == PUSHING) take(s, b.mail + (s.depth & 1)), b.counts[INSIDE] = s.edges;
 #if SEVERAL /* `level` asks all devices of the domain */
