@@ -68,7 +68,9 @@ class Nvshmem:
     @property
     def key(self) -> str:
         """What machine code depends on besides the source, as a text."""
-        parts = [(path.name, path.stat().st_size) for path in (self.device, self.linker)]
+        parts = [
+            (path.name, path.stat().st_size) for path in (self.device, self.linker)
+        ]
         return repr((OPTIONS, parts))
 
     def link(self, code: bytes, arch: str) -> bytes:
@@ -145,6 +147,8 @@ def nvshmem() -> Nvshmem:
             *(bundled / name for name in ("libcudacxx", "cub", "thrust")),
         ),
         linker=first(
-            "lib*/libnvJitLink.so.1[0-9]", around, "nvJitLink; pip install nvidia-nvjitlink"
+            "lib*/libnvJitLink.so.1[0-9]",
+            around,
+            "nvJitLink; pip install nvidia-nvjitlink",
         ),
     )

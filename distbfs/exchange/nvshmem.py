@@ -7,7 +7,7 @@ domain (``base.SymmetricExchange``). Others go level by level through NCCL.
 from __future__ import annotations
 
 from distbfs.exchange.nccl import NcclExchange
-from distbfs.exchange.symmetric import SymmetricMemory, symmetric_memory
+from distbfs.exchange.symmetric import SymmetricMemory
 
 
 class NvshmemExchange(NcclExchange):
@@ -18,4 +18,4 @@ class NvshmemExchange(NcclExchange):
 
     def memory(self) -> SymmetricMemory:
         """Return the memory that devices of all ranks put into (collective)."""
-        return symmetric_memory(self._world)
+        return SymmetricMemory(self._world)

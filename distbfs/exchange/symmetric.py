@@ -19,6 +19,7 @@ from distbfs.errors import DeviceMissing, LaunchError, OutOfMemory
 from distbfs.exchange.agreement import first_reason
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from distbfs.types import DeviceArray, World
@@ -99,83 +100,108 @@ class LinkedModule(programs.Module):
         return int(self._module.ptr)
 
 
-class SymmetricMemory:
-    """Memory of the current devices of all ranks; use ``symmetric_memory``.
+class Heap:
+    """NVSHMEM of this process; creating it is collective.
 
-    Creating it, and its methods, are collective. Raises LaunchError on all ranks where
-    NVSHMEM does not start.
+    blocks: what was allocated, with its bytes, in the same order on all ranks; used:
+    for each a function that returns its array while that lasts
+
+    Raises LaunchError on all ranks where NVSHMEM does not start.
     """
 
     def __init__(self, world: World) -> None:
-        self._world = world
-        self._blocks: list[tuple[Any, int]] = []  # memory, its bytes
-        self._used: list[Any] = []  # of each: what returns its array while that lasts
+        self.blocks: list[tuple[Any, int]] = []
+        self.used: list[Callable[[], object]] = []
         hosts = set(getattr(world, "hosts", [""]))
-        for name, value in (DEFAULTS | (ON_ONE_HOST if len(hosts) == 1 else {})).items():
+        for name, value in (
+            DEFAULTS | (ON_ONE_HOST if len(hosts) == 1 else {})
+        ).items():
             os.environ.setdefault(name, value)
         reason = ""
         try:
-            self._files = nvshmem()
-            self._library = ctypes.CDLL(str(self._files.host))
-            self._library.nvshmem_malloc.restype = ctypes.c_void_p
-            self._library.nvshmem_malloc.argtypes = [ctypes.c_size_t]
+            self.files = nvshmem()
+            self.library = ctypes.CDLL(str(self.files.host))
+            self.library.nvshmem_malloc.restype = ctypes.c_void_p
+            self.library.nvshmem_malloc.argtypes = [ctypes.c_size_t]
         except (DeviceMissing, OSError) as error:
             reason = str(error)
         if problem := first_reason(world, reason):
             raise LaunchError(problem)
-        if problem := first_reason(world, self._begin()):
+        if problem := first_reason(world, self._begin(world)):
             raise LaunchError(f"NVSHMEM does not start: {problem}")
 
-    def _begin(self) -> str:
+    def _begin(self, world: World) -> str:
         """Begin; return what failed, or ""."""
         unique = UniqueId(version=version_of(UniqueId))
         failed = 0
-        if self._world.rank == 0:
-            failed = self._library.nvshmemx_get_uniqueid(ctypes.byref(unique))
-        sent = self._world.broadcast(list(bytes(unique)))
-        unique = UniqueId.from_buffer_copy(bytes(sent))
+        if world.rank == 0:
+            failed = self.library.nvshmemx_get_uniqueid(ctypes.byref(unique))
+        failed, *octets = world.broadcast([failed, *bytes(unique)])
+        if failed:
+            return f"nvshmemx_get_uniqueid: error {failed}"
+        unique = UniqueId.from_buffer_copy(bytes(octets))
         attributes = InitAttributes(version=version_of(InitAttributes))
         attributes.arguments.version = version_of(InitArguments)
         attributes.arguments.unique_id = UniqueIdArguments(
             version=version_of(UniqueIdArguments),
             id=ctypes.pointer(unique),
-            rank=self._world.rank,
-            ranks=self._world.size,
+            rank=world.rank,
+            ranks=world.size,
         )
-        if failed:
-            return f"nvshmemx_get_uniqueid: error {failed}"
-        failed = self._library.nvshmemx_hostlib_init_attr(
+        failed = self.library.nvshmemx_hostlib_init_attr(
             ctypes.c_uint(WITH_UNIQUE_ID), ctypes.byref(attributes)
         )
         return f"nvshmemx_hostlib_init_attr: error {failed}" if failed else ""
 
+
+_heaps: dict[tuple[int, int, int], Heap] = {}
+
+
+class SymmetricMemory:
+    """Memory of the current devices of all ranks; see ``base.SymmetricMemory``.
+
+    Creating it is collective. Raises LaunchError on all ranks where NVSHMEM does not
+    start, or serves other ranks or devices of this process.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        key = (world.rank, world.size, int(cuda.cupy().cuda.Device()))
+        other = bool(_heaps) and key not in _heaps
+        problem = "NVSHMEM serves other ranks or devices of a process" if other else ""
+        if problem := first_reason(world, problem):
+            raise LaunchError(problem)
+        if key not in _heaps:
+            _heaps[key] = Heap(world)
+        self._heap = _heaps[key]
+
     def allocate(self, size: int, what: str) -> DeviceArray:
         """Return zeros, uint8 [size], at the same place of all devices.
 
-        size: the same on all ranks. Memory is kept for later calls when the array is
-        gone, since freeing it would wait for the other ranks. Raises OutOfMemory on all
-        ranks where a device is short of it.
+        Memory is kept for later calls when the array is gone: freeing it would wait for
+        the other ranks.
         """
-        at = self._unused(size)
+        at, heap = self._unused(size), self._heap
         if at < 0:
-            self._blocks.append((self._new(size, what), size))
-            self._used.append(lambda: None)
-        memory, length = self._blocks[at]
+            heap.blocks.append((self._new(size, what), size))
+            heap.used.append(lambda: None)
         cp = cuda.cupy()
-        array: DeviceArray = cp.ndarray(
-            (size,), np.uint8, cp.cuda.MemoryPointer(memory, 0)
-        )
+        place = cp.cuda.MemoryPointer(heap.blocks[at][0], 0)
+        array: DeviceArray = cp.ndarray((size,), np.uint8, place)
         array.fill(0)
         cp.cuda.get_current_stream().synchronize()
-        self._used[at] = weakref.ref(array)
+        heap.used[at] = weakref.ref(array)
         self._world.barrier()  # nobody puts before the zeros are there
         return array
 
     def _unused(self, size: int) -> int:
         """Return which block serves all ranks again, -1 if none does."""
-        fits = np.zeros(len(self._blocks) + 1, np.int64)
-        for k, (_, length) in enumerate(self._blocks):
-            fits[k] = length >= size and self._used[k]() is None
+        heap = self._heap
+        fits = np.zeros(len(heap.blocks) + 1, np.int64)
+        for k, ((_, length), used) in enumerate(
+            zip(heap.blocks, heap.used, strict=True)
+        ):
+            fits[k] = length >= size and used() is None
         every = self._world.allreduce(fits, "min")
         return int(every.argmax()) if every.any() else -1
 
@@ -191,35 +217,17 @@ class SymmetricMemory:
             raise OutOfMemory(
                 f"{what}: {size} bytes on each device; {least} are free on one"
             )
-        address = self._library.nvshmem_malloc(size)
+        address = self._heap.library.nvshmem_malloc(size)
         reason = "" if address else f"{what}: NVSHMEM does not allocate {size} bytes"
         if problem := first_reason(self._world, reason):
             raise OutOfMemory(problem)
-        return cuda.cupy().cuda.UnownedMemory(address, size, self)
+        return cuda.cupy().cuda.UnownedMemory(address, size, self._heap)
 
     def module(self, source: Path, **definitions: str | int) -> programs.Module:
-        """Return the kernels of a file that uses NVSHMEM; not collective."""
-        module = LinkedModule(source, self._files, **definitions)
+        """Return the kernels of a file that uses NVSHMEM."""
+        module = LinkedModule(source, self._heap.files, **definitions)
         handle = ctypes.c_void_p(module.handle)
-        failed = self._library.nvshmemx_cumodule_init(handle)
+        failed = self._heap.library.nvshmemx_cumodule_init(handle)
         if failed:
             raise DeviceMissing(f"nvshmemx_cumodule_init: error {failed}")
         return module
-
-
-_memory: list[tuple[tuple[int, ...], SymmetricMemory]] = []
-
-
-def symmetric_memory(world: World) -> SymmetricMemory:
-    """Return the memory of the current devices of all ranks (collective).
-
-    Raises LaunchError where other ranks or devices have begun NVSHMEM before.
-    """
-    here = (world.rank, world.size, int(cuda.cupy().cuda.Device()))
-    if not _memory:
-        _memory.append((here, SymmetricMemory(world)))
-    before, memory = _memory[0]
-    other = "" if before == here else "NVSHMEM serves other ranks of this process"
-    if problem := first_reason(world, other):
-        raise LaunchError(problem)
-    return memory

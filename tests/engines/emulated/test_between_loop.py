@@ -1,8 +1,5 @@
 """Whole searches between domains in one launch, with the kernels run on the CPU."""
 
-import numpy as np
-import pytest
-from covering import covered
 from device_parts import LARGE
 from part_graphs import GRAPHS
 from symmetric_threads import SymmetricThreads

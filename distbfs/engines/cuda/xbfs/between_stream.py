@@ -35,7 +35,7 @@ class BetweenSearch(BetweenLevels):
         return int(self.own.snapshot)
 
     def loop(self, memory: SymmetricMemory, world: World) -> Loop:
-        """Return whole searches in one launch; see ``engines.streamed.LoopedSearch``."""
+        """Return these searches in one launch each; see ``LoopedSearch``."""
         return BetweenLoop(self, memory, world)
 
     def follow(
