@@ -75,6 +75,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) level(const __grid_cons
     State s = *b.own.state;
     clear_other(b.own);
     search_level(b, (u32 *)dynamic, turn, s);
+    tell_delegates(b, newest(b.own, s));
 #endif
 }
 

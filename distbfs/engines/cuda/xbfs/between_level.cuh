@@ -38,15 +38,10 @@ INLINE bool turns(const Params &p, const State &s, u64 found, bool last) {
     return found * 8 < s.left && !last;
 }
 
-/* The delegates that this device knows of and others may not; all its blocks have met.  Returns
- * this thread's share of them. */
-INLINE u32 tell_delegates(const Between &b, const u32 *now) {
-    u32 count = 0;
-    for (u32 w = blockIdx.x * THREADS + threadIdx.x; w < b.normals / 32; w += gridDim.x * THREADS) {
-        const u32 fresh = __ldcg(now + w) & ~b.known[w];
-        b.found[mask_at(b, w)] = fresh, count += __popc(fresh);
-    }
-    return count;
+/* The delegates that this device knows of and others may not; all its blocks have met. */
+INLINE void tell_delegates(const Between &b, const u32 *now) {
+    for (u32 w = blockIdx.x * THREADS + threadIdx.x; w < b.normals / 32; w += gridDim.x * THREADS)
+        b.found[mask_at(b, w)] = __ldcg(now + w) & ~b.known[w];
 }
 
 #if SEVERAL
@@ -137,9 +132,9 @@ INLINE void search_level(const Between &b, u32 *room) {
 }
 
 #else
-/* One level of the inner graph; returns this thread's share of the delegates to tell.
+/* One level of the inner graph.
  * turn: see `grid_sum`; s: the state before and after it */
-INLINE u32 search_level(const Between &b, u32 *room, u32 &turn, State &s) {
+INLINE void search_level(const Between &b, u32 *room, u32 &turn, State &s) {
     const Params &p = b.own;
     Barrier *barrier = &p.control->barrier;
     const u32 lane = threadIdx.x & 31, grid = gridDim.x, warps = grid * WARPS;
@@ -196,7 +191,6 @@ INLINE u32 search_level(const Between &b, u32 *room, u32 &turn, State &s) {
     grid_sum(barrier, turn, 0);
     s.depth++;
     if (lead) *p.state = s;
-    return tell_delegates(b, newest(p, s));
 }
 #endif
 #endif

@@ -40,9 +40,11 @@ struct Loop {
     Between b;
     u64 *came, *replied;   /* [others][slot], symmetric: boxes of other shares, and answers */
     u32 *masks;            /* [others][dwords], symmetric: delegates that they found */
+    u64 *dated;            /* [others][pieces of THREADS words], symmetric: turns of these */
     u64 *tallies;          /* [2][shares][COUNTS], symmetric: what they have counted, by turn */
     u64 *signals;          /* [SIGNALS][shares], symmetric */
     u64 *turn;             /* [1], of the last level */
+    u64 *masked;           /* [1], the last turn in which this share found delegates */
     u64 *arrived;          /* [1], blocks, at meetings that only the last one stays for */
     u64 *trace;            /* [rows][STAGES], times of block 0; or null */
     u64 *told;             /* [TOLD] */
@@ -91,20 +93,18 @@ INLINE bool hear(const Loop &n, u32 kind, u64 turn, Heard &heard) {
     return !heard.fault;
 }
 
-/* Signal every other share, after what was put; one block. */
+/* Signal every other share, after what was put and is seen; one thread. */
 INLINE void tell(const Loop &n, u32 kind, u64 value) {
-    const u32 t = threadIdx.x;
-    if (t < n.b.shares && t != n.b.share) {
-        fence_system();
-        set_signal(signal_at(n, kind, n.b.share), value, t);
-    }
+    fence_system();
+    for (u32 t = 0; t < n.b.shares; t++)
+        if (t != n.b.share) set_signal(signal_at(n, kind, n.b.share), value, t);
 }
 
-/* Whether this block is the last one to come, which then sees what all have done and put.
+/* Whether this block is the last one to come, which then sees what all have done before.
  * There is a meeting of all blocks between two of these. */
 INLINE bool comes_last(const Loop &n) {
     __shared__ u32 last;
-    all_put();
+    __syncthreads();
     if (threadIdx.x == 0) last = (add_acquire_release(n.arrived, 1) + 1) % gridDim.x == 0;
     __syncthreads();
     return last;
@@ -149,13 +149,27 @@ INLINE void put_boxes(const Loop &n, u64 *region, bool halves, u32 sort) {
     count_sent(n, sort, bytes);
 }
 
-INLINE void put_masks(const Loop &n) {
+/* Put the delegates that this share alone knows of, pieces of a mask that have some. */
+INLINE void put_masks(const Loop &n, const u32 *now, u64 epoch) {
     const Between &b = n.b;
-    const u64 words = b.dwords / 2;
-    for (u32 t = 0; t < b.shares; t++)
-        if (t != b.share)
-            put_all(n, n.masks + row_of(b.share, t) * b.dwords, b.found, words, t);
-    count_sent(n, MASKS, (b.shares - 1) * 8 * words);
+    const u32 words = b.normals / 32, pieces = (words + THREADS - 1) / THREADS;
+    for (u32 k = blockIdx.x; k < pieces; k += gridDim.x) {
+        const u32 w = k * THREADS + threadIdx.x;
+        const u32 fresh = w < words ? __ldcg(now + w) & ~b.known[w] : 0;
+        if (w < words) b.found[w] = fresh;
+        if (!__syncthreads_or(fresh != 0)) continue;
+        const u32 some = words - k * THREADS < THREADS ? words - k * THREADS : THREADS;
+        for (u32 t = 0; t < b.shares; t++) {
+            if (t == b.share) continue;
+            const u64 row = row_of(b.share, t);
+            put_block(n.masks + row * b.dwords + k * THREADS, b.found + k * THREADS, 4 * some, t);
+            if (threadIdx.x == 0) put_word(n.dated + row * pieces + k, epoch, t);
+        }
+        if (threadIdx.x) continue;
+        *(volatile u64 *)n.masked = epoch;
+        atomicAdd(n.told + BYTES + MASKS, (u64)(b.shares - 1) * (4 * some + 8));
+        atomicAdd(n.told + BYTES + SORTS + MASKS, (u64)(b.shares - 1));
+    }
 }
 
 /* Calls take(share, box) for the box that came from each other share. */
@@ -188,20 +202,24 @@ INLINE u64 masks_of(const Loop &n, const Heard &heard) {
     return who;
 }
 
-/* The delegates that others found in this level. */
-INLINE void take_masks(const Loop &n, const State &s, u64 who) {
+/* The delegates that others found in this level; who: see `masks_of`. */
+INLINE void take_masks(const Loop &n, const State &s, u64 who, u64 epoch) {
     const Between &b = n.b;
+    const u32 pieces = (b.normals / 32 + THREADS - 1) / THREADS;
     if (!who) return;
     admit_delegates(b, s, [&](u32 at) {
         u32 all = 0;
-        for (u64 left = who; left; left &= left - 1)
-            all |= __ldcg(n.masks + row_of(__ffsll(left) - 1, b.share) * b.dwords + at);
+        for (u64 left = who; left; left &= left - 1) {
+            const u64 row = row_of(__ffsll(left) - 1, b.share);
+            if (__ldcg(n.dated + row * pieces + at / THREADS) == epoch)
+                all |= __ldcg(n.masks + row * b.dwords + at);
+        }
         return all;
     });
 }
 
 /* What all shares have counted; one block leaves what follows in `next`.  False: see `hear`. */
-INLINE bool tally_up(const Loop &n, u64 turn, Heard &heard, u64 *sums) {
+INLINE bool tally_up(const Loop &n, const State &s, u64 turn, Heard &heard, u64 *sums) {
     const Between &b = n.b;
     u64 *tallies = n.tallies + (turn & 1) * b.shares * COUNTS;
     for (u32 i = threadIdx.x; i < b.shares * COUNTS; i += THREADS) {
@@ -212,8 +230,8 @@ INLINE bool tally_up(const Loop &n, u64 turn, Heard &heard, u64 *sums) {
         else put_word(to, x, t);
     }
     all_put();
-    __syncthreads();
-    tell(n, TALLIES, turn << 1);
+    if (threadIdx.x == 0) tell(n, TALLIES, turn << 1);
+    if (threadIdx.x == THREADS - 1) make_frontier(b, s); /* while the others' are on their way */
     if (!hear(n, TALLIES, turn, heard)) return false;
     sum_counts(b, tallies, sums);
     const u32 does = chosen(b, sums);
@@ -234,17 +252,16 @@ INLINE bool meet_fine(const Loop &n, u32 &turn, bool fine) {
 /* Put the boxes to where they go, and what others have in return has come: questions or items,
  * then answers.  False: see `hear`.
  * stays: the boxes are written anew when this returns, so all blocks must have put theirs */
-INLINE bool swap(const Loop &n, u64 *region, bool halves, u32 sort, u32 signal, u64 value,
+INLINE bool swap(const Loop &n, u64 *region, bool halves, u32 sort, u32 signal, u64 epoch,
                  bool stays, Heard &heard, u32 &turn) {
     put_boxes(n, region, halves, sort);
-    bool tells = false;
-    if (stays) {
-        all_put();
-        grid_sum(&n.b.own.control->barrier, turn, 0);
-        tells = blockIdx.x == 0;
-    } else tells = comes_last(n);
-    if (tells) tell(n, signal, value);
-    return hear(n, signal, value >> 1, heard);
+    all_put();
+    bool tells = blockIdx.x == 0;
+    if (stays) grid_sum(&n.b.own.control->barrier, turn, 0);
+    else tells = comes_last(n);
+    if (tells && threadIdx.x == 0)
+        tell(n, signal, epoch << 1 | (__ldcg(n.masked) == epoch));
+    return hear(n, signal, epoch, heard);
 }
 
 /* One level, but for its counts; false: a share is waited for in vain. */
@@ -256,13 +273,14 @@ INLINE bool one_level(const Loop &n, u32 *room, u32 does, bool hides, u64 epoch,
     const bool asks = does & ASKS;
     NOTE(LEVEL_BEGINS)
     if (does & PUSHES) push_outer(b, s, warp, warps, lane);
-    const u32 fresh = search_level(b, room, turn, s);
-    if (asks) ask_outer(b, s, warp, warps, lane);
-    const bool masked = grid_sum(&b.own.control->barrier, turn, hides ? fresh : 0);
+    search_level(b, room, turn, s);
+    if (asks) {
+        ask_outer(b, s, warp, warps, lane);
+        grid_sum(&b.own.control->barrier, turn, 0);
+    }
     NOTE(LEVEL_SEARCHED)
-    if (masked) put_masks(n);
-    const u32 sort = asks ? QUESTIONS : ITEMS;
-    bool fine = swap(n, n.came, asks, sort, BOXES, epoch << 1 | masked, asks, heard, turn);
+    if (hides) put_masks(n, newest(b.own, s), epoch);
+    bool fine = swap(n, n.came, asks, asks ? QUESTIONS : ITEMS, BOXES, epoch, asks, heard, turn);
     const u64 who = masks_of(n, heard);
     NOTE(BOXES_CAME)
     if (asks) {
@@ -271,11 +289,11 @@ INLINE bool one_level(const Loop &n, u32 *room, u32 does, bool hides, u64 epoch,
                 answer_letter(b, s, letter_in(share, box));
             });
         if (!meet_fine(n, turn, fine)) return false;
-        fine = swap(n, n.replied, true, ANSWERS, REPLIES, epoch << 1, false, heard, turn);
+        fine = swap(n, n.replied, true, ANSWERS, REPLIES, epoch, false, heard, turn);
         NOTE(REPLIES_CAME)
     }
     if (fine) {
-        take_masks(n, s, who);
+        take_masks(n, s, who, epoch);
         if (asks)
             each_box(n, n.replied, [&](u32 share, const u64 *box) {
                 const Letter letter = letter_in(share, box);
@@ -294,10 +312,7 @@ INLINE bool count_level(const Loop &n, const State &s, u64 epoch, u32 row, Heard
     bool fine = true;
     empty_boxes(n.b);
     count_found(n.b, s);
-    if (comes_last(n)) {
-        if (threadIdx.x == 0) make_frontier(n.b, s);
-        fine = tally_up(n, epoch, heard, sums);
-    }
+    if (comes_last(n)) fine = tally_up(n, s, epoch, heard, sums);
     fine = meet_fine(n, turn, fine);
     NOTE(LEVEL_COUNTED)
     return fine;
@@ -309,12 +324,12 @@ INLINE bool swap_parents(const Loop &n, u64 epoch, Heard &heard, u32 &turn) {
     Barrier *barrier = &b.own.control->barrier;
     ask_for_parents(b);
     grid_sum(barrier, turn, 0);
-    bool fine = swap(n, n.came, false, PARENTS, BOXES, epoch << 1, true, heard, turn);
+    bool fine = swap(n, n.came, false, PARENTS, BOXES, epoch, true, heard, turn);
     empty_boxes(b);
     if (!meet_fine(n, turn, fine)) return false;
     Came{n, n.came}(ParentQuestions{b, newest(b.own, *b.own.state)});
     grid_sum(barrier, turn, 0);
-    fine = swap(n, n.replied, false, PARENTS, REPLIES, epoch << 1, false, heard, turn);
+    fine = swap(n, n.replied, false, PARENTS, REPLIES, epoch, false, heard, turn);
     if (fine) Came{n, n.replied}(ParentAnswers{b});
     return meet_fine(n, turn, fine);
 }
@@ -364,9 +379,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) loop(const __grid_const
     const u64 last = before + levels + 1;
     if (fine && n.parents && __ldcg(n.next + 2)) fine = swap_parents(n, last, heard, turn);
     if (blockIdx.x) return;
+    if (threadIdx.x) return;
     if (!fine)
         for (u32 kind = 0; kind < SIGNALS; kind++) tell(n, kind, FAILURE);
-    if (threadIdx.x) return;
     b.own.state->phase = DONE;
     *n.turn = last, n.told[LEVELS] = levels;
 }

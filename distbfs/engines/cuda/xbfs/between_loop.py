@@ -28,7 +28,7 @@ SIGNALS = 3  # kinds
 LINE = 128  # bytes that pieces of memory are aligned to
 LEVELS, FAULT, BYTES = 0, 1, 2  # ``Told`` in between_loop.cu
 TOLD = BYTES + 2 * len(KINDS)
-TURNS = 4  # words before these
+TURNS = 5  # words before these
 
 
 class LoopParams(ctypes.Structure):
@@ -36,8 +36,9 @@ class LoopParams(ctypes.Structure):
 
     _fields_ = (
         ("b", Between),
-        *((x, ctypes.c_void_p) for x in ("came", "replied", "masks", "tallies")),
-        *((x, ctypes.c_void_p) for x in ("signals", "turn", "arrived", "trace")),
+        *((x, ctypes.c_void_p) for x in ("came", "replied", "masks", "dated")),
+        *((x, ctypes.c_void_p) for x in ("tallies", "signals", "turn", "masked")),
+        *((x, ctypes.c_void_p) for x in ("arrived", "trace")),
         *((x, ctypes.c_void_p) for x in ("told", "next")),
         ("slot", ctypes.c_uint64),
         *((x, ctypes.c_uint32) for x in ("hidden", "parents", "rows", "pad")),
@@ -62,12 +63,13 @@ class BetweenLoop:
             "came": 8 * others * slot,
             "replied": 8 * others * slot,
             "masks": 4 * others * params.dwords,
+            "dated": 8 * others * -(-params.normals // (32 * THREADS)),
             "tallies": 2 * 8 * shares * len(COUNTED),
             "signals": 8 * SIGNALS * shares,
         }
         starts = np.cumsum([0, *(-(-size // LINE) * LINE for size in sizes.values())])
         self._room = memory.allocate(int(starts[-1]), "boxes of other domains")
-        self._own = cp.zeros(TURNS + TOLD, np.uint64)  # turn, arrived, next, told
+        self._own = cp.zeros(TURNS + TOLD, np.uint64)  # turn, masked, arrived, next; told
         self._controls = cp.zeros(2 * CONTROL_BYTES, np.uint8)
         self._searches = 0
         self._told = Back(self._own[TURNS:])
@@ -75,8 +77,9 @@ class BetweenLoop:
         self.params = LoopParams(
             slot=slot,
             turn=base,
-            arrived=base + 8,
-            next=base + 16,
+            masked=base + 8,
+            arrived=base + 16,
+            next=base + 24,
             told=base + 8 * TURNS,
             **{
                 name: self._room.data.ptr + int(start)

@@ -115,19 +115,28 @@ INLINE u32 lone(const Between &b, const State &s) {
 }
 
 /* This thread's share of what is counted between two levels. */
-INLINE void count_words(const Between &b, const State &s, u64 *count) {
+INLINE void count_words(const Between &b, const State &s, u32 *count) {
     const Params &p = b.own;
     const bool pulled = s.phase == PULLING;
     const u32 *now = newest(p, s), *before = pulled ? now - p.stride : now;
-    for (u32 w = blockIdx.x * THREADS + threadIdx.x; w < p.words; w += gridDim.x * THREADS) {
-        const u32 seen = now[w], fresh = seen & ~before[w], outer = b.has_outer[w];
-        count[LEFT] += __popc(~seen);
-        count[OPEN_OUTER] += __popc(~seen & outer);
-        if (w < b.normals / 32) {
-            b.known[w] = seen;
-            count[DELEGATES] += __popc(fresh);
-        } else count[NORMALS] += __popc(fresh);
-        count[OUTER] += __popc(fresh & outer);
+    for (u32 q = blockIdx.x * THREADS + threadIdx.x; q < p.words / 4; q += gridDim.x * THREADS) {
+        const uint4 now4 = ((const uint4 *)now)[q], outer4 = ((const uint4 *)b.has_outer)[q];
+        const uint4 before4 = pulled ? ((const uint4 *)before)[q] : now4;
+        const u32 seen[4] = {now4.x, now4.y, now4.z, now4.w};
+        const u32 outer[4] = {outer4.x, outer4.y, outer4.z, outer4.w};
+        const u32 known[4] = {before4.x, before4.y, before4.z, before4.w};
+        const bool delegates = q < b.normals / 128;
+        u32 found = 0;
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            const u32 fresh = seen[k] & ~known[k];
+            count[LEFT] += __popc(~seen[k]);
+            count[OPEN_OUTER] += __popc(~seen[k] & outer[k]);
+            count[OUTER] += __popc(fresh & outer[k]);
+            found += __popc(fresh);
+        }
+        count[delegates ? DELEGATES : NORMALS] += found;
+        if (delegates) ((uint4 *)b.known)[q] = now4;
     }
     if (pulled) return;
     const u32 at = s.depth & 1, size = (u32)__ldcg(&b.mail[at].size), all = size + b.idle[at];
@@ -140,20 +149,25 @@ INLINE void count_words(const Between &b, const State &s, u64 *count) {
 
 /* Counts what was found, here and elsewhere; `counts` is zero before. */
 INLINE void count_found(const Between &b, const State &s) {
+    __shared__ u32 sums[FAILED];
     const Params &p = b.own;
-    u64 count[COUNTS];
+    u32 count[FAILED];
+    if (threadIdx.x < FAILED) sums[threadIdx.x] = 0;
 #pragma unroll
-    for (int k = 0; k < COUNTS; k++) count[k] = 0;
+    for (int k = 0; k < FAILED; k++) count[k] = 0;
     count_words(b, s, count);
     if (p.targets) count[MISSED] = missed(p, newest(p, s));
     if (blockIdx.x == 0 && threadIdx.x == 0) count[MISSED] += b.lost, count[NORMALS] += lone(b, s);
     count[FOUND] = count[NORMALS] + count[DELEGATES];
+    __syncthreads();
 #pragma unroll
     for (int k = 0; k < FAILED; k++) {
-        if (!__any_sync(ALL, count[k] != 0)) continue;
-        const u64 sum = warp_sum(count[k]);
-        if ((threadIdx.x & 31) == 0) atomicAdd(b.counts + k, sum);
+        const u32 sum = __reduce_add_sync(ALL, count[k]);
+        if ((threadIdx.x & 31) == 0 && sum) atomicAdd(sums + k, sum);
     }
+    __syncthreads();
+    if (threadIdx.x < FAILED && sums[threadIdx.x])
+        atomicAdd(b.counts + threadIdx.x, (u64)sums[threadIdx.x]);
 }
 
 /* What was counted becomes the frontier, by one thread when all blocks have counted. */
