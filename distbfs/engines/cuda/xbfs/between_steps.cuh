@@ -125,18 +125,17 @@ INLINE void count_words(const Between &b, const State &s, u32 *count) {
         const u32 seen[4] = {now4.x, now4.y, now4.z, now4.w};
         const u32 outer[4] = {outer4.x, outer4.y, outer4.z, outer4.w};
         const u32 known[4] = {before4.x, before4.y, before4.z, before4.w};
-        const bool delegates = q < b.normals / 128;
-        u32 found = 0;
 #pragma unroll
         for (int k = 0; k < 4; k++) {
             const u32 fresh = seen[k] & ~known[k];
             count[LEFT] += __popc(~seen[k]);
             count[OPEN_OUTER] += __popc(~seen[k] & outer[k]);
             count[OUTER] += __popc(fresh & outer[k]);
-            found += __popc(fresh);
+            const u32 w = 4 * q + k;
+            const bool delegates = w < b.normals / 32;
+            count[delegates ? DELEGATES : NORMALS] += __popc(fresh);
+            if (delegates) b.known[w] = seen[k];
         }
-        count[delegates ? DELEGATES : NORMALS] += found;
-        if (delegates) ((uint4 *)b.known)[q] = now4;
     }
     if (pulled) return;
     const u32 at = s.depth & 1, size = (u32)__ldcg(&b.mail[at].size), all = size + b.idle[at];
