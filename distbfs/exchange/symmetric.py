@@ -105,6 +105,7 @@ class Heap:
 
     blocks: what was allocated, with its bytes, in the same order on all ranks; used:
     for each a function that returns its array while that lasts
+    modules: all that were loaded, which NVSHMEM writes to when memory is added
 
     Raises LaunchError on all ranks where NVSHMEM does not start.
     """
@@ -112,6 +113,7 @@ class Heap:
     def __init__(self, world: World) -> None:
         self.blocks: list[tuple[Any, int]] = []
         self.used: list[Callable[[], object]] = []
+        self.modules: dict[tuple[Any, ...], LinkedModule] = {}
         hosts = set(getattr(world, "hosts", [""]))
         for name, value in (
             DEFAULTS | (ON_ONE_HOST if len(hosts) == 1 else {})
@@ -224,10 +226,13 @@ class SymmetricMemory:
         return cuda.cupy().cuda.UnownedMemory(address, size, self._heap)
 
     def module(self, source: Path, **definitions: str | int) -> programs.Module:
-        """Return the kernels of a file that uses NVSHMEM."""
-        module = LinkedModule(source, self._heap.files, **definitions)
-        handle = ctypes.c_void_p(module.handle)
-        failed = self._heap.library.nvshmemx_cumodule_init(handle)
-        if failed:
-            raise DeviceMissing(f"nvshmemx_cumodule_init: error {failed}")
-        return module
+        """Return the kernels of a file that uses NVSHMEM; they stay loaded."""
+        heap, key = self._heap, (source, *sorted(definitions.items()))
+        if key not in heap.modules:
+            module = LinkedModule(source, heap.files, **definitions)
+            handle = ctypes.c_void_p(module.handle)
+            failed = heap.library.nvshmemx_cumodule_init(handle)
+            if failed:
+                raise DeviceMissing(f"nvshmemx_cumodule_init: error {failed}")
+            heap.modules[key] = module
+        return heap.modules[key]

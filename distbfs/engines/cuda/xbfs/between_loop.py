@@ -69,7 +69,9 @@ class BetweenLoop:
         }
         starts = np.cumsum([0, *(-(-size // LINE) * LINE for size in sizes.values())])
         self._room = memory.allocate(int(starts[-1]), "boxes of other domains")
-        self._own = cp.zeros(TURNS + TOLD, np.uint64)  # turn, masked, arrived, next; told
+        self._own = cp.zeros(
+            TURNS + TOLD, np.uint64
+        )  # turn, masked, arrived, next; told
         self._controls = cp.zeros(2 * CONTROL_BYTES, np.uint8)
         self._searches = 0
         self._told = Back(self._own[TURNS:])
