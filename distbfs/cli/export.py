@@ -8,15 +8,16 @@ from pathlib import Path
 import click
 
 from distbfs import registry
-from distbfs.formats.writing import Edges, placed, writer_for
+from distbfs.formats.writing import Edges, Writer, placed, writer_for
 from distbfs.report.tables import print_fields
-from distbfs.store.hdf5 import open_store
+from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
 from distbfs.terminal.command import OUTPUT, Choice, FilePath, grouped_command
 from distbfs.terminal.shared import (
     AT_ONCE,
     STORE,
     Speech,
+    Terminal,
     open_terminal,
     output_options,
     stop_requests,
@@ -53,39 +54,42 @@ def command(
     convert reads a directed graph back with --directed.  Rank 0 writes, the others
     wait.
     """
-    terminal = open_terminal(speech)
-    world, opened = terminal.world, open_store(store)
-    writer = writer_for(output, name or "")
-    if world.rank == 0:
-        manifest = opened.manifest
-        source = StoreTuples(opened)
-        m = manifest.m if manifest.directed else manifest.m // 2
-        ids = opened.load_ids() if writer.keeps_ids else None
+    with stop_requests(AT_ONCE):  # on all ranks: the first one that ends, ends all
+        terminal = open_terminal(speech)
+        opened, writer = open_store(store), writer_for(output, name or "")
+        if terminal.world.rank == 0:
+            write(terminal, opened, writer, output, force=force)
+        terminal.world.barrier()
 
-        def chunks() -> Iterator[Ids]:
-            written = 0
-            for pairs in source.edges():
-                yield pairs
-                written += len(pairs)
-                done(written)
 
-        with (
-            stop_requests(AT_ONCE),
-            terminal.progress("writing", m) as done,
-            placed(output, force=force) as at,
-        ):
-            graph = Edges(manifest.n, m, chunks, ids, manifest.directed)
-            writer.write(at, graph)
-        if manifest.ids is not None and ids is None:
-            terminal.say(f"{output}: vertices by number, without the ids of their file")
-        values = {
-            "store": str(store),
-            "file": str(output),
-            "format": writer.name,
-            "n": manifest.n,
-            "edges": m,
-            "bytes": output.stat().st_size,
-        }
-        shown = {{"n": "vertices"}.get(key, key): x for key, x in values.items()}
-        terminal.result(values, lambda: print_fields(shown))
-    world.barrier()
+def write(
+    terminal: Terminal, store: Store, writer: Writer, output: Path, *, force: bool
+) -> None:
+    """Write the file, and say what it has."""
+    manifest = store.manifest
+    source = StoreTuples(store)
+    m = manifest.m if manifest.directed else manifest.m // 2
+    ids = store.load_ids() if writer.keeps_ids else None
+
+    def chunks() -> Iterator[Ids]:
+        written = 0
+        for pairs in source.edges():
+            yield pairs
+            written += len(pairs)
+            done(written)
+
+    with terminal.progress("writing", m) as done, placed(output, force=force) as at:
+        graph = Edges(manifest.n, m, chunks, ids, manifest.directed)
+        writer.write(at, graph)
+    if manifest.ids is not None and ids is None:
+        terminal.say(f"{output}: vertices by number, without the ids of their file")
+    values = {
+        "store": str(store.folder),
+        "file": str(output),
+        "format": writer.name,
+        "n": manifest.n,
+        "edges": m,
+        "bytes": output.stat().st_size,
+    }
+    shown = {{"n": "vertices"}.get(key, key): x for key, x in values.items()}
+    terminal.result(values, lambda: print_fields(shown))

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 SAME_REQUEST = 1.0
 PATIENCE_CHANGED = b"\0"  # no signal has number 0
+REMOVAL_SECONDS = 0.5  # that other ranks have to remove their files, too
 
 
 class StopFlag:
@@ -182,4 +183,6 @@ class StopFlag:
             name = signal.Signals(number).name
             os.write(2, f"distbfs: {why} {name}\n".encode())
         leftovers.remove_all()
+        if launch is not None and launch.ranks > 1:
+            time.sleep(REMOVAL_SECONDS)  # launchers kill all when the first one ends
         os._exit(128 + number)

@@ -27,7 +27,7 @@ def run(trial: Trial) -> None:
     words = [sys.executable, ROOT / "scripts" / "campaign.py", "--quiet"]
     words += ["--only", trial.choose("stores", "sessions", "multisearch")]
     words += ["--seed", trial.seed % (1 << 32), "--trials", TRIALS]
-    words += ["--json", report, "--current", current, "--out", out]
+    words += ["--stop", "--json", report, "--current", current, "--out", out]
     command = [mpiexec(), "-n", str(ranks), *map(str, words)]
     trial.note(" ".join(command))
     kept = {k: v for k, v in environment().items() if not k.startswith(LAUNCHERS)}

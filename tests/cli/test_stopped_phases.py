@@ -76,6 +76,21 @@ def test_a_phase_ends_with_sigterm(tmp_path, graphs, name, ranks):
     assert files_in(out) == []
 
 
+@needs_mpi
+def test_a_rank_that_ends_first_lets_others_remove_their_files(tmp_path, graphs):
+    if is_open_mpi():
+        pytest.skip("mpirun of Open MPI ends the ranks itself when it gets SIGTERM")
+    where, line = PHASES["export"]
+    argv = [*DISTBFS, *line.format(**graphs, out=tmp_path / "out").split()]
+    (tmp_path / "out").mkdir()
+    process = begin(2, argv, injected(tmp_path / "log", stuck=where, late=0))
+    wait_until((tmp_path / "log.0").exists, process)
+    assert len(files_in(tmp_path / "out")) == 1
+    process.send_signal(signal.SIGTERM)
+    assert finish(process).code != 0
+    assert files_in(tmp_path / "out") == []
+
+
 def test_a_killed_convert_leaves_no_spool(tmp_path, graphs):
     where, line = PHASES["convert reads"]
     argv = [*DISTBFS, *line.format(**graphs, out=tmp_path).split()]

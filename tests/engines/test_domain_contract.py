@@ -33,7 +33,7 @@ HOSTED = [
 ]
 GRAPHS = {
     "kronecker": kronecker(8),
-    "path": NAMED["path"],
+    "path": Tuples(40, range(39), range(1, 40)),
     "grid": grid(9),
     "two-components": NAMED["two-components"],
     "isolated": NAMED["isolated"],

@@ -45,6 +45,7 @@ def searcher(part, engine, method, **options):
     return make_engine(engine, method, **options).whole(part)
 
 
+@cache
 def in_core(source):
     """Return which vertices are in the 2-core, bool [n]."""
     graph = nx.Graph(zip(source.u.tolist(), source.v.tolist(), strict=True))

@@ -51,9 +51,8 @@ SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 def each_pair(names, *values):
     """Mark a test with combinations of bits of ids and other values: any two meet."""
     names = f"id_bits, {names}"
-    return pytest.mark.parametrize(
-        names, covered((32, 64), *values), indirect=["id_bits"]
-    )
+    indirect = ["id_bits", *["short_boxes"] * ("short_boxes" in names)]
+    return pytest.mark.parametrize(names, covered((32, 64), *values), indirect=indirect)
 
 
 @each_pair("parts, name", [1, 2, 3], list(GRAPHS))
@@ -141,8 +140,9 @@ def short_boxes(request, monkeypatch):
 
 
 @each_pair(
-    "threshold, direction, name",
-    *((0, 5, LARGE), ("auto", "push", "pull"), ("kronecker", "hub", "random", "grid")),
+    "short_boxes, threshold, direction, name",
+    *((1, 3, 40), (0, 5, LARGE), ("auto", "push", "pull")),
+    ("kronecker", "hub", "random", "grid"),
 )
 def test_levels_in_rounds(device, id_bits, short_boxes, threshold, direction, name):
     """Boxes have less room than levels need, and are never fuller than that."""
@@ -581,8 +581,8 @@ def test_ends_and_records_of_several_devices(device, sizes):
 
 
 @each_pair(
-    "sizes, direction, name",
-    *(((2, 1), (1, 1, 1), (2, 2)), ("auto", "push", "pull")),
+    "short_boxes, sizes, direction, name",
+    *((1, 3, 40), ((2, 1), (1, 1, 1), (2, 2)), ("auto", "push", "pull")),
     ("kronecker", "hub", "random"),
 )
 def test_rounds_of_several_ranks_and_devices(

@@ -12,6 +12,7 @@ With this folder first on PYTHONPATH, environment variables say what happens:
   removed what they write
 - ``INJECT_STUCK=MODULE:NAME``: a function does not come back from C; its rank
   makes the file INJECT_LOG.RANK when it is there
+- ``INJECT_LATE=RANK``: a rank removes its unfinished files 0.2 s later than others
 - ``INJECT_KILL_SYNC=K``: SIGKILL in place of the K-th fsync
 """
 
@@ -122,6 +123,18 @@ def stuck_in_c(name):
     setattr(owner, function, stuck)
 
 
+def late_removal():
+    from distbfs import leftovers  # noqa: PLC0415
+
+    remove_all = leftovers.remove_all
+
+    def late():
+        time.sleep(0.2)
+        remove_all()
+
+    leftovers.remove_all = late
+
+
 if "INJECT_LOG" in os.environ:
     again = "SLURM_RESTART_COUNT" in os.environ
     slow_searches(0.0 if again else float(os.environ.get("INJECT_SLEEP", "0")))
@@ -130,6 +143,8 @@ if "INJECT_FAULT" in os.environ:
     failing_level(name, int(place), int(count))
 if "INJECT_STUCK" in os.environ:
     stuck_in_c(os.environ["INJECT_STUCK"])
+if os.environ.get("INJECT_LATE") == str(rank):
+    late_removal()
 if "INJECT_FULL" in os.environ:
     full_disk(int(os.environ["INJECT_FULL"]))
 if "INJECT_KILL_SYNC" in os.environ:
