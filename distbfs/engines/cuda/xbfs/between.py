@@ -301,6 +301,7 @@ class BetweenLevels:
             self.aim(local, delegate, targets)
             self.clean_up()
             self._dirty = True
+            self.take_counters(0)  # which ``begin`` clears, and the others
             self._run("begin", main)
             if isinstance(local, np.ndarray):
                 self._run("begin_roots", main)
