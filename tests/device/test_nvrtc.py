@@ -108,7 +108,7 @@ def test_every_kernel_compiles(path, definitions, arch, quickly, quick, monkeypa
 
 
 def nvshmem_or_skip():
-    """Return the files of NVSHMEM; skip without, but never where changes are checked."""
+    """Return the files of NVSHMEM; skip without them, but not in CI."""
     try:
         return nvshmem()
     except DeviceMissing as error:

@@ -126,6 +126,23 @@ def test_searches_of_both_kinds_in_turn(device):
     looped(source, 2, threshold=4, before=before)
 
 
+def test_stages_are_noted(device):
+    root = some_roots(GRAPHS["kronecker"], 1)[0]
+
+    def before(runner, world):
+        loop = runner._loop
+        loop.note(3)
+        levels = runner.search(root).levels
+        times = loop.noted()
+        assert times.shape == (min(levels, 3), 6)
+        assert (np.diff(times.ravel()) >= 0).all()
+        loop.note(0)
+        runner.search(root)
+        assert not len(loop.noted())
+
+    looped(GRAPHS["kronecker"], 2, threshold=4, before=before)
+
+
 def test_levels_on_streams_where_memory_is_short(device, monkeypatch):
     def refuse(*_):
         raise OutOfMemory("boxes")

@@ -629,7 +629,7 @@ class BetweenLevels:
             self.learn([items for _, items in answers])
 
     def went(self, levels: int | None) -> None:
-        """Note that a search was run by another launch, results as well; None: begins."""
+        """Note that another launch ran a search, results as well; None: it begins."""
         self._dirty, self.depth = levels is None, levels or 0
 
     def finish(self) -> tuple[Any, Any]:
