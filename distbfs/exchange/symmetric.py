@@ -26,21 +26,16 @@ if TYPE_CHECKING:
 
 WITH_UNIQUE_ID = 1 << 3  # NVSHMEMX_INIT_WITH_UNIQUEID
 SPARE = 1 << 30  # bytes of a device that are left to others
-DEFAULTS = {"NVSHMEM_DISABLE_NVLS": "1"}
-ON_ONE_HOST = {
-    "NVSHMEM_REMOTE_TRANSPORT": "none",
-    "NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME": "lo",
-}
 
 
 class UniqueId(ctypes.Structure):
-    """``nvshmemx_uniqueid_v1``."""
+    """``nvshmemx_uniqueid_v1`` in nvshmem_types.h."""
 
     _fields_ = (("version", ctypes.c_int), ("internal", ctypes.c_char * 124))
 
 
 class UniqueIdArguments(ctypes.Structure):
-    """``nvshmemx_uniqueid_args_v1``."""
+    """``nvshmemx_uniqueid_args_v1`` in nvshmem_types.h."""
 
     _fields_ = (
         ("version", ctypes.c_int),
@@ -51,7 +46,7 @@ class UniqueIdArguments(ctypes.Structure):
 
 
 class InitArguments(ctypes.Structure):
-    """``nvshmemx_init_args_v1``."""
+    """``nvshmemx_init_args_v1`` in nvshmem_types.h."""
 
     _fields_ = (
         ("version", ctypes.c_int),
@@ -61,7 +56,7 @@ class InitArguments(ctypes.Structure):
 
 
 class InitAttributes(ctypes.Structure):
-    """``nvshmemx_init_attr_v1``."""
+    """``nvshmemx_init_attr_v1`` in nvshmem_types.h."""
 
     _fields_ = (
         ("version", ctypes.c_int),
@@ -114,11 +109,10 @@ class Heap:
         self.blocks: list[tuple[Any, int]] = []
         self.used: list[Callable[[], object]] = []
         self.modules: dict[tuple[Any, ...], LinkedModule] = {}
-        hosts = set(getattr(world, "hosts", [""]))
-        for name, value in (
-            DEFAULTS | (ON_ONE_HOST if len(hosts) == 1 else {})
-        ).items():
-            os.environ.setdefault(name, value)
+        os.environ.setdefault("NVSHMEM_DISABLE_NVLS", "1")
+        if len(set(getattr(world, "hosts", [""]))) == 1:
+            os.environ.setdefault("NVSHMEM_REMOTE_TRANSPORT", "none")
+            os.environ.setdefault("NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME", "lo")
         reason = ""
         try:
             self.files = nvshmem()
