@@ -167,6 +167,8 @@ def host_fields(host: Mapping[str, Any]) -> dict[str, Any]:
     else:
         out["CUDA"] = cuda["said"]
     out["NVRTC"] = cuda["nvrtc"] or "none"
+    missing = cuda["nvshmem_said"] if devices else "none"
+    out["NVSHMEM"] = cuda["nvshmem"] or missing
     return out
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -17,6 +18,9 @@ from distbfs.errors import DeviceMissing
 
 WANTED = "pip install nvidia-nvshmem-cu13, or -cu12"
 CUBIN, LIBRARY = 1, 6  # nvJitLinkInputType
+VERSION = re.compile(
+    r"^#define NVSHMEM_VENDOR_(?:MAJOR|MINOR|PATCH)_VERSION (\d+)$", re.MULTILINE
+)
 OPTIONS = ("-rdc=true", "--device-int128", "-diag-suppress=128")
 
 
@@ -59,6 +63,13 @@ class Nvshmem:
     device: Path
     includes: tuple[Path, ...]
     linker: Path
+
+    @property
+    def version(self) -> str:
+        """The version of the headers, "version unknown" where they have none."""
+        header = self.includes[0] / "non_abi" / "nvshmem_version.h"
+        text = header.read_text(encoding="utf-8") if header.is_file() else ""
+        return ".".join(VERSION.findall(text)) or "version unknown"
 
     @property
     def options(self) -> list[str]:

@@ -24,7 +24,7 @@ import numpy as np
 
 import distbfs
 from distbfs import registry
-from distbfs.device import cache, cc, compiler, nvrtc, sources
+from distbfs.device import cache, cc, compiler, nvrtc, nvshmem, sources
 from distbfs.device.cuda import NVIDIA
 from distbfs.errors import CompilerMissing, DeviceMissing, DistbfsError
 from distbfs.exchange.launcher import find_launch
@@ -248,12 +248,20 @@ def kernel_compilations(arch: str) -> dict[str, str]:
 
 
 def cuda_facts() -> dict[str, Any]:
-    """Return the CUDA devices that CuPy sees, and what is missing."""
+    """Return the CUDA devices that CuPy sees, and what is missing.
+
+    nvshmem_said: why there is no NVSHMEM, or ""
+    """
     facts: dict[str, Any] = {"cupy": None, "devices": [], "said": "", "problems": []}
     try:
         facts["nvrtc"] = nvrtc_version()
     except DeviceMissing:
         facts["nvrtc"] = None
+    facts |= {"nvshmem": None, "nvshmem_said": ""}
+    try:
+        facts["nvshmem"] = nvshmem.nvshmem().version
+    except DeviceMissing as error:
+        facts["nvshmem_said"] = str(error)
     try:
         import cupy  # noqa: PLC0415
 
