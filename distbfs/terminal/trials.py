@@ -43,6 +43,7 @@ ASK_SECONDS = 30
 TRIAL_SCALE = 8
 TRIAL_PARTS = (1, 2)
 GET_MPI = "pip install '.[mpi]' for the MPI that is here, '.[mpich]' to get one"
+LEFT_OUT = "left out: "
 GET_CUPY = "pip install '.[cuda13]' or '.[cuda12]'"
 GET_COMPILER = "install gcc or clang with OpenMP, or name one in DISTBFS_CC"
 TELL = "from distbfs.terminal.trials import tell_mpi; tell_mpi()"
@@ -232,15 +233,22 @@ def kernel_compilations(arch: str) -> dict[str, str]:
     """Compile every CUDA source of the package; return "ok" or the reason.
 
     A source is compiled in each of its variants, which the names hold; what compiles is
-    kept in the cache.
+    kept in the cache. One that NVSHMEM is missing for has LEFT_OUT before the reason.
     """
     root, outcomes = Path(distbfs.__file__).parent, {}
     for source in sorted(root.rglob("*.cu")):
+        library = None
+        if nvshmem.is_linked(source):
+            try:
+                library = nvshmem.nvshmem()
+            except DeviceMissing as error:
+                outcomes[str(source.relative_to(root))] = f"{LEFT_OUT}{error}"
+                continue
         for variant in sources.variants(source):
             words = [f"{key}={value}" for key, value in variant.items()]
             name = " ".join([str(source.relative_to(root)), *words])
             try:
-                nvrtc.cubin(source, arch, variant)
+                nvrtc.cubin(source, arch, variant, library=library)
                 outcomes[name] = "ok"
             except DeviceMissing as error:
                 outcomes[name] = str(error)

@@ -351,6 +351,32 @@ def test_compilations_as_json(kernels):
 
 
 @needs_nvrtc
+def test_kernels_that_are_linked(kernels, monkeypatch):
+    """They are compiled with NVSHMEM, and left out without it."""
+    (kernels / "put.cu").write_text("#include <device/nvshmem_defines.h>\n")
+
+    def missing():
+        raise DeviceMissing("no NVSHMEM; install it")
+
+    monkeypatch.setattr(probing.nvshmem, "nvshmem", missing)
+    done = here("doctor", "--compile", "sm_90")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == (
+        "2 of 2 kernels compile for sm_90; put.cu is left out: no NVSHMEM; install it\n"
+    )
+    libraries = {}
+
+    def cubin(source, arch, variant, library):
+        libraries[source.name] = library
+
+    monkeypatch.setattr(probing.nvshmem, "nvshmem", lambda: "NVSHMEM")
+    monkeypatch.setattr(probing.nvrtc, "cubin", cubin)
+    done = here("doctor", "--compile", "sm_90")
+    assert done.out == "3 of 3 kernels compile for sm_90\n"
+    assert libraries == {"good.cu": None, "put.cu": "NVSHMEM"}
+
+
+@needs_nvrtc
 @needs_mpi
 def test_two_ranks_print_compilations_once():
     done = on(2, "doctor", "--compile", "sm_42")
