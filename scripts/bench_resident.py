@@ -233,7 +233,7 @@ def roots_of(cell: Cell, roots: int, seed: int) -> list[int]:
 
 
 def masked_errors(result: Any, host: Session | None) -> list[str]:
-    """Return what is wrong with levels by a mask, by the search on the host."""
+    """Return the errors in levels by a mask, found by a search on the host."""
     if host is None:
         return []
     root = result.root

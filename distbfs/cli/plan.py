@@ -124,7 +124,7 @@ def gpu_domain(graph: Graph) -> dict[str, int] | None:
 def gpu_tails(
     graph: Graph, sizes: Mapping[str, int] | None, have: float | None, devices: int = 1
 ) -> dict[str, Any] | None:
-    """Return what is in host memory of a search on GPUs; None where that is not known.
+    """Return the split of rows between GPU and host memory; None if it is unknown.
 
     sizes: of one GPU, with all columns on it; have: its memory
     """
@@ -143,7 +143,7 @@ def gpu_tails(
 
 
 def tails_words(tails: Mapping[str, Any], devices: int) -> str:
-    """Return what the line about a GPU says of its memory."""
+    """Return the words about a GPU's memory for the line about that GPU."""
     size = readable(tails["have"])
     if not tails["fits"]:
         return f"; {LEAST_KEPT} columns of a row do not fit in {size}"

@@ -115,7 +115,8 @@ def compile_source(
     """Compile a kernel file; return its machine code (cubin).
 
     arch: as "sm_90"; texts: headers by include name, used in place of files of these
-    names; library: that it is linked with. Raises KernelRefused with NVRTC's first error.
+    names; library: that it is linked with. Raises KernelRefused with NVRTC's first
+    error.
     """
     nvrtc = bindings()
     files = {name: path.read_bytes() for name, path in headers_of(source).items()}

@@ -14,6 +14,7 @@ from distbfs.errors import InputError
 from distbfs.networkx_backend import measures, paths, traversal
 from distbfs.networkx_backend.graph import BackendGraph
 from distbfs.networkx_backend.info import FUNCTIONS
+from distbfs.networkx_backend.nodes import BEFORE_3_5, VERSION
 from distbfs.search.graph import Graph
 
 HOMES = (measures, paths, traversal)
@@ -52,7 +53,8 @@ OURS_ONLY_WITHOUT = {
     "shortest_path": {"weight": 3},
     "shortest_path_length": {"weight": 3},
 }
-
+if BEFORE_3_5:  # NetworkX 3.4 scales samples in another way
+    OURS_ONLY_WITHOUT["betweenness_centrality"]["k"] = 1
 
 UNWEIGHTED = ("method", "unweighted")
 ENDS = ((1, "source"), (2, "target"))
@@ -105,6 +107,8 @@ def convert_to_nx(result: Any, **_: Any) -> Any:
 
 def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
     """Return whether this backend supports a call, or the reason why not."""
+    if VERSION < (3, 4):
+        return "NetworkX is older than 3.4"
     for option, place in OURS_ONLY_WITHOUT.get(name, {}).items():
         value = argument(args, kwargs, place, option)
         without = value is None or value is False

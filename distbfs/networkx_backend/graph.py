@@ -59,6 +59,11 @@ class BackendGraph:
         return list(range(self.graph.n)) if named is None else named
 
     @cached_property
+    def _adj(self) -> dict[Any, None]:
+        """The nodes, where ``networkx.Graph.nbunch_iter`` looks for them."""
+        return dict.fromkeys(self.nodes)
+
+    @cached_property
     def turned(self) -> Graph:
         """The graph with all edges reversed."""
         return self.graph.reversed()
@@ -283,7 +288,7 @@ class BackendGraph:
         return label
 
     def layers(self, sources: list[Any]) -> Iterator[list[Any]]:
-        """Yield the nodes of each level of a search from several distinct sources."""
+        """Yield the nodes of each level of a search; the first level is the sources."""
         if not sources:
             return
         yield list(sources)

@@ -39,7 +39,7 @@ def depths(G: BackendGraph, nodes: Sequence[Any]) -> list[int]:  # noqa: N803
 
 
 def of_nothing(name: str, G: BackendGraph, *args: Any) -> Any:  # noqa: N803
-    """Return what NetworkX says of a graph without nodes, by its version."""
+    """Return NetworkX's own answer for a graph without nodes; versions differ."""
     empty = nx.DiGraph() if G.is_directed() else nx.Graph()
     return getattr(nx, name).orig_func(empty, *args)
 
@@ -58,7 +58,7 @@ def eccentricity(
     nodes: list[Any] = []
     fault: nx.NetworkXError | None = None
     try:
-        for node in G.nodes if v is None else members(G, v):
+        for node in members(G, v):
             nodes.append(node)  # noqa: PERF402 - those before an error are kept
     except nx.NetworkXError as error:
         fault = error
@@ -150,20 +150,13 @@ def harmonic_centrality(
     sources: Any = None,
 ) -> dict[Any, float]:
     """Return harmonic centrality, see ``networkx.harmonic_centrality``."""
-    nodes = bunch(G, nbunch)
+    nodes = set(members(G, nbunch))
     if sources is None:
         values = library.harmonic(G.graph, map(G.own, nodes))
     else:
-        begun = map(G.own, bunch(G, sources))
+        begun = map(G.own, set(members(G, sources)))
         values = library.search_many(G.graph, NEARNESS, begun)["harmonic_from"]
     return {node: float(values[G.id_of(node)]) or 0 for node in nodes}
-
-
-def bunch(G: BackendGraph, nodes: Any) -> set[Any]:  # noqa: N803
-    """Return the nodes of ``Graph.nbunch_iter``: all for None, one, or several."""
-    if nodes is None:
-        return set(G.nodes)
-    return {nodes} if nodes in G else set(members(G, nodes))
 
 
 def betweenness_centrality(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 import networkx as nx
 
 from distbfs.networkx_backend.graph import BackendGraph
+
+VERSION = tuple(map(int, re.findall(r"\d+", nx.__version__)[:2]))
+BEFORE_3_5 = VERSION < (3, 5)  # Python 3.10 has no newer one than 3.4
 
 
 @contextmanager
@@ -57,17 +61,6 @@ def refuse_directed(G: BackendGraph) -> None:  # noqa: N803
 
 
 def members(G: BackendGraph, nodes: Any) -> Iterator[Any]:  # noqa: N803
-    """Yield the nodes of a container, as ``Graph.nbunch_iter`` does."""
-    try:
-        container = iter(nodes)
-    except TypeError as error:
-        raise nx.NetworkXError(f"Node {nodes} is not in the graph.") from error
-    for node in container:
-        try:
-            hash(node)
-        except TypeError as error:
-            raise nx.NetworkXError(
-                f"Node {node} in sequence nbunch is not a valid node."
-            ) from error
-        if node in G:
-            yield node
+    """Return an iterator of nodes, see ``networkx.Graph.nbunch_iter``."""
+    chosen: Iterator[Any] = nx.Graph.nbunch_iter(G, nodes)
+    return chosen

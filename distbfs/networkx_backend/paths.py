@@ -9,7 +9,7 @@ import networkx as nx
 
 from distbfs.networkx_backend.graph import BackendGraph
 from distbfs.networkx_backend.measures import distance_sum
-from distbfs.networkx_backend.nodes import endpoint, uncollected
+from distbfs.networkx_backend.nodes import BEFORE_3_5, endpoint, uncollected
 
 METHODS = ("dijkstra", "bellman-ford")  # methods of NetworkX, also without weights
 
@@ -27,9 +27,10 @@ def single_target_shortest_path_length(
     G: BackendGraph,  # noqa: N803
     target: Any,
     cutoff: float | None = None,
-) -> dict[Any, int]:
+) -> Any:
     """Return distances, see ``networkx.single_target_shortest_path_length``."""
-    return G.distances(endpoint(G, target, "Target"), cutoff, reverse=True)
+    lengths = G.distances(endpoint(G, target, "Target"), cutoff, reverse=True)
+    return iter(lengths.items()) if BEFORE_3_5 else lengths
 
 
 def all_pairs_shortest_path_length(
@@ -113,7 +114,8 @@ def shortest_path(
     if source is not None:
         return single_source_shortest_path(G, source)
     if target is None:
-        return all_pairs_shortest_path(G)
+        pairs = all_pairs_shortest_path(G)
+        return dict(pairs) if BEFORE_3_5 else pairs
     if target not in G:
         raise nx.NodeNotFound(f"Source {target} not in G")
     return single_target_shortest_path(G, target)

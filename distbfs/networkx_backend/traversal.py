@@ -13,6 +13,7 @@ import numpy as np
 
 from distbfs.networkx_backend.graph import BackendGraph
 from distbfs.networkx_backend.nodes import (
+    BEFORE_3_5,
     begun,
     endpoint,
     known,
@@ -89,7 +90,10 @@ def bfs_layers(G: BackendGraph, sources: Any) -> Iterator[list[Any]]:  # noqa: N
     """Yield the nodes of each level, see ``networkx.bfs_layers``."""
     if sources in G:
         sources = [sources]
-    yield from G.layers([known(G, node) for node in set(sources)])
+    starts = list(sources)
+    distinct = set(starts)  # TypeError for what is no node
+    layer = starts if BEFORE_3_5 else list(distinct)
+    yield from G.layers([known(G, node) for node in layer])
 
 
 def descendants_at_distance(

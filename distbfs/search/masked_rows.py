@@ -27,10 +27,10 @@ PLACE = np.uint64((1 << 32) - 1)
 
 
 class MaskedRows(Protocol):
-    """What makes the bits of edges on each device of this rank."""
+    """Edges that a mask leaves, as bits on each device of this rank."""
 
     def made(self, make: Callable[[SeenMaker], SeenEdges]) -> list[Any]:
-        """Return what searches on each device see; make: the bits of some rows."""
+        """Return the visible edges of each device; make returns the bits of rows."""
 
     def ends(self, seen: Sequence[Any]) -> list[DeviceArray]:
         """Return the ends of seen edges by local id, of each device (collective)."""
@@ -47,7 +47,7 @@ class DomainRows:
                 self._makers.append(SeenMaker(rows_of_member(part)))
 
     def made(self, make: Callable[[SeenMaker], SeenEdges]) -> list[SeenEdges]:
-        """Return what searches on each device see; make: the bits of its rows."""
+        """Return the visible edges of each device; make returns the bits of rows."""
         seen = []
         for part, maker in zip(self._parts, self._makers, strict=True):
             with part.names.device:
@@ -78,7 +78,7 @@ class InnerRows:
                 self._makers.append((SeenMaker(inner), SeenMaker(outer)))
 
     def made(self, make: Callable[[SeenMaker], SeenEdges]) -> list[SeenPart]:
-        """Return what searches on each device see; make: the bits of some rows."""
+        """Return the visible edges of each device; make returns the bits of rows."""
         seen = []
         for part, (inner, outer) in zip(self._parts, self._makers, strict=True):
             with part.ids.device:

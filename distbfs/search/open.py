@@ -35,7 +35,7 @@ def prepare(
     held: Sequence[Held] = (),
     names: Names | None = None,
 ) -> Opening:
-    """Choose what searches a graph, before anything is loaded (collective).
+    """Choose the engine for a graph, before anything is loaded (collective).
 
     held: what other sessions hold of the same graph, taken instead where it serves
     """

@@ -213,7 +213,7 @@ def _open_device(opening: Opening) -> Session:
 
 
 def bringing(opening: Opening) -> Callable[[], Held]:
-    """Return what brings a graph to host memory, parts of each rank (collective)."""
+    """Return a function that loads each rank's parts to host memory (collective)."""
     source, world = opening.source, opening.world
     if source.store is None:  # tuples are cut for any number of parts
         opening = replace(opening, source=replace(source, parts=world.size))

@@ -221,7 +221,7 @@ class PartPaths:
     def _begun(
         self, level: Sequence[Any], dtype: str
     ) -> tuple[Carried, list[PartCounts], int]:
-        """Return what delegates and parts carry from level 0, and the depth."""
+        """Return the values of delegates and of parts at level 0, and the depth."""
         every = self._with_levels(level)
         own = max(int(x.n.level.max(initial=-1)) for x in every)
         depth = int(self._world.allreduce(np.array([own]), "max")[0])

@@ -148,7 +148,7 @@ def raise_alike(world: World, problem: DistbfsError | None) -> None:
 
 
 def views_of_parts(world: World, held: Held) -> PartViews:
-    """Return what tells flags of stored edges, in host memory (collective)."""
+    """Return the maker of edge flags for parts in host memory (collective)."""
     if held.host_parts is None:
         raise UsageError("the edges of this graph are on devices alone")
     parts = held.host_parts()
@@ -185,7 +185,7 @@ class DevicesSight:
         self.vertices = with_ends(self._all, ends, by_local=True)
 
     def _way(self, view: View) -> Callable[[SeenMaker], SeenEdges]:
-        """Return what makes the bits of rows (collective)."""
+        """Return a function that makes the edge bits of rows (collective)."""
         if view.edges is None and view.where is None and view.vertices is not None:
             flags = self._inside(view.vertices)
             return lambda maker: maker.of_vertices(flags)

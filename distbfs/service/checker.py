@@ -192,7 +192,7 @@ class Checker:
 
 
 def _text(field: inspect.Field) -> str:
-    """Return what a field is, after a colon."""
+    """Return the description of a field after a colon, "" if it has none."""
     kind = field.type
     known = isinstance(kind, inspect.Metadata) and kind.extra_json_schema
     return f": {known['description']}" if known else ""

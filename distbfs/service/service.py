@@ -393,7 +393,7 @@ class Service:
         return "inline" if small and request.name is UNSET else "file"
 
     def _too_many(self, request: WithResults, rows: int) -> str:
-        """Return what an inline result has too much of, "" for nothing.
+        """Return the limit that an inline result exceeds, in words; "" if none.
 
         Names of vertices are text in any case.
         """

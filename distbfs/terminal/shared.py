@@ -367,7 +367,7 @@ def prepare_stored(
     options: SearchOptions,
     request: Request | None = None,
 ) -> Opening:
-    """Choose what searches a store, before it is loaded (collective)."""
+    """Choose the engine for a store, before it is loaded (collective)."""
     source = stored_graph(terminal, store)
     return prepare(terminal.world, source, options, request, say=terminal.say)
 

@@ -51,7 +51,7 @@ class Bench:
     _graph: tuple[str, DeviceGraph, TupleSource, list[int]] | None = None
 
     def published(self, paper: str, name: str) -> Published:
-        """Return what is known of a graph."""
+        """Return the published facts of a graph."""
         return BY_PAPER[paper][name]
 
     def source(self, paper: str, name: str) -> TupleSource:
@@ -95,7 +95,7 @@ class Bench:
         return figures.numbers_of(self._graph[1], self.starts)
 
     def about(self, paper: str, name: str) -> Row:
-        """Return what a row says of its graph."""
+        """Return the fields of a row that describe its graph."""
         graph, _ = self.graph(paper, name)
         return engine_runs.about(graph, name) | {"file": name in self.files}
 

@@ -120,7 +120,7 @@ def judge_table_1(rows: Rows) -> Verdict:
 def over_threads(
     value: Callable[[Row, str], dict[str, float]], label: str, *, log: bool = False
 ) -> Callable[[Any, Rows], None]:
-    """Return what draws a value over threads, a panel a method, a line a graph."""
+    """Return a function that draws a value over threads: a panel per method."""
 
     def draw(figure: Any, rows: Rows) -> None:
         panels = figure.subplots(1, 2, sharey=True)
@@ -175,7 +175,7 @@ def judge_figure_4(rows: Rows) -> Verdict:
 
 
 def on_device(ways: tuple[str, ...]) -> Callable[[Any, str], Row]:
-    """Return what measures two engines of a device on a graph."""
+    """Return a function that measures two engines of a device on a graph."""
 
     def measure(bench: Any, name: str) -> Row:
         row = bench.engines("cs406", name, ways)
@@ -232,7 +232,7 @@ def names_in(series: dict[str, dict[str, float]]) -> list[str]:
 def draw_by_graph(
     make: Callable[[Rows], dict[str, dict[str, float]]], label: str, factor: float = 1
 ) -> Callable[[Any, Rows], None]:
-    """Return what draws bars by graph and way."""
+    """Return a function that draws bars by graph and way."""
 
     def draw(figure: Any, rows: Rows) -> None:
         series = make(rows)

@@ -62,24 +62,24 @@ class Published:
 def web(
     exponent: float, highest: int, inside: float = 0.2, community: int = 24
 ) -> Make:
-    """Return what makes a graph with a power law of degrees and communities."""
+    """Return a function that makes graphs of power-law degrees and communities."""
     return lambda n, degree: ChungLu(
         n, degree, exponent, min(highest, max(n // 4, 1)), inside, community
     )
 
 
 def mesh(dimensions: int, neighbours: int) -> Make:
-    """Return what makes a stencil."""
+    """Return a function that makes a stencil."""
     return lambda n, _: Stencil(n, neighbours, dimensions)
 
 
 def scaled(kind: Any, factor: int) -> Make:
-    """Return what makes a graph of 2^scale vertices, the nearest scale."""
+    """Return a function that makes a graph of 2^scale vertices, the nearest scale."""
     return lambda n, _: kind(max(round(np.log2(n)), 1), factor)
 
 
 def ring(neighbours: int, rewired: float) -> Make:
-    """Return what makes a small world."""
+    """Return a function that makes a small world."""
     return lambda n, _: SmallWorld(n, neighbours, rewired)
 
 
@@ -217,7 +217,7 @@ def clustering(graph: DeviceGraph, seed: int = 1, sample: int = SAMPLE) -> float
 
 
 def properties(graph: DeviceGraph, number: int) -> dict[str, Any]:
-    """Return what a graph is like; number: a vertex of the largest component.
+    """Return properties of a graph; number: a vertex of the largest component.
 
     The diameter is a lower bound, of searches back and forth.
     """

@@ -132,7 +132,7 @@ def judge_saved(key: str) -> Any:
 
 
 def draw_methods(key: str, label: str) -> Any:
-    """Return what draws a value of all methods; edge-parallel only where it ended."""
+    """Return a function that draws a value of all methods that ended."""
 
     def draw(figure: Any, rows: Rows) -> None:
         these = rows["table ii"]

@@ -279,7 +279,7 @@ def judge_figure_12(rows: Rows) -> Verdict:
 
 
 def over_thresholds(source_of: Any) -> Any:
-    """Return what measures a graph at one TH, with and without pulls."""
+    """Return a function that measures a graph at one TH, with and without pulls."""
 
     def measure(bench: Any, name: str) -> Row:
         threshold = None if name == "auto" else int(name)
@@ -320,7 +320,7 @@ def judge_thresholds(entry: str, low: int, high: int) -> Any:
 
 
 def draw_thresholds(entry: str) -> Any:
-    """Return what draws rates over TH."""
+    """Return a function that draws rates over TH."""
 
     def draw(figure: Any, rows: Rows) -> None:
         series = {}
@@ -358,7 +358,7 @@ def judge_figure_8(rows: Rows) -> Verdict:
 
 
 def draw_breakdowns(entry: str, across: str) -> Any:
-    """Return what draws stacks of parts of the work; across: variants or scales."""
+    """Return a function that draws the work in parts; across: variants or scales."""
 
     def draw(figure: Any, rows: Rows) -> None:
         these = sorted(rows[entry], key=lambda x: x["devices"])
@@ -379,7 +379,7 @@ def draw_breakdowns(entry: str, across: str) -> Any:
 
 
 def scaling(scale: Any) -> Any:
-    """Return what measures a graph on the devices there are; xbfs beside pan."""
+    """Return a function that measures pan and xbfs on all devices there are."""
 
     def measure(bench: Any, _: str) -> Row:
         source = kronecker(bench, scale(bench.world.size))
@@ -423,7 +423,7 @@ def judge_scaling(entry: str, least: float) -> Any:
 
 
 def draw_scaling(entry: str) -> Any:
-    """Return what draws rates over devices."""
+    """Return a function that draws rates over devices."""
 
     def draw(figure: Any, rows: Rows) -> None:
         series = {}

@@ -168,7 +168,7 @@ def wanted(paper: Paper, args: argparse.Namespace) -> list[Entry]:
 def units(
     papers: Sequence[Paper], args: argparse.Namespace, ranks: int
 ) -> list[tuple[Paper, Entry, str]]:
-    """Return what is to be measured, the most valuable first, a graph at a time."""
+    """Return (paper, entry, graph) to measure, the most valuable first."""
     found = []
     for k, paper in enumerate(papers):
         for j, entry in enumerate(wanted(paper, args)):
@@ -238,7 +238,7 @@ def listed(papers: Sequence[Paper], args: argparse.Namespace, settings: Any) -> 
 
 
 def options() -> argparse.Namespace:
-    """Return what the command line says, checked."""
+    """Return the options of the command line, checked."""
     parser = argparse.ArgumentParser(
         description=(__doc__ or "").partition("\n")[0],
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,

@@ -276,7 +276,7 @@ def judge_figure_11(rows: Rows) -> Verdict:
 
 
 def speedups(entry: str, over: str, ways: Sequence[str], label: str) -> Any:
-    """Return what draws speed-ups of ways over one of them, by graph."""
+    """Return a function that draws speed-ups of ways over one of them, by graph."""
 
     def draw(figure: Any, rows: Rows) -> None:
         series = {way: gained(rows[entry], over, way) for way in ways}

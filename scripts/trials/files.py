@@ -148,7 +148,7 @@ def both_ways(truth: Truth) -> np.ndarray:
 
 
 def undirected(truth: Truth) -> Truth:
-    """Return what a format holds that lists each edge from both ends."""
+    """Return the graph as a format keeps it that lists edges from both ends."""
     plain = Truth(truth.n, truth.pairs)
     return Truth(truth.n, sorted(plain.simple))
 

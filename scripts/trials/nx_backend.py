@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -143,7 +144,10 @@ def call(trial: Trial, graph: Any) -> None:
 def outcome(call: Callable[[], Any]) -> Any:
     """Return what a call gives, iterators as lists, or the class of its error."""
     try:
-        result = call()
+        with warnings.catch_warnings():
+            # NetworkX 3.4 tells of results that 3.5 changes
+            warnings.simplefilter("ignore", FutureWarning)
+            result = call()
         result = list(result) if isinstance(result, Iterator) else result
     except ERRORS as error:
         return type(error)

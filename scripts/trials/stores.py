@@ -63,7 +63,7 @@ def make_store(trial: Trial, **limits: Any) -> tuple[Written, Path, int]:
 
 
 def name_in(made: Written, vertex: int) -> str:
-    """Return what commands call a vertex."""
+    """Return the name of a vertex on the command line."""
     return str(vertex if made.names is None else made.names[vertex])
 
 

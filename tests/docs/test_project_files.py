@@ -50,6 +50,17 @@ def test_ci_hooks_and_sessions_run_the_same_checks():
         assert f'"{command}"' in sessions
 
 
+def test_hosted_tests_run_on_every_python_that_the_package_names():
+    named = re.findall(r"Python :: (3\.\d+)", text_of("pyproject.toml"))
+    hosted = text_of(".github/workflows/pythons.yml")
+    matrix = re.search(r"python: \[(.*)\]", hosted)[1]
+    assert [x.strip(' "') for x in matrix.split(",")] == named
+    assert re.findall(r"- run: (.*)", hosted) == ["scripts/test"]
+    first, last = named[0], named[-1]
+    for page in ("README.md", "CONTRIBUTING.md", "docs/howto/install.md"):
+        assert f"Python {first} to {last}" in text_of(page), page
+
+
 def test_links_of_contributor_files_lead_somewhere():
     for name in ("CONTRIBUTING.md", "SECURITY.md"):
         text = text_of(name)

@@ -13,6 +13,7 @@ from wholes import HOSTS, by_networkx, whole
 from distbfs.errors import SearchStopped
 from distbfs.multisearch.apps.betweenness import PROBLEM, dependencies, scaled
 from distbfs.multisearch.base import RunOptions
+from distbfs.networkx_backend.nodes import BEFORE_3_5
 from distbfs.search.choose import choose_runner
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-14}
@@ -65,6 +66,7 @@ def sampled(graph, roots, normalized):
     return list(values.values())
 
 
+@pytest.mark.skipif(BEFORE_3_5, reason="NetworkX 3.4 scales samples its way")
 @settings(max_examples=60, deadline=None)
 @given(sources(max_n=20), st.sampled_from(WAYS), st.data())
 def test_any_graph_and_any_sources(source, way, data):

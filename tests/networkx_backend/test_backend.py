@@ -204,6 +204,12 @@ def test_what_is_left_to_networkx(name, args, kwargs, answer):
     assert backend.can_run(name, args, kwargs) == answer
 
 
+def test_an_older_networkx_answers_itself(monkeypatch):
+    for version, answer in [((3, 3), "NetworkX is older than 3.4"), ((3, 10), True)]:
+        monkeypatch.setattr(backend, "VERSION", version)
+        assert backend.can_run("bfs_edges", (nx.path_graph(3), 0), {}) == answer
+
+
 def test_small_graphs_are_left_to_networkx():
     assert backend.should_run("bfs_edges", (nx.path_graph(9),), {}) != True  # noqa: E712
     assert backend.should_run("bfs_edges", (), {"G": nx.path_graph(999)}) is True
@@ -236,14 +242,13 @@ def test_paths_between_any_two_nodes(monkeypatch, kind, checks):
 
 @pytest.mark.parametrize("edges", [0, 40, 90, 300])
 @pytest.mark.parametrize("words", [False, True])
-def test_components_of_larger_graphs(edges, words):
+@pytest.mark.parametrize("name", [*UNDIRECTED, "bfs_layers"])
+def test_components_of_larger_graphs(edges, words, name):
     graph = nx.gnm_random_graph(120, edges, seed=edges)
     if words:
         graph = nx.relabel_nodes(graph, {k: (str(k), k) for k in graph})
-    for name in UNDIRECTED:
-        same(name, graph)
-    for node in [*graph][:5]:
-        same("bfs_layers", graph, [node])
+    for args in [()] if name in UNDIRECTED else [([v],) for v in [*graph][:5]]:
+        same(name, graph, *args)
 
 
 def test_garbage_is_collected_again():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -25,6 +26,8 @@ from distbfs.store.verify import verify_store
 
 EVENTS = ("pwrite", "ftruncate", "fsync", "mkdir", "rename", "unlink", "rmdir")
 HERE = Path(__file__).parent
+# paths of Python 3.10 keep their calls in an object of their own
+HOMES = [os, *([pathlib._normal_accessor] if sys.version_info < (3, 11) else [])]
 
 
 class Interrupter:
@@ -32,16 +35,21 @@ class Interrupter:
 
     def __init__(self, at, stop):
         self.at, self.stop, self.count = at, stop, 0
-        self.calls = {name: getattr(os, name) for name in EVENTS}
+        self.calls = [
+            (home, name, getattr(home, name))
+            for home in HOMES
+            for name in EVENTS
+            if hasattr(home, name)
+        ]
 
     def __enter__(self):
-        for name, call in self.calls.items():
-            setattr(os, name, self.wrap(call))
+        for home, name, call in self.calls:
+            setattr(home, name, self.wrap(call))
         return self
 
     def __exit__(self, *_):
-        for name, call in self.calls.items():
-            setattr(os, name, call)
+        for home, name, call in self.calls:
+            setattr(home, name, call)
 
     def wrap(self, call):
         def event(*args, **options):

@@ -246,7 +246,7 @@ class InnerBuilder:
         )
 
     def fit(self, room: Room, sharing: int) -> Fit:
-        """Return what the device has room for.
+        """Return how much of the part fits in the device's memory.
 
         sharing: shares that it builds and searches
         """

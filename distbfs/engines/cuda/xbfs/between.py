@@ -301,6 +301,7 @@ class BetweenLevels:
             self.aim(local, delegate, targets)
             self.clean_up()
             self._dirty = True
+            self.take_counters(0)  # which ``begin`` clears, and the others
             self._run("begin", main)
             if isinstance(local, np.ndarray):
                 self._run("begin_roots", main)
@@ -628,7 +629,7 @@ class BetweenLevels:
             self.learn([items for _, items in answers])
 
     def went(self, levels: int | None) -> None:
-        """Note that a search was run by another launch, results as well; None: begins."""
+        """Note that another launch ran a search, results as well; None: it begins."""
         self._dirty, self.depth = levels is None, levels or 0
 
     def finish(self) -> tuple[Any, Any]:

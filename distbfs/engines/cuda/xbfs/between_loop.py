@@ -1,9 +1,9 @@
-"""Whole searches between domains of one device each, in one launch (between_loop.cu)."""
+"""Searches between domains of one device each, in one launch (between_loop.cu)."""
 
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from distbfs.engines.cuda.xbfs.between_stream import BetweenSearch
     from distbfs.exchange.base import SymmetricMemory
     from distbfs.exchange.traffic import Traffic
-    from distbfs.types import Root, World
+    from distbfs.types import Ids, Root, World
 
 SIGNALS = 3  # kinds
 LINE = 128  # bytes that pieces of memory are aligned to
 LEVELS, FAULT, BYTES = 0, 1, 2  # ``Told`` in between_loop.cu
 TOLD = BYTES + 2 * len(KINDS)
+STAGES = 6  # times of a level
 TURNS = 5  # words before these
 
 
@@ -88,6 +89,7 @@ class BetweenLoop:
                 for name, start in zip(sizes, starts[:-1], strict=True)
             },
         )
+        self._stages: Any = None
         self._launches: dict[bool, programs.Launch] = {}
         self._launch(masked=False)
 
@@ -116,6 +118,23 @@ class BetweenLoop:
         """Return the kernel and that of results as a graph."""
         launch = self._launch(masked=self._search.masked)
         return launch.record(then=self._search.results, back=self._told)
+
+    def note(self, rows: int) -> None:
+        """Let later searches note when the stages of up to so many levels end."""
+        with self._search.device:
+            self._stages = cuda.cupy().zeros((rows, STAGES), np.uint64)
+        self.params.trace, self.params.rows = self._stages.data.ptr, rows
+
+    def noted(self) -> Ids:
+        """Return what the last search has noted, int64 [levels, STAGES], nanoseconds.
+
+        When a level begins, is searched, boxes came, replies came, is taken, counted;
+        without replies, when boxes came.
+        """
+        times = self._stages.get().astype(np.int64)
+        times = times[times[:, 0] > 0]
+        times[:, 3] = np.maximum(times[:, 3], times[:, 2])
+        return times
 
     def start(
         self,
