@@ -29,10 +29,10 @@ OPTIONS = ("-rdc=true", "--device-int128", "-diag-suppress=128")
 def folders(package: str) -> list[Path]:
     """Return the folders of an installed package, of which it may have several."""
     try:
-        found = importlib.util.find_spec(package)
+        spec = importlib.util.find_spec(package)
     except ModuleNotFoundError:
         return []
-    places = None if found is None else found.submodule_search_locations
+    places = None if spec is None else spec.submodule_search_locations
     return [Path(place) for place in places or ()]
 
 

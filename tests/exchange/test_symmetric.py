@@ -155,7 +155,7 @@ def test_a_library_that_does_not_start(libraries, fails, wanted):
 
 def test_memory_that_is_short(libraries):
     memory = SymmetricMemory(SoloWorld())
-    with pytest.raises(OutOfMemory, match="^boxes: 3221225472 bytes on each"):
+    with pytest.raises(OutOfMemory, match=r"^boxes: 3221225472 bytes on each"):
         memory.allocate(FREE, "boxes")
     libraries[0].fails = ("malloc",)
     with pytest.raises(OutOfMemory, match="boxes: NVSHMEM does not allocate 8 bytes"):

@@ -168,14 +168,14 @@ class BetweenLoop:
             self._world.barrier()  # devices wait for each other from here on
             graph.launch()
             seconds = graph.wait()
-        told = self._told.pinned.tolist()
-        if told[FAULT]:
+        report = self._told.pinned.tolist()
+        if report[FAULT]:
             raise DistbfsError(
-                f"part {told[FAULT] - 1} was waited for in vain; searches of this "
+                f"part {report[FAULT] - 1} was waited for in vain; searches of this "
                 "session are over"
             )
-        search.went(told[LEVELS])
-        sent, messages = np.split(np.array(told[BYTES:]), 2)
+        search.went(report[LEVELS])
+        sent, messages = np.split(np.array(report[BYTES:]), 2)
         for kind, size, count in zip(KINDS, sent, messages, strict=True):
             traffic.count(int(size), kind, part=0, messages=int(count))
-        return int(told[LEVELS]), seconds
+        return int(report[LEVELS]), seconds
