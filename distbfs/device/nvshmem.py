@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from distbfs.device.sources import source_closure
 from distbfs.errors import DeviceMissing
 
 WANTED = "pip install nvidia-nvshmem-cu13, or -cu12"
 CUBIN, LIBRARY = 1, 6  # nvJitLinkInputType
+HEADER = "#include <device/nvshmem"
+VERSION = re.compile(
+    r"^#define NVSHMEM_VENDOR_(?:MAJOR|MINOR|PATCH)_VERSION (\d+)$", re.MULTILINE
+)
 OPTIONS = ("-rdc=true", "--device-int128", "-diag-suppress=128")
 
 
@@ -59,6 +65,13 @@ class Nvshmem:
     device: Path
     includes: tuple[Path, ...]
     linker: Path
+
+    @property
+    def version(self) -> str:
+        """The version of the headers, "version unknown" where they have none."""
+        header = self.includes[0] / "non_abi" / "nvshmem_version.h"
+        text = header.read_text(encoding="utf-8") if header.is_file() else ""
+        return ".".join(VERSION.findall(text)) or "version unknown"
 
     @property
     def options(self) -> list[str]:
@@ -124,6 +137,12 @@ class Linking:
 
 
 VERSIONS = [f"{major}_{minor}" for major in (13, 12) for minor in range(12, -1, -1)]
+
+
+def is_linked(source: Path) -> bool:
+    """Return whether a kernel file is linked with NVSHMEM: it includes its headers."""
+    closure = source_closure(source.resolve())
+    return any(HEADER in path.read_text(encoding="utf-8") for path in closure)
 
 
 @cache

@@ -11,25 +11,19 @@ from launching import clean_environment
 
 import distbfs
 from distbfs.device import nvrtc
-from distbfs.device.nvshmem import nvshmem
-from distbfs.device.sources import source_closure, variants
+from distbfs.device.nvshmem import is_linked, nvshmem
+from distbfs.device.sources import variants
 from distbfs.errors import DeviceMissing
 
 ROOT = Path(distbfs.__file__).parent
 SOURCES = sorted(ROOT.rglob("*.cu"))
 
 
-def is_linked(path):
-    """Whether a kernel file needs NVSHMEM, whose headers take seconds to compile."""
-    texts = [x.read_text(encoding="utf-8") for x in source_closure(path)]
-    return any("#include <device/nvshmem" in text for text in texts)
-
-
 def chosen(path, arch):
     """Return the variants to compile for an architecture.
 
-    Any two values go together on sm_90, each is there on the others; of linked kernels
-    each is there on sm_90, and one on the others.
+    Any two values go together on sm_90, each is there on the others; of linked kernels,
+    whose headers take seconds, each is there on sm_90, and one on the others.
     """
     linked, sm_90 = is_linked(path), arch == "sm_90"
     every = covering(variants(path), 2 if sm_90 and not linked else 1)
