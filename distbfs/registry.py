@@ -50,6 +50,7 @@ EXCHANGES = {
     "solo": "distbfs.exchange.solo:SoloExchange",
     "host": "distbfs.exchange.host:HostExchange",
     "nccl": "distbfs.exchange.nccl:NcclExchange",
+    "nvshmem": "distbfs.exchange.nvshmem:NvshmemExchange",
     "cuda_aware": "distbfs.exchange.cuda_aware:CudaAwareExchange",
 }
 FAMILIES = {

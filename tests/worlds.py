@@ -118,7 +118,7 @@ class ThreadExchange:
     """An exchange between the ranks of a meeting; see ``exchange.base.Exchange``."""
 
     name = "threads"
-    streamed = needs_devices = False
+    streamed = symmetric = needs_devices = False
 
     def __init__(self, world, placement, delegates, options, *, item, on_device):
         assert np.dtype(item) == (np.uint64 if on_device else np.uint32)

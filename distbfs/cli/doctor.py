@@ -28,6 +28,7 @@ from distbfs.terminal.shared import (
     share_of_cores,
 )
 from distbfs.terminal.trials import (
+    LEFT_OUT,
     engine_trials,
     host_facts,
     kernel_compilations,
@@ -167,6 +168,8 @@ def host_fields(host: Mapping[str, Any]) -> dict[str, Any]:
     else:
         out["CUDA"] = cuda["said"]
     out["NVRTC"] = cuda["nvrtc"] or "none"
+    missing = cuda["nvshmem_said"] if devices else "none"
+    out["NVSHMEM"] = cuda["nvshmem"] or missing
     return out
 
 
@@ -192,17 +195,24 @@ def compile_kernels(terminal: Terminal, wanted: Iterable[str]) -> int:
     outcomes = terminal.world.broadcast(outcomes)
     values = {"nvrtc": version, "kernels": outcomes}
     terminal.result(values, lambda: print_compilations(outcomes))
-    return (
-        0 if all(x == "ok" for said in outcomes.values() for x in said.values()) else 1
-    )
+    return 1 if any(divided(said)[1] for said in outcomes.values()) else 0
+
+
+def divided(said: Mapping[str, str]) -> tuple[int, list[str], list[str]]:
+    """Return how many kernels compile, the errors, and why files are left out."""
+    others = [x for x in said.values() if x != "ok"]
+    bad = [x for x in others if not x.startswith(LEFT_OUT)]
+    left = [f"{name} is {x}" for name, x in said.items() if x.startswith(LEFT_OUT)]
+    return len(said) - len(others), bad, left
 
 
 def print_compilations(outcomes: Mapping[str, Mapping[str, str]]) -> None:
     """Print how many kernels compile for each architecture, and the first error."""
     for arch, said in outcomes.items():
-        bad = [reason for reason in said.values() if reason != "ok"]
-        line = f"{len(said) - len(bad)} of {len(said)} kernels compile for {arch}"
-        click.echo(f"{line}; the first error: {bad[0]}" if bad else line)
+        good, bad, left = divided(said)
+        line = f"{good} of {good + len(bad)} kernels compile for {arch}"
+        error = [f"the first error: {bad[0]}"] if bad else []
+        click.echo("; ".join([line, *left, *error]))
 
 
 def print_findings(values: Mapping[str, Any]) -> None:
@@ -235,6 +245,7 @@ def command(wanted: tuple[str, ...], speech: Speech) -> int:
     Exit code 0 where at least the reference engine works.
 
     With --compile: exit code 0 where every CUDA kernel compiles, 3 without NVRTC.
+    Kernels of exchange nvshmem are left out where NVSHMEM is not installed.
     """
     named = architectures(wanted)
     problem = ""

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 from distbfs.device.cache import cache_folder, exclusive, is_sound
 from distbfs.device.sources import INCLUDE, source_closure
@@ -47,6 +47,24 @@ def bindings() -> Any:
     return nvrtc
 
 
+class Library(Protocol):
+    """What kernels are linked with.
+
+    options: of the compiler; key: what machine code depends on besides the source
+    """
+
+    @property
+    def options(self) -> list[str]:
+        """Return the options of the compiler besides those of all kernels."""
+
+    @property
+    def key(self) -> str:
+        """Return what machine code depends on besides the source, as a text."""
+
+    def link(self, code: bytes, arch: str) -> bytes:
+        """Return relocatable code linked with the library."""
+
+
 def options_for(arch: str, definitions: Mapping[str, str | int]) -> list[str]:
     """Return the compiler options."""
     macros = [f"-D{name}={value}" for name, value in sorted(definitions.items())]
@@ -58,8 +76,9 @@ def content_key(
     arch: str,
     definitions: Mapping[str, str | int],
     texts: Mapping[str, str] = NO_TEXTS,
+    library: Library | None = None,
 ) -> str:
-    """Return the cache key of a kernel file; texts: as in ``compile_source``."""
+    """Return the cache key of a kernel file; the rest: as of ``compile_source``."""
     digest = hashlib.blake2b(digest_size=16)
     for path in source_closure(source.resolve()):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -67,6 +86,8 @@ def content_key(
         digest.update(name.encode() + b"\0" + text.encode() + b"\0")
     compilation = (options_for(arch, definitions), bindings().getVersion())
     digest.update(repr(compilation).encode())
+    if library is not None:
+        digest.update(library.key.encode())
     return digest.hexdigest()
 
 
@@ -89,11 +110,13 @@ def compile_source(
     arch: str,
     definitions: Mapping[str, str | int] | None = None,
     texts: Mapping[str, str] = NO_TEXTS,
+    library: Library | None = None,
 ) -> bytes:
     """Compile a kernel file; return its machine code (cubin).
 
     arch: as "sm_90"; texts: headers by include name, used in place of files of these
-    names. Raises KernelRefused with NVRTC's first error.
+    names; library: that it is linked with. Raises KernelRefused with NVRTC's first
+    error.
     """
     nvrtc = bindings()
     files = {name: path.read_bytes() for name, path in headers_of(source).items()}
@@ -104,8 +127,11 @@ def compile_source(
         list(headers.values()),
         [name.encode() for name in headers],
     )
+    options = options_for(arch, definitions or {})
+    if library is not None:
+        options += library.options
     try:
-        nvrtc.compileProgram(program, options_for(arch, definitions or {}))
+        nvrtc.compileProgram(program, options)
         code: bytes = nvrtc.getCUBIN(program)
     except nvrtc.NVRTCError as error:
         log = nvrtc.getProgramLog(program)
@@ -116,7 +142,7 @@ def compile_source(
         ) from error
     finally:
         nvrtc.destroyProgram(program)
-    return code
+    return code if library is None else library.link(code, arch)
 
 
 def cubin(
@@ -124,11 +150,12 @@ def cubin(
     arch: str,
     definitions: Mapping[str, str | int] | None = None,
     texts: Mapping[str, str] = NO_TEXTS,
+    library: Library | None = None,
 ) -> bytes:
     """Return the machine code of a kernel file, from the cache or compiled."""
     macros = definitions or {}
     folder = cache_folder()
-    key = content_key(source, arch, macros, texts)
+    key = content_key(source, arch, macros, texts, library)
     target = folder / f"{source.stem}-{arch}-{key}.cubin"
     if is_sound(target):
         return target.read_bytes()
@@ -136,7 +163,7 @@ def cubin(
         if is_sound(target):
             return target.read_bytes()
         with COMPILING():
-            code = compile_source(source, arch, macros, texts)
+            code = compile_source(source, arch, macros, texts, library)
         handle, name = tempfile.mkstemp(suffix=".cubin", dir=folder)
         with os.fdopen(handle, "wb") as file:
             file.write(code)

@@ -79,8 +79,10 @@ class LaunchConfig(ctypes.Structure):
 class Module:
     """The kernels of one ``.cu`` file on the current device.
 
-    texts: headers given as text, by name (see ``nvrtc.compile_source``)
+    texts, library: see ``nvrtc.compile_source``
     """
+
+    library: nvrtc.Library | None = None
 
     def __init__(
         self,
@@ -89,7 +91,8 @@ class Module:
         /,
         **definitions: str | int,
     ) -> None:
-        code = nvrtc.cubin(source, cuda.architecture(), definitions, texts)
+        arch = cuda.architecture()
+        code = nvrtc.cubin(source, arch, definitions, texts, self.library)
         self._module = cuda.cupy().cuda.function.Module()
         self._module.load(code)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from distbfs.engines.base import DelegateSearch, PullingSearch, Work
-from distbfs.types import Array, DirectionName
+from distbfs.engines.base import DelegateSearch, PullingSearch, Targets, Work
+from distbfs.exchange.base import SymmetricMemory
+from distbfs.exchange.traffic import Traffic
+from distbfs.types import Array, DirectionName, Root, World
 
 MOST_STREAMED = 64  # parts: each level sends first words to all, even if empty
 
@@ -146,3 +148,36 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
 
     def checks(self, report: Array) -> Sequence[int]:
         """Return the edge checks of the last level, where they are counted."""
+
+
+class Loop(Protocol):
+    """All levels of a search, parents and results, in one launch on a device."""
+
+    def start(
+        self,
+        local: Root | None,
+        delegate: Root | None,
+        *,
+        counting: bool = False,
+        targets: Targets | None = None,
+    ) -> None:
+        """Set the root, or roots, as ``DomainSearch.start``; nothing is counted."""
+
+    def run(self, hidden: int, traffic: Traffic, *, parents: bool) -> tuple[int, float]:
+        """Run a search that was started (collective); the search's ``finish`` follows.
+
+        hidden: delegates that no root is; parents: whether those of delegates are
+        wanted as well; traffic: counts what is sent
+        Returns (number of levels, seconds of this device). Raises DistbfsError where
+        another domain was waited for in vain.
+        """
+
+
+class LoopedSearch(StreamedSearch, Protocol):
+    """A domain of one device whose searches may be one launch."""
+
+    def loop(self, memory: SymmetricMemory, world: World) -> Loop:
+        """Return these searches in one launch each (collective).
+
+        Raises OutOfMemory on all ranks where what comes from others does not fit.
+        """

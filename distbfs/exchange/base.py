@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Protocol
 
+from distbfs.device.programs import Module
 from distbfs.errors import UsageError
 from distbfs.exchange.bins import Bins
 from distbfs.exchange.traffic import Traffic
@@ -28,6 +30,7 @@ class Exchange(Protocol):
     on_device: arrays passed and returned are CuPy's, else NumPy's
 
     streamed: it is a ``StreamedExchange``, for parts on devices of their own
+    symmetric: it is a ``SymmetricExchange`` as well
     needs_devices: it does not take arrays in host memory
 
     On a device, arrays are passed and returned in the order of the current stream; the
@@ -38,6 +41,7 @@ class Exchange(Protocol):
     name: str
     on_device: bool
     streamed: bool
+    symmetric: bool
     needs_devices: bool
     traffic: Traffic
 
@@ -125,6 +129,26 @@ class StreamedExchange(Exchange, Protocol):
 
     def streams(self, devices: Sequence[int]) -> Streams:
         """Return the streams; collective; devices: of this rank's parts, each once."""
+
+
+class SymmetricMemory(Protocol):
+    """Memory of one device of each rank that kernels of all ranks put into."""
+
+    def allocate(self, size: int, what: str) -> Any:
+        """Return zeros, uint8 [size], at the same place of all devices (collective).
+
+        size: the same on all ranks. Raises OutOfMemory on all ranks alike.
+        """
+
+    def module(self, source: Path, **definitions: str | int) -> Module:
+        """Return the kernels of a file that put into it."""
+
+
+class SymmetricExchange(StreamedExchange, Protocol):
+    """An exchange whose devices put into each other's memory."""
+
+    def memory(self) -> SymmetricMemory:
+        """Return the memory of the first devices of all ranks (collective)."""
 
 
 def need_device_arrays(name: str, on_device: bool) -> None:

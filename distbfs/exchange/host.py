@@ -48,7 +48,7 @@ class HostExchange:
     """
 
     name = "host"
-    streamed = needs_devices = False
+    streamed = symmetric = needs_devices = False
 
     def __init__(
         self,

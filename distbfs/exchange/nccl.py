@@ -61,6 +61,7 @@ class NcclExchange:
 
     name = "nccl"
     streamed = needs_devices = on_device = True
+    symmetric = False
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ class SoloExchange:
     """
 
     name = "solo"
-    streamed = needs_devices = False
+    streamed = symmetric = needs_devices = False
 
     def __init__(
         self,

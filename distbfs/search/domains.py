@@ -17,6 +17,7 @@ from distbfs.errors import UsageError
 from distbfs.exchange.agreement import first_reason, gather_texts
 from distbfs.exchange.nccl_link import nccl_problem
 from distbfs.exchange.peer_memory import peer_problem
+from distbfs.exchange.symmetric import nvshmem_problem
 from distbfs.options import EXCHANGE_OPTIONS, FACTOR_OPTIONS, SearchOptions
 from distbfs.partition.layout import MAX_LOCAL, Domains, Placement, in_turn
 
@@ -255,6 +256,9 @@ def choose_exchange(
                 f"exchange '{name}' is for parts on devices; allowed: auto, "
                 f"{', '.join(others)}"
             )
+        missing = nvshmem_problem(world) if name == "nvshmem" else ""
+        if missing:
+            return "nccl", f"exchange nccl: {missing}"
         return name, f"exchange {name} as asked for"
     if world.size == 1:
         return "solo", "one rank"

@@ -82,7 +82,7 @@ def open(  # noqa: A001
     engine : str, default "auto"
         "auto" takes devices where every rank has one, else "openmp"; else a name of
         ``distbfs bfs --engine``.
-    exchange : {"auto", "host", "nccl", "cuda_aware", "solo"}
+    exchange : {"auto", "host", "nccl", "nvshmem", "cuda_aware", "solo"}
         What domains exchange by.
     domain : int, optional
         Devices of a domain.  By default as many as map each other's memory, those of

@@ -24,7 +24,7 @@ import numpy as np
 
 import distbfs
 from distbfs import registry
-from distbfs.device import cache, cc, compiler, nvrtc, sources
+from distbfs.device import cache, cc, compiler, nvrtc, nvshmem, sources
 from distbfs.device.cuda import NVIDIA
 from distbfs.errors import CompilerMissing, DeviceMissing, DistbfsError
 from distbfs.exchange.launcher import find_launch
@@ -43,6 +43,7 @@ ASK_SECONDS = 30
 TRIAL_SCALE = 8
 TRIAL_PARTS = (1, 2)
 GET_MPI = "pip install '.[mpi]' for the MPI that is here, '.[mpich]' to get one"
+LEFT_OUT = "left out: "
 GET_CUPY = "pip install '.[cuda13]' or '.[cuda12]'"
 GET_COMPILER = "install gcc or clang with OpenMP, or name one in DISTBFS_CC"
 TELL = "from distbfs.terminal.trials import tell_mpi; tell_mpi()"
@@ -232,15 +233,22 @@ def kernel_compilations(arch: str) -> dict[str, str]:
     """Compile every CUDA source of the package; return "ok" or the reason.
 
     A source is compiled in each of its variants, which the names hold; what compiles is
-    kept in the cache.
+    kept in the cache. One that NVSHMEM is missing for has LEFT_OUT before the reason.
     """
     root, outcomes = Path(distbfs.__file__).parent, {}
     for source in sorted(root.rglob("*.cu")):
+        library = None
+        if nvshmem.is_linked(source):
+            try:
+                library = nvshmem.nvshmem()
+            except DeviceMissing as error:
+                outcomes[str(source.relative_to(root))] = f"{LEFT_OUT}{error}"
+                continue
         for variant in sources.variants(source):
             words = [f"{key}={value}" for key, value in variant.items()]
             name = " ".join([str(source.relative_to(root)), *words])
             try:
-                nvrtc.cubin(source, arch, variant)
+                nvrtc.cubin(source, arch, variant, library=library)
                 outcomes[name] = "ok"
             except DeviceMissing as error:
                 outcomes[name] = str(error)
@@ -248,12 +256,20 @@ def kernel_compilations(arch: str) -> dict[str, str]:
 
 
 def cuda_facts() -> dict[str, Any]:
-    """Return the CUDA devices that CuPy sees, and what is missing."""
+    """Return the CUDA devices that CuPy sees, and what is missing.
+
+    nvshmem_said: why there is no NVSHMEM, or ""
+    """
     facts: dict[str, Any] = {"cupy": None, "devices": [], "said": "", "problems": []}
     try:
         facts["nvrtc"] = nvrtc_version()
     except DeviceMissing:
         facts["nvrtc"] = None
+    facts |= {"nvshmem": None, "nvshmem_said": ""}
+    try:
+        facts["nvshmem"] = nvshmem.nvshmem().version
+    except DeviceMissing as error:
+        facts["nvshmem_said"] = str(error)
     try:
         import cupy  # noqa: PLC0415
 

@@ -14,6 +14,7 @@ from launching import clean_environment, needs_mpi, run, run_ranks
 import distbfs
 from distbfs.cli.doctor import engine_fields, joined, link_fields, problems_of
 from distbfs.device import nvrtc
+from distbfs.device.nvshmem import Nvshmem
 from distbfs.errors import CompilerMissing, DeviceMissing
 from distbfs.exchange.world import SoloWorld
 from distbfs.registry import ENGINES
@@ -350,6 +351,32 @@ def test_compilations_as_json(kernels):
 
 
 @needs_nvrtc
+def test_kernels_that_are_linked(kernels, monkeypatch):
+    """They are compiled with NVSHMEM, and left out without it."""
+    (kernels / "put.cu").write_text("#include <device/nvshmem_defines.h>\n")
+
+    def missing():
+        raise DeviceMissing("no NVSHMEM; install it")
+
+    monkeypatch.setattr(probing.nvshmem, "nvshmem", missing)
+    done = here("doctor", "--compile", "sm_90")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == (
+        "2 of 2 kernels compile for sm_90; put.cu is left out: no NVSHMEM; install it\n"
+    )
+    libraries = {}
+
+    def cubin(source, arch, variant, library):
+        libraries[source.name] = library
+
+    monkeypatch.setattr(probing.nvshmem, "nvshmem", lambda: "NVSHMEM")
+    monkeypatch.setattr(probing.nvrtc, "cubin", cubin)
+    done = here("doctor", "--compile", "sm_90")
+    assert done.out == "3 of 3 kernels compile for sm_90\n"
+    assert libraries == {"good.cu": None, "put.cu": "NVSHMEM"}
+
+
+@needs_nvrtc
 @needs_mpi
 def test_two_ranks_print_compilations_once():
     done = on(2, "doctor", "--compile", "sm_42")
@@ -387,6 +414,50 @@ def test_version_of_nvrtc(monkeypatch):
     assert (version is not None) == has_nvrtc()
     [line] = [x for x in done.out.splitlines() if x.startswith("NVRTC")]
     assert line.split() == ["NVRTC", version or "none"]
+
+
+def line_of_nvshmem():
+    [line] = [x for x in here("doctor").out.splitlines() if x.startswith("NVSHMEM")]
+    return line.removeprefix("NVSHMEM").strip()
+
+
+def test_version_of_nvshmem(monkeypatch, tmp_path):
+    """It is that of the headers; a folder stands for those of the wheel."""
+    files = Nvshmem(tmp_path, tmp_path, (tmp_path,), tmp_path)
+    monkeypatch.setattr(probing.nvshmem, "nvshmem", lambda: files)
+    assert line_of_nvshmem() == "version unknown"
+    (tmp_path / "non_abi").mkdir()
+    (tmp_path / "non_abi" / "nvshmem_version.h").write_text(
+        "#define NVSHMEM_VENDOR_MAJOR_VERSION 3\n"
+        "#define NVSHMEM_VENDOR_MINOR_VERSION 14\n"
+        "#define NVSHMEM_VENDOR_PATCH_VERSION 15\n"
+        "#define NVSHMEM_VENDOR_PACKAGE_VERSION 9\n"
+    )
+    assert line_of_nvshmem() == "3.14.15"
+    assert probing.cuda_facts()["nvshmem"] == "3.14.15"
+
+
+def test_version_of_nvshmem_that_is_installed():
+    """Where its wheel is, and what goes with it, the headers have the same version."""
+    facts = probing.cuda_facts()
+    if facts["nvshmem"] is None:
+        pytest.skip(facts["nvshmem_said"])
+    wheels = [probing.version_of(f"nvidia-nvshmem-cu{x}") for x in (13, 12)]
+    assert any((wheel or "").startswith(facts["nvshmem"]) for wheel in wheels)
+
+
+@pytest.mark.parametrize("devices", [0, 1])
+def test_without_nvshmem(monkeypatch, devices):
+    """With a device the line says why; it is no problem, since none is needed."""
+
+    def missing():
+        raise DeviceMissing("no NVSHMEM; install it")
+
+    monkeypatch.setitem(sys.modules, "cupy", Cupy(devices))
+    monkeypatch.setattr(probing.nvshmem, "nvshmem", missing)
+    assert line_of_nvshmem() == ("no NVSHMEM; install it" if devices else "none")
+    facts = probing.cuda_facts()
+    assert (facts["nvshmem"], facts["problems"]) == (None, [])
 
 
 def test_an_engine_without_device_is_no_problem():

@@ -11,6 +11,7 @@ from launching import clean_environment
 
 import distbfs
 from distbfs.device import nvrtc
+from distbfs.device.nvshmem import is_linked, nvshmem
 from distbfs.device.sources import variants
 from distbfs.errors import DeviceMissing
 
@@ -18,16 +19,25 @@ ROOT = Path(distbfs.__file__).parent
 SOURCES = sorted(ROOT.rglob("*.cu"))
 
 
+def chosen(path, arch):
+    """Return the variants to compile for an architecture.
+
+    Any two values go together on sm_90, each is there on the others; of linked kernels,
+    whose headers take seconds, each is there on sm_90, and one on the others.
+    """
+    linked, sm_90 = is_linked(path), arch == "sm_90"
+    every = covering(variants(path), 2 if sm_90 and not linked else 1)
+    return every[:1] if linked and not sm_90 else every
+
+
 COMPILED = [
     pytest.param(
-        *(path, definitions, arch, number > 0 or arch != "sm_90"),
+        *(path, definitions, arch, number > 0 or arch != "sm_90" or is_linked(path)),
         id="-".join([str(path.relative_to(ROOT)), *words, arch]),
     )
     for path in SOURCES
     for arch in nvrtc.ARCHITECTURES
-    # any two values go together on one of them, each is there on the others
-    for size in [2 if arch == "sm_90" else 1]
-    for number, definitions in enumerate(covering(variants(path), size))
+    for number, definitions in enumerate(chosen(path, arch))
     for words in [[f"{name}={value}" for name, value in definitions.items()]]
 ]
 QUICK = ("--Ofast-compile=max",)  # optimises little: takes a quarter of the time
@@ -86,7 +96,19 @@ def test_every_kernel_compiles(path, definitions, arch, quickly, quick, monkeypa
     monkeypatch.undo()
     if quickly:
         monkeypatch.setattr(nvrtc, "OPTIONS", (*nvrtc.OPTIONS, *quick))
-    assert nvrtc.cubin(path, arch, definitions)[:4] == b"\x7fELF"
+    library = nvshmem_or_skip() if is_linked(path) else None
+    code = nvrtc.cubin(path, arch, definitions, library=library)
+    assert code[:4] == b"\x7fELF"
+
+
+def nvshmem_or_skip():
+    """Return the files of NVSHMEM; skip without them, but not in CI."""
+    try:
+        return nvshmem()
+    except DeviceMissing as error:
+        if os.environ.get("CI"):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
 
 
 @pytest.mark.parametrize(

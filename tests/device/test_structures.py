@@ -19,6 +19,7 @@ from device_problems import device_problem
 import distbfs
 from distbfs.device import compiler, nvrtc
 from distbfs.device.nvrtc import KernelRefused
+from distbfs.device.nvshmem import nvshmem
 from distbfs.device.sources import source_closure, variants
 from distbfs.engines.cuda.pan import search as pan
 from distbfs.engines.cuda.papers.bfs4k import search as bfs4k
@@ -58,6 +59,11 @@ RENAMED = {
     ("cuda.h", "parameters"): "kernelParams",
     ("cuda.h", "kernel"): "kern",
     ("cuda.h", "context"): "ctx",
+    ("nvshmem_types.h", "rank"): "myrank",
+    ("nvshmem_types.h", "ranks"): "nranks",
+    ("nvshmem_types.h", "unique_id"): "uid_args",
+    ("nvshmem_types.h", "communicator"): "mpi_comm",
+    ("nvshmem_types.h", "arguments"): "args",
 }
 MORE = {  # constants that Python has, too, and sizes of what it does not mirror
     "bfs4k.cuh": [
@@ -152,7 +158,7 @@ EACH = {" ".join(names): kind for kind, names in reversed(KINDS.items())}
 
 def kernel_file(path):
     """Return a kernel file that includes a header, or is it; first those beside it."""
-    sources = sorted(ROOT.rglob("*.cu"), key=lambda x: x.parent != path.parent)
+    sources = sorted(ROOT.rglob("*.cu"), key=lambda x: (x.parent != path.parent, x))
     return next(x for x in sources if path in source_closure(x))
 
 
@@ -175,11 +181,12 @@ def compile_kernels(folder, kind):
     text = "".join([*known, *texts.values()])
     conditions = [*checks(kind, name, file, text), *MORE.get(file, ())]
     made = probe(folder / "probe.cu", path, conditions, "static_assert")
-    nvrtc.compile_source(made, "sm_90", variants(source)[0], texts)
+    linked = nvshmem() if source.name == "between_loop.cu" else None
+    nvrtc.compile_source(made, "sm_90", variants(source)[0], texts, linked)
 
 
-def compile_host(folder, kind, include, text):
-    """Compile what must hold of a structure of C."""
+def compile_host(folder, kind, include, text, *options):
+    """Compile what must hold of a structure of C; options: of the compiler besides."""
     name, file = KINDS[kind]
     conditions = [*checks(kind, name, file, text), *MORE.get(file, ())]
     made = probe(folder / "probe.c", include, conditions, "_Static_assert")
@@ -189,6 +196,7 @@ def compile_host(folder, kind, include, text):
         *compiler.FLAGS,
         "-fsyntax-only",
         *macros,
+        *options,
         str(made),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -218,6 +226,11 @@ def test_layout(which, tmp_path):
     try:
         if file == "cuda.h":
             compile_host(tmp_path, kind, driver_header(), "")
+        elif file == "nvshmem_types.h":
+            home = nvshmem().includes[0]
+            types = home / "device_host" / file
+            cpp = ("-xc++", "-std=c++17", "-D_Static_assert=static_assert")
+            compile_host(tmp_path, kind, types, "", *cpp, f"-I{home}")
         elif Path(file).suffix in (".cu", ".cuh"):
             nvrtc.bindings()
             compile_kernels(tmp_path, kind)

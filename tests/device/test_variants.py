@@ -35,6 +35,7 @@ IDS, NAMES = {"ID": ("u32", "u64")}, {"NAME": ("u32", "u64")}
 ITEMS = tuple(f"u{bits}" for bits in (8, 16, 32, 64))
 COUNTED = {**WIDTH, "COUNT": FLAG}
 BETWEEN = {**COUNTED, "IN_IDS": (1,), "SEVERAL": (0, 1), **NAMES}
+LOOP = {**WIDTH, "IN_IDS": (1,), **NAMES}
 BLOCKS = {**WIDTH, "THREADS": BLOCK_THREADS}
 
 
@@ -143,6 +144,16 @@ LOADS = {
             {**BETWEEN, "OFFSET": ("u64",), "SPLIT": (1,), "MASKED": (1,)},
         )
     ],
+    "engines/cuda/xbfs/between_loop.py": [
+        (
+            "engines/cuda/xbfs",
+            ("between_loop.cu",),
+            {**LOOP, "SPLIT": (0,)},
+            {**LOOP, "OFFSET": ("u64",), "SPLIT": (1,)},
+            {**LOOP, "SPLIT": (0,), "MASKED": (1,)},
+            {**LOOP, "OFFSET": ("u64",), "SPLIT": (1,), "MASKED": (1,)},
+        )
+    ],
     "engines/cuda/xbfs/cluster.py": [
         (
             "engines/cuda/xbfs",
@@ -238,7 +249,7 @@ def calls_of(path):
     wanted = [
         x
         for x, name in names
-        if name in ("programs.Module", "Module")
+        if name in ("programs.Module", "Module", "self._memory.module")
         or (name in ("cc.load", "cc.load_or_none") and x.keywords)
     ]
     return sorted(wanted, key=lambda x: x.lineno)

@@ -43,7 +43,9 @@ def test_one_process_with_a_part_on_every_device(how):
 
 
 @needs_mpi
-@pytest.mark.parametrize("how", ["auto", "nccl", "host", "domain", "first", "pairs"])
+@pytest.mark.parametrize(
+    "how", ["auto", "nccl", "nvshmem", "host", "domain", "first", "pairs"]
+)
 def test_levels_and_parents(how):
     """Ranks that share the one device have host, or that of rank 0 for small graphs."""
     ranks = 2 if how in SHARED else min(devices(), 4)
@@ -93,7 +95,7 @@ def test_a_domain_of_one_device_twice_is_refused():
 
 
 @needs_mpi
-@pytest.mark.parametrize("how", ["nccl", "host", "domain", "first"])
+@pytest.mark.parametrize("how", ["nccl", "nvshmem", "host", "domain", "first"])
 def test_a_killed_rank_ends_all(how):
     need_devices(1 if how in SHARED else 2)
     done = run_ranks(2, [*RANKS, "kill", how], timeout=60)

@@ -27,8 +27,8 @@ from distbfs.engines.base import (
     ViewingSearch,
     Work,
 )
-from distbfs.errors import SearchStopped
-from distbfs.exchange.traffic import by_kind
+from distbfs.errors import OutOfMemory, SearchStopped
+from distbfs.exchange.traffic import KINDS, by_kind
 from distbfs.partition.layout import Placement
 from distbfs.search.direction import OUTER, OuterPolicy, policy_of
 from distbfs.search.parents import CarriedParents, Finder, ParentCost, ParentFinder
@@ -40,8 +40,8 @@ from distbfs.timing import Stopwatch, Trace, kept
 from distbfs.types import Ids
 
 if TYPE_CHECKING:
-    from distbfs.engines.streamed import StreamedSearch
-    from distbfs.exchange.base import Exchange, StreamedExchange
+    from distbfs.engines.streamed import Loop, LoopedSearch, StreamedSearch
+    from distbfs.exchange.base import Exchange, StreamedExchange, SymmetricExchange
     from distbfs.exchange.bins import Bins
     from distbfs.options import SearchOptions
     from distbfs.types import Array, Root, Stop, Words, World
@@ -193,8 +193,11 @@ class BetweenDomains:
         self._before = LevelKey.of_root(None)  # counts preceding the first level
         self._ahead = False  # may levels be launched before their counts?
         self._streamed: StreamedLevels | None = None
+        self._loop: Loop | None = None
         if searches[0].streamed and exchange.streamed:
             self._streamed = self._levels_on_streams()
+        if self._streamed is not None and exchange.symmetric:
+            self._loop = self._levels_in_a_launch()
         self._parents = self._finder()
 
     def _levels_on_streams(self) -> StreamedLevels | None:
@@ -211,6 +214,21 @@ class BetweenDomains:
         streams = exchange.streams([int(search.device) for search in searches])
         policy = cast("OuterPolicy", self._policy)
         return StreamedLevels(searches, streams, placement.domains, policy)
+
+    def _levels_in_a_launch(self) -> Loop | None:
+        """Return whole searches in one launch, where there is room (collective).
+
+        Requires domains of one device, one a rank.
+        """
+        placement = self._placement
+        if placement.per_rank != 1 or max(placement.domains.sizes) > 1:
+            return None
+        search = cast("LoopedSearch", self._searches[0])
+        exchange = cast("SymmetricExchange", self._exchange)
+        try:
+            return search.loop(exchange.memory(), self._world)
+        except OutOfMemory:  # on all ranks; levels on streams take less
+            return None
 
     def _finder(self) -> Finder:
         """Return the parent finder for these engines."""
@@ -247,16 +265,20 @@ class BetweenDomains:
         clock = Stopwatch(self.trace)
         parents = parents and self._options.parents
         log: list[LevelReport] | None = [] if records else None
-        with clock("start"):
-            self._start(root, until, counting=records)
         timed = clock if records or self.trace is not None else untimed
         to_the_end = until.depth is None and until.targets is None
         self._ahead = timed is untimed and stop is None and to_the_end
-        whole = UNTIMED if timed is clock else clock("levels")
+        whole = self._loop if self._ahead else None
+        with clock("start"):
+            starts = self._searches if whole is None else [whole]
+            self._start(root, until, starts, counting=records)
+        if whole is not None:
+            return self._whole(whole, clock, parents=parents)
+        every = UNTIMED if timed is clock else clock("levels")
         stream: AbstractContextManager[None] = UNTIMED
         if self._streamed is not None:
             stream = self._streamed.levels(self._before)
-        with whole, stream:
+        with every, stream:
             levels = self._levels(until, stop, timed, clock, log)
         self._world.doing = "parents"
         cost = ParentCost()
@@ -279,6 +301,28 @@ class BetweenDomains:
             records=[report.as_dict() for report in log or []],
             phases=clock.seconds,
             parent_cost=cost,
+        )
+
+    def _whole(self, loop: Loop, clock: Stopwatch, *, parents: bool) -> Found:
+        """Run all levels of a search that was started in one launch."""
+        traffic, search = self._exchange.traffic, self._searches[0]
+        sent = traffic.sent
+        self._world.doing = "levels in one launch"
+        with clock("levels"):
+            hidden = self._hidden - self._root.delegates
+            levels, seconds = loop.run(hidden, traffic, parents=parents)
+        with clock("finish"):
+            level, parent = search.finish()
+        self._world.doing = ""
+        at = KINDS.index("parents")
+        own = (traffic.sent - sent).sum(axis=0)[:, at].tolist()
+        return Found(
+            [level],
+            [parent if parents else None],
+            levels,
+            seconds,
+            phases=clock.seconds,
+            parent_cost=ParentCost(bytes_sent=own[0], messages_sent=own[1]),
         )
 
     def describe(self) -> dict[str, Any]:
@@ -391,15 +435,25 @@ class BetweenDomains:
             for search, own in zip(self._searches, sent[:-1], strict=True)
         ]
 
-    def _start(self, root: Root, until: Until, *, counting: bool) -> None:
-        """Start the search in every domain; the result is the same on all ranks."""
+    def _start(
+        self,
+        root: Root,
+        until: Until,
+        starts: Sequence[DomainSearch | Loop],
+        *,
+        counting: bool,
+    ) -> None:
+        """Start the search in every domain; the result is the same on all ranks.
+
+        starts: what is started, for each domain of this rank
+        """
         self._policy.start()
         self._hidden = self._delegates.count
         targets: list[Targets | None] = [None] * len(self._searches)
         if until.targets is not None:
             targets = self._targets(np.unique(until.targets))
         if isinstance(root, np.ndarray):
-            self._start_set(root, targets, counting=counting)
+            self._start_set(root, targets, starts, counting=counting)
             return
         delegate: int | None = int(self._delegates.of(np.array([root]))[0])
         if delegate == -1:
@@ -408,13 +462,19 @@ class BetweenDomains:
         self._before = LevelKey.of_root(delegate)
         self._root = Work(int(normal), int(not normal), int(normal), open=WIDE)
         part, local = self._layout.part_of(root), self._layout.local_of(root)
-        for search, wanted in zip(self._searches, targets, strict=True):
+        every = zip(self._searches, starts, targets, strict=True)
+        for search, start, wanted in every:
             here = delegate is None and search.part.index == part
             mine = local if here else None
-            search.start(mine, delegate, counting=counting, targets=wanted)
+            start.start(mine, delegate, counting=counting, targets=wanted)
 
     def _start_set(
-        self, roots: Ids, targets: Sequence[Targets | None], *, counting: bool
+        self,
+        roots: Ids,
+        targets: Sequence[Targets | None],
+        starts: Sequence[DomainSearch | Loop],
+        *,
+        counting: bool,
     ) -> None:
         """Start the search in every domain from a set of roots, int64 [k], rising."""
         numbers = self._delegates.of(roots)
@@ -422,9 +482,10 @@ class BetweenDomains:
         self._before = LevelKey.of_set(len(roots))
         self._root = Work(len(normals), len(delegates), len(normals), open=WIDE)
         owners, local = self._layout.part_of(normals), self._layout.local_of(normals)
-        for search, wanted in zip(self._searches, targets, strict=True):
+        every = zip(self._searches, starts, targets, strict=True)
+        for search, start, wanted in every:
             own = local[owners == search.part.index]
-            search.start(own, delegates, counting=counting, targets=wanted)
+            start.start(own, delegates, counting=counting, targets=wanted)
 
     def _targets(self, ids: Ids) -> list[Targets | None]:
         """Return the targets that each domain of this rank owns; ids: each once."""

@@ -71,7 +71,8 @@ class ClockedRunner:
         self._clock.begin()
         with cuda.memory_of("a search"):
             result = self._runner.search(root, **options)
-        taken = np.array([self._clock.end()])
+        own = self._clock.end()
+        taken = np.array([own if result.seconds is None else result.seconds])
         result.seconds = float(self._world.allreduce(taken, "max")[0])
         return result
 

@@ -35,6 +35,7 @@ ARRAYS = 1 << 12  # that there may be at once
 SECONDS = 60  # that a launch may take
 FLAGS = ("-std=c++17", "-O2", "-fPIC", "-w", "-pthread", "-fno-strict-aliasing")
 FLAGS += ("-shared", "-Wl,-Bsymbolic")
+NVSHMEM = re.compile(r"#include <device/nvshmem\w*\.h>")
 ELSEWHERE = re.compile(r'#include "(?:\.\./)+(?:\w+/)*')
 DYNAMIC = re.compile(r"extern __shared__ uint4 dynamic\[\];")
 KERNEL = re.compile(r"__global__\s+void(?:\s+__launch_bounds__\([^)]*\))?\s+(\w+)\(")
@@ -70,10 +71,11 @@ class Kernels:
         for path in source_closure(source.resolve()):
             assert path.name not in files, f"two files named {path.name}"
             text = ELSEWHERE.sub('#include "', path.read_text(encoding="utf-8"))
+            text = NVSHMEM.sub('#include "nvshmem_on_cpu.hpp"', text)
             files[path.name] = DYNAMIC.sub("uint4 *dynamic = EMULATED_DYNAMIC;", text)
         files.update(texts)
         names = [x for text in files.values() for x in KERNEL.findall(text)]
-        for name in ("cuda_on_cpu.hpp", "ptx_on_cpu.hpp"):
+        for name in ("cuda_on_cpu.hpp", "ptx_on_cpu.hpp", "nvshmem_on_cpu.hpp"):
             files[name] = text_of(name)
         files["ptx.cuh"] = '#include "ptx_on_cpu.hpp"\n'
         code = ['#include "cuda_on_cpu.hpp"', f'#include "{source.name}"']

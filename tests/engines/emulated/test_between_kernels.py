@@ -165,7 +165,7 @@ def test_levels_in_rounds(device, id_bits, short_boxes, threshold, direction, na
         rounds += len(sent)
         assert max(sent, default=0) <= short_boxes
         for search in driver._searches:
-            room = np.diff(search._box_at) - 1
+            room = np.diff(search.box_at) - 1
             assert room.max() <= short_boxes
     if short_boxes == 1 and name != "grid" and threshold == LARGE:
         assert rounds > 2 * levels
@@ -294,11 +294,11 @@ def streamed(source, sizes, aims=((None, None),), records=False, **options):
     sizes: of the domains; owners: their ranks, instead, each with one or more devices;
     room: of each device, where rows may have tails in host memory
     count: roots; before(runner, world): called before searches, of the tuples ``left``
-    seen: list, takes what is found
+    seen: list, takes what is found; exchange: its class
     Returns how often rank 0 got more than the first items.
     """
     before, left = options.pop("before", None), options.pop("left", source)
-    room = options.pop("room", None)
+    room, kind = options.pop("room", None), options.pop("exchange", StreamedThreads)
     placement = one_each(sizes) if sizes else options.pop("owners")
     parts = placement.parts
     placed = device_parts(source, parts, threshold=options.pop("threshold"))
@@ -322,7 +322,7 @@ def streamed(source, sizes, aims=((None, None),), records=False, **options):
                 setattr(search.own, name, value)
         facts = {"item": np.uint64, "on_device": True}
         d, form = searches[0].part.delegate_count, ExchangeOptions()
-        exchange = StreamedThreads(world, placement, d, form, **facts)
+        exchange = kind(world, placement, d, form, **facts)
         runner = BetweenDomains(world, searches, exchange, options, placement)
         assert (runner._streamed is None) == searches[0].in_rounds
         if before is not None:

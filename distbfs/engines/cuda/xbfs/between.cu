@@ -16,9 +16,7 @@
  *
  * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 NAME=u32,u64 SPLIT=0 | OFFSET=u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 NAME=u32,u64 SPLIT=1 | OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 NAME=u32,u64 SPLIT=0 MASKED=1 | OFFSET=u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 NAME=u32,u64 SPLIT=1 MASKED=1
  */
-#include "between.cuh"
-#include "between_level.cuh"
-#include "between_outer.cuh"
+#include "between_steps.cuh"
 #include "results.cuh"
 
 /* Clean bitmaps, after a search that did not come to its end. */
@@ -29,67 +27,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) clean_up(const __grid_cons
 #endif
 }
 
-/* The number of the root, NONE where this device does not have it, or it has no edges. */
-INLINE u32 root_here(const Between &b) {
-    if (b.delegate == NONE) return b.own.root == ELSEWHERE ? NONE : b.own.numbers[b.own.root];
-#if SEVERAL
-    const Owner to = owner_of(b, b.delegate);
-    return to.part == b.index ? to.number : NONE;
-#else
-    return b.delegate;
-#endif
-}
-
-INLINE void zero(u64 *words, u64 count) {
-    for (u64 i = (u64)blockIdx.x * THREADS + threadIdx.x; i < count; i += (u64)gridDim.x * THREADS)
-        words[i] = 0;
-}
-
 /* Forget the last search; the root, where this part knows it. */
 extern "C" __global__ void __launch_bounds__(THREADS) begin(const __grid_constant__ Between b) {
-    const Params &p = b.own;
-    zero((u64 *)b.sent, b.sent_words / 2); /* two a word, as of known */
-    zero((u64 *)b.known, b.normals / 64);
-    zero((u64 *)p.control, sizeof(Control) / 8);
-    zero((u64 *)p.other, sizeof(Control) / 8);
-    zero(b.counts, COUNTS);
-    zero(b.sizes, 2 * b.shares);
-    if (blockIdx.x || threadIdx.x) return;
-    const u32 root = root_here(b);
-    const bool some = root != NONE;
-    State s = {PUSHING, 0, 0, 0, 0, 0, 0, 0, 0, 1, START};
-    Mail *mail = b.mail;
-    mail[0].size = mail[0].edges = mail[0].hubs = 0;
-    mail[1] = mail[2] = mail[0];
-    b.idle[0] = b.idle[1] = 0, *b.filled = 1;
-    if (some) {
-        const OFFSET row = p.row[root];
-        const u32 degree = degree_at(p, root, row);
-        p.queue[0][0] = make_uint4(root, 0, (u32)row, degree);
-        p.hub_queue[0][0] = root;
-        mail[0].size = (u64)degree << 32 | 1, mail[0].edges = degree, mail[0].hubs = root < p.hubs;
-        atomicOr(p.snapshot + (root >> 5), 1u << (root & 31));
-        p.direct[root] = 0;
-        if (p.parents) p.parent[root] = position_here(b, root);
-    }
-    *p.state = s, b.does[0] = b.begins, b.does[1] = 0;
-#if SEVERAL
-    b.device->joint.now = b.device->joint.complete = 0;
-#endif
+    zero((u64 *)b.own.control, sizeof(Control) / 8);
+    zero((u64 *)b.own.other, sizeof(Control) / 8);
+    forget(b);
 }
 
 /* The roots of a set that this device knows, after `begin`. */
 extern "C" __global__ void __launch_bounds__(THREADS) begin_roots(const __grid_constant__ Between b) {
-    const Params &p = b.own;
-    const State s = *p.state;
-    const u32 lane = threadIdx.x & 31;
-    for (u64 i = blockIdx.x * (u64)THREADS + threadIdx.x; i - lane < p.root_count;
-         i += (u64)gridDim.x * THREADS) {
-        bool some = i < p.root_count;
-        const u32 v = some ? p.roots[i] : 0;
-        admit<1>(b, s, &some, &v, lane);
-        if (some && p.parents) p.parent[v] = position_here(b, v);
-    }
+    admit_roots(b);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) outer(const __grid_constant__ Between b) {
@@ -114,18 +61,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) ask(const __grid_constant_
 
 extern "C" __global__ void __launch_bounds__(THREADS) answer(const __grid_constant__ Between b) {
     if (skips(b)) return;
-    answer_outer(b, *b.own.state);
+    const State s = *b.own.state;
+    each_letter(b, [&](const Letter &letter) { answer_letter(b, s, letter); });
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) level(const __grid_constant__ Between b) {
     if (skips(b)) return;
     extern __shared__ uint4 dynamic[];
+#if SEVERAL
     search_level(b, (u32 *)dynamic);
-}
-
-INLINE void empty_boxes(const Between &b) {
-    if (blockIdx.x) return;
-    for (u32 i = threadIdx.x; i < b.shares; i += THREADS) b.outbox[b.box[i]] = no_items(b);
+#else
+    u32 turn = 0;
+    State s = *b.own.state;
+    clear_other(b.own);
+    search_level(b, (u32 *)dynamic, turn, s);
+    tell_delegates(b, newest(b.own, s));
+#endif
 }
 
 /* Empty the boxes, when what was in them is where it goes. */
@@ -157,86 +108,36 @@ extern "C" __global__ void __launch_bounds__(THREADS) tell_sizes(const __grid_co
 /* Delegates that other domains found. */
 extern "C" __global__ void __launch_bounds__(THREADS) take_mask(const __grid_constant__ Between b) {
     if (skips(b)) return;
-    const Params &p = b.own;
-    const State s = *p.state;
-    const u32 *now = newest(p, s), warp = (threadIdx.x >> 5) * gridDim.x + blockIdx.x;
-    const u32 lane = threadIdx.x & 31;
-    u32 unknown_here = 0;
-    const auto fresh = [&](u32 w) {
-        const u32 at = mask_at(b, w);
+    admit_delegates(b, *b.own.state, [&](u32 at) {
         u32 all = 0;
         for (u32 k = 0; k < b.masks; k++) all |= b.mask[k * b.dwords + at];
-        all &= ~now[w], unknown_here += __popc(all & b.is_owned[w]);
         return all;
-    };
-    each_bit(0, b.normals / 32, warp, gridDim.x * WARPS, lane, fresh,
-             [&](bool some, u32 c, u32 lane) {
-                 admit<1>(b, s, &some, &c, lane);
-                 if (some && p.parents) p.parent[c] = unknown(b);
-             });
-    const u32 sum = warp_sum(unknown_here);
-    if (lane == 0 && sum) atomicAdd(b.counts + UNKNOWN, (u64)sum);
+    });
 }
 
 /* Normal vertices here that other domains found. */
 extern "C" __global__ void __launch_bounds__(THREADS) take_items(const __grid_constant__ Between b) {
     if (skips(b)) return;
     const State s = *b.own.state;
-    each_item(b, threadIdx.x & 31, [&](const u64 *item, const u32 *of, bool *ok, u32 lane) {
-        u32 v[EACH], local[EACH];
-#pragma unroll
-        for (int k = 0; k < EACH; k++)
-            v[k] = ok[k] ? b.place[item[k] >> 32] : 0, local[k] = (u32)item[k];
-        take_all<EACH>(b, s, ok, v, local, of, lane);
-    });
+    each_item(b, threadIdx.x & 31, Items{b, s});
 }
 
 /* Vertices here for which other domains have answered. */
 extern "C" __global__ void __launch_bounds__(THREADS) take_answers(const __grid_constant__ Between b) {
     if (skips(b)) return;
-    take_answers_of(b, *b.own.state, threadIdx.x & 31);
+    const State s = *b.own.state;
+    each_letter(b, [&](const Letter &letter) {
+        const u32 asked = b.writer == NONE ? letter.count : (u32)b.sizes[letter.part] - letter.skip;
+        take_letter(b, s, letter, asked, threadIdx.x & 31);
+    });
 }
 
-/* How many roots are vertices without edges of this device, of which nothing else knows. */
-INLINE u32 lone(const Between &b, const State &s) {
-    if (s.depth) return 0;
-    if (b.own.from_set) return b.own.lone_count;
-    return b.own.root != ELSEWHERE && b.own.numbers[b.own.root] == NONE;
-}
-
-/* This thread's share of what is counted between two levels. */
-INLINE void count_words(const Between &b, const State &s, u64 *count) {
-    const Params &p = b.own;
-    const bool pulled = s.phase == PULLING;
-    const u32 *now = newest(p, s), *before = pulled ? now - p.stride : now;
-    for (u32 w = blockIdx.x * THREADS + threadIdx.x; w < p.words; w += gridDim.x * THREADS) {
-        const u32 seen = now[w], fresh = seen & ~before[w], outer = b.has_outer[w];
-        count[LEFT] += __popc(~seen);
-        count[OPEN_OUTER] += __popc(~seen & outer);
-        if (w < b.normals / 32) {
-            b.known[w] = seen;
-            count[DELEGATES] += __popc(fresh);
-        } else count[NORMALS] += __popc(fresh);
-        count[OUTER] += __popc(fresh & outer);
-    }
-    if (pulled) return;
-    const u32 at = s.depth & 1, size = (u32)__ldcg(&b.mail[at].size), all = size + b.idle[at];
-    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < all; i += gridDim.x * THREADS) {
-        const u32 v = queued(p, at, size, i);
-        count[v < b.normals ? DELEGATES : NORMALS]++;
-        count[OUTER] += bit_of(b.has_outer, v);
-    }
-}
-
-/* What was found, here and elsewhere, becomes the frontier; `counts` is zero before.  Not yet
- * where more than the first items of a box has still to come. */
+/* What was found, here and elsewhere, becomes the frontier.  Not yet where more than the first
+ * items of a box has still to come. */
 extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_constant__ Between b) {
     if (skips(b)) return;
     const Params &p = b.own;
-    State s = *p.state;
-    const u32 lane = threadIdx.x & 31;
     u32 turn = 0;
-    u64 count[COUNTS];
     clear_other(p);
     empty_boxes(b);
     const bool asks = (b.way ? b.way : *b.does) & ASKS;
@@ -249,36 +150,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_consta
     if (blockIdx.x == 0 && most) atomicMax(b.counts + MOST, most);
     if (blockIdx.x == 0 && threadIdx.x == 0) b.counts[OVER] = over;
     if (over) return;
-#pragma unroll
-    for (int k = 0; k < COUNTS; k++) count[k] = 0;
-    count_words(b, s, count);
-    if (p.targets) count[MISSED] = missed(p, newest(p, s));
-    if (blockIdx.x == 0 && threadIdx.x == 0) count[MISSED] += b.lost, count[NORMALS] += lone(b, s);
-    count[FOUND] = count[NORMALS] + count[DELEGATES];
-#pragma unroll
-    for (int k = 0; k < FAILED; k++) {
-        if (!__any_sync(ALL, count[k] != 0)) continue;
-        const u64 sum = warp_sum(count[k]);
-        if (lane == 0) atomicAdd(b.counts + k, sum);
-    }
+    const State s = *p.state;
+    count_found(b, s);
     grid_sum(&p.control->barrier, turn, 0);
-    if (blockIdx.x || threadIdx.x) return;
-    const u32 left = (u32)__ldcg(b.counts + LEFT);
-    if (s.phase == PUSHING) take(s, b.mail + (s.depth & 1)), b.counts[INSIDE] = s.edges;
-#if SEVERAL /* `level` asks all devices of the domain */
-    *b.open = left;
-    b.counts[FAILED] = look_system(&b.mailbox[b.index]->failed);
-#else
-    s.left = left;
-    const u64 found = __ldcg(b.counts + FOUND);
-    if (s.phase != PUSHING) s.phase = turns(p, s, found, few(p, left)) ? GATHERING : PULLING;
-#endif
-    const u32 then = s.depth & 1 ^ 1;
-    Mail *next = b.mail + then, *gathered = b.mail + 2;
-    b.idle[then] = 0;
-    next->size = next->edges = next->hubs = 0;
-    gathered->size = gathered->edges = gathered->hubs = 0;
-    *p.state = s;
+    if (blockIdx.x == 0 && threadIdx.x == 0) make_frontier(b, s);
 }
 
 /* What the next level does, alike on all shares; one block.  Nothing where the search is over,
@@ -289,91 +164,31 @@ extern "C" __global__ void __launch_bounds__(THREADS) choose(const __grid_consta
     const u32 sizes = 2 * b.shares;
     u64 *report = b.report + b.does[1] * (2 * COUNTS + sizes);
     for (u32 i = threadIdx.x; i < sizes; i += THREADS) report[2 * COUNTS + i] = b.sizes[i];
-    for (u32 c = threadIdx.x >> 5; c < COUNTS; c += WARPS) {
-        const bool largest = c == MOST || c == UNKNOWN;
-        const auto with = [&](u64 x, u64 y) { return !largest ? x + y : x > y ? x : y; };
-        u64 all = 0;
-        for (u32 i = threadIdx.x & 31; i < b.shares; i += 32)
-            all = with(all, b.gathered[i * COUNTS + c]);
-        for (int s = 16; s; s >>= 1) all = with(all, __shfl_xor_sync(ALL, all, s));
-        if (threadIdx.x & 31) continue;
-        report[c] = sums[c] = all;
-        report[COUNTS + c] = b.counts[c];
-    }
+    sum_counts(b, b.gathered, sums);
+    for (u32 c = threadIdx.x; c < COUNTS; c += THREADS)
+        report[c] = sums[c], report[COUNTS + c] = b.counts[c];
     __syncthreads();
-    const bool goes = sums[NORMALS] + sums[DELEGATES] && !sums[OVER];
-    const bool asks = sums[OUTER] * b.pull_share > sums[OPEN_OUTER];
-    const u32 way = b.rule == (PUSHES | ASKS) ? (asks ? ASKS : PUSHES) : b.rule;
-    if (threadIdx.x == 0) {
-        *b.does = goes ? GOES | (sums[OUTER] ? way : 0) : 0;
-        b.does[1] ^= 1;
-    }
-    if (!goes) return;
+    const u32 does = chosen(b, sums);
+    if (threadIdx.x == 0) b.does[0] = does, b.does[1] ^= 1;
+    if (!does) return;
     for (u32 i = threadIdx.x; i < UNKNOWN; i += THREADS) b.counts[i] = 0;
     for (u32 i = threadIdx.x; i < 2 * b.shares; i += THREADS) b.sizes[i] = 0;
 }
 
-/* Ask other domains for the parents of this share's own vertices that they found, of a range of
- * those: position, which of the owned ones it is. */
+/* Ask other domains for the parents of this share's own vertices that they found. */
 extern "C" __global__ void __launch_bounds__(THREADS) ask_parents(const __grid_constant__ Between b) {
-    const Params &p = b.own;
-    const u32 lane = threadIdx.x & 31, *now = newest(p, *p.state);
-    for (u32 i = b.owned_from + blockIdx.x * THREADS + threadIdx.x; i - lane < b.owned_to;
-         i += gridDim.x * THREADS) {
-        const u32 c = i < b.owned_to ? b.owned[i] : 0, at = position_here(b, c);
-        const bool wanted = i < b.owned_to && bit_of(now, c) && !has_parent(b, c);
-        for (u32 k = 0; k < b.domains; k += EACH) {
-            bool ok[EACH];
-            u32 part[EACH];
-            u64 item[EACH];
-#pragma unroll
-            for (int j = 0; j < EACH; j++) {
-                ok[j] = wanted && k + j < b.domains && k + j != b.domain;
-                part[j] = share_at(b, ok[j] ? k + j : 0, at);
-                item[j] = (u64)at << 32 | i;
-            }
-            post(b, ok, part, item, lane);
-        }
-    }
-}
-
-/* The id of the parent of a delegate that this device found. */
-INLINE u64 parent_id(const Between &b, u32 c) {
-    const Params &p = b.own;
-    if (!bit_of(p.by_first, c)) return id_at(b, p.parent[c]);
-    const u32 first = p.first_id[c];
-    return sizeof(NAME) == 4 ? first : id_at(b, first);
+    ask_for_parents(b);
 }
 
 /* Name the parents of delegates that their owners ask for and this device found. */
 extern "C" __global__ void __launch_bounds__(THREADS) answer_parents(const __grid_constant__ Between b) {
-    const u32 *now = newest(b.own, *b.own.state);
-    each_item(b, threadIdx.x & 31, [&](const u64 *asked, const u32 *, bool *ok, u32 lane) {
-        u32 part[EACH];
-        u64 item[EACH];
-#pragma unroll
-        for (int k = 0; k < EACH; k++) {
-            const u32 at = (u32)(asked[k] >> 32), c = number_here(b, at);
-            ok[k] = ok[k] && bit_of(now, c) && has_parent(b, c);
-            part[k] = ok[k] ? (u32)(id_at(b, at) % b.shares) : 0;
-            item[k] = ok[k] ? (u64)(u32)asked[k] << b.id_bits | parent_id(b, c) : 0;
-        }
-        post(b, ok, part, item, lane);
-    });
+    each_item(b, threadIdx.x & 31, ParentQuestions{b, newest(b.own, *b.own.state)});
 }
 
-/* The answers: of several for a vertex, one serves.  The own boxes are empty then. */
+/* The answers.  The own boxes are empty then. */
 extern "C" __global__ void __launch_bounds__(THREADS) take_parents(const __grid_constant__ Between b) {
     empty_boxes(b);
-    each_item(b, threadIdx.x & 31, [&](const u64 *item, const u32 *, const bool *ok, u32) {
-#pragma unroll
-        for (int k = 0; k < EACH; k++) {
-            const u32 c = ok[k] ? b.owned[item[k] >> b.id_bits] : 0;
-            const bool mine = ok[k] && atomicCAS(b.own.parent + c, unknown(b), NONE) == unknown(b);
-            const u32 slot = take_place(mine, b.filled);
-            if (mine) name_parent(b, c, slot, (NAME)(item[k] & ((1ull << b.id_bits) - 1)));
-        }
-    });
+    each_item(b, threadIdx.x & 31, ParentAnswers{b});
 }
 
 /* The results kernel of results.cu follows. */

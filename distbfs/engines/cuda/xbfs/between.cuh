@@ -137,41 +137,57 @@ INLINE u32 room_for(const Between &b, u32 share) {
 
 #define EACH 4 /* items, or outer edges, of a lane at a time */
 
-/* Calls take(items, writers, ok, lane) by whole warps, EACH a lane, for what other shares sent:
- * boxes of item_step words, of whose items as many as there is room for are here; boxes one after
- * the other, as long as they are; or item_count items of the share `writer`. */
+/* Calls take(items, writers, ok, lane) by whole warps, EACH a lane, for items of one share. */
+template <class Take>
+INLINE void each_of(const u64 *items, u64 count, u32 writer, u32 lane, const Take &take) {
+    const u64 first = (u64)blockIdx.x * THREADS + threadIdx.x, all = (u64)gridDim.x * THREADS;
+    for (u64 i = first; i - lane < count; i += EACH * all) {
+        u64 item[EACH];
+        u32 of[EACH];
+        bool ok[EACH];
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            ok[k] = i + k * all < count, of[k] = writer;
+            item[k] = ok[k] ? __ldcg(items + i + k * all) : 0;
+        }
+        take(item, of, ok, lane);
+    }
+}
+
+/* The same for what other shares sent: boxes of item_step words, of whose items as many as there
+ * is room for are here; boxes one after the other, as long as they are; or item_count items of
+ * the share `writer`. */
 template <class Take>
 INLINE void each_item(const Between &b, u32 lane, const Take &take) {
-    const u64 first = (u64)blockIdx.x * THREADS + threadIdx.x, all = (u64)gridDim.x * THREADS;
-    const u64 room = b.item_step ? b.item_step - 1 : 0;
-    const auto some = [&](const u64 *items, u64 count, u32 writer) {
-        for (u64 i = first; i - lane < count; i += EACH * all) {
-            u64 item[EACH];
-            u32 of[EACH];
-            bool ok[EACH];
-#pragma unroll
-            for (int k = 0; k < EACH; k++) {
-                u64 at = i + k * all;
-                ok[k] = at < count, of[k] = writer;
-                if (ok[k] && writer == NONE) { /* in boxes */
-                    const u64 box = b.boxes == 1 ? 0 : at / room, in = at - box * room;
-                    const u64 head = __ldcg(items + box * b.item_step);
-                    ok[k] = in < size_of(head), of[k] = writer_of(head);
-                    at = box * b.item_step + 1 + in;
-                }
-                item[k] = ok[k] ? __ldcg(items + at) : 0;
-            }
-            take(item, of, ok, lane);
-        }
-    };
-    if (b.writer != NONE || room) {
-        some(b.items, b.writer != NONE ? b.item_count : b.boxes * room, b.writer);
+    if (b.writer != NONE) {
+        each_of(b.items, b.item_count, b.writer, lane, take);
         return;
     }
-    for (u64 at = 0; at < b.item_count;) {
-        const u64 head = __ldcg(b.items + at);
-        some(b.items + at + 1, size_of(head), writer_of(head));
-        at += 1 + size_of(head);
+    if (!b.item_step) {
+        for (u64 at = 0; at < b.item_count;) {
+            const u64 head = __ldcg(b.items + at);
+            each_of(b.items + at + 1, size_of(head), writer_of(head), lane, take);
+            at += 1 + size_of(head);
+        }
+        return;
+    }
+    const u64 first = (u64)blockIdx.x * THREADS + threadIdx.x, all = (u64)gridDim.x * THREADS;
+    const u64 room = b.item_step - 1, count = b.boxes * room;
+    for (u64 i = first; i - lane < count; i += EACH * all) {
+        u64 item[EACH];
+        u32 of[EACH];
+        bool ok[EACH];
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            u64 at = i + k * all;
+            ok[k] = at < count, item[k] = 0;
+            if (!ok[k]) continue;
+            const u64 box = b.boxes == 1 ? 0 : at / room, in = at - box * room;
+            const u64 head = __ldcg(b.items + box * b.item_step);
+            ok[k] = in < size_of(head), of[k] = writer_of(head);
+            if (ok[k]) item[k] = __ldcg(b.items + box * b.item_step + 1 + in);
+        }
+        take(item, of, ok, lane);
     }
 }
 

@@ -122,8 +122,8 @@ class BetweenLevels:
     def __init__(self, part: InnerPart, shared: SharedMemory) -> None:
         cp = cuda.cupy()
         self.part, self.device = part, cp.cuda.Device()
-        self._memory, self._arrays = shared, shared.arrays
-        arrays = self._arrays
+        self._memory = shared
+        arrays = self.arrays = shared.arrays
         parts, d = part.layout.parts, len(part.delegates)
         domains = part.domain.of
         sent_words = -(-len(part.outer.targets) // 64) * 2  # cleared two at a time
@@ -131,7 +131,7 @@ class BetweenLevels:
         self.first = first_words(domains.most_apart)
         owners = part.layout.part_of(part.delegates[part.delegates >= 0])
         owned = np.bincount(owners, minlength=parts)
-        self._box_at = box_bounds(domains, part.index, part.outer.edges, owned)
+        self.box_at = box_bounds(domains, part.index, part.outer.edges, owned)
         limit = box_limit(parts, domains.most_apart)
         self.in_rounds = limit is not None
         self._owned_at_once = len(part.owned) if limit is None else limit
@@ -149,8 +149,8 @@ class BetweenLevels:
             "starts": cp.asarray(part.outer.starts.astype(np.uint32)),
             "sent": cp.zeros(max(sent_words, 2), np.uint32),
             "front": cp.zeros(arrays.params.words * self.in_rounds + 1, np.uint32),
-            "outbox": cp.zeros(int(self._box_at[-1]), np.uint64),
-            "box": cp.asarray(self._box_at.astype(np.uint64)),
+            "outbox": cp.zeros(int(self.box_at[-1]), np.uint64),
+            "box": cp.asarray(self.box_at.astype(np.uint64)),
             "known": cp.zeros(part.normals // 32, np.uint32),
             "open": cp.zeros(1, np.uint32),
             "does": cp.zeros(2, np.uint32),
@@ -199,10 +199,10 @@ class BetweenLevels:
         own.other, own.state = base + CONTROL_BYTES, base + 2 * CONTROL_BYTES
         own.last = NO_LIMIT
         own.root = ELSEWHERE
-        self._results = arrays.results_launch(own)
+        self.results = arrays.results_launch(own)
         self._counts: Any = None
         self._launches: dict[tuple[bool, bool], dict[str, programs.Launch]] = {}
-        self._masked = False
+        self.masked = False
         self._outer_seen: Any = None  # bits, as long as searches read them
         self._sizes = cuda.HostCopy(self._control)
         self._work = cuda.HostCopy(self._control)
@@ -226,7 +226,7 @@ class BetweenLevels:
 
     def _rows_with(self, some: Any) -> Any:
         """Return normal vertices, bool [k], as a bitmap by number, uint32 [words]."""
-        cp, p = cuda.cupy(), self._arrays.params
+        cp, p = cuda.cupy(), self.arrays.params
         flags = cp.zeros(32 * p.words, np.uint8)
         flags[self.part.normals : self.part.normals + len(some)] = some
         return bitmap(flags)
@@ -235,37 +235,37 @@ class BetweenLevels:
         """See some edges in later searches; None: all."""
         p, held = self.params, self._held
         with self.device, cuda.memory_of("a masked search"):
-            self._arrays.show(self.own, None if view is None else view.inner)
+            self.arrays.show(self.own, None if view is None else view.inner)
             self._outer_seen = None if view is None else view.outer.bits
             p.outer_seen, p.has_outer = 0, held["has_outer"].data.ptr
             if view is not None:
                 held["has_seen"] = self._rows_with(view.outer.ends > 0)
                 p.outer_seen = view.outer.bits.data.ptr
                 p.has_outer = held["has_seen"].data.ptr
-            self._masked = view is not None
+            self.masked = view is not None
             self._load(counting=False)
             cuda.cupy().cuda.Device().synchronize()  # streams of searches are others
 
     def _load(self, *, counting: bool) -> None:
         """Make the launches of all kernels, unless that was done."""
-        form = counting, self._masked
+        form = counting, self.masked
         if form in self._launches:
             return
         module = programs.Module(
             KERNELS / "between.cu",
-            OFFSET=self._arrays.offset,
+            OFFSET=self.arrays.offset,
             COUNT=int(counting),
             IN_IDS=1,
             SEVERAL=int(self.part.domain.devices > 1),
             SPLIT=int(self.part.graph.tails is not None),
-            NAME=self._arrays.name_word,
-            **mask(self._masked),
+            NAME=self.arrays.name_word,
+            **mask(self.masked),
         )
         made = self._launches[form] = {}
         for name in KERNEL_NAMES:
             together = name in TOGETHER
-            blocks = 1 if name in ALONE else self._arrays.grid
-            shared = self._arrays.shared_bytes if name == "level" else 0
+            blocks = 1 if name in ALONE else self.arrays.grid
+            shared = self.arrays.shared_bytes if name == "level" else 0
             made[name] = module.kernel(name).prepare(
                 self.params, blocks, THREADS, shared=shared, cooperative=together
             )
@@ -277,10 +277,14 @@ class BetweenLevels:
         """
         self.params.needs = needs
         if name in TOGETHER:  # each clears the counters of the other
-            base, at = self._kept.data.ptr, TOGETHER.index(name)
-            self.own.control = base + at * CONTROL_BYTES
-            self.own.other = base + (1 - at) * CONTROL_BYTES
-        self._launches[self._counting, self._masked][name](stream.ptr)
+            self.take_counters(TOGETHER.index(name))
+        self._launches[self._counting, self.masked][name](stream.ptr)
+
+    def take_counters(self, at: int) -> None:
+        """Let the next launch use counters 0 or 1, and may it clear the others."""
+        base = self._kept.data.ptr
+        self.own.control = base + at * CONTROL_BYTES
+        self.own.other = base + (1 - at) * CONTROL_BYTES
 
     def start(
         self,
@@ -294,34 +298,49 @@ class BetweenLevels:
         with self.device:
             main = cuda.cupy().cuda.get_current_stream()
             self._count(counting=counting)
-            p, own = self.params, self.own
-            own.root = own.root_id = ELSEWHERE
-            p.delegate = ISOLATED
-            several = isinstance(local, np.ndarray)
-            if isinstance(local, np.ndarray):
-                self._aim(targets, None)
-                self._begin_at(local, np.asarray(delegate))
-            else:
-                self._aim(targets, local)
-                begin_at_root(own)
-                if local is not None:
-                    own.root = local
-                    own.root_id = self.part.layout.global_of(self.part.index, local)
-                if delegate is not None:
-                    p.delegate = delegate
-            way = PUSHES if p.rule & PUSHES else ASKS
-            p.begins = GOES | (way if several or delegate is None else 0)
-            own.snapshot, own.next_snapshot = own.next_snapshot, own.snapshot
-            own.by_first, own.next_by_first = own.next_by_first, own.by_first
-            if self._dirty:
-                self._run("clean_up", main)
-            self._dirty, self.depth = True, 0
+            self.aim(local, delegate, targets)
+            self.clean_up()
+            self._dirty = True
+            self.take_counters(0)  # which ``begin`` clears, and the others
             self._run("begin", main)
-            if several:
+            if isinstance(local, np.ndarray):
                 self._run("begin_roots", main)
             self._run("settle", main)
-            if targets is not None or not p.gathered:
+            if targets is not None or not self.params.gathered:
                 self._work.begin(main)
+
+    def aim(
+        self,
+        local: Root | None,
+        delegate: Root | None,
+        targets: Targets | None = None,
+    ) -> None:
+        """Set the arguments of a search; see ``start``."""
+        p, own = self.params, self.own
+        own.root = own.root_id = ELSEWHERE
+        p.delegate = ISOLATED
+        several = isinstance(local, np.ndarray)
+        if isinstance(local, np.ndarray):
+            self._aim(targets, None)
+            self._begin_at(local, np.asarray(delegate))
+        else:
+            self._aim(targets, local)
+            begin_at_root(own)
+            if local is not None:
+                own.root = local
+                own.root_id = self.part.layout.global_of(self.part.index, local)
+            if delegate is not None:
+                p.delegate = delegate
+        way = PUSHES if p.rule & PUSHES else ASKS
+        p.begins = GOES | (way if several or delegate is None else 0)
+        own.snapshot, own.next_snapshot = own.next_snapshot, own.snapshot
+        own.by_first, own.next_by_first = own.next_by_first, own.by_first
+        self.depth = 0
+
+    def clean_up(self) -> None:
+        """Clean what a search has left that did not come to its end."""
+        if self._dirty:
+            self._run("clean_up", cuda.cupy().cuda.get_current_stream())
 
     def _begin_at(self, local: Ids, delegates: Ids) -> None:
         """Set the roots of a set: local ids of own vertices, and all delegates."""
@@ -331,7 +350,7 @@ class BetweenLevels:
         known = np.concatenate([numbers[~isolated], own[own >= 0]])
         lone = np.sort(local[isolated])
         ids = self.part.layout.global_of(self.part.index, lone)
-        begin_at_set(self._arrays, self.own, known, lone, ids, BY_QUEUE)
+        begin_at_set(self.arrays, self.own, known, lone, ids, BY_QUEUE)
 
     def _count(self, *, counting: bool) -> None:
         """Take the kernels with or without counters of edge checks."""
@@ -452,7 +471,7 @@ class BetweenLevels:
     def _filled(self, *, asked: bool) -> tuple[Ids, Ids]:
         """Wait for the boxes; return where each begins and is filled up to."""
         sizes = self._sizes.wait()[len(COUNTED) :].astype(np.int64)
-        starts, sizes = self._box_at[:-1], sizes[: len(self._box_at) - 1]
+        starts, sizes = self.box_at[:-1], sizes[: len(self.box_at) - 1]
         words = -(-sizes // 2) if asked else sizes
         return starts, starts + np.where(sizes, 1 + words, 0)
 
@@ -609,14 +628,19 @@ class BetweenLevels:
         with self.device:
             self.learn([items for _, items in answers])
 
+    def went(self, levels: int | None) -> None:
+        """Note that another launch ran a search, results as well; None: it begins."""
+        self._dirty, self.depth = levels is None, levels or 0
+
     def finish(self) -> tuple[Any, Any]:
         """Return levels, int8 or int32, and parents by local id, CuPy arrays."""
-        arrays, count = self._arrays, self.part.local_count
+        arrays, count = self.arrays, self.part.local_count
         with self.device:
-            main = cuda.cupy().cuda.get_current_stream()
-            self._run("end", main)
-            self._results(main.ptr)
-            self._dirty = False
+            if self._dirty:
+                main = cuda.cupy().cuda.get_current_stream()
+                self._run("end", main)
+                self.results(main.ptr)
+                self._dirty = False
             level = (arrays.wide if self.depth > NARROW else arrays.level)[:count]
             if arrays.parent is None:
                 return level, None

@@ -132,18 +132,16 @@ INLINE void search_level(const Between &b, u32 *room) {
 }
 
 #else
-/* One level of the inner graph. */
-INLINE void search_level(const Between &b, u32 *room) {
+/* One level of the inner graph.
+ * turn: see `grid_sum`; s: the state before and after it */
+INLINE void search_level(const Between &b, u32 *room, u32 &turn, State &s) {
     const Params &p = b.own;
     Barrier *barrier = &p.control->barrier;
     const u32 lane = threadIdx.x & 31, grid = gridDim.x, warps = grid * WARPS;
     const u32 warp = (threadIdx.x >> 5) * grid + blockIdx.x; /* neighbours on other SMs */
     const bool lead = blockIdx.x == 0 && threadIdx.x == 0;
-    State s = *p.state;
     const u32 now = s.depth & 1, to = now ^ 1;
-    u32 turn = 0;
     u64 *checks = counts_of(p, s.depth + 1);
-    clear_other(p);
     if (s.phase == GATHERING) {
         u32 *visited = newest(p, s);
         gather(p, visited - p.stride, visited, Queue{p.queue[now], p.hub_queue[now], b.mail + 2},
@@ -192,7 +190,6 @@ INLINE void search_level(const Between &b, u32 *room) {
     }
     grid_sum(barrier, turn, 0);
     s.depth++;
-    tell_delegates(b, newest(p, s));
     if (lead) *p.state = s;
 }
 #endif

@@ -316,66 +316,60 @@ INLINE void each_letter(const Between &b, const Take &take) {
     }
 }
 
-/* Questions of other parts, before anything was admitted: s.depth is the level that is
+/* Answers questions of one part, before anything was admitted: s.depth is the level that is
  * searched. */
-INLINE void answer_outer(const Between &b, const State &s) {
+INLINE void answer_letter(const Between &b, const State &s, const Letter &letter) {
     const Params &p = b.own;
     const bool pushing = s.phase == PUSHING;
     const u32 *now = newest(p, s), *before = pushing ? now : now - p.stride;
     const u32 first = blockIdx.x * THREADS + threadIdx.x, all = gridDim.x * THREADS;
     const u32 normals = p.active - b.normals;
-    each_letter(b, [&](const Letter &letter) {
-        u32 *answers = questions_to(b, letter.part) + letter.skip;
-        if (first == 0 && b.writer == NONE)
-            b.outbox[b.box[letter.part]] = no_items(b) | letter.count;
-        for (u32 i = first; i < letter.count; i += EACH * all) {
-            u32 v[EACH], id[EACH];
-            bool ok[EACH];
+    u32 *answers = questions_to(b, letter.part) + letter.skip;
+    if (first == 0 && b.writer == NONE) b.outbox[b.box[letter.part]] = no_items(b) | letter.count;
+    for (u32 i = first; i < letter.count; i += EACH * all) {
+        u32 v[EACH], id[EACH];
+        bool ok[EACH];
 #pragma unroll
-            for (int k = 0; k < EACH; k++) {
-                ok[k] = i + k * all < letter.count;
-                v[k] = ok[k] ? __ldcg(letter.words + i + k * all) : normals;
-            }
-#pragma unroll
-            for (int k = 0; k < EACH; k++) {
-                ok[k] = v[k] < normals; /* the last word may have half a question */
-                v[k] = ok[k] ? b.place[v[k]] : 0;
-            }
-#pragma unroll
-            for (int k = 0; k < EACH; k++) {
-                ok[k] = ok[k] && bit_of(before, v[k]) && !(pushing && p.direct[v[k]] == s.depth);
-                id[k] = ok[k] ? b.locals[v[k]] : NONE;
-            }
-#pragma unroll
-            for (int k = 0; k < EACH; k++)
-                if (i + k * all < letter.count) answers[i + k * all] = id[k];
+        for (int k = 0; k < EACH; k++) {
+            ok[k] = i + k * all < letter.count;
+            v[k] = ok[k] ? __ldcg(letter.words + i + k * all) : normals;
         }
-    });
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            ok[k] = v[k] < normals; /* the last word may have half a question */
+            v[k] = ok[k] ? b.place[v[k]] : 0;
+        }
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            ok[k] = ok[k] && bit_of(before, v[k]) && !(pushing && p.direct[v[k]] == s.depth);
+            id[k] = ok[k] ? b.locals[v[k]] : NONE;
+        }
+#pragma unroll
+        for (int k = 0; k < EACH; k++)
+            if (i + k * all < letter.count) answers[i + k * all] = id[k];
+    }
 }
 
-/* The answers of other parts to what was asked here. */
-INLINE void take_answers_of(const Between &b, const State &s, u32 lane) {
-    const Params &p = b.own;
+/* Takes the answers of one part to what was asked here; asked: how many questions that were. */
+INLINE void take_letter(const Between &b, const State &s, const Letter &letter, u32 asked,
+                        u32 lane) {
     const u32 first = blockIdx.x * THREADS + threadIdx.x, all = gridDim.x * THREADS;
-    each_letter(b, [&](const Letter &letter) {
-        const u32 *askers = askers_of(b, letter.part) + letter.skip;
-        const u32 asked = b.writer == NONE ? letter.count : (u32)b.sizes[letter.part] - letter.skip;
-        const u32 count = letter.count < asked ? letter.count : asked;
-        for (u32 i = first; i - lane < count; i += EACH * all) {
-            u32 v[EACH], id[EACH], of[EACH];
-            bool ok[EACH];
+    const u32 *askers = askers_of(b, letter.part) + letter.skip;
+    const u32 count = letter.count < asked ? letter.count : asked;
+    for (u32 i = first; i - lane < count; i += EACH * all) {
+        u32 v[EACH], id[EACH], of[EACH];
+        bool ok[EACH];
 #pragma unroll
-            for (int k = 0; k < EACH; k++) of[k] = letter.part;
+        for (int k = 0; k < EACH; k++) of[k] = letter.part;
 #pragma unroll
-            for (int k = 0; k < EACH; k++)
-                id[k] = i + k * all < count ? __ldcg(letter.words + i + k * all) : NONE;
+        for (int k = 0; k < EACH; k++)
+            id[k] = i + k * all < count ? __ldcg(letter.words + i + k * all) : NONE;
 #pragma unroll
-            for (int k = 0; k < EACH; k++) {
-                ok[k] = id[k] != NONE;
-                v[k] = ok[k] ? askers[i + k * all] : 0;
-            }
-            take_all<EACH>(b, s, ok, v, id, of, lane);
+        for (int k = 0; k < EACH; k++) {
+            ok[k] = id[k] != NONE;
+            v[k] = ok[k] ? askers[i + k * all] : 0;
         }
-    });
+        take_all<EACH>(b, s, ok, v, id, of, lane);
+    }
 }
 #endif

@@ -11,10 +11,12 @@ from typing import Any
 
 from distbfs.device import cuda
 from distbfs.engines.cuda.xbfs.between import BetweenLevels
+from distbfs.engines.cuda.xbfs.between_loop import BetweenLoop
 from distbfs.engines.cuda.xbfs.between_params import ASKS, COUNTED, GOES, PUSHES
-from distbfs.engines.streamed import LevelCounts
+from distbfs.engines.streamed import LevelCounts, Loop
+from distbfs.exchange.base import SymmetricMemory
 from distbfs.graph.device_graph import ISOLATED
-from distbfs.types import DirectionName
+from distbfs.types import DirectionName, World
 
 AT = [COUNTED.index("inside" if x == "edges" else x) for x in LevelCounts._fields[1:]]
 
@@ -31,6 +33,10 @@ class BetweenSearch(BetweenLevels):
         if self._counting or self.own.sought or self.params.lost:
             return None
         return int(self.own.snapshot)
+
+    def loop(self, memory: SymmetricMemory, world: World) -> Loop:
+        """Return these searches in one launch each; see ``LoopedSearch``."""
+        return BetweenLoop(self, memory, world)
 
     def follow(
         self,
@@ -69,11 +75,11 @@ class BetweenSearch(BetweenLevels):
 
     def room(self, part: int) -> int:
         """Return how many words the box for a part may have; it has as many for us."""
-        return int(self._box_at[part + 1] - self._box_at[part]) - 1
+        return int(self.box_at[part + 1] - self.box_at[part]) - 1
 
     def box(self, part: int, begin: int, end: int) -> Any:
         """Return words of the box for a part; the first is about the others."""
-        start = int(self._box_at[part])
+        start = int(self.box_at[part])
         return self._held["outbox"][start + begin : start + end]
 
     def pieces(self, part: int) -> list[slice]:

@@ -1,0 +1,387 @@
+/* Whole searches between domains of one device each, in one launch: no host between levels.
+ * The results kernel of results.cu follows.
+ *
+ * What goes to other shares is put into their memory (wire.cuh), and a signal follows when all
+ * blocks have put theirs.  Every share signals every other one twice a level: with its boxes and
+ * mask, where it found delegates, and with its counts; a third time with answers, where the
+ * level asks.  A signal is turn << 1 | bit, and turns rise from search to search, so nothing is
+ * cleared; what came is not overwritten before its reader has told its counts.  All shares
+ * choose alike from the same counts, as `choose` does in between.cu, whose steps these are.
+ * A share that is waited for longer than `patience` ends the search on all that wait for it.
+ *
+ * Data: between.cuh.  Sources: those of between.cu; messages without a processor in their path
+ * as in the GPU codes of the Graph500 list.
+ *
+ * variants: OFFSET=u32,u64 IN_IDS=1 NAME=u32,u64 SPLIT=0 | OFFSET=u64 IN_IDS=1 NAME=u32,u64 SPLIT=1 | OFFSET=u32,u64 IN_IDS=1 NAME=u32,u64 SPLIT=0 MASKED=1 | OFFSET=u64 IN_IDS=1 NAME=u32,u64 SPLIT=1 MASKED=1
+ */
+#define COUNT 0
+#define SEVERAL 0
+#include "between_steps.cuh"
+#include "wire.cuh"
+
+#define MOST_SHARES 64
+#define CHUNK 2048         /* words that a block puts at a time */
+#define POLLS 1024         /* between two looks at the clock */
+#define FAILURE (~0ull)    /* of a signal: its writer gives up */
+
+/* Signals, each with a word for each writer. */
+enum Signal { BOXES, REPLIES, TALLIES, SIGNALS };
+
+/* Times of a level that block 0 notes. */
+enum Stage { LEVEL_BEGINS, LEVEL_SEARCHED, BOXES_CAME, REPLIES_CAME, LEVEL_TAKEN, LEVEL_COUNTED, STAGES };
+
+/* What the host is told at the end: levels, 1 + the share that was waited for in vain; bytes that
+ * this share has sent, by kind, and messages. */
+enum Told { LEVELS, FAULT, BYTES };
+enum Sort { MASKS, ITEMS, QUESTIONS, ANSWERS, PARENTS, SORTS };
+#define TOLD (BYTES + 2 * SORTS)
+
+struct Loop {
+    Between b;
+    u64 *came, *replied;   /* [others][slot], symmetric: boxes of other shares, and answers */
+    u32 *masks;            /* [others][dwords], symmetric: delegates that they found */
+    u64 *dated;            /* [others][pieces of THREADS words], symmetric: turns of these */
+    u64 *tallies;          /* [2][shares][COUNTS], symmetric: what they have counted, by turn */
+    u64 *signals;          /* [SIGNALS][shares], symmetric */
+    u64 *turn;             /* [1], of the last level */
+    u64 *masked;           /* [1], the last turn in which this share found delegates */
+    u64 *arrived;          /* [1], blocks, at meetings that only the last one stays for */
+    u64 *trace;            /* [rows][STAGES], times of block 0; or null */
+    u64 *told;             /* [TOLD] */
+    u32 *next;             /* [3]: what the next level does; delegates that are not found yet;
+                              whether a share has some whose parents others have */
+    u64 slot;              /* words of a box and the word before it */
+    u32 hidden;            /* delegates that are not found when the search begins */
+    u32 parents;           /* they are wanted of delegates as well */
+    u32 rows, pad;         /* of trace */
+};
+
+/* What a block knows of the others' signals, in shared memory. */
+struct Heard {
+    u64 signal[MOST_SHARES];
+    u32 fault; /* 1 + a share that gave up, or was waited for in vain */
+};
+
+INLINE u64 *signal_at(const Loop &n, u32 kind, u32 share) {
+    return n.signals + kind * n.b.shares + share;
+}
+
+/* Wait for a signal of every other share; a whole block calls it. */
+INLINE bool hear(const Loop &n, u32 kind, u64 turn, Heard &heard) {
+    const Between &b = n.b;
+    if (threadIdx.x == 0) heard.fault = 0;
+    __syncthreads();
+    const u32 t = threadIdx.x;
+    if (t < b.shares && t != b.share) {
+        const u64 *word = signal_at(n, kind, t);
+        u64 since = 0, x;
+        u32 polls = 0;
+        while ((x = look_system(word)) >> 1 < turn) {
+            if (++polls % POLLS) continue;
+            const u64 now = nanoseconds();
+            if (!since) since = now;
+            else if (now - since > b.patience) {
+                x = FAILURE;
+                break;
+            }
+        }
+        if (x == FAILURE) heard.fault = 1 + t;
+        heard.signal[t] = x;
+    }
+    __syncthreads();
+    if (heard.fault && threadIdx.x == 0) n.told[FAULT] = heard.fault;
+    return !heard.fault;
+}
+
+/* Signal every other share, after what was put and is seen; one thread. */
+INLINE void tell(const Loop &n, u32 kind, u64 value) {
+    fence_system();
+    for (u32 t = 0; t < n.b.shares; t++)
+        if (t != n.b.share) set_signal(signal_at(n, kind, n.b.share), value, t);
+}
+
+/* Whether this block is the last one to come, which then sees what all have done before.
+ * There is a meeting of all blocks between two of these. */
+INLINE bool comes_last(const Loop &n) {
+    __shared__ u32 last;
+    __syncthreads();
+    if (threadIdx.x == 0) last = (add_acquire_release(n.arrived, 1) + 1) % gridDim.x == 0;
+    __syncthreads();
+    return last;
+}
+
+#define NOTE(stage)                                                                      \
+    if (n.trace && blockIdx.x == 0 && threadIdx.x == 0 && row < n.rows)                    \
+        n.trace[row * STAGES + stage] = nanoseconds();
+
+/* Put words to a share, by all blocks, of which the first one differs by share. */
+INLINE void put_all(const Loop &n, void *to, const void *from, u64 words, u32 share) {
+    const u64 pieces = (words + CHUNK - 1) / CHUNK;
+    const u32 begin = (blockIdx.x + share * 17) % gridDim.x;
+    for (u64 k = begin; k < pieces; k += gridDim.x) {
+        const u64 at = k * CHUNK, some = words - at < CHUNK ? words - at : CHUNK;
+        put_block((u64 *)to + at, (const u64 *)from + at, 8 * some, share);
+    }
+}
+
+/* The row of what a share has written, at a reader. */
+INLINE u64 row_of(u32 writer, u32 reader) { return writer - (writer > reader); }
+
+INLINE void count_sent(const Loop &n, u32 sort, u64 bytes) {
+    if (blockIdx.x || threadIdx.x) return;
+    n.told[BYTES + sort] += bytes;
+    n.told[BYTES + SORTS + sort] += n.b.shares - 1;
+}
+
+/* Put the boxes for other shares into a region of theirs.
+ * halves: they have questions or answers; sort: what their bytes count as */
+INLINE void put_boxes(const Loop &n, u64 *region, bool halves, u32 sort) {
+    const Between &b = n.b;
+    u64 bytes = 0;
+    for (u32 t = 0; t < b.shares; t++) {
+        if (t == b.share) continue;
+        const u64 *box = b.outbox + b.box[t];
+        const u32 size = size_of(__ldcg(box));
+        const u64 words = 1 + (halves ? ((u64)size + 1) / 2 : size);
+        put_all(n, region + row_of(b.share, t) * n.slot, box, words, t);
+        bytes += 8 * words;
+    }
+    count_sent(n, sort, bytes);
+}
+
+/* Put the delegates that this share alone knows of, pieces of a mask that have some. */
+INLINE void put_masks(const Loop &n, const u32 *now, u64 epoch) {
+    const Between &b = n.b;
+    const u32 words = b.normals / 32, pieces = (words + THREADS - 1) / THREADS;
+    for (u32 k = blockIdx.x; k < pieces; k += gridDim.x) {
+        const u32 w = k * THREADS + threadIdx.x;
+        const u32 fresh = w < words ? __ldcg(now + w) & ~b.known[w] : 0;
+        if (w < words) b.found[w] = fresh;
+        if (!__syncthreads_or(fresh != 0)) continue;
+        const u32 some = words - k * THREADS < THREADS ? words - k * THREADS : THREADS;
+        for (u32 t = 0; t < b.shares; t++) {
+            if (t == b.share) continue;
+            const u64 row = row_of(b.share, t);
+            put_block(n.masks + row * b.dwords + k * THREADS, b.found + k * THREADS, 4 * some, t);
+            if (threadIdx.x == 0) put_word(n.dated + row * pieces + k, epoch, t);
+        }
+        if (threadIdx.x) continue;
+        *(volatile u64 *)n.masked = epoch;
+        atomicAdd(n.told + BYTES + MASKS, (u64)(b.shares - 1) * (4 * some + 8));
+        atomicAdd(n.told + BYTES + SORTS + MASKS, (u64)(b.shares - 1));
+    }
+}
+
+/* Calls take(share, box) for the box that came from each other share. */
+template <class Take>
+INLINE void each_box(const Loop &n, const u64 *region, const Take &take) {
+    for (u32 t = 0; t < n.b.shares; t++)
+        if (t != n.b.share) take(t, region + row_of(t, n.b.share) * n.slot);
+}
+
+/* As `each_item`. */
+struct Came {
+    const Loop &n;
+    const u64 *region;
+    template <class Take> __device__ __forceinline__ void operator()(const Take &take) const {
+        each_box(n, region, [&](u32 share, const u64 *box) {
+            each_of(box + 1, size_of(__ldcg(box)), share, threadIdx.x & 31, take);
+        });
+    }
+};
+
+INLINE Letter letter_in(u32 share, const u64 *box) {
+    return Letter{(const u32 *)(box + 1), share, size_of(__ldcg(box)), 0};
+}
+
+/* The shares that have sent a mask, as bits. */
+INLINE u64 masks_of(const Loop &n, const Heard &heard) {
+    u64 who = 0;
+    for (u32 t = 0; t < n.b.shares; t++)
+        if (t != n.b.share && heard.signal[t] & 1) who |= 1ull << t;
+    return who;
+}
+
+/* The delegates that others found in this level; who: see `masks_of`. */
+INLINE void take_masks(const Loop &n, const State &s, u64 who, u64 epoch) {
+    const Between &b = n.b;
+    const u32 pieces = (b.normals / 32 + THREADS - 1) / THREADS;
+    if (!who) return;
+    admit_delegates(b, s, [&](u32 at) {
+        u32 all = 0;
+        for (u64 left = who; left; left &= left - 1) {
+            const u64 row = row_of(__ffsll(left) - 1, b.share);
+            if (__ldcg(n.dated + row * pieces + at / THREADS) == epoch)
+                all |= __ldcg(n.masks + row * b.dwords + at);
+        }
+        return all;
+    });
+}
+
+/* What all shares have counted; one block leaves what follows in `next`.  False: see `hear`. */
+INLINE bool tally_up(const Loop &n, const State &s, u64 turn, Heard &heard, u64 *sums) {
+    const Between &b = n.b;
+    u64 *tallies = n.tallies + (turn & 1) * b.shares * COUNTS;
+    for (u32 i = threadIdx.x; i < b.shares * COUNTS; i += THREADS) {
+        const u32 t = i / COUNTS, c = i - t * COUNTS;
+        const u64 x = __ldcg(b.counts + c);
+        u64 *to = tallies + b.share * COUNTS + c;
+        if (t == b.share) *to = x;
+        else put_word(to, x, t);
+    }
+    all_put();
+    if (threadIdx.x == 0) tell(n, TALLIES, turn << 1);
+    if (threadIdx.x == THREADS - 1) make_frontier(b, s); /* while the others' are on their way */
+    if (!hear(n, TALLIES, turn, heard)) return false;
+    sum_counts(b, tallies, sums);
+    const u32 does = chosen(b, sums);
+    if (threadIdx.x == 0) {
+        n.next[0] = does, n.next[1] -= (u32)(sums[DELEGATES] / b.domains);
+        n.next[2] = sums[UNKNOWN] != 0;
+    }
+    for (u32 i = threadIdx.x; does && i < UNKNOWN; i += THREADS) b.counts[i] = 0;
+    __syncthreads();
+    return true;
+}
+
+/* All blocks meet; whether each of them is fine. */
+INLINE bool meet_fine(const Loop &n, u32 &turn, bool fine) {
+    return !grid_sum(&n.b.own.control->barrier, turn, threadIdx.x == 0 && !fine);
+}
+
+/* Put the boxes to where they go, and what others have in return has come: questions or items,
+ * then answers.  False: see `hear`.
+ * stays: the boxes are written anew when this returns, so all blocks must have put theirs */
+INLINE bool swap(const Loop &n, u64 *region, bool halves, u32 sort, u32 signal, u64 epoch,
+                 bool stays, Heard &heard, u32 &turn) {
+    put_boxes(n, region, halves, sort);
+    all_put();
+    bool tells = blockIdx.x == 0;
+    if (stays) grid_sum(&n.b.own.control->barrier, turn, 0);
+    else tells = comes_last(n);
+    if (tells && threadIdx.x == 0)
+        tell(n, signal, epoch << 1 | (__ldcg(n.masked) == epoch));
+    return hear(n, signal, epoch, heard);
+}
+
+/* One level, but for its counts; false: a share is waited for in vain. */
+INLINE bool one_level(const Loop &n, u32 *room, u32 does, bool hides, u64 epoch, u32 row,
+                      State &s, Heard &heard, u32 &turn) {
+    const Between &b = n.b;
+    const u32 lane = threadIdx.x & 31, warps = gridDim.x * WARPS;
+    const u32 warp = (threadIdx.x >> 5) * gridDim.x + blockIdx.x;
+    const bool asks = does & ASKS;
+    NOTE(LEVEL_BEGINS)
+    if (does & PUSHES) push_outer(b, s, warp, warps, lane);
+    search_level(b, room, turn, s);
+    if (asks) {
+        ask_outer(b, s, warp, warps, lane);
+        grid_sum(&b.own.control->barrier, turn, 0);
+    }
+    NOTE(LEVEL_SEARCHED)
+    if (hides) put_masks(n, newest(b.own, s), epoch);
+    bool fine = swap(n, n.came, asks, asks ? QUESTIONS : ITEMS, BOXES, epoch, asks, heard, turn);
+    const u64 who = masks_of(n, heard);
+    NOTE(BOXES_CAME)
+    if (asks) {
+        if (fine)
+            each_box(n, n.came, [&](u32 share, const u64 *box) {
+                answer_letter(b, s, letter_in(share, box));
+            });
+        if (!meet_fine(n, turn, fine)) return false;
+        fine = swap(n, n.replied, true, ANSWERS, REPLIES, epoch, false, heard, turn);
+        NOTE(REPLIES_CAME)
+    }
+    if (fine) {
+        take_masks(n, s, who, epoch);
+        if (asks)
+            each_box(n, n.replied, [&](u32 share, const u64 *box) {
+                const Letter letter = letter_in(share, box);
+                take_letter(b, s, letter, letter.count, lane);
+            });
+        else if (does & PUSHES) Came{n, n.came}(Items{b, s});
+    }
+    fine = meet_fine(n, turn, fine);
+    NOTE(LEVEL_TAKEN)
+    return fine;
+}
+
+/* Count a level and choose the next one; false: as `one_level`. */
+INLINE bool count_level(const Loop &n, const State &s, u64 epoch, u32 row, Heard &heard, u64 *sums,
+                        u32 &turn) {
+    bool fine = true;
+    empty_boxes(n.b);
+    count_found(n.b, s);
+    if (comes_last(n)) fine = tally_up(n, s, epoch, heard, sums);
+    fine = meet_fine(n, turn, fine);
+    NOTE(LEVEL_COUNTED)
+    return fine;
+}
+
+/* The parents of this share's own delegates that others have; false: as `one_level`. */
+INLINE bool swap_parents(const Loop &n, u64 epoch, Heard &heard, u32 &turn) {
+    const Between &b = n.b;
+    Barrier *barrier = &b.own.control->barrier;
+    ask_for_parents(b);
+    grid_sum(barrier, turn, 0);
+    bool fine = swap(n, n.came, false, PARENTS, BOXES, epoch, true, heard, turn);
+    empty_boxes(b);
+    if (!meet_fine(n, turn, fine)) return false;
+    Came{n, n.came}(ParentQuestions{b, newest(b.own, *b.own.state)});
+    grid_sum(barrier, turn, 0);
+    fine = swap(n, n.replied, false, PARENTS, REPLIES, epoch, false, heard, turn);
+    if (fine) Came{n, n.replied}(ParentAnswers{b});
+    return meet_fine(n, turn, fine);
+}
+
+/* Forget the last search, and count the roots of this one. */
+INLINE void begin_search(const Loop &n, u32 &turn) {
+    const Between &b = n.b;
+    Barrier *barrier = &b.own.control->barrier;
+    clear_other(b.own);
+    forget(b);
+    empty_boxes(b);
+    if (blockIdx.x == 0) {
+        if (threadIdx.x < TOLD) n.told[threadIdx.x] = 0;
+        if (threadIdx.x == 0) n.next[0] = b.begins, n.next[1] = n.hidden, n.next[2] = 0;
+    }
+    grid_sum(barrier, turn, 0);
+    if (b.own.from_set) {
+        admit_roots(b);
+        grid_sum(barrier, turn, 0);
+    }
+    const State s = *b.own.state;
+    count_found(b, s);
+    if (comes_last(n)) {
+        if (threadIdx.x == 0) make_frontier(b, s);
+        __syncthreads();
+        for (u32 i = threadIdx.x; i < COUNTS; i += THREADS) b.counts[i] = 0;
+    }
+    grid_sum(barrier, turn, 0);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) loop(const __grid_constant__ Loop n) {
+    extern __shared__ uint4 dynamic[];
+    __shared__ Heard heard;
+    __shared__ u64 sums[COUNTS];
+    const Between &b = n.b;
+    const u64 before = *n.turn;
+    u32 turn = 0, does, levels = 0;
+    bool fine = true;
+    begin_search(n, turn);
+    while (fine && (does = __ldcg(n.next)) & GOES) {
+        const u32 row = levels++;
+        const u64 epoch = before + levels;
+        State s = *b.own.state;
+        fine = one_level(n, (u32 *)dynamic, does, __ldcg(n.next + 1), epoch, row, s, heard, turn) &&
+               count_level(n, s, epoch, row, heard, sums, turn);
+    }
+    const u64 last = before + levels + 1;
+    if (fine && n.parents && __ldcg(n.next + 2)) fine = swap_parents(n, last, heard, turn);
+    if (blockIdx.x) return;
+    if (threadIdx.x) return;
+    if (!fine)
+        for (u32 kind = 0; kind < SIGNALS; kind++) tell(n, kind, FAILURE);
+    b.own.state->phase = DONE;
+    *n.turn = last, n.told[LEVELS] = levels;
+}

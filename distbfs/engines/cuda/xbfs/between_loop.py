@@ -1,0 +1,181 @@
+"""Searches between domains of one device each, in one launch (between_loop.cu)."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.device import cuda, programs
+from distbfs.device.take import Back
+from distbfs.engines.cuda.xbfs.arrays import KERNELS, THREADS, mask
+from distbfs.engines.cuda.xbfs.between_params import COUNTED, Between
+from distbfs.engines.cuda.xbfs.search import CONTROL_BYTES
+from distbfs.engines.cuda.xbfs.shared import PATIENCE
+from distbfs.errors import DistbfsError
+from distbfs.exchange.traffic import KINDS
+
+if TYPE_CHECKING:
+    from distbfs.device.timed_graph import TimedGraph
+    from distbfs.engines.base import Targets
+    from distbfs.engines.cuda.xbfs.between_stream import BetweenSearch
+    from distbfs.exchange.base import SymmetricMemory
+    from distbfs.exchange.traffic import Traffic
+    from distbfs.types import Ids, Root, World
+
+SIGNALS = 3  # kinds
+LINE = 128  # bytes that pieces of memory are aligned to
+LEVELS, FAULT, BYTES = 0, 1, 2  # ``Told`` in between_loop.cu
+TOLD = BYTES + 2 * len(KINDS)
+STAGES = 6  # times of a level
+TURNS = 5  # words before these
+
+
+class LoopParams(ctypes.Structure):
+    """``Loop`` in between_loop.cu."""
+
+    _fields_ = (
+        ("b", Between),
+        *((x, ctypes.c_void_p) for x in ("came", "replied", "masks", "dated")),
+        *((x, ctypes.c_void_p) for x in ("tallies", "signals", "turn", "masked")),
+        *((x, ctypes.c_void_p) for x in ("arrived", "trace")),
+        *((x, ctypes.c_void_p) for x in ("told", "next")),
+        ("slot", ctypes.c_uint64),
+        *((x, ctypes.c_uint32) for x in ("hidden", "parents", "rows", "pad")),
+    )
+
+
+class BetweenLoop:
+    """Searches of one share; see ``engines.streamed.Loop``. Creating it is collective.
+
+    Raises OutOfMemory on all ranks where boxes of all others do not fit a device.
+    """
+
+    def __init__(
+        self, search: BetweenSearch, memory: SymmetricMemory, world: World
+    ) -> None:
+        cp, params = cuda.cupy(), search.params
+        self._search, self._memory, self._world = search, memory, world
+        shares, others = params.shares, len(search.others)
+        most = np.array([int(np.diff(search.box_at).max())])
+        slot = int(world.allreduce(most, "max")[0])
+        sizes = {
+            "came": 8 * others * slot,
+            "replied": 8 * others * slot,
+            "masks": 4 * others * params.dwords,
+            "dated": 8 * others * -(-params.normals // (32 * THREADS)),
+            "tallies": 2 * 8 * shares * len(COUNTED),
+            "signals": 8 * SIGNALS * shares,
+        }
+        starts = np.cumsum([0, *(-(-size // LINE) * LINE for size in sizes.values())])
+        self._room = memory.allocate(int(starts[-1]), "boxes of other domains")
+        self._own = cp.zeros(
+            TURNS + TOLD, np.uint64
+        )  # turn, masked, arrived, next; told
+        self._controls = cp.zeros(2 * CONTROL_BYTES, np.uint8)
+        self._searches = 0
+        self._told = Back(self._own[TURNS:])
+        base = self._own.data.ptr
+        self.params = LoopParams(
+            slot=slot,
+            turn=base,
+            masked=base + 8,
+            arrived=base + 16,
+            next=base + 24,
+            told=base + 8 * TURNS,
+            **{
+                name: self._room.data.ptr + int(start)
+                for name, start in zip(sizes, starts[:-1], strict=True)
+            },
+        )
+        self._stages: Any = None
+        self._launches: dict[bool, programs.Launch] = {}
+        self._launch(masked=False)
+
+    def _launch(self, *, masked: bool) -> programs.Launch:
+        """Return the kernel, loaded at first use."""
+        if masked not in self._launches:
+            arrays = self._search.arrays
+            module = self._memory.module(
+                KERNELS / "between_loop.cu",
+                OFFSET=arrays.offset,
+                IN_IDS=1,
+                SPLIT=int(self._search.part.graph.tails is not None),
+                NAME=arrays.name_word,
+                **mask(masked),
+            )
+            self._launches[masked] = module.kernel("loop").prepare(
+                self.params,
+                arrays.grid,
+                THREADS,
+                shared=arrays.shared_bytes,
+                cooperative=True,
+            )
+        return self._launches[masked]
+
+    def _recorded(self) -> TimedGraph:
+        """Return the kernel and that of results as a graph."""
+        launch = self._launch(masked=self._search.masked)
+        return launch.record(then=self._search.results, back=self._told)
+
+    def note(self, rows: int) -> None:
+        """Let later searches note when the stages of up to so many levels end."""
+        with self._search.device:
+            self._stages = cuda.cupy().zeros((rows, STAGES), np.uint64)
+        self.params.trace, self.params.rows = self._stages.data.ptr, rows
+
+    def noted(self) -> Ids:
+        """Return what the last search has noted, int64 [levels, STAGES], nanoseconds.
+
+        When a level begins, is searched, boxes came, replies came, is taken, counted;
+        without replies, when boxes came.
+        """
+        times = self._stages.get().astype(np.int64)
+        times = times[times[:, 0] > 0]
+        times[:, 3] = np.maximum(times[:, 3], times[:, 2])
+        return times
+
+    def start(
+        self,
+        local: Root | None,
+        delegate: Root | None,
+        *,
+        counting: bool = False,
+        targets: Targets | None = None,
+    ) -> None:
+        """Set the root, or roots, as ``DomainSearch.start``; nothing is counted."""
+        if counting or targets is not None:
+            raise ValueError("a search in one launch counts nothing")
+        with self._search.device:
+            self._search.aim(local, delegate)
+
+    def run(self, hidden: int, traffic: Traffic, *, parents: bool) -> tuple[int, float]:
+        """Run a search that was started; see ``engines.streamed.Loop``."""
+        search, params = self._search, self.params
+        with search.device:
+            search.clean_up()
+            search.went(None)
+            base, at = self._controls.data.ptr, self._searches & 1
+            search.own.control = base + at * CONTROL_BYTES
+            search.own.other = base + (1 - at) * CONTROL_BYTES
+            params.b = search.params
+            params.b.patience = PATIENCE
+            params.hidden, params.parents = hidden, parents
+            graph = self._recorded()
+            graph.set_arguments()
+            self._searches += 1
+            self._world.barrier()  # devices wait for each other from here on
+            graph.launch()
+            seconds = graph.wait()
+        report = self._told.pinned.tolist()
+        if report[FAULT]:
+            raise DistbfsError(
+                f"part {report[FAULT] - 1} was waited for in vain; searches of this "
+                "session are over"
+            )
+        search.went(report[LEVELS])
+        sent, messages = np.split(np.array(report[BYTES:]), 2)
+        for kind, size, count in zip(KINDS, sent, messages, strict=True):
+            traffic.count(int(size), kind, part=0, messages=int(count))
+        return int(report[LEVELS]), seconds

@@ -1,0 +1,21 @@
+"""The exchange of devices that put into each other's memory: no host in between.
+
+Whole searches run in one launch on each device, where each rank has one, which is a
+domain (``base.SymmetricExchange``). Others go level by level through NCCL.
+"""
+
+from __future__ import annotations
+
+from distbfs.exchange.nccl import NcclExchange
+from distbfs.exchange.symmetric import SymmetricMemory
+
+
+class NvshmemExchange(NcclExchange):
+    """Serves any number of ranks; see ``base.Exchange``. Creating it is collective."""
+
+    name = "nvshmem"
+    symmetric = True
+
+    def memory(self) -> SymmetricMemory:
+        """Return the memory that devices of all ranks put into (collective)."""
+        return SymmetricMemory(self._world)

@@ -1,0 +1,195 @@
+"""Whole searches between domains in one launch, with the kernels run on the CPU."""
+
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+from device_parts import LARGE
+from graphs import kronecker, some_roots
+from masked_graphs import random_way, see_between
+from part_graphs import GRAPHS
+from symmetric_threads import SymmetricThreads
+from test_between_kernels import each_pair, streamed
+from test_sets import some_sets
+from test_split_between import WAYS, split  # noqa: F401 - a fixture
+
+from distbfs.engines.cuda.xbfs import between_loop
+from distbfs.engines.cuda.xbfs.between_loop import BetweenLoop
+from distbfs.errors import DistbfsError, OutOfMemory
+from distbfs.exchange.traffic import KINDS
+
+
+def looped(source, parts, *, before=None, **options):
+    """As ``streamed``; each search is one launch. Returns what rank 0 has sent.
+
+    before: called besides, as there
+    """
+    sent = []
+
+    def prepare(runner, world):
+        if before is not None:
+            before(runner, world)
+        assert runner._loop is not None
+        runner._levels = None  # a search level by level fails
+        if world.rank == 0:
+            sent.append(runner._exchange.traffic)
+
+    form = {"exchange": SymmetricThreads, "before": prepare}
+    streamed(source, [1] * parts, **form, **options)
+    return dict(zip(KINDS, sent[0].sent[:, 0].sum(axis=0).tolist(), strict=True))
+
+
+@each_pair(
+    "parts, threshold, direction, name",
+    *((2, 3, 5), (0, 4, LARGE), ("auto", "push", "pull"), list(GRAPHS)),
+)
+def test_levels_and_parents(device, id_bits, parts, threshold, direction, name):
+    source = GRAPHS[name]
+    sent = looped(source, parts, threshold=threshold, direction=direction)
+    if direction == "push":
+        assert not sent["questions"]
+        assert not sent["answers"]
+    delegates = threshold != LARGE and (source.degrees > threshold).any()
+    assert bool(sent["masks"]) <= delegates
+    assert bool(sent["parents"]) <= delegates
+
+
+def test_what_is_sent_is_counted(device):
+    source = GRAPHS["kronecker"]
+    pulled = looped(source, 3, threshold=LARGE, direction="pull")
+    assert pulled["questions"]
+    assert pulled["answers"]
+    masks = looped(source, 3, threshold=4)
+    assert masks["masks"]
+    assert masks["parents"]
+
+
+def test_many_shares(device):
+    looped(kronecker(8), 17, threshold=6, count=1)
+
+
+def test_sets_of_roots(device, id_bits):
+    for name, threshold in (("kronecker", 4), ("random", LARGE)):
+        roots = [*some_sets(GRAPHS[name]), 0]
+        looped(GRAPHS[name], 2, threshold=threshold, roots=roots)
+
+
+@pytest.mark.parametrize("direction", ["auto", "pull"])
+def test_some_edges(device, direction):
+    for seed, threshold in enumerate((4, LARGE)):
+        source = kronecker(8) if seed else GRAPHS["hub"]
+        make, left = random_way(source, 2 * seed + 1)
+
+        def before(runner, world, make=make, left=left):
+            see_between(runner, make, left, world)
+
+        form = {"threshold": threshold, "direction": direction}
+        looped(source, 3, before=before, left=left, **form)
+
+
+def test_rows_with_tails_in_host_memory(device, split):  # noqa: F811
+    for threshold in (12, LARGE):
+        looped(kronecker(9), 2, threshold=threshold, room=split)
+
+
+def test_few_columns_and_marks(device):
+    """Levels by marking, and pulls at once."""
+    for way in WAYS:
+        looped(GRAPHS["kronecker"], 2, threshold=5, overrides=way)
+
+
+@pytest.mark.parametrize(
+    "options", [{"records": True}, {"aims": [(1, None), (None, np.array([3]))]}]
+)
+def test_what_is_counted_or_limited_goes_level_by_level(device, monkeypatch, options):
+    monkeypatch.delattr(BetweenLoop, "run")
+    streamed(
+        GRAPHS["kronecker"],
+        [1, 1],
+        exchange=SymmetricThreads,
+        threshold=4,
+        direction="push",
+        **options,
+    )
+
+
+def test_searches_of_both_kinds_in_turn(device):
+    source = GRAPHS["kronecker"]
+    root = some_roots(source, 1)[0]
+    wanted = source.distances(root).max() + 1
+
+    def before(runner, world):
+        for records in (False, True, False, True):
+            assert runner.search(root, records=records).levels == wanted
+        assert runner.search(root, parents=False).parent == [None]
+
+    looped(source, 2, threshold=4, before=before)
+
+
+def test_stages_are_noted(device):
+    root = some_roots(GRAPHS["kronecker"], 1)[0]
+
+    def before(runner, world):
+        loop = runner._loop
+        loop.note(3)
+        levels = runner.search(root).levels
+        times = loop.noted()
+        assert times.shape == (min(levels, 3), 6)
+        assert (np.diff(times.ravel()) >= 0).all()
+        loop.note(0)
+        runner.search(root)
+        assert not len(loop.noted())
+
+    looped(GRAPHS["kronecker"], 2, threshold=4, before=before)
+
+
+def test_levels_on_streams_where_memory_is_short(device, monkeypatch):
+    def refuse(*_):
+        raise OutOfMemory("boxes")
+
+    monkeypatch.setattr(BetweenLoop, "__init__", refuse)
+
+    def before(runner, world):
+        assert runner._loop is None
+
+    form = {"exchange": SymmetricThreads, "threshold": 4, "before": before}
+    streamed(GRAPHS["kronecker"], [1, 1], **form)
+
+
+class Absent:
+    """A launch that never begins."""
+
+    def record(self, **_):
+        return self
+
+    def set_arguments(self):
+        pass
+
+    def launch(self):
+        pass
+
+    def wait(self):
+        return 0.0
+
+
+def test_a_share_that_is_waited_for_in_vain(device, monkeypatch):
+    monkeypatch.setattr(between_loop, "PATIENCE", 50_000_000)
+    source = GRAPHS["kronecker"]
+    roots = some_roots(source, 1)
+    wanted = "^part 1 was waited for in vain; searches of this session are over$"
+
+    def before(runner, world):
+        if world.rank == 1:
+            monkeypatch.setattr(runner._loop, "_launch", lambda **_: Absent())
+        fails = pytest.raises(DistbfsError, match=wanted)
+        with fails if world.rank == 0 else nullcontext():
+            runner.search(roots[0])
+        raise Done
+
+    form = {"exchange": SymmetricThreads, "threshold": 4, "before": before}
+    with pytest.raises(Done):
+        streamed(source, [1, 1], roots=roots, **form)
+
+
+class Done(Exception):
+    """Ends a test's ranks."""
