@@ -308,6 +308,7 @@ def _open_separated(opening: Opening) -> Session:
     if engine.masks:
         rows = partial(InnerRows, world, [search.part for search in searches])
     runner = between_domains(world, searches, choice.exchange, options, placement)
+    why = "; ".join(x for x in (why, runner.why) if x)
     clocked = ClockedRunner(world, runner, held.devices)
     held, about = timed(held, began), engine.describe
     session = opening.session(held, clocked, options, about, why, rows=rows)

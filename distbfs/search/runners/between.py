@@ -158,6 +158,7 @@ class BetweenDomains:
     """Runs searches over the domains of this rank together with the other ranks.
 
     placement: of parts on ranks, where ranks share domains
+    why: searches are not one launch although the exchange could, else ""
     trace: records the phases of every level unless None
 
     Phases of a result: start, levels, parents and finish; with records or a trace also
@@ -196,8 +197,11 @@ class BetweenDomains:
         self._loop: Loop | None = None
         if searches[0].streamed and exchange.streamed:
             self._streamed = self._levels_on_streams()
-        if self._streamed is not None and exchange.symmetric:
-            self._loop = self._levels_in_a_launch()
+        self.why = ""
+        if exchange.symmetric:
+            self._loop, self.why = self._in_a_launch()
+        if self._loop is not None:
+            self.mode = "resident"
         self._parents = self._finder()
 
     def _levels_on_streams(self) -> StreamedLevels | None:
@@ -215,20 +219,22 @@ class BetweenDomains:
         policy = cast("OuterPolicy", self._policy)
         return StreamedLevels(searches, streams, placement.domains, policy)
 
-    def _levels_in_a_launch(self) -> Loop | None:
-        """Return whole searches in one launch, where there is room (collective).
-
-        Requires domains of one device, one a rank.
-        """
+    def _in_a_launch(self) -> tuple[Loop | None, str]:
+        """Return whole searches in one launch, or None and why not (collective)."""
         placement = self._placement
+        if self._streamed is None:
+            return None, "levels by NCCL: not for this engine, or so many parts"
         if placement.per_rank != 1 or max(placement.domains.sizes) > 1:
-            return None
+            return (
+                None,
+                "levels by NCCL: a launch is for a domain of one device a rank",
+            )
         search = cast("LoopedSearch", self._searches[0])
         exchange = cast("SymmetricExchange", self._exchange)
         try:
-            return search.loop(exchange.memory(), self._world)
-        except OutOfMemory:  # on all ranks; levels on streams take less
-            return None
+            return search.loop(exchange.memory(), self._world), ""
+        except OutOfMemory as error:  # on all ranks; levels on streams take less
+            return None, f"levels by NCCL: {error}"
 
     def _finder(self) -> Finder:
         """Return the parent finder for these engines."""

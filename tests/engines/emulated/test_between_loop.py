@@ -29,7 +29,7 @@ def looped(source, parts, *, before=None, **options):
     def prepare(runner, world):
         if before is not None:
             before(runner, world)
-        assert runner._loop is not None
+        assert (runner.mode, runner.why) == ("resident", "")
         runner._levels = None  # a search level by level fails
         if world.rank == 0:
             sent.append(runner._exchange.traffic)
@@ -150,10 +150,19 @@ def test_levels_on_streams_where_memory_is_short(device, monkeypatch):
     monkeypatch.setattr(BetweenLoop, "__init__", refuse)
 
     def before(runner, world):
-        assert runner._loop is None
+        assert (runner._loop, runner.mode) == (None, "stepwise")
+        assert runner.why == "levels by NCCL: boxes"
 
     form = {"exchange": SymmetricThreads, "threshold": 4, "before": before}
     streamed(GRAPHS["kronecker"], [1, 1], **form)
+
+
+def test_domains_of_several_devices_go_level_by_level(device):
+    def before(runner, world):
+        assert runner.why.endswith("a launch is for a domain of one device a rank")
+
+    form = {"exchange": SymmetricThreads, "threshold": 4, "before": before}
+    streamed(GRAPHS["kronecker"], [2, 1], **form)
 
 
 class Absent:
