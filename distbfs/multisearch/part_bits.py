@@ -215,6 +215,7 @@ class PartBitSearches:
         self._start(sources)
         depth, size = 0, self._settle(0, stop)
         while size and depth != limit:
+            self._world.doing = f"level {depth}"
             depth += 1
             if levels and depth >> self._held:
                 for rows in self._searched:
@@ -222,6 +223,7 @@ class PartBitSearches:
                 self._held += 1
             self._push()
             size = self._settle(depth, stop)
+        self._world.doing = ""
         self._forget_front()
 
     def _start(self, sources: Ids) -> None:
@@ -302,6 +304,7 @@ class PartBitSearches:
         queued = sum(int(rows.view.queued) for rows in self._searched)
         total = self._world.allreduce(np.array([queued, asked], dtype=np.int64))
         if total[1]:
+            self._world.doing = ""
             self._forget_front()
             raise SearchStopped(f"the searches were stopped at level {depth}")
         return int(total[0])

@@ -62,18 +62,22 @@ def fail(what):
 
 def failing_level(what, where, wanted):
     from distbfs.exchange.host import HostExchange  # noqa: PLC0415
+    from distbfs.multisearch.part_bits import PartBitSearches  # noqa: PLC0415
 
-    start_masks = HostExchange.start_masks
     levels = 0
 
-    def failing(self, masks):
-        nonlocal levels
-        levels += 1
-        if rank == where and levels == wanted:
-            fail(what)
-        start_masks(self, masks)
+    def failing(method):
+        def counted(self, *arguments):
+            nonlocal levels
+            levels += 1
+            if rank == where and levels == wanted:
+                fail(what)
+            return method(self, *arguments)
 
-    HostExchange.start_masks = failing
+        return counted
+
+    HostExchange.start_masks = failing(HostExchange.start_masks)
+    PartBitSearches._push = failing(PartBitSearches._push)
 
 
 def killing_sync(wanted):
