@@ -68,6 +68,13 @@ def test_many_shares(device):
     looped(kronecker(8), 17, threshold=6, count=1)
 
 
+def test_masks_of_several_pieces(device):
+    """Those that have nothing new in a level are not sent."""
+    source = kronecker(16, edge_factor=4)
+    assert (source.degrees > 0).sum() > 32 * 1024
+    looped(source, 2, threshold=0)
+
+
 def test_sets_of_roots(device, id_bits):
     for name, threshold in (("kronecker", 4), ("random", LARGE)):
         roots = [*some_sets(GRAPHS[name]), 0]
