@@ -222,6 +222,8 @@ class BetweenDomains:
     def _in_a_launch(self) -> tuple[Loop | None, str]:
         """Return whole searches in one launch, or None and why not (collective)."""
         placement = self._placement
+        if self._options.stepwise:
+            return None, "levels by NCCL: levels by the host are asked for"
         if self._streamed is None:
             return None, "levels by NCCL: not for this engine, or so many parts"
         if placement.per_rank != 1 or max(placement.domains.sizes) > 1:

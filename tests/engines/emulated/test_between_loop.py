@@ -165,6 +165,14 @@ def test_levels_on_streams_where_memory_is_short(device, monkeypatch):
     streamed(GRAPHS["kronecker"], [1, 1], **form)
 
 
+def test_levels_by_the_host_if_asked_for(device):
+    def before(runner, world):
+        assert runner.why == "levels by NCCL: levels by the host are asked for"
+
+    form = {"exchange": SymmetricThreads, "threshold": 4, "before": before}
+    streamed(GRAPHS["kronecker"], [1, 1], stepwise=True, **form)
+
+
 def test_domains_of_several_devices_go_level_by_level(device):
     def before(runner, world):
         assert runner.why.endswith("a launch is for a domain of one device a rank")
