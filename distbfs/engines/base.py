@@ -179,7 +179,28 @@ class Offer(Protocol):
         """
 
 
-class DomainSearch(Protocol):
+class StartedSearch(Protocol):
+    """What is told the root of a search, or roots, and runs it afterwards."""
+
+    def start(
+        self,
+        local: Root | None,
+        delegate: Root | None,
+        *,
+        counting: bool = False,
+        targets: Targets | None = None,
+    ) -> None:
+        """Reset the search; set the root where this part has it.
+
+        local: the root's local id if it is a normal vertex of this part
+        delegate: the root's delegate number if it is one (the same on all parts)
+        For a set both are arrays, possibly empty.
+        counting: count edge checks; else ``advance`` may return 0
+        targets: counted in ``work`` until they are reached
+        """
+
+
+class DomainSearch(StartedSearch, Protocol):
     """The search of one domain of several, level by level; every call is local.
 
     A level is ``work``, ``advance``, ``accept``, in this order, even if this domain has
@@ -205,23 +226,6 @@ class DomainSearch(Protocol):
     carries_parents: bool
     streamed: bool
     in_rounds: bool
-
-    def start(
-        self,
-        local: Root | None,
-        delegate: Root | None,
-        *,
-        counting: bool = False,
-        targets: Targets | None = None,
-    ) -> None:
-        """Reset the search; set the root where this part has it.
-
-        local: the root's local id if it is a normal vertex of this part
-        delegate: the root's delegate number if it is one (the same on all parts)
-        For a set both are arrays, possibly empty.
-        counting: count edge checks; else ``advance`` may return 0
-        targets: counted in ``work`` until they are reached
-        """
 
     def work(self) -> Ids:
         """Measure the next level, whose frontier was found last.

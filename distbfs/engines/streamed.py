@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from distbfs.engines.base import DelegateSearch, PullingSearch, Targets, Work
+from distbfs.engines.base import DelegateSearch, PullingSearch, StartedSearch, Work
 from distbfs.exchange.base import SymmetricMemory
 from distbfs.exchange.traffic import Traffic
-from distbfs.types import Array, DirectionName, Root, World
+from distbfs.types import Array, DirectionName, World
 
 MOST_STREAMED = 64  # parts: each level sends first words to all, even if empty
 
@@ -150,18 +150,11 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
         """Return the edge checks of the last level, where they are counted."""
 
 
-class Loop(Protocol):
-    """All levels of a search, parents and results, in one launch on a device."""
+class Loop(StartedSearch, Protocol):
+    """All levels of a search, parents and results, in one launch on a device.
 
-    def start(
-        self,
-        local: Root | None,
-        delegate: Root | None,
-        *,
-        counting: bool = False,
-        targets: Targets | None = None,
-    ) -> None:
-        """Set the root, or roots, as ``DomainSearch.start``; nothing is counted."""
+    Nothing is counted: ``start`` takes no targets.
+    """
 
     def run(self, hidden: int, traffic: Traffic, *, parents: bool) -> tuple[int, float]:
         """Run a search that was started (collective); the search's ``finish`` follows.

@@ -22,6 +22,7 @@ from distbfs.engines.base import (
     DomainSearch,
     PullingSearch,
     RoundsSearch,
+    StartedSearch,
     Targets,
     Until,
     ViewingSearch,
@@ -227,10 +228,8 @@ class BetweenDomains:
         if self._streamed is None:
             return None, "levels by NCCL: not for this engine, or so many parts"
         if placement.per_rank != 1 or max(placement.domains.sizes) > 1:
-            return (
-                None,
-                "levels by NCCL: a launch is for a domain of one device a rank",
-            )
+            why = "levels by NCCL: a launch is for a domain of one device a rank"
+            return None, why
         search = cast("LoopedSearch", self._searches[0])
         exchange = cast("SymmetricExchange", self._exchange)
         try:
@@ -447,7 +446,7 @@ class BetweenDomains:
         self,
         root: Root,
         until: Until,
-        starts: Sequence[DomainSearch | Loop],
+        starts: Sequence[StartedSearch],
         *,
         counting: bool,
     ) -> None:
@@ -480,7 +479,7 @@ class BetweenDomains:
         self,
         roots: Ids,
         targets: Sequence[Targets | None],
-        starts: Sequence[DomainSearch | Loop],
+        starts: Sequence[StartedSearch],
         *,
         counting: bool,
     ) -> None:

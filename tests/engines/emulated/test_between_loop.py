@@ -13,7 +13,7 @@ from test_between_kernels import each_pair, streamed
 from test_sets import some_sets
 from test_split_between import WAYS, split  # noqa: F401 - a fixture
 
-from distbfs.engines.cuda.xbfs import between_loop
+from distbfs.engines.cuda.xbfs import shared
 from distbfs.engines.cuda.xbfs.between_loop import BetweenLoop
 from distbfs.errors import DistbfsError, OutOfMemory
 from distbfs.exchange.traffic import KINDS
@@ -198,7 +198,7 @@ class Absent:
 
 
 def test_a_share_that_is_waited_for_in_vain(device, monkeypatch):
-    monkeypatch.setattr(between_loop, "PATIENCE", 50_000_000)
+    monkeypatch.setattr(shared, "PATIENCE", 50_000_000)
     source = GRAPHS["kronecker"]
     roots = some_roots(source, 1)
     wanted = "^part 1 was waited for in vain; searches of this session are over$"

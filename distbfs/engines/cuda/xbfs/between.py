@@ -280,9 +280,12 @@ class BetweenLevels:
             self.take_counters(TOGETHER.index(name))
         self._launches[self._counting, self.masked][name](stream.ptr)
 
-    def take_counters(self, at: int) -> None:
-        """Let the next launch use counters 0 or 1, and may it clear the others."""
-        base = self._kept.data.ptr
+    def take_counters(self, at: int, pair: Any = None) -> None:
+        """Let the next launch use counters 0 or 1, and may it clear the others.
+
+        pair: both, uint8; by default those of launches of a level
+        """
+        base = (self._kept if pair is None else pair).data.ptr
         self.own.control = base + at * CONTROL_BYTES
         self.own.other = base + (1 - at) * CONTROL_BYTES
 
@@ -300,7 +303,6 @@ class BetweenLevels:
             self._count(counting=counting)
             self.aim(local, delegate, targets)
             self.clean_up()
-            self._dirty = True
             self.take_counters(0)  # which ``begin`` clears, and the others
             self._run("begin", main)
             if isinstance(local, np.ndarray):
@@ -338,9 +340,10 @@ class BetweenLevels:
         self.depth = 0
 
     def clean_up(self) -> None:
-        """Clean what a search has left that did not come to its end."""
+        """Clean what a search has left that did not come to its end; one begins."""
         if self._dirty:
             self._run("clean_up", cuda.cupy().cuda.get_current_stream())
+        self._dirty = True
 
     def _begin_at(self, local: Ids, delegates: Ids) -> None:
         """Set the roots of a set: local ids of own vertices, and all delegates."""
@@ -628,9 +631,9 @@ class BetweenLevels:
         with self.device:
             self.learn([items for _, items in answers])
 
-    def went(self, levels: int | None) -> None:
-        """Note that another launch ran a search, results as well; None: it begins."""
-        self._dirty, self.depth = levels is None, levels or 0
+    def went(self, levels: int) -> None:
+        """Note that another launch ran the search, results as well."""
+        self._dirty, self.depth = False, levels
 
     def finish(self) -> tuple[Any, Any]:
         """Return levels, int8 or int32, and parents by local id, CuPy arrays."""

@@ -149,10 +149,13 @@ INLINE void put_boxes(const Loop &n, u64 *region, bool halves, u32 sort) {
     count_sent(n, sort, bytes);
 }
 
+/* Pieces of a mask, of THREADS words. */
+INLINE u32 pieces_of(const Between &b) { return (b.normals / 32 + THREADS - 1) / THREADS; }
+
 /* Put the delegates that this share alone knows of, pieces of a mask that have some. */
 INLINE void put_masks(const Loop &n, const u32 *now, u64 epoch) {
     const Between &b = n.b;
-    const u32 words = b.normals / 32, pieces = (words + THREADS - 1) / THREADS;
+    const u32 words = b.normals / 32, pieces = pieces_of(b);
     for (u32 k = blockIdx.x; k < pieces; k += gridDim.x) {
         const u32 w = k * THREADS + threadIdx.x;
         const u32 fresh = w < words ? __ldcg(now + w) & ~b.known[w] : 0;
@@ -205,7 +208,7 @@ INLINE u64 masks_of(const Loop &n, const Heard &heard) {
 /* The delegates that others found in this level; who: see `masks_of`. */
 INLINE void take_masks(const Loop &n, const State &s, u64 who, u64 epoch) {
     const Between &b = n.b;
-    const u32 pieces = (b.normals / 32 + THREADS - 1) / THREADS;
+    const u32 pieces = pieces_of(b);
     if (!who) return;
     admit_delegates(b, s, [&](u32 at) {
         u32 all = 0;
@@ -378,8 +381,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) loop(const __grid_const
     }
     const u64 last = before + levels + 1;
     if (fine && n.parents && __ldcg(n.next + 2)) fine = swap_parents(n, last, heard, turn);
-    if (blockIdx.x) return;
-    if (threadIdx.x) return;
+    if (blockIdx.x || threadIdx.x) return;
     if (!fine)
         for (u32 kind = 0; kind < SIGNALS; kind++) tell(n, kind, FAILURE);
     b.own.state->phase = DONE;

@@ -12,7 +12,6 @@ from distbfs.device.take import Back
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, THREADS, mask
 from distbfs.engines.cuda.xbfs.between_params import COUNTED, Between
 from distbfs.engines.cuda.xbfs.search import CONTROL_BYTES
-from distbfs.engines.cuda.xbfs.shared import PATIENCE
 from distbfs.errors import DistbfsError
 from distbfs.exchange.traffic import KINDS
 
@@ -155,12 +154,8 @@ class BetweenLoop:
         search, params = self._search, self.params
         with search.device:
             search.clean_up()
-            search.went(None)
-            base, at = self._controls.data.ptr, self._searches & 1
-            search.own.control = base + at * CONTROL_BYTES
-            search.own.other = base + (1 - at) * CONTROL_BYTES
+            search.take_counters(self._searches & 1, self._controls)
             params.b = search.params
-            params.b.patience = PATIENCE
             params.hidden, params.parents = hidden, parents
             graph = self._recorded()
             graph.set_arguments()

@@ -94,7 +94,7 @@ class SharedMemory:
         self.device = int(arrays.graph.numbers.device)
         self.granules, self._edges, self._active = granules, edges, active
         self.memory: Any = None
-        self._arguments: dict[str, Any] = {}
+        self._arguments: dict[str, Any] = {"patience": PATIENCE}
 
     def facts(self) -> Array:
         """Return the counts to sum over all devices, then the longest row, float64."""
@@ -159,9 +159,9 @@ class SharedMemory:
 
         names = ("mailbox", "replica", "inbox", "marks")
         self._arguments = {
+            **self._arguments,
             **{name: each(name) for name in names},
             "magic": -(-(1 << 32) // devices),
-            "patience": PATIENCE,
             "active_all": self._active,
             "parts": devices,
             "index": self.index,
