@@ -2334,9 +2334,9 @@ MUTATIONS = (
     ),
     Mutation(
         "sums-by-vertex",
-        f"{MULTI}/bits_search.h",
-        "s->distance_from[v] += found * s->level",
-        "s->distance_from[v] += found",
+        f"{MULTI}/words.h",
+        "distance[v] += found * level",
+        "distance[v] += found",
         "sums of distances to a vertex count searches on a CPU",
         (f"{CPU_BITS}::test_named_graphs",),
     ),

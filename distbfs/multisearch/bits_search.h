@@ -54,12 +54,6 @@ static inline word no_bits(void) {
     return w;
 }
 
-static inline int any(word w) {
-    uint64_t all = 0;
-    for (int k = 0; k < WIDTH; k++) all |= w[k];
-    return all != 0;
-}
-
 static inline word running(const bit_search *s) {
     word w;
     memcpy(&w, s->running, sizeof w);
@@ -92,8 +86,7 @@ typedef struct {
 static void count_gains(tally *t) {
     uint64_t block[64];
     for (int lane = 0; lane < WIDTH; lane++) {
-        for (int k = 0; k < 64; k++) block[k] = k < t->waiting ? t->gains[k][lane] : 0;
-        transpose(block);
+        gains_of(block, t->gains, t->waiting, lane);
         for (int k = 0; k < 64; k++)
             t->counts[64 * lane + k] += __builtin_popcountll(block[k]);
     }
@@ -107,16 +100,6 @@ static inline void begin_tally(const bit_search *s, tally *t) {
     if (s->counts) memset(t->counts, 0, sizeof t->counts);
 }
 
-/* Add to the sums of v, which one thread finds at the present level, for `gain`. */
-static inline void add_sums(const bit_search *s, uint32_t v, word gain) {
-    if (!s->reached_from && !s->distance_from && !s->harmonic_from) return;
-    int64_t found = 0;
-    for (int lane = 0; lane < WIDTH; lane++) found += __builtin_popcountll(gain[lane]);
-    if (s->reached_from) s->reached_from[v] += found;
-    if (s->distance_from) s->distance_from[v] += found * s->level;
-    if (s->harmonic_from) s->harmonic_from[v] += (double)found / (double)s->level;
-}
-
 /* Note that v was found at the present level by the searches `gain`. */
 static inline void note(const bit_search *s, tally *t, uint32_t v, word gain) {
     t->found |= gain;
@@ -125,7 +108,7 @@ static inline void note(const bit_search *s, tally *t, uint32_t v, word gain) {
     if (s->keep_levels)
         for (uint64_t rest = (uint64_t)s->level; rest; rest &= rest - 1)
             s->planes[__builtin_ctzll(rest)][v] |= gain;
-    add_sums(s, v, gain);
+    add_gain(s->reached_from, s->distance_from, s->harmonic_from, v, gain, s->level);
     if (!s->counts) return;
     t->gains[t->waiting++] = gain;
     if (t->waiting == 64) count_gains(t);

@@ -11,7 +11,8 @@
  * variants: WIDTH=1,2,4,8 OFFSET=uint32_t,uint64_t
  */
 #include "../device/team.h"
-#include "spread.h"
+#include "words.h"
+#include <string.h>
 
 #ifndef OFFSET
 #define OFFSET uint32_t
@@ -42,12 +43,6 @@ typedef struct {
     bit_rows *to;
     int shared; /* several threads push */
 } bit_edges;
-
-static inline int empty(word w) {
-    uint64_t all = 0;
-    for (int k = 0; k < WIDTH; k++) all |= w[k];
-    return !all;
-}
 
 static inline void mark(bit_rows *rows, uint32_t v, int shared) {
     uint64_t *at = rows->marks + v / 64, bit = UINT64_C(1) << v % 64;
@@ -116,20 +111,10 @@ typedef struct {
 static void count_gains(int64_t *counts, const word *gains, int waiting) {
     uint64_t block[64];
     for (int lane = 0; lane < WIDTH; lane++) {
-        for (int k = 0; k < 64; k++) block[k] = k < waiting ? gains[k][lane] : 0;
-        transpose(block);
+        gains_of(block, gains, waiting, lane);
         for (int k = 0; k < 64; k++)
             team_add(counts + 64 * lane + k, __builtin_popcountll(block[k]));
     }
-}
-
-static inline void add_sums(const bit_rows *r, uint32_t v, word gain, int64_t level) {
-    if (!r->reached_from && !r->distance_from && !r->harmonic_from) return;
-    int64_t found = 0;
-    for (int lane = 0; lane < WIDTH; lane++) found += __builtin_popcountll(gain[lane]);
-    if (r->reached_from) r->reached_from[v] += found;
-    if (r->distance_from) r->distance_from[v] += found * level;
-    if (r->harmonic_from && level) r->harmonic_from[v] += (double)found / (double)level;
 }
 
 static void settle_rows(void *argument, int64_t first, int64_t last) {
@@ -143,14 +128,14 @@ static void settle_rows(void *argument, int64_t first, int64_t last) {
             uint32_t v = (uint32_t)(at * 64 + __builtin_ctzll(rest));
             word gain = r->next[v] & ~r->seen[v];
             r->next[v] ^= r->next[v];
-            if (empty(gain)) continue;
+            if (!any(gain)) continue;
             r->seen[v] |= gain;
             r->front[v] = gain;
             for (uint64_t bits = (uint64_t)l->level; bits; bits &= bits - 1) {
                 word *plane = r->planes[__builtin_ctzll(bits)];
                 if (plane) plane[v] |= gain;
             }
-            add_sums(r, v, gain, l->level);
+            add_gain(r->reached_from, r->distance_from, r->harmonic_from, v, gain, l->level);
             found[waiting] = v;
             gains[waiting++] = gain;
         }

@@ -6,17 +6,11 @@
  */
 #ifndef DISTBFS_SPREAD_H
 #define DISTBFS_SPREAD_H
-#include <stdint.h>
+#include "words.h"
 #include <string.h>
 #ifdef __AVX512BW__
 #include <immintrin.h>
 #endif
-
-#ifndef WIDTH
-#define WIDTH 1
-#endif
-
-typedef uint64_t word __attribute__((vector_size(8 * WIDTH)));
 
 #define BLOCKS 4
 #define CHUNK_IDS (64 * BLOCKS)
@@ -27,18 +21,6 @@ enum { BYTES = 1, SHORTS = 2, INTS = 4, FLAGS = 0 };
 
 /* Of 64 searches: mask 0 tells who was reached, mask p + 1 has bit p of levels. */
 typedef uint64_t masks[MASKS][BLOCKS][64];
-
-/* Transpose a 64 x 64 matrix of bits: bit j of word i becomes bit i of word j. */
-static inline void transpose(uint64_t *a) {
-    uint64_t mask = UINT64_C(0xFFFFFFFF);
-    for (int width = 32; width; width >>= 1, mask ^= mask << width)
-        for (int first = 0; first < 64; first += 2 * width)
-            for (int k = first; k < first + width; k++) {
-                uint64_t swap = (a[k] >> width ^ a[k + width]) & mask;
-                a[k] ^= swap << width;
-                a[k + width] ^= swap;
-            }
-}
 
 /* The masks of up to 256 vertices; from: first lane of number 0, `step` words apart. */
 static inline void gather_masks(uint64_t out[BLOCKS][64], const uint64_t *from,
