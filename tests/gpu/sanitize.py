@@ -30,8 +30,11 @@ from fast_graphs import (  # noqa: E402
     wanted_levels,
 )
 from graphs import complete, grid, kronecker, uniform  # noqa: E402
+from resident_parts import NOTHING  # noqa: E402
 
 from distbfs.build.cuda.graph import build  # noqa: E402
+from distbfs.build.cuda.parts import construct_on_devices  # noqa: E402
+from distbfs.build.cuda.room import LEAST_KEPT, Fit, Room  # noqa: E402
 from distbfs.device import cuda  # noqa: E402
 from distbfs.engines.base import DeviceResult  # noqa: E402
 from distbfs.engines.cuda.common.graph_engine import GraphEngine  # noqa: E402
@@ -43,6 +46,7 @@ from distbfs.generate.cuda import device_tuples  # noqa: E402
 from distbfs.generate.kronecker import Kronecker  # noqa: E402
 from distbfs.generate.road import Road  # noqa: E402
 from distbfs.options import BuildOptions, Knobs, SearchOptions  # noqa: E402
+from distbfs.partition.layout import Placement  # noqa: E402
 from distbfs.registry import ENGINES, lookup  # noqa: E402
 from distbfs.store.cuda_graph import graph_of_store  # noqa: E402
 from distbfs.store.hdf5 import open_store  # noqa: E402
@@ -82,6 +86,29 @@ def pulls(name):
     ):
         fast(name, overrides=overrides)
         fast(name, overrides=overrides, in_ids=False)
+
+
+def tails(name):
+    """Rows with tails in host memory, each way of reading them."""
+    ways = (
+        {},
+        {"mark_edges": 0, "pull_edges": HUGE},
+        {"mark_edges": HUGE, "pull_edges": HUGE},
+        {"pull_edges": 0},
+        {"pull_tails": 1},
+    )
+    for graph, make in GRAPHS.items():
+        made = HostGraph(make())
+        roots = (0, int(made.vertices[-1]))
+        for kept in (8, 20):
+            split = made.split(kept)
+            for in_ids in (True, False):
+                for overrides in ways:
+                    search = FastSearch(split, in_ids=in_ids, overrides=overrides)
+                    for root, records in zip(roots, (False, True), strict=True):
+                        result = search.search(root, records=records)
+                        said = fault(made, root, result, in_ids=in_ids)
+                        right(f"{name}, {graph}, {kept}, {overrides}", said)
 
 
 def ends(name):
@@ -209,6 +236,23 @@ def between(name):
                     check(driver, source, root)
 
 
+def tails_between(name):
+    """Parts between domains whose rows have tails in host memory."""
+    most, Fit.most = Fit.most, lambda _: LEAST_KEPT
+    room = Room(None, None, NOTHING)
+    for make in GRAPHS.values():
+        source = make()
+        placed, _ = construct_on_devices(
+            source, SoloWorld(), Placement(2, 1), BuildOptions(12), room=room
+        )
+        for direction in ("auto", "push", "pull"):
+            driver = driver_of(placed, "xbfs", room, direction=direction)
+            for root in (0, source.n - 1):
+                check(driver, source, root)
+            driver.close()
+    Fit.most = most
+
+
 def by_engines(name, those=None, **way):
     for engine, kind in those or engines():
         for method in kind.methods:
@@ -246,6 +290,8 @@ KINDS = {
     "fast-pull": lambda name: fast(name, direction="pull"),
     "fast-forced": pulls,
     "fast-until": ends,
+    "tails": tails,
+    "tails-between": tails_between,
     "between": between,
     "cluster": cluster,
     "paper": paper,
