@@ -113,7 +113,7 @@ INLINE void push(const Params &p, const uint4 *queue, u32 count, u32 edges, cons
             const bool ok = me < end;
             const u32 j = me - mine.y;
             const bool wanted = ok && want(mine.x, j);
-            const u64 at = place_of(p, mine.x, row_of(p, mine), j);
+            const u64 at = wanted ? place_of(p, mine.x, row_of(p, mine), j) : 0;
             const u32 v = wanted ? load_once(p.adj + at) : 0u;
             take(wanted && edge_seen(p, at), v, mine.x, lane);
         }
