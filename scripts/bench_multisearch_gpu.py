@@ -136,7 +136,7 @@ class Bench:
         return {**more, **measured.as_dict()}
 
     def dependencies(self, source: int, levels: Any) -> Any:
-        """Return what Brandes adds from one source, by id, CuPy float64 [n]."""
+        """Return Brandes' dependencies from one source, by id, CuPy float64 [n]."""
         cp, graph = cuda.cupy(), self.graph
         degrees = cp.diff(graph.offsets).astype(np.int64)
         ends = cp.cumsum(degrees)

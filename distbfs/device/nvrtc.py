@@ -59,7 +59,7 @@ class Library(Protocol):
 
     @property
     def key(self) -> str:
-        """Return what machine code depends on besides the source, as a text."""
+        """Return, as a text, the versions and options that machine code depends on."""
 
     def link(self, code: bytes, arch: str) -> bytes:
         """Return relocatable code linked with the library."""

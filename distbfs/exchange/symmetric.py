@@ -66,7 +66,7 @@ class InitAttributes(ctypes.Structure):
 
 
 def version_of(kind: type[ctypes.Structure]) -> int:
-    """Return what the field ``version`` of a structure of version 1 has."""
+    """Return the value of field ``version`` of a structure of version 1."""
     return (1 << 16) + ctypes.sizeof(kind)
 
 

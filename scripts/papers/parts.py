@@ -156,7 +156,7 @@ class Ledger:
 
 
 def inner(wrapper: Any, name: str) -> Any:
-    """Return what a runner or search calls for each call, itself where it is none."""
+    """Return the object that ``wrapper`` keeps under ``name``, else ``wrapper``."""
     return vars(wrapper).get(name, wrapper)
 
 

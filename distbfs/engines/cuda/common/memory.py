@@ -118,7 +118,7 @@ def member_search_bytes(
     listed: int | None = None,
     multiprocessors: int = MULTIPROCESSORS,
 ) -> int:
-    """Return what a device of a domain keeps for searches, shared memory included.
+    """Return the bytes that searches need on a device of a domain, with shared memory.
 
     n: of the whole graph; local, active, m: as ``DeviceGraph`` has them of the part
     listed: as of ``search_bytes``

@@ -80,7 +80,7 @@ class Params(ctypes.Structure):
 
 @dataclass(frozen=True)
 class PushLimits:
-    """When a frontier is pushed and when it is not; from the graph alone.
+    """Limits between push and pull, from the graph alone.
 
     mark_edges: a frontier of so many edges is expected to reach 1/16 of all edges in
     the next level (its edges times the mean degree of a neighbour, Σd²/Σd), so its
@@ -263,9 +263,9 @@ class Arrays:
             self._make_codes(self._trees.count)
 
     def search_trees(self, *, together: bool) -> bool:
-        """Search vertices of trees with all others, or not; return whether that is new.
+        """Search vertices of trees too, or not; return whether that has changed.
 
-        Bitmaps of before must be cleared.
+        If so, bitmaps must be cleared.
         """
         g, p, trees = self.graph, self.params, None if together else self._trees
         active, at_least, p.chain = g.active, g.at_least, 0
@@ -283,7 +283,7 @@ class Arrays:
         return new
 
     def _make_codes(self, vertices: int) -> None:
-        """Make room for what vertices of trees look up, in shared memory as often."""
+        """Make the table that vertices of trees look up, and room in shared memory."""
         p = self.params
         self._point("code", 2 * self._words)
         own = CODES_A_VERTEX * vertices // self.grid

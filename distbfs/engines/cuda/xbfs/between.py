@@ -247,7 +247,7 @@ class BetweenLevels:
             cuda.cupy().cuda.Device().synchronize()  # streams of searches are others
 
     def _load(self, *, counting: bool) -> None:
-        """Make the launches of all kernels, unless that was done."""
+        """Prepare the launches of all kernels, the first time."""
         form = counting, self.masked
         if form in self._launches:
             return
@@ -281,7 +281,7 @@ class BetweenLevels:
         self._launches[self._counting, self.masked][name](stream.ptr)
 
     def take_counters(self, at: int, pair: Any = None) -> None:
-        """Let the next launch use counters 0 or 1, and may it clear the others.
+        """Let the next launch count in counters 0 or 1; it may clear the others.
 
         pair: both, uint8; by default those of launches of a level
         """
@@ -340,7 +340,7 @@ class BetweenLevels:
         self.depth = 0
 
     def clean_up(self) -> None:
-        """Clean what a search has left that did not come to its end; one begins."""
+        """Clear the state of a search that did not end, before another begins."""
         if self._dirty:
             self._run("clean_up", cuda.cupy().cuda.get_current_stream())
         self._dirty = True
@@ -356,7 +356,7 @@ class BetweenLevels:
         begin_at_set(self.arrays, self.own, known, lone, ids, BY_QUEUE)
 
     def _count(self, *, counting: bool) -> None:
-        """Take the kernels with or without counters of edge checks."""
+        """Choose the kernels with or without counters of edge checks."""
         self._counting = counting
         self._load(counting=counting)
         if counting and self._counts is None:
@@ -407,7 +407,7 @@ class BetweenLevels:
         return Work(**{name: counted[at] for name, at in WORK})
 
     def advance(self, choice: Choice, offer: Offer) -> Sequence[int]:
-        """Begin a level; who looks at the edge checks, waits for it."""
+        """Begin a level; reading its edge checks waits for its end."""
         with self.device:
             main = cuda.cupy().cuda.get_current_stream()
             self._boxed = choice["outer"] == "push" and bool(self._outer.nn)
@@ -458,13 +458,13 @@ class BetweenLevels:
         self._tell_sizes(main)
 
     def _tell_sizes(self, main: Any) -> None:
-        """Begin to bring the sizes of boxes to the host."""
+        """Start copying the sizes of boxes to the host."""
         self.params.item_step = 0
         self._run("tell_sizes", main)
         self._sizes.begin(main)
 
     def _bins(self, *, asked: bool = False) -> Bins:
-        """Return the content of the boxes, uint64, to be waited for.
+        """Return the content of the boxes, uint64, whose copy may still run.
 
         asked: it is questions or answers, of half a word
         """
@@ -491,7 +491,7 @@ class BetweenLevels:
         return self._bins(asked=True)
 
     def _ask_some(self, main: Any) -> None:
-        """Ask along as many outer edges, from the first not looked at, as have room."""
+        """Put questions for the next outer edges into boxes, as many as have room."""
         p, every = self.params, len(self.part.outer.columns)
         p.edges_from = self._asked
         while True:
@@ -506,7 +506,7 @@ class BetweenLevels:
         self._span = min(2 * self._span, every)  # later there may be fewer questions
 
     def more(self) -> bool:
-        """Return whether boxes had no room for all; see ``RoundsSearch``."""
+        """Return whether boxes had too little room; see ``RoundsSearch``."""
         if self._pushed:
             counts = self._sizes.wait()
             self._left = bool(counts[OVER])
@@ -514,7 +514,7 @@ class BetweenLevels:
         return self._left
 
     def rest(self) -> Bins:
-        """Return what was pushed and had no place; see ``RoundsSearch``."""
+        """Return pushed items for which boxes had no room; see ``RoundsSearch``."""
         with self.device:
             main = cuda.cupy().cuda.get_current_stream()
             self._run("empty", main)
@@ -555,7 +555,7 @@ class BetweenLevels:
         return self._bins(asked=asked)
 
     def _take(self, kernel: str, items: Any, main: Any, needs: int = 0) -> None:
-        """Let a kernel look at what other parts sent.
+        """Run a kernel on the items that other parts sent.
 
         items: boxes one after the other, or [k, words] as they were sent
         """
@@ -581,7 +581,7 @@ class BetweenLevels:
         pushes: int = 0,
         asks: int = 0,
     ) -> None:
-        """Admit masks, uint64 [k, words] or None, and what was pushed and answered.
+        """Mark vertices of masks, uint64 [k, words] or None, and of pushes and answers.
 
         goes, pushes, asks: what the level must do for each, see ``_run``
         """
@@ -600,7 +600,7 @@ class BetweenLevels:
         normals: Sequence[tuple[int, Any]],
         answers: Sequence[tuple[int, Any]] = (),
     ) -> None:
-        """Make what all parts found the frontier of the next level."""
+        """Make all vertices that were found, here or elsewhere, the next frontier."""
         with self.device:
             main = cuda.cupy().cuda.get_current_stream()
             mask = None
@@ -611,7 +611,7 @@ class BetweenLevels:
             self._settle(main)
 
     def ask_parents(self, turn: int = 0) -> Bins:
-        """Return the questions of this part to other domains, when all is searched."""
+        """Return this part's questions for parents of delegates, after all levels."""
         p, step, count = self.params, self._owned_at_once, len(self.part.owned)
         with self.device:
             self._boxed = True
@@ -632,7 +632,7 @@ class BetweenLevels:
             self.learn([items for _, items in answers])
 
     def went(self, levels: int) -> None:
-        """Note that another launch ran the search, results as well."""
+        """Note that one launch has run the whole search and written results."""
         self._dirty, self.depth = False, levels
 
     def finish(self) -> tuple[Any, Any]:

@@ -125,7 +125,7 @@ class BetweenLoop:
         self.params.trace, self.params.rows = self._stages.data.ptr, rows
 
     def noted(self) -> Ids:
-        """Return what the last search has noted, int64 [levels, STAGES], nanoseconds.
+        """Return when stages of the last search ended, int64 [levels, STAGES], in ns.
 
         When a level begins, is searched, boxes came, replies came, is taken, counted;
         without replies, when boxes came.

@@ -45,7 +45,7 @@ class BetweenSearch(BetweenLevels):
         forced: DirectionName | None,
         pull_share: int,
     ) -> None:
-        """Let levels do what follows from the counts of all parts; see ``OuterPolicy``.
+        """Let levels choose directions by counts of all parts; see ``OuterPolicy``.
 
         gathered: uint64 [parts, words], where they will lie; report: pinned, see
         ``StreamedSearch``
@@ -118,15 +118,15 @@ class BetweenSearch(BetweenLevels):
         self._take_of(part, first, "answer", questions)
 
     def learn_from(self, part: int, answers: Any, first: int) -> None:
-        """Admit what a part answered to questions after ``first`` words."""
+        """Mark vertices of a part's answers after ``first`` words."""
         self._take_of(part, first, "take_answers", answers)
 
     def take_from(self, part: int, items: Any) -> None:
-        """Admit what a part pushed after the first words of its box."""
+        """Mark vertices that a part pushed, after the first words of its box."""
         self._take_of(part, 0, "take_items", items)
 
     def _take_of(self, part: int, skip: int, kernel: str, items: Any) -> None:
-        """Let a kernel look at what a part sent after some words; see ``_take``."""
+        """Run a kernel on a part's items after some words; see ``_take``."""
         p = self.params
         p.writer, p.skip = part, skip
         self._take(kernel, items, cuda.cupy().cuda.get_current_stream())
@@ -141,7 +141,7 @@ class BetweenSearch(BetweenLevels):
         first: int,
         pulls: bool | None,
     ) -> None:
-        """Admit what all parts found, and count in ``counts``.
+        """Mark vertices that all parts found, and count in ``counts``.
 
         masks: uint64 [other domains, words], None: nothing of delegates
         items: what other parts pushed; answers: what they answered; see ``_take``

@@ -48,7 +48,7 @@ def suits(mean_next: float) -> bool:
 
 
 class ClusterSearch:
-    """Searches with the results in arrays that belong to another search.
+    """Searches that write results to arrays of another search.
 
     level: CuPy int32, parent: CuPy int32 or None
     """
@@ -126,7 +126,7 @@ class ClusterSearch:
     ) -> tuple[int, float, bool]:
         """Search from an id; returns (largest level, seconds, whether it has ended).
 
-        It does not where a frontier was too large.
+        It has not where a frontier was too large.
         last, targets, sought: where the search ends, as in ``Params`` of search.cuh
         word: looked at between levels; SearchStopped where it was seen
         """

@@ -329,7 +329,7 @@ class MemberSearch:
         return out
 
     def counted(self, levels: int) -> Ids:
-        """Return what the last search with records counted here, of each level.
+        """Return this device's counts of the last search with records, by level.
 
         int64 [COUNTERS, levels]
         """

@@ -97,7 +97,7 @@ class XbfsEngine:
     def member_bytes(
         self, layout: Layout, local: int, active: int, m: int, at_least: Ids
     ) -> int:
-        """Return what searches take on a device of a domain.
+        """Return the bytes of searches on a device of a domain.
 
         layout: of all devices; the rest: of its part, see ``DeviceGraph``
         """
@@ -116,7 +116,7 @@ class XbfsEngine:
         )
 
     def share_bytes(self, share: ShareCounts) -> int:
-        """Return what searches take on a device of a domain among several."""
+        """Return the bytes of searches on a device, where there are several domains."""
         return share_bytes(
             share,
             parents=self.options.parents,

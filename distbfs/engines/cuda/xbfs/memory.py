@@ -1,4 +1,4 @@
-"""What a part that is searched between domains takes in device memory.
+"""The device memory that a part needs for searches between domains.
 
 Counted array by array as ``InnerPart`` and ``BetweenSearch`` allocate; of the edges
 between normal vertices, as many stay in the part as if they were dealt at random.
@@ -193,7 +193,7 @@ def split_part(
 def share_bytes(
     share: ShareCounts, *, parents: bool = True, multiprocessors: int = MULTIPROCESSORS
 ) -> int:
-    """Return what searches of a share take besides its inner graph and outer edges."""
+    """Return the bytes of a share's searches, without inner graph and outer edges."""
     layout, index, domains = share.layout, share.index, share.domains
     owned = int(share.owned[index])
     search = _searching_bytes(
@@ -221,7 +221,7 @@ def _searching_bytes(
     parents: bool,
     multiprocessors: int,
 ) -> int:
-    """Return what a search writes, and neighbours in arrays of their own.
+    """Return the bytes that a search writes, and those of arrays of neighbours.
 
     n: of the whole graph; active, m: of the inner graph; devices: of the domain
     listed: as of ``search_bytes``

@@ -56,7 +56,7 @@ NARROW = 126  # the largest level of one byte, in search.cuh
 
 
 def tail_counts(counts: Ids) -> dict[str, list[int]]:
-    """Return what was read of tails, by level; counts: int [COUNTERS, levels]."""
+    """Return the reads of tails by level; counts: int [COUNTERS, levels]."""
     return {
         "tail_edges": counts[2].tolist(),
         "tail_bytes": (counts[3] * LINE_BYTES).tolist(),
@@ -310,7 +310,7 @@ class FastSearch:
         return steps
 
     def _ask(self, root: Root, until: Until, stop: Stop | None = None) -> None:
-        """Set what is searched, where results go, and who is asked meanwhile."""
+        """Set the roots, the arrays of results, and the word that can stop a search."""
         p, n = self.params, self.graph.n
         ends = root[[0, -1]].tolist() if isinstance(root, np.ndarray) else [root]
         for one in ends:

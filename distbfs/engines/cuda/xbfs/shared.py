@@ -1,7 +1,7 @@
 """Memory of a device that the other devices of its domain read and write.
 
-What it is for: domain.cuh.  A domain of several devices has it, whether it searches
-alone or between domains.
+What lies there and why is told in domain.cuh.  A domain of several devices has it,
+whether it searches alone or between domains.
 """
 
 from __future__ import annotations
