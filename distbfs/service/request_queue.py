@@ -86,11 +86,10 @@ class Tickets:
         """Return the oldest ticket and all that the same search answers.
 
         Those are requests for the same source, or small requests for any if a batch
-        pays. If none waits, reads arrivals meanwhile; may return none, and does after
-        ``timeout`` seconds.
+        pays. Reads arrivals before, and while none waits; may return none, and does
+        after ``timeout`` seconds.
         """
-        if not self._waiting:
-            self.arrivals.wait(timeout, self._waiting)
+        self.arrivals.wait(timeout, self._waiting)
         with self._changing:
             if not self._waiting:
                 return []
