@@ -16,6 +16,7 @@ import numpy as np
 
 from distbfs.benchmark.graph500_report import SKIPPED, SearchFigures
 from distbfs.device import cuda
+from distbfs.exchange.device_copies import copies_between
 from distbfs.generate.cuda import DeviceTuples, LentTuples, device_tuples
 from distbfs.progress import Sum
 from distbfs.search.result import Result
@@ -29,6 +30,8 @@ from distbfs.validation.kept import KeptEnds
 Check: TypeAlias = Callable[[Result], Validation]
 
 RESULT_BYTES = 1 << 30  # host memory of one rank for results not yet validated
+RESULT_BYTES_OF_VERTEX = 12  # level and parent, at most
+NCCL_EXCHANGES = ("nccl", "nvshmem")
 MOST_BYTES = 1 << 60  # no bound for results on a device: its free memory decides
 
 
@@ -129,7 +132,8 @@ def validation_on_devices(session: Session, source: TupleSource) -> Check:
     """Return a validator that runs on all devices holding a share of the results.
 
     It keeps tuples on the devices, as many as memory allows, unless ranks share devices
-    or the tuples lie there already.
+    or the tuples lie there already. Devices of several ranks copy from each other, by
+    NCCL only where searches use it, too; the session's end frees what that takes.
     """
     world, layout, shards = session.world, session.layout, session.vertices.shards
     places: dict[int, list[int]] = {}
@@ -145,6 +149,15 @@ def validation_on_devices(session: Session, source: TupleSource) -> Check:
         lent = isinstance(tuples[device], LentTuples)
         kept[device] = None if session.options.share_device or lent else KeptEnds()
 
+    copies = None
+    if not session.options.share_device:
+        shares = max(map(len, places.values()), default=0)
+        most = RESULT_BYTES_OF_VERTEX * shares * layout.local_count(0)
+        nccl = session.describe()["exchange"] in NCCL_EXCHANGES
+        copies = copies_between(world, list(places), most, nccl=nccl)
+    if copies is not None:
+        session.at_close.append(copies.close)
+
     def check(outcome: Result) -> Validation:
         arrays = outcome.shards
         seats = [
@@ -157,7 +170,9 @@ def validation_on_devices(session: Session, source: TupleSource) -> Check:
             for device, at in places.items()
         ]
         known = (layout.n, layout.parts, outcome.roots)
-        return validate_on_devices(world, seats, *known, parents=outcome.has_parents)
+        return validate_on_devices(
+            world, seats, *known, parents=outcome.has_parents, copies=copies
+        )
 
     return check
 

@@ -1,6 +1,7 @@
 """Data exchange between the devices of a validation, of one rank or several.
 
-Devices of a rank read each other's memory; ranks exchange data by MPI through the host.
+Devices of a rank read each other's memory. Ranks exchange states, parents and marks by
+``DeviceCopies`` where there are some, all else by MPI through the host.
 """
 
 from __future__ import annotations
@@ -13,29 +14,44 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.exchange.device_copies import Copy
 from distbfs.types import Array
 from distbfs.validation.cuda_device import CheckingDevice, host_copy, near
+from distbfs.validation.states import SPREAD
 
 if TYPE_CHECKING:
+    from distbfs.exchange.device_copies import DeviceCopies
     from distbfs.types import World
 
-SPREAD = 1 << 24  # words of a part sent to the others at a time
-
 Value = TypeVar("Value")
+
+
+def wait(_: CheckingDevice) -> None:
+    """Wait for what the current device has to do."""
+    cuda.cupy().cuda.get_current_stream().synchronize()
 
 
 class Devices:
     """All devices of a validation; those of this rank run concurrently.
 
     own: of this rank; counts: number on each rank
+    seats: device of each part, uint32 [parts]
+    copies: between devices of different ranks, on all ranks or on none
     """
 
     def __init__(
-        self, world: World, own: Sequence[CheckingDevice], counts: Sequence[int]
+        self,
+        world: World,
+        own: Sequence[CheckingDevice],
+        counts: Sequence[int],
+        seats: Array,
+        copies: DeviceCopies | None = None,
     ) -> None:
         self.world, self.own, self.total = world, own, sum(counts)
+        self.seats, self._copies = seats, copies
         ends = np.cumsum(counts).tolist()
         self._of_rank = [range(b - k, b) for k, b in zip(counts, ends, strict=True)]
+        self._ranks = np.repeat(range(world.size), counts)  # of each device
         self._pool = ThreadPoolExecutor(max(len(own), 1))
 
     def close(self) -> None:
@@ -64,32 +80,68 @@ class Devices:
 
     def most(self, work: Callable[[CheckingDevice], int]) -> int:
         """Return the maximum of work(device) over all devices (collective)."""
-        values = np.array([max(self.each(work), default=-1)], dtype=np.int64)
-        return int(self.world.allreduce(values, "max")[0])
+        return self.most_of(work)[0]
 
-    def seats(self, parts: int) -> Array:
-        """Return the device of each part, uint32 [parts] (collective)."""
-        mine = [(x.index, d.own) for d in self.own for x in d.seat.shards]
-        pairs = np.array(mine, dtype=np.int64).reshape(-1)
-        every = np.concatenate(self.world.allgather(pairs)).reshape(-1, 2)
-        seats = np.zeros(parts, dtype=np.uint32)
-        seats[every[:, 0]] = every[:, 1]
-        return seats
+    def most_of(self, *works: Callable[[CheckingDevice], int]) -> list[int]:
+        """Return the maximum of each function over all devices (collective)."""
+        most = [max(self.each(work), default=-1) for work in works]
+        values = np.array(most, dtype=np.int64)
+        every: list[int] = self.world.allreduce(values, "max").tolist()
+        return every
 
-    def spread(self, seats: Array, words: int) -> None:
+    @property
+    def reachable(self) -> bool:
+        """Whether the memory of all devices is copied without passing the host."""
+        return self.world.size == 1 or self._copies is not None
+
+    def spread(self, words: int) -> None:
         """Copy ``words`` words of each part's states to all devices (collective)."""
-        for parts in self._in_turn(seats):
+        for parts in self._in_turn():
             for start in range(0, words, SPREAD):
-                self._spread_piece(seats, parts, slice(start, start + SPREAD))
+                self._spread_piece(parts, slice(start, start + SPREAD))
+        self._to_other_ranks([4 * words] * len(self.seats), lambda x: x.states)
+
+    def spread_parents(self, nbytes: Sequence[int]) -> None:
+        """Copy parents to the devices of other ranks (collective).
+
+        nbytes: of each part, the same on all devices
+        """
+        self._to_other_ranks(nbytes, lambda x: x.parents)
+
+    def _to_other_ranks(
+        self, nbytes: Sequence[int], arrays_of: Callable[[CheckingDevice], Any]
+    ) -> None:
+        """Copy an array of each part to the same place of other ranks' devices.
+
+        arrays_of: the arrays of a device, by part
+        """
+        if self._copies is None:
+            return
+        arrays = {device.own: arrays_of(device) for device in self.own}
+        copies = []
+        for part, source in enumerate(self.seats.tolist()):
+            values = arrays[source][part] if source in arrays else None
+            targets = self._of_others(source)
+            into = {x: arrays[x][part] for x in targets if x in arrays}
+            copies.append(Copy(source, targets, nbytes[part], values, into))
+        self._move(copies)
+
+    def _of_others(self, device: int) -> list[int]:
+        """Return the devices of other ranks than that of a device."""
+        others: list[int] = np.flatnonzero(self._ranks != self._ranks[device]).tolist()
+        return others
+
+    def _move(self, copies: Sequence[Copy]) -> None:
+        """Carry out copies, after what the devices have to do (collective)."""
+        if self._copies is not None:
+            self.each(wait)
+            self._copies.move(copies)
 
     def gather_marks(self, words: int) -> None:
-        """Add to the states of own parts the marks of the rank's other devices.
+        """Add to the states of own parts the marks of all other devices (collective).
 
         words: of the states of a part; all devices have the same but for the marks
         """
-
-        def wait(_: CheckingDevice) -> None:
-            cuda.cupy().cuda.get_current_stream().synchronize()
 
         def take(device: CheckingDevice) -> None:
             others = [x.states for x in self.own if x is not device]
@@ -102,28 +154,81 @@ class Devices:
 
         self.each(wait)
         self.each(take)
+        if self._copies is None:
+            return
+        length = min(words, SPREAD)
+        steps = max(SPREAD // max(words, 1), 1)  # devices that a device asks at once
+        spaces = self.each(
+            lambda _: cuda.cupy().empty((min(steps, self.total - 1), length), np.uint32)
+        )
+        for parts in self._parts_in_turn():
+            for start in range(0, words, SPREAD):
+                piece = slice(start, min(start + SPREAD, words))
+                for first in range(1, self.total, steps):
+                    last = min(first + steps, self.total)
+                    self._gather_piece(parts, piece, range(first, last), spaces)
 
-    def _in_turn(self, seats: Array) -> Iterator[list[int]]:
+    def _gather_piece(
+        self,
+        parts: Sequence[int],
+        piece: slice,
+        steps: Sequence[int],
+        spaces: Sequence[Any],
+    ) -> None:
+        """Add the marks of a piece from the devices so many steps before each.
+
+        parts: of each device, -1: none; spaces: memory of those of this rank
+        """
+        own = {device.own: device for device in self.own}
+        rows = dict(zip(own, spaces, strict=True))
+        length = piece.stop - piece.start
+        copies = []
+        for target, part in enumerate(parts):
+            for row, step in enumerate(steps):
+                source = (target - step) % self.total
+                if part < 0 or self._ranks[source] == self._ranks[target]:
+                    continue
+                values = own[source].states[part][piece] if source in own else None
+                into = {target: rows[target][row][:length]} if target in own else {}
+                copies.append(Copy(source, [target], 4 * length, values, into))
+        self._move(copies)
+
+        def take(device: CheckingDevice) -> None:
+            for copy in copies:
+                if device.own in copy.into:
+                    marked = device.states[parts[device.own]][piece]
+                    marked |= copy.into[device.own]
+
+        self.each(take)
+
+    def _parts_in_turn(self) -> Iterator[list[int]]:
+        """Yield a part of each device, -1 for devices without more."""
+        of_device = [np.flatnonzero(self.seats == x) for x in range(self.total)]
+        for turn in range(max(map(len, of_device), default=0)):
+            yield [int(x[turn]) if turn < len(x) else -1 for x in of_device]
+
+    def _in_turn(self) -> Iterator[list[int]]:
         """Yield a part of each rank, -1 for ranks without more."""
-        ranks = np.repeat(range(self.world.size), [len(x) for x in self._of_rank])
-        of_rank = [np.flatnonzero(ranks[seats] == r) for r in range(self.world.size)]
+        ranks = self._ranks[self.seats]
+        of_rank = [np.flatnonzero(ranks == rank) for rank in range(self.world.size)]
         for turn in range(max(map(len, of_rank))):
             yield [int(some[turn]) if turn < len(some) else -1 for some in of_rank]
 
-    def _spread_piece(self, seats: Array, parts: Sequence[int], piece: slice) -> None:
+    def _spread_piece(self, parts: Sequence[int], piece: slice) -> None:
+        """Copy a piece of a part of each rank to this rank's devices (collective)."""
         world, here = self.world, parts[self.world.rank]
-        holder = [x for x in self.own if here >= 0 and x.own == seats[here]]
+        holder = [x for x in self.own if here >= 0 and x.own == self.seats[here]]
         states = [x.states[here][piece] for x in holder]
         of_part = {here: states[0]} if states else {}
-        if world.size > 1:
+        if not self.reachable:
             gathered = world.allgather(self._joined(states, np.dtype(np.uint32)))
             of_part = {**dict(zip(parts, gathered, strict=True)), **of_part}
 
         def take(device: CheckingDevice) -> None:
             for part, some in of_part.items():
-                if part >= 0 and seats[part] != device.own:
+                if part >= 0 and self.seats[part] != device.own:
                     device.states[part][piece] = near(some)
-            cuda.cupy().cuda.get_current_stream().synchronize()
+            wait(device)
 
         self.each(take)
 

@@ -5,11 +5,11 @@ Each device checks a share of the tuples, and the vertices whose results it has.
 these results, which stay in place, and some chunks of tuples it stores (``states``):
 
 - one device: 4 bits a vertex, a code of its level and a mark;
-- several of one rank: a state of every vertex, a code of its level, bits of the hash of
-  its parent and a mark, 8 bits up to level 14, 16 to level 4094, else 32 (levels only:
-  4 bits up to level 6, 8 to level 126, 16 to level 32766), which owners pack, and a
-  copy of the other devices' parents;
-- of several ranks, or where parents do not fit: such a state, marks of own vertices
+- several of one rank, or of several with ``DeviceCopies``: a state of every vertex, a
+  code of its level, bits of the hash of its parent and a mark, 8 bits up to level 14,
+  16 to level 4094, else 32 (levels only: 4 bits up to level 6, 8 to level 126, 16 to
+  level 32766), which owners pack, and a copy of the other devices' parents;
+- without those, or where parents do not fit: such a state, marks of own vertices
   alone, of others more bits of the hash, 16 bits from level 15 on and 32 from 255;
 - where that does not fit: a bit for each own vertex. Then states of tuple ends are
   requested from their owners, chunk by chunk.
@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
-from itertools import product
+from itertools import accumulate, chain, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,6 +58,7 @@ from distbfs.validation.states import (
 )
 
 if TYPE_CHECKING:
+    from distbfs.exchange.device_copies import DeviceCopies
     from distbfs.generate.cuda import DeviceTuples
     from distbfs.types import World
 
@@ -97,6 +98,7 @@ def validate_on_devices(
     *,
     parents: bool | None = None,
     chunk: int = CHUNK,
+    copies: DeviceCopies | None = None,
 ) -> Validation:
     """Check the result of a search by the tuples, on the devices that have it.
 
@@ -104,6 +106,8 @@ def validate_on_devices(
     root: as in ``host.validate``
     parents: whether the result has parents (default: as the first shard)
     chunk: tuples of one piece; with several devices also less, as memory allows
+    copies: between the devices of different ranks, numbered in the order of ``seats``;
+    None on all ranks: data of other ranks pass through host memory
 
     Collective. Raises UsageError for an invalid root or invalid arrays, ResourceError
     where device memory is short.
@@ -113,7 +117,7 @@ def validate_on_devices(
         parents = seats[0].shards[0].parent is not None
     _check_arguments(n, parts, seats, chunk, parents=parents)
     roots = checked_roots(root, n)
-    check = _Check(world, seats, n, parts, roots, parents=parents)
+    check = _Check(world, seats, n, parts, roots, copies, parents=parents)
     with cuda.memory_of("validation"), closing(check):
         report = check.run(min(chunk, MAX_CHUNK))
         errors = check.tally(report).errors(roots)
@@ -168,19 +172,25 @@ class _Check:
         n: int,
         parts: int,
         roots: Ids,
+        copies: DeviceCopies | None,
         *,
         parents: bool,
     ) -> None:
         self._world, self._n, self._parts, self._roots = world, n, parts, roots
         self._with_parents = parents
-        of_rank = world.allgather(np.array([len(seats)], dtype=np.int64))
+        holds = [(k, x.index) for k, seat in enumerate(seats) for x in seat.shards]
+        facts = np.array([len(seats), *chain.from_iterable(holds)], dtype=np.int64)
+        of_rank = world.allgather(facts)
         counts = [int(x[0]) for x in of_rank]
+        device_of = np.zeros(parts, dtype=np.uint32)
+        for start, x in zip(accumulate([0, *counts]), of_rank, strict=False):
+            device_of[x[2::2]] = start + x[1::2]
         first, total = sum(counts[: world.rank]), sum(counts)
         devices = [
             CheckingDevice(seat, k, slice_bounds(seat.tuples.tuples, total, k))
             for k, seat in enumerate(seats, first)
         ]
-        self._all = Devices(world, devices, counts)
+        self._all = Devices(world, devices, counts, device_of, copies)
 
     def run(self, chunk: int) -> Ids:
         """Return the report of all passes on all devices, int64 [REPORT_WORDS].
@@ -188,20 +198,17 @@ class _Check:
         See cuda.cu; NOWHERE is the position of a kind without faults.
         """
         devices, parents = self._all, self._with_parents
-        vertices, seats = (
-            local_count(self._n, self._parts, 0),
-            devices.seats(self._parts),
-        )
+        vertices, seats = local_count(self._n, self._parts, 0), devices.seats
         form, chunk = self._form(vertices, chunk)
-        self._pairs = form.pairs and devices.total > 1
         known = (form, self._roots, seats, vertices, chunk)
-        shards = [x for device in devices.own for x in device.seat.shards]
+        here = {x.index: x for device in devices.own for x in device.seat.shards}
+        absent = [x for x in range(self._parts) if form.whole and x not in here]
 
         def take(device: CheckingDevice) -> None:
-            others = [x for x in shards if seats[x.index] != device.own]
+            others = [x for k, x in here.items() if seats[k] != device.own]
             if not form.whole:
                 others = []
-            device.take(*known, parents=parents, others=others)
+            device.take(*known, parents=parents, others=others, absent=absent)
 
         devices.each(take)
         words = form.table_bytes(vertices, 1) // 4
@@ -209,17 +216,24 @@ class _Check:
             far = form.far - form.code if parents and form.pairs else form.print
             devices.each(lambda device: device.pack(far))
         if not (form.asked or form.alone):
-            devices.spread(seats, words)
+            devices.spread(words)
             if parents and form.pairs:  # a mark replaces a bit of them
                 devices.each(lambda device: device.pack(form.print))
+        if form.whole and parents:
+            locals_of = partial(local_count, self._n, self._parts)
+            sizes = [form.copied * locals_of(part) for part in range(self._parts)]
+            devices.spread_parents(sizes)
         if form.asked and parents:
             self._rounds(self._asked_vertices)
         else:
             devices.each(lambda device: device.of_each_part("check_vertices"))
-        thorough = bool(self._report()[:FIRST].any())
+        thorough = bool(devices.most(lambda x: int(x.faults()[:FIRST].any())) > 0)
         for device in devices.own:
             device.check.thorough = thorough
-        self._rounds(self._asked_tuples if form.asked else self._tuples)
+        if form.pairs:
+            self._rounds(self._asked_tuples if form.asked else self._tuples)
+        else:
+            devices.each(CheckingDevice.advance)
         if form.whole:
             devices.gather_marks(words)
         devices.each(lambda device: device.of_each_part("check_marks"))
@@ -232,24 +246,24 @@ class _Check:
     def _form(self, vertices: int, chunk: int) -> tuple[Form, int]:
         """Choose the form of states and the tuples of a piece (collective)."""
         devices, parents = self._all, self._with_parents
-        deepest = devices.most(CheckingDevice.deepest)
+        deepest, widest = devices.most_of(CheckingDevice.deepest, self._parent_bytes)
         asked, sizes = form_asked(deepest), [chunk]
         forms = [form_alone(), asked]
         if devices.total > 1:
             forms = [form_of_all(deepest, parents=parents), asked]
             sizes = [max(chunk // divisor, 1) for divisor in DIVISORS]
-            if self._world.size == 1:
-                forms.insert(0, form_whole(deepest, parents * self._parent_bytes()))
+            if devices.reachable:
+                forms.insert(0, form_whole(deepest, parents * widest))
         for form, size in product(forms, sizes):
             if devices.most(partial(self._missing, form, vertices, size)) <= 0:
                 return form, size
         return asked, sizes[-1]
 
-    def _parent_bytes(self) -> int:
-        """Return the most bytes of a parent on devices of this rank."""
-        shards = [x for device in self._all.own for x in device.seat.shards]
-        kinds = [x.parent.dtype.itemsize for x in shards if x.parent is not None]
-        return max([np.dtype(id_type(self._n)).itemsize, *kinds])
+    def _parent_bytes(self, device: CheckingDevice) -> int:
+        """Return the most bytes of a parent on a device."""
+        kinds = [x.parent.dtype for x in device.seat.shards if x.parent is not None]
+        kinds += [np.dtype(id_type(self._n)), np.dtype(device.seat.tuples.dtype)]
+        return max([kind.itemsize for kind in kinds])
 
     def _missing(
         self, form: Form, vertices: int, chunk: int, device: CheckingDevice
@@ -293,7 +307,7 @@ class _Check:
     def _pass_on(self) -> None:
         """Send all pairs to the devices that check them (collective)."""
         devices = self._all
-        if self._pairs:
+        if devices.total > 1:
             pairs = devices.each(CheckingDevice.deal_pairs)
             came = devices.exchange(pairs, np.dtype(id_type(self._n)))
             devices.each(CheckingDevice.look, came)
@@ -309,8 +323,8 @@ class _Check:
             least = np.minimum(least, np.where(positions == -1, NOWHERE, positions))
             deepest = max(deepest, int(report[DEPTH]))
         sums = self._world.allreduce(sums)
-        sums[FIRST:REACHED] = self._world.allreduce(least, "min")
-        sums[DEPTH] = self._world.allreduce(np.array([deepest]), "max")[0]
+        most = self._world.allreduce(np.append(-least, deepest), "max")
+        sums[FIRST:REACHED], sums[DEPTH] = -most[:-1], most[-1]
         return sums
 
     def tally(self, report: Ids) -> Tally:

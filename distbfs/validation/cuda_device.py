@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.exchange.local_phase import brought_here
+from distbfs.partition.layout import local_count
 from distbfs.types import UNREACHED, Array, DeviceArray, Ids
 from distbfs.validation.faults import KINDS
 from distbfs.validation.kept import KeptEnds
@@ -29,6 +31,7 @@ from distbfs.validation.states import (
 if TYPE_CHECKING:
     from distbfs.generate.cuda import DeviceTuples
 
+EMPTY: Mapping[int, Any] = MappingProxyType({})
 SOURCE = Path(__file__).with_name("cuda.cu")
 BLOCK = 256
 VERTEX_BLOCKS = 8  # on each multiprocessor
@@ -142,12 +145,14 @@ class CheckingDevice:
         *,
         parents: bool,
         others: Sequence[Shard] = (),
+        absent: Sequence[int] = (),
     ) -> None:
         """Allocate the data of all parts for the kernels.
 
         roots: int64 [k], rising
         seats: uint32 [parts], device of each part; vertices: most of a part
         others: shards of other devices, whose parents are copied
+        absent: parts of other ranks, whose parents come later
         """
         cp, shards, parts = cuda.cupy(), self.seat.shards, len(seats)
         self._form, ids = form, self._ids
@@ -173,7 +178,15 @@ class CheckingDevice:
         level_type = self._hold_results("level", np.dtype(np.int8), parts)
         parent_type = np.dtype(f"i{max(ids.itemsize, form.copied)}")
         if parents:
-            parent_type = self._hold_results("parent", parent_type, parts, others)
+            spaces = {
+                part: cp.empty(
+                    local_count(self.seat.tuples.n, parts, part), parent_type
+                )
+                for part in absent
+            }
+            parent_type = self._hold_results(
+                "parent", parent_type, parts, others, spaces
+            )
         device = cp.cuda.Device().id
         self._module = kernels_for(device, level_type.name, parent_type.name, ids.name)
         empty = np.zeros(REPORT_WORDS, dtype=np.int64)
@@ -212,10 +225,15 @@ class CheckingDevice:
         kind: np.dtype[Any],
         parts: int,
         others: Sequence[Shard] = (),
+        spaces: Mapping[int, Any] = EMPTY,
     ) -> np.dtype[Any]:
-        """Set levels or parents for kernels; return their dtype, at least ``kind``."""
+        """Set levels or parents for kernels; return their dtype, at least ``kind``.
+
+        spaces: arrays of further parts, to be filled
+        """
         some = {x.index: getattr(x, name) for x in self.seat.shards}
         some |= {x.index: near(getattr(x, name)) for x in others}
+        some |= spaces
         kinds = [kind, *(array.dtype for array in some.values())]
         kind = max(kinds, key=lambda dtype: dtype.itemsize)
         by_part = np.zeros(parts, np.uint64)
@@ -225,6 +243,12 @@ class CheckingDevice:
         self._hold(name, cuda.cupy().asarray(by_part))
         self._held[f"{name} by part"] = some
         return kind
+
+    @property
+    def parents(self) -> Mapping[int, Any]:
+        """The parents of each part that are on this device, of one dtype."""
+        held: Mapping[int, Any] = self._held["parent by part"]
+        return held
 
     def launch(self, name: str, blocks: int = VERTEX_BLOCKS) -> None:
         """Launch a kernel with the present arguments."""

@@ -18,6 +18,7 @@ CHUNK = 1 << 25  # tuples of one piece
 DIVISORS = (2, 4, 8, 16)
 PAIR_CHUNKS = 8  # chunks that may fill the list of pairs before it is passed on
 TUPLES_PER_THREAD = 4
+SPREAD = 1 << 24  # words of states that a device receives at a time
 ROW = 32  # vertices; a part's row ends at a whole word for every size of state
 WIDTHS = (4, 8, 16, 32)
 DEEP_CODE = 3  # bits of a code where one device has all levels
@@ -56,8 +57,11 @@ class Form:
         return not (self.alone or self.whole)
 
     def copy_bytes(self, vertices: int, parts: int) -> int:
-        """Return the bytes of copied parents of ``parts`` other parts."""
-        return parts * vertices * self.copied
+        """Return the bytes of copied parents, and marks, of ``parts`` other parts."""
+        if not self.whole:
+            return 0
+        marks = min(self.table_bytes(vertices, parts), 4 * SPREAD)
+        return parts * vertices * self.copied + marks
 
     def table_bytes(self, vertices: int, parts: int) -> int:
         """Return the bytes of a table of ``parts`` parts of ``vertices`` vertices."""

@@ -1,12 +1,15 @@
 """Validation on a device against validation on the host, fault by fault."""
 
 import contextlib
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from graphs import Tuples, kronecker, random_tuples
 from hypothesis import given, settings
+from launching import needs_mpi, run_ranks
 from validation.test_cuda_on_host import (
     CASES,
     TYPES,
@@ -238,3 +241,24 @@ def test_several_devices_that_are_one(cp, fits, monkeypatch):
             )
             for field in ("errors", "valid", "nedge", "reached", "depth"):
                 assert getattr(found, field) == getattr(expected, field), (name, field)
+
+
+@needs_mpi
+@pytest.mark.parametrize(
+    ("how", "kind"),
+    [
+        ("mailboxes", "MailboxCopies"),
+        ("uneven", "MailboxCopies"),
+        ("nccl", "NcclCopies"),
+        ("chosen", "MailboxCopies"),
+        ("host", "NoneType"),
+    ],
+)
+def test_ranks_validate_together(cp, how, kind):
+    """Two ranks, with a device each but for mailboxes, which ranks of one have too."""
+    if how not in ("mailboxes", "uneven") and cp.cuda.runtime.getDeviceCount() < 2:
+        pytest.skip("needs 2 devices")
+    words = [sys.executable, str(Path(__file__).with_name("validating_ranks.py")), how]
+    done = run_ranks(2, words, timeout=280)
+    assert done.returncode == 0, done.stderr
+    assert f"{how} is right: {kind}" in done.stdout

@@ -30,6 +30,8 @@ from distbfs.engines.cuda.pan import search as part
 from distbfs.engines.cuda.xbfs import between_params
 from distbfs.engines.cuda.xbfs.memory import ARRIVING, box_words, part_bytes
 from distbfs.errors import DeviceMissing, LaunchError, SearchStopped, UsageError
+from distbfs.exchange import device_copies
+from distbfs.exchange.device_copies import MailboxCopies
 from distbfs.exchange.signals import StopFlag
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate import cuda as device_tuples
@@ -52,6 +54,7 @@ from distbfs.store import schema
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.write import write_graph
 from distbfs.types import SUBGRAPHS
+from distbfs.validation.cuda_device import CheckingDevice
 
 SOURCE = kronecker(8)
 CODE, PADS = 16 << 20, 48 << 10  # besides arrays; at the ends of arrays, at most
@@ -524,6 +527,52 @@ def test_domains_of_hosts(hosts, asked):
     if asked:
         why = f"there is a CUDA device; domains of {size} were asked for"
     assert said == {f"auto: {why}; exchange host: no NCCL here"}
+
+
+@pytest.mark.parametrize("share_device", [False, True])
+@pytest.mark.parametrize("domain", [1, 2])
+def test_validation_by_ranks(hosts, monkeypatch, domain, share_device):
+    """Ranks of a host copy parents from each other, unless they share devices."""
+    forms, ended = [], []
+
+    def noted(device, form, *known, **options):
+        forms.append(form.whole)
+        return take(device, form, *known, **options)
+
+    def close(copies):
+        ended.append(copies)
+        close_mailboxes(copies)
+
+    take, close_mailboxes = CheckingDevice.take, MailboxCopies.close
+    monkeypatch.setattr(CheckingDevice, "take", noted)
+    monkeypatch.setattr(MailboxCopies, "close", close)
+    monkeypatch.setattr(device_copies, "peer_problem", lambda *_: "")
+    monkeypatch.setattr(device_copies, "PeerGroup", ThreadPeers)
+
+    def rank(world):
+        request = Request(domain=domain)
+        session = opened(
+            world=hosts(world, "aa", (1, 1)),
+            request=request,
+            share_device=share_device,
+        )
+        validated = validation_of(session, SOURCE)
+        for root in SOURCE.u[:2].tolist():
+            result = session.search(root)
+            answer = validated(result)
+            assert answer.valid, answer.errors
+            assert answer.nedge == result.nedge
+            parent = result.shards[0][1]
+            if world.rank == 1:
+                ids = np.arange(len(parent)) * session.layout.parts + 1
+                at = np.flatnonzero((parent.get() >= 0) & (ids != root))[-1]
+                parent[at] = ids[at]
+            assert not validated(result).valid
+        session.close()
+
+    on_ranks(2, rank)
+    assert set(forms) == {not share_device}
+    assert len(ended) == (0 if share_device else 2)
 
 
 HOST = "exchange host: no NCCL here"

@@ -7,13 +7,17 @@ import numpy as np
 import pytest
 from covering import covered
 from graphs import NAMED, Tuples, kronecker, random_tuples
+from thread_peers import ThreadPeers
 from validation.test_cuda_on_host import ArrayTuples, holds, planted
 from validation.test_validate import search
-from worlds import on_ranks
+from worlds import ThreadWorld, on_ranks
 
 from distbfs.device import cuda
+from distbfs.exchange import device_copies
+from distbfs.exchange.device_copies import MailboxCopies
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate import cuda as device_tuples
+from distbfs.validation import between
 from distbfs.validation import cuda as module
 from distbfs.validation import kept as kept_ends
 from distbfs.validation.cuda import validate_on_devices
@@ -242,3 +246,132 @@ def test_ranks(form, ranks):
 
             for verdict in on_ranks(ranks, rank):
                 same(verdict, *found)
+
+
+# parts, then devices of each rank, as the numbers of ``seats_of``
+RANKS = [
+    (6, [[0, 2], [1], []]),
+    (4, [[0], [1]]),
+    (3, [[0], [], [1]]),
+    (7, [[0, 1, 2], [3]]),
+    (5, [[4], [1], [0, 3, 2]]),
+]
+
+
+@pytest.fixture
+def copied(monkeypatch):
+    """What validates on ranks whose devices copy by mailboxes; takes those of each."""
+    monkeypatch.setattr(device_copies, "PeerGroup", ThreadPeers)
+
+    def run(parts, of_rank, case, *, half=512, times=1, **options):
+        def rank(world):
+            mine, counts = of_rank[world.rank], [len(x) for x in of_rank]
+            copies = MailboxCopies(world, [0] * len(mine), counts, half)
+            shape = parts, sum(counts)
+            known = {"world": world, "mine": mine, "copies": copies, **options}
+            verdicts = [told(*case, shape, **known) for _ in range(times)]
+            copies.close()
+            return verdicts
+
+        return [x for of_rank in on_ranks(len(of_rank), rank) for x in of_rank]
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("form", "id_bits", "ranks"),
+    covered([WHOLE, TABLE, ASKED], [32, 64], range(len(RANKS))),
+    indirect=["form", "id_bits"],
+)
+def test_ranks_that_copy(form, id_bits, ranks, copied):
+    """With parents of all, and where these or the states of all do not fit."""
+    parts, of_rank = RANKS[ranks]
+    source = random_tuples(400, 2500, 9)
+    root = int(source.u[0])
+    level, parent = search(source.n, source.u, source.v, root)
+    cases = list(planted(source, root, level, parent, seed=5))
+    for name, *case in cases[ranks :: len(RANKS)] + cases[:1]:
+        for values in (case, [*case[:-1], None]):
+            for verdict in copied(parts, of_rank, values, chunk=256):
+                expected = same(verdict, *values)
+                assert expected.valid or name != "none"
+
+
+@pytest.mark.parametrize("form", [WHOLE], indirect=True)
+@pytest.mark.parametrize("which", ["level", "parent"])
+def test_one_wrong_value_of_another_rank(form, which, copied):
+    """Each vertex once; mailboxes are used again, and spread states in pieces."""
+    source = kronecker(6)
+    root = int(source.u[0])
+    level, parent = search(source.n, source.u, source.v, root)
+    reached = np.flatnonzero((level > 0) & (np.arange(source.n) != root))
+    for x in reached[::2].tolist():
+        case = source, root, level.copy(), parent.copy()
+        if which == "level":
+            case[2][x] += 1
+        else:
+            case[3][x] = root if parent[x] != root else x
+        for verdict in copied(3, [[0], [1, 2]], case, half=256, times=2):
+            assert not same(verdict, *case).valid
+
+
+@pytest.mark.parametrize("form", [WHOLE], indirect=True)
+@pytest.mark.parametrize("words", [8, 40, 1 << 24])
+def test_pieces_of_states(form, words, copied, monkeypatch):
+    """Rows of states of several pieces, and of many devices in one."""
+    monkeypatch.setattr(between, "SPREAD", words)
+    source = random_tuples(700, 5000, 2)
+    case = source, int(source.u[0]), *search(source.n, source.u, source.v, source.u[0])
+    assert all(same(x, *case).valid for x in copied(5, [[0, 1], [2], [3]], case))
+    last = np.flatnonzero(case[2] == case[2].max())[-1]
+    case[3][last] = np.flatnonzero(case[2] == case[2].max() - 1)[0]
+    for verdict in copied(5, [[0, 1], [2], [3]], case):
+        same(verdict, *case)
+
+
+@pytest.mark.parametrize("form", [WHOLE], indirect=True)
+def test_parents_of_several_types(form, monkeypatch, copied):
+    """Ranks agree on the bytes of a parent that they copy."""
+    source = random_tuples(300, 900, 6)
+    root = int(source.u[0])
+    level, parent = search(source.n, source.u, source.v, root)
+
+    def widened(tuples, level, parent, parts, devices, mine, kept=None):
+        wide = parent.astype(np.int64) if 1 in mine else parent
+        return as_they_are(tuples, level, wide, parts, devices, mine, kept)
+
+    as_they_are = seats_of
+    monkeypatch.setitem(globals(), "seats_of", widened)
+    for x in (0, 5, 77):
+        case = source, root, level, parent.copy()
+        case[3][x] = parent[x] if x == 0 else root
+        for verdict in copied(2, [[0], [1]], case):
+            same(verdict, *case)
+
+
+@pytest.mark.parametrize("form", [WHOLE], indirect=True)
+@pytest.mark.parametrize("tuples", [500, 9000])
+def test_collectives(form, tuples, copied, monkeypatch):
+    """Their number does not depend on that of the tuples or vertices."""
+    barriers, calls = [], []
+
+    def counted(world):
+        barriers.append(world.rank)
+        world.calls -= 1
+        barrier(world)
+
+    source = random_tuples(600, tuples, 2)
+    case = source, int(source.u[0]), *search(source.n, source.u, source.v, source.u[0])
+
+    def measured(world, seats, *known, **options):
+        before = world.calls
+        verdict = validate(world, seats, *known, **options)
+        calls.append(world.calls - before)
+        return verdict
+
+    barrier, validate = ThreadWorld.barrier, validate_on_devices
+    monkeypatch.setattr(ThreadWorld, "barrier", counted)
+    monkeypatch.setitem(globals(), "validate_on_devices", measured)
+    assert all(x.valid for x in copied(2, [[0], [1]], case, half=4096, chunk=256))
+    assert calls == [6, 6]
+    assert len(barriers) == 2 * (3 + 1)  # rounds of two ranks, and the mailboxes' end

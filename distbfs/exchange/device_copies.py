@@ -1,0 +1,244 @@
+"""Copies between devices of different ranks that do not pass through host memory.
+
+On one host each device has a mailbox, memory that all ranks map (``peer_memory``): a
+source writes there, its targets read. Devices that cannot map each other's memory send
+and receive through NCCL.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.errors import ResourceError
+from distbfs.exchange.nccl_link import link_of, nccl_problem
+from distbfs.exchange.peer_memory import (
+    DEFAULT_KIND,
+    PeerGroup,
+    on_device,
+    peer_problem,
+)
+from distbfs.partition.layout import in_turn
+
+if TYPE_CHECKING:
+    from distbfs.types import World
+
+HALF_BYTES = 64 << 20  # of a mailbox: one half is read while the other is written
+FREE_SHARE = 64  # a mailbox takes one part of so many of the free memory at most
+ALIGNED = 256  # bytes
+
+
+@dataclass(frozen=True)
+class Copy:
+    """One array that devices of other ranks receive.
+
+    Devices are numbered over all ranks, those of rank 0 first. ``source``, ``targets``
+    and ``nbytes`` are the same on all ranks.
+
+    values: contiguous device array of nbytes, on the rank of the source
+    into: such arrays of this rank's targets, by number
+    """
+
+    source: int
+    targets: Sequence[int]
+    nbytes: int
+    values: Any = None
+    into: Mapping[int, Any] = field(default_factory=dict)
+
+
+class DeviceCopies(Protocol):
+    """Copies between devices of different ranks; methods are collective."""
+
+    def move(self, copies: Sequence[Copy]) -> None:
+        """Carry out copies, named in the same order on all ranks.
+
+        Their values must be complete. On return all targets of this rank have theirs,
+        and the values of this rank may change.
+        """
+
+    def close(self) -> None:
+        """Free the memory."""
+
+
+class Piece(NamedTuple):
+    """Bytes ``start`` … ``start + nbytes - 1`` of a copy, and their place in a half."""
+
+    copy: Copy
+    start: int
+    nbytes: int
+    place: int
+
+
+def schedule(copies: Sequence[Copy], half: int) -> list[list[Piece]]:
+    """Return the pieces of each round, as many as fit the halves of mailboxes.
+
+    half: bytes, a multiple of ALIGNED
+    """
+    ends: Counter[int] = Counter()  # bytes of each source so far, over all rounds
+    rounds: list[list[Piece]] = []
+    for copy in copies:
+        start = 0
+        while start < copy.nbytes:
+            turn, place = divmod(ends[copy.source], half)
+            nbytes = min(copy.nbytes - start, half - place)
+            rounds.extend([] for _ in range(turn + 1 - len(rounds)))
+            rounds[turn].append(Piece(copy, start, nbytes, place))
+            ends[copy.source] += aligned(nbytes)
+            start += nbytes
+    return rounds
+
+
+def aligned(nbytes: int) -> int:
+    """Round up to a multiple of ALIGNED."""
+    return -(-nbytes // ALIGNED) * ALIGNED
+
+
+class MailboxCopies:
+    """Copies through mailboxes; see ``DeviceCopies``. Creating it is collective.
+
+    devices: of this rank; counts: of each rank; half: bytes of half a mailbox
+
+    Raises ResourceError or LaunchError on all ranks where memory is short or cannot be
+    mapped.
+    """
+
+    def __init__(
+        self, world: World, devices: Sequence[int], counts: Sequence[int], half: int
+    ) -> None:
+        self._world, self._half = world, half
+        starts = [0, *accumulate(counts)]
+        self._own = dict(enumerate(devices, starts[world.rank]))
+        turns = in_turn(counts)
+        # where in the tables of a ``PeerGroup`` each device stands
+        self._rows = {starts[rank] + k: row for row, (rank, k) in enumerate(turns)}
+        self._group = PeerGroup(world, devices)
+        try:
+            self._memory, tables = self._group.share(
+                [2 * half] * len(devices), "mailboxes"
+            )
+        except ResourceError:
+            self._group.close()
+            raise
+        self._tables = dict(zip(self._own, tables, strict=True))
+        self._streams = {}
+        for number, device in self._own.items():
+            with on_device(device):
+                self._streams[number] = cuda.cupy().cuda.Stream(non_blocking=True)
+        self._turn = 0  # of rounds; the halves take turns
+
+    def move(self, copies: Sequence[Copy]) -> None:
+        """Carry out copies (collective)."""
+        for pieces in schedule(copies, self._half):
+            base, self._turn = self._turn % 2 * self._half, self._turn + 1
+            for copy, start, nbytes, place in pieces:
+                if (source := copy.source) in self._own:
+                    to = self._mailbox(source, source) + base + place
+                    self._copy(source, to, address(copy.values) + start, nbytes)
+            # Those who wait in the next round have read what they were to read in this
+            # one, so that the round after it may write there again.
+            self._wait()
+            self._world.barrier()
+            for copy, start, nbytes, place in pieces:
+                for target in self._own.keys() & set(copy.targets):
+                    at = self._mailbox(copy.source, target) + base + place
+                    to = address(copy.into[target]) + start
+                    self._copy(target, to, at, nbytes)
+        self._wait()
+
+    def _mailbox(self, of: int, device: int) -> int:
+        """Return the address of a device's mailbox on a device of this rank."""
+        return int(self._tables[device][self._rows[of]])
+
+    def _copy(self, device: int, to: int, at: int, nbytes: int) -> None:
+        """Start a copy on a device's stream."""
+        runtime, stream = cuda.cupy().cuda.runtime, self._streams[device]
+        with on_device(self._own[device]):
+            runtime.memcpyAsync(to, at, nbytes, DEFAULT_KIND, stream.ptr)
+
+    def _wait(self) -> None:
+        for number, device in self._own.items():
+            with on_device(device):
+                self._streams[number].synchronize()
+
+    def close(self) -> None:
+        """Free the mailboxes (collective)."""
+        self._group.close()  # waits until others have read
+        self._memory.clear()
+
+
+class NcclCopies:
+    """Copies through NCCL; see ``DeviceCopies``. Creating it is collective.
+
+    devices: of this rank, at least one
+    The communicator is that of ``link_of``, which an exchange may use, too.
+    """
+
+    def __init__(self, world: World, devices: Sequence[int]) -> None:
+        self._link = link_of(world, devices)
+        self._ends = {end.number: end for end in self._link.ends}
+
+    def move(self, copies: Sequence[Copy]) -> None:
+        """Carry out copies (collective)."""
+        with self._link.group():
+            for copy in copies:
+                if not copy.nbytes:
+                    continue
+                if copy.source in self._ends:
+                    for target in copy.targets:
+                        self._ends[copy.source].send(copy.values, target)
+                for target in self._ends.keys() & set(copy.targets):
+                    self._ends[target].receive(copy.into[target], copy.source)
+        for end in self._link.ends:
+            self._link.wait(end.mark())
+
+    def close(self) -> None:
+        """Leave the communicator to others."""
+
+
+def address(array: Any) -> int:
+    """Return the address of a device array."""
+    return int(array.data.ptr)
+
+
+def copies_between(
+    world: World, devices: Sequence[int], most: int, *, nccl: bool
+) -> DeviceCopies | None:
+    """Return copies between the devices of all ranks; None where there are none.
+
+    devices: of this rank, each once; most: bytes that a device may have to send
+    nccl: whether to use NCCL where devices cannot map each other's memory
+
+    Collective, and the same kind on all ranks. There are none on a single rank, where
+    devices are shared, or where memory is short.
+    """
+    if world.size == 1:
+        return None
+    counts = [int(x[0]) for x in world.allgather(np.array([len(devices)]))]
+    if not peer_problem(world, devices):
+        return mailboxes(world, devices, counts, most)
+    if nccl and min(counts) and not nccl_problem(world, devices):
+        return NcclCopies(world, devices)
+    return None
+
+
+def mailboxes(
+    world: World, devices: Sequence[int], counts: Sequence[int], most: int
+) -> MailboxCopies | None:
+    """Return copies through mailboxes, None where memory is short (collective)."""
+    half = int(world.allreduce(np.array([min(aligned(most), HALF_BYTES)]), "max")[0])
+    short = False
+    for device in devices:
+        with on_device(device):
+            short |= 2 * half * FREE_SHARE > cuda.free_bytes()
+    if world.allreduce(np.array([int(short)]), "max")[0] or not half:
+        return None
+    try:
+        return MailboxCopies(world, devices, counts, half)
+    except ResourceError:  # on all ranks
+        return None
