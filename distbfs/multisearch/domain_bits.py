@@ -49,14 +49,14 @@ from distbfs.multisearch.cuda_bits import (
     need_all_columns,
 )
 from distbfs.multisearch.part_loop import PartSearches
-from distbfs.partition.layout import Placement
+from distbfs.partition.layout import Layout, Placement
 from distbfs.search.domains import split_by_domain
 from distbfs.types import UNREACHED
 
 if TYPE_CHECKING:
     from distbfs.build.cuda.inner_part import Outer as OuterEdges
     from distbfs.multisearch.part_messages import PartMessages
-    from distbfs.partition.layout import Domains, Layout
+    from distbfs.partition.layout import Domains
     from distbfs.types import Array, DeviceArray, Ids, World
 
 PULL_SHARE = 40  # pull frontiers of m / PULL_SHARE edges, since pushes go to peers
@@ -131,6 +131,12 @@ class Member:
         parts = rows.layout.parts
         graph, granules = rows.graph, rows.granules
         return cls(rows.layout, rows.index, graph, parts, rows.index, granules)
+
+    @classmethod
+    def of_graph(cls, graph: DeviceGraph) -> Member:
+        """Return the only member, which has a whole graph."""
+        granules = max(-(-graph.active // GRANULE), 1)
+        return cls(Layout(graph.n, 1), 0, graph, 1, 0, granules)
 
     @classmethod
     def of_share(cls, share: InnerPart) -> Member:
@@ -549,6 +555,7 @@ class DomainBitSearches(PartSearches):
     """Searches a graph on the devices of all ranks.
 
     members: of this rank, in the order of ``placement``; lanes: of 128 searches
+    levels: whether runs will keep levels, which memory is required for
     placement: of the shares of several domains; None where all devices are one domain
     messages: between these domains
     pull_edges: pull frontiers of this many edges (default: a share of all)
@@ -563,6 +570,7 @@ class DomainBitSearches(PartSearches):
         members: Sequence[Member],
         *,
         lanes: int = 1,
+        levels: bool = True,
         placement: Placement | None = None,
         messages: PartMessages | None = None,
         pull_edges: int | None = None,
@@ -586,18 +594,18 @@ class DomainBitSearches(PartSearches):
         self._blocks: tuple[int, list[Array]] | None = None
         self._groups: list[PeerGroup] = []
         self._ranks: World = world
-        self._agreed(lambda: self._require(members))
+        self._agreed(lambda: self._require(members, levels=levels))
         try:
             self._open(members, placement)
         except (LaunchError, ResourceError):
             self.close()
             raise
 
-    def _require(self, members: Sequence[Member]) -> None:
+    def _require(self, members: Sequence[Member], *, levels: bool) -> None:
         """Raise ResourceError unless the devices of this rank have enough memory."""
         for member in members:
             with on_device(member.device):
-                need = member.bytes_needed(self.lanes, levels=True)
+                need = member.bytes_needed(self.lanes, levels=levels)
                 cuda.require(need + RESERVE, "bit-parallel searches")
 
     def _open(self, members: Sequence[Member], placement: Placement | None) -> None:
@@ -737,8 +745,13 @@ class DomainBitSearches(PartSearches):
         own: Array = self._layout.part_of(self._sources) == share.part
         return self._lone & own
 
+    def _need_levels(self) -> None:
+        if not self._levels:
+            raise ValueError("levels were not asked for")
+
     def levels(self, search: int) -> list[Array]:
         """Return the levels of a search, int32, of each part by local id."""
+        self._need_levels()
         block, row = divmod(search, BLOCK)
         if self._blocks is None or self._blocks[0] != block:
             deepest, count = self.deepest, self._count
@@ -764,6 +777,7 @@ class DomainBitSearches(PartSearches):
 
         Equal on all ranks.
         """
+        self._need_levels()
         self._check(vertices)
         levels = np.full(len(vertices), UNREACHED, dtype=np.int32)
         for share in self._shares:

@@ -1,6 +1,9 @@
 """Bit-parallel searches between domains of devices, which are the CPU, against SciPy."""
 
+import sys
 from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,19 +14,34 @@ from graphs import NAMED, Tuples, kronecker, random_tuples, sources, uniform
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from part_graphs import GRAPHS as SHAPES
+from sessions import open_tuples
 from test_between_kernels import StreamedThreads
 from thread_peers import ThreadPeers
 from worlds import ThreadExchange, on_ranks
 
 from distbfs.build.cuda import inner
+from distbfs.device import cuda
 from distbfs.errors import OutOfMemory, SearchStopped
 from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch import domain_bits
 from distbfs.multisearch.domain_bits import DomainBitSearches, Member
+from distbfs.multisearch.apps.betweenness import betweenness
+from distbfs.multisearch.apps.closeness import SAMPLED
+from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.part_messages import PartMessages
+from distbfs.multisearch.problem import Problem, State
+from distbfs.multisearch.searchers import PartsSearcher
 from distbfs.options import ExchangeOptions
 from distbfs.partition.layout import Placement
+from distbfs.registry import EXCHANGES
+from distbfs.search import choose as choosing
+from distbfs.search import domains, opening
+from distbfs.search.choose import Request
 from distbfs.search.domains import split_by_domain
+
+sys.path.append(str(Path(__file__).parents[2] / "multisearch"))
+
+from wholes import check_applications
 
 SUMS = ("reached_from", "distance_from", "harmonic_from")
 ALWAYS_PULL, NEVER_PULL = 1, 1 << 62
@@ -137,3 +155,200 @@ def test_domains_of_all_kinds(name, owners, threshold, pull_edges, kind):
         pull_edges=pull_edges,
     ):
         check(results, levels_of(source)[roots])
+
+
+@pytest.mark.parametrize(("count", "lanes"), [(1, 1), (64, 2), (200, 2), (512, 4)])
+@pytest.mark.parametrize("owners", ["two of one rank", "two and one"])
+def test_words_of_every_width(owners, count, lanes):
+    source = GRAPHS["random"]
+    roots = np.random.default_rng(2).integers(0, source.n, count)
+    work = found_by(roots, source.n)
+    for pull_edges in (ALWAYS_PULL, NEVER_PULL):
+        owned, ways = PLACEMENTS[owners], {"lanes": lanes, "pull_edges": pull_edges}
+        for results in searching(source, owned, 3, ThreadExchange, work, **ways):
+            check(results, levels_of(source)[roots])
+
+
+@pytest.mark.parametrize("pull_edges", [ALWAYS_PULL, NEVER_PULL])
+@pytest.mark.parametrize("owners", ["two ranks", "two and one"])
+def test_delegates_in_many_granules(owners, pull_edges, monkeypatch):
+    """Which lanes take in turns; rows for all warps and for one, inside and outside."""
+    monkeypatch.setattr(domain_bits, "HUB_DEGREE", 12)
+    monkeypatch.setattr(domain_bits, "WIDE_DEGREE", 5)
+    source = uniform(5200, 26_000, hub=900)
+    roots = np.random.default_rng(3).integers(0, source.n, 9)
+    wanted = np.stack([source.distances(root) for root in roots.tolist()])
+    for threshold in (6, 11, LARGE):
+        for results in searching(
+            *(source, PLACEMENTS[owners], threshold, StreamedThreads),
+            found_by(roots, source.n),
+            pull_edges=pull_edges,
+        ):
+            check(results, wanted)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 4])
+def test_a_last_level(limit):
+    source, roots = GRAPHS["random"], np.arange(60)
+    level = levels_of(source)[roots]
+    level[level > limit] = -1
+    work = found_by(roots, source.n, limit=limit)
+    for results in searching(source, ((0,), (1,)), 4, ThreadExchange, work):
+        check(results, level)
+
+
+@pytest.mark.parametrize("threshold", [1, LARGE])
+def test_levels_beyond_a_byte(threshold):
+    """Planes and counts grow while levels are searched."""
+    source = shuffled(path(270))
+    end = int(np.flatnonzero(source.degrees == 1)[0])
+    roots = np.array([5, end, 200])
+    work = found_by(roots, source.n)
+    wanted = np.stack([source.distances(root) for root in roots.tolist()])
+    for results in searching(source, ((0,), (1,)), threshold, StreamedThreads, work):
+        check(results, wanted)
+
+
+def test_a_rank_that_stops_stops_all():
+    def work(world, searches, members):
+        asked = []
+        stop = lambda: world.rank == 1 and (asked.append(1) or len(asked) > 5)  # noqa: E731
+        with pytest.raises(SearchStopped, match="stopped at level 5"):
+            searches.run(np.arange(9), stop=stop)
+        searches.run(np.arange(9))
+        return searches.counts().sum()
+
+    source = Tuples(90, range(89), range(1, 90))
+    for owners in (((0,), (1,)), ((0, 1), (2,))):
+        for total in searching(source, owners, 3, ThreadExchange, work):
+            assert total == 9 * 90
+
+
+def test_no_bit_goes_to_a_target_twice():
+    """Every word that is sent has bits which its target was not sent before."""
+    source, sent = uniform(300, 2000), {}
+    take = domain_bits.Outside.take
+
+    def watched(self, depth, items, *, delegates):
+        assert not delegates
+        for where, *words in items.reshape(-1, self.item).tolist():
+            key = id(self), where
+            bits = sum(word << 64 * k for k, word in enumerate(words))
+            assert bits
+            for other, before in sent.get(key, []):
+                assert other != depth or before != bits
+            sent.setdefault(key, []).append((depth, bits))
+        take(self, depth, items, delegates=delegates)
+
+    def work(world, searches, members):
+        searches.run(np.arange(128))
+        return searches.counts().sum()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(domain_bits.Outside, "take", watched)
+        totals = searching(source, ((0,), (1,)), LARGE, ThreadExchange, work)
+    reached = (levels_of(source)[:128] >= 0).sum()
+    assert set(totals) == {reached}
+    for messages in sent.values():
+        union = 0
+        for _, bits in messages:  # from the one other part
+            assert not union & bits
+            union |= bits
+
+
+@settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    source=sources(),
+    owners=st.sampled_from(list(PLACEMENTS.values())),
+    threshold=st.sampled_from([0, 1, 3, LARGE]),
+    pull=st.sampled_from([None, 1, 30, NEVER_PULL]),
+    kind=st.sampled_from([ThreadExchange, StreamedThreads]),
+)
+def test_any_graph(source, owners, threshold, pull, kind):
+    work = found_by(np.arange(source.n), source.n)
+    for results in searching(
+        source, owners, threshold, kind, work, pull_edges=pull, lanes=1
+    ):
+        check(results, np.stack([source.distances(v) for v in range(source.n)]))
+
+
+@pytest.fixture
+def ranks(device, monkeypatch):
+    """Return a function that makes a rank one of a host with so many devices.
+
+    Its exchange is a stand-in, the class that is named.
+    """
+
+    def peers(world, _):
+        return "other hosts" if len(set(world.hosts)) > 1 else ""
+
+    def taken(world, **_):
+        return [0] * world.counts[world.rank]
+
+    monkeypatch.setattr(choosing, "take_devices", taken)
+    monkeypatch.setattr(domains, "peer_problem", peers)
+    monkeypatch.setattr(domains, "nccl_problem", lambda *_: "no NCCL here")
+    monkeypatch.setattr(opening, "PeerGroup", ThreadPeers)
+
+    def on_host(world, names, counts, kind):
+        exchange = f"{kind.__module__}:{kind.__name__}"
+        monkeypatch.setitem(EXCHANGES, "host", exchange)
+        world.hosts, world.counts = list(names), counts
+        device.one_rank, device.of_rank.devices = max(counts) > 1, counts[world.rank]
+        return world
+
+    return on_host
+
+
+# hosts of ranks, devices of each rank, devices of a domain that are asked for
+FORMS = {
+    "a device": ("a", (1,), None),
+    "a domain": ("a", (3,), None),
+    "domains of a rank": ("a", (4,), 1),
+    "pairs of a rank": ("a", (4,), 2),
+    "unequal domains of a rank": ("a", (3,), 2),
+    "a domain of ranks": ("aaa", (1, 1, 1), None),
+    "ranks": ("aa", (1, 1), 1),
+    "four ranks": ("aabb", (1, 1, 1, 1), 1),
+    "hosts": ("aabb", (1, 1, 1, 1), None),
+    "unequal hosts": ("abb", (1, 1, 1), None),
+}
+SMALL = ("isolated", "loops", "one-vertex", "two-hubs", "two-components")
+
+
+def session_of(world, source, domain, threshold):
+    return open_tuples(
+        source,
+        world=world if world.size > 1 else None,
+        request=Request(domain=domain, divided=True),
+        threshold=threshold,
+        engine="xbfs",
+        parents=False,
+    )
+
+
+@pytest.mark.parametrize(("form", "name"), covered(list(FORMS), list(SMALL)))
+@pytest.mark.parametrize("kind", [ThreadExchange, StreamedThreads])
+def test_applications(ranks, monkeypatch, form, name, kind):
+    """On domains of every size; traversals are few, as none takes turns."""
+    monkeypatch.setattr("distbfs.multisearch.searchers.ROWS_BYTES", 4096)
+    names, counts, domain = FORMS[form]
+    source = NAMED[name]
+
+    def rank(world):
+        world = ranks(world, names, counts, kind)
+        for threshold in (2, LARGE):
+            session = session_of(world, source, domain, threshold)
+            searcher = PartsSearcher(session, RunOptions())
+            session.search = None  # which is not called
+            assert searcher.smallest == 512
+            check_applications(searcher, source)
+            session.close()
+
+    if len(names) == 1:
+        monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0] * counts[0])
+    on_ranks(len(names), rank)

@@ -121,7 +121,7 @@ def test_sources_without_edges_and_none(device):
         searches = searches_of(source, parts)
         check(searches, source, [3, 8, 0, 7])
         check(searches, source, [8])
-        searches.run(np.zeros(0, np.int64))
+        searches.run(np.zeros(0, np.int64), levels=True)
         none = np.zeros(0, np.int64)
         assert not len(searches.levels_at(none, none))
         searches = searches_of(NAMED["no-edges"], parts)
@@ -144,7 +144,7 @@ def test_refusals(device, monkeypatch):
         searches.run(np.array([3, 600]))
     with pytest.raises(UsageError, match="129 searches at once; allowed: 128"):
         searches.run(np.zeros(129, np.int64))
-    searches.run(np.array([3]))
+    searches.run(np.array([3]), levels=True)
     with pytest.raises(UsageError, match="-1 is not a vertex"):
         searches.levels_at(np.array([0]), np.array([-1]))
     made, _ = resident_parts(GRAPHS["random"], 2)
@@ -187,7 +187,7 @@ def test_one_rank_without_memory(device, monkeypatch):
         searches = DomainBitSearches(world, members(made))
         short.append(world.rank)
         with pytest.raises(ResourceError, match="rank 1: no room for levels"):
-            searches.run(np.array([3]))
+            searches.run(np.array([3]), levels=True)
 
     monkeypatch.setattr(domain_bits, "PeerGroup", ThreadPeers)
     monkeypatch.setattr(domain_bits, "Share", Share)
