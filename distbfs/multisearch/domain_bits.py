@@ -198,11 +198,8 @@ def hubs_of(offsets: DeviceArray, *degrees: int) -> list[int]:
 
     Whole words of 32, the first ones; rows come by falling length, about.
     """
-    cp, bounds = cuda.cupy(), []
-    lengths = cp.diff(offsets)
-    for degree in degrees:
-        bounds.append(int((lengths >= degree).sum()) // 32 * 32)
-    return bounds
+    lengths = cuda.cupy().diff(offsets)
+    return [int((lengths >= degree).sum()) // 32 * 32 for degree in degrees]
 
 
 class Share:
@@ -464,9 +461,7 @@ class Outside:
         p.shares, p.lanes = shares, member.own_lanes
         p.normals, p.targets = normals, targets
         p.wide = WIDE_DEGREE
-        module = programs.Module(
-            KERNELS / "bits_outer.cu", OFFSET="u64", PIECES=lanes
-        )
+        module = programs.Module(KERNELS / "bits_outer.cu", OFFSET="u64", PIECES=lanes)
         grid = cuda.multiprocessors()
         self._steps = {
             name: module.kernel(name).prepare(self._params, grid, THREADS)
@@ -710,16 +705,18 @@ class DomainBitSearches(PartSearches):
         self._meet()
         if self._messages is None:
             return
-        outsides = [share.outside for share in self._shares if share.outside]
-        self._each(lambda share: share.outside.collect(depth))
+        sides = [share.outside for share in self._shares if share.outside is not None]
+        for share, side in zip(self._shares, sides, strict=True):
+            with on_device(share.device):
+                side.collect(depth)
         arrived = self._messages.deliver(
-            self._each(lambda share: share.outside.counts()),
-            outsides[0].item,
-            lambda place, group, count: outsides[place].items(group, count),
+            [side.counts() for side in sides],
+            sides[0].item,
+            lambda place, group, count: sides[place].items(group, count),
         )
         for one in arrived:
             with on_device(self._shares[one.place].device):
-                outsides[one.place].take(depth, one.items, delegates=one.delegates)
+                sides[one.place].take(depth, one.items, delegates=one.delegates)
 
     def _settle(self, depth: int) -> tuple[int, int]:
         """Make what is new the frontier; return its vertices, and edges out."""

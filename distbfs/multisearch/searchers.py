@@ -304,17 +304,18 @@ class PartsSearcher:
         sums = [s.name for s in problem.state if s.per == "vertex"]
         others = [s.name for s in problem.state if s.per not in ("pair", "vertex")]
         vertices, first = self._session.vertices, 0
+        inside = vertices.inside(sources)
         while first < len(sources):
             searches, some = traversals.run(
-                lambda count: vertices.inside(sources[first : first + count]),
-                len(sources) - first,
+                inside[first:],
                 options,
                 levels=bool(by_pair),
                 counts=bool(others),
                 sums=sums,
             )
             rows = slice(first, first + some)
-            counts = searches.counts() if others else None
+            if others:
+                counts = searches.counts()
             for name in others:
                 outputs.put(name, rows, of_counts(name, counts))
             for name in sums:

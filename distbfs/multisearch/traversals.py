@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,8 +33,7 @@ class Traversals(ABC):
     @abstractmethod
     def run(
         self,
-        sources: Callable[[int], Ids],
-        left: int,
+        sources: Ids,
         options: RunOptions,
         *,
         levels: bool,
@@ -43,8 +42,7 @@ class Traversals(ABC):
     ) -> tuple[PartSearches, int]:
         """Search from the first of some sources; return the searches, and how many.
 
-        sources(count): internal ids of the first ones, of which ``left`` are left
-        levels, counts, sums: as of ``PartSearches.run``
+        sources: internal ids; levels, counts, sums: as of ``PartSearches.run``
         """
 
 
@@ -55,8 +53,7 @@ class OnHosts(Traversals):
 
     def run(
         self,
-        sources: Callable[[int], Ids],
-        left: int,
+        sources: Ids,
         options: RunOptions,
         *,
         levels: bool,
@@ -65,7 +62,7 @@ class OnHosts(Traversals):
     ) -> tuple[PartSearches, int]:
         """Search from the first sources; see ``Traversals``."""
         parts = self._session.held.parts
-        lanes = bits.width_for(options.batch or left)
+        lanes = bits.width_for(options.batch or len(sources))
         planes = SPAN.bit_length() if levels else 0
         one = np.array([bytes_needed(parts, 1, levels=planes)])
         fits = options.memory // max(int(self._world.allreduce(one, "max")[0]), 1)
@@ -77,10 +74,15 @@ class OnHosts(Traversals):
             threads = options.threads or self._session.options.threads
             searches = PartBitSearches(self._world, parts, lanes, threads)
             self._searches = searches
-        count = min(options.batch or bits.LANE * lanes, searches.width, left)
-        ways = {"limit": options.depth, "stop": options.stop}
-        wanted = {"levels": levels, "counts": counts, "sums": sums}
-        searches.run(sources(count), **wanted, **ways)
+        count = min(options.batch or bits.LANE * lanes, searches.width, len(sources))
+        searches.run(
+            sources[:count],
+            levels=levels,
+            counts=counts,
+            sums=sums,
+            limit=options.depth,
+            stop=options.stop,
+        )
         return searches, count
 
 
@@ -106,8 +108,7 @@ class OnDevices(Traversals):
 
     def run(
         self,
-        sources: Callable[[int], Ids],
-        left: int,
+        sources: Ids,
         options: RunOptions,
         *,
         levels: bool,
@@ -118,14 +119,14 @@ class OnDevices(Traversals):
 
         Half as many where memory, as for deep levels, does not last.
         """
-        wanted = min(options.batch or left, LARGEST)
+        wanted = min(options.batch or len(sources), LARGEST)
         while True:
             most = next(x for x in LANES if SEARCHES * x >= wanted)
             searches = self._with(min(most, self._most), levels=levels)
-            count = min(wanted, searches.width, left)
+            count = min(wanted, searches.width, len(sources))
             try:
                 searches.run(
-                    sources(count),
+                    sources[:count],
                     levels=levels,
                     counts=counts,
                     sums=sums,
@@ -144,9 +145,7 @@ class OnDevices(Traversals):
         searches, separated = self._searches, self._session.separated
         if searches is None or searches.lanes < lanes:
             self._close()
-            fits = lanes_that_fit(
-                self._world, self._members, levels=levels, most=lanes
-            )
+            fits = lanes_that_fit(self._world, self._members, levels=levels, most=lanes)
             if fits < lanes:
                 self._most = fits
             self._searches = searches = DomainBitSearches(

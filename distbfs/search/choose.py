@@ -261,8 +261,8 @@ def _on_devices(
     if kind.domains and (asked or not kind.alone):
         return _separated(hosts, named, n, request, (why, asked))
     alone = len(devices) == 1 or kind.devices == 1
-    asked_for = request.domain is not None or request.divided
-    small = n < ALONE_BELOW and not asked_for
+    small = n < ALONE_BELOW and request.domain is None
+    small = small and not request.divided
     if small and hosts.total > 1 and kind.devices > 1:
         why = f"one device searches alone, as {n} vertices are below {ALONE_BELOW}"
     if world.size == 1 and (alone or small):

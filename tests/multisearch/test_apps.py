@@ -33,7 +33,6 @@ from distbfs.multisearch import searchers as sharing
 from distbfs.multisearch.apps import betweenness as between
 from distbfs.multisearch.apps.betweenness import betweenness
 from distbfs.multisearch.apps.closeness import closeness
-from distbfs.multisearch.apps.components import largest_component
 from distbfs.multisearch.apps.diameter import Bounds, diameter
 from distbfs.multisearch.apps.eccentricity import eccentricity
 from distbfs.multisearch.apps.harmonic import harmonic

@@ -1,4 +1,4 @@
-"""Bit-parallel searches between domains of devices, which are the CPU, against SciPy."""
+"""Bit-parallel searches between domains, whose devices are the CPU, against SciPy."""
 
 import sys
 from functools import cache
@@ -10,7 +10,7 @@ import pytest
 from covering import covered
 from device_parts import LARGE, device_parts
 from fast_graphs import path, shuffled
-from graphs import NAMED, Tuples, kronecker, random_tuples, sources, uniform
+from graphs import NAMED, Tuples, sources, uniform
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from part_graphs import GRAPHS as SHAPES
@@ -21,13 +21,12 @@ from worlds import ThreadExchange, on_ranks
 
 from distbfs.build.cuda import inner
 from distbfs.device import cuda
-from distbfs.errors import OutOfMemory, SearchStopped
-from distbfs.exchange.world import SoloWorld
+from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.multisearch import domain_bits
-from distbfs.multisearch.domain_bits import DomainBitSearches, Member
 from distbfs.multisearch.apps.betweenness import betweenness
 from distbfs.multisearch.apps.closeness import SAMPLED
 from distbfs.multisearch.base import RunOptions
+from distbfs.multisearch.domain_bits import DomainBitSearches, Member
 from distbfs.multisearch.part_messages import PartMessages
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import PartsSearcher
@@ -352,3 +351,109 @@ def test_applications(ranks, monkeypatch, form, name, kind):
     if len(names) == 1:
         monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0] * counts[0])
     on_ranks(len(names), rank)
+
+
+@pytest.mark.parametrize("batch", [0, 7, 129, 600])
+def test_batches_of_any_size(ranks, monkeypatch, batch):
+    """Fewer traversals than sources."""
+    source, run, traversals = GRAPHS["random"], DomainBitSearches.run, []
+
+    def counted(searches, some, **options):
+        traversals.append((searches.lanes, len(some)))
+        return run(searches, some, **options)
+
+    monkeypatch.setattr(DomainBitSearches, "run", counted)
+    states = (State("level", "int8", "pair", -1), State("reachable", "bool", "pair"))
+    problem = Problem("both", states, bits=True)
+    roots = np.random.default_rng(5).integers(0, source.n, 300)
+    level = levels_of(source)[roots]
+    reached = level >= 0
+
+    def rank(world):
+        session = session_of(ranks(world, "aa", (1, 1), ThreadExchange), source, 1, 4)
+        on = PartsSearcher(session, RunOptions(batch=batch))
+        assert on.smallest == min(batch or 512, 512)
+        results = on.run(SAMPLED, roots), on.run(problem, roots)
+        session.close()
+        return results
+
+    for number, (sums, pairs) in enumerate(on_ranks(2, rank)):
+        np.testing.assert_array_equal(sums["reached"], reached.sum(axis=1))
+        np.testing.assert_array_equal(sums["depth"], level.max(axis=1))
+        np.testing.assert_array_equal(sums["reached_from"], reached.sum(axis=0))
+        if number:
+            assert len(pairs["level"]) == len(pairs["reachable"]) == 0
+            continue
+        np.testing.assert_array_equal(pairs["level"], level)
+        np.testing.assert_array_equal(pairs["reachable"], reached)
+    lanes = {0: 4, 7: 1, 129: 2, 600: 4}[batch]
+    size = min(batch or 300, 300)
+    assert {x for x, _ in traversals} == {lanes}
+    assert len(traversals) == 2 * 2 * -(-300 // size)
+
+
+def test_narrower_words_where_memory_is_short(ranks, monkeypatch):
+    """At first, and when one of the ranks finds no room for levels; on all ranks."""
+    source, make_room = GRAPHS["random"], domain_bits.Share.make_room
+    roots, tried = np.arange(source.n).repeat(4), []
+    level = levels_of(source)[roots]
+    problem = Problem("levels", (State("level", "int8", "pair", -1),), bits=True)
+
+    def some_room(share, depth, *, levels):
+        tried.append(share.lanes)
+        if share.lanes > 1 and share.part == 1:
+            raise OutOfMemory("no room for levels")
+        make_room(share, depth, levels=levels)
+
+    def rank(world):
+        session = session_of(ranks(world, "aa", (1, 1), ThreadExchange), source, 1, 4)
+        on = PartsSearcher(session, RunOptions())
+        world.barrier()
+        frees[0] = frees[1]
+        found = on.run(problem, roots)["level"]
+        session.close()
+        return found
+
+    frees = [0, 0]  # bytes while a graph is loaded, and then
+    monkeypatch.setattr(cuda, "free_bytes", lambda: frees[0])
+    monkeypatch.setattr(domain_bits.Share, "make_room", some_room)
+    for free, most in ((1 << 40, 4), (domain_bits.RESERVE + 150_000, 2)):
+        tried.clear()
+        frees[:] = 1 << 40, free
+        found, none = on_ranks(2, rank)
+        np.testing.assert_array_equal(found, level)
+        assert not len(none)
+        assert max(tried) == most
+        assert set(tried) >= {1, 2}
+    frees[:] = 1 << 40, domain_bits.RESERVE + 100
+    for said in on_ranks(2, lambda world: refusal(rank, world, OutOfMemory)):
+        assert "rank 0: bit-parallel searches need" in said
+
+
+def refusal(work, world, kind):
+    """Return what a rank says."""
+    with pytest.raises(kind) as caught:
+        work(world)
+    return str(caught.value)
+
+
+def test_searches_take_turns_where_columns_are_in_host_memory(ranks):
+    def rank(world):
+        source = NAMED["two-hubs"]
+        session = session_of(ranks(world, "aa", (1, 1), ThreadExchange), source, 1, 4)
+        if world.rank:
+            session.separated.shares[0].graph.tails = SimpleNamespace()
+        assert PartsSearcher(session, RunOptions()).smallest == 1
+        session.close()
+
+    on_ranks(2, rank)
+
+
+def test_betweenness_is_refused(ranks):
+    def rank(world):
+        source = NAMED["two-hubs"]
+        session = session_of(ranks(world, "aa", (1, 1), ThreadExchange), source, 1, 4)
+        betweenness(PartsSearcher(session, RunOptions()), np.arange(source.n))
+
+    for said in on_ranks(2, lambda world: refusal(rank, world, UsageError)):
+        assert said.startswith("counts and sets of shortest paths are made on one dev")
