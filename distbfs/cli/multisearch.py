@@ -318,7 +318,10 @@ def make_searcher(
             raise UsageError(f"method '{options.method}' is not for parts")
         wanted = SearchOptions(engine=engine, parents=False, threads=options.threads)
         request = Request(domain=domain, divided=True)
-        session = prepare_stored(terminal, store, wanted, request).open()
+        opening = prepare_stored(terminal, store, wanted, request)
+        if domain is not None and opening.choice.place == "host":
+            raise UsageError("--domain is for parts on devices, not in host memory")
+        session = opening.open()
         terminal.say_engine(session)
         return PartsSearcher(session, options)
     if domain is not None:
