@@ -31,6 +31,7 @@ PART = f"{EMULATED}/test_part_kernels.py"
 RESIDENT = f"{EMULATED}/test_resident_kernels.py"
 BITS = f"{EMULATED}/test_multisearch_bits.py"
 DOMAIN_BITS = f"{EMULATED}/test_domain_bits.py"
+OUTER_BITS = f"{EMULATED}/test_outer_bits.py"
 WHOLE = "tests/engines/test_whole_graphs.py"
 OUTER_EDGES = f"{EMULATED}/test_between_kernels.py"
 SWITCHES = f"{EMULATED}/test_switches.py"
@@ -1711,26 +1712,58 @@ MUTATIONS = (
     Mutation(
         "domain-bits-rows-stay",
         "distbfs/multisearch/bits_domain.cu",
-        "if (k != d.index) of_part(d, l.next, k)[at] = fresh;",
-        "if (k == d.index) of_part(d, l.next, k)[at] = fresh;",
+        "if (k == d.index) continue;",
+        "if (k != d.index) continue;",
         "other devices do not get the rows of a frontier",
         (f"{DOMAIN_BITS}::test_levels",),
     ),
     Mutation(
         "domain-bits-old-rows",
         f"{MULTI}/domain_bits.py",
-        'self._step(depth, "empty")',
-        'self._step(depth + 1, "empty")',
-        "a push after a pull finds what was there two levels before",
+        "for depth in (0, 1):",
+        "for depth in (1,):",
+        "searches find what those before left in a frontier",
         (f"{DOMAIN_BITS}::test_levels",),
     ),
     Mutation(
         "domain-bits-rule-turned",
         f"{MULTI}/domain_bits.py",
-        "if edges >= self._pull_edges:",
-        "if edges < self._pull_edges:",
+        "if self._edges >= self._pull_edges",
+        "if self._edges < self._pull_edges",
         "frontiers of few edges are pulled",
         (f"{DOMAIN_BITS}::test_a_small_frontier_is_pushed_and_a_large_one_pulled",),
+    ),
+    Mutation(
+        "outer-bits-delegates-twice",
+        f"{MULTI}/domain_bits.py",
+        "counted=member.normals if member.domain else 0,",
+        "counted=0,",
+        "every domain counts the delegates",
+        (f"{OUTER_BITS}::test_a_last_level",),
+    ),
+    Mutation(
+        "outer-bits-sent-again",
+        f"{MULTI}/bits_outer.cu",
+        "sent[k] = sent[k] | row[k];",
+        "sent[k] = row[k];",
+        "targets get bits that they were sent before",
+        (f"{OUTER_BITS}::test_no_bit_goes_to_a_target_twice",),
+    ),
+    Mutation(
+        "outer-bits-visited",
+        f"{MULTI}/bits_outer.cu",
+        "bits = without(bits, o.visited[(u64)v * PIECES + piece]);",
+        "(void)o.visited;",
+        "bits from other domains find vertices again",
+        (f"{OUTER_BITS}::test_a_last_level",),
+    ),
+    Mutation(
+        "outer-bits-delegates-stay",
+        f"{MULTI}/part_messages.py",
+        "if lane in there:",
+        "if lane not in there:",
+        "words of delegates stay in the domain that found them",
+        (f"{OUTER_BITS}::test_a_last_level",),
     ),
     Mutation(
         "betweenness-all-neighbours",

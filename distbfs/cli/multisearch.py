@@ -33,7 +33,7 @@ from distbfs.multisearch.searchers import (
 )
 from distbfs.options import SearchOptions
 from distbfs.plan.memory import readable
-from distbfs.search.choose import agreed_runner
+from distbfs.search.choose import Request, agreed_runner
 from distbfs.search.result_file import partial_name
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.terminal.applications import (
@@ -127,6 +127,12 @@ run_options = with_options(
         help="What ranks share: sources, each with the whole graph, or its parts; "
         "auto: sources where the graph fits on each rank.  [auto]",
     ),
+    DEVICES.option(
+        "--domain",
+        type=click.IntRange(1),
+        help="Of parts on devices: devices of a domain; default: all that map each "
+        "other's memory.",
+    ),
 )
 
 
@@ -161,6 +167,7 @@ def command(
     batch: int,
     threads: int,
     divide: str,
+    domain: int | None,
     with_energy: bool,
     patience: float | None,
     speech: Speech,
@@ -197,7 +204,9 @@ def command(
                 repeats=application.repeats,
             )
         with flag.within(AT_ONCE):
-            searcher = make_searcher(terminal, opened, engine, options, divide)
+            searcher = make_searcher(
+                *(terminal, opened, engine, options, divide, domain)
+            )
         about = {"app": app, "n": manifest.n, "directed": manifest.directed}
         queries = np.array(ends, dtype=np.int64).reshape(-1, 2)
         result_file = None
@@ -292,7 +301,12 @@ def check_input(
 
 
 def make_searcher(
-    terminal: Terminal, store: Store, engine: str, options: RunOptions, divide: str
+    terminal: Terminal,
+    store: Store,
+    engine: str,
+    options: RunOptions,
+    divide: str,
+    domain: int | None,
 ) -> Searcher:
     """Load a store and return what searches it (collective); says how."""
     world, manifest = terminal.world, store.manifest
@@ -303,9 +317,15 @@ def make_searcher(
         if options.method:
             raise UsageError(f"method '{options.method}' is not for parts")
         wanted = SearchOptions(engine=engine, parents=False, threads=options.threads)
-        session = prepare_stored(terminal, store, wanted).open()
+        request = Request(domain=domain, divided=True)
+        opening = prepare_stored(terminal, store, wanted, request)
+        if domain is not None and opening.choice.place == "host":
+            raise UsageError("--domain is for parts on devices, not in host memory")
+        session = opening.open()
         terminal.say_engine(session)
         return PartsSearcher(session, options)
+    if domain is not None:
+        raise UsageError("--domain is for parts on devices; add --divide parts")
     try:
         part = whole_graph(store)
         runner, reason = agreed_runner(world, engine)

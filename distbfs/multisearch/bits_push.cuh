@@ -40,6 +40,9 @@ INLINE void offer(const Params &p, const Level &l, u32 u, uint4 bits) {
 /* A vertex of the next queue is settled, with `fresh` bits in its row. */
 INLINE void announce(const Params &, const Level &, u32, uint4) {}
 
+/* Whether a warp takes a row of so many edges. */
+INLINE bool is_wide(const Params &p, u32 v, OFFSET) { return v < p.wide; }
+
 /* `bits` of this lane's piece go along the edges at, at + step …; all lanes call it. */
 template <class P>
 INLINE void tell_row(const P &p, const Level &l, OFFSET at, OFFSET end, u32 step, uint4 bits) {
@@ -82,8 +85,9 @@ INLINE void push(const P &p, const Level &l, const u32 *queue, u32 count, u32 hu
             at = p.row[v], end = p.row[v + 1];
             bits = l.cur[(u64)place(p, v) * PIECES + l.piece];
         }
-        u32 wide = __ballot_sync(ALL, v < p.wide && l.piece == 0);
-        tell_row(p, l, v < p.wide ? end : at, end, 1, bits);
+        const bool for_warp = is_wide(p, v, end - at);
+        u32 wide = __ballot_sync(ALL, for_warp && l.piece == 0);
+        tell_row(p, l, for_warp ? end : at, end, 1, bits);
         while (wide) {
             const u32 from = __ffs(wide) - 1;
             wide &= wide - 1;

@@ -1,57 +1,79 @@
-"""Up to 128 searches in one traversal over the devices of a domain (bits_domain.cu).
+"""Up to 512 searches in one traversal over parts on devices (bits_domain.cu).
 
-The devices hold the rows of one graph and map each other's memory, in one process or in
-one for each. The host launches a level on all of them and waits for all before the
-next. A device takes 32.5 bytes for each position of any device: two frontiers and their
-marks. For each own vertex it takes 16 for visited bits, 16 for each binary digit of the
-levels, and 8 for queues.
+The devices of a domain hold the rows of one inner graph and map each other's memory, in
+one process or in several. The host launches a level on all of them and waits for all
+before the next. Between domains (bits_outer.cu) a level sends the new words of
+delegates, and those of the targets of outer edges to their owners.
+
+A device takes, for each 128 searches, 32.5 bytes for each position of any device of its
+domain: two frontiers and their marks. For each own vertex it takes 16 for visited bits
+and 16 for each binary digit of the levels; for each target of outer edges 48 and for
+each delegate 16, to send them. Queues take 8 for each own vertex, and outer edges 8.
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE, MemberRows
+from distbfs.build.cuda.inner_part import InnerPart
 from distbfs.device import cuda, programs
 from distbfs.engines.cuda.xbfs.shared import MOST_PARTS
-from distbfs.errors import LaunchError, ResourceError, SearchStopped, UsageError
+from distbfs.errors import LaunchError, OutOfMemory, ResourceError, UsageError
 from distbfs.exchange.agreement import first_reason
 from distbfs.exchange.peer_memory import PeerGroup, on_device
-from distbfs.graph.device_graph import ISOLATED
+from distbfs.exchange.world import SoloWorld
+from distbfs.graph.device_graph import ISOLATED, DeviceGraph
+from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.cuda_bits import (
     HUB_DEGREE,
     KERNELS,
+    LANES,
     MARKS,
+    MORE_LEVELS,
     MORE_PLANES,
     RESERVE,
     SEARCHES,
     THREADS,
     WIDE_DEGREE,
+    Matrix,
     Params,
-    above,
     asked_kernel,
     asked_levels,
+    level_dtype,
     need_all_columns,
 )
-from distbfs.types import UNREACHED, Array, DeviceArray, Ids, Stop, World
+from distbfs.multisearch.part_loop import PartSearches
+from distbfs.partition.layout import Layout, Placement
+from distbfs.search.domains import split_by_domain
+from distbfs.types import UNREACHED
+
+if TYPE_CHECKING:
+    from distbfs.build.cuda.inner_part import Outer as OuterEdges
+    from distbfs.multisearch.part_messages import PartMessages
+    from distbfs.partition.layout import Domains
+    from distbfs.types import Array, DeviceArray, Ids, World
 
 PULL_SHARE = 40  # pull frontiers of m / PULL_SHARE edges, since pushes go to peers
-ROW_BYTES = SEARCHES // 8
+ALONE_SHARE = 4  # the same of domains of one device
 TURNS, TALLY_WORDS = 3, 2
+BLOCK = 32  # searches whose levels are read together
+NO_IDS: Ids = np.zeros(0, dtype=np.int64)
 
 
 class DomainParams(Params):
-    """``Domain`` in bits_domain.cu."""
+    """``Domain`` in bits_domain.cuh."""
 
     _fields_ = (
         ("shift", ctypes.c_int64 * MOST_PARTS),
         ("magic", ctypes.c_uint64),
         ("tally", ctypes.c_void_p),
-        *((name, ctypes.c_uint32) for name in ("parts", "index", "depth", "pad")),
+        *((name, ctypes.c_uint32) for name in ("parts", "index", "depth", "counted")),
     )
 
 
@@ -66,44 +88,169 @@ class Begin(ctypes.Structure):
     )
 
 
+class OuterParams(DomainParams):
+    """``Outer`` in bits_outer.cu."""
+
+    _fields_ = (
+        *((x, ctypes.c_void_p) for x in ("visited", "sends", "sending", "starts")),
+        *((x, ctypes.c_void_p) for x in ("target", "number", "box", "sizes", "items")),
+        ("count", ctypes.c_uint64),
+        *((x, ctypes.c_uint32) for x in ("shares", "lanes", "normals", "targets")),
+        ("delegates", ctypes.c_uint32),
+        ("pad", ctypes.c_uint32 * 3),
+    )
+
+
+@dataclass(frozen=True)
+class Member:
+    """The rows of one device of a domain.
+
+    layout, part: of the vertices that it owns; devices: of its domain, which this is
+    the ``index``-th of; granules: of each device
+    delegates: int64, ids by position, -1 in gaps; normals: first number of a normal
+    vertex; outer, place: see ``InnerPart``
+    domains: all there are, domain: which this is
+    """
+
+    layout: Layout
+    part: int
+    graph: DeviceGraph
+    devices: int
+    index: int
+    granules: int
+    delegates: Ids | None = None
+    normals: int = 0
+    outer: OuterEdges | None = None
+    place: Any = None
+    domains: Domains | None = None
+    domain: int = 0
+
+    @classmethod
+    def of_rows(cls, rows: MemberRows) -> Member:
+        """Return the member that has some rows of a graph without delegates."""
+        parts = rows.layout.parts
+        graph, granules = rows.graph, rows.granules
+        return cls(rows.layout, rows.index, graph, parts, rows.index, granules)
+
+    @classmethod
+    def of_graph(cls, graph: DeviceGraph) -> Member:
+        """Return the only member, which has a whole graph."""
+        granules = max(-(-graph.active // GRANULE), 1)
+        return cls(Layout(graph.n, 1), 0, graph, 1, 0, granules)
+
+    @classmethod
+    def of_share(cls, share: InnerPart) -> Member:
+        """Return the member that has a share of a part."""
+        domain = share.domain
+        return cls(
+            *(share.layout, share.index, share.graph, domain.devices, share.device),
+            *(domain.granules, share.delegates, share.normals),
+            share.outer if len(domain.of) > 1 else None,
+            share.place,
+            domain.of,
+            domain.index,
+        )
+
+    @property
+    def device(self) -> int:
+        """The CUDA device."""
+        return int(self.graph.numbers.device)
+
+    @property
+    def own_lanes(self) -> int:
+        """Lanes of delegates on this device, see ``build.cuda.inner_part``."""
+        return 1 if self.domains is None else self.domains.lanes // self.devices
+
+    def numbers_of(self, ids: Ids) -> Array:
+        """Return the numbers here of vertex ids, uint32; ISOLATED for others."""
+        numbers = np.full(len(ids), ISOLATED, dtype=np.uint32)
+        own = self.layout.part_of(ids) == self.part
+        numbers[own] = self.graph.numbers_at(self.layout.local_of(ids[own]))
+        if self.delegates is not None and len(self.delegates):
+            order = np.argsort(self.delegates, kind="stable")
+            at = np.searchsorted(self.delegates, ids, sorter=order)
+            position = order[np.minimum(at, len(order) - 1)]
+            shared = self.delegates[position] == ids
+            granule, inside = np.divmod(position, GRANULE)
+            here = shared & (granule % self.devices == self.index)
+            numbers[here] = (granule // self.devices * GRANULE + inside)[here]
+        return numbers
+
+    def shared_sizes(self, lanes: int) -> list[int]:
+        """Return bytes accessed by others: 2 fronts, MARKS marks, visited bits."""
+        row, own = SEARCHES // 8 * lanes, self.granules * GRANULE
+        positions = own * self.devices
+        return [row * positions] * 2 + [positions // 8] * MARKS + [row * own]
+
+    def bytes_needed(self, lanes: int, *, levels: bool, sums: int = 0) -> int:
+        """Return the bytes of searches, with room for planes to be added once."""
+        row, active = SEARCHES // 8 * lanes, self.graph.active
+        need = sum(self.shared_sizes(lanes)) + (8 + 8 * sums) * active
+        need += 2 * MORE_PLANES * row * active * levels
+        if self.outer is not None:
+            items = len(self.outer.targets) + self.normals
+            need += 2 * row * len(self.outer.targets) + (8 + row) * items + 8 * active
+        return need
+
+
+def hubs_of(offsets: DeviceArray, *degrees: int) -> list[int]:
+    """Return how many numbers kernels should take as rows of such degrees, or more.
+
+    Whole words of 32, the first ones; rows come by falling length, about.
+    """
+    lengths = cuda.cupy().diff(offsets)
+    return [int((lengths >= degree).sum()) // 32 * 32 for degree in degrees]
+
+
 class Share:
     """One device's share of the searches; call its methods with the device current.
 
     memory: uint8, of ``shared_sizes`` bytes, zeros
-    bases: [parts] addresses of all parts' memory
+    bases: [devices of the domain] addresses of their memory
     """
 
-    def __init__(self, part: MemberRows, memory: DeviceArray, bases: Ids) -> None:
-        self.part, graph = part, part.graph
-        self.device = int(graph.numbers.device)
+    def __init__(
+        self, member: Member, lanes: int, memory: DeviceArray, bases: Ids
+    ) -> None:
+        self.member, self.lanes, graph = member, lanes, member.graph
+        self.device, self.part = member.device, member.part
         cp = cuda.cupy()
-        cuts = np.cumsum(shared_sizes(part))[:-1].tolist()
+        cuts = np.cumsum(member.shared_sizes(lanes))[:-1].tolist()
+        self._row = SEARCHES // 8 * lanes
         self._shared = cp.split(memory, cuts)
-        self._seen = self._shared[-1][: ROW_BYTES * graph.active].view(np.uint32)
+        self._seen = self._shared[-1][: self._row * graph.active].view(np.uint32)
         self._queue = [cp.empty(max(graph.active, 1), np.uint32) for _ in range(2)]
         self._tally = cp.zeros(TURNS * TALLY_WORDS, np.uint64)
         self._tally_copy = cuda.HostCopy(self._tally)
         self._planes: list[DeviceArray] = []
+        self._counts: DeviceArray | None = None
+        self._sums: dict[str, DeviceArray] = {}
+        self._dense: DeviceArray | None = None
         self._begin = Begin(d=self._parameters(bases))
-        self._params: DomainParams = self._begin.d
+        self.params: DomainParams = self._begin.d
         module = programs.Module(
             KERNELS / "bits_domain.cu",
             OFFSET="u64" if graph.offsets.dtype.itemsize == 8 else "u32",
-            PIECES=1,
+            PIECES=lanes,
         )
         grid = cuda.multiprocessors()
+        names = ("pull_level", "push_level", "list_level", "empty_level")
         self._steps = {
-            name: module.kernel(f"{name}_level").prepare(self._params, grid, THREADS)
-            for name in ("pull", "push", "list", "empty", "settle")
+            name: module.kernel(name).prepare(self.params, grid, THREADS)
+            for name in (*names, "settle_level", "count_searches")
         }
         begin = module.kernel("begin_level")
-        self._steps["begin"] = begin.prepare(self._begin, 1, THREADS)
+        self._steps["begin_level"] = begin.prepare(self._begin, 1, THREADS)
         self._asked = asked_kernel()
+        self.outside: Outside | None = None
+        if member.outer is not None:
+            self.outside = Outside(self, member.outer)
 
     def _parameters(self, bases: Ids) -> DomainParams:
-        part, graph = self.part, self.part.graph
-        parts, (*fronts, seen) = part.layout.parts, self._shared
+        member, graph = self.member, self.member.graph
+        devices, (*fronts, seen) = member.devices, self._shared
         fronts, marks = fronts[:2], fronts[2:]
+        hubs, wide = hubs_of(graph.offsets, HUB_DEGREE, WIDE_DEGREE)
         d = DomainParams(
             row=graph.offsets.data.ptr,
             adj=graph.columns.data.ptr,
@@ -111,150 +258,388 @@ class Share:
             tally=self._tally.data.ptr,
             active=graph.active,
             words=marks[0].nbytes // 4,
-            hubs=above(graph, HUB_DEGREE) // 32 * 32,
-            wide=above(graph, WIDE_DEGREE) // 32 * 32,
-            magic=-(-(1 << 32) // parts),
-            parts=parts,
-            index=part.index,
+            hubs=hubs,
+            wide=wide,
+            magic=-(-(1 << 32) // devices),
+            parts=devices,
+            index=member.index,
+            counted=member.normals if member.domain else 0,
         )
-        d.shift[:parts] = (bases - bases[part.index]).tolist()
+        d.shift[:devices] = (bases - bases[member.index]).tolist()
         arrays = (("front", fronts), ("mark", marks), ("queue", self._queue))
         for name, held in arrays:
             for k, array in enumerate(held):
                 getattr(d, name)[k] = array.data.ptr
         return d
 
-    def numbers_of(self, ids: Ids) -> Array:
-        """Return the own numbers of vertex ids, uint32; ISOLATED for others."""
-        layout = self.part.layout
-        numbers = np.full(len(ids), ISOLATED, dtype=np.uint32)
-        own = layout.part_of(ids) == self.part.index
-        numbers[own] = self.part.graph.numbers_at(layout.local_of(ids[own]))
-        return numbers
-
-    def clear(self) -> None:
-        """Reset the state of searches."""
-        stream = cuda.cupy().cuda.get_current_stream()
+    def clear(self, *, levels: bool, counts: bool, sums: Sequence[str]) -> None:
+        """Reset the state of searches; sums: of ``base.SUMS``, which begin at 0."""
+        cp, d = cuda.cupy(), self.params
+        stream = cp.cuda.get_current_stream()
+        if not levels:
+            self._planes = []
         for array in (*self._shared[2:], self._tally, *self._planes):
-            cuda.clear(array, stream)
+            if array.nbytes:
+                cuda.clear(array, stream)
+        self._show_planes()
+        with cuda.memory_of("sums of bit-parallel searches"):
+            active = max(self.member.graph.active, 1)
+            self._sums = {name: cp.zeros(active, SUMS[name]) for name in sums}
+            self._counts = None
+            if counts:
+                self._counts = cp.zeros((MORE_LEVELS, SEARCHES * self.lanes), np.uint32)
+        for name in SUMS:
+            setattr(d, name, self._sums[name].data.ptr if name in self._sums else 0)
+        d.counts = 0 if self._counts is None else self._counts.data.ptr
         for depth in (0, 1):
-            self.step("empty", depth)
+            self.step("empty_level", depth)
+        if self.outside is not None:
+            self.outside.clear()
 
     def begin(self, numbers: Array, there: Array) -> None:
         """Write level 0.
 
-        numbers: of ``numbers_of``; there: bool [k], sources that any part has
+        numbers: of ``Member.numbers_of``; there: bool [k], sources that any device has
         """
-        bits = np.zeros(SEARCHES, dtype=np.uint8)
+        bits = np.zeros(SEARCHES * LANES[-1], dtype=np.uint8)
         bits[: len(there)] = there
         full = np.packbits(bits, bitorder="little").view(np.uint32)
-        self._params.full[: len(full)] = full.tolist()
+        self.params.full[: len(full)] = full.tolist()
         self._sources = cuda.cupy().asarray(numbers)
         self._begin.number, self._begin.k = self._sources.data.ptr, len(numbers)
-        self.step("begin", 0)
+        self.step("begin_level", 0)
 
     def step(self, name: str, depth: int) -> None:
         """Launch a step of a level, see bits_domain.cu."""
-        self._params.depth = depth
+        self.params.depth = depth
         self._steps[name]()
 
-    def tell(self) -> None:
-        """Start copying the counts of levels to the host."""
+    def settle(self, depth: int) -> None:
+        """Make what is new the frontier; start copying its size to the host."""
+        self.step("list_level", depth)
+        self.step("settle_level", depth)
+        if self._counts is not None:
+            self.step("count_searches", depth)
         self._tally_copy.begin(cuda.cupy().cuda.get_current_stream())
 
-    def edges(self, depth: int) -> int:
-        """Return the edges out of the own vertices of a level, after ``tell``."""
-        return int(self._tally_copy.wait()[depth % TURNS * TALLY_WORDS])
+    def frontier(self, depth: int) -> tuple[int, int]:
+        """Return the own vertices of a level and the edges out, after ``settle``."""
+        at = depth % TURNS * TALLY_WORDS
+        edges, size = self._tally_copy.wait()[at : at + 2].tolist()
+        return (size & 0xFFFFFFFF) + (size >> 32), edges
 
-    def add_planes(self) -> None:
-        """Allocate planes for more levels."""
-        cp, d = cuda.cupy(), self._params
-        with cuda.memory_of("levels of bit-parallel searches"):
-            for _ in range(MORE_PLANES):
-                self._planes.append(cp.zeros(max(self._seen.size, 1), np.uint32))
+    def lacks_room(self, depth: int, *, levels: bool) -> bool:
+        """Return whether a level needs more memory; the same for all shares."""
+        counted = self._counts is not None and depth >= len(self._counts)
+        return counted or (levels and depth >> len(self._planes) > 0)
+
+    def make_room(self, depth: int, *, levels: bool) -> None:
+        """Allocate room for a level."""
+        cp = cuda.cupy()
+        if levels and depth >> len(self._planes) > 0:
+            with cuda.memory_of("levels of bit-parallel searches"):
+                for _ in range(MORE_PLANES):
+                    self._planes.append(cp.zeros(max(self._seen.size, 1), np.uint32))
+            self._show_planes()
+        if self._counts is not None and depth >= len(self._counts):
+            with cuda.memory_of("counts of bit-parallel searches"):
+                wider = cp.zeros((2 * depth, self._counts.shape[1]), np.uint32)
+            wider[: len(self._counts)] = self._counts
+            self._counts = wider
+            self.params.counts = wider.data.ptr
+
+    def _show_planes(self) -> None:
         for k, plane in enumerate(self._planes):
-            d.plane[k] = plane.data.ptr
-        d.planes = len(self._planes)
+            self.params.plane[k] = plane.data.ptr
+        self.params.planes = len(self._planes)
+
+    def counts(self, levels: int) -> Array:
+        """Return the vertices counted here, int64 [levels, width]."""
+        if self._counts is None:
+            raise ValueError("counts were not asked for")
+        counts: Array = self._counts[:levels].get().astype(np.int64)
+        return counts
 
     def levels_at(self, deepest: int, searches: Ids, targets: Ids) -> Array:
         """Return the levels of targets, ids of this part, int32 on the host."""
         rows = self._seen, self._planes[: deepest.bit_length()]
-        local = self.part.layout.local_of(targets)
-        graph = self.part.graph
+        local = self.member.layout.local_of(targets)
+        graph = self.member.graph
         levels: Array = asked_levels(self._asked, graph, rows, searches, local).get()
         return levels
 
+    def levels(self, deepest: int, block: int, count: int) -> Array:
+        """Return the levels of searches ``block`` * BLOCK on, by local id.
 
-def shared_sizes(part: MemberRows) -> list[int]:
-    """Return the bytes accessed by others: 2 fronts, MARKS marks, visited bits."""
-    own = part.granules * GRANULE
-    positions = own * part.layout.parts
-    return [ROW_BYTES * positions] * 2 + [positions // 8] * MARKS + [ROW_BYTES * own]
+        count: of all searches. Integers [up to BLOCK, local ids] on the host.
+        """
+        graph, cp = self.member.graph, cuda.cupy()
+        dtype, some = level_dtype(deepest), min(BLOCK, count - BLOCK * block)
+        with cuda.memory_of("levels"):
+            out = cp.empty((some, graph.n), dtype)
+        if not graph.active or not graph.n:
+            return np.full((some, graph.n), UNREACHED, dtype)
+        arguments = Matrix(
+            numbers=self._numbers_by_id().data.ptr,
+            seen=self._seen.data.ptr + 4 * block,
+            out=out.data.ptr,
+            n=graph.n,
+            k=some,
+            words=4 * self.lanes,
+            planes=deepest.bit_length(),
+        )
+        for k, plane in enumerate(self._planes):
+            arguments.plane[k] = plane.data.ptr + 4 * block
+        level = f"u{8 * dtype.itemsize}"
+        module = programs.Module(KERNELS / "bits_levels.cu", LEVEL=level)
+        blocks = 8 * cuda.multiprocessors()
+        module.kernel("matrix").prepare(arguments, blocks, 256)()
+        levels: Array = out.get()
+        return levels
+
+    def _numbers_by_id(self) -> DeviceArray:
+        """Return the number of each local id, uint32, ISOLATED for none."""
+        cp, graph = cuda.cupy(), self.member.graph
+        if self._dense is None:
+            with cuda.memory_of("levels"):
+                # one more element takes vertices of other devices
+                self._dense = cp.full(graph.n + 1, ISOLATED, np.uint32)
+            at = cp.minimum(graph.vertices, np.uint32(graph.n))
+            self._dense[at] = cp.arange(graph.active, dtype=np.uint32)
+        return self._dense
+
+    def sums(self, name: str) -> Array:
+        """Return sums of ``base.SUMS`` by local id, on the host."""
+        graph = self.member.graph
+        sums = np.zeros(graph.n, SUMS[name])
+        vertices = graph.vertices[: graph.active].get()
+        own = vertices < graph.n
+        sums[vertices[own]] = self._sums[name][: graph.active].get()[own]
+        return sums
 
 
-def require_room(parts: Sequence[MemberRows]) -> None:
-    """Raise ResourceError unless the devices of parts have enough memory."""
-    for part in parts:
-        own = (2 * MORE_PLANES * ROW_BYTES + 8) * part.graph.active
-        with part.graph.numbers.device:
-            cuda.require(
-                sum(shared_sizes(part)) + own + RESERVE, "bit-parallel searches"
-            )
+class Outside:
+    """What one device sends to other domains; call it with the device current."""
+
+    def __init__(self, share: Share, outer: OuterEdges) -> None:
+        cp, member, lanes = cuda.cupy(), share.member, share.lanes
+        self._share, active, normals = share, member.graph.active, member.normals
+        domains = member.domains
+        if domains is None:
+            raise ValueError("one domain sends nothing")
+        shares, targets = domains.shares, len(outer.targets)
+        words = SEARCHES // 32 * lanes
+        self.item = 1 + 2 * lanes
+        self.sizes = cp.zeros(shares + member.own_lanes, np.uint64)
+        self._sizes_copy = cuda.HostCopy(self.sizes)
+        self._box = cp.empty((targets + normals) * self.item, np.uint64)
+        offsets = cp.zeros(active + 1, np.uint64)
+        offsets[normals:] = outer.offsets
+        self._held = {
+            "row": offsets,
+            "adj": outer.columns,
+            "seen": cp.zeros(max(targets, 1) * words, np.uint32),
+            "sends": cp.zeros(max(targets, 1) * words, np.uint32),
+            "sending": cp.zeros(targets // 32 + 1, np.uint32),
+            "starts": cp.asarray(outer.starts.astype(np.uint32)),
+            "target": outer.targets,
+            "number": member.place,
+        }
+        self._starts, self._targets = outer.starts, targets
+        own = share.params
+        self._params = OuterParams()
+        ctypes.memmove(
+            ctypes.byref(self._params), ctypes.byref(own), ctypes.sizeof(own)
+        )
+        for name, array in self._held.items():
+            setattr(self._params, name, array.data.ptr)
+        self._params.visited = own.seen
+        self._params.box, self._params.sizes = (
+            x.data.ptr for x in (self._box, self.sizes)
+        )
+        p = self._params
+        p.shares, p.lanes = shares, member.own_lanes
+        p.normals, p.targets = normals, targets
+        p.wide = WIDE_DEGREE
+        module = programs.Module(KERNELS / "bits_outer.cu", OFFSET="u64", PIECES=lanes)
+        grid = cuda.multiprocessors()
+        self._steps = {
+            name: module.kernel(name).prepare(self._params, grid, THREADS)
+            for name in ("push_outer", "collect_outer", "collect_delegates", "take")
+        }
+
+    def clear(self) -> None:
+        """Forget what was sent."""
+        stream = cuda.cupy().cuda.get_current_stream()
+        for name in ("seen", "sends", "sending"):
+            cuda.clear(self._held[name], stream)
+
+    def _run(self, name: str, depth: int) -> None:
+        self._params.depth = depth
+        self._steps[name]()
+
+    def push(self, depth: int) -> None:
+        """Push the frontier before ``depth`` along outer edges."""
+        if self._targets:
+            self._run("push_outer", depth)
+
+    def collect(self, depth: int) -> None:
+        """Collect what is sent; start copying how much to the host."""
+        stream = cuda.cupy().cuda.get_current_stream()
+        cuda.clear(self.sizes, stream)
+        if self._targets:
+            self._run("collect_outer", depth)
+            cuda.clear(self._held["sending"], stream)
+        if self._params.normals:
+            self._run("collect_delegates", depth)
+        self._sizes_copy.begin(stream)
+
+    def counts(self) -> Array:
+        """Return the items for each share, then of each own lane, after ``collect``."""
+        return self._sizes_copy.wait().astype(np.int64)
+
+    def items(self, group: int, count: int) -> DeviceArray:
+        """Return items of a group in ``counts``, uint64 [count * item]."""
+        shares = self._params.shares
+        if group < shares:
+            first = int(self._starts[group])
+        else:
+            each = self._params.normals // self._params.lanes
+            first = self._targets + (group - shares) * each
+        return self._box[first * self.item : (first + count) * self.item]
+
+    def take(self, depth: int, items: DeviceArray, *, delegates: bool) -> None:
+        """Add words that have arrived, uint64 [k * item], to a level."""
+        p = self._params
+        p.items, p.count = items.data.ptr, items.size // self.item
+        p.delegates = int(delegates)
+        self._run("take", depth)
 
 
-class DomainBitSearches:
-    """Searches a graph on the devices of all ranks; methods are collective.
+def lanes_that_fit(
+    world: World, members: Sequence[Member], *, levels: bool, most: int = LANES[-1]
+) -> int:
+    """Return the most lanes whose searches fit all devices (collective).
 
-    parts: of this rank; pull_edges: pull frontiers of this many edges (default: m /
-    PULL_SHARE)
+    Raises OutOfMemory on all ranks where one lane does not.
+    """
+    fits, reason = 0, ""
+    for lanes in (x for x in reversed(LANES) if x <= most):
+        need: dict[int, int] = {}
+        for member in members:
+            size = member.bytes_needed(lanes, levels=levels, sums=len(SUMS))
+            need[member.device] = need.get(member.device, RESERVE) + size
+        fits, reason = lanes, ""
+        for device, size in need.items():
+            with on_device(device):
+                free = cuda.free_bytes()
+            if size > free:
+                fits = 0
+                reason = (
+                    f"bit-parallel searches need {size} bytes of device memory; "
+                    f"{free} are free"
+                )
+        if fits:
+            break
+    if reason := first_reason(world, reason):
+        raise OutOfMemory(reason)
+    return int(world.allreduce(np.array([fits]), "min")[0])
+
+
+class DomainBitSearches(PartSearches):
+    """Searches a graph on the devices of all ranks.
+
+    members: of this rank, in the order of ``placement``; lanes: of 128 searches
+    levels: whether runs will keep levels, which memory is required for
+    placement: of the shares of several domains; None where all devices are one domain
+    messages: between these domains
+    pull_edges: pull frontiers of this many edges (default: a share of all)
 
     Raises UsageError where rows have columns in host memory, ResourceError on all ranks
     where device memory is short on one.
     """
 
-    width = SEARCHES
-
     def __init__(
         self,
         world: World,
-        parts: Sequence[MemberRows],
+        members: Sequence[Member],
         *,
+        lanes: int = 1,
+        levels: bool = True,
+        placement: Placement | None = None,
+        messages: PartMessages | None = None,
         pull_edges: int | None = None,
     ) -> None:
-        need_all_columns(parts[0].graph)  # of a domain all or none have them
-        self._world, self._layout = world, parts[0].layout
-        share = max(parts[0].edges // PULL_SHARE, 1)
+        super().__init__(world)
+        for member in members:
+            need_all_columns(member.graph)  # all or none have them
+        self.lanes, self.width = lanes, SEARCHES * lanes
+        self._layout, self._messages = members[0].layout, messages
+        self._several = any(member.devices > 1 for member in members)
+        edges = np.array([sum(member.graph.m for member in members)])
+        most = max(member.devices for member in members)
+        total = int(world.allreduce(edges)[0])
+        most = int(world.allreduce(np.array([most]), "max")[0])
+        share = max(total // (PULL_SHARE if most > 1 else ALONE_SHARE), 1)
         self._pull_edges = share if pull_edges is None else pull_edges
         self._shares: list[Share] = []
-        self._sources: Ids = np.zeros(0, dtype=np.int64)
-        self._deepest = self._planes = 0
-        devices = [int(part.graph.numbers.device) for part in parts]
-        self._agreed(lambda: require_room(parts))
-        self._group = PeerGroup(world, devices)
-        sizes = [sum(shared_sizes(part)) for part in parts]
+        self._sources: Ids = NO_IDS
+        self._lone: Array = np.zeros(0, dtype=np.bool_)
+        self._levels = False
+        self._blocks: tuple[int, list[Array]] | None = None
+        self._groups: list[PeerGroup] = []
+        self._ranks: World = world
+        self._agreed(lambda: self._require(members, levels=levels))
         try:
-            held = self._group.share(sizes, "bit-parallel searches")
-            self._agreed(lambda: self._make(parts, *held))
+            self._open(members, placement)
         except (LaunchError, ResourceError):
             self.close()
             raise
 
-    def _make(
-        self, parts: Sequence[MemberRows], memory: list[DeviceArray], bases: list[Ids]
-    ) -> None:
-        for part, array, table in zip(parts, memory, bases, strict=True):
-            with part.graph.numbers.device, cuda.memory_of("bit-parallel searches"):
-                self._shares.append(Share(part, array, table))
+    def _require(self, members: Sequence[Member], *, levels: bool) -> None:
+        """Raise ResourceError unless the devices of this rank have enough memory."""
+        for member in members:
+            with on_device(member.device):
+                need = member.bytes_needed(self.lanes, levels=levels)
+                cuda.require(need + RESERVE, "bit-parallel searches")
+
+    def _open(self, members: Sequence[Member], placement: Placement | None) -> None:
+        """Allocate the memory of this rank's devices (collective)."""
+        world = self._world
+        places = [list(range(len(members)))]
+        if placement is not None:
+            places = list(placement.places_of(world.rank).values())
+            self._ranks = SoloWorld()
+            if max(placement.domains.sizes) > 1:
+                self._ranks = split_by_domain(world, placement)
+        memory: dict[int, tuple[DeviceArray, Ids]] = {}
+        for some in places:
+            group = PeerGroup(self._ranks, [members[place].device for place in some])
+            self._groups.append(group)
+            sizes = [sum(members[place].shared_sizes(self.lanes)) for place in some]
+            held = group.share(sizes, "bit-parallel searches")
+            memory.update(zip(some, zip(*held, strict=True), strict=True))
+
+        def make() -> None:
+            for place, member in enumerate(members):
+                what = cuda.memory_of("bit-parallel searches")
+                with on_device(member.device), what:
+                    self._shares.append(Share(member, self.lanes, *memory[place]))
+
+        self._agreed(make)
 
     def _agreed(self, work: Callable[[], object]) -> None:
         """Call ``work`` on each rank; ResourceError on all if one fails."""
+        kind: type[ResourceError] = ResourceError
         reason = ""
         try:
             work()
         except ResourceError as error:
-            reason = str(error)
+            reason, kind = str(error), type(error)
+        short = np.array([kind is OutOfMemory])
         if reason := first_reason(self._world, reason):
-            raise ResourceError(reason)
+            memory = self._world.allreduce(short, "or")[0]
+            raise (OutOfMemory if memory else ResourceError)(reason)
 
     def _each(self, work: Callable[[Share], Any]) -> list[Any]:
         results = []
@@ -263,46 +648,11 @@ class DomainBitSearches:
                 results.append(work(share))
         return results
 
-    def _step(self, depth: int, *names: str) -> None:
-        """Launch steps of a level on all devices of this rank."""
-        for name in names:
-            for share in self._shares:
-                with on_device(share.device):
-                    share.step(name, depth)
-
     def _meet(self) -> None:
-        """Wait until all devices of all ranks have finished their steps."""
-        self._each(lambda _: cuda.cupy().cuda.Device().synchronize())
-        self._world.barrier()
-
-    def run(self, sources: Ids, *, stop: Stop | None = None) -> None:
-        """Search from up to 128 vertex ids, int64 [k], the same on all ranks.
-
-        stop: called before each level, on any rank; SearchStopped on all ranks if one
-        returns True. Raises UsageError for invalid or too many ids, ResourceError where
-        memory for levels is short.
-        """
-        self._check(sources)
-        if len(sources) > self.width:
-            raise UsageError(f"{len(sources)} searches at once; allowed: {self.width}")
-        depth, listed = 0, True
-        self._open(sources)
-        while edges := self._edges(depth, stop):
-            depth += 1
-            self._make_room(depth)
-            if edges >= self._pull_edges:
-                self._step(depth, "pull")
-                listed = False
-                continue
-            if not listed:
-                self._step(depth - 1, "list")
-                self._step(depth, "empty")
-                self._meet()
-                listed = True
-            self._step(depth, "push")
-            self._meet()
-            self._step(depth, "list", "settle")
-        self._deepest = depth
+        """Wait until the devices of a domain have finished their steps."""
+        if self._several:
+            self._each(lambda _: cuda.cupy().cuda.Device().synchronize())
+            self._ranks.barrier()
 
     def _check(self, ids: Ids) -> None:
         wrong = ids[(ids < 0) | (ids >= self._layout.n)]
@@ -311,54 +661,138 @@ class DomainBitSearches:
                 f"{wrong[0]} is not a vertex; allowed: 0 to {self._layout.n - 1}"
             )
 
-    def _open(self, sources: Ids) -> None:
-        """Initialise level 0."""
-        self._sources = sources
-        numbers = self._each(lambda share: share.numbers_of(sources))
+    def _begin(
+        self, sources: Ids, *, levels: bool, counts: bool, sums: Sequence[str]
+    ) -> None:
+        """Forget all searches; put the sources on level 0."""
+        self._check(sources)
+        if len(sources) > self.width:
+            raise UsageError(f"{len(sources)} searches at once; allowed: {self.width}")
+        self._sources, self._levels, self._blocks = sources, levels, None
+        numbers = [share.member.numbers_of(sources) for share in self._shares]
         connected = np.any([x != ISOLATED for x in numbers], axis=0).astype(np.uint8)
         there = self._world.allreduce(connected, "max").astype(np.bool_)
-        for share, own in zip(self._shares, numbers, strict=True):
-            with on_device(share.device):
-                share.clear()
-                share.begin(own, there)
-        self._meet()
-        self._step(0, "list", "settle")
+        self._lone = ~there
 
-    def _edges(self, depth: int, stop: Stop | None) -> int:
-        """Return the edges out of a level, of all parts, when all have finished it."""
-        self._each(lambda share: share.tell())
-        edges = sum(self._each(lambda share: share.edges(depth)))
-        asked = stop is not None and stop()
-        counts = np.array([edges, asked], dtype=np.int64)
-        edges, stopped = self._world.allreduce(counts).tolist()
-        if stopped:
-            raise SearchStopped(f"the searches were stopped at level {depth}")
-        return edges
+        def clear() -> None:
+            for share, own in zip(self._shares, numbers, strict=True):
+                with on_device(share.device):
+                    share.clear(levels=levels, counts=counts, sums=sums)
+                    share.begin(own, there)
+
+        self._agreed(clear)
+        self._meet()
 
     def _make_room(self, depth: int) -> None:
         """Allocate room for a level."""
-        while 1 << self._planes <= depth:
-            self._agreed(lambda: self._each(lambda share: share.add_planes()))
-            self._planes += MORE_PLANES
+        full = [share.lacks_room(depth, levels=self._levels) for share in self._shares]
+        if any(full):  # the same on all ranks
+            levels = self._levels
+            self._agreed(
+                lambda: self._each(lambda share: share.make_room(depth, levels=levels))
+            )
+
+    def _push(self, depth: int) -> None:
+        """Move words along the edges of domains, and between domains."""
+        way = "pull_level" if self._edges >= self._pull_edges else "push_level"
+
+        def step(share: Share) -> None:
+            share.step(way, depth)
+            if share.outside is not None:
+                share.outside.push(depth)
+
+        self._each(step)
+        self._meet()
+        if self._messages is None:
+            return
+        sides = [share.outside for share in self._shares if share.outside is not None]
+        for share, side in zip(self._shares, sides, strict=True):
+            with on_device(share.device):
+                side.collect(depth)
+        arrived = self._messages.deliver(
+            [side.counts() for side in sides],
+            sides[0].item,
+            lambda place, group, count: sides[place].items(group, count),
+        )
+        for one in arrived:
+            with on_device(self._shares[one.place].device):
+                sides[one.place].take(depth, one.items, delegates=one.delegates)
+
+    def _settle(self, depth: int) -> tuple[int, int]:
+        """Make what is new the frontier; return its vertices, and edges out."""
+        self._each(lambda share: share.settle(depth))
+        sizes = self._each(lambda share: share.frontier(depth))
+        queued, edges = np.array(sizes).sum(axis=0).tolist()
+        return queued, edges
+
+    def _end(self, depth: int) -> None:
+        """Do nothing: the next searches clear all."""
+
+    def _own_counts(self) -> Array:
+        """Return this rank's vertices by level and search, int64 [levels, width]."""
+        levels = self.deepest + 1
+        counts = sum(self._each(lambda share: share.counts(levels)))
+        own: Array = np.zeros((levels, self.width), np.int64) + counts
+        for share in self._shares:
+            own[0, : self._count] += self._lone_of(share)
+        return own
+
+    def _lone_of(self, share: Share) -> Array:
+        """Return which sources are vertices of a share without edges, bool [k]."""
+        own: Array = self._layout.part_of(self._sources) == share.part
+        return self._lone & own
+
+    def _need_levels(self) -> None:
+        if not self._levels:
+            raise ValueError("levels were not asked for")
+
+    def levels(self, search: int) -> list[Array]:
+        """Return the levels of a search, int32, of each part by local id."""
+        self._need_levels()
+        block, row = divmod(search, BLOCK)
+        if self._blocks is None or self._blocks[0] != block:
+            deepest, count = self.deepest, self._count
+            read = self._each(lambda share: share.levels(deepest, block, count))
+            self._blocks = block, read
+        values = [rows[row].astype(np.int32) for rows in self._blocks[1]]
+        for share, level in zip(self._shares, values, strict=True):
+            if self._lone_of(share)[search]:
+                level[self._layout.local_of(self._sources[search])] = 0
+        return values
+
+    def sums(self, name: str) -> list[Array]:
+        """Return sums of ``base.SUMS`` of each part by local id."""
+        values: list[Array] = self._each(lambda share: share.sums(name))
+        for share, sums in zip(self._shares, values, strict=True):
+            if name == "reached_from":
+                lone = self._sources[self._lone_of(share)]
+                np.add.at(sums, self._layout.local_of(lone), 1)
+        return values
 
     def levels_at(self, searches: Ids, vertices: Ids) -> Array:
         """Return the level of each vertex id in each search (row), int32; -1 if none.
 
         Equal on all ranks.
         """
+        self._need_levels()
         self._check(vertices)
         levels = np.full(len(vertices), UNREACHED, dtype=np.int32)
         for share in self._shares:
-            own = self._layout.part_of(vertices) == share.part.index
+            own = self._layout.part_of(vertices) == share.part
             with on_device(share.device):
                 levels[own] = share.levels_at(
-                    self._deepest, searches[own], vertices[own]
+                    self.deepest, searches[own], vertices[own]
                 )
         levels = self._world.allreduce(levels, "max")
         levels[self._sources[searches] == vertices] = 0  # including those without edges
         return levels
 
     def close(self) -> None:
-        """Free the shared memory."""
+        """Free the shared memory (collective)."""
         self._shares = []
-        self._group.close()
+        for group in self._groups:
+            group.close()
+        self._groups = []
+        if self._ranks is not self._world:
+            self._ranks.free()
+            self._ranks = self._world

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.device import cc
-from distbfs.errors import SearchStopped
 from distbfs.graph.csr import SLICE
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.bits import HELD, LANE, PLANES
+from distbfs.multisearch.part_loop import PartSearches
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, bits_of, mask_words
 from distbfs.search.parents import by_rank
@@ -31,7 +31,7 @@ from distbfs.search.parents import by_rank
 if TYPE_CHECKING:
     from distbfs.graph.csr import CSR
     from distbfs.partition.part import Part
-    from distbfs.types import Array, Ids, Stop, Words, World
+    from distbfs.types import Array, Ids, Words, World
 
 SHIFT, MASK = np.uint64(PART_SHIFT), np.uint64(NUMBER_MASK)
 
@@ -169,65 +169,40 @@ class OuterEnds:
         return np.column_stack([self.columns[self._found[:count]], words])
 
 
-class PartBitSearches:
-    """Searches the parts of all ranks; methods are collective.
+class PartBitSearches(PartSearches):
+    """Searches the parts of all ranks in host memory.
 
-    parts: of this rank, at least one; width: lanes of a word
+    parts: of this rank, at least one; lanes: of a word, of 64 searches each
     """
 
     def __init__(
-        self, world: World, parts: Sequence[Part], width: int, threads: int
+        self, world: World, parts: Sequence[Part], lanes: int, threads: int
     ) -> None:
-        self._world, self._parts, self.width = world, list(parts), width
+        super().__init__(world)
+        self._parts, self.lanes, self.width = list(parts), lanes, LANE * lanes
         self._threads = ctypes.c_int(cc.thread_count(threads))
         self._layout = parts[0].layout
         self._placement = Placement(self._layout.parts, world.size)
-        self._delegates = Rows(parts[0].delegate_count, width)
-        self._normals = [Rows(part.local_count, width) for part in parts]
-        self._outer = [OuterEnds(part, width) for part in parts]
-        self._library = library(width)
+        self._delegates = Rows(parts[0].delegate_count, lanes)
+        self._normals = [Rows(part.local_count, lanes) for part in parts]
+        self._outer = [OuterEnds(part, lanes) for part in parts]
+        self._library = library(lanes)
         self._delegate_order = np.argsort(parts[0].delegates, kind="stable")
         self._counts: list[Array] = []
-        self._count = self._held = 0
+        self._held = 0
 
     @property
     def _searched(self) -> list[Rows]:
         return [self._delegates, *self._normals]
 
-    def run(
-        self,
-        sources: Ids,
-        *,
-        levels: bool = False,
-        sums: Sequence[str] = (),
-        limit: int | None = None,
-        stop: Stop | None = None,
+    def _begin(
+        self, sources: Ids, *, levels: bool, counts: bool, sums: Sequence[str]
     ) -> None:
-        """Search from up to 64 x ``width`` vertices, internal ids int64 [k].
-
-        levels: make ``levels`` available; sums: of ``base.SUMS``; limit: the last level
-        stop: called before each level; SearchStopped on all ranks if one returns True.
-        """
-        self._count, self._counts = len(sources), []
+        """Forget all searches; put the sources on level 0."""
+        self._counts, self._counted = [], counts
         self._held = HELD if levels else 0
         for rows in self._searched:
             rows.begin(self._held, sums)
-        self._start(sources)
-        depth, size = 0, self._settle(0, stop)
-        while size and depth != limit:
-            self._world.doing = f"level {depth}"
-            depth += 1
-            if levels and depth >> self._held:
-                for rows in self._searched:
-                    rows.add_plane()
-                self._held += 1
-            self._push()
-            size = self._settle(depth, stop)
-        self._world.doing = ""
-        self._forget_front()
-
-    def _start(self, sources: Ids) -> None:
-        """Put the sources on level 0."""
         delegates, order = self._parts[0].delegates, self._delegate_order
         place = np.searchsorted(delegates, sources, sorter=order)
         shared = np.zeros(len(sources), dtype=np.bool_)
@@ -241,7 +216,14 @@ class PartBitSearches:
             local = self._layout.local_of(sources[own])
             rows.start(part.numbers_of(local), searches[own])
 
-    def _push(self) -> None:
+    def _make_room(self, depth: int) -> None:
+        """Allocate room for a level."""
+        if self._held and depth >> self._held:
+            for rows in self._searched:
+                rows.add_plane()
+            self._held += 1
+
+    def _push(self, depth: int) -> None:  # noqa: ARG002
         """Push the frontier along all edges, and exchange what leaves a part."""
         tables, shared = [], self._delegates
         for part, normals, outer in zip(
@@ -264,7 +246,7 @@ class PartBitSearches:
         """Push words along edges; columns: by default those of the edges."""
         if not edges.edges or not start.view.queued:
             return
-        library(self.width, edges.offsets.itemsize).part_bits_push(
+        library(self.lanes, edges.offsets.itemsize).part_bits_push(
             cc.pointer(edges.offsets),
             cc.pointer(edges.columns if columns is None else columns),
             start.state,
@@ -290,36 +272,30 @@ class PartBitSearches:
                 ctypes.c_int64(len(numbers)),
             )
 
-    def _settle(self, depth: int, stop: Stop | None) -> int:
-        """Begin a level; return the number of its vertices, on all ranks."""
-        counts = np.zeros(LANE * self.width, dtype=np.int64)
+    def _settle(self, depth: int) -> tuple[int, int]:
+        """Begin a level; return the number of its vertices."""
+        counts = np.zeros(self.width, dtype=np.int64)
         first, ignored = self._world.rank == 0, np.zeros_like(counts)
         for rows in self._searched:
             once = counts if first or rows is not self._delegates else ignored
             self._library.part_bits_settle(
-                *(rows.state, ctypes.c_int64(depth), cc.pointer(once), self._threads)
+                rows.state,
+                ctypes.c_int64(depth),
+                cc.pointer(once if self._counted else None),
+                self._threads,
             )
         self._counts.append(counts)
-        asked = stop is not None and stop()
-        queued = sum(int(rows.view.queued) for rows in self._searched)
-        total = self._world.allreduce(np.array([queued, asked], dtype=np.int64))
-        if total[1]:
-            self._world.doing = ""
-            self._forget_front()
-            raise SearchStopped(f"the searches were stopped at level {depth}")
-        return int(total[0])
+        return sum(int(rows.view.queued) for rows in self._searched), 0
 
-    def _forget_front(self) -> None:
+    def _end(self, depth: int) -> None:  # noqa: ARG002
         """Empty the frontier, which a last level leaves."""
         for rows in self._searched:
             rows.view.queued = 0
 
-    def counts(self) -> Array:
-        """Return the vertices of each search by level, int64 [k, levels]."""
-        own = np.array(self._counts)[:, : self._count]
-        total = self._world.allreduce(np.ascontiguousarray(own.T))
-        deepest = int(np.flatnonzero(total.any(axis=0)).max(initial=0))
-        return total[:, : deepest + 1]
+    def _own_counts(self) -> Array:
+        """Return this rank's vertices by level and search, int64 [levels, width]."""
+        counts: Array = np.array(self._counts)
+        return counts
 
     def _by_local(self, normals: Sequence[Array], delegates: Array) -> list[Array]:
         """Return values by number as values of each part by local id."""

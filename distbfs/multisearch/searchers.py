@@ -1,8 +1,9 @@
 """Many searches on any number of ranks: divide the sources, or use parts.
 
 Where the whole graph fits the memory of each rank, every rank holds it and takes a
-share of the sources. Otherwise the ranks search the parts of the store together: up to
-512 sources in one traversal where these are in host memory, else one after the other.
+share of the sources. Otherwise the ranks search the parts of the store together, up to
+512 sources in one traversal; one after the other with engine reference, or where
+devices have some columns of their rows in host memory.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from distbfs.multisearch.numpy_runner import (
     kept_value,
     of_counts,
 )
-from distbfs.multisearch.part_bits import PartBitSearches, bytes_needed
 from distbfs.multisearch.problem import Problem, State
+from distbfs.multisearch.traversals import Traversals, traversals_of
 from distbfs.options import check_choice
 from distbfs.partition.part import Part
 from distbfs.plan.memory import (
@@ -47,7 +48,6 @@ from distbfs.types import Array, Ids, World, slice_bounds
 
 WAYS = ("auto", "sources", "parts")
 SHARE = 0.8  # of a machine's memory that its ranks may use
-SPAN = 4096  # depth assumed in planning memory
 ROWS_BYTES = 1 << 28  # of pairwise results passed on at once
 
 
@@ -205,8 +205,8 @@ class WholeSearcher:
 class PartsSearcher:
     """The ranks search the parts of a graph together.
 
-    Engine "openmp" runs bit-parallel traversals; others search from one source after
-    the other.
+    Engines "openmp" and "xbfs" run bit-parallel traversals; others search from one
+    source after the other.
     """
 
     directed = False
@@ -215,15 +215,12 @@ class PartsSearcher:
         self.world, self.options, self._session = session.world, options, session
         self.n, self.engine = session.layout.n, session.options.engine
         self.part = None
-        held = bool(session.held.parts) and self.engine == "openmp"
-        in_parts = held and session.layout.parts > 1
-        self._by_bits = bool(self.world.allreduce(np.array([in_parts]), "min")[0])
-        self._searches: PartBitSearches | None = None
+        self._traversals = traversals_of(session)
 
     @property
     def smallest(self) -> int:
         """How many sources make a batch; one where they take turns."""
-        if not self._by_bits:
+        if self._traversals is None:
             return 1
         return min(self.options.batch or bits.MOST_SEARCHES, bits.MOST_SEARCHES)
 
@@ -260,8 +257,8 @@ class PartsSearcher:
             )
         width = self.n if self.world.rank == 0 else 0
         outputs = Outputs(problem, len(sources), width)
-        if self._by_bits and options.bits:
-            self._in_batches(problem, sources, options, outputs)
+        if self._traversals is not None and options.bits:
+            self._in_batches(self._traversals, problem, sources, options, outputs)
         else:
             self._in_turn(problem, sources, options, outputs)
         values = outputs.results()
@@ -295,53 +292,42 @@ class PartsSearcher:
                 outputs.put(state.name, slice(k, k + 1), value)
 
     def _in_batches(
-        self, problem: Problem, sources: Ids, options: RunOptions, outputs: Outputs
+        self,
+        traversals: Traversals,
+        problem: Problem,
+        sources: Ids,
+        options: RunOptions,
+        outputs: Outputs,
     ) -> None:
-        """Search from up to 512 sources in one traversal (``part_bits``)."""
+        """Search from up to 512 sources in one traversal."""
         by_pair = [s for s in problem.state if s.per == "pair"]
         sums = [s.name for s in problem.state if s.per == "vertex"]
         others = [s.name for s in problem.state if s.per not in ("pair", "vertex")]
-        vertices = self._session.vertices
-        searches, size = self._batch(len(sources), options, levels=bool(by_pair))
-        for first in range(0, len(sources), size):
-            some = sources[first : first + size]
-            searches.run(
-                vertices.inside(some),
+        vertices, first = self._session.vertices, 0
+        inside = vertices.inside(sources)
+        while first < len(sources):
+            searches, some = traversals.run(
+                inside[first:],
+                options,
                 levels=bool(by_pair),
+                counts=bool(others),
                 sums=sums,
-                limit=options.depth,
-                stop=options.stop,
             )
-            rows, counts = slice(first, first + len(some)), searches.counts()
+            rows = slice(first, first + some)
+            if others:
+                counts = searches.counts()
             for name in others:
                 outputs.put(name, rows, of_counts(name, counts))
             for name in sums:
                 block = vertices.block(searches.sums(name), np.dtype(SUMS[name]).type)
                 outputs.put(name, rows, self._on_first(block))
-            for search in range(len(some) if by_pair else 0):
+            for search in range(some if by_pair else 0):
                 block = vertices.block(searches.levels(search), np.int32)
                 level, row = self._on_first(block)[None], first + search
                 for state in by_pair:
-                    value = kept_value(state, level, counts.shape[1] - 1)
+                    value = kept_value(state, level, searches.deepest)
                     outputs.put(state.name, slice(row, row + 1), value)
-
-    def _batch(
-        self, count: int, options: RunOptions, *, levels: bool
-    ) -> tuple[PartBitSearches, int]:
-        """Return what searches, and from how many sources at once (collective)."""
-        parts = self._session.held.parts
-        width = bits.width_for(options.batch or count)
-        planes = SPAN.bit_length() if levels else 0
-        one = np.array([bytes_needed(parts, 1, levels=planes)])
-        fits = options.memory // max(int(self.world.allreduce(one, "max")[0]), 1)
-        while width > 1 and width > fits and not options.batch:
-            width //= 2
-        if self._searches is None or self._searches.width != width:
-            self._searches = None  # free the old one before allocating another
-            threads = options.threads or self._session.options.threads
-            self._searches = PartBitSearches(self.world, parts, width, threads)
-        most = options.batch or bits.MOST_SEARCHES
-        return self._searches, min(most, bits.LANE * width)
+            first += some
 
     def _on_first(self, block: Array) -> Array:
         """Return the blocks of all ranks, [n], on rank 0; [0] on others."""

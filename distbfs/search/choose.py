@@ -83,6 +83,7 @@ class Request:
     with delegates, "" for none
     devices: how many of each rank, or which; domain: devices of a domain
     alone: use one device of each rank, where it has any
+    divided: all devices share the graph, however small it is
     keep: the graph is kept for other searches, so it must not change
     masked: searches will see some vertices and edges only
     """
@@ -92,6 +93,7 @@ class Request:
     devices: int | Sequence[int] | None = None
     domain: int | None = None
     alone: bool = False
+    divided: bool = False
     keep: bool = False
     masked: bool = False
 
@@ -260,6 +262,7 @@ def _on_devices(
         return _separated(hosts, named, n, request, (why, asked))
     alone = len(devices) == 1 or kind.devices == 1
     small = n < ALONE_BELOW and request.domain is None
+    small = small and not request.divided
     if small and hosts.total > 1 and kind.devices > 1:
         why = f"one device searches alone, as {n} vertices are below {ALONE_BELOW}"
     if world.size == 1 and (alone or small):

@@ -56,7 +56,7 @@ from distbfs.search.paths import NoPaths, device_paths, host_paths
 from distbfs.search.runners.between import BetweenDomains
 from distbfs.search.runners.clock import ClockedRunner
 from distbfs.search.runners.whole import OnDevice, OnDevices, OnHost, WholeRunner
-from distbfs.search.session import Held, Session
+from distbfs.search.session import Held, Separated, Session
 from distbfs.timing import clock
 
 if TYPE_CHECKING:
@@ -312,6 +312,9 @@ def _open_separated(opening: Opening) -> Session:
     clocked = ClockedRunner(world, runner, held.devices)
     held, about = timed(held, began), engine.describe
     session = opening.session(held, clocked, options, about, why, rows=rows)
+    if room is not None:
+        shares = [search.part for search in searches]
+        session.separated = Separated(shares, placement, runner.exchange)
     session.at_close.extend(closing)
     return session
 

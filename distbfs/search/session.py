@@ -29,16 +29,30 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from distbfs.build.cuda.domain import MemberRows
+    from distbfs.build.cuda.inner_part import InnerPart
+    from distbfs.exchange.base import Exchange
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.options import SearchOptions
     from distbfs.partition.device_part import DevicePart
-    from distbfs.partition.layout import Layout
+    from distbfs.partition.layout import Layout, Placement
     from distbfs.partition.part import Part
     from distbfs.search.masked_rows import MaskedRows
     from distbfs.search.paths import PathFinder
     from distbfs.search.runners.base import Runner
     from distbfs.search.vertices import VertexMap
     from distbfs.types import Array, Ids, Root, Stop, Take, World
+
+
+@dataclass(frozen=True)
+class Separated:
+    """Shares of domains on devices, and what is between them.
+
+    shares: of this rank's devices; placement: of all; exchange: of the searches
+    """
+
+    shares: Sequence[InnerPart]
+    placement: Placement
+    exchange: Exchange
 
 
 @dataclass
@@ -88,6 +102,8 @@ class Session:
         The graph where it is searched.
     vertices : VertexMap
         From vertex ids to parts, and back.
+    separated : Separated or None
+        The shares of domains on devices where these search level by level.
     at_close : list of callable
         Called when the session is closed.
 
@@ -125,6 +141,7 @@ class Session:
         self._notes, self._one_source = notes or {}, one_source
         self._trace: Trace | None = None
         self._ahead: Ahead | None = None
+        self.separated: Separated | None = None
         self.at_close: list[Callable[[], object]] = []
         self._searches = 0
         self._sight: Sight | None = None

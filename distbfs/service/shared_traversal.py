@@ -12,7 +12,7 @@ import numpy as np
 from distbfs.errors import ResourceError, UsageError
 from distbfs.multisearch.bits import LANE, BitSearch
 from distbfs.multisearch.cuda_bits import SEARCHES, BitSearches
-from distbfs.multisearch.domain_bits import DomainBitSearches
+from distbfs.multisearch.domain_bits import DomainBitSearches, Member
 from distbfs.multisearch.input_graph import in_input_ids
 from distbfs.search.session import Session
 from distbfs.types import Array, Ids, Stop
@@ -53,8 +53,8 @@ class Together(ABC):
 class Searcher(Protocol):
     """Searches that call ``stop`` between levels; collective on several ranks."""
 
-    def run(self, sources: Ids, *, stop: Stop) -> None:
-        """Search from ids."""
+    def run(self, sources: Ids, *, levels: bool, counts: bool, stop: Stop) -> None:
+        """Search from ids; see ``multisearch.part_loop``."""
 
     def levels_at(self, search: Ids, vertices: Ids) -> Array:
         """Return the level of each vertex id in each search (row); -1 if none."""
@@ -77,7 +77,7 @@ class ByLevel(Together):
         self._search = search
 
     def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
-        self._search.run(sources, stop=stop)
+        self._search.run(sources, levels=True, counts=False, stop=stop)
         return self._search.levels_at(rows, vertices)
 
 
@@ -103,7 +103,8 @@ def together(session: Session) -> Together | None:
     held = session.held
     try:
         if held.rows:
-            domain_search = DomainBitSearches(session.world, held.rows)
+            members = [Member.of_rows(rows) for rows in held.rows]
+            domain_search = DomainBitSearches(session.world, members)
             session.at_close.append(domain_search.close)
             return ByLevel(domain_search)
         if session.world.size > 1 or session.layout.parts > 1:

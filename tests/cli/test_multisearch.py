@@ -326,6 +326,11 @@ def test_directed_stores(tmp_path):
         (["khop", "--no-normalized"], "khop has no option 'normalized'; allowed: hops"),
         (["apsp", "--threshold", "many"], "threshold is 'many'; allowed: auto"),
         (["apsp", "--method", "hybrid", "--engine", "openmp"], "allowed: bits, arrays"),
+        (["apsp", "--domain", "1"], "--domain is for parts on devices; add --divide"),
+        (
+            ["apsp", "--divide", "parts", "--engine", "openmp", "--domain", "1"],
+            "--domain is for parts on devices, not in host memory",
+        ),
         (["nothing"], "'nothing' is not one of 'apsp'"),
     ],
 )

@@ -90,7 +90,7 @@ MORE = {  # constants that Python has, too, and sizes of what it does not mirror
         f"__builtin_offsetof(Mailbox, failed) == {shared.FAILED_AT}",
     ],
     "bits.cuh": [f"sizeof(Control) == {cuda_bits.CONTROL_BYTES}"],
-    "bits_domain.cu": [
+    "bits_domain.cuh": [
         f"MOST_PARTS == {domain_bits.MOST_PARTS} && TURNS == {domain_bits.TURNS}",
         f"sizeof(Tally) == {8 * domain_bits.TALLY_WORDS}",
     ],

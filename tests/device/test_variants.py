@@ -226,7 +226,9 @@ LOADS = {
         )
     ],
     "multisearch/domain_bits.py": [
-        ("multisearch", ("bits_domain.cu",), {**WIDTH, "PIECES": (1,)})
+        ("multisearch", ("bits_domain.cu",), {**WIDTH, "PIECES": LANES}),
+        ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS[:3]}),
+        ("multisearch", ("bits_outer.cu",), {"OFFSET": ("u64",), "PIECES": LANES}),
     ],
     "multisearch/openmp_runner.py": [("multisearch", ("edges.c",), C_WIDTH)],
     "store/cuda_files.py": [("store", ("cuda_rows.cu",), {})],

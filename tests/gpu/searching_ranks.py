@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import time
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,9 @@ from distbfs.errors import ResourceError  # noqa: E402
 from distbfs.exchange.device_choice import take_devices  # noqa: E402
 from distbfs.exchange.world import run_guarded, start  # noqa: E402
 from distbfs.generate.kronecker import Kronecker  # noqa: E402
+from distbfs.multisearch.base import RunOptions  # noqa: E402
+from distbfs.multisearch.problem import Problem, State  # noqa: E402
+from distbfs.multisearch.searchers import PartsSearcher  # noqa: E402
 from distbfs.search.choose import Request  # noqa: E402
 from distbfs.service.shared_traversal import MOST, together  # noqa: E402
 
@@ -38,6 +42,16 @@ GRAPHS = {
     "grid": grid(40),
     "random": random_tuples(900, 1200, 5),
 }
+LEVELS = Problem(
+    "levels and sums",
+    (
+        State("level", "int16", "pair", -1),
+        State("reached", "int64", "search"),
+        State("reached_from", "int64", "vertex"),
+        State("harmonic_from", "float64", "vertex"),
+    ),
+    bits=True,
+)
 BRIEF = ("kronecker", "random")
 WHOLE = ("domain", "first")  # ways without an exchange
 SEVERAL = ("pairs", "uneven")  # domains of several devices
@@ -101,6 +115,8 @@ def check_whole(world, how, names):
             session = session_of(world, graph, how, None, None, **more)
             for root in some_roots(graph, 4):
                 compare(world, session, graph, int(root))
+            if how == "domain" and not more:
+                compare_many(world, session, graph)
             if how == "domain":
                 compare_together(session, graph)
             session.close()
@@ -127,6 +143,8 @@ def check_parts(world, exchange, name, threshold, per_rank, variants):
         session = session_of(world, graph, exchange, parts, threshold, **more)
         for root in some_roots(graph, 3):
             compare(world, session, graph, int(root))
+        if not more:
+            compare_many(world, session, graph)
         used = session.describe()["exchange"]
         session.close()
     if world.rank == 0:
@@ -142,6 +160,8 @@ def check_several(world, how, names):
                 session = session_of(world, graph, how, None, threshold, **more)
                 for root in some_roots(graph, 4):
                     compare(world, session, graph, int(root))
+                if not more:
+                    compare_many(world, session, graph)
                 session.close()
         if world.rank == 0:
             print(name, how, session.why, flush=True)
@@ -169,6 +189,12 @@ WHOLE_VARIANTS = (
 )
 
 
+@cache
+def distances(graph, root):
+    """Levels by the reference."""
+    return graph.distances(root)
+
+
 def compare(world, session, graph, root):
     """One search; every rank looks at all results."""
     found = session.search(root)
@@ -180,6 +206,23 @@ def compare(world, session, graph, root):
     wanted = check_search(graph, root, levels, parents)
     assert (found.reached, found.depth) == ((wanted >= 0).sum(), wanted.max())
     assert found.nedge == graph.ends[wanted >= 0].sum() // 2
+
+
+def compare_many(world, session, graph):
+    """Traversals of many searches, of two widths; rank 0 has all levels."""
+    on = PartsSearcher(session, RunOptions())
+    assert on.smallest == 512, "they take turns"
+    for count in (9, 140):
+        sources = np.random.default_rng(count).integers(0, graph.n, count)
+        results = on.run(LEVELS, sources)
+        wanted = np.stack([distances(graph, root) for root in sources.tolist()])
+        reached = wanted >= 0
+        np.testing.assert_array_equal(results["reached"], reached.sum(axis=1))
+        np.testing.assert_array_equal(results["reached_from"], reached.sum(axis=0))
+        near = np.divide(1, wanted, out=np.zeros(wanted.shape), where=wanted > 0)
+        np.testing.assert_allclose(results["harmonic_from"], near.sum(axis=0), 1e-12)
+        if world.rank == 0:
+            np.testing.assert_array_equal(results["level"], wanted)
 
 
 def compare_together(session, graph):

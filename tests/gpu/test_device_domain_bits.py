@@ -14,7 +14,7 @@ from distbfs.device import cuda
 from distbfs.device.peers import access_problem
 from distbfs.errors import SearchStopped
 from distbfs.exchange.world import SoloWorld
-from distbfs.multisearch.domain_bits import DomainBitSearches
+from distbfs.multisearch.domain_bits import DomainBitSearches, Member
 from distbfs.search.choose import Request
 from distbfs.service.shared_traversal import MOST, together
 
@@ -29,6 +29,10 @@ GRAPHS = {
     "random": random_tuples(900, 1200, 5),
 }
 PARTS = (1, 2, 3, 4, 8)
+
+
+def members(made):
+    return [Member.of_rows(rows) for rows in made]
 
 
 def devices_of(parts):
@@ -48,7 +52,7 @@ def distances(name, root):
 def check(searches, name, roots):
     """Search; levels that are asked for are those of SciPy."""
     source = GRAPHS[name]
-    searches.run(roots)
+    searches.run(roots, levels=True)
     wanted = np.stack([distances(name, root) for root in roots.tolist()])
     rng = np.random.default_rng(len(roots))
     rows = rng.integers(0, len(roots), 20_000)
@@ -69,7 +73,7 @@ def test_levels(parts, pull_edges):
             for part in made:
                 with part.names.device:
                     part.graph.offsets = part.graph.offsets.astype(np.uint64)
-        searches = DomainBitSearches(SoloWorld(), made, pull_edges=pull_edges)
+        searches = DomainBitSearches(SoloWorld(), members(made), pull_edges=pull_edges)
         rng = np.random.default_rng(3)
         for count in (126, 5, 126):
             ends = [source.degrees.argmax(), source.degrees.argmin()]

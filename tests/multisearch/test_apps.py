@@ -17,7 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import shortest_path
 from sessions import open_parts
-from wholes import HOSTS, all_levels, by_networkx, whole
+from wholes import (
+    HOSTS,
+    all_levels,
+    by_networkx,
+    check_applications,
+    of_component,
+    whole,
+)
 
 import distbfs
 from distbfs.errors import UsageError
@@ -26,7 +33,6 @@ from distbfs.multisearch import searchers as sharing
 from distbfs.multisearch.apps import betweenness as between
 from distbfs.multisearch.apps.betweenness import betweenness
 from distbfs.multisearch.apps.closeness import closeness
-from distbfs.multisearch.apps.components import largest_component
 from distbfs.multisearch.apps.diameter import Bounds, diameter
 from distbfs.multisearch.apps.eccentricity import eccentricity
 from distbfs.multisearch.apps.harmonic import harmonic
@@ -68,52 +74,10 @@ def way(request, monkeypatch):
     return WAYS[request.param]
 
 
-def of_component(source):
-    """Return the largest component by NetworkX, of equals the one of the least id."""
-    values = nx.connected_components(by_networkx(source))
-    return sorted(max(values, key=lambda one: (len(one), -min(one))))
-
-
 @pytest.mark.parametrize("name", SMALL)
 def test_small_graphs(name, way):
-    source, graph = NAMED[name], by_networkx(NAMED[name])
-    on, every, wanted = way(source), np.arange(source.n), all_levels(source)
-    rows = levels(on, every)
-    assert rows.dtype == np.int8
-    np.testing.assert_array_equal(rows, wanted.astype(np.int8))
-    for normalized in (True, False):
-        got = closeness(on, every, normalized=normalized)
-        close = nx.closeness_centrality(graph, wf_improved=normalized)
-        np.testing.assert_allclose(got, list(close.values()), rtol=1e-12)
-    near = [nx.harmonic_centrality(graph)[v] for v in every]
-    np.testing.assert_allclose(harmonic(on, every), near, rtol=1e-12)
-    value, facts = eccentricity(on, every)
-    np.testing.assert_array_equal(value, wanted.max(axis=1))
-    component = of_component(source)
-    np.testing.assert_array_equal(largest_component(on), component)
-    inside = graph.subgraph(component)
-    wanted_told = {
-        "connected": nx.is_connected(graph),
-        "vertices": len(component),
-        "radius": nx.radius(inside),
-        "diameter": nx.diameter(inside),
-    }
-    assert facts == wanted_told
-    by_bounds = diameter(on)
-    assert (len(component) > 2) <= by_bounds.pop("searches") <= source.n
-    assert by_bounds == wanted_told
-    pairs = np.random.default_rng(1).integers(0, source.n, (50, 2))
-    reached = [nx.has_path(graph, *pair) for pair in pairs.tolist()]
-    assert reachability(on, pairs).tolist() == reached
-    for hops in (None, 0, 2, 500):
-        counts = khop(on, every[:5], hops)
-        if hops is None or hops >= source.n:
-            assert counts.shape[1] == wanted[:5].max() + 1
-        else:
-            assert counts.shape[1] == hops + 1
-        for row, level in zip(counts, wanted, strict=False):
-            near = [((level >= 0) & (level <= k)).sum() for k in range(len(row))]
-            assert row.tolist() == near
+    source = NAMED[name]
+    check_applications(way(source), source)
 
 
 @settings(max_examples=80, deadline=None)

@@ -144,7 +144,7 @@ def test_batches_of_any_size(ranks, batch, monkeypatch):
     traversals, run = [], PartBitSearches.run
 
     def counted(on, sources, **options):
-        traversals.append((on.width, len(sources)))
+        traversals.append((on.lanes, len(sources)))
         return run(on, sources, **options)
 
     monkeypatch.setattr(PartBitSearches, "run", counted)
@@ -164,6 +164,7 @@ def test_batches_of_any_size(ranks, batch, monkeypatch):
             layout=parts[0].layout,
             options=SearchOptions.named(engine="openmp", threads=1),
             describe=dict,
+            separated=None,
         )
         on = PartsSearcher(session, options)
         assert on.smallest == min(batch or 512, 512)

@@ -4,6 +4,14 @@ import networkx as nx
 import numpy as np
 from graphs import build
 
+from distbfs.multisearch.apps.closeness import closeness
+from distbfs.multisearch.apps.components import largest_component
+from distbfs.multisearch.apps.diameter import diameter
+from distbfs.multisearch.apps.eccentricity import eccentricity
+from distbfs.multisearch.apps.harmonic import harmonic
+from distbfs.multisearch.apps.khop import khop
+from distbfs.multisearch.apps.paths import levels
+from distbfs.multisearch.apps.reachability import reachability
 from distbfs.multisearch.input_graph import NO_DELEGATES
 
 HOSTS = ("reference", "openmp")
@@ -31,3 +39,51 @@ def all_levels(source, directed=False):
     for u, result in lengths:
         out[u, list(result)] = list(result.values())
     return out
+
+
+def of_component(source):
+    """Return the largest component by NetworkX, of equals the one of the least id."""
+    values = nx.connected_components(by_networkx(source))
+    return sorted(max(values, key=lambda one: (len(one), -min(one))))
+
+
+def check_applications(on, source):
+    """Compare applications of a searcher with NetworkX; rank 0 alone has pairs."""
+    first, graph = on.world.rank == 0, by_networkx(source)
+    every, wanted = np.arange(source.n), all_levels(source)
+    rows = levels(on, every)
+    assert rows.dtype == np.int8
+    np.testing.assert_array_equal(rows, wanted.astype(np.int8)[: source.n * first])
+    for normalized in (True, False):
+        got = closeness(on, every, normalized=normalized)
+        close = nx.closeness_centrality(graph, wf_improved=normalized)
+        np.testing.assert_allclose(got, list(close.values()), rtol=1e-12)
+    near = [nx.harmonic_centrality(graph)[v] for v in every]
+    np.testing.assert_allclose(harmonic(on, every), near, rtol=1e-12)
+    value, facts = eccentricity(on, every)
+    np.testing.assert_array_equal(value, wanted.max(axis=1))
+    component = of_component(source)
+    np.testing.assert_array_equal(largest_component(on), component)
+    inside = graph.subgraph(component)
+    wanted_told = {
+        "connected": nx.is_connected(graph),
+        "vertices": len(component),
+        "radius": nx.radius(inside),
+        "diameter": nx.diameter(inside),
+    }
+    assert facts == wanted_told
+    by_bounds = diameter(on)
+    assert (len(component) > 2) <= by_bounds.pop("searches") <= source.n
+    assert by_bounds == wanted_told
+    pairs = np.random.default_rng(1).integers(0, source.n, (50, 2))
+    reached = [nx.has_path(graph, *pair) for pair in pairs.tolist()]
+    assert reachability(on, pairs).tolist() == reached[: 50 * first]
+    for hops in (None, 0, 2, 500):
+        counts = khop(on, every[:5], hops)
+        if hops is None or hops >= source.n:
+            assert counts.shape[1] == wanted[:5].max() + 1
+        else:
+            assert counts.shape[1] == hops + 1
+        for row, level in zip(counts, wanted, strict=False):
+            near = [((level >= 0) & (level <= k)).sum() for k in range(len(row))]
+            assert row.tolist() == near

@@ -28,7 +28,7 @@ def has_device():
     "script",
     [
         *("bench_engines.py", "bench_gpu.py", "bench_devices.py"),
-        "bench_multisearch_gpu.py",
+        *("bench_multisearch_gpu.py", "bench_searches_devices.py"),
     ],
 )
 def test_without_a_device(script, tmp_path):

@@ -205,6 +205,11 @@ class BetweenDomains:
             self.mode = "resident"
         self._parents = self._finder()
 
+    @property
+    def exchange(self) -> Exchange:
+        """What goes between the domains."""
+        return self._exchange
+
     def _levels_on_streams(self) -> StreamedLevels | None:
         """Return the levels that run ahead on streams, where that pays (collective).
 

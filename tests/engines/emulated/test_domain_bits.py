@@ -15,7 +15,7 @@ from distbfs.device import cuda
 from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch import domain_bits
-from distbfs.multisearch.domain_bits import DomainBitSearches
+from distbfs.multisearch.domain_bits import DomainBitSearches, Member
 
 EACH = [1, 2, 3]
 ALWAYS_PULL, NEVER_PULL = 1, 1 << 62
@@ -28,17 +28,21 @@ GRAPHS = {
 }
 
 
+def members(made):
+    return [Member.of_rows(rows) for rows in made]
+
+
 def searches_of(source, parts, *, wide=False, **options):
     made, _ = resident_parts(source, parts)
     for part in made[: 1 if wide else 0]:
         part.graph.offsets = part.graph.offsets.astype(np.uint64)
-    return DomainBitSearches(SoloWorld(), made, **options)
+    return DomainBitSearches(SoloWorld(), members(made), **options)
 
 
 def check(searches, source, roots, stop=None):
     """Search; all levels, asked for in any order, are those of SciPy."""
     roots = np.asarray(roots, dtype=np.int64)
-    searches.run(roots, stop=stop)
+    searches.run(roots, levels=True, stop=stop)
     rng = np.random.default_rng(len(roots))
     rows, targets = np.divmod(np.arange(len(roots) * source.n), source.n)
     order = rng.permutation(len(rows))
@@ -75,7 +79,7 @@ def test_hubs_and_wide_rows(device, monkeypatch, parts, pull_edges):
     source = GRAPHS["granules"]
     searches = searches_of(source, parts, pull_edges=pull_edges)
     for share in searches._shares:
-        assert 0 < share._params.hubs < share._params.wide < share.part.graph.active
+        assert 0 < share.params.hubs < share.params.wide < share.member.graph.active
     check(searches, source, some_sources(source, 9))
 
 
@@ -106,7 +110,7 @@ def test_a_small_frontier_is_pushed_and_a_large_one_pulled(device, monkeypatch):
     for way, pulled in (("pull", True), ("push", False)):
         wanted = [k + 1 for k, count in enumerate(edges) if (count >= 300) == pulled]
         assert wanted
-        assert [depth for name, depth in steps if name == way] == np.repeat(
+        assert [depth for name, depth in steps if name == f"{way}_level"] == np.repeat(
             wanted, 2
         ).tolist()
 
@@ -117,7 +121,7 @@ def test_sources_without_edges_and_none(device):
         searches = searches_of(source, parts)
         check(searches, source, [3, 8, 0, 7])
         check(searches, source, [8])
-        searches.run(np.zeros(0, np.int64))
+        searches.run(np.zeros(0, np.int64), levels=True)
         none = np.zeros(0, np.int64)
         assert not len(searches.levels_at(none, none))
         searches = searches_of(NAMED["no-edges"], parts)
@@ -140,13 +144,13 @@ def test_refusals(device, monkeypatch):
         searches.run(np.array([3, 600]))
     with pytest.raises(UsageError, match="129 searches at once; allowed: 128"):
         searches.run(np.zeros(129, np.int64))
-    searches.run(np.array([3]))
+    searches.run(np.array([3]), levels=True)
     with pytest.raises(UsageError, match="-1 is not a vertex"):
         searches.levels_at(np.array([0]), np.array([-1]))
     made, _ = resident_parts(GRAPHS["random"], 2)
     monkeypatch.setattr(cuda, "free_bytes", lambda: domain_bits.RESERVE + 1000)
     with pytest.raises(ResourceError, match="bit-parallel searches needs"):
-        DomainBitSearches(SoloWorld(), made)
+        DomainBitSearches(SoloWorld(), members(made))
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
@@ -157,7 +161,7 @@ def test_ranks(device, monkeypatch, ranks):
 
     def rank(world):
         made, _ = resident_parts(source, world.size, world)
-        searches = DomainBitSearches(world, made)
+        searches = DomainBitSearches(world, members(made))
         with pytest.raises(SearchStopped):
             searches.run(roots, stop=lambda: world.rank == 1)
         check(searches, source, roots)
@@ -173,17 +177,17 @@ def test_one_rank_without_memory(device, monkeypatch):
     source, short = GRAPHS["random"], []
 
     class Share(domain_bits.Share):
-        def add_planes(self):
-            if short and self.part.index == 1:
+        def make_room(self, depth, *, levels):
+            if short and self.part == 1:
                 raise ResourceError("no room for levels")
-            super().add_planes()
+            super().make_room(depth, levels=levels)
 
     def rank(world):
         made, _ = resident_parts(source, 2, world)
-        searches = DomainBitSearches(world, made)
+        searches = DomainBitSearches(world, members(made))
         short.append(world.rank)
         with pytest.raises(ResourceError, match="rank 1: no room for levels"):
-            searches.run(np.array([3]))
+            searches.run(np.array([3]), levels=True)
 
     monkeypatch.setattr(domain_bits, "PeerGroup", ThreadPeers)
     monkeypatch.setattr(domain_bits, "Share", Share)

@@ -30,7 +30,7 @@ from distbfs.engines.cuda.common.memory import FIXED, LIST_PADS
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.exchange.world import SoloWorld
-from distbfs.multisearch.domain_bits import DomainBitSearches
+from distbfs.multisearch.domain_bits import DomainBitSearches, Member
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Layout
 from distbfs.plan.memory import readable
@@ -258,4 +258,4 @@ def test_searches_at_once_need_all_columns_on_the_devices(monkeypatch):
     room = Room(budgets(source, 2, monkeypatch)[0], None, NOTHING)
     made, _ = resident_parts(source, 2, room=room)
     with pytest.raises(UsageError, match="need the whole graph on the device"):
-        DomainBitSearches(SoloWorld(), made)
+        DomainBitSearches(SoloWorld(), [Member.of_rows(made[0])])

@@ -1,0 +1,120 @@
+"""The loop of many searches in one traversal over the parts of all ranks.
+
+A bit of a word is a search; every vertex has a word of those that have visited it. Each
+level moves the words of the frontier along the edges of a part, and between parts:
+words of delegates are ORed over all of them, words of outer ends go to their owners.
+Parts lie in host memory (``part_bits``) or on devices (``domain_bits``).
+
+Source: Then et al., The more the merrier, VLDB 2014.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from distbfs.errors import SearchStopped
+
+if TYPE_CHECKING:
+    from distbfs.types import Array, Ids, Stop, World
+
+
+class PartSearches(ABC):
+    """Searches the parts of all ranks; methods are collective.
+
+    width: the most searches of a traversal; deepest: the largest level of the last one
+    """
+
+    width: int
+    deepest: int
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._count = 0  # searches of the last run
+        self._edges = 0  # out of the frontier, of all parts
+
+    def run(
+        self,
+        sources: Ids,
+        *,
+        levels: bool = False,
+        counts: bool = True,
+        sums: Sequence[str] = (),
+        limit: int | None = None,
+        stop: Stop | None = None,
+    ) -> None:
+        """Search from up to ``width`` vertices, internal ids int64 [k].
+
+        levels: make ``levels`` available; counts: make ``counts`` available
+        sums: of ``base.SUMS``; limit: the last level
+        stop: called before each level; SearchStopped on all ranks if one returns True.
+        """
+        self._count = len(sources)
+        self._begin(sources, levels=levels, counts=counts, sums=sums)
+        depth, size = 0, self._next(0, stop)
+        while size and depth != limit:
+            self._world.doing = f"level {depth}"
+            depth += 1
+            self._make_room(depth)
+            self._push(depth)
+            size = self._next(depth, stop)
+        self._world.doing = ""
+        self.deepest = depth if size or not depth else depth - 1
+        self._end(depth)
+
+    def _next(self, depth: int, stop: Stop | None) -> int:
+        """Make what was pushed the frontier; return its vertices, of all ranks."""
+        queued, edges = self._settle(depth)
+        asked = stop is not None and stop()
+        own = np.array([queued, edges, asked], dtype=np.int64)
+        queued, self._edges, stopped = self._world.allreduce(own).tolist()
+        if stopped:
+            self._world.doing = ""
+            self._end(depth)
+            raise SearchStopped(f"the searches were stopped at level {depth}")
+        return queued
+
+    def counts(self) -> Array:
+        """Return the vertices of each search by level, int64 [k, levels]."""
+        own = np.ascontiguousarray(self._own_counts()[:, : self._count].T)
+        return self._world.allreduce(own)[:, : self.deepest + 1]
+
+    @abstractmethod
+    def _begin(
+        self, sources: Ids, *, levels: bool, counts: bool, sums: Sequence[str]
+    ) -> None:
+        """Forget all searches; put the sources on level 0."""
+
+    @abstractmethod
+    def _make_room(self, depth: int) -> None:
+        """Allocate room for a level."""
+
+    @abstractmethod
+    def _push(self, depth: int) -> None:
+        """Move words from the frontier to a level, inside parts and between them."""
+
+    @abstractmethod
+    def _settle(self, depth: int) -> tuple[int, int]:
+        """Make what is new in the words of a level the frontier.
+
+        Returns its vertices, and the edges out of them where these are counted.
+        """
+
+    @abstractmethod
+    def _end(self, depth: int) -> None:
+        """Leave the frontier of the last level; it may have vertices."""
+
+    @abstractmethod
+    def _own_counts(self) -> Array:
+        """Return this rank's vertices by level and search, int64 [levels, …]."""
+
+    @abstractmethod
+    def levels(self, search: int) -> list[Array]:
+        """Return the levels of a search, int32, of each part by local id."""
+
+    @abstractmethod
+    def sums(self, name: str) -> list[Array]:
+        """Return sums of ``base.SUMS`` of each part by local id."""

@@ -1,0 +1,195 @@
+"""Messages between the devices of domains, of sizes that only senders know.
+
+Between ranks they go through the streams of the session's exchange where it has them
+(NCCL), else through host memory and MPI; on a rank from device to device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.exchange.local_phase import brought_here
+from distbfs.exchange.peer_memory import on_device
+
+if TYPE_CHECKING:
+    from distbfs.exchange.base import Exchange, StreamedExchange, Streams
+    from distbfs.partition.layout import Placement
+    from distbfs.types import DeviceArray, Ids, World
+
+
+@dataclass(frozen=True)
+class Route:
+    """What may go from one part to another: the items of one group of the sender.
+
+    group: of a part, the one for each part, then one for each of its delegate lanes
+    """
+
+    source: int
+    goal: int
+    group: int
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """Items that have arrived; place: of the receiving part on this rank."""
+
+    place: int
+    delegates: bool
+    items: DeviceArray
+
+
+class PartMessages:
+    """Sends items between parts of different domains; ``deliver`` is collective.
+
+    placement: of the parts; devices: of this rank's parts
+    exchange: of the session, whose streams are used where it has them (collective)
+    """
+
+    def __init__(
+        self,
+        world: World,
+        placement: Placement,
+        devices: Sequence[int],
+        exchange: Exchange,
+    ) -> None:
+        self._world, self._placement, self._devices = world, placement, list(devices)
+        self._domains, rank = placement.domains, world.rank
+        self._own = placement.parts_of(rank)
+        ranks = [placement.rank_of(part) for part in range(placement.parts)]
+        self._rank_of = ranks
+        self._sends: list[Route] = []
+        self._gets: list[Route] = []
+        for route in self._routes():
+            if ranks[route.source] == rank:
+                self._sends.append(route)
+            if ranks[route.goal] == rank:
+                self._gets.append(route)
+        self._streams: Streams | None = None
+        each_its_own = placement.per_rank == 1 or bool(placement.owners)
+        if exchange.streamed and world.size > 1 and each_its_own:
+            self._streams = cast("StreamedExchange", exchange).streams(self._devices)
+            self._streams.connect([self._domains.apart_from(x) for x in self._own])
+
+    def _routes(self) -> Iterator[Route]:
+        """Yield all routes, in the same order on all ranks."""
+        domains = self._domains
+        for source in range(domains.shares):
+            lanes = domains.lanes_of(source)
+            for goal in domains.apart_from(source):
+                yield Route(source, goal, goal)
+                there = domains.lanes_of(goal)
+                for k, lane in enumerate(lanes):
+                    if lane in there:
+                        yield Route(source, goal, domains.shares + k)
+
+    def deliver(
+        self,
+        counts: Sequence[Ids],
+        words: int,
+        items: Callable[[int, int, int], DeviceArray],
+    ) -> list[Arrival]:
+        """Send what all parts have for each other; return what arrives here.
+
+        counts: items of each group of this rank's parts; words: uint64 of an item
+        items(place, group, count): of a part of this rank, with its device current
+        """
+        sizes = self._all_counts(counts)
+        place_of, rank = self._placement.device_of, self._world.rank
+        arrived: list[Arrival] = []
+        leaving: list[tuple[Route, DeviceArray]] = []
+        for route in self._sends:
+            count = sizes[route.source][route.group]
+            if not count:
+                continue
+            place = place_of(route.source)
+            with on_device(self._devices[place]):
+                array = items(place, route.group, count)
+            if self._rank_of[route.goal] != rank:
+                leaving.append((route, array))
+                continue
+            goal = place_of(route.goal)
+            with on_device(self._devices[goal]):
+                arrived.append(self._arrival(route, brought_here(array)))
+        coming = [
+            (route, words * count)
+            for route in self._gets
+            if self._rank_of[route.source] != rank
+            and (count := sizes[route.source][route.group])
+        ]
+        if self._world.size > 1:
+            pass_on = self._by_host if self._streams is None else self._by_streams
+            arrived += pass_on(leaving, coming)
+        return arrived
+
+    def _arrival(self, route: Route, array: DeviceArray) -> Arrival:
+        place = self._placement.device_of(route.goal)
+        return Arrival(place, route.group >= self._domains.shares, array)
+
+    def _all_counts(self, counts: Sequence[Ids]) -> dict[int, list[int]]:
+        """Return the items of each group of all parts (collective)."""
+        sizes = {}
+        gathered = self._world.allgather(np.concatenate(counts))
+        for rank, own in enumerate(gathered):
+            at = 0
+            for part in self._placement.parts_of(rank):
+                end = at + self._domains.shares + len(self._domains.lanes_of(part))
+                sizes[part] = own[at:end].tolist()
+                at = end
+        return sizes
+
+    def _by_host(
+        self,
+        leaving: Sequence[tuple[Route, DeviceArray]],
+        coming: Sequence[tuple[Route, int]],
+    ) -> list[Arrival]:
+        """Send through host memory (collective)."""
+        ranks = range(self._world.size)
+        sent: list[list[Any]] = [[np.zeros(0, np.uint64)] for _ in ranks]
+        for route, array in leaving:
+            with array.device:
+                sent[self._rank_of[route.goal]].append(array.get())
+        received = self._world.alltoall([np.concatenate(x) for x in sent])
+        arrived, at = [], [0] * self._world.size
+        for route, size in coming:
+            rank = self._rank_of[route.source]
+            values = received[rank][at[rank] : at[rank] + size]
+            at[rank] += size
+            place = self._placement.device_of(route.goal)
+            with on_device(self._devices[place]), cuda.memory_of("words that arrive"):
+                array = cuda.cupy().asarray(np.ascontiguousarray(values))
+            arrived.append(self._arrival(route, array))
+        return arrived
+
+    def _by_streams(
+        self,
+        leaving: Sequence[tuple[Route, DeviceArray]],
+        coming: Sequence[tuple[Route, int]],
+    ) -> list[Arrival]:
+        """Send on the streams of the exchange (collective)."""
+        streams, place_of, events = self._streams, self._placement.device_of, []
+        if streams is None:
+            raise ValueError("there are no streams")
+        arrived = []
+        for route, size in coming:
+            place = place_of(route.goal)
+            with on_device(self._devices[place]), cuda.memory_of("words that arrive"):
+                array = cuda.cupy().empty(size, np.uint64)
+            arrived.append(self._arrival(route, array))
+        streams.follow()
+        away = [(place_of(x.source), x.goal, array) for x, array in leaving]
+        pairs = zip(coming, arrived, strict=True)
+        near = [(y.place, x.source, y.items) for (x, _), y in pairs]
+        streams.cross([], away, near)
+        for device, stream in zip(self._devices, streams.streams, strict=True):
+            with on_device(device):
+                event = cuda.cupy().cuda.Event(disable_timing=True)
+                event.record(stream)
+            events.append(event)
+        for event in events:
+            streams.wait(event)
+        return arrived

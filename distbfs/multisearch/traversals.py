@@ -1,0 +1,189 @@
+"""Choose how many searches of a session's parts share a traversal, by memory."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from distbfs.errors import OutOfMemory
+from distbfs.multisearch import bits
+from distbfs.multisearch.cuda_bits import LANES, LARGEST, SEARCHES
+from distbfs.multisearch.domain_bits import DomainBitSearches, Member, lanes_that_fit
+from distbfs.multisearch.part_bits import PartBitSearches, bytes_needed
+from distbfs.multisearch.part_messages import PartMessages
+
+if TYPE_CHECKING:
+    from distbfs.multisearch.base import RunOptions
+    from distbfs.multisearch.part_loop import PartSearches
+    from distbfs.search.session import Session
+    from distbfs.types import Ids
+
+SPAN = 4096  # depth assumed in planning memory
+
+
+class Traversals(ABC):
+    """Searches the parts of a session, some sources at once; methods are collective."""
+
+    def __init__(self, session: Session) -> None:
+        self._session, self._world = session, session.world
+
+    @abstractmethod
+    def run(
+        self,
+        sources: Ids,
+        options: RunOptions,
+        *,
+        levels: bool,
+        counts: bool,
+        sums: Sequence[str],
+    ) -> tuple[PartSearches, int]:
+        """Search from the first of some sources; return the searches, and how many.
+
+        sources: internal ids; levels, counts, sums: as of ``PartSearches.run``
+        """
+
+
+class OnHosts(Traversals):
+    """Traversals of parts in host memory."""
+
+    _searches: PartBitSearches | None = None
+
+    def run(
+        self,
+        sources: Ids,
+        options: RunOptions,
+        *,
+        levels: bool,
+        counts: bool,
+        sums: Sequence[str],
+    ) -> tuple[PartSearches, int]:
+        """Search from the first sources; see ``Traversals``."""
+        parts = self._session.held.parts
+        lanes = bits.width_for(options.batch or len(sources))
+        planes = SPAN.bit_length() if levels else 0
+        one = np.array([bytes_needed(parts, 1, levels=planes)])
+        fits = options.memory // max(int(self._world.allreduce(one, "max")[0]), 1)
+        while lanes > 1 and lanes > fits and not options.batch:
+            lanes //= 2
+        searches = self._searches
+        if searches is None or searches.lanes < lanes:
+            self._searches = searches = None  # free the old one before making another
+            threads = options.threads or self._session.options.threads
+            searches = PartBitSearches(self._world, parts, lanes, threads)
+            self._searches = searches
+        count = min(options.batch or bits.LANE * lanes, searches.width, len(sources))
+        searches.run(
+            sources[:count],
+            levels=levels,
+            counts=counts,
+            sums=sums,
+            limit=options.depth,
+            stop=options.stop,
+        )
+        return searches, count
+
+
+class OnDevices(Traversals):
+    """Traversals of parts on devices.
+
+    members: the rows of this rank's devices
+    """
+
+    def __init__(self, session: Session, members: Sequence[Member]) -> None:
+        super().__init__(session)
+        self._members = members
+        self._searches: DomainBitSearches | None = None
+        self._most = LANES[-1]
+        self._messages: PartMessages | None = None
+        separated = session.separated
+        if separated is not None and len(separated.placement.domains) > 1:
+            devices = [member.device for member in members]
+            self._messages = PartMessages(
+                self._world, separated.placement, devices, separated.exchange
+            )
+        session.at_close.append(self._close)
+
+    def run(
+        self,
+        sources: Ids,
+        options: RunOptions,
+        *,
+        levels: bool,
+        counts: bool,
+        sums: Sequence[str],
+    ) -> tuple[PartSearches, int]:
+        """Search from the first sources; see ``Traversals``.
+
+        Half as many where memory, as for deep levels, does not last.
+        """
+        wanted = min(options.batch or len(sources), LARGEST)
+        while True:
+            most = next(x for x in LANES if SEARCHES * x >= wanted)
+            searches = self._with(min(most, self._most), levels=levels)
+            count = min(wanted, searches.width, len(sources))
+            try:
+                searches.run(
+                    sources[:count],
+                    levels=levels,
+                    counts=counts,
+                    sums=sums,
+                    limit=options.depth,
+                    stop=options.stop,
+                )
+                return searches, count
+            except OutOfMemory:  # on all ranks
+                if searches.lanes == LANES[0]:
+                    raise
+                self._most = searches.lanes // 2
+            self._close()
+
+    def _with(self, lanes: int, *, levels: bool) -> DomainBitSearches:
+        """Return searches of so many lanes, or of what fits."""
+        searches, separated = self._searches, self._session.separated
+        if searches is None or searches.lanes < lanes:
+            self._close()
+            fits = lanes_that_fit(self._world, self._members, levels=levels, most=lanes)
+            if fits < lanes:
+                self._most = fits
+            self._searches = searches = DomainBitSearches(
+                self._world,
+                self._members,
+                lanes=fits,
+                levels=levels,
+                placement=None if separated is None else separated.placement,
+                messages=self._messages,
+            )
+        return searches
+
+    def _close(self) -> None:
+        """Free the memory of searches (collective)."""
+        if self._searches is not None:
+            self._searches.close()
+            self._searches = None
+
+
+def traversals_of(session: Session) -> Traversals | None:
+    """Return the traversals of a session's parts, None if it has none (collective).
+
+    They are of parts in host memory with engine openmp, and of rows that lie whole on
+    devices with engine xbfs.
+    """
+    held, engine, world = session.held, session.options.engine, session.world
+    members: list[Member] = []
+    if engine == "xbfs":
+        if session.separated is not None:
+            members = [Member.of_share(share) for share in session.separated.shares]
+        elif held.rows:
+            members = [Member.of_rows(rows) for rows in held.rows]
+        elif held.graph is not None and world.size == 1:
+            members = [Member.of_graph(held.graph)]
+    whole = bool(members) and all(x.graph.tails is None for x in members)
+    in_parts = bool(held.parts) and engine == "openmp" and session.layout.parts > 1
+    ways = np.array([whole, in_parts])
+    on_devices, on_hosts = world.allreduce(ways, "min").tolist()
+    if on_devices:
+        return OnDevices(session, members)
+    return OnHosts(session) if on_hosts else None

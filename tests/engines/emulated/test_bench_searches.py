@@ -1,0 +1,81 @@
+"""The measurement of searches on two devices runs, on devices that are the CPU."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from graphs import kronecker
+from test_between_kernels import StreamedThreads
+from thread_peers import ThreadPeers
+from worlds import on_ranks
+
+from distbfs.device import cuda
+from distbfs.errors import LaunchError, ValidationError
+from distbfs.exchange.world import SoloWorld
+from distbfs.multisearch import domain_bits
+from distbfs.registry import EXCHANGES
+from distbfs.search import choose as choosing
+from distbfs.search import domains, opening
+
+sys.path.append(str(Path(__file__).parents[3] / "scripts"))
+
+import bench_searches_devices as script
+import figures
+
+
+def measured(device, monkeypatch, out, *words):
+    """Run the script on two ranks, which are threads."""
+    monkeypatch.setattr(
+        sys, "argv", ["bench", "--out", str(out), "--runs", "2", *words]
+    )
+    monkeypatch.setattr(figures, "provenance", lambda *_, **__: {})
+    monkeypatch.setattr(script.many, "kronecker", lambda _: kronecker(8))
+    runtime = cuda.cupy().cuda.runtime
+    monkeypatch.setattr(runtime, "getDeviceCount", lambda: 2, raising=False)
+    monkeypatch.setattr(domains, "peer_problem", lambda *_: "")
+    monkeypatch.setattr(domains, "nccl_problem", lambda *_: "no NCCL here")
+    for module in (opening, domain_bits):
+        monkeypatch.setattr(module, "PeerGroup", ThreadPeers)
+    exchange = f"{StreamedThreads.__module__}:{StreamedThreads.__name__}"
+    monkeypatch.setitem(EXCHANGES, "host", exchange)
+
+    def taken(world, **_):
+        return [0] * (3 - world.size)
+
+    def rank(world):
+        world.finish = lambda: None
+        device.of_rank.world = world
+        script.main()
+
+    device.one_rank = True
+    monkeypatch.setattr(choosing, "take_devices", taken)
+    monkeypatch.setattr(script, "start", lambda: device.of_rank.world)
+    on_ranks(2, rank)
+    return json.loads((out / "bench_searches_devices.json").read_text())
+
+
+def test_ways(device, monkeypatch, tmp_path, capsys):
+    ways = list(script.WAYS)
+    words = ["--roots", "140", "--counts", "--ways", *ways]
+    values = measured(device, monkeypatch, tmp_path, *words)
+    rows = {row["way"]: row for row in values["rows"]}
+    assert [name.replace(" ", "-") for name in rows] == ways
+    for row in rows.values():
+        assert row["least"] <= row["seconds"] <= row["most"]
+        assert row["over one"] == rows["one"]["seconds"] / row["seconds"]
+    assert "domain of ranks" in capsys.readouterr().out
+
+
+def test_other_levels_and_ranks(device, monkeypatch, tmp_path):
+    at = domain_bits.DomainBitSearches.levels_at
+
+    def wrong(*arguments):
+        return at(*arguments) + 1
+
+    monkeypatch.setattr(domain_bits.DomainBitSearches, "levels_at", wrong)
+    with pytest.raises(ValidationError, match="other levels"):
+        measured(device, monkeypatch, tmp_path, "--roots", "9", "--ways", "domains")
+    monkeypatch.setattr(script, "start", SoloWorld)
+    with pytest.raises(LaunchError, match="1 ranks; start 2"):
+        script.main()

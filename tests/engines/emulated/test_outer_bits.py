@@ -1,0 +1,459 @@
+"""Bit-parallel searches between domains, whose devices are the CPU, against SciPy."""
+
+import sys
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from covering import covered
+from device_parts import LARGE, device_parts
+from fast_graphs import path, shuffled
+from graphs import NAMED, Tuples, sources, uniform
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from part_graphs import GRAPHS as SHAPES
+from sessions import open_tuples
+from test_between_kernels import StreamedThreads
+from thread_peers import ThreadPeers
+from worlds import ThreadExchange, on_ranks
+
+from distbfs.build.cuda import inner
+from distbfs.device import cuda
+from distbfs.errors import OutOfMemory, SearchStopped, UsageError
+from distbfs.multisearch import domain_bits
+from distbfs.multisearch.apps.betweenness import betweenness
+from distbfs.multisearch.apps.closeness import SAMPLED
+from distbfs.multisearch.base import RunOptions
+from distbfs.multisearch.domain_bits import DomainBitSearches, Member
+from distbfs.multisearch.part_messages import PartMessages
+from distbfs.multisearch.problem import Problem, State
+from distbfs.multisearch.searchers import PartsSearcher
+from distbfs.options import ExchangeOptions
+from distbfs.partition.layout import Placement
+from distbfs.registry import EXCHANGES
+from distbfs.search import choose as choosing
+from distbfs.search import domains, opening
+from distbfs.search.choose import Request
+from distbfs.search.domains import split_by_domain
+
+sys.path.append(str(Path(__file__).parents[2] / "multisearch"))
+
+from wholes import check_applications
+
+SUMS = ("reached_from", "distance_from", "harmonic_from")
+ALWAYS_PULL, NEVER_PULL = 1, 1 << 62
+GRAPHS = {
+    **SHAPES,
+    **{name: NAMED[name] for name in ("two-hubs", "isolated", "loops", "one-vertex")},
+}
+# the rank of each device of each domain
+PLACEMENTS = {
+    "one": ((0,),),
+    "two of one rank": ((0,), (0,)),
+    "two ranks": ((0,), (1,)),
+    "three ranks": ((0,), (1,), (2,)),
+    "four of two ranks": ((0,), (1,), (0,), (1,)),
+    "pairs of a rank": ((0, 0), (1, 1)),
+    "pairs of ranks": ((0, 1), (2, 3)),
+    "two and one": ((0, 0), (1,)),
+    "three and two of a rank": ((0, 0, 0), (0, 0)),
+}
+
+
+@cache
+def levels_of(source):
+    return np.stack([source.distances(root) for root in range(source.n)])
+
+
+def searching(source, owners, threshold, kind, work, **options):
+    """Return work(world, searches, members) of each rank; kind: of exchange."""
+    placement = Placement.of_domains(owners, 1 + max(x for own in owners for x in own))
+    placed = device_parts(source, placement.parts, threshold=threshold)
+
+    def rank(world):
+        domain, own = split_by_domain(world, placement), placement.parts_of(world.rank)
+        every = list(placement.places_of(world.rank).values())
+        groups = [[placed[own[place]] for place in places] for places in every]
+        made = inner.inner_domains(groups, placement.domains, domain, world, None)
+        shares = {}
+        for places, some in zip(every, made, strict=True):
+            shares.update(zip(places, some, strict=True))
+        members = [Member.of_share(shares[place]) for place in sorted(shares)]
+        messages = None
+        if len(owners) > 1:
+            d = len(placed[0].delegates)
+            facts = {"item": np.uint64, "on_device": True}
+            exchange = kind(world, placement, d, ExchangeOptions(), **facts)
+            messages = PartMessages(world, placement, [0] * len(own), exchange)
+        searches = DomainBitSearches(
+            world, members, placement=placement, messages=messages, **options
+        )
+        result = work(world, searches, members)
+        searches.close()
+        return result
+
+    return on_ranks(placement.ranks, rank)
+
+
+def found_by(roots, n, **options):
+    """Return a function for ``searching`` of levels [k, n], counts and sums."""
+
+    def work(world, searches, members):
+        searches.run(roots[::-1], levels=True)
+        searches.run(roots, levels=True, sums=SUMS, **options)
+
+        def by_id(arrays):
+            out = np.zeros(n, dtype=arrays[0].dtype)
+            for member, values in zip(members, arrays, strict=True):
+                ids = member.layout.global_of(member.part, np.arange(len(values)))
+                out[ids] = values
+            return world.allreduce(out)
+
+        levels = [by_id(searches.levels(k)) for k in range(len(roots))]
+        sums = {name: by_id(searches.sums(name)) for name in SUMS}
+        return np.array(levels).reshape(-1, n), searches.counts(), sums
+
+    return work
+
+
+def check(results, level):
+    """Compare what one rank has with levels of SciPy, [k, n]."""
+    levels, counts, sums = results
+    np.testing.assert_array_equal(levels, level)
+    deepest = level.max(initial=0)
+    wanted = [(level == depth).sum(axis=1) for depth in range(deepest + 1)]
+    np.testing.assert_array_equal(counts, np.array(wanted).T)
+    reached = level >= 0
+    np.testing.assert_array_equal(sums["reached_from"], reached.sum(axis=0))
+    distances = np.where(reached, level, 0).sum(axis=0)
+    np.testing.assert_array_equal(sums["distance_from"], distances)
+    near = np.divide(1, level, out=np.zeros(level.shape), where=level > 0).sum(axis=0)
+    np.testing.assert_allclose(sums["harmonic_from"], near, rtol=1e-12)
+
+
+@pytest.fixture(autouse=True)
+def peers(device, monkeypatch):
+    monkeypatch.setattr(domain_bits, "PeerGroup", ThreadPeers)
+
+
+@pytest.mark.parametrize(
+    ("name", "owners", "threshold", "pull_edges", "kind"),
+    covered(
+        *(list(GRAPHS), list(PLACEMENTS), [0, 4, 20, LARGE]),
+        *([None, ALWAYS_PULL, NEVER_PULL, 200], [ThreadExchange, StreamedThreads]),
+    ),
+)
+def test_domains_of_all_kinds(name, owners, threshold, pull_edges, kind):
+    """Some sources twice; what a run leaves does not change the next."""
+    source = GRAPHS[name]
+    roots = np.random.default_rng(1).integers(0, source.n, 65)
+    for results in searching(
+        *(source, PLACEMENTS[owners], threshold, kind, found_by(roots, source.n)),
+        pull_edges=pull_edges,
+    ):
+        check(results, levels_of(source)[roots])
+
+
+@pytest.mark.parametrize(("count", "lanes"), [(1, 1), (64, 2), (200, 2), (512, 4)])
+@pytest.mark.parametrize("owners", ["two of one rank", "two and one"])
+def test_words_of_every_width(owners, count, lanes):
+    source = GRAPHS["random"]
+    roots = np.random.default_rng(2).integers(0, source.n, count)
+    work = found_by(roots, source.n)
+    for pull_edges in (ALWAYS_PULL, NEVER_PULL):
+        owned, ways = PLACEMENTS[owners], {"lanes": lanes, "pull_edges": pull_edges}
+        for results in searching(source, owned, 3, ThreadExchange, work, **ways):
+            check(results, levels_of(source)[roots])
+
+
+@pytest.mark.parametrize("pull_edges", [ALWAYS_PULL, NEVER_PULL])
+@pytest.mark.parametrize("owners", ["two ranks", "two and one"])
+def test_delegates_in_many_granules(owners, pull_edges, monkeypatch):
+    """Which lanes take in turns; rows for all warps and for one, inside and outside."""
+    monkeypatch.setattr(domain_bits, "HUB_DEGREE", 12)
+    monkeypatch.setattr(domain_bits, "WIDE_DEGREE", 5)
+    source = uniform(5200, 26_000, hub=900)
+    roots = np.random.default_rng(3).integers(0, source.n, 9)
+    wanted = np.stack([source.distances(root) for root in roots.tolist()])
+    for threshold in (6, 11, LARGE):
+        for results in searching(
+            *(source, PLACEMENTS[owners], threshold, StreamedThreads),
+            found_by(roots, source.n),
+            pull_edges=pull_edges,
+        ):
+            check(results, wanted)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 4])
+def test_a_last_level(limit):
+    source, roots = GRAPHS["random"], np.arange(60)
+    level = levels_of(source)[roots]
+    level[level > limit] = -1
+    work = found_by(roots, source.n, limit=limit)
+    for results in searching(source, ((0,), (1,)), 4, ThreadExchange, work):
+        check(results, level)
+
+
+@pytest.mark.parametrize("threshold", [1, LARGE])
+def test_levels_beyond_a_byte(threshold):
+    """Planes and counts grow while levels are searched."""
+    source = shuffled(path(270))
+    end = int(np.flatnonzero(source.degrees == 1)[0])
+    roots = np.array([5, end, 200])
+    work = found_by(roots, source.n)
+    wanted = np.stack([source.distances(root) for root in roots.tolist()])
+    for results in searching(source, ((0,), (1,)), threshold, StreamedThreads, work):
+        check(results, wanted)
+
+
+def test_a_rank_that_stops_stops_all():
+    def work(world, searches, members):
+        asked = []
+        stop = lambda: world.rank == 1 and (asked.append(1) or len(asked) > 5)  # noqa: E731
+        with pytest.raises(SearchStopped, match="stopped at level 5"):
+            searches.run(np.arange(9), stop=stop)
+        searches.run(np.arange(9))
+        return searches.counts().sum()
+
+    source = Tuples(90, range(89), range(1, 90))
+    for owners in (((0,), (1,)), ((0, 1), (2,))):
+        for total in searching(source, owners, 3, ThreadExchange, work):
+            assert total == 9 * 90
+
+
+def test_no_bit_goes_to_a_target_twice():
+    """Every word that is sent has bits which its target was not sent before."""
+    source, sent = uniform(300, 2000), {}
+    take = domain_bits.Outside.take
+
+    def watched(self, depth, items, *, delegates):
+        assert not delegates
+        for where, *words in items.reshape(-1, self.item).tolist():
+            key = id(self), where
+            bits = sum(word << 64 * k for k, word in enumerate(words))
+            assert bits
+            for other, before in sent.get(key, []):
+                assert other != depth or before != bits
+            sent.setdefault(key, []).append((depth, bits))
+        take(self, depth, items, delegates=delegates)
+
+    def work(world, searches, members):
+        searches.run(np.arange(128))
+        return searches.counts().sum()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(domain_bits.Outside, "take", watched)
+        totals = searching(source, ((0,), (1,)), LARGE, ThreadExchange, work)
+    reached = (levels_of(source)[:128] >= 0).sum()
+    assert set(totals) == {reached}
+    for messages in sent.values():
+        union = 0
+        for _, bits in messages:  # from the one other part
+            assert not union & bits
+            union |= bits
+
+
+@settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    source=sources(),
+    owners=st.sampled_from(list(PLACEMENTS.values())),
+    threshold=st.sampled_from([0, 1, 3, LARGE]),
+    pull=st.sampled_from([None, 1, 30, NEVER_PULL]),
+    kind=st.sampled_from([ThreadExchange, StreamedThreads]),
+)
+def test_any_graph(source, owners, threshold, pull, kind):
+    work = found_by(np.arange(source.n), source.n)
+    for results in searching(
+        source, owners, threshold, kind, work, pull_edges=pull, lanes=1
+    ):
+        check(results, np.stack([source.distances(v) for v in range(source.n)]))
+
+
+@pytest.fixture
+def ranks(device, monkeypatch):
+    """Return a function that makes a rank one of a host with so many devices.
+
+    Its exchange is a stand-in, the class that is named.
+    """
+
+    def peers(world, _):
+        return "other hosts" if len(set(world.hosts)) > 1 else ""
+
+    def taken(world, **_):
+        return [0] * world.counts[world.rank]
+
+    monkeypatch.setattr(choosing, "take_devices", taken)
+    monkeypatch.setattr(domains, "peer_problem", peers)
+    monkeypatch.setattr(domains, "nccl_problem", lambda *_: "no NCCL here")
+    monkeypatch.setattr(opening, "PeerGroup", ThreadPeers)
+
+    def on_host(world, names, counts, kind):
+        exchange = f"{kind.__module__}:{kind.__name__}"
+        monkeypatch.setitem(EXCHANGES, "host", exchange)
+        world.hosts, world.counts = list(names), counts
+        device.one_rank, device.of_rank.devices = max(counts) > 1, counts[world.rank]
+        return world
+
+    return on_host
+
+
+# hosts of ranks, devices of each rank, devices of a domain that are asked for
+FORMS = {
+    "a device": ("a", (1,), None),
+    "a domain": ("a", (3,), None),
+    "domains of a rank": ("a", (4,), 1),
+    "pairs of a rank": ("a", (4,), 2),
+    "unequal domains of a rank": ("a", (3,), 2),
+    "a domain of ranks": ("aaa", (1, 1, 1), None),
+    "ranks": ("aa", (1, 1), 1),
+    "four ranks": ("aabb", (1, 1, 1, 1), 1),
+    "hosts": ("aabb", (1, 1, 1, 1), None),
+    "unequal hosts": ("abb", (1, 1, 1), None),
+}
+SMALL = ("isolated", "loops", "one-vertex", "two-hubs", "two-components")
+
+
+def session_of(world, source, domain, threshold):
+    return open_tuples(
+        source,
+        world=world if world.size > 1 else None,
+        request=Request(domain=domain, divided=True),
+        threshold=threshold,
+        engine="xbfs",
+        parents=False,
+    )
+
+
+@pytest.mark.parametrize(("form", "name"), covered(list(FORMS), list(SMALL)))
+@pytest.mark.parametrize("kind", [ThreadExchange, StreamedThreads])
+def test_applications(ranks, monkeypatch, form, name, kind):
+    """On domains of every size; traversals are few, as none takes turns."""
+    monkeypatch.setattr("distbfs.multisearch.searchers.ROWS_BYTES", 4096)
+    names, counts, domain = FORMS[form]
+    source = NAMED[name]
+
+    def rank(world):
+        world = ranks(world, names, counts, kind)
+        for threshold in (2, LARGE):
+            session = session_of(world, source, domain, threshold)
+            searcher = PartsSearcher(session, RunOptions())
+            session.search = None  # which is not called
+            assert searcher.smallest == 512
+            check_applications(searcher, source)
+            session.close()
+
+    if len(names) == 1:
+        monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0] * counts[0])
+    on_ranks(len(names), rank)
+
+
+@pytest.mark.parametrize("batch", [0, 7, 129, 600])
+def test_batches_of_any_size(ranks, monkeypatch, batch):
+    """Fewer traversals than sources."""
+    source, run, traversals = GRAPHS["random"], DomainBitSearches.run, []
+
+    def counted(searches, some, **options):
+        traversals.append((searches.lanes, len(some)))
+        return run(searches, some, **options)
+
+    monkeypatch.setattr(DomainBitSearches, "run", counted)
+    states = (State("level", "int8", "pair", -1), State("reachable", "bool", "pair"))
+    problem = Problem("both", states, bits=True)
+    roots = np.random.default_rng(5).integers(0, source.n, 300)
+    level = levels_of(source)[roots]
+    reached = level >= 0
+
+    def rank(world):
+        session = session_of(ranks(world, "aa", (1, 1), ThreadExchange), source, 1, 4)
+        on = PartsSearcher(session, RunOptions(batch=batch))
+        assert on.smallest == min(batch or 512, 512)
+        results = on.run(SAMPLED, roots), on.run(problem, roots)
+        session.close()
+        return results
+
+    for number, (sums, pairs) in enumerate(on_ranks(2, rank)):
+        np.testing.assert_array_equal(sums["reached"], reached.sum(axis=1))
+        np.testing.assert_array_equal(sums["depth"], level.max(axis=1))
+        np.testing.assert_array_equal(sums["reached_from"], reached.sum(axis=0))
+        if number:
+            assert len(pairs["level"]) == len(pairs["reachable"]) == 0
+            continue
+        np.testing.assert_array_equal(pairs["level"], level)
+        np.testing.assert_array_equal(pairs["reachable"], reached)
+    lanes = {0: 4, 7: 1, 129: 2, 600: 4}[batch]
+    size = min(batch or 300, 300)
+    assert {x for x, _ in traversals} == {lanes}
+    assert len(traversals) == 2 * 2 * -(-300 // size)
+
+
+def test_narrower_words_where_memory_is_short(ranks, monkeypatch):
+    """At first, and when one of the ranks finds no room for levels; on all ranks."""
+    source, make_room = GRAPHS["random"], domain_bits.Share.make_room
+    roots, tried = np.arange(source.n).repeat(4), []
+    level = levels_of(source)[roots]
+    problem = Problem("levels", (State("level", "int8", "pair", -1),), bits=True)
+
+    def some_room(share, depth, *, levels):
+        tried.append(share.lanes)
+        if share.lanes > 1 and share.part == 1:
+            raise OutOfMemory("no room for levels")
+        make_room(share, depth, levels=levels)
+
+    def rank(world):
+        session = session_of(ranks(world, "aa", (1, 1), ThreadExchange), source, 1, 4)
+        on = PartsSearcher(session, RunOptions())
+        world.barrier()
+        frees[0] = frees[1]
+        found = on.run(problem, roots)["level"]
+        session.close()
+        return found
+
+    frees = [0, 0]  # bytes while a graph is loaded, and then
+    monkeypatch.setattr(cuda, "free_bytes", lambda: frees[0])
+    monkeypatch.setattr(domain_bits.Share, "make_room", some_room)
+    for free, most in ((1 << 40, 4), (domain_bits.RESERVE + 150_000, 2)):
+        tried.clear()
+        frees[:] = 1 << 40, free
+        found, none = on_ranks(2, rank)
+        np.testing.assert_array_equal(found, level)
+        assert not len(none)
+        assert max(tried) == most
+        assert set(tried) >= {1, 2}
+    frees[:] = 1 << 40, domain_bits.RESERVE + 100
+    for said in on_ranks(2, lambda world: refusal(rank, world, OutOfMemory)):
+        assert "rank 0: bit-parallel searches need" in said
+
+
+def refusal(work, world, kind):
+    """Return what a rank says."""
+    with pytest.raises(kind) as caught:
+        work(world)
+    return str(caught.value)
+
+
+def test_searches_take_turns_where_columns_are_in_host_memory(ranks):
+    def rank(world):
+        source = NAMED["two-hubs"]
+        session = session_of(ranks(world, "aa", (1, 1), ThreadExchange), source, 1, 4)
+        if world.rank:
+            session.separated.shares[0].graph.tails = SimpleNamespace()
+        assert PartsSearcher(session, RunOptions()).smallest == 1
+        session.close()
+
+    on_ranks(2, rank)
+
+
+def test_betweenness_is_refused(ranks):
+    def rank(world):
+        source = NAMED["two-hubs"]
+        session = session_of(ranks(world, "aa", (1, 1), ThreadExchange), source, 1, 4)
+        betweenness(PartsSearcher(session, RunOptions()), np.arange(source.n))
+
+    for said in on_ranks(2, lambda world: refusal(rank, world, UsageError)):
+        assert said.startswith("counts and sets of shortest paths are made on one dev")
