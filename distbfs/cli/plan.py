@@ -33,7 +33,6 @@ from distbfs.plan.cost_model import BANDWIDTH, CONSTANTS, LATENCY, RATE, Predict
 from distbfs.plan.memory import PartShape, readable
 from distbfs.plan.threshold import DELEGATES_PER_PART
 from distbfs.report.tables import print_fields, shown
-from distbfs.search.domains import MOST_DEVICES
 from distbfs.search.runners.seat import streams_bytes
 from distbfs.store import schema
 from distbfs.terminal.command import ADVANCED, DEVICES, INPUT, grouped_command
@@ -471,9 +470,9 @@ def print_plan(plan: Mapping[str, Any], model: Prediction) -> None:
 )
 @DEVICES.option(
     "--domain",
-    type=click.IntRange(1, MOST_DEVICES),
+    type=click.IntRange(1),
     default=1,
-    help="Devices of a domain, which share their memory.  [1]",
+    help="Devices of a domain, which share their memory; up to 8.  [1]",
 )
 @DEVICES.option(
     "--devices-per-rank",

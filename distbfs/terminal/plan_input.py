@@ -33,6 +33,7 @@ from distbfs.plan.threshold import (
     suggest_threshold,
     weigh_thresholds,
 )
+from distbfs.search.domains import too_many_problem
 from distbfs.store import safety, schema
 from distbfs.store.hdf5 import Store, open_store, read_array
 from distbfs.store.shape import shape_of
@@ -252,7 +253,9 @@ def of_store(
 
 
 def check_domain(devices: int, domain: int) -> int:
-    """Return the number of devices; UsageError where domains do not divide them."""
+    """Return the number of devices; UsageError for domains that cannot be."""
+    if problem := too_many_problem(domain):
+        raise UsageError(f"domain is {domain}; {problem}")
     if devices % domain:
         raise UsageError(f"{devices} devices do not divide by {domain} a domain")
     return devices
