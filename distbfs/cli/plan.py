@@ -21,6 +21,7 @@ from distbfs.engines.cuda.xbfs.memory import (
     part_bytes,
     part_problem,
     split_part,
+    symmetric_bytes,
 )
 from distbfs.engines.cuda.xbfs.shared import MOST_PARTS
 from distbfs.engines.openmp.memory import bytes_needed
@@ -212,6 +213,7 @@ def part_line(sizes: Mapping[str, Any]) -> str:
 def part_memory(graph: Graph, have: float | None) -> dict[str, Any]:
     """Return the bytes of the largest part on a GPU, and whether a device has them.
 
+    symmetric: besides, with exchange nvshmem
     kept: columns of a row that a device has room for, None: all, or not known
     outer_on_host: whether edges to other parts lie in memory of its host
     host, host_building: bytes of its host for one part, and while it is built
@@ -223,7 +225,9 @@ def part_memory(graph: Graph, have: float | None) -> dict[str, Any]:
         more = {x: sizes[x] + streams for x in ("searching", "total")}
         every.append((sizes | {"streams": streams} | more, shape))
     sizes, shape = max(every, key=lambda x: x[0]["total"])
+    symmetric = max(symmetric_bytes(one) for one in graph.shapes)
     about: dict[str, Any] = {"domain": shape.domain, "have": have}
+    about |= {"symmetric": symmetric}
     about |= {"fits": None, "kept": None}
     about |= {"outer_on_host": False, "host": 0, "host_building": 0}
     if have is None:
@@ -434,6 +438,11 @@ def print_plan(plan: Mapping[str, Any], model: Prediction) -> None:
         tails = plan["gpu_domain_tails"]
         click.echo(gpu_line(plan["gpu_domain"], tails, plan["devices"]))
     click.echo(part_line(plan["gpu_part"]))
+    if symmetric := plan["gpu_part"]["symmetric"]:
+        click.echo(
+            f"boxes of other parts with exchange nvshmem: about {readable(symmetric)} "
+            "more on each GPU"
+        )
     click.echo(validation_line(plan["gpu_validation"]))
     click.echo(f"building is the {plan['building_basis']}")
     for note in plan["notes"]:
