@@ -32,8 +32,10 @@ from distbfs.partition.layout import MAX_LOCAL
 from distbfs.plan import memory
 from distbfs.plan.cost_model import BANDWIDTH, CONSTANTS, LATENCY, RATE, Prediction
 from distbfs.plan.memory import PartShape, readable
+from distbfs.plan.search_time import NETWORK, SearchTime, load_constants
 from distbfs.plan.threshold import DELEGATES_PER_PART
 from distbfs.report.tables import print_fields, shown
+from distbfs.search.domains import counted
 from distbfs.search.runners.seat import streams_bytes
 from distbfs.store import schema
 from distbfs.terminal.command import ADVANCED, DEVICES, INPUT, grouped_command
@@ -45,6 +47,7 @@ from distbfs.terminal.plan_input import (
     of_store,
     ranks_of,
     runs_of,
+    search_time,
 )
 from distbfs.terminal.shared import PLACE, STORE, Speech, open_terminal, output_options
 from distbfs.terminal.sizes import parse_size
@@ -252,6 +255,32 @@ def part_memory(graph: Graph, have: float | None) -> dict[str, Any]:
     return sizes | about
 
 
+def print_search(time: SearchTime) -> None:
+    """Print the predicted time of engine xbfs, term by term."""
+    layout, exchange = time.layout, time.exchange
+    where = "1 domain" if layout.domains == 1 else f"{shown(layout.domains)} domains"
+    where += f" of {counted(layout.devices)}"
+    if exchange is not None:
+        where += f", exchange {exchange.name}"
+        where += " between hosts" if exchange.hosts else " inside a host"
+        where += f", levels begun by {'devices' if layout.streamed else 'hosts'}"
+    click.echo()
+    click.echo(
+        f"engine xbfs on {time.device.name}, {where}: "
+        f"about {time.seconds * 1e3:.4g} ms a search, {time.teps / 1e9:.4g} GTEPS"
+    )
+    rows = [[name, f"{1e3 * seconds:.3f}"] for name, seconds in time.terms.items()]
+    print_right(("term", "ms"), [*rows, ["all", f"{1e3 * time.seconds:.3f}"]])
+    if time.bytes:
+        sent = ", ".join(f"{name} {readable(x)}" for name, x in time.bytes.items())
+        click.echo(f"a device sends in a search: {sent}")
+    used = [
+        f"{name} {x['value']:.3g} ({x['origin'].partition(':')[0]})"
+        for name, x in time.constants().items()
+    ]
+    click.echo(f"constants: {', '.join(used)}")
+
+
 def print_model(model: Prediction) -> None:
     """Print what the cost model says, level by level."""
     constants = model.constants
@@ -335,6 +364,7 @@ def weigh(
     per_host: int | None,
     model: Prediction,
     device_memory: float | None,
+    time: SearchTime | None,
 ) -> dict[str, Any]:
     """Return the plan (JSON values)."""
     devices = [device_bytes(graph, index) for index in range(len(graph.shapes))]
@@ -386,6 +416,7 @@ def weigh(
         "notes": notes_of(graph),
         "thresholds": [x.as_dict() for x in graph.threshold_costs(model.constants)],
         "model": model.as_dict(),
+        "xbfs": None if time is None else time.as_dict(),
     }
 
 
@@ -395,7 +426,9 @@ def shown_devices(plan: Mapping[str, Any]) -> str:
     return str(devices) if domain == 1 else f"{devices}, in domains of {domain}"
 
 
-def print_plan(plan: Mapping[str, Any], model: Prediction) -> None:
+def print_plan(
+    plan: Mapping[str, Any], model: Prediction, time: SearchTime | None
+) -> None:
     """Print a plan for people."""
     about = "" if plan["exact"] else "about "
     nn = f"{about}{shown(plan['nn'])}, {plan['nn'] / max(plan['m'], 1):.1%} of m"
@@ -449,6 +482,8 @@ def print_plan(plan: Mapping[str, Any], model: Prediction) -> None:
         click.echo(f"note: {note}")
     if plan["thresholds"]:
         print_thresholds(plan)
+    if time is not None:
+        print_search(time)
     print_model(model)
 
 
@@ -495,6 +530,18 @@ def print_plan(plan: Mapping[str, Any], model: Prediction) -> None:
     metavar="BYTES",
     help="Memory of a device, as 141GB.",
 )
+@DEVICES.option(
+    "--gpu",
+    type=click.Choice(sorted(load_constants()["devices"]), case_sensitive=False),
+    default="H200",
+    help="GPU whose constants the time of engine xbfs is predicted with.  [H200]",
+)
+@DEVICES.option(
+    "--exchange",
+    type=click.Choice(sorted(load_constants()["exchanges"])),
+    default="nccl",
+    help="Exchange between domains in that time.  [nccl]",
+)
 @ADVANCED.option(
     "--device-rate",
     callback=parse_size,
@@ -507,7 +554,7 @@ def print_plan(plan: Mapping[str, Any], model: Prediction) -> None:
     callback=parse_size,
     metavar="BYTES/S",
     help=f"Bytes a second between ranks, a device.  [fitted, or {BANDWIDTH:.2g}, "
-    "assumed]",
+    f"assumed; of engine xbfs between hosts {NETWORK:.2g}, assumed]",
 )
 @ADVANCED.option(
     "--latency",
@@ -540,6 +587,8 @@ def command(
     domain: int,
     devices_per_rank: int,
     device_memory: float | None,
+    gpu: str,
+    exchange: str,
     device_rate: float | None,
     network_bandwidth: float | None,
     latency: float | None,
@@ -550,7 +599,8 @@ def command(
     """Show the memory per device, and the time of a search, before anything is loaded.
 
     Of STORE, exactly, or of a Kronecker graph that is not there yet, as expected.  The
-    time is that of the paper's cost model.
+    time is that of engine xbfs, by constants fitted to runs, where degrees are known,
+    and that of the paper's cost model, level by level.
     """
     if (store is None) == (scale is None):
         raise UsageError("give either a STORE or --scale")
@@ -576,5 +626,12 @@ def command(
         bandwidth=network_bandwidth,
         latency=latency,
     )
-    plan = weigh(graph, devices_per_host, model, device_memory)
-    terminal.result(plan, lambda: print_plan(plan, model))
+    time = search_time(
+        graph,
+        gpu,
+        exchange,
+        hosts=(devices_per_host or graph.parts) < graph.parts,
+        bandwidth=network_bandwidth,
+    )
+    plan = weigh(graph, devices_per_host, model, device_memory, time)
+    terminal.result(plan, lambda: print_plan(plan, model, time))
