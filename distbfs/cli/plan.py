@@ -21,6 +21,7 @@ from distbfs.engines.cuda.xbfs.memory import (
     part_bytes,
     part_problem,
     split_part,
+    symmetric_bytes,
 )
 from distbfs.engines.cuda.xbfs.shared import MOST_PARTS
 from distbfs.engines.openmp.memory import bytes_needed
@@ -31,9 +32,10 @@ from distbfs.partition.layout import MAX_LOCAL
 from distbfs.plan import memory
 from distbfs.plan.cost_model import BANDWIDTH, CONSTANTS, LATENCY, RATE, Prediction
 from distbfs.plan.memory import PartShape, readable
+from distbfs.plan.search_time import NETWORK, SearchTime, load_constants
 from distbfs.plan.threshold import DELEGATES_PER_PART
 from distbfs.report.tables import print_fields, shown
-from distbfs.search.domains import MOST_DEVICES
+from distbfs.search.domains import counted
 from distbfs.search.runners.seat import streams_bytes
 from distbfs.store import schema
 from distbfs.terminal.command import ADVANCED, DEVICES, INPUT, grouped_command
@@ -45,6 +47,7 @@ from distbfs.terminal.plan_input import (
     of_store,
     ranks_of,
     runs_of,
+    search_time,
 )
 from distbfs.terminal.shared import PLACE, STORE, Speech, open_terminal, output_options
 from distbfs.terminal.sizes import parse_size
@@ -213,6 +216,7 @@ def part_line(sizes: Mapping[str, Any]) -> str:
 def part_memory(graph: Graph, have: float | None) -> dict[str, Any]:
     """Return the bytes of the largest part on a GPU, and whether a device has them.
 
+    symmetric: besides, with exchange nvshmem
     kept: columns of a row that a device has room for, None: all, or not known
     outer_on_host: whether edges to other parts lie in memory of its host
     host, host_building: bytes of its host for one part, and while it is built
@@ -224,7 +228,9 @@ def part_memory(graph: Graph, have: float | None) -> dict[str, Any]:
         more = {x: sizes[x] + streams for x in ("searching", "total")}
         every.append((sizes | {"streams": streams} | more, shape))
     sizes, shape = max(every, key=lambda x: x[0]["total"])
+    symmetric = max(symmetric_bytes(one) for one in graph.shapes)
     about: dict[str, Any] = {"domain": shape.domain, "have": have}
+    about |= {"symmetric": symmetric}
     about |= {"fits": None, "kept": None}
     about |= {"outer_on_host": False, "host": 0, "host_building": 0}
     if have is None:
@@ -247,6 +253,32 @@ def part_memory(graph: Graph, have: float | None) -> dict[str, Any]:
     if about["fits"] and sizes["total"] > free:
         about["host_building"] = sizes["graph"] + about["host"]
     return sizes | about
+
+
+def print_search(time: SearchTime) -> None:
+    """Print the predicted time of engine xbfs, term by term."""
+    layout, exchange = time.layout, time.exchange
+    where = "1 domain" if layout.domains == 1 else f"{shown(layout.domains)} domains"
+    where += f" of {counted(layout.devices)}"
+    if exchange is not None:
+        where += f", exchange {exchange.name}"
+        where += " between hosts" if exchange.hosts else " inside a host"
+        where += f", levels begun by {'devices' if layout.streamed else 'hosts'}"
+    click.echo()
+    click.echo(
+        f"engine xbfs on {time.device.name}, {where}: "
+        f"about {time.seconds * 1e3:.4g} ms a search, {time.teps / 1e9:.4g} GTEPS"
+    )
+    rows = [[name, f"{1e3 * seconds:.3f}"] for name, seconds in time.terms.items()]
+    print_right(("term", "ms"), [*rows, ["all", f"{1e3 * time.seconds:.3f}"]])
+    if time.bytes:
+        sent = ", ".join(f"{name} {readable(x)}" for name, x in time.bytes.items())
+        click.echo(f"a device sends in a search: {sent}")
+    used = [
+        f"{name} {x['value']:.3g} ({x['origin'].partition(':')[0]})"
+        for name, x in time.constants().items()
+    ]
+    click.echo(f"constants: {', '.join(used)}")
 
 
 def print_model(model: Prediction) -> None:
@@ -332,6 +364,7 @@ def weigh(
     per_host: int | None,
     model: Prediction,
     device_memory: float | None,
+    time: SearchTime | None,
 ) -> dict[str, Any]:
     """Return the plan (JSON values)."""
     devices = [device_bytes(graph, index) for index in range(len(graph.shapes))]
@@ -383,6 +416,7 @@ def weigh(
         "notes": notes_of(graph),
         "thresholds": [x.as_dict() for x in graph.threshold_costs(model.constants)],
         "model": model.as_dict(),
+        "xbfs": None if time is None else time.as_dict(),
     }
 
 
@@ -392,7 +426,9 @@ def shown_devices(plan: Mapping[str, Any]) -> str:
     return str(devices) if domain == 1 else f"{devices}, in domains of {domain}"
 
 
-def print_plan(plan: Mapping[str, Any], model: Prediction) -> None:
+def print_plan(
+    plan: Mapping[str, Any], model: Prediction, time: SearchTime | None
+) -> None:
     """Print a plan for people."""
     about = "" if plan["exact"] else "about "
     nn = f"{about}{shown(plan['nn'])}, {plan['nn'] / max(plan['m'], 1):.1%} of m"
@@ -435,12 +471,19 @@ def print_plan(plan: Mapping[str, Any], model: Prediction) -> None:
         tails = plan["gpu_domain_tails"]
         click.echo(gpu_line(plan["gpu_domain"], tails, plan["devices"]))
     click.echo(part_line(plan["gpu_part"]))
+    if symmetric := plan["gpu_part"]["symmetric"]:
+        click.echo(
+            f"boxes of other parts with exchange nvshmem: about {readable(symmetric)} "
+            "more on each GPU"
+        )
     click.echo(validation_line(plan["gpu_validation"]))
     click.echo(f"building is the {plan['building_basis']}")
     for note in plan["notes"]:
         click.echo(f"note: {note}")
     if plan["thresholds"]:
         print_thresholds(plan)
+    if time is not None:
+        print_search(time)
     print_model(model)
 
 
@@ -471,9 +514,9 @@ def print_plan(plan: Mapping[str, Any], model: Prediction) -> None:
 )
 @DEVICES.option(
     "--domain",
-    type=click.IntRange(1, MOST_DEVICES),
+    type=click.IntRange(1),
     default=1,
-    help="Devices of a domain, which share their memory.  [1]",
+    help="Devices of a domain, which share their memory; up to 8.  [1]",
 )
 @DEVICES.option(
     "--devices-per-rank",
@@ -487,6 +530,18 @@ def print_plan(plan: Mapping[str, Any], model: Prediction) -> None:
     metavar="BYTES",
     help="Memory of a device, as 141GB.",
 )
+@DEVICES.option(
+    "--gpu",
+    type=click.Choice(sorted(load_constants()["devices"]), case_sensitive=False),
+    default="H200",
+    help="GPU whose constants the time of engine xbfs is predicted with.  [H200]",
+)
+@DEVICES.option(
+    "--exchange",
+    type=click.Choice(sorted(load_constants()["exchanges"])),
+    default="nccl",
+    help="Exchange between domains in that time.  [nccl]",
+)
 @ADVANCED.option(
     "--device-rate",
     callback=parse_size,
@@ -499,7 +554,7 @@ def print_plan(plan: Mapping[str, Any], model: Prediction) -> None:
     callback=parse_size,
     metavar="BYTES/S",
     help=f"Bytes a second between ranks, a device.  [fitted, or {BANDWIDTH:.2g}, "
-    "assumed]",
+    f"assumed; of engine xbfs between hosts {NETWORK:.2g}, assumed]",
 )
 @ADVANCED.option(
     "--latency",
@@ -532,6 +587,8 @@ def command(
     domain: int,
     devices_per_rank: int,
     device_memory: float | None,
+    gpu: str,
+    exchange: str,
     device_rate: float | None,
     network_bandwidth: float | None,
     latency: float | None,
@@ -542,7 +599,8 @@ def command(
     """Show the memory per device, and the time of a search, before anything is loaded.
 
     Of STORE, exactly, or of a Kronecker graph that is not there yet, as expected.  The
-    time is that of the paper's cost model.
+    time is that of engine xbfs, by constants fitted to runs, where degrees are known,
+    and that of the paper's cost model, level by level.
     """
     if (store is None) == (scale is None):
         raise UsageError("give either a STORE or --scale")
@@ -568,5 +626,12 @@ def command(
         bandwidth=network_bandwidth,
         latency=latency,
     )
-    plan = weigh(graph, devices_per_host, model, device_memory)
-    terminal.result(plan, lambda: print_plan(plan, model))
+    time = search_time(
+        graph,
+        gpu,
+        exchange,
+        hosts=(devices_per_host or graph.parts) < graph.parts,
+        bandwidth=network_bandwidth,
+    )
+    plan = weigh(graph, devices_per_host, model, device_memory, time)
+    terminal.result(plan, lambda: print_plan(plan, model, time))

@@ -119,10 +119,10 @@ def weigh_thresholds(
     """Estimate the cost of each threshold for a search over parts; fast."""
     constants = constants or Constants()
     at = np.asarray(thresholds, dtype=np.int64)
-    degrees, counts, last = _classes(histogram, at)
+    degrees, counts, last = degree_classes(histogram, at)
     search = _Search(degrees, counts, last <= at[:, None], parts)
-    for root in _roots(degrees, counts):
-        search.add(_unreached(degrees, counts, root))
+    for root in typical_roots(degrees, counts):
+        search.add(unreached(degrees, counts, root))
     return [
         price(
             histogram,
@@ -190,7 +190,7 @@ def suggest_threshold(histogram: DegreeHistogram, parts: int) -> int:
     spread = histogram.summary()
     if parts == 1 or spread["deviation"] ** 2 <= SPREAD * spread["mean"]:
         return histogram.largest
-    last = _classes(histogram, np.zeros(0, dtype=np.int64))[2]
+    last = degree_classes(histogram, np.zeros(0, dtype=np.int64))[2]
     limit = DELEGATES_PER_PART * histogram.n / parts
     thresholds = [t for t in (0, *last.tolist()) if histogram.above(t) <= limit]
     costs = weigh_thresholds(histogram, parts, thresholds)
@@ -216,7 +216,7 @@ def suggest_host_threshold(histogram: DegreeHistogram, parts: int) -> int:
     return int(thresholds[np.argmin(stored)])
 
 
-def _classes(
+def degree_classes(
     histogram: DegreeHistogram, thresholds: Array
 ) -> tuple[Floats, Floats, Array]:
     """Return (mean degree, vertices, largest degree) of classes of degrees above 0.
@@ -237,7 +237,7 @@ def _classes(
     return means, sizes, degrees[np.append(first[1:], len(degrees)) - 1]
 
 
-def _roots(degrees: Floats, counts: Floats) -> list[float]:
+def typical_roots(degrees: Floats, counts: Floats) -> list[float]:
     """Return the degrees of typical roots."""
     below = np.cumsum(counts)
     if not len(below):
@@ -246,7 +246,7 @@ def _roots(degrees: Floats, counts: Floats) -> list[float]:
     return [float(k) for k in degrees[np.searchsorted(below, shares * below[-1])]]
 
 
-def _unreached(degrees: Floats, counts: Floats, root: float) -> Floats:
+def unreached(degrees: Floats, counts: Floats, root: float) -> Floats:
     """Return q_t of every level, from a root of a given degree."""
     ends = degrees * counts
     q = [1.0, 1 - root / ends.sum()]

@@ -26,7 +26,18 @@ if TYPE_CHECKING:
 
 BETWEEN_OPTIONS = (*EXCHANGE_OPTIONS, *FACTOR_OPTIONS)
 MOST_DEVICES = 8  # most devices of a domain
+ONE_HOST = "of one host, as memory of other hosts is not mapped, not over NVLink either"
 MOST_VERTICES = (1 << 32) - (1 << 24)  # most of a domain's part: positions have 32 bits
+
+
+def too_many_problem(asked: int) -> str:
+    """Return why no domain has so many devices, "" if one may have."""
+    if asked <= MOST_DEVICES:
+        return ""
+    return (
+        f"a domain has up to {MOST_DEVICES} devices {ONE_HOST}; more devices make "
+        "several domains"
+    )
 
 
 def between_asked(options: SearchOptions) -> list[str]:
@@ -79,7 +90,21 @@ class HostDevices:
         if asked is None or asked in self.sizes:
             return
         allowed = ", ".join(str(size) for size in self.sizes)
-        raise UsageError(f"domain is {asked}; allowed with engine {engine}: {allowed}")
+        reason = too_many_problem(asked)
+        most = max(self._of_hosts().values())
+        if not reason and self.several and most < asked <= self.total:
+            reason = f"its devices are {ONE_HOST}; no host has more than {most} here"
+        why = f"; {reason}" if reason else ""
+        raise UsageError(
+            f"domain is {asked}{why}; allowed with engine {engine}: {allowed}"
+        )
+
+    def _of_hosts(self) -> Counter[str]:
+        """Return the number of devices of each host."""
+        devices: Counter[str] = Counter()
+        for host, count in zip(self._hosts, self.counts, strict=True):
+            devices[host] += count
+        return devices
 
     def cut(self, size: int, *, even: bool = False) -> Placement:
         """Place domains of up to ``size`` devices of a host; the last is smaller.
@@ -88,9 +113,7 @@ class HostDevices:
         domains.
         even: balance the sizes of a host's domains if their number stays the same
         """
-        of_hosts: Counter[str] = Counter()
-        for host, count in zip(self._hosts, self.counts, strict=True):
-            of_hosts[host] += count
+        of_hosts = self._of_hosts()
 
         def most(devices: int) -> int:
             return -(-devices // -(-devices // size)) if even else size

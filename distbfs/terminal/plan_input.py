@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from distbfs.engines.streamed import MOST_STREAMED
 from distbfs.errors import InputError, UsageError, system_error
 from distbfs.formats.text import read_text
 from distbfs.generate.histogram import separate
@@ -27,12 +28,22 @@ from distbfs.plan.cost_model import (
     predict,
 )
 from distbfs.plan.memory import PartShape
+from distbfs.plan.search_time import (
+    Layout,
+    SearchTime,
+    device_of,
+    exchange_of,
+    predict_search,
+    stepwise,
+)
 from distbfs.plan.threshold import (
     ThresholdCost,
     expected_nn,
     suggest_threshold,
     weigh_thresholds,
 )
+from distbfs.search.choose import ALONE_BELOW
+from distbfs.search.domains import too_many_problem
 from distbfs.store import safety, schema
 from distbfs.store.hdf5 import Store, open_store, read_array
 from distbfs.store.shape import shape_of
@@ -252,7 +263,9 @@ def of_store(
 
 
 def check_domain(devices: int, domain: int) -> int:
-    """Return the number of devices; UsageError where domains do not divide them."""
+    """Return the number of devices; UsageError for domains that cannot be."""
+    if problem := too_many_problem(domain):
+        raise UsageError(f"domain is {domain}; {problem}")
     if devices % domain:
         raise UsageError(f"{devices} devices do not divide by {domain} a domain")
     return devices
@@ -359,3 +372,34 @@ def model_of(
     constants = fit(runs) if runs else Constants()
     constants = constants.with_values("given", **fixed)
     return predict(counts, constants, habits_near(runs, counts))
+
+
+def search_time(
+    graph: Graph,
+    gpu: str,
+    exchange: str,
+    *,
+    hosts: bool = False,
+    bandwidth: float | None = None,
+) -> SearchTime | None:
+    """Return the predicted time of engine xbfs; None where degrees are not known.
+
+    hosts: the domains are on several; bandwidth: between them, instead of what is
+    fitted or assumed. Searches go as ``search.choose`` and the runners choose: a small
+    graph on one device, levels of many parts by the hosts, and exchange nvshmem through
+    NCCL where no launch serves.
+    """
+    if graph.histogram is None:
+        return None
+    parts, devices = graph.parts, graph.domain
+    if graph.domains == 1 and graph.n < ALONE_BELOW:
+        devices = 1
+    streamed = parts <= MOST_STREAMED and exchange != "host"
+    if exchange == "nvshmem" and (devices > 1 or not streamed):
+        exchange = "nccl"
+    layout = Layout(graph.domains, devices, graph.threshold, streamed)
+    device, between = device_of(gpu), None
+    if graph.domains > 1:
+        between = exchange_of(exchange, gpu, hosts=hosts, bandwidth=bandwidth)
+        between = between if streamed else stepwise(between, gpu)
+    return predict_search(graph.histogram, graph.tuples, layout, device, between)

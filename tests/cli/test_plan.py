@@ -327,6 +327,11 @@ def test_ranks_print_once_and_are_the_devices():
         (["--scale", "5", "--devices", "0"], "x>=1"),
         (["--scale", "5", "--devices-per-host", "0"], "x>=1"),
         (["--scale", "5", "--threshold", "-1"], "x>=0"),
+        (["--scale", "5", "--domain", "0"], "x>=1"),
+        (
+            ["--scale", "30", "--devices", "16", "--domain", "16"],
+            "domain is 16; a domain has up to 8 devices of one host",
+        ),
         (["--scale", "48", "--devices", "8"], "need at least 65536 parts"),
     ],
 )

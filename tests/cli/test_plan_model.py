@@ -160,6 +160,7 @@ def test_tails_are_about_those_of_built_parts(threshold):
 def test_a_store_has_its_own_counts(tmp_path):
     here("generate", "kronecker", "--scale", 12, "--parts", 3, "-o", tmp_path / "g")
     plan = here("plan", tmp_path / "g", "--json").values
+    assert plan["xbfs"] is None
     edges = plan["model"]["edges"]
     assert sum(edges.values()) == plan["m"]
     assert edges["nn"] == plan["nn"]
@@ -227,6 +228,49 @@ def test_text():
     assert "device memory of a part on a GPU, a domain of its own: about" in out
 
 
+def test_the_time_of_engine_xbfs():
+    words = ("plan", "--scale", 33, "--devices", 64, "--domain", 8)
+    several = (*words, "--devices-per-host", 8, "--gpu", "h100")
+    plan = here(*several, "--json").values["xbfs"]
+    assert (plan["device"], plan["exchange"]) == ("H100", "nccl")
+    assert plan["several_hosts"]
+    assert plan["levels_begun_by"] == "devices"
+    terms = plan["seconds_by_term"]
+    assert plan["seconds"] == pytest.approx(sum(terms.values()))
+    assert terms["hops"] > 0
+    one = here(*words, "--json").values["xbfs"]
+    assert one["device"] == "H200"
+    assert one["seconds_by_term"]["hops"] == 0
+    assert "nvshmem_20" in one["constants"]["bandwidth"]["origin"]
+    slow = here(*several, "--network-bandwidth", "25e9", "--json").values["xbfs"]
+    assert slow["seconds_by_term"]["wire"] == pytest.approx(2 * terms["wire"])
+    assert slow["constants"]["bandwidth"] == {"value": 25e9, "origin": "given"}
+    out = here(*several).out
+    assert re.search(
+        r"engine xbfs on H100, 8 domains of 8 devices, exchange nccl between hosts, "
+        r"levels begun by devices: about [\d.]+ ms a search, [\d.e+]+ GTEPS",
+        out,
+    )
+    assert re.search(r"^ *meetings +[\d.]+$", out, re.MULTILINE)
+    assert "hop 5e-06 (assumed)" in out
+    alone = here("plan", "--scale", 28, "--devices", 1).out
+    assert "engine xbfs on H200, 1 domain of one device: about" in alone
+    many = here("plan", "--scale", 36, "--devices", 128, "--exchange", "nvshmem")
+    assert "exchange nccl inside a host, levels begun by hosts" in many.out
+
+
+def test_memory_that_searches_over_nvshmem_put_into():
+    words = ("plan", "--scale", 28, "--devices")
+    out = here(*words, 8).out
+    size = here(*words, 8, "--json").values["gpu_part"]["symmetric"]
+    assert size > 1 << 20
+    line = "boxes of other parts with exchange nvshmem: about "
+    assert f"{line}{memory.readable(size)} more on each GPU" in out
+    for more in ((1,), (8, "--domain", 8), (128,)):
+        assert not here(*words, *more, "--json").values["gpu_part"]["symmetric"]
+        assert line not in here(*words, *more).out
+
+
 def test_fitted_to_its_own_records(run, tmp_path):
     measured, report = run
     rows = [json.loads(line) for line in measured.read_text().splitlines()]
@@ -282,6 +326,8 @@ def test_habits_are_those_of_the_nearest_run(run):
         (["--latency", "nan"], "latency is nan"),
         (["--devices-per-rank", "3"], "4 devices do not divide by 3"),
         (["--devices-per-rank", "0"], "x>=1"),
+        (["--gpu", "A9"], "'A9' is not one of"),
+        (["--exchange", "solo"], "'solo' is not one of"),
         (["--records", "none"], "none: No such file"),
         (["--records", "."], ".: Is a directory"),
         (["--report", "x"], "--report goes with --records"),

@@ -160,7 +160,7 @@ def test_many_degrees_are_compared_by_classes(distinct, monkeypatch):
     weigh, sizes = model.weigh_thresholds, []
 
     def counted(histogram, parts, thresholds):
-        classes = len(model._classes(histogram, np.array(thresholds))[0])
+        classes = len(model.degree_classes(histogram, np.array(thresholds))[0])
         sizes.append((len(thresholds), classes))
         return weigh(histogram, parts, thresholds)
 

@@ -5,18 +5,21 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 from device_parts import LARGE
-from graphs import kronecker, some_roots
+from graphs import build, kronecker, some_roots
 from masked_graphs import random_way, see_between
 from part_graphs import GRAPHS
-from symmetric_threads import SymmetricThreads
+from symmetric_threads import SymmetricThreads, ThreadMemory
 from test_between_kernels import each_pair, streamed
 from test_sets import some_sets
 from test_split_between import WAYS, split  # noqa: F401 - a fixture
 
-from distbfs.engines.cuda.xbfs import shared
+from distbfs.engines.cuda.xbfs import between_params, shared
 from distbfs.engines.cuda.xbfs.between_loop import BetweenLoop
+from distbfs.engines.cuda.xbfs.memory import symmetric_bytes
 from distbfs.errors import DistbfsError, OutOfMemory
 from distbfs.exchange.traffic import KINDS
+from distbfs.plan.memory import PartShape
+from distbfs.types import SUBGRAPHS
 
 
 def looped(source, parts, *, before=None, **options):
@@ -62,6 +65,35 @@ def test_what_is_sent_is_counted(device):
     masks = looped(source, 3, threshold=4)
     assert masks["masks"]
     assert masks["parents"]
+
+
+@pytest.mark.parametrize("parts", [2, 3, 5])
+@pytest.mark.parametrize("threshold", [0, 6, LARGE])
+def test_the_plan_knows_the_symmetric_memory(device, monkeypatch, parts, threshold):
+    """As much as is allocated, but for boxes that are larger than the mean."""
+    monkeypatch.setattr(between_params, "FIRST", 4)
+    monkeypatch.setattr(between_params, "LEAST_FIRST", 4)
+    source, sizes = GRAPHS["kronecker"], []
+    made, _ = build(source, parts, threshold=threshold)
+    planned = []
+    for one in made:
+        owned = int((one.layout.part_of(one.delegates) == one.index).sum())
+        edges = {name: getattr(one, name).edges for name in SUBGRAPHS}
+        counts = source.n, parts, len(one.delegates), one.local_count, one.active
+        planned.append(symmetric_bytes(PartShape(*counts, owned, edges, 0)))
+
+    allocate = ThreadMemory.allocate
+
+    def noted(self, size, what):
+        sizes.append(size)
+        return allocate(self, size, what)
+
+    monkeypatch.setattr(ThreadMemory, "allocate", noted)
+
+    looped(source, parts, threshold=threshold, count=1)
+    assert set(sizes) == {used := sizes[0]}
+    # boxes to some parts are larger than those of a mean one
+    assert 0.9 * used <= max(planned) <= used
 
 
 def test_many_shares(device):

@@ -673,12 +673,33 @@ def test_a_store_for_domains_of_hosts(hosts, tmp_path, parts, size):
     [
         (Request(3, domain=2), "parts is 3; 4 devices in domains of 2 devices have 2"),
         (Request(domain=5), "domain is 5; allowed with engine xbfs: 1, 2, 3, 4"),
+        (
+            Request(domain=16),
+            "domain is 16; a domain has up to 8 devices of one host, as .* not mapped",
+        ),
     ],
 )
 def test_domains_that_cannot_be(devices, request_, text):
     devices[:] = [0] * 4
     with pytest.raises(UsageError, match=text):
         opened(request=request_)
+
+
+@pytest.mark.parametrize(("asked", "reason"), [(4, True), (6, True), (7, False)])
+def test_a_domain_over_hosts(hosts, asked, reason):
+    """Devices of several hosts are no domain, whatever connects them."""
+    names, counts = "abb", (3, 2, 1)
+
+    def refused(world):
+        placed, request = hosts(world, names, counts), Request(domain=asked)
+        with pytest.raises(UsageError) as caught:
+            opened(world=placed, request=request)
+        return str(caught.value)
+
+    why = "; its devices are of one host, as memory of other hosts is not mapped, not "
+    why += "over NVLink either; no host has more than 3 here"
+    text = f"domain is {asked}{why * reason}; allowed with engine xbfs: 1, 2, 3"
+    assert set(on_ranks(len(names), refused)) == {text}
 
 
 def test_a_domain_without_peers(devices, monkeypatch):

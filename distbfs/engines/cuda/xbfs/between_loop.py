@@ -10,7 +10,7 @@ import numpy as np
 from distbfs.device import cuda, programs
 from distbfs.device.take import Back
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, THREADS, mask
-from distbfs.engines.cuda.xbfs.between_params import COUNTED, Between
+from distbfs.engines.cuda.xbfs.between_params import Between, symmetric_pieces
 from distbfs.engines.cuda.xbfs.search import CONTROL_BYTES
 from distbfs.errors import DistbfsError
 from distbfs.exchange.traffic import KINDS
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from distbfs.exchange.traffic import Traffic
     from distbfs.types import Ids, Root, World
 
-SIGNALS = 3  # kinds
-LINE = 128  # bytes that pieces of memory are aligned to
 LEVELS, FAULT, BYTES = 0, 1, 2  # ``Told`` in between_loop.cu
 TOLD = BYTES + 2 * len(KINDS)
 STAGES = 6  # times of a level
@@ -56,18 +54,10 @@ class BetweenLoop:
     ) -> None:
         cp, params = cuda.cupy(), search.params
         self._search, self._memory, self._world = search, memory, world
-        shares, others = params.shares, len(search.others)
         most = np.array([int(np.diff(search.box_at).max())])
         slot = int(world.allreduce(most, "max")[0])
-        sizes = {
-            "came": 8 * others * slot,
-            "replied": 8 * others * slot,
-            "masks": 4 * others * params.dwords,
-            "dated": 8 * others * -(-params.normals // (32 * THREADS)),
-            "tallies": 2 * 8 * shares * len(COUNTED),
-            "signals": 8 * SIGNALS * shares,
-        }
-        starts = np.cumsum([0, *(-(-size // LINE) * LINE for size in sizes.values())])
+        sizes = symmetric_pieces(params.shares, slot, params.dwords, params.normals)
+        starts = np.cumsum([0, *sizes.values()])
         self._room = memory.allocate(int(starts[-1]), "boxes of other domains")
         self._own = cp.zeros(
             TURNS + TOLD, np.uint64

@@ -6,6 +6,7 @@ import ctypes
 
 import numpy as np
 
+from distbfs.engines.cuda.xbfs.arrays import THREADS
 from distbfs.engines.cuda.xbfs.shared import MemberParams
 from distbfs.engines.streamed import MOST_STREAMED
 from distbfs.partition.layout import Domains
@@ -15,6 +16,8 @@ GOES, PUSHES, ASKS = 1, 2, 4  # ``Does`` in between.cuh
 FIRST = 1 << 14  # words for all others together that are sent before sizes are known
 LEAST_FIRST = 64  # and for one
 MOST_BOXED = 1 << 25  # words of all boxes of a share where levels go in rounds
+SIGNALS = 3  # kinds, ``Signal`` in between_loop.cu
+LINE = 128  # bytes that pieces of memory are aligned to
 MAIL_BYTES = 128  # ``Mail`` in search.cuh
 COUNTED = (
     *("normals", "delegates", "outer", "open_outer", "left", "found", "missed"),
@@ -71,6 +74,24 @@ def box_bounds(domains: Domains, share: int, edges: Ids, owned: Ids) -> Ids:
     if limit is not None:
         rooms = np.minimum(rooms, limit)
     return np.concatenate([[0], np.cumsum(1 + rooms)])
+
+
+def symmetric_pieces(shares: int, slot: int, dwords: int, bits: int) -> dict[str, int]:
+    """Return the bytes that searches in one launch put into, piece by piece.
+
+    shares: of one device each; slot: words of the largest box of any, with the word
+    before them; dwords: 32-bit words of a mask; bits: positions of delegates
+    """
+    others = shares - 1
+    sizes = {
+        "came": 8 * others * slot,
+        "replied": 8 * others * slot,
+        "masks": 4 * others * dwords,
+        "dated": 8 * others * -(-bits // (32 * THREADS)),
+        "tallies": 2 * 8 * shares * len(COUNTED),
+        "signals": 8 * SIGNALS * shares,
+    }
+    return {name: -(-size // LINE) * LINE for name, size in sizes.items()}
 
 
 class Between(MemberParams):

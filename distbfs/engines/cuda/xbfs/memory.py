@@ -27,7 +27,9 @@ from distbfs.engines.cuda.xbfs.between_params import (
     box_bounds,
     box_limit,
     first_words,
+    symmetric_pieces,
 )
+from distbfs.engines.streamed import MOST_STREAMED
 from distbfs.generate.cuda import MAX_VERTICES, id_type
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.graph.device_graph import COLUMN_PAD
@@ -257,3 +259,17 @@ def box_words(shape: PartShape) -> int:
     words = max(edges, shape.owned * (others > 0), first_words(others))
     limit = box_limit(parts, others)
     return words if limit is None else min(words, limit)
+
+
+def symmetric_bytes(shape: PartShape) -> int:
+    """Return what others put into on each device where a search is one launch.
+
+    That is with exchange ``nvshmem``, of domains of one device, up to MOST_STREAMED; 0
+    for others. Every device has room for the largest box of all, from each of the
+    others: ``shape`` is of the part that has it.
+    """
+    parts, words = shape.parts, mask_words(shape.delegates)
+    if shape.domain > 1 or not 1 < parts <= MOST_STREAMED:
+        return 0
+    slot = 1 + box_words(shape)
+    return sum(symmetric_pieces(parts, slot, 2 * words, 64 * words).values())

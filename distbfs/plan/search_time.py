@@ -1,0 +1,300 @@
+"""The time of a search by engine xbfs, term by term, from counts alone.
+
+One domain of D devices, of p domains; a device's share of the work counts:
+
+    levels     L level, and L shared where D > 1: launching, directions, meetings inside
+    looks      near / D / near_rate + far / D / far_rate, of ``plan.search_work``; edges
+               between domains, questions and answers count as near
+    publish    4 words (D-1) / D over the links inside a domain
+    results    finish n / (p D): levels and parents in the input's ids
+    between domains, p > 1:
+    meetings   L level of the exchange: counts of all, boxes of next to nothing
+    partners   of a level that something is sent to, after the first
+    hops       of messages that a level waits for one after another, between hosts
+    wire       bytes of masks, vertices, questions, answers and parents over bandwidth
+    counting   vertex of each vertex of the domain that is searched
+
+Constants are fitted to runs by ``scripts/fit_model.py``, which writes them to
+``fitted.json`` beside this file and says which runs; those of networks between hosts
+are assumed. A constant says which it is.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from distbfs.errors import UsageError
+from distbfs.graph.degrees import DegreeHistogram
+from distbfs.plan.cost_model import Constants
+from distbfs.plan.search_work import SearchWork, expected_work
+from distbfs.plan.threshold import ThresholdCost, weigh_thresholds
+
+FITTED = Path(__file__).with_name("fitted.json")
+ASSUMED = "assumed"
+PEER = 395e9  # bytes a second of one H200 to another over NVLink, measured
+WIDE_IDS = 1 << 32  # vertices from which on the parent of one takes 8 bytes, not 4
+NARROW_RESULT, WIDE_RESULT = 8, 12  # bytes: level and parent
+HOP = 5e-6  # seconds of a small message between hosts, assumed
+SIGNALS = 3  # messages of a level that wait for each other: boxes, answers, counts
+PARTNER = {"nvshmem": 1e-7, "nccl": 2e-6, "host": 2e-6}  # seconds of one more, assumed
+NETWORK = 50e9  # bytes a second of a device between hosts: 400 Gbit/s, assumed
+STEPWISE = "host"  # exchange whose levels, like those of many parts, hosts begin
+TERMS = ("levels", "looks", "publish", "results")
+BETWEEN = ("meetings", "partners", "hops", "wire", "counting")
+
+
+@dataclass(frozen=True)
+class Device:
+    """Constants of a device.
+
+    level, shared: seconds of a level, and more in a domain of several devices
+    near_rate, far_rate: looks a second, see ``SearchWork``
+    finish: seconds a vertex, of its level and parent; vertex: seconds a vertex that is
+    searched, between domains
+    origins: of each, the runs that it was fitted to, or how it was made of another
+    """
+
+    name: str
+    level: float
+    shared: float
+    near_rate: float
+    far_rate: float
+    finish: float
+    vertex: float
+    origins: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Constants of an exchange between domains.
+
+    level: seconds of a level; bandwidth: bytes a second of a device; hosts: whether the
+    domains are on several
+    """
+
+    name: str
+    level: float
+    bandwidth: float
+    origins: Mapping[str, str]
+    hosts: bool = False
+
+
+DEVICE_CONSTANTS = tuple(
+    x.name for x in fields(Device) if x.name not in ("name", "origins")
+)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a graph is dealt out.
+
+    domains: p; devices: D of each; threshold: TH, of any value where p is 1
+    streamed: whether devices begin their levels, or hosts
+    """
+
+    domains: int
+    devices: int
+    threshold: int
+    streamed: bool = True
+
+
+@dataclass(frozen=True)
+class SearchTime:
+    """Predicted time of a search; seconds by term, bytes that a device sends by kind.
+
+    tuples: of the input, all of which are counted
+    """
+
+    tuples: float
+    work: SearchWork
+    layout: Layout
+    device: Device
+    exchange: Exchange | None
+    bytes: Mapping[str, float]
+    terms: Mapping[str, float]
+    internal: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """Time of a search."""
+        return sum(self.terms.values())
+
+    @property
+    def teps(self) -> float:
+        """Input tuples a second, as Graph500 counts."""
+        return self.tuples / max(self.seconds, math.ulp(0.0))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the prediction as JSON values."""
+        exchange = self.exchange
+        return {
+            "device": self.device.name,
+            "exchange": None if exchange is None else exchange.name,
+            "several_hosts": exchange is not None and exchange.hosts,
+            "levels_begun_by": "devices" if self.layout.streamed else "hosts",
+            "seconds": self.seconds,
+            "GTEPS": self.teps / 1e9,
+            "seconds_by_term": dict(self.terms),
+            "bytes_of_a_device": dict(self.bytes),
+            "work_of_a_domain": vars(self.work),
+            "constants": self.constants(),
+        }
+
+    def constants(self) -> dict[str, dict[str, Any]]:
+        """Return value and origin of every constant that has a part in the time."""
+        device, exchange = self.device, self.exchange
+        names = [x for x in DEVICE_CONSTANTS if x != "vertex" or exchange is not None]
+        names = [x for x in names if x != "shared" or self.layout.devices > 1]
+        used = {
+            name: {"value": getattr(device, name), "origin": device.origins[name]}
+            for name in names
+        }
+        if exchange is None:
+            return used
+        of = exchange.origins
+        used["exchange_level"] = {"value": exchange.level, "origin": of["level"]}
+        used["bandwidth"] = {"value": exchange.bandwidth, "origin": of["bandwidth"]}
+        used["partner"] = {"value": PARTNER[exchange.name], "origin": ASSUMED}
+        if exchange.hosts:
+            used["hop"] = {"value": HOP, "origin": ASSUMED}
+        return used
+
+
+def load_constants(path: Path = FITTED) -> dict[str, Any]:
+    """Return the fitted constants, {"devices": …, "exchanges": …}, as the file has."""
+    values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return values
+
+
+def device_of(name: str, constants: Mapping[str, Any] | None = None) -> Device:
+    """Return the constants of a device; UsageError for an unknown name."""
+    every = (constants or load_constants())["devices"]
+    if name not in every:
+        raise UsageError(f"GPU '{name}'; allowed: {', '.join(every)}")
+    values = every[name]
+    return Device(
+        name,
+        **{x: float(values[x]["value"]) for x in DEVICE_CONSTANTS},
+        origins={x: str(values[x]["origin"]) for x in DEVICE_CONSTANTS},
+    )
+
+
+def exchange_of(
+    name: str,
+    gpu: str,
+    *,
+    hosts: bool = False,
+    bandwidth: float | None = None,
+    constants: Mapping[str, Any] | None = None,
+) -> Exchange:
+    """Return the constants of an exchange with a GPU; UsageError for an unknown name.
+
+    hosts: between hosts, at NETWORK bytes a second; bandwidth: instead
+    """
+    every = (constants or load_constants())["exchanges"]
+    if name not in every:
+        raise UsageError(f"exchange '{name}'; allowed: {', '.join(every)}")
+    level, wire = every[name][f"level {gpu}"], every[name]["bandwidth"]
+    origins = {"level": str(level["origin"]), "bandwidth": str(wire["origin"])}
+    exchange = Exchange(
+        name,
+        float(level["value"]),
+        float(wire["value"]),
+        origins,
+        hosts,
+    )
+    if hosts and bandwidth is None:
+        origins = origins | {"bandwidth": ASSUMED}
+        return replace(exchange, bandwidth=NETWORK, origins=origins)
+    if bandwidth is not None:
+        origins = origins | {"bandwidth": "given"}
+        return replace(exchange, bandwidth=bandwidth, origins=origins)
+    return exchange
+
+
+def stepwise(exchange: Exchange, gpu: str) -> Exchange:
+    """Return an exchange with a GPU whose levels hosts begin."""
+    level = exchange_of(STEPWISE, gpu).level
+    origins = dict(exchange.origins) | {"level": f"that of exchange {STEPWISE}"}
+    return replace(exchange, level=level, origins=origins)
+
+
+def sent_bytes(cost: ThresholdCost, layout: Layout) -> dict[str, float]:
+    """Return the bytes that a device sends in a search, by kind.
+
+    On streams a mask goes to every other domain, in pieces from the devices of its own;
+    else it is reduced in slices, by every rank, one a device.
+    """
+    others, devices = layout.domains - 1, layout.devices
+    mask = cost.mask_levels * cost.delegates / 8
+    times = others / devices if layout.streamed else 2 * others / layout.domains
+    sent = {name: size / devices for name, size in cost.bytes.items()}
+    return sent | {"masks": mask * times}
+
+
+def predict_search(
+    histogram: DegreeHistogram,
+    tuples: float,
+    layout: Layout,
+    device: Device,
+    exchange: Exchange | None = None,
+    *,
+    internal: bool = False,
+) -> SearchTime:
+    """Predict the time of a search; fast at any scale.
+
+    exchange: needed where there are several domains; internal: results stay in internal
+    ids
+    """
+    domains, devices = layout.domains, layout.devices
+    work = expected_work(histogram, domains, layout.threshold, devices)
+    looks = work.near
+    sent: dict[str, float] = {}
+    outside: dict[str, float] = {}
+    if domains > 1:
+        if exchange is None:
+            raise ValueError("several domains need an exchange")
+        (cost,) = weigh_thresholds(histogram, domains, [layout.threshold], Constants())
+        sent = sent_bytes(cost, layout)
+        looks += (cost.pushed_edges + 3 * cost.questions + cost.items) / domains
+        outside = _between(work, layout, device, exchange, sent)
+    share = (devices - 1) / devices
+    wide = WIDE_RESULT / NARROW_RESULT if histogram.n > WIDE_IDS - 1 else 1.0
+    vertices = 0 if internal else histogram.n / (domains * devices)
+    terms = {
+        "levels": work.levels * (device.level + device.shared * (devices > 1)),
+        "looks": (looks / device.near_rate + work.far / device.far_rate) / devices,
+        "publish": 4 * work.words * share / PEER,
+        "results": device.finish * wide * vertices,
+    }
+    return SearchTime(
+        tuples, work, layout, device, exchange, sent, terms | outside, internal
+    )
+
+
+def _between(
+    work: SearchWork,
+    layout: Layout,
+    device: Device,
+    exchange: Exchange,
+    sent: Mapping[str, float],
+) -> dict[str, float]:
+    """Return the seconds of what is only between domains."""
+    shares = layout.domains * layout.devices
+    others = shares - layout.devices
+    partners = work.levels * others if layout.streamed else work.partners
+    more = partners * (others - 1) / others
+    rounds = 1.0 if layout.streamed else math.log2(shares)
+    hops = SIGNALS * rounds * HOP * exchange.hosts
+    return {
+        "meetings": work.levels * exchange.level,
+        "partners": more * PARTNER[exchange.name],
+        "hops": work.levels * hops,
+        "wire": sum(sent.values()) / exchange.bandwidth,
+        "counting": device.vertex * work.vertices / layout.devices,
+    }
