@@ -1723,7 +1723,7 @@ MUTATIONS = (
         "for depth in (0, 1):",
         "for depth in (1,):",
         "searches find what those before left in a frontier",
-        (f"{DOMAIN_BITS}::test_levels",),
+        (f"{DOMAIN_BITS}::test_a_stop_between_levels",),
     ),
     Mutation(
         "domain-bits-rule-turned",
