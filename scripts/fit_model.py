@@ -7,8 +7,8 @@
 
 Runs are those of ``scripts/results``: what ``graph500 --json`` printed, cells of
 ``bench_resident.py``, and files that --collect makes of a folder of such outputs. HELD
-names the runs that are never fitted, UNLIKE those that the model is not about. Prints
-the constants, and the error of the predicted time of each run.
+and LATER name the runs that are never fitted, UNLIKE those that the model is not about.
+Prints the constants, and the error of the predicted time of each run.
 
 HELD was chosen when the errors of another choice were known (up to 33 %): so each run
 is predicted by a fit to all others, too.
@@ -21,7 +21,7 @@ library, at the largest scale whose parts fit the GPUs with all columns
 --write: write the constants to ``distbfs/plan/fitted.json``, where the library reads
 them
 --collect: keep the times, levels and bytes of the outputs NAME.json, NAME.jsonl (level
-records) and of log.txt (commands) in one file
+records, if any) and of log.txt (commands) in one file
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from distbfs.report.tables import print_table
 from distbfs.terminal.plan_input import Graph, of_kronecker, search_time
 
 RESULTS = Path(__file__).with_name("results")
-COLLECTED = ("model_h100.json",)
+COLLECTED = ("model_h100.json", "model_h100_again.json")
 SINGLE_BELOW = 1 << 24  # vertices of a graph that one device searches alone
 HELD = frozenset(
     {
@@ -71,11 +71,20 @@ HELD = frozenset(
         *("resident 4 x 28", "resident 2 x 27", "resident 2 x 27 internal"),
     }
 )
+# Of another pair of H100, when the model was done: nothing was chosen by these
+LATER = frozenset(
+    {
+        *("again_one_19", "again_one_23", "again_one_27"),
+        *("again_two_25", "again_two_27", "again_two_27_internal"),
+        *("again_nvshmem_23", "again_nvshmem_25", "again_nvshmem_27"),
+        *("again_nccl_23", "again_nccl_25", "again_nccl_27", "again_host_25"),
+    }
+)
 # Edge factor 1: next to no hubs; rows with tails in host memory; a wire of its own
 UNLIKE = frozenset(
     {
         *("graph500_32", "graph500_33_ef1_2", "graph500_30", "graph500_31_2"),
-        *("graph500_28_32GiB", "graph500_26_domains_sockets"),
+        *("graph500_28_32GiB", "graph500_29_h100", "graph500_26_domains_sockets"),
     }
 )
 HOSTS, A_HOST = (8, 64, 512, 1024), 8
@@ -108,7 +117,7 @@ class MeasuredRun:
     @property
     def held(self) -> bool:
         """Whether the run is only for checks."""
-        return self.name in HELD
+        return self.name in HELD | LATER
 
 
 def middle(seconds: Sequence[float]) -> float:
@@ -243,7 +252,9 @@ def rate(inverse: float) -> float:
     return 1 / max(inverse, 1e-300)
 
 
-def fit(every: Sequence[MeasuredRun], held: Container[str] = HELD) -> dict[str, Any]:
+def fit(
+    every: Sequence[MeasuredRun], held: Container[str] = HELD | LATER
+) -> dict[str, Any]:
     """Return the constants of all devices and exchanges, as in ``fitted.json``.
 
     held: names of runs that are left out
@@ -345,6 +356,17 @@ def left_out(every: Sequence[MeasuredRun]) -> dict[str, float]:
     return wrong
 
 
+def of_records(path: Path) -> dict[str, Any]:
+    """Return the levels of a search and the bytes that it sends, by kind; means."""
+    records = [json.loads(x) for x in path.read_text(encoding="utf-8").splitlines()]
+    roots = len({record["root"] for record in records})
+    sent: dict[str, float] = {}
+    for record in records:
+        for kind, size in record.get("bytes_sent", {}).items():
+            sent[kind] = sent.get(kind, 0) + size / roots
+    return {"levels": len(records) / roots, "bytes_sent": sent}
+
+
 def collect(folder: Path, into: Path) -> None:
     """Write what the model needs of a folder of outputs to a file."""
     commands = {}
@@ -356,20 +378,13 @@ def collect(folder: Path, into: Path) -> None:
         if path.stem.startswith("level"):
             continue
         report = json.loads(path.read_text(encoding="utf-8"))
-        lines = path.with_suffix(".jsonl").read_text(encoding="utf-8").splitlines()
-        records = [json.loads(line) for line in lines]
-        roots = len({record["root"] for record in records})
-        sent: dict[str, float] = {}
-        for record in records:
-            for kind, size in record.get("bytes_sent", {}).items():
-                sent[kind] = sent.get(kind, 0) + size / roots
+        lines = path.with_suffix(".jsonl")
         every.append(
             {
                 "name": path.stem,
                 "command": commands[path.stem],
                 **{k: report[k] for k in KEPT},
-                "levels": len(records) / roots,
-                "bytes_sent": sent,
+                **(of_records(lines) if lines.exists() else {}),
                 "searches": [{"time": search["time"]} for search in report["searches"]],
             }
         )
@@ -446,17 +461,19 @@ def main() -> int:
             shown = ", ".join(f"{k} {x['value']:.4g}" for k, x in values.items())
             print(f"{kind[:-1]} {name}: {shown}")
     pairs = errors(every, constants)
-    for held in (False, True):
+    fitted = {run.name for run in every} - HELD - LATER
+    parts = {"fitted": fitted, "not used to fit": HELD, "run later": LATER}
+    for title, names in parts.items():
         rows = [
             (
                 *(run.name, run.device, f"{1e6 * run.seconds:.1f}"),
                 *(f"{1e6 * time:.1f}", f"{100 * (time / run.seconds - 1):+.1f}"),
             )
             for run, time in pairs
-            if run.held == held
+            if run.name in names
         ]
         print()
-        print("not used to fit" if held else "fitted")
+        print(title)
         print_table(("run", "GPU", "us", "model", "error, %"), rows)
     wrong = sorted((abs(x), name) for name, x in left_out(every).items())
     within = [sum(size < most for size, _ in wrong) for most in (0.1, 0.25)]
