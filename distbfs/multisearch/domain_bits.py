@@ -1,40 +1,30 @@
 """Up to 512 searches in one traversal over parts on devices (bits_domain.cu).
 
-The devices of a domain hold the rows of one inner graph and map each other's memory, in
-one process or in several. The host launches a level on all of them and waits for all
-before the next. Between domains (bits_outer.cu) a level sends the new words of
-delegates, and those of the targets of outer edges to their owners.
-
-A device takes, for each 128 searches, 32.5 bytes for each position of any device of its
-domain: two frontiers and their marks. For each own vertex it takes 16 for visited bits
-and 16 for each binary digit of the levels; for each target of outer edges 48 and for
-each delegate 16, to send them. Queues take 8 for each own vertex, and outer edges 8.
+The host launches a level on all devices of a domain and waits for all before the next.
+Which rows they have, and the bytes that searches take there: ``domain_members``.
+Between domains (``outer_bits``) a level sends the new words of delegates, and those of
+the targets of outer edges to their owners.
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.build.cuda.domain import GRANULE, MemberRows
-from distbfs.build.cuda.inner_part import InnerPart
 from distbfs.device import cuda, programs
-from distbfs.engines.cuda.xbfs.shared import MOST_PARTS
 from distbfs.errors import LaunchError, OutOfMemory, ResourceError, UsageError
 from distbfs.exchange.agreement import first_reason
 from distbfs.exchange.peer_memory import PeerGroup, on_device
 from distbfs.exchange.world import SoloWorld
-from distbfs.graph.device_graph import ISOLATED, DeviceGraph
+from distbfs.graph.device_graph import ISOLATED
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.cuda_bits import (
     HUB_DEGREE,
     KERNELS,
     LANES,
-    MARKS,
     MORE_LEVELS,
     MORE_PLANES,
     RESERVE,
@@ -42,21 +32,20 @@ from distbfs.multisearch.cuda_bits import (
     THREADS,
     WIDE_DEGREE,
     Matrix,
-    Params,
     asked_kernel,
     asked_levels,
     level_dtype,
     need_all_columns,
 )
+from distbfs.multisearch.domain_members import DomainParams, Member
+from distbfs.multisearch.outer_bits import Outside
 from distbfs.multisearch.part_loop import PartSearches
-from distbfs.partition.layout import Layout, Placement
+from distbfs.partition.layout import Placement
 from distbfs.search.domains import split_by_domain
 from distbfs.types import UNREACHED
 
 if TYPE_CHECKING:
-    from distbfs.build.cuda.inner_part import Outer as OuterEdges
     from distbfs.multisearch.part_messages import PartMessages
-    from distbfs.partition.layout import Domains
     from distbfs.types import Array, DeviceArray, Ids, World
 
 PULL_SHARE = 40  # pull frontiers of m / PULL_SHARE edges, since pushes go to peers
@@ -64,17 +53,6 @@ ALONE_SHARE = 4  # the same of domains of one device
 TURNS, TALLY_WORDS = 3, 2
 BLOCK = 32  # searches whose levels are read together
 NO_IDS: Ids = np.zeros(0, dtype=np.int64)
-
-
-class DomainParams(Params):
-    """``Domain`` in bits_domain.cuh."""
-
-    _fields_ = (
-        ("shift", ctypes.c_int64 * MOST_PARTS),
-        ("magic", ctypes.c_uint64),
-        ("tally", ctypes.c_void_p),
-        *((name, ctypes.c_uint32) for name in ("parts", "index", "depth", "counted")),
-    )
 
 
 class Begin(ctypes.Structure):
@@ -86,111 +64,6 @@ class Begin(ctypes.Structure):
         ("k", ctypes.c_uint32),
         ("pad", ctypes.c_uint32),
     )
-
-
-class OuterParams(DomainParams):
-    """``Outer`` in bits_outer.cu."""
-
-    _fields_ = (
-        *((x, ctypes.c_void_p) for x in ("visited", "sends", "sending", "starts")),
-        *((x, ctypes.c_void_p) for x in ("target", "number", "box", "sizes", "items")),
-        ("count", ctypes.c_uint64),
-        *((x, ctypes.c_uint32) for x in ("shares", "lanes", "normals", "targets")),
-        ("delegates", ctypes.c_uint32),
-        ("pad", ctypes.c_uint32 * 3),
-    )
-
-
-@dataclass(frozen=True)
-class Member:
-    """The rows of one device of a domain.
-
-    layout, part: of the vertices that it owns; devices: of its domain, which this is
-    the ``index``-th of; granules: of each device
-    delegates: int64, ids by position, -1 in gaps; normals: first number of a normal
-    vertex; outer, place: see ``InnerPart``
-    domains: all there are, domain: which this is
-    """
-
-    layout: Layout
-    part: int
-    graph: DeviceGraph
-    devices: int
-    index: int
-    granules: int
-    delegates: Ids | None = None
-    normals: int = 0
-    outer: OuterEdges | None = None
-    place: Any = None
-    domains: Domains | None = None
-    domain: int = 0
-
-    @classmethod
-    def of_rows(cls, rows: MemberRows) -> Member:
-        """Return the member that has some rows of a graph without delegates."""
-        parts = rows.layout.parts
-        graph, granules = rows.graph, rows.granules
-        return cls(rows.layout, rows.index, graph, parts, rows.index, granules)
-
-    @classmethod
-    def of_graph(cls, graph: DeviceGraph) -> Member:
-        """Return the only member, which has a whole graph."""
-        granules = max(-(-graph.active // GRANULE), 1)
-        return cls(Layout(graph.n, 1), 0, graph, 1, 0, granules)
-
-    @classmethod
-    def of_share(cls, share: InnerPart) -> Member:
-        """Return the member that has a share of a part."""
-        domain = share.domain
-        return cls(
-            *(share.layout, share.index, share.graph, domain.devices, share.device),
-            *(domain.granules, share.delegates, share.normals),
-            share.outer if len(domain.of) > 1 else None,
-            share.place,
-            domain.of,
-            domain.index,
-        )
-
-    @property
-    def device(self) -> int:
-        """The CUDA device."""
-        return int(self.graph.numbers.device)
-
-    @property
-    def own_lanes(self) -> int:
-        """Lanes of delegates on this device, see ``build.cuda.inner_part``."""
-        return 1 if self.domains is None else self.domains.lanes // self.devices
-
-    def numbers_of(self, ids: Ids) -> Array:
-        """Return the numbers here of vertex ids, uint32; ISOLATED for others."""
-        numbers = np.full(len(ids), ISOLATED, dtype=np.uint32)
-        own = self.layout.part_of(ids) == self.part
-        numbers[own] = self.graph.numbers_at(self.layout.local_of(ids[own]))
-        if self.delegates is not None and len(self.delegates):
-            order = np.argsort(self.delegates, kind="stable")
-            at = np.searchsorted(self.delegates, ids, sorter=order)
-            position = order[np.minimum(at, len(order) - 1)]
-            shared = self.delegates[position] == ids
-            granule, inside = np.divmod(position, GRANULE)
-            here = shared & (granule % self.devices == self.index)
-            numbers[here] = (granule // self.devices * GRANULE + inside)[here]
-        return numbers
-
-    def shared_sizes(self, lanes: int) -> list[int]:
-        """Return bytes accessed by others: 2 fronts, MARKS marks, visited bits."""
-        row, own = SEARCHES // 8 * lanes, self.granules * GRANULE
-        positions = own * self.devices
-        return [row * positions] * 2 + [positions // 8] * MARKS + [row * own]
-
-    def bytes_needed(self, lanes: int, *, levels: bool, sums: int = 0) -> int:
-        """Return the bytes of searches, with room for planes to be added once."""
-        row, active = SEARCHES // 8 * lanes, self.graph.active
-        need = sum(self.shared_sizes(lanes)) + (8 + 8 * sums) * active
-        need += 2 * MORE_PLANES * row * active * levels
-        if self.outer is not None:
-            items = len(self.outer.targets) + self.normals
-            need += 2 * row * len(self.outer.targets) + (8 + row) * items + 8 * active
-        return need
 
 
 def hubs_of(offsets: DeviceArray, *degrees: int) -> list[int]:
@@ -244,7 +117,7 @@ class Share:
         self._asked = asked_kernel()
         self.outside: Outside | None = None
         if member.outer is not None:
-            self.outside = Outside(self, member.outer)
+            self.outside = Outside(member, member.outer, lanes, self.params)
 
     def _parameters(self, bases: Ids) -> DomainParams:
         member, graph = self.member, self.member.graph
@@ -416,134 +289,6 @@ class Share:
         own = vertices < graph.n
         sums[vertices[own]] = self._sums[name][: graph.active].get()[own]
         return sums
-
-
-class Outside:
-    """What one device sends to other domains; call it with the device current."""
-
-    def __init__(self, share: Share, outer: OuterEdges) -> None:
-        cp, member, lanes = cuda.cupy(), share.member, share.lanes
-        self._share, active, normals = share, member.graph.active, member.normals
-        domains = member.domains
-        if domains is None:
-            raise ValueError("one domain sends nothing")
-        shares, targets = domains.shares, len(outer.targets)
-        words = SEARCHES // 32 * lanes
-        self.item = 1 + 2 * lanes
-        self.sizes = cp.zeros(shares + member.own_lanes, np.uint64)
-        self._sizes_copy = cuda.HostCopy(self.sizes)
-        self._box = cp.empty((targets + normals) * self.item, np.uint64)
-        offsets = cp.zeros(active + 1, np.uint64)
-        offsets[normals:] = outer.offsets
-        self._held = {
-            "row": offsets,
-            "adj": outer.columns,
-            "seen": cp.zeros(max(targets, 1) * words, np.uint32),
-            "sends": cp.zeros(max(targets, 1) * words, np.uint32),
-            "sending": cp.zeros(targets // 32 + 1, np.uint32),
-            "starts": cp.asarray(outer.starts.astype(np.uint32)),
-            "target": outer.targets,
-            "number": member.place,
-        }
-        self._starts, self._targets = outer.starts, targets
-        own = share.params
-        self._params = OuterParams()
-        ctypes.memmove(
-            ctypes.byref(self._params), ctypes.byref(own), ctypes.sizeof(own)
-        )
-        for name, array in self._held.items():
-            setattr(self._params, name, array.data.ptr)
-        self._params.visited = own.seen
-        self._params.box, self._params.sizes = (
-            x.data.ptr for x in (self._box, self.sizes)
-        )
-        p = self._params
-        p.shares, p.lanes = shares, member.own_lanes
-        p.normals, p.targets = normals, targets
-        p.wide = WIDE_DEGREE
-        module = programs.Module(KERNELS / "bits_outer.cu", OFFSET="u64", PIECES=lanes)
-        grid = cuda.multiprocessors()
-        self._steps = {
-            name: module.kernel(name).prepare(self._params, grid, THREADS)
-            for name in ("push_outer", "collect_outer", "collect_delegates", "take")
-        }
-
-    def clear(self) -> None:
-        """Forget what was sent."""
-        stream = cuda.cupy().cuda.get_current_stream()
-        for name in ("seen", "sends", "sending"):
-            cuda.clear(self._held[name], stream)
-
-    def _run(self, name: str, depth: int) -> None:
-        self._params.depth = depth
-        self._steps[name]()
-
-    def push(self, depth: int) -> None:
-        """Push the frontier before ``depth`` along outer edges."""
-        if self._targets:
-            self._run("push_outer", depth)
-
-    def collect(self, depth: int) -> None:
-        """Collect what is sent; start copying how much to the host."""
-        stream = cuda.cupy().cuda.get_current_stream()
-        cuda.clear(self.sizes, stream)
-        if self._targets:
-            self._run("collect_outer", depth)
-            cuda.clear(self._held["sending"], stream)
-        if self._params.normals:
-            self._run("collect_delegates", depth)
-        self._sizes_copy.begin(stream)
-
-    def counts(self) -> Array:
-        """Return the items for each share, then of each own lane, after ``collect``."""
-        return self._sizes_copy.wait().astype(np.int64)
-
-    def items(self, group: int, count: int) -> DeviceArray:
-        """Return items of a group in ``counts``, uint64 [count * item]."""
-        shares = self._params.shares
-        if group < shares:
-            first = int(self._starts[group])
-        else:
-            each = self._params.normals // self._params.lanes
-            first = self._targets + (group - shares) * each
-        return self._box[first * self.item : (first + count) * self.item]
-
-    def take(self, depth: int, items: DeviceArray, *, delegates: bool) -> None:
-        """Add words that have arrived, uint64 [k * item], to a level."""
-        p = self._params
-        p.items, p.count = items.data.ptr, items.size // self.item
-        p.delegates = int(delegates)
-        self._run("take", depth)
-
-
-def lanes_that_fit(
-    world: World, members: Sequence[Member], *, levels: bool, most: int = LANES[-1]
-) -> int:
-    """Return the most lanes whose searches fit all devices (collective).
-
-    Raises OutOfMemory on all ranks where one lane does not.
-    """
-    fits, reason = 0, ""
-    for lanes in (x for x in reversed(LANES) if x <= most):
-        need: dict[int, int] = {}
-        for member in members:
-            size = member.bytes_needed(lanes, levels=levels, sums=len(SUMS))
-            need[member.device] = need.get(member.device, RESERVE) + size
-        fits, reason = lanes, ""
-        for device, size in need.items():
-            with on_device(device):
-                free = cuda.free_bytes()
-            if size > free:
-                fits = 0
-                reason = (
-                    f"bit-parallel searches need {size} bytes of device memory; "
-                    f"{free} are free"
-                )
-        if fits:
-            break
-    if reason := first_reason(world, reason):
-        raise OutOfMemory(reason)
-    return int(world.allreduce(np.array([fits]), "min")[0])
 
 
 class DomainBitSearches(PartSearches):

@@ -11,7 +11,8 @@ import numpy as np
 from distbfs.errors import OutOfMemory
 from distbfs.multisearch import bits
 from distbfs.multisearch.cuda_bits import LANES, LARGEST, SEARCHES
-from distbfs.multisearch.domain_bits import DomainBitSearches, Member, lanes_that_fit
+from distbfs.multisearch.domain_bits import DomainBitSearches
+from distbfs.multisearch.domain_members import Member, lanes_that_fit
 from distbfs.multisearch.part_bits import PartBitSearches, bytes_needed
 from distbfs.multisearch.part_messages import PartMessages
 

@@ -12,7 +12,8 @@ import numpy as np
 from distbfs.errors import ResourceError, UsageError
 from distbfs.multisearch.bits import LANE, BitSearch
 from distbfs.multisearch.cuda_bits import SEARCHES, BitSearches
-from distbfs.multisearch.domain_bits import DomainBitSearches, Member
+from distbfs.multisearch.domain_bits import DomainBitSearches
+from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.input_graph import in_input_ids
 from distbfs.search.session import Session
 from distbfs.types import Array, Ids, Stop

@@ -27,7 +27,13 @@ from distbfs.engines.cuda.papers.xbfs import search as paper
 from distbfs.engines.cuda.xbfs import search as fast
 from distbfs.engines.cuda.xbfs import shared
 from distbfs.errors import DeviceMissing, ResourceError
-from distbfs.multisearch import bits, cuda_bits, cuda_program, domain_bits
+from distbfs.multisearch import (
+    bits,
+    cuda_bits,
+    cuda_program,
+    domain_bits,
+    domain_members,
+)
 from distbfs.validation import states
 
 ROOT = Path(distbfs.__file__).parent
@@ -91,7 +97,7 @@ MORE = {  # constants that Python has, too, and sizes of what it does not mirror
     ],
     "bits.cuh": [f"sizeof(Control) == {cuda_bits.CONTROL_BYTES}"],
     "bits_domain.cuh": [
-        f"MOST_PARTS == {domain_bits.MOST_PARTS} && TURNS == {domain_bits.TURNS}",
+        f"MOST_PARTS == {domain_members.MOST_PARTS} && TURNS == {domain_bits.TURNS}",
         f"sizeof(Tally) == {8 * domain_bits.TALLY_WORDS}",
     ],
     "cuda.cu": [

@@ -228,9 +228,11 @@ LOADS = {
     "multisearch/domain_bits.py": [
         ("multisearch", ("bits_domain.cu",), {**WIDTH, "PIECES": LANES}),
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS[:3]}),
-        ("multisearch", ("bits_outer.cu",), {"OFFSET": ("u64",), "PIECES": LANES}),
     ],
     "multisearch/openmp_runner.py": [("multisearch", ("edges.c",), C_WIDTH)],
+    "multisearch/outer_bits.py": [
+        ("multisearch", ("bits_outer.cu",), {"OFFSET": ("u64",), "PIECES": LANES})
+    ],
     "store/cuda_files.py": [("store", ("cuda_rows.cu",), {})],
     "validation/cuda_device.py": [
         (

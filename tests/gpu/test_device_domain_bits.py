@@ -14,7 +14,8 @@ from distbfs.device import cuda
 from distbfs.device.peers import access_problem
 from distbfs.errors import SearchStopped
 from distbfs.exchange.world import SoloWorld
-from distbfs.multisearch.domain_bits import DomainBitSearches, Member
+from distbfs.multisearch.domain_bits import DomainBitSearches
+from distbfs.multisearch.domain_members import Member
 from distbfs.search.choose import Request
 from distbfs.service.shared_traversal import MOST, together
 

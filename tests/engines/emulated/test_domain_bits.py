@@ -15,7 +15,8 @@ from distbfs.device import cuda
 from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch import domain_bits
-from distbfs.multisearch.domain_bits import DomainBitSearches, Member
+from distbfs.multisearch.domain_bits import DomainBitSearches
+from distbfs.multisearch.domain_members import Member
 
 EACH = [1, 2, 3]
 ALWAYS_PULL, NEVER_PULL = 1, 1 << 62

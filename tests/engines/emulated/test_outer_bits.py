@@ -22,11 +22,12 @@ from worlds import ThreadExchange, on_ranks
 from distbfs.build.cuda import inner
 from distbfs.device import cuda
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
-from distbfs.multisearch import domain_bits
+from distbfs.multisearch import domain_bits, outer_bits
 from distbfs.multisearch.apps.betweenness import betweenness
 from distbfs.multisearch.apps.closeness import SAMPLED
 from distbfs.multisearch.base import RunOptions
-from distbfs.multisearch.domain_bits import DomainBitSearches, Member
+from distbfs.multisearch.domain_bits import DomainBitSearches
+from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.part_messages import PartMessages
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import PartsSearcher
@@ -173,7 +174,8 @@ def test_words_of_every_width(owners, count, lanes):
 def test_delegates_in_many_granules(owners, pull_edges, monkeypatch):
     """Which lanes take in turns; rows for all warps and for one, inside and outside."""
     monkeypatch.setattr(domain_bits, "HUB_DEGREE", 12)
-    monkeypatch.setattr(domain_bits, "WIDE_DEGREE", 5)
+    for module in (domain_bits, outer_bits):
+        monkeypatch.setattr(module, "WIDE_DEGREE", 5)
     source = uniform(5200, 26_000, hub=900)
     roots = np.random.default_rng(3).integers(0, source.n, 9)
     wanted = np.stack([source.distances(root) for root in roots.tolist()])
@@ -226,7 +228,7 @@ def test_a_rank_that_stops_stops_all():
 def test_no_bit_goes_to_a_target_twice():
     """Every word that is sent has bits which its target was not sent before."""
     source, sent = uniform(300, 2000), {}
-    take = domain_bits.Outside.take
+    take = outer_bits.Outside.take
 
     def watched(self, depth, items, *, delegates):
         assert not delegates
@@ -244,7 +246,7 @@ def test_no_bit_goes_to_a_target_twice():
         return searches.counts().sum()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(domain_bits.Outside, "take", watched)
+        patch.setattr(outer_bits.Outside, "take", watched)
         totals = searching(source, ((0,), (1,)), LARGE, ThreadExchange, work)
     reached = (levels_of(source)[:128] >= 0).sum()
     assert set(totals) == {reached}

@@ -30,7 +30,8 @@ from distbfs.engines.cuda.common.memory import FIXED, LIST_PADS
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.exchange.world import SoloWorld
-from distbfs.multisearch.domain_bits import DomainBitSearches, Member
+from distbfs.multisearch.domain_bits import DomainBitSearches
+from distbfs.multisearch.domain_members import Member
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Layout
 from distbfs.plan.memory import readable

@@ -1,0 +1,176 @@
+"""The devices of a domain in searches that share one traversal: rows, and bytes.
+
+The devices of a domain hold the rows of one inner graph and map each other's memory, in
+one process or in several. ``domain_bits`` searches them.
+
+A device takes, for each 128 searches, 32.5 bytes for each position of any device of its
+domain: two frontiers and their marks. For each own vertex it takes 16 for visited bits
+and 16 for each binary digit of the levels; for each target of outer edges 48 and for
+each delegate 16, to send them. Queues take 8 for each own vertex, and outer edges 8.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.build.cuda.domain import GRANULE, MemberRows
+from distbfs.build.cuda.inner_part import InnerPart
+from distbfs.device import cuda
+from distbfs.engines.cuda.xbfs.shared import MOST_PARTS
+from distbfs.errors import OutOfMemory
+from distbfs.exchange.agreement import first_reason
+from distbfs.exchange.peer_memory import on_device
+from distbfs.graph.device_graph import ISOLATED, DeviceGraph
+from distbfs.multisearch.base import SUMS
+from distbfs.multisearch.cuda_bits import (
+    LANES,
+    MARKS,
+    MORE_PLANES,
+    RESERVE,
+    SEARCHES,
+    Params,
+)
+from distbfs.partition.layout import Layout
+
+if TYPE_CHECKING:
+    from distbfs.build.cuda.inner_part import Outer as OuterEdges
+    from distbfs.partition.layout import Domains
+    from distbfs.types import Array, Ids, World
+
+
+class DomainParams(Params):
+    """``Domain`` in bits_domain.cuh."""
+
+    _fields_ = (
+        ("shift", ctypes.c_int64 * MOST_PARTS),
+        ("magic", ctypes.c_uint64),
+        ("tally", ctypes.c_void_p),
+        *((name, ctypes.c_uint32) for name in ("parts", "index", "depth", "counted")),
+    )
+
+
+@dataclass(frozen=True)
+class Member:
+    """The rows of one device of a domain.
+
+    layout, part: of the vertices that it owns; devices: of its domain, which this is
+    the ``index``-th of; granules: of each device
+    delegates: int64, ids by position, -1 in gaps; normals: first number of a normal
+    vertex; outer, place: see ``InnerPart``
+    domains: all there are, domain: which this is
+    """
+
+    layout: Layout
+    part: int
+    graph: DeviceGraph
+    devices: int
+    index: int
+    granules: int
+    delegates: Ids | None = None
+    normals: int = 0
+    outer: OuterEdges | None = None
+    place: Any = None
+    domains: Domains | None = None
+    domain: int = 0
+
+    @classmethod
+    def of_rows(cls, rows: MemberRows) -> Member:
+        """Return the member that has some rows of a graph without delegates."""
+        parts = rows.layout.parts
+        graph, granules = rows.graph, rows.granules
+        return cls(rows.layout, rows.index, graph, parts, rows.index, granules)
+
+    @classmethod
+    def of_graph(cls, graph: DeviceGraph) -> Member:
+        """Return the only member, which has a whole graph."""
+        granules = max(-(-graph.active // GRANULE), 1)
+        return cls(Layout(graph.n, 1), 0, graph, 1, 0, granules)
+
+    @classmethod
+    def of_share(cls, share: InnerPart) -> Member:
+        """Return the member that has a share of a part."""
+        domain = share.domain
+        return cls(
+            *(share.layout, share.index, share.graph, domain.devices, share.device),
+            *(domain.granules, share.delegates, share.normals),
+            share.outer if len(domain.of) > 1 else None,
+            share.place,
+            domain.of,
+            domain.index,
+        )
+
+    @property
+    def device(self) -> int:
+        """The CUDA device."""
+        return int(self.graph.numbers.device)
+
+    @property
+    def own_lanes(self) -> int:
+        """Lanes of delegates on this device, see ``build.cuda.inner_part``."""
+        return 1 if self.domains is None else self.domains.lanes // self.devices
+
+    def numbers_of(self, ids: Ids) -> Array:
+        """Return the numbers here of vertex ids, uint32; ISOLATED for others."""
+        numbers = np.full(len(ids), ISOLATED, dtype=np.uint32)
+        own = self.layout.part_of(ids) == self.part
+        numbers[own] = self.graph.numbers_at(self.layout.local_of(ids[own]))
+        if self.delegates is not None and len(self.delegates):
+            order = np.argsort(self.delegates, kind="stable")
+            at = np.searchsorted(self.delegates, ids, sorter=order)
+            position = order[np.minimum(at, len(order) - 1)]
+            shared = self.delegates[position] == ids
+            granule, inside = np.divmod(position, GRANULE)
+            here = shared & (granule % self.devices == self.index)
+            numbers[here] = (granule // self.devices * GRANULE + inside)[here]
+        return numbers
+
+    def shared_sizes(self, lanes: int) -> list[int]:
+        """Return bytes accessed by others: 2 fronts, MARKS marks, visited bits."""
+        row, own = SEARCHES // 8 * lanes, self.granules * GRANULE
+        positions = own * self.devices
+        return [row * positions] * 2 + [positions // 8] * MARKS + [row * own]
+
+    def bytes_needed(self, lanes: int, *, levels: bool, sums: int = 0) -> int:
+        """Return the bytes of searches, with room for planes to be added once."""
+        row, active = SEARCHES // 8 * lanes, self.graph.active
+        need = sum(self.shared_sizes(lanes)) + (8 + 8 * sums) * active
+        need += 2 * MORE_PLANES * row * active * levels
+        if self.outer is not None:
+            items = len(self.outer.targets) + self.normals
+            need += 2 * row * len(self.outer.targets) + (8 + row) * items + 8 * active
+        return need
+
+
+def lanes_that_fit(
+    world: World, members: Sequence[Member], *, levels: bool, most: int = LANES[-1]
+) -> int:
+    """Return the most lanes whose searches fit all devices (collective).
+
+    Raises OutOfMemory on all ranks where one lane does not.
+    """
+    fits, reason = 0, ""
+    for lanes in (x for x in reversed(LANES) if x <= most):
+        need: dict[int, int] = {}
+        for member in members:
+            size = member.bytes_needed(lanes, levels=levels, sums=len(SUMS))
+            need[member.device] = need.get(member.device, RESERVE) + size
+        fits, reason = lanes, ""
+        for device, size in need.items():
+            with on_device(device):
+                free = cuda.free_bytes()
+            if size > free:
+                fits = 0
+                reason = (
+                    f"bit-parallel searches need {size} bytes of device memory; "
+                    f"{free} are free"
+                )
+        if fits:
+            break
+    if reason := first_reason(world, reason):
+        raise OutOfMemory(reason)
+    return int(world.allreduce(np.array([fits]), "min")[0])

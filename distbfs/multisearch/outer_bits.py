@@ -1,0 +1,134 @@
+"""What a device sends to other domains in searches of one traversal (bits_outer.cu).
+
+Of a level, these are the new words of delegates, and those of the targets of outer
+edges. ``domain_bits`` calls it; ``part_messages`` delivers the items.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from distbfs.device import cuda, programs
+from distbfs.multisearch.cuda_bits import KERNELS, SEARCHES, THREADS, WIDE_DEGREE
+from distbfs.multisearch.domain_members import DomainParams, Member
+
+if TYPE_CHECKING:
+    from distbfs.build.cuda.inner_part import Outer as OuterEdges
+    from distbfs.types import Array, DeviceArray
+
+
+class OuterParams(DomainParams):
+    """``Outer`` in bits_outer.cu."""
+
+    _fields_ = (
+        *((x, ctypes.c_void_p) for x in ("visited", "sends", "sending", "starts")),
+        *((x, ctypes.c_void_p) for x in ("target", "number", "box", "sizes", "items")),
+        ("count", ctypes.c_uint64),
+        *((x, ctypes.c_uint32) for x in ("shares", "lanes", "normals", "targets")),
+        ("delegates", ctypes.c_uint32),
+        ("pad", ctypes.c_uint32 * 3),
+    )
+
+
+class Outside:
+    """What one device sends to other domains; call it with the device current.
+
+    own: of the searches inside the device's domain
+    """
+
+    def __init__(
+        self, member: Member, outer: OuterEdges, lanes: int, own: DomainParams
+    ) -> None:
+        cp, active, normals = cuda.cupy(), member.graph.active, member.normals
+        domains = member.domains
+        if domains is None:
+            raise ValueError("one domain sends nothing")
+        shares, targets = domains.shares, len(outer.targets)
+        words = SEARCHES // 32 * lanes
+        self.item = 1 + 2 * lanes
+        self.sizes = cp.zeros(shares + member.own_lanes, np.uint64)
+        self._sizes_copy = cuda.HostCopy(self.sizes)
+        self._box = cp.empty((targets + normals) * self.item, np.uint64)
+        offsets = cp.zeros(active + 1, np.uint64)
+        offsets[normals:] = outer.offsets
+        self._held = {
+            "row": offsets,
+            "adj": outer.columns,
+            "seen": cp.zeros(max(targets, 1) * words, np.uint32),
+            "sends": cp.zeros(max(targets, 1) * words, np.uint32),
+            "sending": cp.zeros(targets // 32 + 1, np.uint32),
+            "starts": cp.asarray(outer.starts.astype(np.uint32)),
+            "target": outer.targets,
+            "number": member.place,
+        }
+        self._starts, self._targets = outer.starts, targets
+        self._params = OuterParams()
+        ctypes.memmove(
+            ctypes.byref(self._params), ctypes.byref(own), ctypes.sizeof(own)
+        )
+        for name, array in self._held.items():
+            setattr(self._params, name, array.data.ptr)
+        self._params.visited = own.seen
+        self._params.box, self._params.sizes = (
+            x.data.ptr for x in (self._box, self.sizes)
+        )
+        p = self._params
+        p.shares, p.lanes = shares, member.own_lanes
+        p.normals, p.targets = normals, targets
+        p.wide = WIDE_DEGREE
+        module = programs.Module(KERNELS / "bits_outer.cu", OFFSET="u64", PIECES=lanes)
+        grid = cuda.multiprocessors()
+        self._steps = {
+            name: module.kernel(name).prepare(self._params, grid, THREADS)
+            for name in ("push_outer", "collect_outer", "collect_delegates", "take")
+        }
+
+    def clear(self) -> None:
+        """Forget what was sent."""
+        stream = cuda.cupy().cuda.get_current_stream()
+        for name in ("seen", "sends", "sending"):
+            cuda.clear(self._held[name], stream)
+
+    def _run(self, name: str, depth: int) -> None:
+        self._params.depth = depth
+        self._steps[name]()
+
+    def push(self, depth: int) -> None:
+        """Push the frontier before ``depth`` along outer edges."""
+        if self._targets:
+            self._run("push_outer", depth)
+
+    def collect(self, depth: int) -> None:
+        """Collect what is sent; start copying how much to the host."""
+        stream = cuda.cupy().cuda.get_current_stream()
+        cuda.clear(self.sizes, stream)
+        if self._targets:
+            self._run("collect_outer", depth)
+            cuda.clear(self._held["sending"], stream)
+        if self._params.normals:
+            self._run("collect_delegates", depth)
+        self._sizes_copy.begin(stream)
+
+    def counts(self) -> Array:
+        """Return the items for each share, then of each own lane, after ``collect``."""
+        return self._sizes_copy.wait().astype(np.int64)
+
+    def items(self, group: int, count: int) -> DeviceArray:
+        """Return items of a group in ``counts``, uint64 [count * item]."""
+        shares = self._params.shares
+        if group < shares:
+            first = int(self._starts[group])
+        else:
+            each = self._params.normals // self._params.lanes
+            first = self._targets + (group - shares) * each
+        return self._box[first * self.item : (first + count) * self.item]
+
+    def take(self, depth: int, items: DeviceArray, *, delegates: bool) -> None:
+        """Add words that have arrived, uint64 [k * item], to a level."""
+        p = self._params
+        p.items, p.count = items.data.ptr, items.size // self.item
+        p.delegates = int(delegates)
+        self._run("take", depth)
