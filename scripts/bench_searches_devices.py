@@ -23,6 +23,7 @@ from distbfs.errors import LaunchError, UsageError, ValidationError
 from distbfs.exchange.world import SoloWorld, start
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.cuda_bits import BitSearches
+from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.traversals import traversals_of
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.report.tables import print_table
@@ -121,17 +122,13 @@ class Bench:
         inside = session.vertices.inside(self.sources)
         print(f"rank {self.world.rank}: {session.why}", flush=True)
 
+        wanted = Wanted(levels=True, counts=self.args.counts)
+
         def run(kept: list[Any] | None = None) -> None:
             first = 0
             while first < len(inside):
                 searches: Any
-                searches, some = traversals.run(
-                    inside[first:],
-                    RunOptions(),
-                    levels=True,
-                    counts=self.args.counts,
-                    sums=(),
-                )
+                searches, some = traversals.run(inside[first:], RunOptions(), wanted)
                 if self.args.counts:
                     searches.counts()
                 if kept is not None:

@@ -39,7 +39,7 @@ from distbfs.multisearch.cuda_bits import (
 )
 from distbfs.multisearch.domain_members import DomainParams, Member
 from distbfs.multisearch.outer_bits import Outside
-from distbfs.multisearch.part_loop import PartSearches
+from distbfs.multisearch.part_loop import PartSearches, Wanted
 from distbfs.partition.layout import Placement
 from distbfs.search.domains import split_by_domain
 from distbfs.types import UNREACHED
@@ -145,11 +145,11 @@ class Share:
                 getattr(d, name)[k] = array.data.ptr
         return d
 
-    def clear(self, *, levels: bool, counts: bool, sums: Sequence[str]) -> None:
-        """Reset the state of searches; sums: of ``base.SUMS``, which begin at 0."""
+    def clear(self, wanted: Wanted) -> None:
+        """Reset the state of searches, and what is summed and counted of them."""
         cp, d = cuda.cupy(), self.params
         stream = cp.cuda.get_current_stream()
-        if not levels:
+        if not wanted.levels:
             self._planes = []
         for array in (*self._shared[2:], self._tally, *self._planes):
             if array.nbytes:
@@ -157,9 +157,9 @@ class Share:
         self._show_planes()
         with cuda.memory_of("sums of bit-parallel searches"):
             active = max(self.member.graph.active, 1)
-            self._sums = {name: cp.zeros(active, SUMS[name]) for name in sums}
+            self._sums = {name: cp.zeros(active, SUMS[name]) for name in wanted.sums}
             self._counts = None
-            if counts:
+            if wanted.counts:
                 self._counts = cp.zeros((MORE_LEVELS, SEARCHES * self.lanes), np.uint32)
         for name in SUMS:
             setattr(d, name, self._sums[name].data.ptr if name in self._sums else 0)
@@ -406,14 +406,12 @@ class DomainBitSearches(PartSearches):
                 f"{wrong[0]} is not a vertex; allowed: 0 to {self._layout.n - 1}"
             )
 
-    def _begin(
-        self, sources: Ids, *, levels: bool, counts: bool, sums: Sequence[str]
-    ) -> None:
+    def _begin(self, sources: Ids, wanted: Wanted) -> None:
         """Forget all searches; put the sources on level 0."""
         self._check(sources)
         if len(sources) > self.width:
             raise UsageError(f"{len(sources)} searches at once; allowed: {self.width}")
-        self._sources, self._levels, self._blocks = sources, levels, None
+        self._sources, self._levels, self._blocks = sources, wanted.levels, None
         numbers = [share.member.numbers_of(sources) for share in self._shares]
         connected = np.any([x != ISOLATED for x in numbers], axis=0).astype(np.uint8)
         there = self._world.allreduce(connected, "max").astype(np.bool_)
@@ -422,7 +420,7 @@ class DomainBitSearches(PartSearches):
         def clear() -> None:
             for share, own in zip(self._shares, numbers, strict=True):
                 with on_device(share.device):
-                    share.clear(levels=levels, counts=counts, sums=sums)
+                    share.clear(wanted)
                     share.begin(own, there)
 
         self._agreed(clear)

@@ -23,7 +23,7 @@ from distbfs.device import cc
 from distbfs.graph.csr import SLICE
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.bits import HELD, LANE, PLANES
-from distbfs.multisearch.part_loop import PartSearches
+from distbfs.multisearch.part_loop import PartSearches, Wanted
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, bits_of, mask_words
 from distbfs.search.parents import by_rank
@@ -195,14 +195,12 @@ class PartBitSearches(PartSearches):
     def _searched(self) -> list[Rows]:
         return [self._delegates, *self._normals]
 
-    def _begin(
-        self, sources: Ids, *, levels: bool, counts: bool, sums: Sequence[str]
-    ) -> None:
+    def _begin(self, sources: Ids, wanted: Wanted) -> None:
         """Forget all searches; put the sources on level 0."""
-        self._counts, self._counted = [], counts
-        self._held = HELD if levels else 0
+        self._counts, self._counted = [], wanted.counts
+        self._held = HELD if wanted.levels else 0
         for rows in self._searched:
-            rows.begin(self._held, sums)
+            rows.begin(self._held, wanted.sums)
         delegates, order = self._parts[0].delegates, self._delegate_order
         place = np.searchsorted(delegates, sources, sorter=order)
         shared = np.zeros(len(sources), dtype=np.bool_)

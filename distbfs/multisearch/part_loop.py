@@ -3,7 +3,8 @@
 A bit of a word is a search; every vertex has a word of those that have visited it. Each
 level moves the words of the frontier along the edges of a part, and between parts:
 words of delegates are ORed over all of them, words of outer ends go to their owners.
-Parts lie in host memory (``part_bits``) or on devices (``domain_bits``).
+Parts lie in host memory (``part_bits``) or on devices (``domain_bits``);
+``traversals`` chooses.
 
 Source: Then et al., The more the merrier, VLDB 2014.
 """
@@ -11,7 +12,7 @@ Source: Then et al., The more the merrier, VLDB 2014.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,22 @@ from distbfs.errors import SearchStopped
 
 if TYPE_CHECKING:
     from distbfs.types import Array, Ids, Stop, World
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is wanted of a traversal.
+
+    levels, counts: make these methods of ``PartSearches`` available
+    sums: of ``base.SUMS``; limit: the last level
+    stop: called before each level; SearchStopped on all ranks if one returns True
+    """
+
+    levels: bool = False
+    counts: bool = True
+    sums: tuple[str, ...] = ()
+    limit: int | None = None
+    stop: Stop | None = None
 
 
 class PartSearches(ABC):
@@ -36,31 +53,17 @@ class PartSearches(ABC):
         self._count = 0  # searches of the last run
         self._edges = 0  # out of the frontier, of all parts
 
-    def run(
-        self,
-        sources: Ids,
-        *,
-        levels: bool = False,
-        counts: bool = True,
-        sums: Sequence[str] = (),
-        limit: int | None = None,
-        stop: Stop | None = None,
-    ) -> None:
-        """Search from up to ``width`` vertices, internal ids int64 [k].
-
-        levels: make ``levels`` available; counts: make ``counts`` available
-        sums: of ``base.SUMS``; limit: the last level
-        stop: called before each level; SearchStopped on all ranks if one returns True.
-        """
+    def run(self, sources: Ids, wanted: Wanted) -> None:
+        """Search from up to ``width`` vertices, internal ids int64 [k]."""
         self._count = len(sources)
-        self._begin(sources, levels=levels, counts=counts, sums=sums)
-        depth, size = 0, self._next(0, stop)
-        while size and depth != limit:
+        self._begin(sources, wanted)
+        depth, size = 0, self._next(0, wanted.stop)
+        while size and depth != wanted.limit:
             self._world.doing = f"level {depth}"
             depth += 1
             self._make_room(depth)
             self._push(depth)
-            size = self._next(depth, stop)
+            size = self._next(depth, wanted.stop)
         self._world.doing = ""
         self.deepest = depth if size or not depth else depth - 1
         self._end(depth)
@@ -83,9 +86,7 @@ class PartSearches(ABC):
         return self._world.allreduce(own)[:, : self.deepest + 1]
 
     @abstractmethod
-    def _begin(
-        self, sources: Ids, *, levels: bool, counts: bool, sums: Sequence[str]
-    ) -> None:
+    def _begin(self, sources: Ids, wanted: Wanted) -> None:
         """Forget all searches; put the sources on level 0."""
 
     @abstractmethod

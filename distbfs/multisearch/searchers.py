@@ -30,6 +30,7 @@ from distbfs.multisearch.numpy_runner import (
     kept_value,
     of_counts,
 )
+from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.traversals import Traversals, traversals_of
 from distbfs.options import check_choice
@@ -301,18 +302,19 @@ class PartsSearcher:
     ) -> None:
         """Search from up to 512 sources in one traversal."""
         by_pair = [s for s in problem.state if s.per == "pair"]
-        sums = [s.name for s in problem.state if s.per == "vertex"]
+        sums = tuple(s.name for s in problem.state if s.per == "vertex")
         others = [s.name for s in problem.state if s.per not in ("pair", "vertex")]
         vertices, first = self._session.vertices, 0
         inside = vertices.inside(sources)
+        wanted = Wanted(
+            levels=bool(by_pair),
+            counts=bool(others),
+            sums=sums,
+            limit=options.depth,
+            stop=options.stop,
+        )
         while first < len(sources):
-            searches, some = traversals.run(
-                inside[first:],
-                options,
-                levels=bool(by_pair),
-                counts=bool(others),
-                sums=sums,
-            )
+            searches, some = traversals.run(inside[first:], options, wanted)
             rows = slice(first, first + some)
             if others:
                 counts = searches.counts()

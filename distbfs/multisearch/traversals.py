@@ -18,7 +18,7 @@ from distbfs.multisearch.part_messages import PartMessages
 
 if TYPE_CHECKING:
     from distbfs.multisearch.base import RunOptions
-    from distbfs.multisearch.part_loop import PartSearches
+    from distbfs.multisearch.part_loop import PartSearches, Wanted
     from distbfs.search.session import Session
     from distbfs.types import Ids
 
@@ -33,17 +33,12 @@ class Traversals(ABC):
 
     @abstractmethod
     def run(
-        self,
-        sources: Ids,
-        options: RunOptions,
-        *,
-        levels: bool,
-        counts: bool,
-        sums: Sequence[str],
+        self, sources: Ids, options: RunOptions, wanted: Wanted
     ) -> tuple[PartSearches, int]:
         """Search from the first of some sources; return the searches, and how many.
 
-        sources: internal ids; levels, counts, sums: as of ``PartSearches.run``
+        sources: internal ids; options: only ``batch``, ``memory`` and ``threads`` count
+        here; limit and stop are those of ``wanted``
         """
 
 
@@ -53,18 +48,12 @@ class OnHosts(Traversals):
     _searches: PartBitSearches | None = None
 
     def run(
-        self,
-        sources: Ids,
-        options: RunOptions,
-        *,
-        levels: bool,
-        counts: bool,
-        sums: Sequence[str],
+        self, sources: Ids, options: RunOptions, wanted: Wanted
     ) -> tuple[PartSearches, int]:
         """Search from the first sources; see ``Traversals``."""
         parts = self._session.held.parts
         lanes = bits.width_for(options.batch or len(sources))
-        planes = SPAN.bit_length() if levels else 0
+        planes = SPAN.bit_length() if wanted.levels else 0
         one = np.array([bytes_needed(parts, 1, levels=planes)])
         fits = options.memory // max(int(self._world.allreduce(one, "max")[0]), 1)
         while lanes > 1 and lanes > fits and not options.batch:
@@ -76,14 +65,7 @@ class OnHosts(Traversals):
             searches = PartBitSearches(self._world, parts, lanes, threads)
             self._searches = searches
         count = min(options.batch or bits.LANE * lanes, searches.width, len(sources))
-        searches.run(
-            sources[:count],
-            levels=levels,
-            counts=counts,
-            sums=sums,
-            limit=options.depth,
-            stop=options.stop,
-        )
+        searches.run(sources[:count], wanted)
         return searches, count
 
 
@@ -108,32 +90,19 @@ class OnDevices(Traversals):
         session.at_close.append(self._close)
 
     def run(
-        self,
-        sources: Ids,
-        options: RunOptions,
-        *,
-        levels: bool,
-        counts: bool,
-        sums: Sequence[str],
+        self, sources: Ids, options: RunOptions, wanted: Wanted
     ) -> tuple[PartSearches, int]:
         """Search from the first sources; see ``Traversals``.
 
         Half as many where memory, as for deep levels, does not last.
         """
-        wanted = min(options.batch or len(sources), LARGEST)
+        at_once = min(options.batch or len(sources), LARGEST)
         while True:
-            most = next(x for x in LANES if SEARCHES * x >= wanted)
-            searches = self._with(min(most, self._most), levels=levels)
-            count = min(wanted, searches.width, len(sources))
+            most = next(x for x in LANES if SEARCHES * x >= at_once)
+            searches = self._with(min(most, self._most), levels=wanted.levels)
+            count = min(at_once, searches.width, len(sources))
             try:
-                searches.run(
-                    sources[:count],
-                    levels=levels,
-                    counts=counts,
-                    sums=sums,
-                    limit=options.depth,
-                    stop=options.stop,
-                )
+                searches.run(sources[:count], wanted)
                 return searches, count
             except OutOfMemory:  # on all ranks
                 if searches.lanes == LANES[0]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from distbfs.multisearch.cuda_bits import SEARCHES, BitSearches
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.input_graph import in_input_ids
+from distbfs.multisearch.part_loop import Wanted
 from distbfs.search.session import Session
 from distbfs.types import Array, Ids, Stop
 
@@ -51,16 +52,6 @@ class Together(ABC):
         """
 
 
-class Searcher(Protocol):
-    """Searches that call ``stop`` between levels; collective on several ranks."""
-
-    def run(self, sources: Ids, *, levels: bool, counts: bool, stop: Stop) -> None:
-        """Search from ids; see ``multisearch.part_loop``."""
-
-    def levels_at(self, search: Ids, vertices: Ids) -> Array:
-        """Return the level of each vertex id in each search (row); -1 if none."""
-
-
 class ByMeeting(Together):
     """Searches by the kernel for CPUs, from the sources and from the vertices."""
 
@@ -72,13 +63,13 @@ class ByMeeting(Together):
 
 
 class ByLevel(Together):
-    """Searches over the devices of a domain."""
+    """Searches over the devices of a domain; collective on several ranks."""
 
-    def __init__(self, search: Searcher) -> None:
+    def __init__(self, search: DomainBitSearches) -> None:
         self._search = search
 
     def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
-        self._search.run(sources, levels=True, counts=False, stop=stop)
+        self._search.run(sources, Wanted(levels=True, counts=False, stop=stop))
         return self._search.levels_at(rows, vertices)
 
 

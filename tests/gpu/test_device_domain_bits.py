@@ -16,6 +16,7 @@ from distbfs.errors import SearchStopped
 from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import Member
+from distbfs.multisearch.part_loop import Wanted
 from distbfs.search.choose import Request
 from distbfs.service.shared_traversal import MOST, together
 
@@ -53,7 +54,7 @@ def distances(name, root):
 def check(searches, name, roots):
     """Search; levels that are asked for are those of SciPy."""
     source = GRAPHS[name]
-    searches.run(roots, levels=True)
+    searches.run(roots, Wanted(levels=True))
     wanted = np.stack([distances(name, root) for root in roots.tolist()])
     rng = np.random.default_rng(len(roots))
     rows = rng.integers(0, len(roots), 20_000)
@@ -81,7 +82,7 @@ def test_levels(parts, pull_edges):
             check(searches, name, np.append(ends, rng.integers(0, source.n, count)))
         if name == "path":
             with pytest.raises(SearchStopped):
-                searches.run(np.array([3]), stop=lambda: True)
+                searches.run(np.array([3]), Wanted(stop=lambda: True))
         searches.close()
 
 

@@ -14,6 +14,7 @@ from distbfs.multisearch.apps.closeness import SAMPLED
 from distbfs.multisearch.apps.harmonic import NEARNESS
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.part_bits import OuterEnds, PartBitSearches
+from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import PartsSearcher
 from distbfs.options import SearchOptions
@@ -34,8 +35,9 @@ def found_by(world, source, roots, width, parts=1, threads=1, **options):
     """Return levels [k, n], counts and sums by vertex of all ranks."""
     made, _ = build(source, parts * world.size, world, threshold=3)
     on = PartBitSearches(world, made, width, threads)
-    on.run(roots[::-1], levels=True)  # what a run leaves does not change the next
-    on.run(roots, levels=True, sums=SUMS, **options)
+    # what a run leaves does not change the next
+    on.run(roots[::-1], Wanted(levels=True))
+    on.run(roots, Wanted(levels=True, sums=SUMS, **options))
 
     def by_id(arrays):
         out = np.zeros(source.n, dtype=arrays[0].dtype)
@@ -105,8 +107,8 @@ def test_a_rank_that_stops_stops_all():
         on, asked = PartBitSearches(world, made, 1, 1), []
         stop = lambda: world.rank == 1 and (asked.append(1) or len(asked) > 5)  # noqa: E731
         with pytest.raises(SearchStopped, match="stopped at level 5"):
-            on.run(np.arange(9), stop=stop)
-        on.run(np.arange(9))
+            on.run(np.arange(9), Wanted(stop=stop))
+        on.run(np.arange(9), Wanted())
         return on.counts().sum()
 
     assert on_ranks(2, work) == [9 * 90] * 2
@@ -124,7 +126,7 @@ def test_each_end_gets_one_word_a_level():
         on = PartBitSearches(world, made, 1, 1)
         deliver = on._deliver
         on._deliver = lambda table: sent.append(len(table)) or deliver(table)
-        on.run(np.arange(hubs))
+        on.run(np.arange(hubs), Wanted())
         ends = OuterEnds(part, 1).columns
         assert len(ends) == len(np.unique(part.nn.columns))
         assert (ends >> np.uint64(PART_SHIFT)).max() == 1
@@ -143,9 +145,9 @@ def test_batches_of_any_size(ranks, batch, monkeypatch):
     source = GRAPHS["random"]
     traversals, run = [], PartBitSearches.run
 
-    def counted(on, sources, **options):
+    def counted(on, sources, wanted):
         traversals.append((on.lanes, len(sources)))
-        return run(on, sources, **options)
+        return run(on, sources, wanted)
 
     monkeypatch.setattr(PartBitSearches, "run", counted)
     states = (State("level", "int8", "pair", -1), State("reachable", "bool", "pair"))
@@ -200,7 +202,7 @@ def test_only_words_that_change_are_reduced():
         world.allreduce = lambda values, op="sum": (
             sizes.append(values.size) or reduce(values, op)
         )
-        on.run(np.array([0]))
+        on.run(np.array([0]), Wanted())
         assert on.counts().tolist() == [[1] * 300]
         return sizes[:-1]  # the last are the counts
 

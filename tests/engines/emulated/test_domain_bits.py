@@ -17,6 +17,7 @@ from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch import domain_bits
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import Member
+from distbfs.multisearch.part_loop import Wanted
 
 EACH = [1, 2, 3]
 ALWAYS_PULL, NEVER_PULL = 1, 1 << 62
@@ -43,7 +44,7 @@ def searches_of(source, parts, *, wide=False, **options):
 def check(searches, source, roots, stop=None):
     """Search; all levels, asked for in any order, are those of SciPy."""
     roots = np.asarray(roots, dtype=np.int64)
-    searches.run(roots, levels=True, stop=stop)
+    searches.run(roots, Wanted(levels=True, stop=stop))
     rng = np.random.default_rng(len(roots))
     rows, targets = np.divmod(np.arange(len(roots) * source.n), source.n)
     order = rng.permutation(len(rows))
@@ -122,12 +123,12 @@ def test_sources_without_edges_and_none(device):
         searches = searches_of(source, parts)
         check(searches, source, [3, 8, 0, 7])
         check(searches, source, [8])
-        searches.run(np.zeros(0, np.int64), levels=True)
+        searches.run(np.zeros(0, np.int64), Wanted(levels=True))
         none = np.zeros(0, np.int64)
         assert not len(searches.levels_at(none, none))
         searches = searches_of(NAMED["no-edges"], parts)
         check(searches, NAMED["no-edges"], [0, 1])
-    searches_of(NO_VERTEX, 2).run(none)
+    searches_of(NO_VERTEX, 2).run(none, Wanted())
 
 
 def test_a_stop_between_levels(device):
@@ -135,17 +136,17 @@ def test_a_stop_between_levels(device):
     searches = searches_of(source, 2, pull_edges=NEVER_PULL)
     root, asked = 11, iter([False, False, True])
     with pytest.raises(SearchStopped, match="stopped at level 2"):
-        searches.run(np.array([root]), stop=lambda: next(asked))
+        searches.run(np.array([root]), Wanted(stop=lambda: next(asked)))
     check(searches, source, [3, root], stop=lambda: False)
 
 
 def test_refusals(device, monkeypatch):
     searches = searches_of(GRAPHS["random"], 2)
     with pytest.raises(UsageError, match="600 is not a vertex; allowed: 0 to 599"):
-        searches.run(np.array([3, 600]))
+        searches.run(np.array([3, 600]), Wanted())
     with pytest.raises(UsageError, match="129 searches at once; allowed: 128"):
-        searches.run(np.zeros(129, np.int64))
-    searches.run(np.array([3]), levels=True)
+        searches.run(np.zeros(129, np.int64), Wanted())
+    searches.run(np.array([3]), Wanted(levels=True))
     with pytest.raises(UsageError, match="-1 is not a vertex"):
         searches.levels_at(np.array([0]), np.array([-1]))
     made, _ = resident_parts(GRAPHS["random"], 2)
@@ -164,7 +165,7 @@ def test_ranks(device, monkeypatch, ranks):
         made, _ = resident_parts(source, world.size, world)
         searches = DomainBitSearches(world, members(made))
         with pytest.raises(SearchStopped):
-            searches.run(roots, stop=lambda: world.rank == 1)
+            searches.run(roots, Wanted(stop=lambda: world.rank == 1))
         check(searches, source, roots)
         searches.close()
         return True
@@ -188,7 +189,7 @@ def test_one_rank_without_memory(device, monkeypatch):
         searches = DomainBitSearches(world, members(made))
         short.append(world.rank)
         with pytest.raises(ResourceError, match="rank 1: no room for levels"):
-            searches.run(np.array([3]), levels=True)
+            searches.run(np.array([3]), Wanted(levels=True))
 
     monkeypatch.setattr(domain_bits, "PeerGroup", ThreadPeers)
     monkeypatch.setattr(domain_bits, "Share", Share)

@@ -28,6 +28,7 @@ from distbfs.multisearch.apps.closeness import SAMPLED
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import Member
+from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.part_messages import PartMessages
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import PartsSearcher
@@ -102,8 +103,8 @@ def found_by(roots, n, **options):
     """Return a function for ``searching`` of levels [k, n], counts and sums."""
 
     def work(world, searches, members):
-        searches.run(roots[::-1], levels=True)
-        searches.run(roots, levels=True, sums=SUMS, **options)
+        searches.run(roots[::-1], Wanted(levels=True))
+        searches.run(roots, Wanted(levels=True, sums=SUMS, **options))
 
         def by_id(arrays):
             out = np.zeros(n, dtype=arrays[0].dtype)
@@ -215,8 +216,8 @@ def test_a_rank_that_stops_stops_all():
         asked = []
         stop = lambda: world.rank == 1 and (asked.append(1) or len(asked) > 5)  # noqa: E731
         with pytest.raises(SearchStopped, match="stopped at level 5"):
-            searches.run(np.arange(9), stop=stop)
-        searches.run(np.arange(9))
+            searches.run(np.arange(9), Wanted(stop=stop))
+        searches.run(np.arange(9), Wanted())
         return searches.counts().sum()
 
     source = Tuples(90, range(89), range(1, 90))
@@ -242,7 +243,7 @@ def test_no_bit_goes_to_a_target_twice():
         take(self, depth, items, delegates=delegates)
 
     def work(world, searches, members):
-        searches.run(np.arange(128))
+        searches.run(np.arange(128), Wanted())
         return searches.counts().sum()
 
     with pytest.MonkeyPatch.context() as patch:
@@ -360,9 +361,9 @@ def test_batches_of_any_size(ranks, monkeypatch, batch):
     """Fewer traversals than sources."""
     source, run, traversals = GRAPHS["random"], DomainBitSearches.run, []
 
-    def counted(searches, some, **options):
+    def counted(searches, some, wanted):
         traversals.append((searches.lanes, len(some)))
-        return run(searches, some, **options)
+        return run(searches, some, wanted)
 
     monkeypatch.setattr(DomainBitSearches, "run", counted)
     states = (State("level", "int8", "pair", -1), State("reachable", "bool", "pair"))
