@@ -468,9 +468,6 @@ class DomainBitSearches(PartSearches):
         queued, edges = np.array(sizes).sum(axis=0).tolist()
         return queued, edges
 
-    def _end(self, depth: int) -> None:
-        """Do nothing: the next searches clear all."""
-
     def _own_counts(self) -> Array:
         """Return this rank's vertices by level and search, int64 [levels, width]."""
         levels = self.deepest + 1

@@ -18,7 +18,6 @@
 #define OFFSET uint32_t
 #endif
 
-#define SEARCHES (64 * WIDTH)
 #define PLANES 31
 #define GRAIN 64 /* frontier rows, or words of marks, that a thread takes at a time */
 
@@ -105,7 +104,7 @@ int64_t part_bits_collect(bit_rows *from, uint32_t *rows, word *words) {
 typedef struct {
     bit_rows *rows;
     int64_t level;
-    int64_t *counts; /* [SEARCHES], added to; or NULL */
+    int64_t *counts; /* [64 * WIDTH], added to; or NULL */
 } bit_level;
 
 static void count_gains(int64_t *counts, const word *gains, int waiting) {

@@ -6,8 +6,8 @@ Words along nn edges are ORed for each outer end first, and each end's word is s
 to the rank that has it. A level takes time by the edges of its frontier, and a bit for
 each vertex.
 
-A rank takes 3 words for each of its vertices, for each delegate, and one for each
-outer end.
+A rank takes 3 words for each of its vertices and each delegate, and 2 for each outer
+end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,13 @@ from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.bits import HELD, LANE, PLANES
 from distbfs.multisearch.part_loop import PartSearches, Wanted
 from distbfs.partition.layout import Placement
-from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, bits_of, mask_words
+from distbfs.partition.part import (
+    NUMBER_MASK,
+    PART_SHIFT,
+    bits_of,
+    mask_of,
+    mask_words,
+)
 from distbfs.search.parents import by_rank
 
 if TYPE_CHECKING:
@@ -108,18 +114,12 @@ class Rows:
         self.view.planes[len(self._planes)] = cc.pointer(plane).value
         self._planes.append(plane)
 
-    def mark_all(self) -> None:
-        """Mark every row whose next word is not empty."""
-        marked = np.zeros(len(self.marks) * LANE, dtype=np.uint8)
-        marked[: self.count] = self.next.any(axis=1)
-        self.marks[:] = np.packbits(marked, bitorder="little").view(np.uint64)
-
     def start(self, numbers: Ids, searches: Ids) -> None:
         """Put sources of searches, by number, on level 0 to be."""
         lanes, bits = np.divmod(searches, LANE)
         ones = np.uint64(1) << bits.astype(np.uint64)
         np.bitwise_or.at(self.next, (numbers, lanes), ones)
-        self.mark_all()
+        self.marks[:] = mask_of(numbers, self.count)
 
     def levels(self, search: int) -> Array:
         """Return the levels of a search, int32 [count]; -1 = unreached."""
@@ -271,7 +271,7 @@ class PartBitSearches(PartSearches):
             )
 
     def _settle(self, depth: int) -> tuple[int, int]:
-        """Begin a level; return the number of its vertices."""
+        """Begin a level; return its vertices, and 0: no edges are counted."""
         counts = np.zeros(self.width, dtype=np.int64)
         first, ignored = self._world.rank == 0, np.zeros_like(counts)
         for rows in self._searched:
@@ -284,11 +284,6 @@ class PartBitSearches(PartSearches):
             )
         self._counts.append(counts)
         return sum(int(rows.view.queued) for rows in self._searched), 0
-
-    def _end(self, depth: int) -> None:  # noqa: ARG002
-        """Empty the frontier, which a last level leaves."""
-        for rows in self._searched:
-            rows.view.queued = 0
 
     def _own_counts(self) -> Array:
         """Return this rank's vertices by level and search, int64 [levels, width]."""

@@ -66,7 +66,6 @@ class PartSearches(ABC):
             size = self._next(depth, wanted.stop)
         self._world.doing = ""
         self.deepest = depth if size or not depth else depth - 1
-        self._end(depth)
 
     def _next(self, depth: int, stop: Stop | None) -> int:
         """Make what was pushed the frontier; return its vertices, of all ranks."""
@@ -76,7 +75,6 @@ class PartSearches(ABC):
         queued, self._edges, stopped = self._world.allreduce(own).tolist()
         if stopped:
             self._world.doing = ""
-            self._end(depth)
             raise SearchStopped(f"the searches were stopped at level {depth}")
         return queued
 
@@ -103,10 +101,6 @@ class PartSearches(ABC):
 
         Returns its vertices, and the edges out of them where these are counted.
         """
-
-    @abstractmethod
-    def _end(self, depth: int) -> None:
-        """Leave the frontier of the last level; it may have vertices."""
 
     @abstractmethod
     def _own_counts(self) -> Array:
