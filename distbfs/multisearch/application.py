@@ -93,7 +93,7 @@ class Task:
     unfinished: Unfinished | None = None
 
     def pieces(self, searcher: Searcher | None = None) -> Pieces:
-        """Return what runs a problem in pieces; searcher: by default the task's."""
+        """Return a runner of problems in pieces; searcher: by default the task's."""
         return Pieces(
             searcher or self.searcher,
             self.label,

@@ -66,8 +66,8 @@ class RunOptions:
     memory : int, default 2**30
         Bytes that a batch may take.
     stop : callable, optional
-        Asked between levels, or between batches at least; SearchStopped where it says
-        so.
+        A function that says whether to stop, called between levels, or at least
+        between batches; SearchStopped is raised if it does.
     """
 
     method: str = ""
@@ -96,7 +96,7 @@ class RunOptions:
 
 @dataclass
 class Results:
-    """What a problem left: arrays by name, and how it ran.
+    """The results of a problem: arrays by name, and how it ran.
 
     Attributes
     ----------

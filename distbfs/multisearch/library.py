@@ -139,7 +139,7 @@ class KeptArrays:
 
     @contextmanager
     def rows(self, dtype: str) -> Iterator[Take]:
-        """Yield what keeps rows of levels."""
+        """Yield a function that keeps rows of levels."""
         level = np.empty(self._shape, dtype=dtype)
 
         def take(first: int, rows: Array) -> None:
@@ -254,13 +254,14 @@ def search_many(
         The ranks, all of which make this call with the same graph: each takes a share
         of the sources.  By default this process alone.
     seed : int, default 1
-        Of the random sources of estimates.
+        Seed of the random sources of estimates.
     resume : path, optional
-        File for finished searches of "closeness", "harmonic", "eccentricity",
-        "centralities" or "betweenness" while others run: the same call goes on with
-        them after a stop.  It is deleted at the end.
+        File that keeps the finished searches of "closeness", "harmonic",
+        "eccentricity", "centralities" or "betweenness": after a stop, the same call
+        goes on from it.  It is deleted at the end.
     progress : callable, optional
-        Of these and "apsp": called with the numbers of finished searches and of all.
+        Called with the numbers of finished searches and of all, by these applications
+        and "apsp".
     **options
         Options of ``RunOptions``: ``batch`` (searches at a time), ``threads``,
         ``depth`` (the last level), ``direction``, ``bits``, ``memory`` (bytes), and of
@@ -472,7 +473,7 @@ def closeness(
     Parameters
     ----------
     graph : Graph
-        The graph.  Of a directed one, distances lead to the vertex.
+        The graph.  In a directed one, distances are those to the vertex.
     sources : iterable of vertices, optional
         The vertices that are wanted, by default all.
     normalized : bool, default True
@@ -514,7 +515,7 @@ def harmonic(graph: Graph, sources: Sources = None, *, engine: str = "auto") -> 
     Parameters
     ----------
     graph : Graph
-        The graph.  Of a directed one, distances lead to the vertex.
+        The graph.  In a directed one, distances are those to the vertex.
     sources : iterable of vertices, optional
         The vertices that are wanted, by default all.
     engine : {"auto", "reference", "openmp", "xbfs"}
@@ -632,7 +633,7 @@ def within_hops(
     sources : iterable of vertices, optional
         By default all vertices.
     hops : int, optional
-        By default, and from n on, all: up to the largest depth of the sources.
+        The largest number of hops; by default, and from n on, the largest depth.
     engine : {"auto", "reference", "openmp", "xbfs"}
         As of ``search_many``.
 

@@ -236,7 +236,7 @@ class Pieces:
         self.say(f"{self.label} of {what}: about {readable_time(self.estimated)}")
 
     def facts(self) -> dict[str, Any]:
-        """Return what is reported (JSON values)."""
+        """Return searches resumed and seconds estimated, if any (JSON values)."""
         facts: dict[str, Any] = {}
         if self.resumed:
             facts["resumed"] = self.resumed

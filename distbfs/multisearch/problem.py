@@ -32,7 +32,7 @@ class State:
     fill : float, default 0
         Value before a search begins; of "vertex", before the first search.
     result : bool, default True
-        Whether it is among the results; else it lives in a batch only.
+        Whether the array is among the results; else it lives in a batch only.
 
     Notes
     -----
@@ -77,13 +77,13 @@ class Problem:
     name : str
         Names the problem in messages.
     state : tuple of State, optional
-        The arrays that it keeps.
+        The arrays that the problem keeps.
     functions : dict of str to callable, optional
         NumPy functions by name; see Notes.  Engines "reference" and "openmp" call them.
     cuda : str, optional
         CUDA C++ device functions of the same names, for engine "xbfs".
     bits : bool, default False
-        Whether it needs no more than the states that the traversal keeps, without
+        Whether it needs only states that the traversal itself keeps, without
         functions. Then 64 to 512 searches run in one traversal, a bit for each.
 
     Notes
@@ -109,7 +109,7 @@ class Problem:
     In CUDA, all threads of a block call ``init``, ``prior``, ``post`` and ``end`` with
     ``(Search &s)``, one thread calls ``visit_vertex(Search &s, u32 u, u32 v)`` for each
     edge, and all threads of a launch ``finalize(Whole &w)``.  This text is compiled and
-    run on the device: take it from no one you do not trust.
+    run on the device: take it only from people you trust.
 
     Source: McLaughlin, Riedy, Bader 2015, Section III; ``end`` is an addition.
 

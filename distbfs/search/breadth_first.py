@@ -69,7 +69,7 @@ def bfs(
     vertices : array_like of bool, shape (n,), optional
         The vertices that the search sees, by id.
     edges : array_like of bool, shape (edges,), optional
-        The edges that it sees, in the order of ``graph.edges()``.
+        The edges that the search sees, in the order of ``graph.edges()``.
     where : str, optional
         A predicate over attributes that the graph keeps, as ``"weight < 3"``.
     view : View, optional
@@ -101,8 +101,8 @@ def bfs(
     Notes
     -----
     A search sees an edge if ``vertices``, ``edges`` and ``where`` all allow it.
-    Engines "openmp", "reference" and "xbfs" take them.  Shortest paths of such a search
-    are not counted or listed.  ``nedge`` and GTEPS follow Graph500; see
+    Engines "openmp", "reference" and "xbfs" can do this.  Shortest paths of such a
+    search are not counted or listed.  ``nedge`` and GTEPS follow Graph500; see
     ``Result.nedge``.
 
     Examples

@@ -49,9 +49,9 @@ class Graph:
     ``from_polars``, ``from_arrow``, ``from_dlpack`` or ``from_file``.  Loops and
     repeated edges change no search.
 
-    ``len(graph)`` is the number of vertices, ``v in graph`` tells whether there is a
-    vertex, and iteration gives the vertices.  Graphs are equal that have the same
-    vertices, names and edges.
+    ``len(graph)`` is the number of vertices, ``v in graph`` tells whether v is a
+    vertex, and iteration gives the vertices.  Two graphs are equal if they have the
+    same vertices, names and edges.
 
     Attributes
     ----------
@@ -63,8 +63,8 @@ class Graph:
     Notes
     -----
     Searches of one graph run one after the other, also from several threads.  The graph
-    stays prepared after the first search.  A child process that is forked may search
-    it, if its edges are not in the memory of a device; copies by pickle search too.
+    stays prepared after the first search.  A forked child process may search it unless
+    its edges are in the memory of a device; a pickled copy can be searched, too.
 
     Examples
     --------
@@ -264,8 +264,8 @@ class Graph:
         n : int, optional
             Number of vertices, by default one more than the largest id.
         relabel : bool, default False
-            Take ids that are sparse or text.  Those that occur become the vertices,
-            rising, and name them.
+            Allow ids that are sparse or text.  The ids that occur, in rising order,
+            become the vertices and name them.
         directed : bool, default False
             Whether edges lead from ``src`` to ``dst`` only.
         keep : sequence of str, optional
@@ -416,9 +416,9 @@ class Graph:
         format : str, optional
             Name of the format; by default it is found out by content, then by name.
         directed : bool, default False
-            Keep edges one way.
+            Whether edges lead from the first id to the second only.
         relabel : bool, default False
-            Take ids that are sparse or text; they name the vertices.
+            Allow ids that are sparse or text; they name the vertices.
         keep : sequence of str, optional
             Columns to keep as attributes of the edges, as ``convert --keep`` takes
             them.
@@ -444,8 +444,8 @@ class Graph:
         Warns
         -----
         UserWarning
-            For what is worth knowing of the file, as the separator that was found and
-            weights that are ignored.
+            About the file, for example the separator that was found, or weights that
+            are ignored.
 
         Examples
         --------
@@ -553,7 +553,7 @@ class Graph:
     def from_dlpack(
         cls, src: Any, dst: Any, n: int | None = None, *, directed: bool = False
     ) -> Graph:
-        """Return the graph of edges in arrays that speak DLPack, without a copy.
+        """Return the graph of edges in arrays that support DLPack, without a copy.
 
         Parameters
         ----------
@@ -573,7 +573,7 @@ class Graph:
         Raises
         ------
         WrongTypeError
-            An array does not speak DLPack, or holds no integers.
+            An array does not support DLPack, or holds no integers.
         InputError
             An array has another shape, or an id is outside 0 … n-1.
 
@@ -961,7 +961,7 @@ class Graph:
         options : SearchOptions
             The options.
         masked : bool, default False
-            Whether it is to see views, for which "auto" may take another engine.
+            Whether it will search views, for which "auto" may take another engine.
 
         Returns
         -------

@@ -80,17 +80,17 @@ def open(  # noqa: A001
     devices : int or sequence of int, optional
         CUDA devices of this rank, how many or which; by default all that it can have.
     engine : str, default "auto"
-        "auto" takes devices where every rank has one, else "openmp"; else a name of
-        ``distbfs bfs --engine``.
+        "auto" takes devices where every rank has one, else "openmp"; other values are
+        those of ``distbfs bfs --engine``.
     exchange : {"auto", "host", "nccl", "nvshmem", "cuda_aware", "solo"}
-        What domains exchange by.
+        How domains send each other what they find.
     domain : int, optional
         Devices of a domain.  By default as many as map each other's memory, those of
         each host; the last domain of a host may have fewer.
     parts : int, optional
-        Of tuples: number of parts, by default one a rank.
+        For edge tuples: number of parts, by default one a rank.
     threshold : int, optional
-        Of tuples: the degree above which vertices are delegates.
+        For edge tuples: the degree above which vertices are delegates.
     **options
         Options of ``distbfs bfs`` with underscores, as ``method``, ``threads``,
         ``direction``, ``stepwise``, ``mask_reduce``, ``device_memory`` (bytes), and

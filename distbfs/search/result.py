@@ -87,11 +87,11 @@ class Result(ResultPaths):
     wall_seconds : float or None
         Wall time of the slowest rank, None where it is ``seconds``.
     engine : str
-        What searched.
+        Name of the engine that searched.
     has_parents : bool
         Whether parents were found.
     order : ndarray of int64, shape (reached,), or None
-        Ids in the order of a queue, of method "ordered" only.
+        Ids in the order in which a queue finds them; only by method "ordered".
     records : list of dict
         One entry a level, where ``Session.search(records=True)`` asked for them.
     phases : dict of str to float
@@ -206,7 +206,7 @@ class Result(ResultPaths):
         -------
         Result
             With copies of the arrays, or with the arrays themselves where the session
-            can take others.
+            can use new ones.
 
         Raises
         ------
@@ -243,8 +243,8 @@ class Result(ResultPaths):
     def shards(self) -> list[tuple[Any, Any]]:
         """Pairs (level, parent) of arrays, one for each device or part of this rank.
 
-        Entry k of part i is vertex ``k * parts + i`` of the ids inside.  Parent is None
-        where it was not asked for.  Local: other ranks are not asked.
+        Entry k of part i is vertex ``k * parts + i``, in internal ids.  Parent is None
+        where it was not asked for.  Local: other ranks take no part.
         """
         return list(zip(*self._arrays(), strict=True))
 

@@ -223,7 +223,7 @@ class ResultPaths(ABC):
         -------
         EdgeTable
             The subgraph that these vertices induce, without loops.  An undirected edge
-            is there once, from its end on the smaller level, else of the smaller id.
+            is there once, from the end on the smaller level, else with the smaller id.
             On several ranks, each has a share of the edges.
 
         Raises

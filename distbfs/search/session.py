@@ -93,7 +93,7 @@ class Session:
     Attributes
     ----------
     why : str
-        Why the engine, the devices and the exchange are these.
+        Why this engine, these devices and this exchange were chosen.
     options : SearchOptions
         How searches run.
     world : World
@@ -101,9 +101,10 @@ class Session:
     held : Held
         The graph where it is searched.
     vertices : VertexMap
-        From vertex ids to parts, and back.
+        Maps vertex ids to parts, and back.
     separated : Separated or None
-        The shares of domains on devices where these search level by level.
+        This rank's shares of the graph, where domains of devices search level by
+        level.
     at_close : list of callable
         Called when the session is closed.
 
@@ -159,7 +160,7 @@ class Session:
 
     @property
     def paths(self) -> PathFinder:
-        """What results ask for shortest paths; it refuses while a view is seen."""
+        """The finder of all shortest paths; it refuses while a view is set."""
         return self._paths if self._view is None else PATHS_OF_ALL
 
     @property
@@ -242,7 +243,7 @@ class Session:
     def view(
         self, vertices: Any = None, edges: Any = None, where: str | None = None
     ) -> View:
-        """Return the vertices and edges that searches may see, for ``see``.
+        """Return a view, the vertices and edges that searches may see, for ``see``.
 
         Parameters
         ----------
@@ -274,13 +275,13 @@ class Session:
         return View(self.n, vertices, edges, where)
 
     def see(self, view: View | None) -> None:
-        """Let later searches see some vertices and edges only.
+        """Limit later searches to some vertices and edges.
 
         Parameters
         ----------
         view : View or None
-            What they see; None for all.  What engines need for it is made once, and
-            kept while searches go on with the same view.
+            What searches see; None for all.  The arrays that an engine needs for a
+            view are made once, and kept while searches use the same view.
 
         Raises
         ------
@@ -399,20 +400,20 @@ class Session:
             array or tuple is a set: levels are hops from the nearest of its vertices.
             A tuple that is the name of a node is that node.
         parents : bool, default True
-            Whether parents are given too, where the session finds them.
+            Whether the result has parents too, where the session finds them.
         depth_limit : int, optional
             The last level that is searched, 0 or more.
         targets : iterable of vertices, optional
             The search ends with the level that finds the last of them.
         stop : callable, optional
-            Asked before each level whether to give up; by searches that run on devices
-            without the host, before the first level and about each millisecond.  On all
-            ranks or on none.
+            A function that says whether to give up, called before each level; by
+            searches that run on devices without the host, before the first level and
+            about each millisecond.  Given on all ranks or on none.
         records : bool, default False
             Whether each level is counted and timed, which is slower.
         wanted : ndarray of int64, shape (k,), optional
-            Ids that ``Result.at`` is asked for next; where one device has searched,
-            they come with the search.
+            Ids that ``Result.at`` is asked for next; where one device searches, their
+            levels come with the search.
 
         Returns
         -------
@@ -425,12 +426,12 @@ class Session:
             A source or target is no vertex, a source is not seen, a set is empty, or
             the engine searches from one vertex only.
         SearchStopped
-            ``stop`` said so on one rank, and levels were left; on all ranks.
+            ``stop`` said so on one rank while levels were left; raised on all ranks.
 
         Notes
         -----
-        ``seconds`` of the result runs from the source given to levels and parents
-        complete on every rank.  The first search of a process also starts its threads.
+        ``seconds`` of the result is the time until levels and parents are complete on
+        every rank.  The first search of a process also starts its threads.
 
         Examples
         --------
@@ -533,7 +534,7 @@ class Session:
         self._trace = self._runner.trace = trace
 
     def close(self) -> None:
-        """Free what searches hold; the session is over.
+        """Free the memory of searches; the session cannot search any more.
 
         Examples
         --------

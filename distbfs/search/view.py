@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class View:
-    """Which vertices and edges searches see; it does not change.
+    """The vertices and edges that searches see; a view does not change.
 
     Made by ``Graph.view`` and ``Session.view``.  An edge is seen if ``vertices``,
     ``edges`` and ``where`` all allow it; a vertex that is not seen is never reached.

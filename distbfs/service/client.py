@@ -37,8 +37,8 @@ class Client(ABC):
     """A connection to a service; a context manager, for one thread at a time.
 
     Made by ``distbfs.connect``.  Vertices are numbers, NumPy's too, or the ids that the
-    store keeps (``convert --relabel``).  Several are a sequence or an array of
-    integers.
+    store keeps (``convert --relabel``).  Several vertices are given as a sequence, or
+    as an array of integers.
 
     Every method raises ServiceError, with a ``code``, where there is no good answer,
     and takes ``deadline=``, seconds that the answer may take.
@@ -61,7 +61,7 @@ class Client(ABC):
         Parameters
         ----------
         op : str
-            As "distances"; the other methods call this.
+            Its name, such as "distances"; the other methods call this one.
         **fields
             Fields of the operation, and ``deadline`` in seconds.
 
@@ -99,7 +99,7 @@ class Client(ABC):
         Parameters
         ----------
         source : vertex or iterable of vertices
-            Of several, the nearest counts, here and in other methods.
+            Of several, levels count from the nearest, here and in other methods.
         **fields
             ``result`` ("auto", "inline", "file" or "summary"), ``format`` of a file
             ("hdf5" or "npy"), ``name`` of a file, ``parents`` (bool), ``arrays``,
@@ -110,10 +110,10 @@ class Client(ABC):
         dict
             Always ``reached``, ``depth``, ``nedge``, ``seconds``, ``TEPS`` and
             ``levels`` (vertices of each level).  Also ``level`` and ``parent`` (n
-            values, -1 for unreached): arrays of int32 and int64, which are sent as
-            such; lists where ``arrays="json"`` is given; parents are always a list
-            where vertices have ids of a file.  Or ``files``: the paths of what the
-            service has written.
+            values, -1 for unreached): arrays of int32 and int64, or lists where
+            ``arrays="json"`` is given; parents are always a list where vertices have
+            ids of a file.  Or, in place of these, ``files``: the paths of the files
+            that the service has written.
 
         Raises
         ------
@@ -309,7 +309,7 @@ class Client(ABC):
         return {name: answer[name] for name in ("distance", "count", "edges")}
 
     def stats(self) -> dict[str, Any]:
-        """Return counts, times in seconds, limits and the graph.
+        """Return figures of the service: counts, seconds, limits and the graph.
 
         Returns
         -------
@@ -343,7 +343,7 @@ class Client(ABC):
         return self.call("health")
 
     def shutdown(self) -> dict[str, Any]:
-        """Let the service answer what is queued, and end.
+        """Tell the service to answer the queued requests and then to end.
 
         Returns
         -------
@@ -386,7 +386,7 @@ def checked(answer: object) -> dict[str, Any]:
 
 
 def encoded(request: dict[str, Any]) -> bytes:
-    """Return a request as JSON; ServiceError where a value is none."""
+    """Return a request as JSON; ServiceError where a value cannot be JSON."""
     return ENCODER.encode(request)
 
 
@@ -414,7 +414,7 @@ ENCODER, decode = msgspec.json.Encoder(enc_hook=_plain), msgspec.json.decode
 
 
 class SocketClient(Client):
-    """Over a Unix socket."""
+    """A client over a Unix socket."""
 
     def __init__(self, path: Path, timeout: float = SECONDS) -> None:
         self._path, self._timeout = path, timeout
@@ -492,7 +492,7 @@ class NoRedirect(HTTPRedirectHandler):
 
 
 class HttpClient(Client):
-    """Over HTTP, with a bearer token."""
+    """A client over HTTP, with a bearer token."""
 
     def __init__(self, url: str, token: str | None, timeout: float = SECONDS) -> None:
         if not _reachable(url):
@@ -560,8 +560,8 @@ def connect(
     Raises
     ------
     ServiceError
-        ``not_found``: no service listens there; ``unauthorized``: the token cannot be
-        one.
+        ``not_found``: no service listens there; ``unauthorized``: the token is not
+        printable ASCII.
 
     Examples
     --------

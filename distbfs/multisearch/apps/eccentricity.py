@@ -26,7 +26,7 @@ def eccentricity(searcher: Searcher, sources: Ids) -> tuple[Array, Facts]:
 def summary(
     searcher: Searcher, sources: Ids, reached: Array, depth: Array
 ) -> tuple[Array, Facts]:
-    """Return what ``eccentricity`` does, of searches that are done (collective)."""
+    """Return (eccentricity, summary) of finished searches (collective)."""
     value = np.full(searcher.n, -1, dtype=np.int32)
     value[sources] = depth
     if not searcher.n or (value < 0).any():

@@ -85,7 +85,7 @@ class Estimate:
         return math.ceil((population + 1) * surprise / rate) + 1
 
     def facts(self, drawn: Ids, low: Array, high: Array) -> dict[str, Any]:
-        """Return what is reported (JSON values)."""
+        """Return samples, confidence, error and widest bounds (JSON values)."""
         facts = {"samples": len(drawn), "confidence": self.confidence}
         if self.error is not None:
             facts["error"] = self.error

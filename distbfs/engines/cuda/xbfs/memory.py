@@ -262,11 +262,11 @@ def box_words(shape: PartShape) -> int:
 
 
 def symmetric_bytes(shape: PartShape) -> int:
-    """Return what others put into on each device where a search is one launch.
+    """Return the bytes on each device that other devices put messages into.
 
-    That is with exchange ``nvshmem``, of domains of one device, up to MOST_STREAMED; 0
-    for others. Every device has room for the largest box of all, from each of the
-    others: ``shape`` is of the part that has it.
+    Only exchange ``nvshmem`` needs them, where a search is one launch: with domains of
+    one device, up to MOST_STREAMED; 0 for others. Every device has room for the largest
+    box of all, from each of the others: ``shape`` is of the part that has it.
     """
     parts, words = shape.parts, mask_words(shape.delegates)
     if shape.domain > 1 or not 1 < parts <= MOST_STREAMED:
