@@ -1,8 +1,8 @@
 """Search a road network of which some edges and vertices are closed.
 
 Run it with ``python closed_roads.py``.  Each road has a height limit and the hours when
-it opens and closes.  ``where=`` sees the roads for which a condition holds; flags close
-single vertices.  The graph itself stays as it is, so that each question costs a search.
+it opens and closes.  ``where=`` keeps only roads that meet a condition; flags close
+single vertices.  The graph itself stays as it is, so each question costs one search.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ home, goal = 0, town.n - 1
 
 
 def steps(**seen: object) -> int:
-    """Return the streets on a shortest way from home to the goal, -1 without one."""
+    """Return the number of streets from home to the goal, -1 without a way."""
     found = distbfs.bfs(town, home, "openmp", **seen)
     return int(found.to_numpy()[0][goal])
 

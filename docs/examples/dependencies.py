@@ -31,7 +31,7 @@ graph = distbfs.Graph.from_pandas(
     table, "package", "needs", directed=True, relabel=True
 )
 
-# along the edges: all that is needed, the nearest first
+# along the edges: all that shop needs, the nearest first
 needed = distbfs.bfs(graph, "shop").to_dict()
 del needed["shop"]
 print("shop needs", ", ".join(sorted(needed, key=lambda x: (needed[x], x))))

@@ -2,8 +2,8 @@
 
 Run it with ``python gnn_sampling.py``; it needs PyTorch.  The graph and the features
 are tensors.  distbfs takes the edges through DLPack without a copy, and finds all edges
-within two hops of the batch.  Two layers on these edges alone give the batch the same
-as two layers on the whole graph.
+within two hops of the batch.  Two layers on these edges alone give the vertices of the
+batch the same values as two layers on the whole graph.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ def layer(x: torch.Tensor, edges: torch.Tensor, weight: torch.Tensor) -> torch.T
 
 
 def embed(x: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
-    """Return what the layers make of the features."""
+    """Return the features of all vertices after all layers."""
     for weight in weights:
         x = layer(x, edges, weight)
     return x

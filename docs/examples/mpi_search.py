@@ -1,9 +1,9 @@
 """Search a graph from a program that runs on several ranks.
 
 Run it with ``mpirun -n 4 python mpi_search.py``, or under Slurm with ``srun``; it needs
-mpi4py.  Each rank makes its share of the edges and holds a part of the graph.  What a
-session does, all its ranks call together.  ``distbfs.open("graph", comm=...)`` opens a
-store instead.
+mpi4py.  Each rank makes its share of the edges and holds a part of the graph.  All
+ranks of a session call its functions together.  ``distbfs.open("graph", comm=...)``
+opens a store instead.
 """
 
 import numpy as np
@@ -13,11 +13,11 @@ import distbfs
 from distbfs.generate.kronecker import Kronecker
 
 world = MPI.COMM_WORLD
-half = world.Split(color=world.rank % 2)  # a communicator of your own, of some ranks
+half = world.Split(color=world.rank % 2)  # a communicator of half the ranks
 
 
 def search(comm: MPI.Comm, scale: int, source: int) -> tuple[int, int, np.ndarray]:
-    """Return vertices reached, levels, and how many vertices each level has."""
+    """Return vertices reached, depth, and how many vertices each level has."""
     tuples = Kronecker(scale, seed=1)
     with distbfs.open(tuples, comm=comm) as session:
         found = session.search(source)

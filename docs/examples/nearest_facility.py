@@ -1,7 +1,7 @@
 """Find for every place of a town the nearest hospital, by one search.
 
 Run it with ``python nearest_facility.py``.  A search from all hospitals at once gives
-each vertex the distance from the nearest; walking the parents back says which it is.
+each vertex the distance from the nearest one; parents lead back to that hospital.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ hospitals = np.random.default_rng(4).choice(graph.n, 5, replace=False)
 found = distbfs.bfs(graph, hospitals)
 level, parent = found.to_numpy()
 
-# the hospital of a vertex is the one of its parent: each round doubles the step back
+# a vertex has the hospital of its parent: each round doubles the steps back
 nearest = np.where(level < 0, np.arange(graph.n), parent)
 for _ in range(found.depth.bit_length()):
     nearest = nearest[nearest]

@@ -1,11 +1,11 @@
 """Write a problem of your own: the shortest odd cycle through a graph.
 
 Run it with ``python odd_cycles.py``.  A graph without odd cycles is bipartite: its
-vertices can be put on two sides so that all edges lead across.  Where that fails, the
-shortest odd cycle is the smallest conflict.  A search from one of its vertices meets it
-as an edge between two vertices of one level d; its length is 2 d + 1.  No search meets
-a shorter one.  The problem looks at every edge of every search and keeps the smallest;
-distbfs does the searching.
+vertices can be put on two sides so that all edges lead across.  An odd cycle shows that
+this is impossible.  A search from a vertex of the shortest odd cycle meets the cycle as
+an edge between two vertices of one level d; the cycle has length 2 d + 1.  No search
+meets a shorter one.  The problem looks at every edge of every search and keeps the
+smallest length; distbfs does the searching.
 """
 
 import numpy as np

@@ -2,7 +2,7 @@
 
 Run it with ``python sampled_betweenness.py``.  Exact betweenness needs a search from
 every vertex.  A sample of sources finds the vertices that most shortest paths pass with
-a fraction of them; double it until these vertices no longer change.
+far fewer searches; double the sample until these vertices no longer change.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ TOP = 10
 
 made = ChungLu.of_size(4000, degree=6, highest=200, seed=9)
 graph = distbfs.Graph.from_edges(*made.tuples_at(np.arange(made.tuples)), n=made.n)
-order = np.random.default_rng(6).permutation(graph.n)  # samples hold those before
+order = np.random.default_rng(6).permutation(graph.n)  # samples hold smaller ones
 
 
 def top(values: np.ndarray) -> list[int]:

@@ -1,4 +1,4 @@
-"""Ask a service over HTTPS, behind a proxy as that of service_nginx.conf.
+"""Ask a service over HTTPS, behind a proxy such as that of service_nginx.conf.
 
 Run it with ``DISTBFS_TOKEN=$(cat token) python service_client.py URL SOURCE TARGET``,
 where URL is https://graph.example.org.  When the service is busy it tries again.
@@ -17,7 +17,7 @@ TRIES = 5
 
 
 def patiently(ask: Callable[[], Answer]) -> Answer:
-    """Return what a request answers; a busy service is asked again, later each time."""
+    """Return the answer to a request; ask a busy service again, later each time."""
     for tried in range(TRIES):
         try:
             return ask()
@@ -29,7 +29,7 @@ def patiently(ask: Callable[[], Answer]) -> Answer:
 
 
 def main(url: str, source: int, target: int) -> int:
-    """Print the distance between two vertices, and what lies on the way."""
+    """Print the distance between two vertices, and a shortest path."""
     try:
         with distbfs.connect(url, token=os.environ.get("DISTBFS_TOKEN")) as client:
             facts = patiently(client.stats)
