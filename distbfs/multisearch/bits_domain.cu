@@ -11,6 +11,8 @@
  *   count_searches      counts what was found, by search
  * begin_level writes level 0, empty_level makes room for it.  Data: bits_domain.cuh.
  *
+ * Source: Then et al. 2014.
+ *
  * variants: OFFSET=u32,u64 PIECES=1,2,4
  */
 #include "bits_domain.cuh"

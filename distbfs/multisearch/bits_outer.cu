@@ -8,8 +8,9 @@
  *   collect_delegates  so do delegates of this device that the domain has found, by lane
  * and for what arrives from each share
  *   take               bits that are new here are added to the next frontier
- * An item has 1 + 2 * PIECES words of 64 bits: where the vertex is there, then its row.  For an
- * outer edge this is its place (build/cuda/inner_part.py), for a delegate its position.
+ * Data: as in bits_domain.cuh, and outer edges, whose columns are indices of their targets.  An
+ * item has 1 + 2 * PIECES words of 64 bits: where the vertex is there, then its row.  For an outer
+ * edge this is its place (build/cuda/inner_part.py), for a delegate its position.
  *
  * Sources: Then et al. 2014; Pan, Pearce, Owens 2018, Section V-B (each vertex sent once).
  *
