@@ -25,6 +25,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,7 @@ class SearchTime:
         return used
 
 
+@cache
 def load_constants(path: Path = FITTED) -> dict[str, Any]:
     """Return the fitted constants, {"devices": …, "exchanges": …}, as the file has."""
     values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
