@@ -9,56 +9,26 @@
  */
 #include "bits.cuh"
 #include "bits_count.cuh"
-#include "bits_pull.cuh"
-#include "bits_push.cuh"
+#include "bits_level.cuh"
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) {
     __shared__ u32 room[32 * WORDS];
     __shared__ u64 news[2];
     __shared__ u32 stop; /* the host's word, as all have learnt it */
     State s = *p.state;
-    u32 turn = 0, used = 0;
+    Grid g = {room, news, &stop, 0, 0};
     const bool lead = blockIdx.x == 0 && threadIdx.x == 0;
     if (threadIdx.x == 0) stop = 0;
     __syncthreads();
     while (s.edges && s.depth < p.last && !stop) {
-        const u32 side = s.depth & 1;
         Level l = level_of(p, s.depth + 1);
-        clear_mark(p, l.depth);
-        if (s.edges >= p.pull_edges) {
-            const u32 edges = pull(p, l, room);
-            s.edges = grid_sum(&p.control->barrier, turn, edges, 0, 0, 0, p.stop, &stop);
-            s.dense = 1, s.pulls++;
-        } else {
-            if (s.dense) {
-                l.size = &p.control->size[16 * (used % 3)];
-                if (lead) p.control->size[16 * ((used + 1) % 3)] = 0;
-                used++;
-                l.next_queue = p.queue[side];
-                empty_rows(p, l);
-                gather(p, l, l.mark);
-                grid_sum(&p.control->barrier, turn, 0, l.size, 1, news);
-                s.count = (u32)news[0], s.hubs = (u32)(news[0] >> 32), s.dense = 0;
-            }
-            l.size = &p.control->size[16 * (used % 3)];
-            if (lead) p.control->size[16 * ((used + 1) % 3)] = 0;
-            used++;
-            l.next_queue = p.queue[side ^ 1];
-            push(p, l, p.queue[side], s.count, s.hubs);
-            grid_sum(&p.control->barrier, turn, 0, l.size, 1, news);
-            const u32 count = (u32)news[0], hubs = (u32)(news[0] >> 32);
-            const u32 edges = settle_queue(p, l, p.queue[side], s.count, s.count + s.hubs, count,
-                                           count + hubs);
-            s.edges = grid_sum(&p.control->barrier, turn, edges, 0, 0, 0, p.stop, &stop);
-            s.count = count, s.hubs = hubs, s.pushes++;
-        }
-        s.depth++;
+        make_level(p, l, s, g, p.full[l.piece]);
         if (p.counts && s.edges)
-            count_level(p, l, l.next, l.next_mark, p.queue[side ^ 1], s.dense, s.count,
+            count_level(p, l, l.next, l.next_mark, p.queue[s.depth & 1], s.dense, s.count,
                         s.count + s.hubs, s.depth, room);
     }
     /* a launch without a meeting: all must have read the state */
-    if (!turn) grid_sum(&p.control->barrier, turn, 0);
+    if (!g.turn) grid_sum(&p.control->barrier, g.turn, 0);
     if (lead) s.stopped = stop, *p.state = s;
 }
 

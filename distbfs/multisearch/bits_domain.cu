@@ -76,7 +76,8 @@ INLINE void clear_ahead(const Domain &d) {
 extern "C" __global__ void __launch_bounds__(THREADS, 1) pull_level(const Domain d) {
     __shared__ u32 room[WORDS];
     clear_ahead(d);
-    pull(d, level_of(d, d.depth), room);
+    const Level l = level_of(d, d.depth);
+    pull(d, l, room, d.full[l.piece]);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) push_level(const Domain d) {

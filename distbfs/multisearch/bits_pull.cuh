@@ -40,9 +40,10 @@ INLINE bool finish_pull(const P &p, const Level &l, u32 v, uint4 seen, uint4 fre
     return any;
 }
 
-/* Returns this thread's part of the edges out of the next frontier. */
-template <class P> INLINE u32 pull(const P &p, const Level &l, u32 *room) {
-    const uint4 full = p.full[l.piece], zero = make_uint4(0, 0, 0, 0);
+/* Returns this thread's part of the edges out of the next frontier.
+ * full: the searches there are, of this lane's piece */
+template <class P> INLINE u32 pull(const P &p, const Level &l, u32 *room, uint4 full) {
+    const uint4 zero = make_uint4(0, 0, 0, 0);
     u32 edges = 0;
     for (u32 v = blockIdx.x; v < p.hubs; v += gridDim.x) {
         const u64 at = (u64)v * PIECES + l.piece;

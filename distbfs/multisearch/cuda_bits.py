@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -274,6 +275,8 @@ class BitSearches:
     width: searches of a batch, 128, 256 or 512 (default: as memory allows)
     pull_edges: pull frontiers of this many edges (default: m / PULL_SHARE)
 
+    control: uint64, what blocks meet at; to be cleared before a launch
+
     Raises UsageError where the graph is too large, ResourceError where device memory is
     short.
     """
@@ -309,11 +312,16 @@ class BitSearches:
             PIECES=self._lanes,
             DIRECTED=int(graph.directed),
         )
-        self._begin = module.kernel("begin")
+        self._first = Begin(self.params, graph.numbers.data.ptr)
+        self._begin = module.kernel("begin").prepare(self._first, 1, THREADS)
         self._launch = module.kernel("search").prepare(
             self.params, cuda.multiprocessors(), THREADS, cooperative=True
         )
         self._blocks = 8 * cuda.multiprocessors()
+
+    @cached_property
+    def _asked_kernel(self) -> programs.Kernel:
+        return asked_kernel()
 
     def _choose_lanes(self, width: int | None) -> int:
         allowed = [SEARCHES * lanes for lanes in LANES]
@@ -346,7 +354,7 @@ class BitSearches:
         [self._seen], self._front = held["seen"], held["front"]
         self._mark, self._queue = held["mark"], held["queue"]
         self._sums = {name: held[name][0] for name in self._sum_names}
-        self._control = cp.zeros(CONTROL_BYTES // 8, np.uint64)
+        self.control = cp.zeros(CONTROL_BYTES // 8, np.uint64)
         self._state = cp.zeros(ctypes.sizeof(State) // 8, np.uint64)
         self._counts: DeviceArray | None = None
         if self._with_counts:
@@ -360,7 +368,7 @@ class BitSearches:
             in_row=in_offsets.data.ptr,
             in_adj=in_columns.data.ptr,
             seen=self._seen.data.ptr,
-            control=self._control.data.ptr,
+            control=self.control.data.ptr,
             state=self._state.data.ptr,
             active=graph.active,
             words=len(self._mark[0]),
@@ -423,23 +431,35 @@ class BitSearches:
             self._word.stop = stop
             self.params.stop = self._word.address
             self.params.last = min(limit, self._room(state.depth))
-            control = self._control.view(np.uint32)
+            control = self.control.view(np.uint32)
             seconds += self._launch.timed(before=[(control, 0)], word=self._word)
             state = State.from_buffer_copy(self._state.get().tobytes())
         # the last level of a complete search found nothing
         deepest = state.depth if state.edges or not state.depth else state.depth - 1
         return Batch(self, ids, deepest, seconds, state.pulls, state.pushes)
 
-    def _open(self, ids: Ids) -> None:
-        """Initialise level 0 of some searches."""
-        cp, p = cuda.cupy(), self.params
-        stream = cp.cuda.get_current_stream()
+    def clear(self) -> None:
+        """Forget the searches before, in stream order."""
+        stream = cuda.cupy().cuda.get_current_stream()
         cleared = (self._seen, *self._front, *self._mark, self._state, *self._planes)
         for array in cleared:
             if array.nbytes:
                 cuda.clear(array, stream)
         if self._counts is not None:
             cuda.clear(self._counts, stream)
+
+    def begin(self, source: int, count: int) -> None:
+        """Put ids on level 0, in stream order, after ``clear``.
+
+        source: address of uint32 [count] on the device
+        """
+        self._first.p, self._first.source, self._first.k = self.params, source, count
+        self._begin()
+
+    def _open(self, ids: Ids) -> None:
+        """Initialise level 0 of some searches."""
+        cp, p = cuda.cupy(), self.params
+        self.clear()
         there = take(self._numbers, ids) != ISOLATED
         self._lone.append(ids[~there])
         bits = np.zeros(self._words * 32, dtype=np.uint8)
@@ -450,8 +470,7 @@ class BitSearches:
         p.planes = len(self._planes)
         p.counts = 0 if self._counts is None else self._counts.data.ptr
         held = cp.asarray(ids.astype(np.uint32))
-        arguments = Begin(p, self._numbers.data.ptr, held.data.ptr, len(ids))
-        self._begin.prepare(arguments, 1, THREADS)()
+        self.begin(held.data.ptr, len(ids))
 
     def _room(self, depth: int) -> int:
         """Allocate more levels than ``depth``; return the last one allocated."""
@@ -546,7 +565,7 @@ class BitSearches:
         if len(rows) and rows.max() >= len(batch.sources):
             raise UsageError(f"search {rows.max()} of {len(batch.sources)}")
         held = (self._seen, planes)
-        out = asked_levels(asked_kernel(), self.graph, held, rows, ids)
+        out = asked_levels(self._asked_kernel, self.graph, held, rows, ids)
         # a vertex without edges reaches itself
         out[cuda.cupy().asarray(batch.sources[rows] == ids)] = 0
         return out

@@ -11,7 +11,7 @@ import numpy as np
 
 from distbfs.errors import ResourceError, UsageError
 from distbfs.multisearch.bits import LANE, BitSearch
-from distbfs.multisearch.cuda_bits import SEARCHES, BitSearches
+from distbfs.multisearch.cuda_meet import MeetingSearches
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.input_graph import in_input_ids
@@ -74,15 +74,13 @@ class ByLevel(Together):
 
 
 class OnDevice(Together):
-    """Searches on the device that holds the graph."""
+    """Searches on the device that holds the graph, which look back from the vertices."""
 
-    def __init__(self, search: BitSearches) -> None:
+    def __init__(self, search: MeetingSearches) -> None:
         self._search = search
 
     def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
-        batch = self._search.search(sources, stop=stop)
-        levels: Array = batch.levels_at(rows, vertices).get()
-        return levels
+        return self._search.levels_at(sources, rows, vertices, stop)
 
 
 def together(session: Session) -> Together | None:
@@ -102,10 +100,8 @@ def together(session: Session) -> Together | None:
         if session.world.size > 1 or session.layout.parts > 1:
             return None
         if held.graph is not None:
-            bits = (
-                BitSearches(held.graph, width=SEARCHES) if held.graph.active else None
-            )
-            return None if bits is None else OnDevice(bits)
+            graph = held.graph
+            return OnDevice(MeetingSearches(graph)) if graph.active else None
         about = session.describe()
         if about["engine"] != "openmp" or about["mode"] != "resident":
             return None

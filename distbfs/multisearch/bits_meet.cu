@@ -1,0 +1,158 @@
+/* Levels of requested pairs (search, target) of up to 128 searches, which end as soon as
+ * all of these are known.
+ *
+ * Method: as in bits.cu, but between two levels a warp looks back from each target whose
+ * level is open, along edges into it: a neighbour that its search has seen by level d
+ * makes it one of level d + 1, else a neighbour's neighbour one of level d + 2.  A
+ * traversal of a graph with hubs so ends after two levels where it has six, and the last
+ * two would have been the widest.  Then only searches with open pairs go on: frontiers
+ * lose the bits of all others, and are mostly small again.
+ * Data: bits.cuh.
+ * Sources: as bits.cuh; Pohl, Bi-directional search, Machine Intelligence 6, 1971.
+ *
+ * variants: OFFSET=u32,u64 PIECES=1 DIRECTED=0,1
+ */
+#include "bits.cuh"
+#include "../engines/cuda/common/sets.cuh"
+#include "bits_level.cuh"
+
+#define OPEN (-2)   /* the level of a pair that is not known yet */
+#define STEPS 64    /* reads of a warp for a pair between two levels; but before the first */
+#define FIRST 2
+#define BEGINNING 4 /* columns of a neighbour's row that a lane reads */
+
+struct Meet {
+    Params p;
+    const u32 *numbers;      /* as of number_in */
+    const uint4 *members;    /* [blocks] or null */
+    const u32 *source;       /* [k], ids */
+    const u32 *search;       /* [count]: of k */
+    const u32 *target;       /* [count], ids */
+    int *level;              /* [count + 1], OPEN at first; last: whether it was stopped */
+    u32 *open;               /* [3][4], zero: searches with open pairs; by level in turn */
+    u32 count, pad;
+};
+
+/* A search's visited bits: every WORDS-th word from the first, and its bit in them. */
+struct Seen {
+    const u32 *word;
+    u32 bit;
+};
+INLINE bool has(const Seen &seen, u32 v) {
+    return v != NONE && seen.word[(u64)v * WORDS] & seen.bit;
+}
+
+/* The level of v in a search, whose vertices up to `depth` are seen; OPEN where the steps
+ * do not suffice.  All lanes of a warp call it. */
+INLINE int look_back(const Params &p, const Seen &seen, u32 v, u32 lane, int depth) {
+    const u32 *adj = pulled_adj(p);
+    const OFFSET *row = pulled_row(p), begin = row[v], end = row[v + 1];
+    int left = depth ? STEPS : FIRST;
+    if (has(seen, v)) return depth;
+    for (OFFSET base = begin; base < end; base += 32) {
+        if (__any_sync(ALL, has(seen, base + lane < end ? adj[base + lane] : NONE)))
+            return depth + 1;
+        if (!--left) return OPEN;
+    }
+    for (OFFSET base = begin; base < end; base += 32) { /* most are told by a hub */
+        const u32 u = base + lane < end ? adj[base + lane] : NONE;
+        const OFFSET from = u == NONE ? 0 : row[u], to = u == NONE ? 0 : row[u + 1];
+        bool hit = false;
+#pragma unroll
+        for (u32 k = 0; k < BEGINNING; k++) hit |= has(seen, from + k < to ? adj[from + k] : NONE);
+        if (__any_sync(ALL, hit)) return depth + 2;
+        if (!--left) return OPEN;
+    }
+    for (OFFSET base = begin; base < end; base += 32) {
+        const u32 u = base + lane < end ? adj[base + lane] : NONE;
+        const OFFSET from = u == NONE ? 0 : row[u] + BEGINNING, to = u == NONE ? 0 : row[u + 1];
+        for (u32 longer = __ballot_sync(ALL, from < to); longer; longer &= longer - 1) {
+            const u32 who = __ffs(longer) - 1;
+            const OFFSET last = __shfl_sync(ALL, to, who);
+            for (OFFSET at = __shfl_sync(ALL, from, who); at < last; at += 32) {
+                if (__any_sync(ALL, has(seen, at + lane < last ? adj[at + lane] : NONE)))
+                    return depth + 2;
+                if (!--left) return OPEN;
+            }
+        }
+    }
+    return OPEN;
+}
+
+/* The level of a pair as far as it is known; all lanes of a warp call it. */
+INLINE int level_of_pair(const Meet &m, u32 q, u32 lane, const State &s) {
+    const Params &p = m.p;
+    const u32 i = m.search[q], source = m.source[i], target = m.target[q];
+    if (source == target) return 0;
+    if (!s.edges) return -1;
+    const u32 v = number_in(m.members, m.numbers, target);
+    if (v == NONE || number_in(m.members, m.numbers, source) == NONE) return -1;
+    const Seen seen = {(const u32 *)p.seen + i / 32, 1u << (i & 31)};
+    return look_back(p, seen, v, lane, (int)s.depth);
+}
+
+/* Returns this thread's part of the number of pairs that stay open; marks their searches. */
+INLINE u32 meet_pairs(const Meet &m, const Level &l, const State &s, u32 *open) {
+    u32 left = 0;
+    for (u32 q = l.warp; q < m.count; q += l.warps) {
+        if (m.level[q] != OPEN) continue;
+        const int level = level_of_pair(m, q, l.lane, s);
+        if (l.lane) continue;
+        if (level != OPEN) {
+            m.level[q] = level;
+            continue;
+        }
+        const u32 i = m.search[q];
+        atomicOr(open + i / 32, 1u << (i & 31));
+        left++;
+    }
+    return left;
+}
+
+/* The frontier of the level before l, after a pull, loses all bits but `open`; returns
+ * this thread's part of the edges out of what is left. */
+INLINE u32 narrow(const Params &p, const Level &l, uint4 open) {
+    u32 *mark = (u32 *)l.mark, edges = 0;
+    uint4 *cur = (uint4 *)l.cur;
+    const uint4 others = without(make_uint4(ALL, ALL, ALL, ALL), open);
+    for (u32 at = l.warp; at < (p.active + 31) / 32; at += l.warps) {
+        const u32 bits = mark[at], v = at * 32 + l.lane;
+        const bool mine = bits >> l.lane & 1;
+        uint4 row = make_uint4(0, 0, 0, 0);
+        if (mine) {
+            row = cur[v];
+            const uint4 kept = without(row, others);
+            if (some(without(row, kept))) cur[v] = kept;
+            row = kept;
+        }
+        const u32 who = __ballot_sync(ALL, some(row) != 0);
+        if (l.lane == 0 && who != bits) mark[at] = who;
+        if (some(row)) edges += edges_of(p, v);
+    }
+    return edges;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) meet(const Meet m) {
+    __shared__ u32 room[32 * WORDS];
+    __shared__ u64 news[2];
+    __shared__ u32 stop;
+    const Params &p = m.p;
+    State s = *p.state;
+    Grid g = {room, news, &stop, 0, 0};
+    const bool lead = blockIdx.x == 0 && threadIdx.x == 0;
+    if (threadIdx.x == 0) stop = 0;
+    __syncthreads();
+    while (!stop) {
+        Level l = level_of(p, s.depth + 1);
+        u32 *open = m.open + 4 * (s.depth % 3);
+        if (lead) ((uint4 *)m.open)[(s.depth + 1) % 3] = make_uint4(0, 0, 0, 0);
+        if (!grid_sum(&p.control->barrier, g.turn, meet_pairs(m, l, s, open))) break;
+        const uint4 full = __ldcg((const uint4 *)open);
+        if (s.dense) {
+            s.edges = grid_sum(&p.control->barrier, g.turn, narrow(p, l, full));
+            if (!s.edges) continue; /* no search with open pairs has a frontier */
+        }
+        make_level(p, l, s, g, full);
+    }
+    if (lead) m.level[m.count] = (int)stop;
+}

@@ -1,0 +1,111 @@
+"""Levels of requested pairs (source, target) on one CUDA device (bits_meet.cu).
+
+Searches of one traversal look back from the targets between two levels, and end as soon
+as all levels are known. Sources: Then et al., The more the merrier, VLDB 2014; Pohl,
+Bi-directional search, 1971.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from distbfs.device import cuda, programs
+from distbfs.device.stop_word import StopWord
+from distbfs.errors import SearchStopped, UsageError
+from distbfs.graph.device_graph import DeviceGraph
+from distbfs.multisearch.cuda_bits import (
+    KERNELS,
+    SEARCHES,
+    THREADS,
+    BitSearches,
+    Params,
+    check_sources,
+)
+from distbfs.types import Array, Ids, Stop
+
+OPEN = -2  # the level of a pair that is not known yet
+PULL_SHARE = 64  # frontiers of m / PULL_SHARE edges are pulled
+OPEN_WORDS = 12
+
+
+class Meet(ctypes.Structure):
+    """``Meet`` in bits_meet.cu."""
+
+    _fields_ = (
+        ("p", Params),
+        *((name, ctypes.c_void_p) for name in ("numbers", "members")),
+        *((name, ctypes.c_void_p) for name in ("source", "search", "target")),
+        *((name, ctypes.c_void_p) for name in ("level", "open")),
+        *((name, ctypes.c_uint32) for name in ("count", "pad")),
+    )
+
+
+class MeetingSearches:
+    """Finds levels of pairs in a graph on one device, from up to 128 sources at once.
+
+    pull_edges: pull frontiers of this many edges (default: m / PULL_SHARE)
+
+    Raises UsageError where the graph is too large, ResourceError where device memory is
+    short.
+    """
+
+    def __init__(self, graph: DeviceGraph, *, pull_edges: int | None = None) -> None:
+        if pull_edges is None:
+            pull_edges = max(graph.m // PULL_SHARE, 1)
+        self._bits = BitSearches(
+            graph, levels=False, width=SEARCHES, pull_edges=pull_edges
+        )
+        self._graph = graph
+        module = programs.Module(
+            KERNELS / "bits_meet.cu",
+            OFFSET="u64" if graph.offsets.dtype.itemsize == 8 else "u32",
+            PIECES=1,
+            DIRECTED=int(graph.directed),
+        )
+        with cuda.memory_of("searches that meet"):
+            self._open = cuda.cupy().zeros(OPEN_WORDS, np.uint32)
+        self._meet = Meet(
+            self._bits.params,
+            numbers=graph.numbers.data.ptr,
+            members=0 if graph.members is None else graph.members.data.ptr,
+            open=self._open.data.ptr,
+        )
+        self._launch = module.kernel("meet").prepare(
+            self._meet, cuda.multiprocessors(), THREADS, cooperative=True
+        )
+        self._word = StopWord()
+
+    def levels_at(
+        self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop | None = None
+    ) -> Array:
+        """Return the level of vertices[j] from sources[rows[j]], int32 [k] on the host.
+
+        sources: int64, up to 128 ids; rows, vertices: int64 [k]; -1 = unreached
+
+        stop: called before the launch and during it; SearchStopped if it returns True
+        """
+        ids, targets = (check_sources(self._graph, x) for x in (sources, vertices))
+        if len(ids) > SEARCHES:
+            raise UsageError(f"{len(ids)} searches at once; allowed: {SEARCHES}")
+        if stop is not None and stop():
+            raise SearchStopped("the searches were stopped before they began")
+        packed = np.concatenate([ids, rows, targets]).astype(np.uint32)
+        held = cuda.cupy().asarray(packed)
+        levels = cuda.cupy().full(len(targets) + 1, OPEN, np.int32)
+        meet, place, word = self._meet, held.data.ptr, self._word
+        meet.source, meet.count = place, len(targets)
+        meet.search = place + 4 * len(ids)
+        meet.target = meet.search + 4 * len(rows)
+        meet.level = levels.data.ptr
+        word.stop = stop
+        meet.p.stop = word.address
+        self._bits.clear()
+        self._bits.begin(place, len(ids))
+        before = [(self._bits.control.view(np.uint32), 0), (self._open, 0)]
+        self._launch.timed(before=before, word=word)
+        *known, stopped = levels.get()
+        if stopped:
+            raise SearchStopped("the searches were stopped")
+        return np.array(known, dtype=np.int32)
