@@ -17,13 +17,13 @@
 #include "bits_level.cuh"
 
 #define OPEN (-2)   /* the level of a pair that is not known yet */
-#define STEPS 64    /* reads of a warp for a pair between two levels; but before the first */
+#define STEPS 32    /* reads of a warp for a pair between two levels; but before the first */
 #define FIRST 2
 #define BEGINNING 4 /* columns of a neighbour's row that a lane reads */
 
 struct Meet {
     Params p;
-    const u32 *numbers;      /* as of number_in */
+    const u32 *numbers;      /* [n], id -> number; [active] with members, see number_in */
     const uint4 *members;    /* [blocks] or null */
     const u32 *source;       /* [k], ids */
     const u32 *search;       /* [count]: of k */

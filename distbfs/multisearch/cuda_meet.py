@@ -26,7 +26,7 @@ from distbfs.multisearch.cuda_bits import (
 from distbfs.types import Array, Ids, Stop
 
 OPEN = -2  # the level of a pair that is not known yet
-PULL_SHARE = 64  # frontiers of m / PULL_SHARE edges are pulled
+PULL_SHARE = 256  # frontiers of m / PULL_SHARE edges are pulled
 OPEN_WORDS = 12
 
 

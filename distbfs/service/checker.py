@@ -178,7 +178,7 @@ class Checker:
         if len(value) > most:
             text = f" has {len(value)} vertices; allowed: 1 to {most}"
             raise WrongFieldError(text, "too_large")
-        vertices = Vertices(map(self.names.find, value))
+        vertices = Vertices(self.names.find_all(value))
         if min(vertices) < 0:
             place = next(k for k, vertex in enumerate(vertices) if vertex < 0)
             raise WrongFieldError(f"[{place}]{_is(value[place], self.names.allowed)}")

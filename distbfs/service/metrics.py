@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from distbfs.errors import UsageError
@@ -86,17 +86,18 @@ class Metrics:
             made = prometheus.Gauge(name, text, registry=self._registry)
             made.set_function(value)
 
-    def answered(self, op: str, code: str) -> None:
-        """Count an answer; ``code`` is "ok" or that of an error."""
-        self._answers[op, code] += 1
+    def answered(self, op: str, code: str, count: int = 1) -> None:
+        """Count answers; ``code`` is "ok" or that of an error."""
+        self._answers[op, code] += count
         if self._shown:
-            self._shown["answers"].labels(op, code).inc()
+            self._shown["answers"].labels(op, code).inc(count)
 
-    def waited(self, seconds: float) -> None:
-        """Record the time that a request was in the queue."""
-        self._waits.append(seconds)
+    def waited(self, times: Sequence[float]) -> None:
+        """Record the seconds that requests were in the queue."""
+        self._waits.extend(times)
         if self._shown:
-            self._shown["waits"].observe(seconds)
+            for seconds in times:
+                self._shown["waits"].observe(seconds)
 
     def batched(self, requests: int, sources: int) -> None:
         """Record the requests, and their distinct sources, that a search answers."""

@@ -58,6 +58,7 @@ class Request(Struct, tag_field="op", forbid_unknown_fields=True, kw_only=True):
     """What all requests have; ``immediate`` ones are answered without the queue."""
 
     immediate: ClassVar[bool] = False
+    op: ClassVar[str]  # the name of the operation, as its tag
 
     id: Annotated[Any, about("repeated in the answer", extra_json_schema=ID_SCHEMA)] = (
         None
@@ -65,11 +66,6 @@ class Request(Struct, tag_field="op", forbid_unknown_fields=True, kw_only=True):
     deadline: (
         Annotated[Seconds, about("seconds that the answer may take")] | UnsetType
     ) = UNSET
-
-    @property
-    def op(self) -> str:
-        """The name of the operation."""
-        return name_of(type(self))
 
 
 Source: TypeAlias = Annotated[Vertex, about("where the search begins")] | UnsetType
@@ -202,6 +198,8 @@ def name_of(model: type[Request]) -> str:
 OPERATIONS: dict[str, type[Request]] = {
     name_of(model): model for model in get_args(AnyRequest)
 }
+for _op, _model in OPERATIONS.items():
+    _model.op = _op
 
 
 def fields_of(op: str) -> dict[str, Field]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import count, islice
@@ -57,35 +58,26 @@ NO_FOLDER = "start the service with --results, or ask for the result 'summary'"
 
 Done = Callable[[Answer], None]
 Source = int | tuple[int, ...]  # a vertex, or those of a set
+Ended = Answer | ServiceError
 Row = tuple[Array, Array | None]  # level int32 [n] and parent int64 [n] by id
 
 
-class Said:
-    """What the log says of requests that are answered together: a line for all."""
+def log_together(tickets: Sequence[Ticket], how: str) -> None:
+    """Write the log of requests that end alike, one line for each operation.
 
-    def __init__(self) -> None:
-        self._names: list[str] = []
-        self._how: dict[str, None] = {}
-        self._waited = self._searched = 0.0
-
-    def add(self, ticket: Ticket, how: str) -> None:
-        """Add a request, and how it ended."""
-        self._names.append(ticket.name)
-        self._how[f"{ticket.request.op}: {how}"] = None
-        self._waited = max(self._waited, ticket.waited)
-        self._searched = max(self._searched, ticket.searched)
-
-    def log(self) -> None:
-        """Write the line; the longest wait and the longest search count."""
-        if self._names:
-            LOG.info(
-                "%s %s, waited %.3f ms, searched %.3f ms",
-                names := " ".join(self._names),
-                ", ".join(self._how),
-                self._waited * 1e3,
-                self._searched * 1e3,
-                extra={"request": names},
-            )
+    The longest wait and the longest search count.
+    """
+    for op in dict.fromkeys(ticket.request.op for ticket in tickets):
+        alike = [ticket for ticket in tickets if ticket.request.op == op]
+        LOG.info(
+            "%s %s: %s, waited %.3f ms, searched %.3f ms",
+            names := " ".join(ticket.name for ticket in alike),
+            op,
+            how,
+            max(ticket.waited for ticket in alike) * 1e3,
+            max(ticket.searched for ticket in alike) * 1e3,
+            extra={"request": names},
+        )
 
 
 class Service:
@@ -187,9 +179,8 @@ class Service:
             raise ServiceError(
                 "bad_request", "the service runs with --no-parents", request.id
             )
-        refusal = self.ranks.session.paths.refusal
-        if request.op == "all_paths" and refusal:
-            raise ServiceError("bad_request", refusal, request.id)
+        if request.op == "all_paths" and (why := self.ranks.session.paths.refusal):
+            raise ServiceError("bad_request", why, request.id)
         arrived = time.monotonic()
         until = arrived + (request.deadline or self.limits.deadline)
         ticket = Ticket(request, done, gone, name, arrived, until)
@@ -265,7 +256,8 @@ class Service:
         wanted = []
         for ticket in group:
             ticket.waited = now - ticket.arrived
-            self.metrics.waited(ticket.waited)
+        self.metrics.waited([ticket.waited for ticket in group])
+        for ticket in group:
             if ticket.gone():
                 self._finish(ticket, _gone(ticket))
             elif ticket.late:
@@ -323,55 +315,61 @@ class Service:
         self.metrics.searched(seconds)
         self.metrics.batched(len(group), len({ticket.start for ticket in group}))
         now = time.monotonic()
-        said = Said()
+        ended: list[tuple[Ticket, Ended]] = []
         for ticket, own in zip(group, values, strict=True):
             if now >= ticket.until:
-                self._finish(ticket, _late(ticket))
+                ended.append((ticket, _late(ticket)))
                 continue
             request, ticket.searched = ticket.request, seconds
             make = partial(self._operations[request.op], request, seconds, own)
-            self._answer(ticket, make, said)
-        said.log()
+            ended.append((ticket, self._made(ticket, make)))
+        self._end(ended)
 
-    def _answer(
-        self, ticket: Ticket, make: Callable[[], Answer], said: Said | None = None
-    ) -> None:
+    def _answer(self, ticket: Ticket, make: Callable[[], Answer]) -> None:
         """Answer a ticket with a function's result or error."""
+        self._finish(ticket, self._made(ticket, make))
+
+    @staticmethod
+    def _made(ticket: Ticket, make: Callable[[], Answer]) -> Ended:
+        """Return a function's result or error."""
         try:
-            self._finish(ticket, make(), said)
+            return make()
         except ServiceError as error:
             error.id = ticket.request.id
-            self._finish(ticket, error)
+            return error
 
-    def _finish(
-        self, ticket: Ticket, result: Answer | ServiceError, said: Said | None = None
-    ) -> None:
-        """Answer a ticket unless it already has an answer.
+    def _finish(self, ticket: Ticket, result: Ended) -> None:
+        """Answer a ticket unless it already has an answer."""
+        self._end([(ticket, result)])
 
-        said: takes what the log says of good answers, None for one that logs now
-        """
+    def _end(self, results: Sequence[tuple[Ticket, Ended]]) -> None:
+        """Answer tickets of one search, but those that already have an answer."""
         with self._answering:
-            if ticket not in self._unanswered:
-                return
-            self._unanswered.remove(ticket)
+            ended = [pair for pair in results if pair[0] in self._unanswered]
+            self._unanswered.difference_update([ticket for ticket, _ in ended])
             lone = not self._unanswered
-        request = ticket.request
-        if isinstance(result, ServiceError):
-            code = result.code
-            answer: Answer = refusal(result)
-            how = f"{code} ({result})"
-        else:
-            code = how = "ok"
-            answer, result.id = result, request.id
-            if lone:  # only the searching thread has results; it reads the next request
-                self.tickets.arrivals.stay()
-        self.metrics.answered(request.op, code)
-        ticket.done(answer)
-        alone = said is None or code != "ok"
-        entry = Said() if said is None or alone else said
-        entry.add(ticket, how)
-        if alone:
-            entry.log()
+        alike: dict[str, list[Ticket]] = {}
+        answers: list[tuple[Ticket, Answer]] = []
+        good: Counter[str] = Counter()
+        answer: Answer
+        for ticket, result in ended:
+            if isinstance(result, ServiceError):
+                how, answer = f"{result.code} ({result})", refusal(result)
+                self.metrics.answered(ticket.request.op, result.code)
+            else:
+                how, answer = "ok", result
+                answer.id = ticket.request.id
+                good[ticket.request.op] += 1
+            alike.setdefault(how, []).append(ticket)
+            answers.append((ticket, answer))
+        for op, requests in good.items():
+            self.metrics.answered(op, "ok", requests)
+        if lone and good:  # only the searching thread has results; it reads the next
+            self.tickets.arrivals.stay()
+        for ticket, answer in answers:
+            ticket.done(answer)
+        for how, tickets in alike.items():
+            log_together(tickets, how)
 
     def _steps_of(self, request: Request) -> tuple[list[Step], bool]:
         """Return a request's steps after its search, and whether it needs parents."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,9 @@ class Together(ABC):
         rows = np.repeat([row[source] for source, _ in asked], lengths)
         flat = np.array([v for _, targets in asked for v in targets], dtype=np.int64)
         levels = self._levels(np.array(sources, dtype=np.int64), rows, flat, stop)
-        parts = np.split(levels, np.cumsum(lengths)[:-1])
-        return time.perf_counter() - began, [part.tolist() for part in parts]
+        rest = iter(levels.tolist())
+        parts = [[*islice(rest, length)] for length in lengths]
+        return time.perf_counter() - began, parts
 
     @abstractmethod
     def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
@@ -74,7 +76,7 @@ class ByLevel(Together):
 
 
 class OnDevice(Together):
-    """Searches on the device that holds the graph, which look back from the vertices."""
+    """Searches on the device that holds the graph, and back from the vertices."""
 
     def __init__(self, search: MeetingSearches) -> None:
         self._search = search

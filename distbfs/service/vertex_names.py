@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
@@ -41,6 +42,17 @@ class Names:
             known = type(value) in (int, str)
             return self.ids.find(str(value)) if known else -1
         return value if type(value) is int and 0 <= value < self.n else -1
+
+    def find_all(self, values: Sequence[object]) -> list[int]:
+        """Return the vertices that JSON values name, at least one; -1 for unknown ones.
+
+        Fast where all are numbers of vertices.
+        """
+        if self.ids is None and {*map(type, values)} == {int}:
+            numbers = cast("Sequence[int]", values)
+            if min(numbers) >= 0 and max(numbers) < self.n:
+                return list(numbers)
+        return [*map(self.find, values)]
 
     def of(self, vertex: int) -> int | str:
         """Return the name of a vertex."""

@@ -211,6 +211,13 @@ LOADS = {
         ("multisearch", ("bits.cu",), {**WIDTH, "PIECES": LANES, "DIRECTED": (0, 1)}),
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS[:3]}),
     ],
+    "multisearch/cuda_meet.py": [
+        (
+            "multisearch",
+            ("bits_meet.cu",),
+            {**WIDTH, "PIECES": (1,), "DIRECTED": (0, 1)},
+        )
+    ],
     "multisearch/cuda_problems.py": [
         ("multisearch", ("edge_rows.cu",), WIDTH),
         ("multisearch", ("multi_results.cu",), {"ITEM": ITEMS}),
