@@ -1695,7 +1695,7 @@ MUTATIONS = (
     ),
     Mutation(
         "device-bits-rule-turned",
-        "distbfs/multisearch/bits.cu",
+        "distbfs/multisearch/bits_level.cuh",
         "if (s.edges >= p.pull_edges) {",
         "if (s.edges < p.pull_edges) {",
         "frontiers of few edges are pulled",

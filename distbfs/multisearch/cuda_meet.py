@@ -8,6 +8,7 @@ Bi-directional search, 1971.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 
 import numpy as np
 
@@ -86,6 +87,16 @@ class MeetingSearches:
 
         stop: called before the launch and during it; SearchStopped if it returns True
         """
+        return self.start(sources, rows, vertices, stop)()[1]
+
+    def start(
+        self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop | None = None
+    ) -> Callable[[], tuple[float, Array]]:
+        """Begin ``levels_at``; return a function that waits for it.
+
+        That returns (seconds of the kernels, levels), and must be called before the
+        next start. ``stop`` is called while it waits.
+        """
         ids, targets = (check_sources(self._graph, x) for x in (sources, vertices))
         if len(ids) > SEARCHES:
             raise UsageError(f"{len(ids)} searches at once; allowed: {SEARCHES}")
@@ -104,8 +115,15 @@ class MeetingSearches:
         self._bits.clear()
         self._bits.begin(place, len(ids))
         before = [(self._bits.control.view(np.uint32), 0), (self._open, 0)]
-        self._launch.timed(before=before, word=word)
-        *known, stopped = levels.get()
-        if stopped:
-            raise SearchStopped("the searches were stopped")
-        return np.array(known, dtype=np.int32)
+        graph = self._launch.record(before)
+        graph.set_arguments()
+        graph.launch()
+
+        def finish(_held: object = held) -> tuple[float, Array]:
+            seconds = graph.wait(word)
+            known: Array = levels.get()
+            if known[-1]:
+                raise SearchStopped("the searches were stopped")
+            return seconds, known[:-1]
+
+        return finish

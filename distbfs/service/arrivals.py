@@ -76,7 +76,8 @@ class Arrivals:
         self.stay()
         self._asleep = True
         try:
-            events = self._sockets.poll(0) if ready else self._next(timeout)
+            now = ready or not timeout
+            events = self._sockets.poll(0) if now else self._next(timeout)
         finally:
             self._asleep = False
         self._dispatch(events)

@@ -20,7 +20,7 @@ from distbfs.search.result import Result
 from distbfs.search.result_paths import count_back
 from distbfs.search.session import Session
 from distbfs.search.vertices import gather_on_first
-from distbfs.service.shared_traversal import together
+from distbfs.service.shared_traversal import Answered, together
 from distbfs.timing import Trace, kept
 from distbfs.types import Array, Ids, Stop
 
@@ -94,12 +94,23 @@ class Ranks:
         call = {"do": "search", "source": source, "parents": parents, "steps": steps}
         return self._run(self._on_all_ranks(call), stop)
 
-    def search_together(
+    @property
+    def ahead(self) -> bool:
+        """Whether ``start_together`` returns while searches go on."""
+        alone = self.session.world.size == 1
+        return self.together is not None and self.together.ahead and alone
+
+    def start_together(
         self, sources: Sequence[int], asked: Sequence[Sequence[Any]], stop: Stop
-    ) -> tuple[float, list[list[int]]]:
-        """Search from many sources at once on all ranks; see ``Together.levels``."""
+    ) -> Callable[[], Answered]:
+        """Begin to search from many sources at once; see ``Together.start``.
+
+        Unless ``ahead``, all ranks search when the function is called.
+        """
+        if self.ahead and self.together is not None:
+            return self.together.start(sources, asked, stop)
         call = {"do": "together", "sources": sources, "asked": asked}
-        return self._at_once(self._on_all_ranks(call), stop)
+        return lambda: self._at_once(self._on_all_ranks(call), stop)
 
     def _on_all_ranks(self, call: dict[str, Any]) -> dict[str, Any]:
         """Send a call to all ranks and return it; a single rank sends nothing."""
@@ -118,9 +129,7 @@ class Ranks:
         """Release the other ranks (rank 0)."""
         self.session.world.patient_broadcast({"do": "end"})
 
-    def _at_once(
-        self, call: dict[str, Any], stop: Stop
-    ) -> tuple[float, list[list[int]]]:
+    def _at_once(self, call: dict[str, Any], stop: Stop) -> Answered:
         if self.together is None:
             raise ValueError("requests for many sources cannot be batched here")
         return self.together.levels(call["sources"], call["asked"], stop)

@@ -82,12 +82,14 @@ class Tickets:
             self._waiting.append(ticket)
         self.arrivals.ring()
 
-    def take(self, timeout: float) -> list[Ticket]:
+    def take(self, timeout: float, *, half: bool = False) -> list[Ticket]:
         """Return the oldest ticket and all that the same search answers.
 
         Those are requests for the same source, or small requests for any if a batch
         pays. Reads arrivals before, and while none waits; may return none, and does
         after ``timeout`` seconds.
+
+        half: take half of what waits into a batch, if two batches pay
         """
         self.arrivals.wait(timeout, self._waiting)
         with self._changing:
@@ -97,7 +99,7 @@ class Tickets:
             first = self._waiting.popleft()
             if not isinstance(first.request, Start):
                 return [first]
-            if gathered := self._small(first):
+            if gathered := self._small(first, half=half):
                 return gathered
             source = first.start
             same = [
@@ -109,15 +111,18 @@ class Tickets:
                 self._waiting.remove(ticket)
             return [first, *same]
 
-    def _small(self, first: Ticket) -> list[Ticket]:
+    def _small(self, first: Ticket, *, half: bool) -> list[Ticket]:
         """Return small requests for many sources, none if they are too few."""
         if self._together is None or not isinstance(first.request, ToTargets):
             return []
         fewest, most = self._together
         if not _of_one(first):
             return []
-        if 1 + len(self._waiting) < fewest:
+        all_here = 1 + len(self._waiting)
+        if all_here < fewest:
             return []
+        if half and all_here >= 2 * fewest:
+            most = min(most, (all_here + 1) // 2)
         sources: set[int] = set()
         group = []
         for ticket in (first, *self._waiting):

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import count, islice
 from typing import Any
@@ -47,7 +48,7 @@ from distbfs.service.operations import (
 from distbfs.service.rank_calls import Ranks, Step
 from distbfs.service.request_queue import Ticket, Tickets
 from distbfs.service.results import ResultFolder
-from distbfs.service.shared_traversal import FEWEST, MOST
+from distbfs.service.shared_traversal import FEWEST, MOST, Answered
 from distbfs.service.vertex_names import Names
 from distbfs.types import Array
 
@@ -118,6 +119,8 @@ class Service:
         self._failure: BaseException | None = None
         self._numbers = count(1)
         self._running = 0
+        self._flight: tuple[list[Ticket], Callable[[], Answered]] | None = None
+        self._half = False  # whether searches fly for half of the clients at a time
         self._operations = {
             "bfs": self._bfs,
             "distances": self._distances,
@@ -233,11 +236,13 @@ class Service:
     def _run(self, flag: StopFlag) -> None:
         looked = time.monotonic()
         while True:
-            group = self.tickets.take(TICK)
+            flies = self._flight is not None
+            half = self._half and not flies
+            group = self.tickets.take(0.0 if flies else TICK, half=half)
+            answer_landed = self._land()
             self._running = len(group)
-            if group:
-                self._serve(group)
-            self._running = 0
+            self._serve(group, answer_landed)
+            self._running = 0 if self._flight is None else len(self._flight[0])
             if flag.requested:
                 self.drain()
             elif time.monotonic() - looked > LOOK:
@@ -247,16 +252,39 @@ class Service:
                     self.drain()
             if self._failure is not None:
                 raise self._failure
-            if self.draining and not len(self.tickets):
+            if self.draining and not len(self.tickets) and self._flight is None:
                 return
 
-    def _serve(self, group: list[Ticket]) -> None:
-        """Answer requests of one search."""
+    def _serve(self, group: list[Ticket], answer_landed: Callable[[], None]) -> None:
+        """Answer requests of one search, or let it fly.
+
+        answer_landed: answers those of the search before; called once, while a search
+        flies, or before one that cannot
+        """
+        wanted = self._still_wanted(group)
+        several = bool(wanted) and self._several(wanted)
+        if several and self.ranks.ahead:
+            with self._stopped_for(wanted):
+                self._flight = wanted, self._start_together(wanted)
+        answer_landed()
+        if not wanted or (several and self.ranks.ahead):
+            return
+        with self._stopped_for(wanted):
+            first = wanted[0].request
+            if isinstance(first, MultiBfs):
+                self._answer(wanted[0], partial(self._multi_bfs, wanted[0], first))
+            elif several:
+                self._answer_together(wanted, *self._start_together(wanted)())
+            else:
+                self._one_search(wanted)
+
+    def _still_wanted(self, group: list[Ticket]) -> list[Ticket]:
+        """Return tickets whose answers somebody waits for; end the others."""
         now = time.monotonic()
-        wanted = []
         for ticket in group:
             ticket.waited = now - ticket.arrived
         self.metrics.waited([ticket.waited for ticket in group])
+        wanted = []
         for ticket in group:
             if ticket.gone():
                 self._finish(ticket, _gone(ticket))
@@ -264,33 +292,57 @@ class Service:
                 self._finish(ticket, _late(ticket))
             else:
                 wanted.append(ticket)
-        if not wanted:
-            return
+        return wanted
+
+    @contextmanager
+    def _stopped_for(self, group: list[Ticket]) -> Iterator[None]:
+        """End tickets whose search is stopped."""
         try:
-            first = wanted[0].request
-            if isinstance(first, MultiBfs):
-                self._answer(wanted[0], partial(self._multi_bfs, wanted[0], first))
-            elif self._several(wanted):
-                self._search_together(wanted)
-            else:
-                self._one_search(wanted)
+            yield
         except SearchStopped:
-            for ticket in wanted:
+            for ticket in group:
                 self._finish(ticket, _gone(ticket) if ticket.gone() else _late(ticket))
+
+    def _land(self) -> Callable[[], None]:
+        """Wait for the search that flies; return a function that answers its requests.
+
+        While the device searches for one half of the clients, this thread answers and
+        reads the other. Halves pay where that takes longer than the search; reading
+        takes about as long as answering.
+        """
+        if self._flight is None:
+            return _nothing
+        (group, finish), self._flight = self._flight, None
+        self.tickets.arrivals.leave()
+        with self._stopped_for(group):
+            seconds, levels = finish()
+
+            def answer() -> None:
+                began = time.perf_counter()
+                self._answer_together(group, seconds, levels)
+                self._half = seconds < 3 * (time.perf_counter() - began)
+
+            return answer
+        return _nothing
 
     def _several(self, group: list[Ticket]) -> bool:
         """Return whether requests are for more than one source."""
         first = group[0].start
         return any(ticket.start != first for ticket in group[1:])
 
-    def _search_together(self, group: list[Ticket]) -> None:
-        """Search from many sources at once and answer small requests."""
+    def _start_together(self, group: list[Ticket]) -> Callable[[], Answered]:
+        """Search from many sources at once for small requests."""
         asked = [(ticket.start, _targets(ticket.request)) for ticket in group]
-        seconds, levels = self.ranks.search_together(
+        return self.ranks.start_together(
             list(dict.fromkeys(source for source, _ in asked)),
             asked,
             lambda: all(ticket.lost for ticket in group),
         )
+
+    def _answer_together(
+        self, group: list[Ticket], seconds: float, levels: list[list[int]]
+    ) -> None:
+        """Answer small requests with the levels that they asked for."""
         self._answer_all(group, [[each] for each in levels], seconds)
 
     def _one_search(self, group: list[Ticket]) -> None:
@@ -563,6 +615,10 @@ class Service:
             for row, (level, parent) in enumerate(rows):
                 file.write(row, level, parent)
         return paths
+
+
+def _nothing() -> None:
+    """Answer nobody."""
 
 
 def _targets(request: Request) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -24,27 +24,59 @@ FEWEST = 8  # sources from which on one traversal costs less than separate searc
 MOST = LANE  # sources of a traversal
 
 
+Answered = tuple[float, list[list[int]]]  # seconds, the requested levels
+
+
 class Together(ABC):
-    """Searches from several sources at once, next to a session."""
+    """Searches from several sources at once, next to a session.
+
+    ahead: whether they go on while this thread does something else
+    """
+
+    ahead = False
 
     def levels(
         self, sources: Sequence[int], asked: Sequence[Sequence[Any]], stop: Stop
-    ) -> tuple[float, list[list[int]]]:
+    ) -> Answered:
         """Search from sources; return (seconds, the requested levels).
 
         sources: up to MOST ids, distinct; asked: pairs (source, targets), whose levels
         come as lists in this order, -1 = unreached. Raises SearchStopped when ``stop``
         returns True.
         """
-        began = time.perf_counter()
+        return self.start(sources, asked, stop)()
+
+    def start(
+        self, sources: Sequence[int], asked: Sequence[Sequence[Any]], stop: Stop
+    ) -> Callable[[], Answered]:
+        """Begin ``levels`` and return a function that waits for its result.
+
+        To be called before the next start, and before any other search.
+        """
         row = {source: k for k, source in enumerate(sources)}
         lengths = [len(targets) for _, targets in asked]
         rows = np.repeat([row[source] for source, _ in asked], lengths)
         flat = np.array([v for _, targets in asked for v in targets], dtype=np.int64)
-        levels = self._levels(np.array(sources, dtype=np.int64), rows, flat, stop)
-        rest = iter(levels.tolist())
-        parts = [[*islice(rest, length)] for length in lengths]
-        return time.perf_counter() - began, parts
+        wait = self._start(np.array(sources, dtype=np.int64), rows, flat, stop)
+
+        def finish() -> Answered:
+            seconds, levels = wait()
+            rest = iter(levels.tolist())
+            return seconds, [[*islice(rest, length)] for length in lengths]
+
+        return finish
+
+    def _start(
+        self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop
+    ) -> Callable[[], tuple[float, Array]]:
+        """Begin to search, if ``ahead``; return a function for (seconds, levels)."""
+
+        def search() -> tuple[float, Array]:
+            began = time.perf_counter()
+            levels = self._levels(sources, rows, vertices, stop)
+            return time.perf_counter() - began, levels
+
+        return search
 
     @abstractmethod
     def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
@@ -78,8 +110,15 @@ class ByLevel(Together):
 class OnDevice(Together):
     """Searches on the device that holds the graph, and back from the vertices."""
 
+    ahead = True
+
     def __init__(self, search: MeetingSearches) -> None:
         self._search = search
+
+    def _start(
+        self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop
+    ) -> Callable[[], tuple[float, Array]]:
+        return self._search.start(sources, rows, vertices, stop)
 
     def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
         return self._search.levels_at(sources, rows, vertices, stop)

@@ -133,8 +133,8 @@ def test_ranks_follow_the_first(device, monkeypatch):
             ranks.follow()
         else:
             with pytest.raises(SearchStopped):
-                ranks.search_together(sources, asked, lambda: True)
-            _, levels = ranks.search_together(sources, asked, lambda: False)
+                ranks.start_together(sources, asked, lambda: True)()
+            _, levels = ranks.start_together(sources, asked, lambda: False)()
             check_answers(SOURCE, asked, levels)
             ranks.end()
         [close] = session.at_close
