@@ -146,7 +146,8 @@ class TimedGraph:
         code = self._launch(self._exec, None)
         cuda.check(code, f"launch of {self._name}")
 
-    def _ended(self) -> bool:
+    def ended(self) -> bool:
+        """Return whether the last launch has ended."""
         code = self._query(self._end)
         if code == NOT_READY:
             return False
@@ -160,7 +161,7 @@ class TimedGraph:
         """
         ended = False
         try:
-            ended = word is not None and word.watch(self._ended)
+            ended = word is not None and word.watch(self.ended)
         finally:
             if not ended:
                 self._call("cuEventSynchronize", self._end)

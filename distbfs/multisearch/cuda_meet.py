@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -26,6 +28,7 @@ from distbfs.multisearch.cuda_bits import (
 )
 from distbfs.types import Array, Ids, Stop
 
+T = TypeVar("T")
 OPEN = -2  # the level of a pair that is not known yet
 PULL_SHARE = 256  # frontiers of m / PULL_SHARE edges are pulled
 OPEN_WORDS = 12
@@ -41,6 +44,18 @@ class Meet(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("level", "open")),
         *((name, ctypes.c_uint32) for name in ("count", "pad")),
     )
+
+
+@dataclass(frozen=True)
+class Started(Generic[T]):
+    """Searches that were begun.
+
+    finish: waits for them and returns (seconds, result); once
+    ended: returns whether that would not wait for a device
+    """
+
+    finish: Callable[[], tuple[float, T]]
+    ended: Callable[[], bool] = lambda: True
 
 
 class MeetingSearches:
@@ -87,15 +102,14 @@ class MeetingSearches:
 
         stop: called before the launch and during it; SearchStopped if it returns True
         """
-        return self.start(sources, rows, vertices, stop)()[1]
+        return self.start(sources, rows, vertices, stop).finish()[1]
 
     def start(
         self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop | None = None
-    ) -> Callable[[], tuple[float, Array]]:
-        """Begin ``levels_at``; return a function that waits for it.
+    ) -> Started[Array]:
+        """Begin ``levels_at``; seconds are those of the kernels.
 
-        That returns (seconds of the kernels, levels), and must be called before the
-        next start. ``stop`` is called while it waits.
+        To be finished before the next start; ``stop`` is called while that waits.
         """
         ids, targets = (check_sources(self._graph, x) for x in (sources, vertices))
         if len(ids) > SEARCHES:
@@ -126,4 +140,4 @@ class MeetingSearches:
                 raise SearchStopped("the searches were stopped")
             return seconds, known[:-1]
 
-        return finish
+        return Started(finish, graph.ended)

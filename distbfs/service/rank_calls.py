@@ -16,11 +16,12 @@ import numpy as np
 
 from distbfs.errors import SearchStopped
 from distbfs.exchange.signals import StopFlag
+from distbfs.multisearch.cuda_meet import Started
 from distbfs.search.result import Result
 from distbfs.search.result_paths import count_back
 from distbfs.search.session import Session
 from distbfs.search.vertices import gather_on_first
-from distbfs.service.shared_traversal import Answered, together
+from distbfs.service.shared_traversal import Levels, together
 from distbfs.timing import Trace, kept
 from distbfs.types import Array, Ids, Stop
 
@@ -102,15 +103,15 @@ class Ranks:
 
     def start_together(
         self, sources: Sequence[int], asked: Sequence[Sequence[Any]], stop: Stop
-    ) -> Callable[[], Answered]:
+    ) -> Started[Levels]:
         """Begin to search from many sources at once; see ``Together.start``.
 
-        Unless ``ahead``, all ranks search when the function is called.
+        Unless ``ahead``, all ranks search at its end.
         """
         if self.ahead and self.together is not None:
             return self.together.start(sources, asked, stop)
         call = {"do": "together", "sources": sources, "asked": asked}
-        return lambda: self._at_once(self._on_all_ranks(call), stop)
+        return Started(lambda: self._at_once(self._on_all_ranks(call), stop))
 
     def _on_all_ranks(self, call: dict[str, Any]) -> dict[str, Any]:
         """Send a call to all ranks and return it; a single rank sends nothing."""
@@ -129,7 +130,7 @@ class Ranks:
         """Release the other ranks (rank 0)."""
         self.session.world.patient_broadcast({"do": "end"})
 
-    def _at_once(self, call: dict[str, Any], stop: Stop) -> Answered:
+    def _at_once(self, call: dict[str, Any], stop: Stop) -> tuple[float, Levels]:
         if self.together is None:
             raise ValueError("requests for many sources cannot be batched here")
         return self.together.levels(call["sources"], call["asked"], stop)

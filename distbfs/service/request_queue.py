@@ -111,6 +111,12 @@ class Tickets:
                 self._waiting.remove(ticket)
             return [first, *same]
 
+    def read_until(self, ended: Callable[[], bool], seconds: float) -> None:
+        """Read arrivals until a function returns True, or for some seconds."""
+        until = time.monotonic() + seconds
+        while not ended() and time.monotonic() < until:
+            self.arrivals.wait(0, ())
+
     def _small(self, first: Ticket, *, half: bool) -> list[Ticket]:
         """Return small requests for many sources, none if they are too few."""
         if self._together is None or not isinstance(first.request, ToTargets):

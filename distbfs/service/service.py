@@ -18,6 +18,7 @@ from msgspec import UNSET, UnsetType
 from distbfs.errors import SearchStopped, ServiceError
 from distbfs.exchange.signals import StopFlag
 from distbfs.formats.ids import IdMap
+from distbfs.multisearch.cuda_meet import Started
 from distbfs.service.checker import Checker
 from distbfs.service.limits import Limits
 from distbfs.service.metrics import Metrics
@@ -48,12 +49,13 @@ from distbfs.service.operations import (
 from distbfs.service.rank_calls import Ranks, Step
 from distbfs.service.request_queue import Ticket, Tickets
 from distbfs.service.results import ResultFolder
-from distbfs.service.shared_traversal import FEWEST, MOST, Answered
+from distbfs.service.shared_traversal import FEWEST, MOST, Levels
 from distbfs.service.vertex_names import Names
 from distbfs.types import Array
 
 LOG = logging.getLogger("distbfs.service")
 TICK = 0.1  # seconds until a signal on rank 0 is seen
+SHORT = 2e-3  # seconds of a search for which this thread reads instead of the front
 LOOK = 0.5  # seconds until a signal on another rank is seen
 NO_FOLDER = "start the service with --results, or ask for the result 'summary'"
 
@@ -119,7 +121,7 @@ class Service:
         self._failure: BaseException | None = None
         self._numbers = count(1)
         self._running = 0
-        self._flight: tuple[list[Ticket], Callable[[], Answered]] | None = None
+        self._flight: tuple[list[Ticket], Started[Levels]] | None = None
         self._half = False  # whether searches fly for half of the clients at a time
         self._operations = {
             "bfs": self._bfs,
@@ -236,10 +238,13 @@ class Service:
     def _run(self, flag: StopFlag) -> None:
         looked = time.monotonic()
         while True:
-            flies = self._flight is not None
-            half = self._half and not flies
-            group = self.tickets.take(0.0 if flies else TICK, half=half)
-            answer_landed = self._land()
+            if self._flight is None:
+                group = self.tickets.take(TICK, half=self._half)
+                answer_landed = _nothing
+            else:
+                self.tickets.read_until(self._flight[1].ended, SHORT)
+                group = self.tickets.take(0)
+                answer_landed = self._land(*self._flight)
             self._running = len(group)
             self._serve(group, answer_landed)
             self._running = 0 if self._flight is None else len(self._flight[0])
@@ -274,7 +279,7 @@ class Service:
             if isinstance(first, MultiBfs):
                 self._answer(wanted[0], partial(self._multi_bfs, wanted[0], first))
             elif several:
-                self._answer_together(wanted, *self._start_together(wanted)())
+                self._answer_together(wanted, *self._start_together(wanted).finish())
             else:
                 self._one_search(wanted)
 
@@ -303,24 +308,24 @@ class Service:
             for ticket in group:
                 self._finish(ticket, _gone(ticket) if ticket.gone() else _late(ticket))
 
-    def _land(self) -> Callable[[], None]:
+    def _land(
+        self, group: list[Ticket], started: Started[Levels]
+    ) -> Callable[[], None]:
         """Wait for the search that flies; return a function that answers its requests.
 
         While the device searches for one half of the clients, this thread answers and
-        reads the other. Halves pay where that takes longer than the search; reading
-        takes about as long as answering.
+        reads the other.
         """
-        if self._flight is None:
-            return _nothing
-        (group, finish), self._flight = self._flight, None
-        self.tickets.arrivals.leave()
+        self._flight = None
+        if not started.ended():
+            self.tickets.arrivals.leave()
         with self._stopped_for(group):
-            seconds, levels = finish()
+            seconds, levels = started.finish()
 
             def answer() -> None:
                 began = time.perf_counter()
                 self._answer_together(group, seconds, levels)
-                self._half = seconds < 3 * (time.perf_counter() - began)
+                self._half = halves_pay(seconds, time.perf_counter() - began)
 
             return answer
         return _nothing
@@ -330,7 +335,7 @@ class Service:
         first = group[0].start
         return any(ticket.start != first for ticket in group[1:])
 
-    def _start_together(self, group: list[Ticket]) -> Callable[[], Answered]:
+    def _start_together(self, group: list[Ticket]) -> Started[Levels]:
         """Search from many sources at once for small requests."""
         asked = [(ticket.start, _targets(ticket.request)) for ticket in group]
         return self.ranks.start_together(
@@ -615,6 +620,15 @@ class Service:
             for row, (level, parent) in enumerate(rows):
                 file.write(row, level, parent)
         return paths
+
+
+def halves_pay(searched: float, answered: float) -> bool:
+    """Return whether two batches are faster than one, of which the seconds are known.
+
+    Reading takes about as long as answering, and searches for half of the sources more
+    than half the time: two hide the shorter of both, if that is long enough.
+    """
+    return searched < 3 * answered
 
 
 def _nothing() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from distbfs.errors import ResourceError, UsageError
 from distbfs.multisearch.bits import LANE, BitSearch
-from distbfs.multisearch.cuda_meet import MeetingSearches
+from distbfs.multisearch.cuda_meet import MeetingSearches, Started
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.input_graph import in_input_ids
@@ -24,7 +24,7 @@ FEWEST = 8  # sources from which on one traversal costs less than separate searc
 MOST = LANE  # sources of a traversal
 
 
-Answered = tuple[float, list[list[int]]]  # seconds, the requested levels
+Levels = list[list[int]]  # the requested ones, by request
 
 
 class Together(ABC):
@@ -37,46 +37,43 @@ class Together(ABC):
 
     def levels(
         self, sources: Sequence[int], asked: Sequence[Sequence[Any]], stop: Stop
-    ) -> Answered:
+    ) -> tuple[float, Levels]:
         """Search from sources; return (seconds, the requested levels).
 
         sources: up to MOST ids, distinct; asked: pairs (source, targets), whose levels
         come as lists in this order, -1 = unreached. Raises SearchStopped when ``stop``
         returns True.
         """
-        return self.start(sources, asked, stop)()
+        return self.start(sources, asked, stop).finish()
 
     def start(
         self, sources: Sequence[int], asked: Sequence[Sequence[Any]], stop: Stop
-    ) -> Callable[[], Answered]:
-        """Begin ``levels`` and return a function that waits for its result.
-
-        To be called before the next start, and before any other search.
-        """
+    ) -> Started[Levels]:
+        """Begin ``levels``; to be finished before the next search of any kind."""
         row = {source: k for k, source in enumerate(sources)}
         lengths = [len(targets) for _, targets in asked]
         rows = np.repeat([row[source] for source, _ in asked], lengths)
         flat = np.array([v for _, targets in asked for v in targets], dtype=np.int64)
-        wait = self._start(np.array(sources, dtype=np.int64), rows, flat, stop)
+        begun = self._start(np.array(sources, dtype=np.int64), rows, flat, stop)
 
-        def finish() -> Answered:
-            seconds, levels = wait()
+        def finish() -> tuple[float, Levels]:
+            seconds, levels = begun.finish()
             rest = iter(levels.tolist())
             return seconds, [[*islice(rest, length)] for length in lengths]
 
-        return finish
+        return Started(finish, begun.ended)
 
     def _start(
         self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop
-    ) -> Callable[[], tuple[float, Array]]:
-        """Begin to search, if ``ahead``; return a function for (seconds, levels)."""
+    ) -> Started[Array]:
+        """Begin ``_levels``, if ``ahead``; else ``finish`` does all."""
 
         def search() -> tuple[float, Array]:
             began = time.perf_counter()
             levels = self._levels(sources, rows, vertices, stop)
             return time.perf_counter() - began, levels
 
-        return search
+        return Started(search)
 
     @abstractmethod
     def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
@@ -117,7 +114,7 @@ class OnDevice(Together):
 
     def _start(
         self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop
-    ) -> Callable[[], tuple[float, Array]]:
+    ) -> Started[Array]:
         return self._search.start(sources, rows, vertices, stop)
 
     def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:

@@ -544,10 +544,13 @@ class Launch:
         self.started = pool.submit(self.spent, *self.recorded)
         pool.shutdown(wait=False)
 
+    def ended(self):
+        return self.started.done()
+
     def wait(self, word=None):
         try:
             if word is not None:
-                word.watch(self.started.done)
+                word.watch(self.ended)
         finally:
             seconds = self.started.result()
             if word is not None:

@@ -20,6 +20,7 @@ from distbfs.multisearch import domain_bits
 from distbfs.search import choose, domains
 from distbfs.search.choose import Request
 from distbfs.search.holding import held_graph
+from distbfs.service import service as service_module
 from distbfs.service.limits import Limits
 from distbfs.service.rank_calls import Ranks
 from distbfs.service.service import Service
@@ -112,6 +113,41 @@ def test_a_service_on_several_devices(device, monkeypatch):
     session.close()
 
 
+@pytest.mark.parametrize("half", [False, True])
+def test_a_service_whose_searches_fly(device, monkeypatch, half):
+    """Requests come while others are searched for; all are answered, also the last."""
+    monkeypatch.setattr(service_module, "halves_pay", lambda *_: half)
+    session = session_of(HostGraph(SOURCE))
+    session.options = SimpleNamespace(parents=False)
+    session.paths = SimpleNamespace(refusal="")
+    service = Service(Ranks(session, StopFlag()), Limits(), {"n": SOURCE.n})
+    answers, targets = {}, [0, 1, SOURCE.n - 1]
+    left = iter(range(300))
+
+    def submit(k):
+        told = {"id": k, "op": "distances", "source": k % SOURCE.n, "targets": targets}
+        request = service.checker.check(json.dumps(told).encode())
+        service.submit(request, "r", answered, lambda: False)
+
+    def answered(answer):
+        """Keep an answer and ask the next, as a client does."""
+        answers[answer.id] = answer.distances
+        following = next(left, None)
+        if following is None:
+            service._draining.set()
+        elif not service.draining:
+            submit(following)
+
+    for _ in range(40):
+        submit(next(left))
+    service.run(StopFlag())
+    assert sorted(answers) == list(range(300))
+    for k, levels in answers.items():
+        assert levels == SOURCE.distances(k % SOURCE.n)[targets].tolist()
+    sizes = service.stats()["batch"]["p50"]
+    assert sizes == (20 if half else 40)
+
+
 def test_a_domain_without_room_for_it(device, monkeypatch):
     session = domain(monkeypatch, 2)
     monkeypatch.setattr(cuda, "free_bytes", lambda: domain_bits.RESERVE)
@@ -133,8 +169,8 @@ def test_ranks_follow_the_first(device, monkeypatch):
             ranks.follow()
         else:
             with pytest.raises(SearchStopped):
-                ranks.start_together(sources, asked, lambda: True)()
-            _, levels = ranks.start_together(sources, asked, lambda: False)()
+                ranks.start_together(sources, asked, lambda: True).finish()
+            _, levels = ranks.start_together(sources, asked, lambda: False).finish()
             check_answers(SOURCE, asked, levels)
             ranks.end()
         [close] = session.at_close
