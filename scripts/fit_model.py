@@ -6,8 +6,9 @@
     python scripts/fit_model.py --collect FOLDER --into scripts/results/model_h100.json
 
 Runs are those of ``scripts/results``: what ``graph500 --json`` printed, cells of
-``bench_resident.py``, and files that --collect makes of a folder of such outputs. HELD
-and LATER name the runs that are never fitted, UNLIKE those that the model is not about.
+``bench_resident.py``, and files that --collect makes of a folder of such outputs. HELD,
+LATER and TAILS name the runs that are never fitted, UNLIKE those that the model is not
+about.
 Prints the constants, and the error of the predicted time of each run.
 
 HELD was chosen when the errors of another choice were known (up to 33 %): so each run
@@ -39,7 +40,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.cli.plan import part_memory
+from distbfs.engines.cuda.xbfs.link_reads import expected_reads
 from distbfs.plan.cost_model import nonnegative
 from distbfs.plan.memory import expected_degrees
 from distbfs.plan.search_time import (
@@ -55,6 +56,7 @@ from distbfs.plan.search_time import (
     predict_search,
 )
 from distbfs.report.tables import print_table
+from distbfs.terminal.plan_gpus import Machine, part_memory
 from distbfs.terminal.plan_input import Graph, of_kronecker, search_time
 
 RESULTS = Path(__file__).with_name("results")
@@ -80,13 +82,12 @@ LATER = frozenset(
         *("again_nccl_23", "again_nccl_25", "again_nccl_27", "again_host_25"),
     }
 )
-# Edge factor 1: next to no hubs; rows with tails in host memory; a wire of its own
-UNLIKE = frozenset(
-    {
-        *("graph500_32", "graph500_33_ef1_2", "graph500_30", "graph500_31_2"),
-        *("graph500_28_32GiB", "graph500_29_h100", "graph500_26_domains_sockets"),
-    }
+# Rows have tails in host memory: never fitted, as the link's constants are measured
+TAILS = frozenset(
+    {"graph500_28_32GiB", "graph500_29_h100", "graph500_30", "graph500_31_2"}
 )
+# Edge factor 1: next to no hubs; a wire of its own
+UNLIKE = frozenset({"graph500_32", "graph500_33_ef1_2", "graph500_26_domains_sockets"})
 HOSTS, A_HOST = (8, 64, 512, 1024), 8
 CAPACITY = {"H100": 80e9, "H200": 141e9}  # bytes
 MOST_SCALE = 31  # of one GPU
@@ -101,7 +102,10 @@ KEPT = ("engine", "SCALE", "edgefactor", "parts", "TH", "ids")  # of a report
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """Searches of a Kronecker graph; seconds: the mean of the middle half of them."""
+    """Searches of a Kronecker graph; seconds: the mean of the middle half of them.
+
+    kept: columns of a row on a device, None: all
+    """
 
     name: str
     device: str
@@ -113,11 +117,12 @@ class MeasuredRun:
     exchange: str
     internal: bool
     seconds: float
+    kept: int | None = None
 
     @property
     def held(self) -> bool:
         """Whether the run is only for checks."""
-        return self.name in HELD | LATER
+        return self.name in HELD | LATER | TAILS
 
 
 def middle(seconds: Sequence[float]) -> float:
@@ -143,7 +148,16 @@ def of_report(name: str, report: Mapping[str, Any]) -> MeasuredRun:
         exchange if between else "",
         report["ids"] == "internal",
         middle([search["time"] for search in report["searches"]]),
+        kept_of(report),
     )
+
+
+def kept_of(report: Mapping[str, Any]) -> int | None:
+    """Return how many columns of a row a device kept, None for all."""
+    search = report.get("search", {})
+    facts = search.get("graph", search.get("part", {}))
+    kept: int | None = facts.get("kept")
+    return kept
 
 
 def of_cell(row: Mapping[str, Any]) -> MeasuredRun:
@@ -175,13 +189,18 @@ def runs(folder: Path = RESULTS) -> list[MeasuredRun]:
 
 def time_of(run: MeasuredRun, device: Device, exchange: Exchange | None) -> SearchTime:
     """Return the predicted time of a run."""
+    degrees, link = expected_degrees(run.scale, run.edge_factor), None
+    if run.kept is not None:
+        where = (run.domains, run.threshold, run.devices)
+        link = expected_reads(degrees, run.kept, *where)
     return predict_search(
-        expected_degrees(run.scale, run.edge_factor),
+        degrees,
         run.edge_factor << run.scale,
         Layout(run.domains, run.devices, run.threshold, run.exchange != "host"),
         device,
         exchange if run.domains > 1 else None,
         internal=run.internal,
+        link=link,
     )
 
 
@@ -204,7 +223,7 @@ def row_of(run: MeasuredRun) -> dict[str, float]:
         "vertex": terms.get("counting", 0.0),
         "exchange_level": terms.get("meetings", 0.0),
         "bandwidth": terms.get("wire", 0.0),
-        "known": terms["publish"] + terms.get("partners", 0.0),
+        "known": sum(terms.get(x, 0.0) for x in ("publish", "partners", "link")),
     }
 
 
@@ -253,7 +272,7 @@ def rate(inverse: float) -> float:
 
 
 def fit(
-    every: Sequence[MeasuredRun], held: Container[str] = HELD | LATER
+    every: Sequence[MeasuredRun], held: Container[str] = HELD | LATER | TAILS
 ) -> dict[str, Any]:
     """Return the constants of all devices and exchanges, as in ``fitted.json``.
 
@@ -348,10 +367,11 @@ def errors(
 
 
 def left_out(every: Sequence[MeasuredRun]) -> dict[str, float]:
-    """Return the relative error of each run by a fit to all others."""
+    """Return the relative error of each run by a fit to all others, without TAILS."""
     wrong = {}
-    for run in every:
-        ((_, seconds),) = errors([run], fit(every, {run.name}))
+    others = [run for run in every if run.name not in TAILS]
+    for run in others:
+        ((_, seconds),) = errors([run], fit(others, {run.name}))
         wrong[run.name] = seconds / run.seconds - 1
     return wrong
 
@@ -402,7 +422,7 @@ def largest(devices: int, gpu: str) -> list[Graph]:
         graphs = []
         for domain in (A_HOST, 1):
             graph = of_kronecker(scale, 16, devices, None, domain)
-            memory = part_memory(graph, CAPACITY[gpu])
+            memory = part_memory(graph, Machine(CAPACITY[gpu], None, A_HOST))
             if memory["fits"] and memory["kept"] is None and not memory["host"]:
                 graphs.append(graph)
         if graphs:
@@ -461,8 +481,9 @@ def main() -> int:
             shown = ", ".join(f"{k} {x['value']:.4g}" for k, x in values.items())
             print(f"{kind[:-1]} {name}: {shown}")
     pairs = errors(every, constants)
-    fitted = {run.name for run in every} - HELD - LATER
+    fitted = {run.name for run in every} - HELD - LATER - TAILS
     parts = {"fitted": fitted, "not used to fit": HELD, "run later": LATER}
+    parts |= {"columns in host memory, not used to fit": TAILS}
     for title, names in parts.items():
         rows = [
             (

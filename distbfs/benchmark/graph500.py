@@ -18,6 +18,7 @@ from distbfs.benchmark.graph500_report import SKIPPED, SearchFigures
 from distbfs.device import cuda
 from distbfs.exchange.device_copies import copies_between
 from distbfs.generate.cuda import DeviceTuples, LentTuples, device_tuples
+from distbfs.plan.search_time import result_bytes
 from distbfs.progress import Sum
 from distbfs.search.result import Result
 from distbfs.search.session import Session
@@ -30,7 +31,6 @@ from distbfs.validation.kept import KeptEnds
 Check: TypeAlias = Callable[[Result], Validation]
 
 RESULT_BYTES = 1 << 30  # host memory of one rank for results not yet validated
-RESULT_BYTES_OF_VERTEX = 12  # level and parent, at most
 NCCL_EXCHANGES = ("nccl", "nvshmem")
 MOST_BYTES = 1 << 60  # no bound for results on a device: its free memory decides
 
@@ -152,7 +152,7 @@ def validation_on_devices(session: Session, source: TupleSource) -> Check:
     copies = None
     if not session.options.share_device:
         shares = max(map(len, places.values()), default=0)
-        most = RESULT_BYTES_OF_VERTEX * shares * layout.local_count(0)
+        most = result_bytes(layout.n) * shares * layout.local_count(0)
         nccl = session.describe()["exchange"] in NCCL_EXCHANGES
         copies = copies_between(world, list(places), most, nccl=nccl)
     if copies is not None:

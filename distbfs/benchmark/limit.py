@@ -5,7 +5,10 @@ Counted, for any algorithm:
 - bytes: 4 for each neighbour read, at least one for every reached vertex but the root;
   the level and parent of every vertex written once; a bit for every reached vertex,
   written once and read once;
-- tests: one random read of such a bit for every edge check.
+- tests: one random read of such a bit for every edge check;
+- link: the bytes that the search read of columns in host memory, whole lines of 128
+  bytes, as it counted them itself (``tail_bytes`` of its records); none where all
+  columns are on the device.
 
 An engine that prunes trees does none of this for their vertices: each only takes the
 level of its neighbour nearer to the root, in a pass over all of them.  Counted are 4
@@ -33,29 +36,45 @@ class Need:
 
     bytes: int
     tests: int
+    link: int = 0
 
     def copy_seconds(self, rates: Rates) -> float:
         """Return the seconds to move the bytes at the copy rate."""
         return self.bytes / rates.copy
 
     def seconds(self, rates: Rates) -> float:
-        """Return ``copy_seconds`` plus the tests over the test rate."""
-        return self.copy_seconds(rates) + self.tests / rates.tests
+        """Return ``copy_seconds`` plus tests and bytes of the link over their rates.
+
+        ValueError where there are such bytes and no rate of the link.
+        """
+        seconds = self.copy_seconds(rates) + self.tests / rates.tests
+        if not self.link:
+            return seconds
+        if rates.link is None:
+            raise ValueError("columns in host memory need the rate of the link")
+        return seconds + self.link / rates.link
 
 
 def need_of(
-    *, m: int, checks: int, reached: int, result_bytes: int, pruned: int = 0
+    *,
+    m: int,
+    checks: int,
+    reached: int,
+    result_bytes: int,
+    pruned: int = 0,
+    link: int = 0,
 ) -> Need:
     """Return the least work of a search.
 
     m: stored directed edges, the most checks that are needed; checks: edge checks, best
     those of the engine with the fewest; reached: vertices, including the root;
     result_bytes: of all levels and parents; pruned: those of the reached vertices that
-    were not searched, whose edges need no check
+    were not searched, whose edges need no check; link: bytes read of columns in host
+    memory
     """
     searched = reached - pruned
     edges = m - 2 * pruned  # one to each pruned vertex, and one back
     tests = max(min(checks, edges), searched - 1, 0)
     bitmap = 2 * (-(-searched // 8))
     hung = (NEIGHBOUR_BYTES + LEVEL_BYTES) * pruned
-    return Need(NEIGHBOUR_BYTES * tests + bitmap + hung + result_bytes, tests)
+    return Need(NEIGHBOUR_BYTES * tests + bitmap + hung + result_bytes, tests, link)

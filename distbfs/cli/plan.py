@@ -8,27 +8,12 @@ from typing import Any
 
 import click
 
-from distbfs.build.cuda.room import LEAST_KEPT, SPARE, SPARE_VERTEX
+from distbfs.build.cuda.room import LEAST_KEPT
 from distbfs.cli.info import print_right
-from distbfs.engines.cuda.common.memory import (
-    graph_bytes,
-    member_bytes,
-    search_bytes,
-    split_rows,
-)
-from distbfs.engines.cuda.xbfs.memory import (
-    box_words,
-    part_bytes,
-    part_problem,
-    split_part,
-    symmetric_bytes,
-)
-from distbfs.engines.cuda.xbfs.shared import MOST_PARTS
+from distbfs.engines.cuda.xbfs.memory import part_problem
 from distbfs.engines.openmp.memory import bytes_needed
-from distbfs.errors import UsageError
-from distbfs.graph.device_graph import MAX_VERTICES
+from distbfs.errors import OutOfMemory, UsageError
 from distbfs.graph.keys import KeyFormat
-from distbfs.partition.layout import MAX_LOCAL
 from distbfs.plan import memory
 from distbfs.plan.cost_model import BANDWIDTH, CONSTANTS, LATENCY, RATE, Prediction
 from distbfs.plan.memory import PartShape, readable
@@ -36,9 +21,15 @@ from distbfs.plan.search_time import NETWORK, SearchTime, load_constants
 from distbfs.plan.threshold import DELEGATES_PER_PART
 from distbfs.report.tables import print_fields, shown
 from distbfs.search.domains import counted
-from distbfs.search.runners.seat import streams_bytes
 from distbfs.store import schema
 from distbfs.terminal.command import ADVANCED, DEVICES, INPUT, grouped_command
+from distbfs.terminal.plan_gpus import (
+    GpuMemory,
+    Machine,
+    gpu_memory,
+    refusal,
+    validation_memory,
+)
 from distbfs.terminal.plan_input import (
     Graph,
     check_domain,
@@ -51,7 +42,6 @@ from distbfs.terminal.plan_input import (
 )
 from distbfs.terminal.shared import PLACE, STORE, Speech, open_terminal, output_options
 from distbfs.terminal.sizes import parse_size
-from distbfs.validation.states import device_bytes as checking_bytes
 
 FILE_OVERHEAD = 7 << 10  # HDF5 headers of a file, about
 CHUNK_OVERHEAD = 20  # checksum and place of a chunk
@@ -105,56 +95,37 @@ def device_bytes(graph: Graph, index: int) -> dict[str, int]:
     return rows
 
 
-def gpu_search(graph: Graph) -> dict[str, int] | None:
-    """Return the bytes of engine xbfs on one GPU; None where it cannot search that."""
-    counts = (graph.n, graph.active, graph.m)
-    if graph.n > MAX_LOCAL:
-        return None
-    if graph.n > MAX_VERTICES:
-        return member_bytes(*counts, 1)
-    stored, search = graph_bytes(*counts), search_bytes(*counts)
-    return {"graph": stored, "search": search, "total": stored + search}
-
-
-def gpu_domain(graph: Graph) -> dict[str, int] | None:
-    """Return the bytes on each GPU of a domain; None where they cannot be one."""
-    devices = graph.parts
-    if not 1 < devices <= MOST_PARTS or graph.n > MAX_LOCAL * devices:
-        return None
-    return member_bytes(graph.n, graph.active, graph.m, devices)
-
-
-def gpu_tails(
-    graph: Graph, sizes: Mapping[str, int] | None, have: float | None, devices: int = 1
-) -> dict[str, Any] | None:
-    """Return the split of rows between GPU and host memory; None if it is unknown.
-
-    sizes: of one GPU, with all columns on it; have: its memory
-    """
-    if sizes is None or have is None:
-        return None
-    local = -(-graph.n // devices)
-    free = int(have) - SPARE - SPARE_VERTEX * local
-    if sizes["total"] <= free:
-        return {"have": have, "fits": True, "kept": None, "host": 0}
-    if graph.histogram is None:
-        return None
-    fitting = split_rows(graph.histogram, sizes["total"], free, devices)
-    if fitting is None:
-        return {"have": have, "fits": False, "kept": None, "host": None}
-    return {"have": have, "fits": True, **fitting}
-
-
 def tails_words(tails: Mapping[str, Any], devices: int) -> str:
     """Return the words about a GPU's memory for the line about that GPU."""
     size = readable(tails["have"])
     if not tails["fits"]:
-        return f"; {LEAST_KEPT} columns of a row do not fit in {size}"
+        needs = tails["needs"]
+        host = f"{readable(needs['host'])} of the host"
+        if needs["device"] <= tails["have"]:
+            kept = shown(tails["kept"])
+            return f"; in {size} with {kept} columns of a row, but not {host}"
+        words = f"; {LEAST_KEPT} columns of a row do not fit in {size}, but in "
+        return f"{words}{readable(needs['device'])}, with {host}"
     if tails["kept"] is None:
         return f"; fits in {size}"
     words = f"; in {size} with {shown(tails['kept'])} columns of a row, and about "
     words += f"{readable(tails['host'])} of the host"
     return words if devices == 1 else f"{words} for all of them"
+
+
+def link_line(tails: Mapping[str, Any] | None, where: str) -> str:
+    """Return the line about what a GPU reads of tails, "" where it reads none.
+
+    where: what searches
+    """
+    if tails is None or tails["link"] is None:
+        return ""
+    link = tails["link"]
+    return (
+        f"over the link to the host, {where}: about {readable(link['bytes'])} a search "
+        f"for each GPU, {1e3 * link['seconds']:.4g} ms ({link['columns']:.3g} columns "
+        f"of {link['visits']:.3g} tails)"
+    )
 
 
 def gpu_line(
@@ -179,10 +150,13 @@ def gpu_line(
 def validation_line(sizes: Mapping[str, int]) -> str:
     """Return the line about validation on GPUs."""
     shown = {name: readable(size) for name, size in sizes.items()}
-    return (
+    line = (
         f"validation on each GPU besides results: about {shown['table']}, or "
         f"{shown['asked']} where that is not free"
     )
+    if sizes["mailbox"]:
+        line += f"; and a mailbox of {shown['mailbox']} for the other ranks of the host"
+    return line
 
 
 def part_line(sizes: Mapping[str, Any]) -> str:
@@ -199,7 +173,11 @@ def part_line(sizes: Mapping[str, Any]) -> str:
         return line
     have = readable(sizes["have"])
     if not sizes["fits"]:
-        return f"{line}; does not fit in {have}"
+        line += f"; does not fit in {have}"
+        if "needs" in sizes:
+            needs = {name: readable(x) for name, x in sizes["needs"].items()}
+            line += f", but in {needs['device']}, with {needs['host']} of its host"
+        return line
     if sizes["host"]:
         kept = "all" if sizes["kept"] is None else shown(sizes["kept"])
         line += f"; in {have} with {kept} columns of a row, and about "
@@ -211,48 +189,6 @@ def part_line(sizes: Mapping[str, Any]) -> str:
     if sizes["host_building"]:
         line += f"; built with {readable(sizes['host_building'])} of its host"
     return line
-
-
-def part_memory(graph: Graph, have: float | None) -> dict[str, Any]:
-    """Return the bytes of the largest part on a GPU, and whether a device has them.
-
-    symmetric: besides, with exchange nvshmem
-    kept: columns of a row that a device has room for, None: all, or not known
-    outer_on_host: whether edges to other parts lie in memory of its host
-    host, host_building: bytes of its host for one part, and while it is built
-    """
-    every = []
-    for shape in graph.shapes:
-        streams = streams_bytes(shape.parts, box_words(shape), shape.delegates)
-        sizes = part_bytes(shape)
-        more = {x: sizes[x] + streams for x in ("searching", "total")}
-        every.append((sizes | {"streams": streams} | more, shape))
-    sizes, shape = max(every, key=lambda x: x[0]["total"])
-    symmetric = max(symmetric_bytes(one) for one in graph.shapes)
-    about: dict[str, Any] = {"domain": shape.domain, "have": have}
-    about |= {"symmetric": symmetric}
-    about |= {"fits": None, "kept": None}
-    about |= {"outer_on_host": False, "host": 0, "host_building": 0}
-    if have is None:
-        return sizes | about
-    free = int(have) - SPARE - SPARE_VERTEX * shape.local
-    buildable = graph.exact or not part_problem(shape)
-    buildable = buildable and sizes["making"] <= free
-    about["fits"] = buildable and sizes["searching"] <= free
-    for outer in (0, sizes["outer"]):
-        if about["fits"] or not buildable or graph.histogram is None:
-            break
-        searching = sizes["searching"] - outer
-        about |= {"outer_on_host": outer > 0, "host": outer}
-        about["fits"] = searching <= free
-        if not about["fits"]:
-            split = split_part(graph.histogram, shape, searching, free)
-            about["fits"] = split is not None
-            if split is not None:
-                about |= {"kept": split["kept"], "host": outer + split["host"]}
-    if about["fits"] and sizes["total"] > free:
-        about["host_building"] = sizes["graph"] + about["host"]
-    return sizes | about
 
 
 def print_search(time: SearchTime) -> None:
@@ -274,6 +210,9 @@ def print_search(time: SearchTime) -> None:
     if time.bytes:
         sent = ", ".join(f"{name} {readable(x)}" for name, x in time.bytes.items())
         click.echo(f"a device sends in a search: {sent}")
+    if time.link is not None:
+        tails = f"{readable(time.link.bytes)} of tails in host memory"
+        click.echo(f"a device reads in a search: {tails}")
     used = [
         f"{name} {x['value']:.3g} ({x['origin'].partition(':')[0]})"
         for name, x in time.constants().items()
@@ -339,9 +278,14 @@ def print_thresholds(plan: Mapping[str, Any]) -> None:
     print_right((*heads, "all, ms"), rows)
 
 
-def notes_of(graph: Graph) -> list[str]:
-    """Return the steps that are impossible with this number of devices."""
+def notes_of(graph: Graph, gpus: GpuMemory) -> list[str]:
+    """Return the steps that are impossible, and what a predicted time leaves out."""
     notes = []
+    if gpus.part["outer_on_host"] and gpus.planned(graph) is gpus.part:
+        notes.append(
+            "the time of a search leaves out what it reads over the link of edges to "
+            "other parts"
+        )
     shape = graph.shapes[0]
     if shape.whole and shape.local >= MOST_VERTICES:
         notes.append(
@@ -362,11 +306,12 @@ def notes_of(graph: Graph) -> list[str]:
 def weigh(
     graph: Graph,
     per_host: int | None,
+    per_rank: int,
     model: Prediction,
-    device_memory: float | None,
+    gpus: GpuMemory,
     time: SearchTime | None,
 ) -> dict[str, Any]:
-    """Return the plan (JSON values)."""
+    """Return the plan (JSON values); per_host, per_rank: devices."""
     devices = [device_bytes(graph, index) for index in range(len(graph.shapes))]
     largest = max(devices, key=lambda rows: rows["searching"])
     every = {name: sum(rows[name] for rows in devices) for name in largest}
@@ -380,7 +325,6 @@ def weigh(
         need = sum(sizes[:hosted]) if graph.exact else sizes[0] * hosted
         host |= {name: need, f"{name}_fits": need <= have}
     allowed = DELEGATES_PER_PART * graph.n // graph.domains
-    alone, domain = gpu_search(graph), gpu_domain(graph)
     return {
         "graph": graph.title,
         "basis": graph.basis,
@@ -402,18 +346,15 @@ def weigh(
         "mode": "whole" if graph.shapes[0].whole else "part by part",
         "device": largest,
         "total": every,
-        "gpu_search": alone,
-        "gpu_search_tails": gpu_tails(graph, alone, device_memory),
-        "gpu_domain": domain,
-        "gpu_domain_tails": gpu_tails(graph, domain, device_memory, graph.parts),
-        "gpu_validation": {
-            name: checking_bytes(graph.n, graph.parts, asked=asked)
-            for name, asked in (("table", False), ("asked", True))
-        },
-        "gpu_part": part_memory(graph, device_memory),
+        "gpu_search": gpus.search,
+        "gpu_search_tails": gpus.search_tails,
+        "gpu_domain": gpus.domain,
+        "gpu_domain_tails": gpus.domain_tails,
+        "gpu_validation": validation_memory(graph, hosted, per_rank),
+        "gpu_part": gpus.part,
         "building_basis": memory.build_basis(),
         "host": host,
-        "notes": notes_of(graph),
+        "notes": notes_of(graph, gpus),
         "thresholds": [x.as_dict() for x in graph.threshold_costs(model.constants)],
         "model": model.as_dict(),
         "xbfs": None if time is None else time.as_dict(),
@@ -467,10 +408,16 @@ def print_plan(
         fits = "fits" if host[f"{name}_fits"] else "does not fit"
         click.echo(f"  {name} needs {readable(host[name])}: {fits}")
     click.echo(gpu_line(plan["gpu_search"], plan["gpu_search_tails"]))
+    links = [link_line(plan["gpu_search_tails"], "one GPU")]
     if plan["gpu_domain"] is not None:
         tails = plan["gpu_domain_tails"]
         click.echo(gpu_line(plan["gpu_domain"], tails, plan["devices"]))
+        links.append(link_line(tails, f"a domain of {plan['devices']}"))
     click.echo(part_line(plan["gpu_part"]))
+    if plan["devices"] > plan["domain"]:
+        links.append(link_line(plan["gpu_part"], "several domains"))
+    for line in filter(None, links):
+        click.echo(line)
     if symmetric := plan["gpu_part"]["symmetric"]:
         click.echo(
             f"boxes of other parts with exchange nvshmem: about {readable(symmetric)} "
@@ -531,6 +478,13 @@ def print_plan(
     help="Memory of a device, as 141GB.",
 )
 @DEVICES.option(
+    "--host-memory",
+    callback=parse_size,
+    metavar="BYTES",
+    help="Memory of a host for columns that do not fit its devices, as 128GiB; goes "
+    "with --device-memory.",
+)
+@DEVICES.option(
     "--gpu",
     type=click.Choice(sorted(load_constants()["devices"]), case_sensitive=False),
     default="H200",
@@ -587,6 +541,7 @@ def command(
     domain: int,
     devices_per_rank: int,
     device_memory: float | None,
+    host_memory: float | None,
     gpu: str,
     exchange: str,
     device_rate: float | None,
@@ -600,7 +555,8 @@ def command(
 
     Of STORE, exactly, or of a Kronecker graph that is not there yet, as expected.  The
     time is that of engine xbfs, by constants fitted to runs, where degrees are known,
-    and that of the paper's cost model, level by level.
+    and that of the paper's cost model, level by level.  With --device-memory, a graph
+    that fits neither devices nor host ends with exit code 3.
     """
     if (store is None) == (scale is None):
         raise UsageError("give either a STORE or --scale")
@@ -608,15 +564,18 @@ def command(
         raise UsageError("--report goes with --records")
     if store is not None and edge_factor is not None:
         raise UsageError("--edge-factor goes with --scale; a STORE has its edges")
+    if host_memory is not None and device_memory is None:
+        raise UsageError("--host-memory goes with --device-memory")
     terminal = open_terminal(speech)
     if terminal.world.rank:
         return
     if store is not None:
-        graph = of_store(terminal, store, devices, threshold, domain)
+        form = (devices, threshold, domain)
+        graph = of_store(terminal, store, *form, count=device_memory is not None)
     else:
         parts = check_domain(devices or terminal.world.size, domain)
-        form = (int(scale or 0), edge_factor or 16, parts, threshold, domain)
-        graph = of_kronecker(*form)
+        size = (int(scale or 0), edge_factor or 16)
+        graph = of_kronecker(*size, parts, threshold, domain)
     planned = graph.counts(ranks_of(graph.parts, devices_per_rank))
     model = model_of(
         graph,
@@ -626,12 +585,20 @@ def command(
         bandwidth=network_bandwidth,
         latency=latency,
     )
-    time = search_time(
-        graph,
-        gpu,
-        exchange,
-        hosts=(devices_per_host or graph.parts) < graph.parts,
-        bandwidth=network_bandwidth,
-    )
-    plan = weigh(graph, devices_per_host, model, device_memory, time)
+    hosted = min(devices_per_host or graph.parts, graph.parts)
+    machine = Machine(device_memory, host_memory, hosted)
+    gpus = gpu_memory(graph, machine)
+    time = None
+    if gpus.serve(graph):
+        time = search_time(
+            graph,
+            gpu,
+            exchange,
+            hosts=(devices_per_host or graph.parts) < graph.parts,
+            bandwidth=network_bandwidth,
+            link=gpus.link(graph),
+        )
+    plan = weigh(graph, devices_per_host, devices_per_rank, model, gpus, time)
     terminal.result(plan, lambda: print_plan(plan, model, time))
+    if problem := refusal(graph, gpus, machine):
+        raise OutOfMemory(problem)

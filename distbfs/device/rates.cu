@@ -1,4 +1,5 @@
-/* Memory rates of a device, for the limit of a search: random bit tests and 32-bit reads.
+/* Memory rates of a device, for the limit of a search: random bit tests and 32-bit reads,
+ * and reads of host memory in its order.
  *
  * Method: every thread draws pseudo-random places (a linear congruential generator, its high
  * half scaled to the range) and has UNROLL loads in flight.  The values read are
@@ -46,4 +47,17 @@ extern "C" __global__ void __launch_bounds__(1024)
         for (int k = 0; k < UNROLL; k++) found ^= value[k];
     }
     if (found == NONE) atomicAdd(sum, 1ull);
+}
+
+/* values: [count] of 16 bytes, in pinned host memory, nowhere written; sum: [1], their words
+ * added up */
+extern "C" __global__ void __launch_bounds__(1024)
+    stream(const uint4 *__restrict__ values, u64 count, u64 *sum) {
+    const u64 all = (u64)gridDim.x * blockDim.x;
+    u64 total = 0;
+    for (u64 i = thread_of<u64>(); i < count; i += all) {
+        const uint4 x = values[i];
+        total += (u64)x.x + x.y + x.z + x.w;
+    }
+    if (total) atomicAdd(sum, total);
 }

@@ -1,4 +1,4 @@
-"""Measured memory rates: copies, random bit tests, random 32-bit reads.
+"""Measured rates of memory: copies, random bit tests and reads, the link to the host.
 
 The least work of a search over these rates bounds its time from below
 (``benchmark.limit``); they are measured in the run that they are compared with.
@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cc, cuda, programs
+from distbfs.device.host_memory import pinned, seen_by_kernels
 
 if TYPE_CHECKING:
     from distbfs.types import DeviceArray
 
 COPY_BYTES = 1 << 30  # read, and as many written; less if memory is short
+LINK_BYTES = 1 << 28  # more than caches hold
 HOST_COPY_BYTES = 1 << 28
 BLOCK, UNROLL = 1024, 8  # UNROLL as in rates.cu
 ROUNDS = 160  # per thread
@@ -36,6 +38,7 @@ class Rates:
     where: "cuda" or "cpu"; copy: bytes a second, reads plus writes
     tests: random bit tests a second in a bitmap of ``bits`` bits
     reads: random 32-bit reads a second in an array of ``bits`` elements, or None
+    link: bytes a second that kernels read of pinned host memory in place, or None
     """
 
     where: str
@@ -43,6 +46,7 @@ class Rates:
     bits: int
     tests: float
     reads: float | None = None
+    link: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the rates as JSON values."""
@@ -55,10 +59,11 @@ def best(run: Callable[[], float]) -> float:
     return min(run() for _ in range(REPEATS))
 
 
-def device_rates(bits: int, *, reads: bool = False) -> Rates:
+def device_rates(bits: int, *, reads: bool = False, link: bool = False) -> Rates:
     """Measure the rates of the current CUDA device.
 
     bits: size of the bitmap; reads: also measure 32-bit reads of as many elements
+    link: also measure reads of host memory
     """
     bits = min(max(bits, 32), MOST_BITS)
     words = cuda.cupy().zeros((bits + 31) // 32, np.uint32)
@@ -68,7 +73,8 @@ def device_rates(bits: int, *, reads: bool = False) -> Rates:
     if reads:
         values = cuda.cupy().zeros(bits, np.uint32)
         read_rate = random_rate("reads", values, bits)
-    return Rates("cuda", copy_rate(), bits, tests, read_rate)
+    over_link = link_rate() if link else None
+    return Rates("cuda", copy_rate(), bits, tests, read_rate, over_link)
 
 
 def copy_rate() -> float:
@@ -87,13 +93,29 @@ def copy_rate() -> float:
     return 2 * size / best(run)
 
 
+def link_rate() -> float:
+    """Measure how kernels read pinned host memory in place; return bytes a second.
+
+    Raises OutOfMemory where LINK_BYTES cannot be pinned.
+    """
+    cp = cuda.cupy()
+    values = pinned(LINK_BYTES // 4, np.uint32, "measuring the link")
+    array = seen_by_kernels(values)
+    launch = _kernel("stream")
+    grid, total = 2 * cuda.multiprocessors(), cp.zeros(1, np.uint64)
+    count = np.uint64(len(values) // 4)
+    return LINK_BYTES / best(
+        lambda: timed(lambda: launch(grid, BLOCK, array, count, total))
+    )
+
+
 def random_rate(kernel: str, array: DeviceArray, size: int) -> float:
     """Measure a kernel of rates.cu; return random accesses a second.
 
     array: CuPy uint32; size: bits or elements of it to draw from
     """
     cp = cuda.cupy()
-    launch = programs.Module(Path(__file__).with_suffix(".cu")).kernel(kernel)
+    launch = _kernel(kernel)
     grid = 2 * cuda.multiprocessors()
     total = cp.zeros(1, np.uint64)
     seed = 0
@@ -105,6 +127,11 @@ def random_rate(kernel: str, array: DeviceArray, size: int) -> float:
         return timed(lambda: launch(grid, BLOCK, array, *sizes, total))
 
     return grid * BLOCK * ROUNDS * UNROLL / best(run)
+
+
+def _kernel(name: str) -> programs.Kernel:
+    """Return a kernel of rates.cu."""
+    return programs.Module(Path(__file__).with_suffix(".cu")).kernel(name)
 
 
 def timed(launch: Callable[[], None]) -> float:

@@ -22,6 +22,7 @@ from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 from distbfs.types import Array, Choice, Ids, Root, Stop, Words
 
+TAIL_BYTES = "tail_bytes"  # count of engines that read columns in host memory
 PRUNED = "pruned"  # count of engines that prune trees: found without being searched
 
 

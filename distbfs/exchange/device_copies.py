@@ -227,11 +227,16 @@ def copies_between(
     return None
 
 
+def mailbox_bytes(most: int) -> int:
+    """Return the bytes of a mailbox; most: bytes that a device may have to send."""
+    return 2 * min(aligned(most), HALF_BYTES)
+
+
 def mailboxes(
     world: World, devices: Sequence[int], counts: Sequence[int], most: int
 ) -> MailboxCopies | None:
     """Return copies through mailboxes, None where memory is short (collective)."""
-    half = int(world.allreduce(np.array([min(aligned(most), HALF_BYTES)]), "max")[0])
+    half = int(world.allreduce(np.array([mailbox_bytes(most) // 2]), "max")[0])
     short = False
     for device in devices:
         with on_device(device):

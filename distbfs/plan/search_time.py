@@ -13,6 +13,9 @@ One domain of D devices, of p domains; a device's share of the work counts:
     hops       of messages that a level waits for one after another, between hosts
     wire       bytes of masks, vertices, questions, answers and parents over bandwidth
     counting   vertex of each vertex of the domain that is searched
+    where rows have tails in host memory:
+    link       lines that follow another one of the same row at LINK bytes a second, and
+               VISITS first lines a second
 
 Constants are fitted to runs by ``scripts/fit_model.py``, which writes them to
 ``fitted.json`` beside this file and says which runs; those of networks between hosts
@@ -39,10 +42,14 @@ FITTED = Path(__file__).with_name("fitted.json")
 ASSUMED = "assumed"
 PEER = 395e9  # bytes a second of one H200 to another over NVLink, measured
 WIDE_IDS = 1 << 32  # vertices from which on the parent of one takes 8 bytes, not 4
-NARROW_RESULT, WIDE_RESULT = 8, 12  # bytes: level and parent
+NARROW_RESULT, WIDE_RESULT = 8, 12  # bytes of a level and a parent; ``result_bytes``
 HOP = 5e-6  # seconds of a small message between hosts, assumed
 SIGNALS = 3  # messages of a level that wait for each other: boxes, answers, counts
 PARTNER = {"nvshmem": 1e-7, "nccl": 2e-6, "host": 2e-6}  # seconds of one more, assumed
+LINK = 51e9  # bytes a second that kernels read of host memory in place, measured
+VISITS = 37e6  # lines a second that they read of it in random order, measured
+LINK_ORIGIN = "measured on an H200"
+LINE = 128  # bytes that a read of host memory brings
 NETWORK = 50e9  # bytes a second of a device between hosts: 400 Gbit/s, assumed
 STEPWISE = "host"  # exchange whose levels, like those of many parts, hosts begin
 TERMS = ("levels", "looks", "publish", "results")
@@ -105,10 +112,38 @@ class Layout:
 
 
 @dataclass(frozen=True)
+class LinkReads:
+    """What a device reads of tails in host memory in a search.
+
+    columns: of tails; lines: of LINE bytes that they lie in; visits: of a tail, whose
+    first lines are in random places
+    """
+
+    columns: float
+    lines: float
+    visits: float
+
+    @property
+    def bytes(self) -> float:
+        """Bytes over the link."""
+        return self.lines * LINE
+
+    @property
+    def seconds(self) -> float:
+        """Time of the link alone."""
+        return max(self.lines - self.visits, 0.0) * LINE / LINK + self.visits / VISITS
+
+    def as_dict(self) -> dict[str, float]:
+        """Return the counts as JSON values."""
+        return vars(self) | {"bytes": self.bytes, "seconds": self.seconds}
+
+
+@dataclass(frozen=True)
 class SearchTime:
     """Predicted time of a search; seconds by term, bytes that a device sends by kind.
 
     tuples: of the input, all of which are counted
+    link: what a device reads of host memory; None where all is on devices
     """
 
     tuples: float
@@ -119,6 +154,7 @@ class SearchTime:
     bytes: Mapping[str, float]
     terms: Mapping[str, float]
     internal: bool = False
+    link: LinkReads | None = None
 
     @property
     def seconds(self) -> float:
@@ -143,6 +179,7 @@ class SearchTime:
             "seconds_by_term": dict(self.terms),
             "bytes_of_a_device": dict(self.bytes),
             "work_of_a_domain": vars(self.work),
+            "link_of_a_device": None if self.link is None else self.link.as_dict(),
             "constants": self.constants(),
         }
 
@@ -155,6 +192,9 @@ class SearchTime:
             name: {"value": getattr(device, name), "origin": device.origins[name]}
             for name in names
         }
+        if self.link is not None:
+            used["link"] = {"value": LINK, "origin": LINK_ORIGIN}
+            used["visits"] = {"value": VISITS, "origin": LINK_ORIGIN}
         if exchange is None:
             return used
         of = exchange.origins
@@ -226,6 +266,11 @@ def stepwise(exchange: Exchange, gpu: str) -> Exchange:
     return replace(exchange, level=level, origins=origins)
 
 
+def result_bytes(n: int) -> int:
+    """Return the most bytes of a level and a parent in a graph of n vertices."""
+    return WIDE_RESULT if n >= WIDE_IDS else NARROW_RESULT
+
+
 def sent_bytes(cost: ThresholdCost, layout: Layout) -> dict[str, float]:
     """Return the bytes that a device sends in a search, by kind.
 
@@ -247,11 +292,12 @@ def predict_search(
     exchange: Exchange | None = None,
     *,
     internal: bool = False,
+    link: LinkReads | None = None,
 ) -> SearchTime:
     """Predict the time of a search; fast at any scale.
 
     exchange: needed where there are several domains; internal: results stay in internal
-    ids
+    ids; link: what a device reads of host memory, None where all is on devices
     """
     domains, devices = layout.domains, layout.devices
     work = expected_work(histogram, domains, layout.threshold, devices)
@@ -266,7 +312,7 @@ def predict_search(
         looks += (cost.pushed_edges + 3 * cost.questions + cost.items) / domains
         outside = _between(work, layout, device, exchange, sent)
     share = (devices - 1) / devices
-    wide = WIDE_RESULT / NARROW_RESULT if histogram.n > WIDE_IDS - 1 else 1.0
+    wide = result_bytes(histogram.n) / NARROW_RESULT
     vertices = 0 if internal else histogram.n / (domains * devices)
     terms = {
         "levels": work.levels * (device.level + device.shared * (devices > 1)),
@@ -274,8 +320,11 @@ def predict_search(
         "publish": 4 * work.words * share / PEER,
         "results": device.finish * wide * vertices,
     }
+    if link is not None:
+        terms["link"] = link.seconds
+    terms |= outside
     return SearchTime(
-        tuples, work, layout, device, exchange, sent, terms | outside, internal
+        tuples, work, layout, device, exchange, sent, terms, internal, link
     )
 
 

@@ -237,12 +237,12 @@ def degree_classes(
     return means, sizes, degrees[np.append(first[1:], len(degrees)) - 1]
 
 
-def typical_roots(degrees: Floats, counts: Floats) -> list[float]:
+def typical_roots(degrees: Floats, counts: Floats, number: int = ROOTS) -> list[float]:
     """Return the degrees of typical roots."""
     below = np.cumsum(counts)
     if not len(below):
         return []
-    shares = (np.arange(ROOTS) + 0.5) / ROOTS
+    shares = (np.arange(number) + 0.5) / number
     return [float(k) for k in degrees[np.searchsorted(below, shares * below[-1])]]
 
 

@@ -21,7 +21,7 @@ from distbfs.benchmark.libraries.base import Rows, library_session, rows_of
 from distbfs.benchmark.limit import need_of
 from distbfs.benchmark.roots import choose_roots
 from distbfs.device.rates import Rates, device_rates, host_rates
-from distbfs.engines.base import PRUNED, on_device
+from distbfs.engines.base import PRUNED, TAIL_BYTES, on_device
 from distbfs.errors import UsageError, ValidationError
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.options import BuildOptions, SearchOptions
@@ -50,7 +50,8 @@ class Entry:
     label: as the command line names it; series: the same without a number of threads
     that --threads gave; seconds: [sources][repeats]; checks, pruned (vertices found
     without being searched), repeats (frontier entries that are there twice, None where
-    an engine does not count them) and result_bytes: of the counted sources
+    an engine does not count them), tail_bytes (read of columns in host memory) and
+    result_bytes: of the counted sources
     library: another one's name, which has no records
     """
 
@@ -64,6 +65,7 @@ class Entry:
     checks: list[int] = field(default_factory=list)
     pruned: list[int] = field(default_factory=list)
     repeats: list[int] = field(default_factory=list)
+    tail_bytes: list[int] = field(default_factory=list)
     result_bytes: int = 0
 
     @property
@@ -294,6 +296,7 @@ def count_checks(entries: Sequence[Entry], sources: Ids) -> list[int]:
             outcome = entry.open.search(source, records=True)
             entry.checks.append(sum(map(checks_of, outcome.records)))
             entry.pruned.append(sum(x.get(PRUNED, 0) for x in outcome.records))
+            entry.tail_bytes.append(sum(x.get(TAIL_BYTES, 0) for x in outcome.records))
             if any("repeats_missed" in x for x in outcome.records):
                 missed = (x.get("repeats_missed", 0) for x in outcome.records)
                 entry.repeats.append(sum(missed))
@@ -310,7 +313,8 @@ def measure_rates(entries: Sequence[Entry], bits: int) -> dict[str, Rates]:
         if entry.library:
             continue
         if uses_device(entry) and "cuda" not in rates:
-            rates["cuda"] = device_rates(bits)
+            link = any(sum(x.tail_bytes) for x in entries)
+            rates["cuda"] = device_rates(bits, link=link)
         elif not uses_device(entry) and "cpu" not in rates:
             rates["cpu"] = host_rates(bits, entry.options.threads)
     return rates
@@ -335,8 +339,11 @@ def limits_of(
                 reached=count,
                 result_bytes=entry.result_bytes,
                 pruned=pruned,
+                link=link,
             ).seconds(rates[where])
-            for checks, count, pruned in zip(fewest, reached, entry.pruned, strict=True)
+            for checks, count, pruned, link in zip(
+                fewest, reached, entry.pruned, entry.tail_bytes, strict=True
+            )
         ]
     return limits
 
@@ -361,6 +368,8 @@ def compare(
         figures["checks"] = statistics.mean(entry.checks) if entry.checks else None
         figures["pruned"] = statistics.mean(entry.pruned) if entry.pruned else None
         figures["repeats"] = statistics.mean(entry.repeats) if entry.repeats else None
+        tails = statistics.mean(entry.tail_bytes) if entry.tail_bytes else None
+        figures["tail_bytes"] = tails
         figures["result_bytes"] = entry.result_bytes
         about: dict[str, Any] = {"engine": entry.label}
         about |= {"series": entry.series or entry.label, "threads": entry.threads}

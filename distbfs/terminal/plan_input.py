@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from distbfs.plan.cost_model import (
 from distbfs.plan.memory import PartShape
 from distbfs.plan.search_time import (
     Layout,
+    LinkReads,
     SearchTime,
     device_of,
     exchange_of,
@@ -60,7 +61,7 @@ class Graph:
     domain: devices of a domain
     shapes: of every part where ``exact``, else the mean part alone
     files: bytes on disk of every part, or empty where there is no such store
-    histogram: of the degrees; None of a store as it is, whose degrees are not read
+    histogram: of the degrees; None of a store as it is whose degrees were not read
     """
 
     title: str
@@ -242,14 +243,20 @@ def of_store(
     devices: int | None,
     threshold: int | None,
     domain: int = 1,
+    *,
+    count: bool = False,
 ) -> Graph:
-    """Return a store as it is, or as it would be in other parts."""
+    """Return a store as it is, or as it would be in other parts.
+
+    count: whether to read the degrees of a store as it is
+    """
     opened = open_store(store)
     need_symmetric(opened, "plan")
     manifest = opened.manifest
     same = devices in (None, manifest.parts) and domain == 1
     if same and threshold in (None, manifest.threshold):
-        return stored(opened)
+        degrees = degrees_of(opened, terminal) if count else None
+        return replace(stored(opened), histogram=degrees)
     return expected(
         degrees_of(opened, terminal),
         kronecker_of(manifest),
@@ -381,13 +388,14 @@ def search_time(
     *,
     hosts: bool = False,
     bandwidth: float | None = None,
+    link: LinkReads | None = None,
 ) -> SearchTime | None:
     """Return the predicted time of engine xbfs; None where degrees are not known.
 
     hosts: the domains are on several; bandwidth: between them, instead of what is
-    fitted or assumed. Searches go as ``search.choose`` and the runners choose: a small
-    graph on one device, levels of many parts by the hosts, and exchange nvshmem through
-    NCCL where no launch serves.
+    fitted or assumed; link: what a device reads of host memory. Searches go as
+    ``search.choose`` and the runners choose: a small graph on one device, levels of
+    many parts by the hosts, and exchange nvshmem through NCCL where no launch serves.
     """
     if graph.histogram is None:
         return None
@@ -402,4 +410,6 @@ def search_time(
     if graph.domains > 1:
         between = exchange_of(exchange, gpu, hosts=hosts, bandwidth=bandwidth)
         between = between if streamed else stepwise(between, gpu)
-    return predict_search(graph.histogram, graph.tuples, layout, device, between)
+    return predict_search(
+        graph.histogram, graph.tuples, layout, device, between, link=link
+    )

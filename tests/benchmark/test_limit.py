@@ -38,3 +38,14 @@ def test_seconds():
     rates = Rates("cpu", copy=1e3, bits=101, tests=50.0)
     need = need_of(**SEARCH)
     assert need.seconds(rates) == pytest.approx(2026 / 1e3 + 300 / 50)
+
+
+def test_columns_in_host_memory_come_over_the_link():
+    need = need_of(**SEARCH, link=1280)
+    assert (need.bytes, need.tests) == (2026, 300), "the rest is as without"
+    rates = Rates("cuda", copy=1e3, bits=101, tests=50.0, link=64.0)
+    assert need.copy_seconds(rates) == pytest.approx(2026 / 1e3)
+    assert need.seconds(rates) == pytest.approx(2026 / 1e3 + 300 / 50 + 1280 / 64)
+    assert need_of(**SEARCH).seconds(rates) == pytest.approx(2026 / 1e3 + 300 / 50)
+    with pytest.raises(ValueError, match="need the rate of the link"):
+        need.seconds(Rates("cuda", copy=1e3, bits=101, tests=50.0))

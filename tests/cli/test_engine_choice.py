@@ -305,7 +305,9 @@ def test_tails_in_host_memory_are_planned():
     plan = here("plan", *words, "80GiB", "--json").values
     assert plan["gpu_search_tails"]["fits"]
     tails = plan["gpu_domain_tails"]
-    assert tails == {"have": 80 << 30, "fits": True, "kept": None, "host": 0}
+    about = {"have": 80 << 30, "fits": True, "kept": None, "host": 0, "link": None}
+    assert tails == about
+    assert "over the link" not in here("plan", *words, "80GiB").out.partition("TH, ")[0]
     last = None
     for gib in (11, 10, 9):
         told = here("plan", *words, f"{gib}GiB")
@@ -317,7 +319,7 @@ def test_tails_in_host_memory_are_planned():
         line = rf"of 4: .*; in {gib}\.0 GiB with {tails['kept']} columns of a row, and"
         assert re.search(line + " about .* of the host for all of them", told.out)
     out = here("plan", *words, "4GiB").out
-    assert "; 8 columns of a row do not fit in 4.0 GiB" in out
+    assert "; 8 columns of a row do not fit in 4.0 GiB, but in " in out
     assert here("plan", "--scale", 9, "--json").values["gpu_search_tails"] is None
 
 
@@ -339,4 +341,5 @@ def test_rows_are_split_where_they_just_fit(devices):
         assert found["device"] == need(kept) <= have
         assert kept == degrees.max() or need(kept + 1) > have
         assert found["host"] == 4 * np.maximum(degrees - kept, 0).sum()
-    assert split_rows(histogram, 1000 + columns, need(8) - 1, devices) is None
+    least = split_rows(histogram, 1000 + columns, need(8) - 1, devices)
+    assert (least["kept"], least["device"]) == (8, need(8)), "does not fit, as is seen"

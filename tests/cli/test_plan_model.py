@@ -10,6 +10,7 @@ from commands import here
 from graphs import build, kronecker
 
 from distbfs.engines.cuda.xbfs.memory import part_bytes, split_part
+from distbfs.exchange.device_copies import HALF_BYTES
 from distbfs.generate.kronecker import Kronecker
 from distbfs.partition.part import PART_SHIFT
 from distbfs.plan import memory
@@ -87,7 +88,9 @@ def test_the_largest_graph_of_the_list_fits():
     assert "20.5 GiB of its host, where its edges to other parts are; built with" in (
         here("plan", *words).out
     )
-    assert not here("plan", *words[:-1], "50G", "--json").values["gpu_part"]["fits"]
+    short = here("plan", *words[:-1], "50G", "--json")
+    assert short.code == 3
+    assert not json.loads(short.out)["gpu_part"]["fits"]
 
 
 def test_domains_of_several_devices():
@@ -154,7 +157,7 @@ def test_tails_are_about_those_of_built_parts(threshold):
         last = found["kept"]
         tails = 4 * int(np.maximum(rows - last, 0).sum())
         assert found["host"] == pytest.approx(tails, rel=0.3)  # rows vary
-    assert split_part(*told, every, 0) is None
+    assert split_part(*told, every, 0)["kept"] == 8
 
 
 def test_a_store_has_its_own_counts(tmp_path):
@@ -204,8 +207,9 @@ def test_options_change_their_terms():
 )
 def test_device_memory(size, fits):
     words = ("--scale", 30, "--devices", 16, "--device-memory", size)
-    plan = here("plan", *words, "--json").values
-    assert plan["gpu_part"]["fits"] is fits
+    told = here("plan", *words, "--json")
+    assert told.code == (0 if fits else 3)
+    assert json.loads(told.out)["gpu_part"]["fits"] is fits
     out = here("plan", *words).out
     assert ("; fits in" if fits else "; does not fit in") in out
     assert here("plan", "--scale", 9, "--json").values["gpu_part"]["fits"] is None
@@ -368,3 +372,121 @@ def test_shapes_that_hold_little():
     assert sizes["messages"] == 8  # how much there is in its own box
     assert sizes["inner"] < sizes["search"] - (16 << 20) < 64 << 10
     assert Kronecker(1).n == 2
+
+
+LAYOUTS = {
+    "one": ("--scale", 28, "--device-memory", "32GiB"),
+    "domain": ("--scale", 29, "--devices", 2, "--domain", 2, "--device-memory", "30G"),
+    "domains": ("--scale", 29, "--devices", 2, "--device-memory", "40GiB"),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_what_is_read_over_the_link_takes_time(name):
+    words = LAYOUTS[name]
+    plan, whole = (here("plan", *some, "--json").values for some in (words, words[:-2]))
+    keys = {"one": "gpu_search_tails", "domain": "gpu_domain_tails"}
+    tails = plan[keys.get(name, "gpu_part")]
+    link, time = tails["link"], plan["xbfs"]
+    assert 0 < link["visits"] <= link["lines"] <= link["columns"]
+    assert link["bytes"] == 128 * link["lines"] < tails["host"] / 10
+    assert time["link_of_a_device"] == link
+    more = (link["lines"] - link["visits"]) * 128 / 51e9 + link["visits"] / 37e6
+    assert time["seconds_by_term"]["link"] == pytest.approx(more)
+    assert time["seconds"] == pytest.approx(whole["xbfs"]["seconds"] + more)
+    assert time["constants"]["visits"]["origin"] == "measured on an H200"
+    assert whole["xbfs"]["link_of_a_device"] is None
+    assert not {"link", "visits"} & set(whole["xbfs"]["constants"])
+    out = here("plan", *words).out
+    size = memory.readable(link["bytes"])
+    assert f": about {size} a search for each GPU, " in out
+    assert f"a device reads in a search: {size} of tails in host memory\n" in out
+
+
+def test_a_store_that_does_not_fit_has_its_degrees_read(tmp_path):
+    here("generate", "kronecker", "--scale", 16, "-o", tmp_path / "g")
+    sizes = here("plan", tmp_path / "g", "--json").values["gpu_search"]
+    have = 2560 * 2**20 + (2 << 16) + sizes["total"] - 500_000
+    words = ("plan", tmp_path / "g", "--device-memory", have)
+    plan = here(*words, "--json").values
+    assert plan["exact"]
+    tails = plan["gpu_search_tails"]
+    assert tails["fits"]
+    assert 8 <= tails["kept"] < plan["n"]
+    assert tails["link"]["bytes"] > 0
+    assert plan["xbfs"]["link_of_a_device"] == tails["link"]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (
+            ("--scale", 30, "--device-memory", "40G"),
+            "in 37.3 GiB of a GPU; one GPU needs 55.3 GiB and 119.3 GiB of the host",
+        ),
+        (
+            ("--scale", 30, "--device-memory", "80G", "--host-memory", "32G"),
+            "in 74.5 GiB of a GPU and 29.8 GiB of a host; one GPU needs 74.4 GiB and ",
+        ),
+        (
+            ("--scale", 30, "--devices", 2, "--device-memory", "20G"),
+            "each of 2 GPUs needs ",
+        ),
+        (
+            (
+                *("--scale", 33, "--devices", 16, "--domain", 8),
+                "--device-memory",
+                "20G",
+            ),
+            "the GPU of each part needs ",
+        ),
+    ],
+)
+def test_what_fits_in_neither_ends_and_says_what_would(words, text):
+    told = here("plan", *words)
+    assert told.code == 3
+    assert told.err.count("\n") == 1
+    assert text in told.err
+    assert "about 0 ms" not in told.out
+    assert "\nengine xbfs on " not in told.out, "no time of what there is no memory for"
+    assert json.loads(here("plan", *words, "--json").out)["xbfs"] is None
+    needs = re.search(r"needs ([\d.]+) GiB and ([\d.]+) GiB of the host", told.err)
+    device, host = (float(x) for x in needs.groups())
+    size = ("--device-memory", f"{device + 0.1:.1f}GiB")
+    shape = [x for x in words if str(x).startswith("--") or not str(x).endswith("G")]
+    shape = shape[: shape.index("--device-memory")]
+    shares = 16 if "each part" in text else 1
+    room = f"{(host + 0.1) * shares:.1f}GiB"
+    assert here("plan", *shape, *size, "--host-memory", room).code == 0
+
+
+def test_devices_of_one_host_are_a_domain_too():
+    """Which holds what several domains of one device do not."""
+    words = ("--scale", 30, "--devices", 2, "--device-memory", "47G")
+    plan = json.loads(here("plan", *words, "--json").out)
+    assert plan["gpu_domain_tails"]["fits"]
+    assert not plan["gpu_part"]["fits"]
+    assert here("plan", *words).code == 0
+    assert here("plan", *words, "--devices-per-host", 1).code == 3
+    assert "--host-memory goes with --device-memory" in (
+        here("plan", "--scale", 9, "--host-memory", "1G").refusal
+    )
+
+
+def test_mailboxes_of_ranks_that_validate():
+    def sizes(*words):
+        return here("plan", *words, "--json").values["gpu_validation"]
+
+    words = ("--scale", 30, "--devices", 4)
+    assert sizes(*words)["mailbox"] == 2 * HALF_BYTES
+    assert "; and a mailbox of 128.0 MiB for the other ranks of" in (
+        here("plan", *words).out
+    )
+    assert sizes("--scale", 12, "--devices", 4)["mailbox"] == 2 * 8 * (1 << 10)
+    for alone in (
+        (*words, "--devices-per-rank", 4),
+        (*words, "--devices-per-host", 1),
+        ("--scale", 30),
+    ):
+        assert sizes(*alone)["mailbox"] == 0
+        assert "mailbox" not in here("plan", *alone).out

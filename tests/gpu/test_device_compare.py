@@ -69,6 +69,8 @@ def test_rates():
     assert 1e11 < large.copy < 1e14
     assert large.tests > large.reads > 1e8
     assert small.reads is None
+    assert small.link is None
+    assert 1e9 < device_rates(1 << 16, link=True).link < large.copy
 
 
 @pytest.mark.slow

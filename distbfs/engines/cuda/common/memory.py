@@ -143,14 +143,14 @@ def member_search_bytes(
 
 def split_rows(
     degrees: DegreeHistogram, total: int, have: int, devices: int = 1
-) -> dict[str, int] | None:
+) -> dict[str, int]:
     """Return how rows are split where the columns of all do not fit a device.
 
     degrees: of the whole graph; total: bytes of a device with all columns of its rows
     have: bytes of it; devices: that share the vertices
 
-    kept: columns of a row on the device; device: bytes there; host: bytes of the tails
-    of all devices. None where not even LEAST_KEPT columns fit.
+    kept: columns of a row on the device, LEAST_KEPT where not even those fit; device:
+    bytes there; host: bytes of the tails of all devices
     """
     some = degrees.degrees > 0
     lengths, counts = degrees.degrees[some], degrees.counts[some]
@@ -168,16 +168,16 @@ def split_rows(
 
 def most_kept(
     at: Callable[[int], dict[str, int]], longest: int, have: int
-) -> dict[str, int] | None:
+) -> dict[str, int]:
     """Return how rows are split with the most columns on a device of ``have`` bytes.
 
     at: maps columns of a row there to ``split_rows``' values; longest: columns of a row
     """
-    low, high = LEAST_KEPT - 1, longest
+    low, high = LEAST_KEPT, longest
     while low < high:
         kept = (low + high + 1) // 2
         if at(kept)["device"] <= have:
             low = kept
         else:
             high = kept - 1
-    return None if low < LEAST_KEPT else at(low)
+    return at(low)

@@ -165,7 +165,7 @@ def part_problem(shape: PartShape) -> str:
 
 def split_part(
     degrees: DegreeHistogram, shape: PartShape, total: int, have: int
-) -> dict[str, int] | None:
+) -> dict[str, int]:
     """Return how rows of a part are split that do not fit a device, as ``split_rows``.
 
     Expected values: rows of delegates are dealt evenly to the domains, and normal

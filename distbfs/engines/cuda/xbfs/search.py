@@ -12,7 +12,14 @@ from distbfs.build.cuda.seen import SeenEdges
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.device.take import Back
-from distbfs.engines.base import PRUNED, WHOLE, DeviceResult, LevelRecord, Until
+from distbfs.engines.base import (
+    PRUNED,
+    TAIL_BYTES,
+    WHOLE,
+    DeviceResult,
+    LevelRecord,
+    Until,
+)
 from distbfs.engines.cuda.xbfs.arrays import (
     KERNELS,
     NO_LIMIT,
@@ -50,7 +57,7 @@ STEPS = (
 TREES = "trees"  # step of levels that trees alone have
 COUNTERS = 4  # of a level: edge checks, looks at bits of hubs, columns of tails, lines
 LINE_BYTES = 128  # what a read of host memory brings
-TAIL_COUNTS = ("tail_edges", "tail_bytes")  # of a level, where rows have tails
+TAIL_COUNTS = ("tail_edges", TAIL_BYTES)  # of a level, where rows have tails
 DONE, STOPPED = 4, 5  # of Phase in search.cuh
 NARROW = 126  # the largest level of one byte, in search.cuh
 
@@ -59,7 +66,7 @@ def tail_counts(counts: Ids) -> dict[str, list[int]]:
     """Return the reads of tails by level; counts: int [COUNTERS, levels]."""
     return {
         "tail_edges": counts[2].tolist(),
-        "tail_bytes": (counts[3] * LINE_BYTES).tolist(),
+        TAIL_BYTES: (counts[3] * LINE_BYTES).tolist(),
     }
 
 

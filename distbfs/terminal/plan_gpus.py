@@ -1,0 +1,265 @@
+"""The memory on GPUs that ``distbfs plan`` tells: what fits, what goes to the host.
+
+Where rows have tails in host memory, also what a search is expected to read of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from distbfs.build.cuda.room import SPARE, SPARE_VERTEX
+from distbfs.engines.cuda.common.memory import (
+    graph_bytes,
+    member_bytes,
+    search_bytes,
+    split_rows,
+)
+from distbfs.engines.cuda.xbfs.link_reads import expected_reads
+from distbfs.engines.cuda.xbfs.memory import (
+    box_words,
+    part_bytes,
+    part_problem,
+    split_part,
+    symmetric_bytes,
+)
+from distbfs.engines.cuda.xbfs.shared import MOST_PARTS
+from distbfs.exchange.device_copies import mailbox_bytes
+from distbfs.graph.device_graph import MAX_VERTICES
+from distbfs.partition.layout import MAX_LOCAL
+from distbfs.plan.memory import PartShape, readable
+from distbfs.plan.search_time import LinkReads, result_bytes
+from distbfs.search.choose import ALONE_BELOW
+from distbfs.search.runners.seat import streams_bytes
+from distbfs.terminal.plan_input import Graph
+from distbfs.validation.states import device_bytes as checking_bytes
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The memory of a machine; None where it is not known.
+
+    device: bytes of a GPU; host: bytes of a host for the columns of all its GPUs
+    devices: of a host
+    """
+
+    device: float | None
+    host: float | None
+    devices: int
+
+
+@dataclass(frozen=True)
+class GpuMemory:
+    """Bytes of engine xbfs on GPUs (JSON values), by what searches.
+
+    search: one GPU; domain: each GPU of one domain of all; part: of several domains
+    *_tails: how their rows are split between GPU and host memory, see ``split``
+    link: what a GPU is expected to read of tails in the planned search
+    """
+
+    search: dict[str, int] | None
+    search_tails: dict[str, Any] | None
+    domain: dict[str, int] | None
+    domain_tails: dict[str, Any] | None
+    part: dict[str, Any]
+
+    def planned(self, graph: Graph) -> dict[str, Any] | None:
+        """Return how rows are split in the search whose time is predicted."""
+        if graph.domains > 1:
+            return self.part
+        one = graph.parts == 1 or graph.n < ALONE_BELOW
+        return self.search_tails if one else self.domain_tails
+
+    def serve(self, graph: Graph) -> bool:
+        """Return whether that search has the memory it needs, as far as is known."""
+        planned = self.planned(graph)
+        return planned is None or planned["fits"] is not False
+
+    def link(self, graph: Graph) -> LinkReads | None:
+        """Return what a GPU reads of tails in that search, None of none or unknown."""
+        values = (self.planned(graph) or {}).get("link")
+        if values is None:
+            return None
+        return LinkReads(*(values[name] for name in ("columns", "lines", "visits")))
+
+
+def gpu_memory(graph: Graph, machine: Machine) -> GpuMemory:
+    """Return the bytes of searches by engine xbfs on GPUs."""
+    search, domain = gpu_search(graph), gpu_domain(graph)
+    return GpuMemory(
+        search,
+        split(graph, search, machine),
+        domain,
+        split(graph, domain, machine, graph.parts),
+        part_memory(graph, machine),
+    )
+
+
+def gpu_search(graph: Graph) -> dict[str, int] | None:
+    """Return the bytes of engine xbfs on one GPU; None where it cannot search that."""
+    counts = (graph.n, graph.active, graph.m)
+    if graph.n > MAX_LOCAL:
+        return None
+    if graph.n > MAX_VERTICES:
+        return member_bytes(*counts, 1)
+    stored, search = graph_bytes(*counts), search_bytes(*counts)
+    return {"graph": stored, "search": search, "total": stored + search}
+
+
+def gpu_domain(graph: Graph) -> dict[str, int] | None:
+    """Return the bytes on each GPU of a domain; None where they cannot be one."""
+    devices = graph.parts
+    if not 1 < devices <= MOST_PARTS or graph.n > MAX_LOCAL * devices:
+        return None
+    return member_bytes(graph.n, graph.active, graph.m, devices)
+
+
+def split(
+    graph: Graph, sizes: Mapping[str, int] | None, machine: Machine, devices: int = 1
+) -> dict[str, Any] | None:
+    """Return the split of rows between GPU and host memory; None if it is unknown.
+
+    sizes: of one GPU, with all columns on it
+
+    kept: columns of a row on a GPU, None: all; device, host: bytes on a GPU, and of the
+    host for all GPUs; link: as ``LinkReads.as_dict``, None of nothing
+    needs: where it does not fit, device and host: the least bytes of a GPU, and those
+    of the host beside ``device`` or, if that is too little, beside the least; whole:
+    bytes of a GPU that needs no host memory
+    """
+    if sizes is None or machine.device is None:
+        return None
+    spare = SPARE + SPARE_VERTEX * -(-graph.n // devices)
+    about: dict[str, Any] = {"have": machine.device, "fits": True, "kept": None}
+    free = int(machine.device) - spare
+    if sizes["total"] <= free:
+        return about | {"host": 0, "link": None}
+    if graph.histogram is None:
+        return None
+    rows = split_rows(graph.histogram, sizes["total"], free, devices)
+    about |= rows | {"link": None}
+    if rows["device"] > free or rows["host"] > (machine.host or rows["host"]):
+        needs = {"device": rows["device"] + spare, "host": rows["host"]}
+        needs |= {"whole": sizes["total"] + spare}
+        return about | {"fits": False, "needs": needs}
+    reads = expected_reads(graph.histogram, rows["kept"], devices=devices)
+    return about | {"link": reads.as_dict()}
+
+
+def part_memory(graph: Graph, machine: Machine) -> dict[str, Any]:
+    """Return the bytes of the largest part on a GPU, and whether a device has them.
+
+    symmetric: besides, with exchange nvshmem
+    kept: columns of a row that a device has room for, None: all, or not known
+    outer_on_host: whether edges to other parts lie in memory of its host
+    host, host_building: bytes of its host for one part, and while it is built
+    link, needs: as of ``split``; no link where edges to other parts are on the host
+    """
+    every = []
+    for shape in graph.shapes:
+        streams = streams_bytes(shape.parts, box_words(shape), shape.delegates)
+        sizes = part_bytes(shape)
+        more = {x: sizes[x] + streams for x in ("searching", "total")}
+        every.append((sizes | {"streams": streams} | more, shape))
+    sizes, shape = max(every, key=lambda x: x[0]["total"])
+    have = machine.device
+    about: dict[str, Any] = {"domain": shape.domain, "have": have}
+    about |= {"symmetric": max(symmetric_bytes(one) for one in graph.shapes)}
+    about |= {"fits": None, "kept": None, "link": None}
+    about |= {"outer_on_host": False, "host": 0, "host_building": 0}
+    if have is None:
+        return sizes | about
+    spare = SPARE + SPARE_VERTEX * shape.local
+    return sizes | about | _fit_part(graph, shape, sizes, machine, spare)
+
+
+def _fit_part(
+    graph: Graph,
+    shape: PartShape,
+    sizes: Mapping[str, int],
+    machine: Machine,
+    spare: int,
+) -> dict[str, Any]:
+    """Return what of a part fits a GPU; spare: bytes of it that stay free."""
+    free = int(machine.device or 0) - spare
+    if not graph.exact and part_problem(shape):
+        return {"fits": False}
+    kept, host, outer = None, 0, 0
+    needed = sizes["searching"]
+    for outer in (0, sizes["outer"]):
+        needed, kept, host = sizes["searching"] - outer, None, outer
+        if needed <= free or graph.histogram is None:
+            break
+        rows = split_part(graph.histogram, shape, needed, free)
+        needed, kept, host = rows["device"], rows["kept"], outer + rows["host"]
+        if needed <= free:
+            break
+    needed = max(needed, sizes["making"])
+    building = sizes["graph"] + host if sizes["total"] > free else 0
+    most = max(building, host) * min(machine.devices, graph.parts)
+    if needed > free or most > (machine.host or most):
+        needs = {"device": needed + spare, "host": max(building, host)}
+        return {"fits": False, "needs": needs | {"whole": sizes["total"] + spare}}
+    about: dict[str, Any] = {"fits": True, "kept": kept, "host": host}
+    about |= {"host_building": building, "outer_on_host": outer > 0}
+    if kept is not None and graph.histogram is not None and not outer:
+        reads = expected_reads(
+            *(graph.histogram, kept, graph.domains, graph.threshold, graph.domain)
+        )
+        about["link"] = reads.as_dict()
+    return about
+
+
+def refusal(graph: Graph, memory: GpuMemory, machine: Machine) -> str:
+    """Return that a graph does not fit its devices and hosts, and what would; else "".
+
+    Devices of one host are also one domain; what GPUs cannot build, or is not known, is
+    not refused.
+    """
+    ways: list[tuple[str, dict[str, Any] | None]] = []
+    together = graph.domains == 1 or (
+        graph.domain == 1 and machine.devices >= graph.parts
+    )
+    if together and graph.parts == 1:
+        ways.append(("one GPU", memory.search_tails))
+    elif together and memory.domain is not None:
+        ways.append((f"each of {graph.parts} GPUs", memory.domain_tails))
+    if graph.domains > 1:
+        ways.append(("the GPU of each part", memory.part))
+    if (
+        machine.device is None
+        or not ways
+        or any(x is None or x["fits"] for _, x in ways)
+    ):
+        return ""
+    short = [(what, x["needs"]) for what, x in ways if x is not None and "needs" in x]
+    if not short:
+        return ""
+    what, needs = min(short, key=lambda x: x[1]["device"])
+    limit = "" if machine.host is None else f" and {readable(machine.host)} of a host"
+    host = f"{readable(needs['host'])} of the host"
+    if what.startswith("the GPU"):
+        host += " for each"
+    return (
+        f"{graph.title}: does not fit in {readable(machine.device)} of a GPU{limit}; "
+        f"{what} needs {readable(needs['device'])} and {host}, or "
+        f"{readable(needs['whole'])} and no host memory; more --devices need less"
+    )
+
+
+def validation_memory(graph: Graph, hosted: int, per_rank: int) -> dict[str, int]:
+    """Return the bytes of validation on a GPU besides tuples and results.
+
+    hosted: devices of a host; per_rank: of a rank
+
+    table, asked: with states of all vertices, or of those that are asked for; mailbox:
+    besides, where several ranks of a host copy from each other's devices
+    """
+    shares = min(hosted, graph.parts)
+    most = result_bytes(graph.n) * -(-graph.n // graph.parts)
+    return {
+        "table": checking_bytes(graph.n, graph.parts),
+        "asked": checking_bytes(graph.n, graph.parts, asked=True),
+        "mailbox": mailbox_bytes(most) if shares > per_rank else 0,
+    }
