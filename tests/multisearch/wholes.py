@@ -4,6 +4,7 @@ import networkx as nx
 import numpy as np
 from graphs import build
 
+from distbfs.multisearch.apps.betweenness import betweenness
 from distbfs.multisearch.apps.closeness import closeness
 from distbfs.multisearch.apps.components import largest_component
 from distbfs.multisearch.apps.diameter import diameter
@@ -60,6 +61,10 @@ def check_applications(on, source):
         np.testing.assert_allclose(got, list(close.values()), rtol=1e-12)
     near = [nx.harmonic_centrality(graph)[v] for v in every]
     np.testing.assert_allclose(harmonic(on, every), near, rtol=1e-12)
+    for ways in ({}, {"normalized": False, "endpoints": True}):
+        between = nx.betweenness_centrality(graph, **ways)
+        got = betweenness(on, every, **ways)
+        np.testing.assert_allclose(got, list(between.values()), rtol=1e-9, atol=1e-14)
     value, facts = eccentricity(on, every)
     np.testing.assert_array_equal(value, wanted.max(axis=1))
     component = of_component(source)
