@@ -121,7 +121,8 @@ class OnDevices(Traversals):
 
         Of a narrow traversal, as memory is wanted for values of its searches.
         """
-        stop, sums = options.stop, list[Array]()
+        stop = options.stop
+        sums: list[Array] = []
         _, count = self._tried(
             sources,
             min(options.batch or SEARCHES, SEARCHES),
