@@ -100,7 +100,7 @@ def asked_of(members: Sequence[Member], messages: PartMessages) -> list[Asked]:
         by_share[arrival.place][arrival.source] = arrival.items
     asked = []
     for member, arrays in zip(members, by_share, strict=True):
-        with on_device(member.device), cuda.memory_of("betweenness"):
+        with on_device(member.device), cuda.memory_of("values of betweenness"):
             cp = cuda.cupy()
             some = [cp.zeros(0, np.uint64), *(x for x in arrays if x is not None)]
             items = cp.concatenate(some)
@@ -282,7 +282,7 @@ class DomainPaths:
         messages: PartMessages | None,
         deepest: int,
     ) -> None:
-        self._group, self._messages, what = group, messages, "betweenness"
+        self._group, self._messages, what = group, messages, "values of betweenness"
         members = [share.member for share in shares]
         asked: list[Asked | None] = [None] * len(members)
         if messages is not None:
