@@ -9,15 +9,17 @@ from fast_graphs import path, shuffled
 from graphs import NAMED, Tuples, sources, uniform
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from outer_searches import PLACEMENTS, by_id, searching
+from outer_searches import PLACEMENTS, by_id, searching, session_of
 from part_graphs import GRAPHS as SHAPES
 from test_between_kernels import StreamedThreads
-from worlds import ThreadExchange
+from worlds import ThreadExchange, on_ranks
 
 from distbfs.device import cuda
-from distbfs.errors import OutOfMemory, SearchStopped
+from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.multisearch import domain_bits, domain_paths
+from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.part_loop import Wanted
+from distbfs.multisearch.searchers import PartsSearcher
 
 GRAPHS = {
     **SHAPES,
@@ -173,3 +175,21 @@ def test_fewer_searches_at_a_time_where_memory_is_short(monkeypatch):
 
     for sums in searching(source, ((0,), (1,)), 4, ThreadExchange, short):
         np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_more_paths_than_a_double_can_count(ranks):
+    """208 layers of 32 vertices, each complete to the next, have 2^1040 of them."""
+    width, layers = 32, 208
+    layer = np.arange(layers)[:, None, None] * width
+    u = (layer + np.arange(width)[:, None] + np.zeros(width, int)).ravel()
+    v = (layer + width + np.zeros((width, 1), int) + np.arange(width)).ravel()
+    source = Tuples(width * (layers + 1), u, v)
+
+    def rank(world):
+        session = session_of(ranks(world, "aa", (1, 1), ThreadExchange), source, 1, 4)
+        on = PartsSearcher(session, RunOptions())
+        with pytest.raises(UsageError, match=r"at most 1\.8e308 shortest paths"):
+            on.dependencies(np.array([0]))
+        session.close()
+
+    on_ranks(2, rank)
