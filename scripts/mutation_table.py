@@ -32,6 +32,7 @@ RESIDENT = f"{EMULATED}/test_resident_kernels.py"
 BITS = f"{EMULATED}/test_multisearch_bits.py"
 DOMAIN_BITS = f"{EMULATED}/test_domain_bits.py"
 OUTER_BITS = f"{EMULATED}/test_outer_bits.py"
+DOMAIN_PATHS = f"{EMULATED}/test_domain_paths.py"
 WHOLE = "tests/engines/test_whole_graphs.py"
 OUTER_EDGES = f"{EMULATED}/test_between_kernels.py"
 SWITCHES = f"{EMULATED}/test_switches.py"
@@ -1764,6 +1765,14 @@ MUTATIONS = (
         "if lane not in there:",
         "words of delegates stay in the domain that found them",
         (f"{OUTER_BITS}::test_a_last_level",),
+    ),
+    Mutation(
+        "paths-of-delegates",
+        f"{MULTI}/bits_paths.cu",
+        "if (p.delegates) p.values[(u64)where * WIDTH + search] += value;",
+        "if (p.delegates) p.values[(u64)where * WIDTH + search] = value;",
+        "paths to delegates are those inside another domain",
+        (f"{DOMAIN_PATHS}::test_rows_of_every_length",),
     ),
     Mutation(
         "betweenness-all-neighbours",

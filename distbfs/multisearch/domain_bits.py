@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda, programs
-from distbfs.errors import LaunchError, OutOfMemory, ResourceError, UsageError
-from distbfs.exchange.agreement import first_reason
-from distbfs.exchange.peer_memory import PeerGroup, on_device
-from distbfs.exchange.world import SoloWorld
+from distbfs.errors import LaunchError, ResourceError, UsageError
+from distbfs.exchange.peer_memory import on_device
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.cuda_bits import (
@@ -37,16 +35,17 @@ from distbfs.multisearch.cuda_bits import (
     level_dtype,
     need_all_columns,
 )
+from distbfs.multisearch.domain_group import DomainGroup
 from distbfs.multisearch.domain_members import DomainParams, Member
+from distbfs.multisearch.domain_paths import DomainPaths
 from distbfs.multisearch.outer_bits import Outside
 from distbfs.multisearch.part_loop import PartSearches, Wanted
-from distbfs.partition.layout import Placement
-from distbfs.search.domains import split_by_domain
 from distbfs.types import UNREACHED
 
 if TYPE_CHECKING:
     from distbfs.multisearch.part_messages import PartMessages
-    from distbfs.types import Array, DeviceArray, Ids, World
+    from distbfs.partition.layout import Placement
+    from distbfs.types import Array, DeviceArray, Ids, Stop, World
 
 PULL_SHARE = 40  # pull frontiers of m / PULL_SHARE edges, since pushes go to peers
 ALONE_SHARE = 4  # the same of domains of one device
@@ -281,14 +280,35 @@ class Share:
             self._dense[at] = cp.arange(graph.active, dtype=np.uint32)
         return self._dense
 
+    def digits_of(self, deepest: int, first: int, width: int) -> DeviceArray:
+        """Return who reached own numbers, and the binary digits of their levels.
+
+        Of searches ``first`` to ``first`` + ``width`` - 1, in one word of 32, a bit
+        each: uint32 [1 + digits, active].
+        """
+        cp, active = cuda.cupy(), self.member.graph.active
+        planes = self._planes[: deepest.bit_length()]
+        word, shift = divmod(first, 32)
+        kept = np.uint32((1 << width) - 1)
+        with cuda.memory_of("levels of betweenness"):
+            digits = cp.empty((1 + len(planes), active), np.uint32)
+        for row, bits in zip(digits, (self._seen, *planes), strict=True):
+            column = bits[: self._seen.size].reshape(active, 4 * self.lanes)[:, word]
+            row[...] = column >> np.uint32(shift) & kept
+        return digits
+
     def sums(self, name: str) -> Array:
         """Return sums of ``base.SUMS`` by local id, on the host."""
+        return self.by_local(self._sums[name])
+
+    def by_local(self, values: DeviceArray) -> Array:
+        """Return values by own number, [active or more], by local id on the host."""
         graph = self.member.graph
-        sums = np.zeros(graph.n, SUMS[name])
+        arranged: Array = np.zeros(graph.n, values.dtype)
         vertices = graph.vertices[: graph.active].get()
         own = vertices < graph.n
-        sums[vertices[own]] = self._sums[name][: graph.active].get()[own]
-        return sums
+        arranged[vertices[own]] = values[: graph.active].get()[own]
+        return arranged
 
 
 class DomainBitSearches(PartSearches):
@@ -320,7 +340,6 @@ class DomainBitSearches(PartSearches):
             need_all_columns(member.graph)  # all or none have them
         self.lanes, self.width = lanes, SEARCHES * lanes
         self._layout, self._messages = members[0].layout, messages
-        self._several = any(member.devices > 1 for member in members)
         edges = np.array([sum(member.graph.m for member in members)])
         most = max(member.devices for member in members)
         total = int(world.allreduce(edges)[0])
@@ -332,11 +351,13 @@ class DomainBitSearches(PartSearches):
         self._lone: Array = np.zeros(0, dtype=np.bool_)
         self._levels = False
         self._blocks: tuple[int, list[Array]] | None = None
-        self._groups: list[PeerGroup] = []
-        self._ranks: World = world
-        self._agreed(lambda: self._require(members, levels=levels))
+        self._paths: DomainPaths | None = None
+        devices = [member.device for member in members]
+        several = any(member.devices > 1 for member in members)
+        self._group = DomainGroup(world, devices, placement, several=several)
         try:
-            self._open(members, placement)
+            self._group.agreed(lambda: self._require(members, levels=levels))
+            self._open(members)
         except (LaunchError, ResourceError):
             self.close()
             raise
@@ -348,43 +369,18 @@ class DomainBitSearches(PartSearches):
                 need = member.bytes_needed(self.lanes, levels=levels)
                 cuda.require(need + RESERVE, "bit-parallel searches")
 
-    def _open(self, members: Sequence[Member], placement: Placement | None) -> None:
+    def _open(self, members: Sequence[Member]) -> None:
         """Allocate the memory of this rank's devices (collective)."""
-        world = self._world
-        places = [list(range(len(members)))]
-        if placement is not None:
-            places = list(placement.places_of(world.rank).values())
-            self._ranks = SoloWorld()
-            if max(placement.domains.sizes) > 1:
-                self._ranks = split_by_domain(world, placement)
-        memory: dict[int, tuple[DeviceArray, Ids]] = {}
-        for some in places:
-            group = PeerGroup(self._ranks, [members[place].device for place in some])
-            self._groups.append(group)
-            sizes = [sum(members[place].shared_sizes(self.lanes)) for place in some]
-            held = group.share(sizes, "bit-parallel searches")
-            memory.update(zip(some, zip(*held, strict=True), strict=True))
+        what = "bit-parallel searches"
+        sizes = [sum(member.shared_sizes(self.lanes)) for member in members]
+        memory = self._group.share(sizes, what)
 
         def make() -> None:
-            for place, member in enumerate(members):
-                what = cuda.memory_of("bit-parallel searches")
-                with on_device(member.device), what:
-                    self._shares.append(Share(member, self.lanes, *memory[place]))
+            for member, held in zip(members, memory, strict=True):
+                with on_device(member.device), cuda.memory_of(what):
+                    self._shares.append(Share(member, self.lanes, *held))
 
-        self._agreed(make)
-
-    def _agreed(self, work: Callable[[], object]) -> None:
-        """Call ``work`` on each rank; ResourceError on all if one fails."""
-        kind: type[ResourceError] = ResourceError
-        reason = ""
-        try:
-            work()
-        except ResourceError as error:
-            reason, kind = str(error), type(error)
-        short = np.array([kind is OutOfMemory])
-        if reason := first_reason(self._world, reason):
-            memory = self._world.allreduce(short, "or")[0]
-            raise (OutOfMemory if memory else ResourceError)(reason)
+        self._group.agreed(make)
 
     def _each(self, work: Callable[[Share], Any]) -> list[Any]:
         results = []
@@ -392,12 +388,6 @@ class DomainBitSearches(PartSearches):
             with on_device(share.device):
                 results.append(work(share))
         return results
-
-    def _meet(self) -> None:
-        """Wait until the devices of a domain have finished their steps."""
-        if self._several:
-            self._each(lambda _: cuda.cupy().cuda.Device().synchronize())
-            self._ranks.barrier()
 
     def _check(self, ids: Ids) -> None:
         wrong = ids[(ids < 0) | (ids >= self._layout.n)]
@@ -423,15 +413,15 @@ class DomainBitSearches(PartSearches):
                     share.clear(wanted)
                     share.begin(own, there)
 
-        self._agreed(clear)
-        self._meet()
+        self._group.agreed(clear)
+        self._group.meet()
 
     def _make_room(self, depth: int) -> None:
         """Allocate room for a level."""
         full = [share.lacks_room(depth, levels=self._levels) for share in self._shares]
         if any(full):  # the same on all ranks
             levels = self._levels
-            self._agreed(
+            self._group.agreed(
                 lambda: self._each(lambda share: share.make_room(depth, levels=levels))
             )
 
@@ -445,7 +435,7 @@ class DomainBitSearches(PartSearches):
                 share.outside.push(depth)
 
         self._each(step)
-        self._meet()
+        self._group.meet()
         if self._messages is None:
             return
         sides = [share.outside for share in self._shares if share.outside is not None]
@@ -509,6 +499,21 @@ class DomainBitSearches(PartSearches):
                 np.add.at(sums, self._layout.local_of(lone), 1)
         return values
 
+    def dependencies(self, stop: Stop | None) -> list[Array]:
+        """Return the dependencies of the sources of the last run, which kept levels.
+
+        Summed over the sources, float64, of each part by local id; see
+        ``domain_paths``. stop: as in ``Wanted``
+        """
+        self._need_levels()
+        if self.deepest < 2:  # no path has a vertex between its ends
+            return [np.zeros(share.member.graph.n) for share in self._shares]
+        if self._paths is None:
+            self._paths = DomainPaths(
+                self._group, self._shares, self._messages, self.deepest
+            )
+        return self._paths.dependencies(self._count, self.deepest, stop)
+
     def levels_at(self, searches: Ids, vertices: Ids) -> Array:
         """Return the level of each vertex id in each search (row), int32; -1 if none.
 
@@ -529,10 +534,5 @@ class DomainBitSearches(PartSearches):
 
     def close(self) -> None:
         """Free the shared memory (collective)."""
-        self._shares = []
-        for group in self._groups:
-            group.close()
-        self._groups = []
-        if self._ranks is not self._world:
-            self._ranks.free()
-            self._ranks = self._world
+        self._shares, self._paths = [], None
+        self._group.close()

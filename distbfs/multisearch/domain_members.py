@@ -12,7 +12,7 @@ each delegate 16, to send them. Queues take 8 for each own vertex, and outer edg
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -153,22 +153,41 @@ def lanes_that_fit(
 
     Raises OutOfMemory on all ranks where one lane does not.
     """
+    return largest_that_fits(
+        world,
+        [lanes for lanes in LANES if lanes <= most],
+        [member.device for member in members],
+        lambda place, lanes: members[place].bytes_needed(
+            lanes, levels=levels, sums=len(SUMS)
+        ),
+        "bit-parallel searches",
+    )
+
+
+def largest_that_fits(
+    world: World,
+    sizes: Sequence[int],
+    devices: Sequence[int],
+    bytes_needed: Callable[[int, int], int],
+    what: str,
+) -> int:
+    """Return the largest size whose memory all devices have (collective).
+
+    sizes: rising; devices: of this rank; bytes_needed(place, size): on one of them
+    Raises OutOfMemory on all ranks where the smallest does not fit one device.
+    """
     fits, reason = 0, ""
-    for lanes in (x for x in reversed(LANES) if x <= most):
+    for size in reversed(sizes):
         need: dict[int, int] = {}
-        for member in members:
-            size = member.bytes_needed(lanes, levels=levels, sums=len(SUMS))
-            need[member.device] = need.get(member.device, RESERVE) + size
-        fits, reason = lanes, ""
-        for device, size in need.items():
+        for place, device in enumerate(devices):
+            need[device] = need.get(device, RESERVE) + bytes_needed(place, size)
+        fits, reason = size, ""
+        for device, count in need.items():
             with on_device(device):
                 free = cuda.free_bytes()
-            if size > free:
+            if count > free:
                 fits = 0
-                reason = (
-                    f"bit-parallel searches need {size} bytes of device memory; "
-                    f"{free} are free"
-                )
+                reason = f"{what} need {count} bytes of device memory; {free} are free"
         if fits:
             break
     if reason := first_reason(world, reason):

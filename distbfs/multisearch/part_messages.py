@@ -36,9 +36,13 @@ class Route:
 
 @dataclass(frozen=True)
 class Arrival:
-    """Items that have arrived; place: of the receiving part on this rank."""
+    """Items that have arrived; place: of the receiving part on this rank.
+
+    source: the part that sent them
+    """
 
     place: int
+    source: int
     delegates: bool
     items: DeviceArray
 
@@ -128,7 +132,8 @@ class PartMessages:
 
     def _arrival(self, route: Route, array: DeviceArray) -> Arrival:
         place = self._placement.device_of(route.goal)
-        return Arrival(place, route.group >= self._domains.shares, array)
+        delegates = route.group >= self._domains.shares
+        return Arrival(place, route.source, delegates, array)
 
     def _all_counts(self, counts: Sequence[Ids]) -> dict[int, list[int]]:
         """Return the items of each group of all parts (collective)."""

@@ -234,15 +234,33 @@ class PartsSearcher:
 
     def dependencies(self, sources: Ids) -> Array:
         """Return the sum of the dependencies of sources; see ``Searcher``."""
-        session, totals = self._session, list[Array]()
-        for root in sources.tolist():
-            result = session.search(root, parents=False, stop=self.options.stop)
-            shares = session.paths.dependencies([level for level, _ in result.shards])
+        check_sources(sources, self.n)
+        vertices, totals, first = self._session.vertices, list[Array](), 0
+        inside = vertices.inside(sources)
+        while first < len(sources):
+            values = None
+            if self._traversals is not None and self.options.bits:
+                values = self._traversals.dependencies(inside[first:], self.options)
+            shares, some = values or (self._dependencies_of(int(sources[first])), 1)
             totals = [np.add(*x) for x in zip(totals, shares, strict=False)] or shares
+            first += some
         if not totals:
             return np.zeros(self.n)
-        block = session.vertices.block(totals, np.float64)
-        return np.concatenate(self.world.allgather(block))
+        block = vertices.block(totals, np.float64)
+        sums = np.concatenate(self.world.allgather(block))
+        if not np.isfinite(sums).all():
+            raise UsageError(
+                "betweenness over parts counts at most 1.8e308 shortest paths between "
+                "two vertices, and there are more; use --divide sources with --engine "
+                "openmp"
+            )
+        return sums
+
+    def _dependencies_of(self, root: int) -> list[Array]:
+        """Return the dependencies of a source, float64, of each shard by local id."""
+        session = self._session
+        result = session.search(root, parents=False, stop=self.options.stop)
+        return session.paths.dependencies([level for level, _ in result.shards])
 
     def run(
         self, problem: Problem, sources: Ids, options: RunOptions | None = None

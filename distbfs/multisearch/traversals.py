@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,13 +14,14 @@ from distbfs.multisearch.cuda_bits import LANES, LARGEST, SEARCHES
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import Member, lanes_that_fit
 from distbfs.multisearch.part_bits import PartBitSearches, bytes_needed
+from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.part_messages import PartMessages
 
 if TYPE_CHECKING:
     from distbfs.multisearch.base import RunOptions
-    from distbfs.multisearch.part_loop import PartSearches, Wanted
+    from distbfs.multisearch.part_loop import PartSearches
     from distbfs.search.session import Session
-    from distbfs.types import Ids
+    from distbfs.types import Array, Ids
 
 SPAN = 4096  # depth assumed in planning memory
 
@@ -39,6 +40,17 @@ class Traversals(ABC):
 
         sources: internal ids; options: only ``batch``, ``memory`` and ``threads`` count
         here; limit and stop are those of ``wanted``
+        """
+
+    @abstractmethod
+    def dependencies(
+        self, sources: Ids, options: RunOptions
+    ) -> tuple[list[Array], int] | None:
+        """Return dependencies of the first of some sources, and how many.
+
+        Summed over these sources, float64, of each part by local id (Brandes 2001).
+        None, on all ranks, where a search of each source is needed. sources, options:
+        as in ``run``, and ``stop``
         """
 
 
@@ -68,6 +80,13 @@ class OnHosts(Traversals):
         searches.run(sources[:count], wanted)
         return searches, count
 
+    def dependencies(
+        self,
+        sources: Ids,
+        options: RunOptions,
+    ) -> None:
+        """Return None; see ``Traversals``."""
+
 
 class OnDevices(Traversals):
     """Traversals of parts on devices.
@@ -92,17 +111,46 @@ class OnDevices(Traversals):
     def run(
         self, sources: Ids, options: RunOptions, wanted: Wanted
     ) -> tuple[PartSearches, int]:
-        """Search from the first sources; see ``Traversals``.
+        """Search from the first sources; see ``Traversals``."""
+        return self._tried(sources, options.batch or LARGEST, wanted)
+
+    def dependencies(
+        self, sources: Ids, options: RunOptions
+    ) -> tuple[list[Array], int]:
+        """Return dependencies of the first sources; see ``Traversals``.
+
+        Of a narrow traversal, as memory is wanted for values of its searches.
+        """
+        stop = options.stop
+        sums: list[Array] = []
+        _, count = self._tried(
+            sources,
+            min(options.batch or SEARCHES, SEARCHES),
+            Wanted(levels=True, counts=False, stop=stop),
+            lambda searches: sums.extend(searches.dependencies(stop)),
+        )
+        return sums, count
+
+    def _tried(
+        self,
+        sources: Ids,
+        most: int,
+        wanted: Wanted,
+        then: Callable[[DomainBitSearches], object] | None = None,
+    ) -> tuple[DomainBitSearches, int]:
+        """Search from up to ``most`` sources, then do what uses the searches.
 
         Half as many where memory, as for deep levels, does not last.
         """
-        at_once = min(options.batch or len(sources), LARGEST)
+        at_once = min(most, len(sources), LARGEST)
         while True:
-            most = next(x for x in LANES if SEARCHES * x >= at_once)
-            searches = self._with(min(most, self._most), levels=wanted.levels)
+            lanes = next(x for x in LANES if SEARCHES * x >= at_once)
+            searches = self._with(min(lanes, self._most), levels=wanted.levels)
             count = min(at_once, searches.width, len(sources))
             try:
                 searches.run(sources[:count], wanted)
+                if then is not None:
+                    then(searches)
                 return searches, count
             except OutOfMemory:  # on all ranks
                 if searches.lanes == LANES[0]:

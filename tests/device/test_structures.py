@@ -33,6 +33,7 @@ from distbfs.multisearch import (
     cuda_program,
     domain_bits,
     domain_members,
+    domain_paths,
 )
 from distbfs.validation import states
 
@@ -99,6 +100,10 @@ MORE = {  # constants that Python has, too, and sizes of what it does not mirror
     "bits_domain.cuh": [
         f"MOST_PARTS == {domain_members.MOST_PARTS} && TURNS == {domain_bits.TURNS}",
         f"sizeof(Tally) == {8 * domain_bits.TALLY_WORDS}",
+    ],
+    "bits_paths.cu": [
+        f"MOST_PARTS == {domain_members.MOST_PARTS} && ITEM == {domain_paths.ITEM}",
+        f"THREADS == {cuda_bits.THREADS}",
     ],
     "cuda.cu": [
         f"32 >> ALONE_SHIFT == {states.WIDTHS[0]} && ALONE_CODE == {states.DEEP_CODE}",

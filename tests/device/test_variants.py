@@ -20,6 +20,7 @@ from distbfs.multisearch.bits import WIDTHS
 from distbfs.multisearch.cuda_bits import LANES
 from distbfs.multisearch.cuda_problems import BLOCK_THREADS
 from distbfs.multisearch.cuda_problems import LEVEL_TYPES as BLOCK_LEVELS
+from distbfs.multisearch.domain_paths import WIDTHS as PATH_WIDTHS
 from distbfs.validation.cuda import LEVEL_TYPES, PARENT_TYPES
 
 ROOT = Path(distbfs.__file__).parent
@@ -235,6 +236,9 @@ LOADS = {
     "multisearch/domain_bits.py": [
         ("multisearch", ("bits_domain.cu",), {**WIDTH, "PIECES": LANES}),
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS[:3]}),
+    ],
+    "multisearch/domain_paths.py": [
+        ("multisearch", ("bits_paths.cu",), {**WIDTH, "WIDTH": PATH_WIDTHS})
     ],
     "multisearch/openmp_runner.py": [("multisearch", ("edges.c",), C_WIDTH)],
     "multisearch/outer_bits.py": [

@@ -20,7 +20,15 @@ HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE.parents[1]), str(HERE.parent), str(HERE)]
 
 from fast_graphs import beside, path, shuffled, star  # noqa: E402
-from graphs import check_search, grid, kronecker, random_tuples, some_roots, uniform  # noqa: E402
+from graphs import (  # noqa: E402
+    build,
+    check_search,
+    grid,
+    kronecker,
+    random_tuples,
+    some_roots,
+    uniform,
+)
 from sessions import open_tuples  # noqa: E402
 
 from distbfs.device import cuda  # noqa: E402
@@ -28,7 +36,9 @@ from distbfs.errors import ResourceError  # noqa: E402
 from distbfs.exchange.device_choice import take_devices  # noqa: E402
 from distbfs.exchange.world import run_guarded, start  # noqa: E402
 from distbfs.generate.kronecker import Kronecker  # noqa: E402
+from distbfs.multisearch.apps import betweenness  # noqa: E402
 from distbfs.multisearch.base import RunOptions  # noqa: E402
+from distbfs.multisearch.input_graph import NO_DELEGATES  # noqa: E402
 from distbfs.multisearch.problem import Problem, State  # noqa: E402
 from distbfs.multisearch.searchers import PartsSearcher  # noqa: E402
 from distbfs.search.choose import Request  # noqa: E402
@@ -195,6 +205,12 @@ def distances(graph, root):
     return graph.distances(root)
 
 
+def dependencies(graph, sources):
+    """Sums of Brandes' dependencies by the kernel for CPUs, float64 [n]."""
+    [part], _ = build(graph, 1, threshold=NO_DELEGATES)
+    return betweenness.dependencies(part, sources, RunOptions())
+
+
 def compare(world, session, graph, root):
     """One search; every rank looks at all results."""
     found = session.search(root)
@@ -223,6 +239,9 @@ def compare_many(world, session, graph):
         np.testing.assert_allclose(results["harmonic_from"], near.sum(axis=0), 1e-12)
         if world.rank == 0:
             np.testing.assert_array_equal(results["level"], wanted)
+    sources = np.random.default_rng(1).permutation(graph.n)[:40]
+    sums = on.dependencies(sources)
+    np.testing.assert_allclose(sums, dependencies(graph, sources), 1e-9, 1e-9)
 
 
 def compare_together(session, graph):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from device_graphs import hubs
 from fast_graphs import beside, path, shuffled, star
-from graphs import NAMED, grid, kronecker, random_tuples, uniform
+from graphs import NAMED, build, grid, kronecker, random_tuples, uniform
 from resident_parts import resident_parts
 from sessions import open_tuples
 
@@ -14,8 +14,11 @@ from distbfs.device import cuda
 from distbfs.device.peers import access_problem
 from distbfs.errors import SearchStopped
 from distbfs.exchange.world import SoloWorld
+from distbfs.multisearch.apps import betweenness
+from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import Member
+from distbfs.multisearch.input_graph import NO_DELEGATES
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.search.choose import Request
 from distbfs.service.shared_traversal import MOST, together
@@ -83,6 +86,24 @@ def test_levels(parts, pull_edges):
         if name == "path":
             with pytest.raises(SearchStopped):
                 searches.run(np.array([3]), Wanted(stop=lambda: True))
+        searches.close()
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_dependencies(parts):
+    """Of betweenness, against the kernel for CPUs; the same from run to run."""
+    devices = devices_of(parts)
+    for source in GRAPHS.values():
+        made, _ = resident_parts(source, parts, devices=devices)
+        searches = DomainBitSearches(SoloWorld(), members(made))
+        roots = np.random.default_rng(4).permutation(source.n)[:70]
+        searches.run(roots, Wanted(levels=True))
+        sums, again = (searches.dependencies(None) for _ in range(2))
+        [whole], _ = build(source, 1, threshold=NO_DELEGATES)
+        wanted = betweenness.dependencies(whole, roots, RunOptions())
+        for part, values in enumerate(sums):
+            np.testing.assert_allclose(values, wanted[part::parts], 1e-9, 1e-9)
+            np.testing.assert_array_equal(values, again[part])
         searches.close()
 
 

@@ -4,6 +4,7 @@ import networkx as nx
 import numpy as np
 from graphs import build
 
+from distbfs.multisearch.apps.betweenness import betweenness
 from distbfs.multisearch.apps.closeness import closeness
 from distbfs.multisearch.apps.components import largest_component
 from distbfs.multisearch.apps.diameter import diameter
@@ -87,3 +88,12 @@ def check_applications(on, source):
         for row, level in zip(counts, wanted, strict=False):
             near = [((level >= 0) & (level <= k)).sum() for k in range(len(row))]
             assert row.tolist() == near
+
+
+def check_betweenness(on, source):
+    """Compare exact betweenness of a searcher with NetworkX."""
+    graph, every = by_networkx(source), np.arange(source.n)
+    for ways in ({}, {"normalized": False, "endpoints": True}):
+        wanted = list(nx.betweenness_centrality(graph, **ways).values())
+        got = betweenness(on, every, **ways)
+        np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-14)

@@ -233,7 +233,7 @@ def betweenness(
 
     sources: int64 [k], distinct, all vertices for exact values; see ``scaled``
     endpoints: whether the ends of paths count as lying on them. Raises UsageError where
-    devices hold the graph in parts.
+    devices hold the graph in parts and some of its edges are in host memory.
     """
     value = sums(searcher, sources, endpoints=endpoints)
     ways = {"normalized": normalized, "endpoints": endpoints}

@@ -9,8 +9,13 @@ sys.path.append(str(Path(__file__).parents[2] / "gpu"))
 sys.path.append(str(Path(__file__).parent))
 
 from emulated_device import EmulatedDevice, Kernels, compiler
+from thread_peers import ThreadPeers
 
 from distbfs.generate import cuda as device_tuples
+from distbfs.multisearch import domain_group
+from distbfs.registry import EXCHANGES
+from distbfs.search import choose as choosing
+from distbfs.search import domains, opening
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +41,37 @@ def device(kernels, monkeypatch):
     found.install(monkeypatch)
     yield found
     found.check("the end")
+
+
+@pytest.fixture
+def peers(device, monkeypatch):
+    """Devices of many searches whose ranks are threads."""
+    monkeypatch.setattr(domain_group, "PeerGroup", ThreadPeers)
+
+
+@pytest.fixture
+def ranks(device, peers, monkeypatch):
+    """Return a function that makes a rank one of a host with so many devices.
+
+    Its exchange is a stand-in, the class that is named.
+    """
+
+    def problem(world, _):
+        return "other hosts" if len(set(world.hosts)) > 1 else ""
+
+    def taken(world, **_):
+        return [0] * world.counts[world.rank]
+
+    monkeypatch.setattr(choosing, "take_devices", taken)
+    monkeypatch.setattr(domains, "peer_problem", problem)
+    monkeypatch.setattr(domains, "nccl_problem", lambda *_: "no NCCL here")
+    monkeypatch.setattr(opening, "PeerGroup", ThreadPeers)
+
+    def on_host(world, names, counts, kind):
+        exchange = f"{kind.__module__}:{kind.__name__}"
+        monkeypatch.setitem(EXCHANGES, "host", exchange)
+        world.hosts, world.counts = list(names), counts
+        device.one_rank, device.of_rank.devices = max(counts) > 1, counts[world.rank]
+        return world
+
+    return on_host

@@ -13,7 +13,7 @@ from worlds import on_ranks
 from distbfs.device import cuda
 from distbfs.errors import LaunchError, ValidationError
 from distbfs.exchange.world import SoloWorld
-from distbfs.multisearch import domain_bits
+from distbfs.multisearch import domain_bits, domain_group
 from distbfs.registry import EXCHANGES
 from distbfs.search import choose as choosing
 from distbfs.search import domains, opening
@@ -35,7 +35,7 @@ def measured(device, monkeypatch, out, *words):
     monkeypatch.setattr(runtime, "getDeviceCount", lambda: 2, raising=False)
     monkeypatch.setattr(domains, "peer_problem", lambda *_: "")
     monkeypatch.setattr(domains, "nccl_problem", lambda *_: "no NCCL here")
-    for module in (opening, domain_bits):
+    for module in (opening, domain_group):
         monkeypatch.setattr(module, "PeerGroup", ThreadPeers)
     exchange = f"{StreamedThreads.__module__}:{StreamedThreads.__name__}"
     monkeypatch.setitem(EXCHANGES, "host", exchange)

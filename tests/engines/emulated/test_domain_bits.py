@@ -14,7 +14,7 @@ from worlds import on_ranks
 from distbfs.device import cuda
 from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.exchange.world import SoloWorld
-from distbfs.multisearch import domain_bits
+from distbfs.multisearch import domain_bits, domain_group
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.part_loop import Wanted
@@ -170,7 +170,7 @@ def test_ranks(device, monkeypatch, ranks):
         searches.close()
         return True
 
-    monkeypatch.setattr(domain_bits, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr(domain_group, "PeerGroup", ThreadPeers)
     assert on_ranks(ranks, rank) == [True] * ranks
 
 
@@ -191,7 +191,7 @@ def test_one_rank_without_memory(device, monkeypatch):
         with pytest.raises(ResourceError, match="rank 1: no room for levels"):
             searches.run(np.array([3]), Wanted(levels=True))
 
-    monkeypatch.setattr(domain_bits, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr(domain_group, "PeerGroup", ThreadPeers)
     monkeypatch.setattr(domain_bits, "Share", Share)
     on_ranks(2, rank)
 

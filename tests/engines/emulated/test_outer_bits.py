@@ -1,44 +1,33 @@
 """Bit-parallel searches between domains, whose devices are the CPU, against SciPy."""
 
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from covering import covered
-from device_parts import LARGE, device_parts
+from device_parts import LARGE
 from fast_graphs import path, shuffled
 from graphs import NAMED, Tuples, sources, uniform
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from outer_searches import FORMS, PLACEMENTS, by_id, searching, session_of
 from part_graphs import GRAPHS as SHAPES
-from sessions import open_tuples
 from test_between_kernels import StreamedThreads
-from thread_peers import ThreadPeers
 from worlds import ThreadExchange, on_ranks
 
-from distbfs.build.cuda import inner
 from distbfs.device import cuda
-from distbfs.errors import OutOfMemory, SearchStopped, UsageError
+from distbfs.errors import OutOfMemory, SearchStopped
 from distbfs.multisearch import domain_bits, outer_bits
-from distbfs.multisearch.apps.betweenness import betweenness
 from distbfs.multisearch.apps.closeness import SAMPLED
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.domain_bits import DomainBitSearches
-from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.part_loop import Wanted
-from distbfs.multisearch.part_messages import PartMessages
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import PartsSearcher
-from distbfs.options import ExchangeOptions
-from distbfs.partition.layout import Placement
-from distbfs.registry import EXCHANGES
 from distbfs.search import choose as choosing
-from distbfs.search import domains, opening
-from distbfs.search.choose import Request
-from distbfs.search.domains import split_by_domain
 
 sys.path.append(str(Path(__file__).parents[2] / "multisearch"))
 
@@ -50,53 +39,12 @@ GRAPHS = {
     **SHAPES,
     **{name: NAMED[name] for name in ("two-hubs", "isolated", "loops", "one-vertex")},
 }
-# the rank of each device of each domain
-PLACEMENTS = {
-    "one": ((0,),),
-    "two of one rank": ((0,), (0,)),
-    "two ranks": ((0,), (1,)),
-    "three ranks": ((0,), (1,), (2,)),
-    "four of two ranks": ((0,), (1,), (0,), (1,)),
-    "pairs of a rank": ((0, 0), (1, 1)),
-    "pairs of ranks": ((0, 1), (2, 3)),
-    "two and one": ((0, 0), (1,)),
-    "three and two of a rank": ((0, 0, 0), (0, 0)),
-}
+pytestmark = pytest.mark.usefixtures("peers")
 
 
 @cache
 def levels_of(source):
     return np.stack([source.distances(root) for root in range(source.n)])
-
-
-def searching(source, owners, threshold, kind, work, **options):
-    """Return work(world, searches, members) of each rank; kind: of exchange."""
-    placement = Placement.of_domains(owners, 1 + max(x for own in owners for x in own))
-    placed = device_parts(source, placement.parts, threshold=threshold)
-
-    def rank(world):
-        domain, own = split_by_domain(world, placement), placement.parts_of(world.rank)
-        every = list(placement.places_of(world.rank).values())
-        groups = [[placed[own[place]] for place in places] for places in every]
-        made = inner.inner_domains(groups, placement.domains, domain, world, None)
-        shares = {}
-        for places, some in zip(every, made, strict=True):
-            shares.update(zip(places, some, strict=True))
-        members = [Member.of_share(shares[place]) for place in sorted(shares)]
-        messages = None
-        if len(owners) > 1:
-            d = len(placed[0].delegates)
-            facts = {"item": np.uint64, "on_device": True}
-            exchange = kind(world, placement, d, ExchangeOptions(), **facts)
-            messages = PartMessages(world, placement, [0] * len(own), exchange)
-        searches = DomainBitSearches(
-            world, members, placement=placement, messages=messages, **options
-        )
-        result = work(world, searches, members)
-        searches.close()
-        return result
-
-    return on_ranks(placement.ranks, rank)
 
 
 def found_by(roots, n, **options):
@@ -106,15 +54,9 @@ def found_by(roots, n, **options):
         searches.run(roots[::-1], Wanted(levels=True))
         searches.run(roots, Wanted(levels=True, sums=SUMS, **options))
 
-        def by_id(arrays):
-            out = np.zeros(n, dtype=arrays[0].dtype)
-            for member, values in zip(members, arrays, strict=True):
-                ids = member.layout.global_of(member.part, np.arange(len(values)))
-                out[ids] = values
-            return world.allreduce(out)
-
-        levels = [by_id(searches.levels(k)) for k in range(len(roots))]
-        sums = {name: by_id(searches.sums(name)) for name in SUMS}
+        whole = partial(by_id, world, members)
+        levels = [whole(searches.levels(k)) for k in range(len(roots))]
+        sums = {name: whole(searches.sums(name)) for name in SUMS}
         return np.array(levels).reshape(-1, n), searches.counts(), sums
 
     return work
@@ -133,11 +75,6 @@ def check(results, level):
     np.testing.assert_array_equal(sums["distance_from"], distances)
     near = np.divide(1, level, out=np.zeros(level.shape), where=level > 0).sum(axis=0)
     np.testing.assert_allclose(sums["harmonic_from"], near, rtol=1e-12)
-
-
-@pytest.fixture(autouse=True)
-def peers(device, monkeypatch):
-    monkeypatch.setattr(domain_bits, "PeerGroup", ThreadPeers)
 
 
 @pytest.mark.parametrize(
@@ -278,59 +215,7 @@ def test_any_graph(source, owners, threshold, pull, kind):
         check(results, np.stack([source.distances(v) for v in range(source.n)]))
 
 
-@pytest.fixture
-def ranks(device, monkeypatch):
-    """Return a function that makes a rank one of a host with so many devices.
-
-    Its exchange is a stand-in, the class that is named.
-    """
-
-    def peers(world, _):
-        return "other hosts" if len(set(world.hosts)) > 1 else ""
-
-    def taken(world, **_):
-        return [0] * world.counts[world.rank]
-
-    monkeypatch.setattr(choosing, "take_devices", taken)
-    monkeypatch.setattr(domains, "peer_problem", peers)
-    monkeypatch.setattr(domains, "nccl_problem", lambda *_: "no NCCL here")
-    monkeypatch.setattr(opening, "PeerGroup", ThreadPeers)
-
-    def on_host(world, names, counts, kind):
-        exchange = f"{kind.__module__}:{kind.__name__}"
-        monkeypatch.setitem(EXCHANGES, "host", exchange)
-        world.hosts, world.counts = list(names), counts
-        device.one_rank, device.of_rank.devices = max(counts) > 1, counts[world.rank]
-        return world
-
-    return on_host
-
-
-# hosts of ranks, devices of each rank, devices of a domain that are asked for
-FORMS = {
-    "a device": ("a", (1,), None),
-    "a domain": ("a", (3,), None),
-    "domains of a rank": ("a", (4,), 1),
-    "pairs of a rank": ("a", (4,), 2),
-    "unequal domains of a rank": ("a", (3,), 2),
-    "a domain of ranks": ("aaa", (1, 1, 1), None),
-    "ranks": ("aa", (1, 1), 1),
-    "four ranks": ("aabb", (1, 1, 1, 1), 1),
-    "hosts": ("aabb", (1, 1, 1, 1), None),
-    "unequal hosts": ("abb", (1, 1, 1), None),
-}
 SMALL = ("isolated", "loops", "one-vertex", "two-hubs", "two-components")
-
-
-def session_of(world, source, domain, threshold):
-    return open_tuples(
-        source,
-        world=world if world.size > 1 else None,
-        request=Request(domain=domain, divided=True),
-        threshold=threshold,
-        engine="xbfs",
-        parents=False,
-    )
 
 
 @pytest.mark.parametrize(("form", "name"), covered(list(FORMS), list(SMALL)))
@@ -450,13 +335,3 @@ def test_searches_take_turns_where_columns_are_in_host_memory(ranks):
         session.close()
 
     on_ranks(2, rank)
-
-
-def test_betweenness_is_refused(ranks):
-    def rank(world):
-        source = NAMED["two-hubs"]
-        session = session_of(ranks(world, "aa", (1, 1), ThreadExchange), source, 1, 4)
-        betweenness(PartsSearcher(session, RunOptions()), np.arange(source.n))
-
-    for said in on_ranks(2, lambda world: refusal(rank, world, UsageError)):
-        assert said.startswith("counts and sets of shortest paths are made on one dev")

@@ -16,7 +16,7 @@ from distbfs.device import cuda
 from distbfs.errors import SearchStopped
 from distbfs.exchange.signals import StopFlag
 from distbfs.exchange.world import SoloWorld
-from distbfs.multisearch import domain_bits
+from distbfs.multisearch import domain_bits, domain_group
 from distbfs.search import choose, domains
 from distbfs.search.choose import Request
 from distbfs.search.holding import held_graph
@@ -157,7 +157,7 @@ def test_a_domain_without_room_for_it(device, monkeypatch):
 
 def test_ranks_follow_the_first(device, monkeypatch):
     """Also in a traversal that the first gives up, and in the next."""
-    monkeypatch.setattr(domain_bits, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr(domain_group, "PeerGroup", ThreadPeers)
     sources, asked = asked_of(SOURCE)
 
     def rank(world):

@@ -1,0 +1,263 @@
+/* Shortest paths of up to 32 searches over the rows of a domain of devices, which may be one of
+ * several: their numbers forward, and Brandes' dependencies backward.
+ *
+ * Method: searches of one traversal (bits_domain.cu) have found all levels.  A sweep forward
+ * makes the number of paths to each vertex, level by level, as the sum over its neighbours one
+ * level before; a sweep backward makes (1 + dependency) / paths, from the sum of these over its
+ * neighbours one level after.  Of each level the host launches on all devices
+ *   carry             own vertices of the level sum up their neighbours, read at home; each is
+ *                     settled and written to all devices of the domain, but delegates, whose
+ *                     edges are in all domains
+ * and between several domains
+ *   collect           values of vertices that others have edges to become items by the share
+ *                     that asked for them; so do sums of delegates, by lane
+ *   take              items that have arrived are kept, or added to sums of delegates
+ *   settle_delegates  which are then complete
+ * and waits for all before the next.  No sum depends on the order of threads.
+ *
+ * Data: vertices are numbers, columns are positions (positions.cuh).  A row of values has WIDTH
+ * float64, one a search; bits of a word are searches, too.  Values and bits are replicas by
+ * position of the vertices of all devices, on every device.  A value is valid where the bits of
+ * its level have been set.  An item has two words of 64 bits: where << 32 | search, and the
+ * value; `where` is the position of a delegate, else the index of a target at who asked.
+ * Sums are in float64, which is infinite beyond 1.8e308 paths, and then not a number.
+ *
+ * Sources: Brandes 2001; Then et al. 2014 (the searches); Pan, Pearce, Owens 2018 (delegates).
+ *
+ * variants: OFFSET=u32,u64 WIDTH=8,32
+ */
+#include "../engines/cuda/common/base.cuh"
+#include "../engines/cuda/common/positions.cuh"
+
+#define THREADS 1024
+#define WARPS 32
+#define GROUP (32 / WIDTH) /* edges that a warp follows at a time */
+#define MOST_PARTS 8
+#define ITEM 2
+
+struct Paths {
+    const OFFSET *row;    /* [active + 1] */
+    const u32 *adj;       /* [m + pad], positions */
+    const u32 *digit;     /* [1 + digits][active]: reached, then binary digits of the level */
+    double *values;       /* [positions][WIDTH] */
+    u32 *bits[2];         /* [positions]: searches that have a vertex on a level, by parity */
+    double *paths;        /* [active][WIDTH] */
+    double *sums;         /* [active], of dependencies */
+    long long shift[MOST_PARTS]; /* bytes from values and bits here to those of a part */
+    u64 magic;            /* ceil(2^32 / parts) */
+    const u64 *outer_row; /* [active - normals + 1], the outer edges of normals */
+    const u32 *outer_adj; /* indices of targets */
+    double *far;          /* [targets][WIDTH], their values */
+    u32 *far_bits;        /* [targets], searches that have them on the level before */
+    const u32 *asked;     /* [asked_first[shares]], numbers of vertices, by who asks */
+    const u32 *target;    /* the same, their indices of targets there */
+    const u32 *asked_first; /* [shares + 1] */
+    u64 *box;             /* [(asked + normals) * WIDTH][ITEM] */
+    u64 *sizes;           /* [shares + lanes], items of each */
+    const u64 *items;     /* [count][ITEM], what has arrived */
+    u64 count;
+    u32 active, hubs, wide, digits; /* rows for a block, for a warp: multiples of 32 */
+    u32 parts, index;
+    u32 normals;          /* the first number of a normal vertex */
+    u32 several;          /* whether delegates have edges in other domains, too */
+    u32 shares, lanes;    /* lanes of delegates on this device */
+    u32 level;            /* the level that is made */
+    u32 back, begins;     /* the sweep backward; its first level, which sums up nothing */
+    u32 delegates;        /* whether the items are of delegates */
+};
+
+/* What a part has where this device has p. */
+template <class T> INLINE T *of_part(const Paths &p, T *at, u32 part) {
+    return (T *)((const char *)at + p.shift[part]);
+}
+
+/* Searches that have v on the level that is made. */
+INLINE u32 on_level(const Paths &p, u32 v) {
+    u32 bits = p.digit[v];
+    for (u32 k = 0; k < p.digits; k++) {
+        const u32 set = p.digit[(u64)(k + 1) * p.active + v];
+        bits &= p.level >> k & 1 ? set : ~set;
+    }
+    return bits;
+}
+
+/* All devices of the domain learn which searches have v on the level; one lane calls it. */
+INLINE void announce(const Paths &p, u32 v, u32 bits) {
+    for (u32 k = 0; k < p.parts; k++)
+        of_part(p, p.bits[p.level & 1], k)[position_of(p, v)] = bits;
+}
+
+/* The sum of neighbours at, at + step … of a row, 32 edges each time, in the searches of `want`
+ * that have them on the level before.  Each lane has the sum of search lane % WIDTH, of every
+ * GROUP-th of these neighbours.  All lanes of a warp call it. */
+INLINE double follow(const u32 *adj, const u32 *bits, const double *values, u64 at, u64 end,
+                     u64 step, u32 want) {
+    const u32 lane = lane_id(), search = lane % WIDTH, group = lane / WIDTH;
+    double sum = 0;
+    for (; at < end; at += step) {
+        u32 u = 0, both = 0;
+        if (at + lane < end) {
+            u = __ldg(adj + at + lane);
+            both = bits[u] & want;
+        }
+        u32 left = __ballot_sync(ALL, both != 0);
+        while (left) {
+            const u32 k = (__ffs(left) - 1) / GROUP * GROUP;
+            left &= ~(((1u << GROUP) - 1) << k);
+            const u32 w = __shfl_sync(ALL, u, k + group), hit = __shfl_sync(ALL, both, k + group);
+            if (hit >> search & 1) sum += values[(u64)w * WIDTH + search];
+        }
+    }
+    return sum;
+}
+
+/* The sum over the neighbours of v, of every `warps`-th 32 of them from `warp` on; the same in
+ * all lanes of a search.  All lanes of a warp call it. */
+INLINE double sum_of(const Paths &p, u32 v, u32 want, u32 warp, u32 warps) {
+    if (p.begins) return p.back || warp ? 0 : 1; /* one path from a source to itself */
+    const u32 before = p.level & 1 ^ 1;
+    double sum = follow(p.adj, p.bits[before], p.values, p.row[v] + (u64)warp * 32, p.row[v + 1],
+                        (u64)warps * 32, want);
+    if (p.several && v >= p.normals) {
+        const u64 *row = p.outer_row + (v - p.normals);
+        sum += follow(p.outer_adj, p.far_bits, p.far, row[0] + (u64)warp * 32, row[1],
+                      (u64)warps * 32, want);
+    }
+#pragma unroll
+    for (u32 s = WIDTH; s < 32; s <<= 1) sum += __shfl_xor_sync(ALL, sum, s);
+    return sum;
+}
+
+/* v has its complete sum, in the lane of each search; all lanes of a warp call it. */
+INLINE void settle(const Paths &p, u32 v, u32 want, double sum) {
+    const u32 lane = lane_id();
+    double dependency = 0;
+    if (lane < WIDTH && want >> lane & 1) {
+        double *paths = p.paths + (u64)v * WIDTH + lane, value = sum;
+        if (p.back) {
+            dependency = *paths * sum;
+            value = (1 + dependency) / *paths;
+        } else *paths = sum;
+        const u64 at = (u64)position_of(p, v) * WIDTH + lane;
+        for (u32 k = 0; k < p.parts; k++) of_part(p, p.values, k)[at] = value;
+    }
+    if (!p.back) return;
+    dependency = warp_sum(dependency);
+    if (lane == 0) p.sums[v] += dependency;
+}
+
+INLINE void finish(const Paths &p, u32 v, u32 want, double sum) {
+    if (!p.several || p.begins || v >= p.normals) settle(p, v, want, sum);
+    else if (lane_id() < WIDTH && want >> lane_id() & 1)
+        p.values[(u64)position_of(p, v) * WIDTH + lane_id()] = sum;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) carry(const Paths p) {
+    __shared__ double room[WARPS][WIDTH];
+    const u32 lane = lane_id(), own = threadIdx.x >> 5;
+    const u32 warp = own * gridDim.x + blockIdx.x, warps = gridDim.x * WARPS;
+    for (u32 v = blockIdx.x; v < p.hubs; v += gridDim.x) {
+        const u32 want = on_level(p, v);
+        if (threadIdx.x == 0) announce(p, v, want);
+        if (!want) continue; /* the same for all threads of the block */
+        double sum = sum_of(p, v, want, own, WARPS);
+        if (lane < WIDTH) room[own][lane] = sum;
+        __syncthreads();
+        if (own == 0) {
+            sum = 0;
+            for (u32 k = 0; k < WARPS && lane < WIDTH; k++) sum += room[k][lane];
+            finish(p, v, want, sum);
+        }
+        __syncthreads();
+    }
+    for (u32 v = p.hubs + warp; v < p.wide; v += warps) {
+        const u32 want = on_level(p, v);
+        if (lane == 0) announce(p, v, want);
+        if (want) finish(p, v, want, sum_of(p, v, want, 0, 1));
+    }
+    for (u32 base = p.wide + warp * 32; base < p.active; base += warps * 32) {
+        const u32 v = base + lane, want = v < p.active ? on_level(p, v) : 0;
+        if (v < p.active) announce(p, v, want);
+        for (u32 left = __ballot_sync(ALL, want != 0); left; left &= left - 1) {
+            const u32 k = __ffs(left) - 1, some = __shfl_sync(ALL, want, k);
+            finish(p, base + k, some, sum_of(p, base + k, some, 0, 1));
+        }
+    }
+}
+
+/* Values of the level's vertices number(k), k < count, become items from `first` on, but those
+ * that are 0, which add nothing; where(k): see ITEM.  Whole warps call it. */
+template <class Number, class Where>
+INLINE void pack(const Paths &p, u32 count, u64 first, u64 *size, const Number &number,
+                 const Where &where) {
+    const u32 lane = lane_id(), warps = gridDim.x * WARPS;
+    const u64 *values = (const u64 *)p.values;
+    for (u32 base = ((threadIdx.x >> 5) * gridDim.x + blockIdx.x) * 32; base < count;
+         base += warps * 32) {
+        const u32 k = base + lane;
+        u32 some = 0;
+        u64 from = 0, to = 0;
+        if (k < count) {
+            const u32 at = position_of(p, number(k));
+            from = (u64)at * WIDTH;
+            for (u32 bits = p.bits[p.level & 1][at]; bits; bits &= bits - 1) {
+                const u32 i = __ffs(bits) - 1;
+                if (values[from + i]) some |= 1u << i;
+            }
+        }
+        const u32 own = __popc(some), upto = warp_scan(own, lane);
+        if (lane == 31 && upto) to = atomicAdd(size, (u64)upto);
+        to = first + __shfl_sync(ALL, to, 31) + upto - own;
+        for (; some; some &= some - 1, to++) {
+            const u32 i = __ffs(some) - 1;
+            p.box[to * ITEM] = (u64)where(k) << 32 | i;
+            p.box[to * ITEM + 1] = values[from + i];
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) collect(const Paths p) {
+    const u32 *first = p.asked_first;
+    for (u32 s = 0; s < p.shares; s++)
+        pack(p, first[s + 1] - first[s], (u64)first[s] * WIDTH, p.sizes + s,
+             [&](u32 k) { return p.asked[first[s] + k]; },
+             [&](u32 k) { return p.target[first[s] + k]; });
+    if (p.begins) return; /* delegates are settled in every domain */
+    const u32 each = p.normals / p.lanes;
+    for (u32 j = 0; j < p.lanes; j++) {
+        /* granules take turns in lanes; with one lane, all numbers are its own */
+        const auto number = [&](u32 k) {
+            return p.lanes == 1 ? k : ((k >> 10) * p.lanes + j) << 10 | (k & 1023);
+        };
+        pack(p, each, ((u64)first[p.shares] + (u64)j * each) * WIDTH, p.sizes + p.shares + j,
+             number, [&](u32 k) { return position_of(p, number(k)); });
+    }
+}
+
+/* No vertex and search is in the items twice. */
+extern "C" __global__ void __launch_bounds__(THREADS, 1) take(const Paths p) {
+    for (u64 t = thread_of(THREADS); t < p.count; t += threads_of(THREADS)) {
+        const u64 *item = p.items + t * ITEM;
+        const u32 where = (u32)(item[0] >> 32), search = (u32)item[0] & 31;
+        const double value = *(const double *)(item + 1);
+        if (p.delegates) p.values[(u64)where * WIDTH + search] += value;
+        else {
+            p.far[(u64)where * WIDTH + search] = value;
+            atomicOr(p.far_bits + where, 1u << search);
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) settle_delegates(const Paths p) {
+    const u32 lane = lane_id(), warps = gridDim.x * WARPS;
+    for (u32 base = ((threadIdx.x >> 5) * gridDim.x + blockIdx.x) * 32; base < p.normals;
+         base += warps * 32) {
+        const u32 v = base + lane, at = position_of(p, v);
+        const u32 want = v < p.normals ? p.bits[p.level & 1][at] : 0;
+        for (u32 left = __ballot_sync(ALL, want != 0); left; left &= left - 1) {
+            const u32 k = __ffs(left) - 1, some = __shfl_sync(ALL, want, k);
+            const u64 from = (u64)__shfl_sync(ALL, at, k) * WIDTH;
+            settle(p, base + k, some, lane < WIDTH ? p.values[from + lane] : 0);
+        }
+    }
+}

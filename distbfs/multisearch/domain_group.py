@@ -1,0 +1,100 @@
+"""The devices that search the parts of a graph together: their memory, and meeting.
+
+Those of a domain map each other's memory. A rank may have devices of several domains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.errors import LaunchError, OutOfMemory, ResourceError
+from distbfs.exchange.agreement import first_reason
+from distbfs.exchange.peer_memory import PeerGroup, on_device
+from distbfs.exchange.world import SoloWorld
+from distbfs.search.domains import split_by_domain
+
+if TYPE_CHECKING:
+    from distbfs.partition.layout import Placement
+    from distbfs.types import DeviceArray, Ids, World
+
+
+class DomainGroup:
+    """The devices of all ranks; creation and methods are collective.
+
+    devices: of this rank, in the order of ``placement``
+    several: whether a domain of this rank has several devices
+    placement: of the devices of several domains; None where all are one domain
+
+    Raises LaunchError on all ranks of a domain whose devices have no peer access.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        devices: Sequence[int],
+        placement: Placement | None,
+        *,
+        several: bool,
+    ) -> None:
+        self.world, self.devices, self._several = world, list(devices), several
+        self._ranks: World = world
+        self._groups: list[tuple[list[int], PeerGroup]] = []
+        places = [list(range(len(devices)))]
+        if placement is not None:
+            places = list(placement.places_of(world.rank).values())
+            self._ranks = SoloWorld()
+            if max(placement.domains.sizes) > 1:
+                self._ranks = split_by_domain(world, placement)
+        try:
+            for some in places:
+                group = PeerGroup(self._ranks, [devices[place] for place in some])
+                self._groups.append((some, group))
+        except LaunchError:
+            self.close()
+            raise
+
+    def share(self, sizes: Sequence[int], what: str) -> list[tuple[DeviceArray, Ids]]:
+        """Allocate memory of each device of this rank, and map that of its domain.
+
+        sizes: bytes on each device. Returns (uint8 [bytes], addresses of the memory of
+        all devices of the domain) of each. Raises ResourceError where memory is short.
+        """
+        memory: dict[int, tuple[DeviceArray, Ids]] = {}
+        for places, group in self._groups:
+            held = group.share([sizes[place] for place in places], what)
+            memory.update(zip(places, zip(*held, strict=True), strict=True))
+        return [memory[place] for place in range(len(self.devices))]
+
+    def agreed(self, work: Callable[[], object]) -> None:
+        """Call ``work`` on each rank; ResourceError on all if one fails."""
+        kind: type[ResourceError] = ResourceError
+        reason = ""
+        try:
+            work()
+        except ResourceError as error:
+            reason, kind = str(error), type(error)
+        short = np.array([kind is OutOfMemory])
+        if reason := first_reason(self.world, reason):
+            memory = self.world.allreduce(short, "or")[0]
+            raise (OutOfMemory if memory else ResourceError)(reason)
+
+    def meet(self) -> None:
+        """Wait until the devices of a domain have finished their steps."""
+        if self._several:
+            for device in self.devices:
+                with on_device(device):
+                    cuda.cupy().cuda.Device().synchronize()
+            self._ranks.barrier()
+
+    def close(self) -> None:
+        """Free the shared memory."""
+        for _, group in self._groups:
+            group.close()
+        self._groups = []
+        if self._ranks is not self.world:
+            self._ranks.free()
+            self._ranks = self.world

@@ -1,0 +1,357 @@
+"""Brandes' dependencies of searches over parts on devices (bits_paths.cu).
+
+Searches of one traversal (``domain_bits``) have found the levels. For 32 of them at a
+time, or 8 where memory is short, a sweep over the levels counts the shortest paths to
+each vertex, and one back sums up dependencies. Between domains, each level sends the
+values of its vertices, once each, to the devices that have edges to them, and what a
+domain has found of a delegate's sum to the others.
+
+For each search at a time, a device takes 8 bytes for each position of any device of its
+domain, 8 for each own vertex, 8 for each target of outer edges, and 16 for each own
+vertex that is such a target and for each delegate.
+
+Sources: Brandes, A faster algorithm for betweenness centrality, 2001; Then et al., The
+more the merrier, VLDB 2014.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from distbfs.build.cuda.domain import GRANULE
+from distbfs.device import cuda, programs
+from distbfs.engines.cuda.xbfs.shared import MOST_PARTS
+from distbfs.errors import SearchStopped
+from distbfs.exchange.peer_memory import on_device
+from distbfs.multisearch.cuda_bits import KERNELS, THREADS
+from distbfs.multisearch.domain_members import largest_that_fits
+
+if TYPE_CHECKING:
+    from distbfs.multisearch.domain_bits import Share
+    from distbfs.multisearch.domain_group import DomainGroup
+    from distbfs.multisearch.domain_members import Member
+    from distbfs.multisearch.part_messages import PartMessages
+    from distbfs.types import Array, DeviceArray, Ids, Stop
+
+WIDTHS = (8, 32)  # searches at a time
+ITEM = 2  # words of 64 bits
+
+
+class PathParams(ctypes.Structure):
+    """``Paths`` in bits_paths.cu."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("row", "adj", "digit", "values")),
+        ("bits", ctypes.c_void_p * 2),
+        *((name, ctypes.c_void_p) for name in ("paths", "sums")),
+        ("shift", ctypes.c_int64 * MOST_PARTS),
+        ("magic", ctypes.c_uint64),
+        *((name, ctypes.c_void_p) for name in ("outer_row", "outer_adj", "far")),
+        *((name, ctypes.c_void_p) for name in ("far_bits", "asked", "target")),
+        *((name, ctypes.c_void_p) for name in ("asked_first", "box", "sizes", "items")),
+        ("count", ctypes.c_uint64),
+        *((name, ctypes.c_uint32) for name in ("active", "hubs", "wide", "digits")),
+        *((name, ctypes.c_uint32) for name in ("parts", "index", "normals", "several")),
+        *((name, ctypes.c_uint32) for name in ("shares", "lanes", "level", "back")),
+        *((name, ctypes.c_uint32) for name in ("begins", "delegates")),
+    )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The vertices of a device that devices of other domains have edges to.
+
+    numbers: uint32 [k], by the share that asks; targets: uint32 [k], which target each
+    is there; first: of each share, int64 [shares + 1] on the host
+    """
+
+    numbers: DeviceArray
+    targets: DeviceArray
+    first: Ids
+
+
+def asked_of(members: Sequence[Member], messages: PartMessages) -> list[Asked]:
+    """Return what is asked of each device of this rank (collective)."""
+
+    def targets(place: int, group: int, count: int) -> DeviceArray:
+        cp, outer = cuda.cupy(), members[place].outer
+        if outer is None:
+            raise ValueError("one domain asks nothing")
+        first = int(outer.starts[group])
+        index = cp.arange(first, first + count, dtype=np.uint64)
+        some = outer.targets[first : first + count].astype(np.uint64)
+        return index << np.uint64(32) | some
+
+    counts = []
+    for member in members:
+        groups = np.zeros(member.layout.parts + member.own_lanes, dtype=np.int64)
+        if member.outer is not None:
+            groups[: member.layout.parts] = np.diff(member.outer.starts)
+        counts.append(groups)
+    shares = members[0].layout.parts
+    by_share: list[list[DeviceArray | None]] = [[None] * shares for _ in members]
+    for arrival in messages.deliver(counts, 1, targets):
+        by_share[arrival.place][arrival.source] = arrival.items
+    asked = []
+    for member, arrays in zip(members, by_share, strict=True):
+        with on_device(member.device), cuda.memory_of("values of betweenness"):
+            cp = cuda.cupy()
+            some = [cp.zeros(0, np.uint64), *(x for x in arrays if x is not None)]
+            items = cp.concatenate(some)
+            places = (items & np.uint64(0xFFFFFFFF)).astype(np.int64)
+            numbers = cp.ascontiguousarray(member.place[places])
+            indices = cp.asarray((items >> np.uint64(32)).astype(np.uint32))
+        sizes = [0 if x is None else len(x) for x in arrays]
+        asked.append(Asked(numbers, indices, np.cumsum([0, *sizes])))
+    return asked
+
+
+def shared_sizes(member: Member, width: int) -> list[int]:
+    """Return bytes accessed by others: values, and the bits of two levels."""
+    positions = member.granules * GRANULE * member.devices
+    return [8 * width * positions, 4 * positions, 4 * positions]
+
+
+def bytes_needed(
+    member: Member, width: int, deepest: int, asked: Asked | None = None
+) -> int:
+    """Return the bytes of dependencies; asked: where there are several domains."""
+    need = sum(shared_sizes(member, width))
+    need += (8 * width + 8 + 4 + 4 * deepest.bit_length()) * member.graph.active
+    if asked is not None and member.outer is not None:
+        need += (8 * width + 4) * len(member.outer.targets)
+        need += 8 * ITEM * width * (len(asked.numbers) + member.normals)
+    return need
+
+
+class PathShare:
+    """One device's share of the sweeps; call it with the device current.
+
+    memory: uint8, of ``shared_sizes`` bytes, zeros
+    bases: [devices of the domain] addresses of their memory
+    asked: where there are several domains
+    """
+
+    def __init__(
+        self,
+        share: Share,
+        width: int,
+        memory: DeviceArray,
+        bases: Ids,
+        asked: Asked | None,
+    ) -> None:
+        cp, member, graph = cuda.cupy(), share.member, share.member.graph
+        self.share, self._width = share, width
+        cuts = np.cumsum(shared_sizes(member, width))[:-1].tolist()
+        values, *bits = cp.split(memory, cuts)
+        self._held = {
+            "row": graph.offsets,
+            "adj": graph.columns,
+            "values": values,
+            "paths": cp.empty(max(graph.active, 1) * width, np.float64),
+            "sums": cp.zeros(max(graph.active, 1), np.float64),
+        }
+        self._digits: DeviceArray | None = None
+        self._params = p = PathParams(
+            magic=-(-(1 << 32) // member.devices),
+            active=graph.active,
+            hubs=share.params.hubs,
+            wide=share.params.wide,
+            parts=member.devices,
+            index=member.index,
+        )
+        p.shift[: member.devices] = (bases - bases[member.index]).tolist()
+        for k, array in enumerate(bits):
+            p.bits[k] = array.data.ptr
+        self._bits = bits
+        self._first: Ids = np.zeros(1, dtype=np.int64)
+        if asked is not None:
+            self._open_outside(asked)
+        for name, array in self._held.items():
+            setattr(p, name, array.data.ptr)
+        wide = graph.offsets.dtype.itemsize == 8
+        module = programs.Module(
+            KERNELS / "bits_paths.cu", OFFSET="u64" if wide else "u32", WIDTH=width
+        )
+        grid = cuda.multiprocessors()
+        self._steps = {
+            name: module.kernel(name).prepare(p, grid, THREADS)
+            for name in ("carry", "collect", "take", "settle_delegates")
+        }
+
+    def _open_outside(self, asked: Asked) -> None:
+        """Allocate what is sent to other domains, and what comes from there."""
+        cp, member, p = cuda.cupy(), self.share.member, self._params
+        outer, domains = member.outer, member.domains
+        if outer is None or domains is None:
+            raise ValueError("one domain sends nothing")
+        self._first, targets = asked.first, max(len(outer.targets), 1)
+        room = (len(asked.numbers) + member.normals) * self._width
+        self._held |= {
+            "outer_row": outer.offsets,
+            "outer_adj": outer.columns,
+            "far": cp.empty(targets * self._width, np.float64),
+            "far_bits": cp.zeros(targets, np.uint32),
+            "asked": asked.numbers,
+            "target": asked.targets,
+            "asked_first": cp.asarray(asked.first.astype(np.uint32)),
+            "box": cp.empty(max(room, 1) * ITEM, np.uint64),
+            "sizes": cp.zeros(domains.shares + member.own_lanes, np.uint64),
+        }
+        self._sizes_copy = cuda.HostCopy(self._held["sizes"])
+        p.several, p.normals = 1, member.normals
+        p.shares, p.lanes = domains.shares, member.own_lanes
+
+    def _run(self, name: str) -> None:
+        self._steps[name]()
+
+    def _clear(self, name: str) -> None:
+        cuda.clear(self._held[name], cuda.cupy().cuda.get_current_stream())
+
+    def clear(self) -> None:
+        """Forget all sums."""
+        self._clear("sums")
+
+    def begin(self, deepest: int, first: int) -> None:
+        """Take the levels of searches from ``first`` on."""
+        self._digits = self.share.digits_of(deepest, first, self._width)
+        self._params.digit = self._digits.data.ptr
+        self._params.digits = len(self._digits) - 1
+
+    def carry(self, level: int, *, back: bool, begins: bool) -> None:
+        """Sum up the values of the level before, or after; see bits_paths.cu."""
+        p = self._params
+        p.level, p.back, p.begins = level, int(back), int(begins)
+        self._run("carry")
+
+    def collect(self) -> None:
+        """Collect what is sent; start copying how much to the host."""
+        self._clear("sizes")
+        self._run("collect")
+        self._sizes_copy.begin(cuda.cupy().cuda.get_current_stream())
+        self._clear("far_bits")
+
+    def counts(self) -> Array:
+        """Return the items for each share, then of each own lane, after ``collect``."""
+        return self._sizes_copy.wait().astype(np.int64)
+
+    def items(self, group: int, count: int) -> DeviceArray:
+        """Return items of a group in ``counts``, uint64 [count * ITEM]."""
+        p = self._params
+        first = int(self._first[min(group, p.shares)])
+        if group > p.shares:
+            first += (group - p.shares) * (p.normals // p.lanes)
+        first *= self._width * ITEM
+        return self._held["box"][first : first + count * ITEM]
+
+    def take(self, items: DeviceArray, *, delegates: bool) -> None:
+        """Keep values that have arrived, uint64 [k * ITEM]."""
+        p = self._params
+        p.items, p.count = items.data.ptr, items.size // ITEM
+        p.delegates = int(delegates)
+        self._run("take")
+
+    def settle_delegates(self) -> None:
+        """Settle delegates whose sums of all domains have arrived."""
+        if self._params.normals and not self._params.begins:
+            self._run("settle_delegates")
+
+    def sums(self) -> Array:
+        """Return the sums of dependencies, float64 by local id, on the host."""
+        return self.share.by_local(self._held["sums"])
+
+
+class DomainPaths:
+    """Finds dependencies of the searches of shares; methods are collective.
+
+    messages: between domains, where there are several
+
+    Raises OutOfMemory on all ranks where memory is short on one.
+    """
+
+    def __init__(
+        self,
+        group: DomainGroup,
+        shares: Sequence[Share],
+        messages: PartMessages | None,
+        deepest: int,
+    ) -> None:
+        self._group, self._messages, what = group, messages, "values of betweenness"
+        members = [share.member for share in shares]
+        asked: list[Asked | None] = [None] * len(members)
+        if messages is not None:
+            asked = [*asked_of(members, messages)]
+        self.width = largest_that_fits(
+            group.world,
+            WIDTHS,
+            group.devices,
+            lambda k, width: bytes_needed(members[k], width, deepest, asked[k]),
+            what,
+        )
+        sizes = [sum(shared_sizes(member, self.width)) for member in members]
+        memory = group.share(sizes, what)
+        self._shares: list[PathShare] = []
+
+        def make() -> None:
+            for share, held, own in zip(shares, memory, asked, strict=True):
+                with on_device(share.device), cuda.memory_of(what):
+                    self._shares.append(PathShare(share, self.width, *held, own))
+
+        group.agreed(make)
+
+    def _each(self, work: Callable[[PathShare], None]) -> None:
+        for share in self._shares:
+            with on_device(share.share.device):
+                work(share)
+
+    def dependencies(self, count: int, deepest: int, stop: Stop | None) -> list[Array]:
+        """Return the dependencies of ``count`` searches, float64 by local id.
+
+        Summed over the searches, of each part of this rank. deepest: their largest
+        level; stop: called between sweeps, SearchStopped on all ranks if one returns
+        True
+        """
+        world = self._group.world
+        self._each(lambda share: share.clear())
+        for first in range(0, count, self.width):
+            asked = np.array([stop is not None and stop()])
+            if world.allreduce(asked, "or")[0]:
+                raise SearchStopped(f"stopped after {first} of {count} sources")
+            self._group.agreed(
+                partial(
+                    self._each, partial(PathShare.begin, deepest=deepest, first=first)
+                )
+            )
+            for level in range(deepest + 1):
+                self._step(level, back=False, begins=level == 0)
+            for level in range(deepest, 0, -1):
+                self._step(level, back=True, begins=level == deepest)
+        world.doing = ""
+        sums: list[Array] = []
+        self._each(lambda share: sums.append(share.sums()))
+        return sums
+
+    def _step(self, level: int, *, back: bool, begins: bool) -> None:
+        """Make the values of a level on all devices."""
+        group = self._group
+        group.world.doing = f"paths of level {level}"
+        self._each(lambda share: share.carry(level, back=back, begins=begins))
+        if self._messages is not None:
+            self._each(lambda share: share.collect())
+            arrived = self._messages.deliver(
+                [share.counts() for share in self._shares],
+                ITEM,
+                lambda place, number, count: self._shares[place].items(number, count),
+            )
+            for one in arrived:
+                share = self._shares[one.place]
+                with on_device(share.share.device):
+                    share.take(one.items, delegates=one.delegates)
+            self._each(lambda share: share.settle_delegates())
+        group.meet()

@@ -1,0 +1,195 @@
+"""Betweenness over parts on devices that are the CPU, against NetworkX."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from covering import covered
+from device_parts import LARGE
+from fast_graphs import path, shuffled
+from graphs import NAMED, Tuples, sources, uniform
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from outer_searches import PLACEMENTS, by_id, searching, session_of
+from part_graphs import GRAPHS as SHAPES
+from test_between_kernels import StreamedThreads
+from worlds import ThreadExchange, on_ranks
+
+from distbfs.device import cuda
+from distbfs.errors import OutOfMemory, SearchStopped, UsageError
+from distbfs.multisearch import domain_bits, domain_paths
+from distbfs.multisearch.base import RunOptions
+from distbfs.multisearch.part_loop import Wanted
+from distbfs.multisearch.searchers import PartsSearcher
+
+GRAPHS = {
+    **SHAPES,
+    **{name: NAMED[name] for name in ("two-hubs", "isolated", "loops", "one-vertex")},
+}
+pytestmark = pytest.mark.usefixtures("peers")
+
+
+def network(source):
+    graph = nx.Graph()
+    graph.add_nodes_from(range(source.n))
+    graph.add_edges_from(zip(source.u.tolist(), source.v.tolist(), strict=True))
+    return graph
+
+
+def dependencies(source, roots):
+    """Sum Brandes' dependencies of sources by NetworkX, which may be there twice."""
+    graph, total = network(source), np.zeros(source.n)
+    for root in roots.tolist():
+        values = nx.betweenness_centrality_subset(graph, [root], list(graph))
+        total += 2 * np.array([values[v] for v in range(source.n)])
+    return total
+
+
+def found_by(roots, width=32):
+    """Return a function for ``searching`` of the dependencies, [n].
+
+    width: searches at a time that are checked
+    """
+
+    def work(world, searches, members):
+        searches.run(roots[::-1][:40], Wanted(levels=True))
+        searches.dependencies(None)
+        searches.run(roots, Wanted(levels=True))
+        sums = by_id(world, members, searches.dependencies(None))
+        assert searches._paths is None or searches._paths.width == width
+        return sums
+
+    return work
+
+
+@pytest.mark.parametrize(
+    ("name", "owners", "threshold", "kind"),
+    covered(
+        *(list(GRAPHS), list(PLACEMENTS), [0, 4, 20, LARGE]),
+        [ThreadExchange, StreamedThreads],
+    ),
+)
+def test_domains_of_all_kinds(name, owners, threshold, kind):
+    source = GRAPHS[name]
+    roots = np.random.default_rng(1).integers(0, source.n, 45)
+    wanted = dependencies(source, roots)
+    for sums in searching(source, PLACEMENTS[owners], threshold, kind, found_by(roots)):
+        np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("owners", ["two ranks", "two and one", "pairs of ranks"])
+@pytest.mark.parametrize("width", domain_paths.WIDTHS)
+def test_rows_of_every_length(owners, width, monkeypatch):
+    """For a block, a warp and 32 of a warp; delegates in many granules and lanes."""
+    monkeypatch.setattr(domain_bits, "HUB_DEGREE", 12)
+    monkeypatch.setattr(domain_bits, "WIDE_DEGREE", 5)
+    monkeypatch.setattr(domain_paths, "WIDTHS", (width,))
+    source = uniform(5200, 26_000, hub=900)
+    roots = np.random.default_rng(3).integers(0, source.n, 11)
+    wanted = dependencies(source, roots)
+    for threshold in (6, 11, LARGE):
+        for sums in searching(
+            *(source, PLACEMENTS[owners], threshold, StreamedThreads),
+            found_by(roots, width),
+        ):
+            np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-12)
+
+
+@settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    source=sources(),
+    owners=st.sampled_from(list(PLACEMENTS.values())),
+    threshold=st.sampled_from([0, 1, 3, LARGE]),
+    kind=st.sampled_from([ThreadExchange, StreamedThreads]),
+)
+def test_any_graph(source, owners, threshold, kind):
+    roots = np.arange(source.n)
+    wanted = dependencies(source, roots)
+    for sums in searching(source, owners, threshold, kind, found_by(roots)):
+        np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_more_levels_than_planned():
+    """Digits of levels are added from one call to the next."""
+    source = shuffled(path(270))
+    end = int(np.flatnonzero(source.degrees == 1)[0])
+    middle = int(np.flatnonzero(source.distances(end) == 135)[0])
+    roots = np.array([[middle], [end]])
+
+    def work(world, searches, members):
+        sums = []
+        for some in roots:
+            searches.run(some, Wanted(levels=True))
+            sums.append(by_id(world, members, searches.dependencies(None)))
+        return sums
+
+    wanted = [dependencies(source, some) for some in roots]
+    for sums in searching(source, ((0,), (1,)), LARGE, ThreadExchange, work):
+        np.testing.assert_allclose(sums, wanted, rtol=1e-12)
+
+
+def test_a_rank_that_stops_stops_all():
+    def work(world, searches, members):
+        asked = []
+        searches.run(np.arange(60), Wanted(levels=True))
+        stop = lambda: world.rank == 1 and (asked.append(1) or len(asked) > 1)  # noqa: E731
+        with pytest.raises(SearchStopped, match="stopped after 32 of 60 sources"):
+            searches.dependencies(stop)
+        return by_id(world, members, searches.dependencies(None))
+
+    source = Tuples(90, range(89), range(1, 90))
+    wanted = dependencies(source, np.arange(60))
+    for sums in searching(source, ((0,), (1,)), 3, ThreadExchange, work):
+        np.testing.assert_allclose(sums, wanted, rtol=1e-12)
+
+
+def test_fewer_searches_at_a_time_where_memory_is_short(monkeypatch):
+    """On one rank: on all; none where 8 do not fit."""
+    source, frees = GRAPHS["random"], [1 << 40]
+    roots = np.arange(40)
+    wanted = dependencies(source, roots)
+    monkeypatch.setattr(cuda, "free_bytes", lambda: frees[0])
+
+    def short(world, searches, members):
+        searches.run(roots, Wanted(levels=True))
+        world.barrier()
+        frees[0] = domain_bits.RESERVE + 8
+        with pytest.raises(OutOfMemory, match="values of betweenness need"):
+            searches.dependencies(None)
+        world.barrier()
+        frees[0] = domain_bits.RESERVE + 1000
+        monkeypatch.setattr(
+            domain_paths,
+            "bytes_needed",
+            lambda member, width, *_: 1000 if width == 8 or member.part else 1001,
+        )
+        world.barrier()
+        sums = by_id(world, members, searches.dependencies(None))
+        assert searches._paths.width == 8
+        world.barrier()
+        frees[0] = 1 << 40
+        return sums
+
+    for sums in searching(source, ((0,), (1,)), 4, ThreadExchange, short):
+        np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_more_paths_than_a_double_can_count(ranks):
+    """208 layers of 32 vertices, each complete to the next, have 2^1040 of them."""
+    width, layers = 32, 208
+    layer = np.arange(layers)[:, None, None] * width
+    u = (layer + np.arange(width)[:, None] + np.zeros(width, int)).ravel()
+    v = (layer + width + np.zeros((width, 1), int) + np.arange(width)).ravel()
+    source = Tuples(width * (layers + 1), u, v)
+
+    def rank(world):
+        session = session_of(ranks(world, "aa", (1, 1), ThreadExchange), source, 1, 4)
+        on = PartsSearcher(session, RunOptions())
+        with pytest.raises(UsageError, match=r"at most 1\.8e308 shortest paths"):
+            on.dependencies(np.array([0]))
+        session.close()
+
+    on_ranks(2, rank)
