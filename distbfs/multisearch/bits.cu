@@ -5,7 +5,7 @@
  * the edges out of the frontier.  It ends after a level in which block 0 sees the host's
  * word.  Data and sources: bits.cuh.
  *
- * variants: OFFSET=u32,u64 PIECES=1,2,4 DIRECTED=0,1
+ * variants: OFFSET=u32,u64 PIECES=1,2,4 DIRECTED=0,1 SPLIT=0 | OFFSET=u64 PIECES=1,2,4 DIRECTED=0 SPLIT=1
  */
 #include "bits.cuh"
 #include "bits_count.cuh"
@@ -25,7 +25,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
         const u32 side = s.depth & 1;
         Level l = level_of(p, s.depth + 1);
         clear_mark(p, l.depth);
+        clear_live(p, l.depth);
         if (s.edges >= p.pull_edges) {
+            if (SPLIT) {
+                note_live(p, l);
+                grid_sum(&p.control->barrier, turn, 0);
+            }
             const u32 edges = pull(p, l, room);
             s.edges = grid_sum(&p.control->barrier, turn, edges, 0, 0, 0, p.stop, &stop);
             s.dense = 1, s.pulls++;

@@ -11,6 +11,7 @@
 #define DISTBFS_XBFS_SEARCH_CUH
 #include "../common/base.cuh"
 #include "../common/sets.cuh"
+#include "../common/tails.cuh"
 
 #define THREADS 1024
 #define WARPS 32
@@ -137,9 +138,6 @@ struct Params {
     u32 coded, pad;           /* words of codes that shared memory holds */
 };
 
-#ifndef SPLIT
-#define SPLIT 0 /* rows have tails in host memory */
-#endif
 #ifndef MASKED
 #define MASKED 0 /* some edges are not seen: rows.cuh */
 #endif
