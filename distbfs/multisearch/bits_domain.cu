@@ -75,12 +75,10 @@ INLINE void clear_ahead(const Domain &d) {
     if (blockIdx.x == 0 && threadIdx.x == 0) *tally_of(d, d.depth + 1) = {0, 0};
 }
 
-#if SPLIT
 /* Notes which searches have a frontier that the rows here may find. */
 extern "C" __global__ void __launch_bounds__(THREADS, 1) live_level(const Domain d) {
-    note_live(d, level_of(d, d.depth));
+    if (SPLIT) note_live(d, level_of(d, d.depth));
 }
-#endif
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) pull_level(const Domain d) {
     __shared__ u32 room[WORDS];

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda, programs
+from distbfs.engines.cuda.xbfs.search import TAIL_COUNTS
 from distbfs.errors import LaunchError, OutOfMemory, ResourceError, UsageError
 from distbfs.exchange.agreement import first_reason
 from distbfs.exchange.peer_memory import PeerGroup, on_device
@@ -32,9 +33,9 @@ from distbfs.multisearch.cuda_bits import (
     THREADS,
     WIDE_DEGREE,
     Matrix,
+    TailReads,
     asked_kernel,
     asked_levels,
-    TailReads,
     level_dtype,
 )
 from distbfs.multisearch.domain_members import DomainParams, Member
@@ -50,7 +51,8 @@ if TYPE_CHECKING:
     from distbfs.types import Array, DeviceArray, Ids, World
 
 PULL_SHARE = 40  # pull frontiers of m / PULL_SHARE edges, since pushes go to peers
-ALONE_SHARE = 4  # the same of domains of one device
+ALONE_SHARE = 4  # the same of domains of one device, and where rows have tails:
+# an early pull misses most searches and reads nearly all of them
 TURNS, TALLY_WORDS = 3, 2
 LENGTHS_AT_ONCE = 1 << 26  # of rows, which take 16 bytes each
 BLOCK = 32  # searches whose levels are read together
@@ -339,7 +341,9 @@ class DomainBitSearches(PartSearches):
         most = max(member.devices for member in members)
         total = int(world.allreduce(edges)[0])
         most = int(world.allreduce(np.array([most]), "max")[0])
-        share = max(total // (PULL_SHARE if most > 1 else ALONE_SHARE), 1)
+        split = members[0].graph.tails is not None  # all have tails, or none
+        to_peers = most > 1 and not split
+        share = max(total // (PULL_SHARE if to_peers else ALONE_SHARE), 1)
         self._pull_edges = share if pull_edges is None else pull_edges
         self._shares: list[Share] = []
         self._sources: Ids = NO_IDS

@@ -138,8 +138,8 @@ class OnDevices(Traversals):
 def traversals_of(session: Session) -> Traversals | None:
     """Return the traversals of a session's parts, None if it has none (collective).
 
-    They are of parts in host memory with engine openmp, and of rows that lie whole on
-    devices with engine xbfs.
+    They are of parts in host memory with engine openmp, and of rows on devices with
+    engine xbfs.
     """
     held, engine, world = session.held, session.options.engine, session.world
     members: list[Member] = []
@@ -150,9 +150,8 @@ def traversals_of(session: Session) -> Traversals | None:
             members = [Member.of_rows(rows) for rows in held.rows]
         elif held.graph is not None and world.size == 1:
             members = [Member.of_graph(held.graph)]
-    whole = bool(members) and all(x.graph.tails is None for x in members)
     in_parts = bool(held.parts) and engine == "openmp" and session.layout.parts > 1
-    ways = np.array([whole, in_parts])
+    ways = np.array([bool(members), in_parts])
     on_devices, on_hosts = world.allreduce(ways, "min").tolist()
     if on_devices:
         return OnDevices(session, members)

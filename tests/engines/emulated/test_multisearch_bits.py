@@ -149,9 +149,7 @@ def test_pulls_read_no_tail_without_need(device, width):
     assert read(complete(60), [0, 1]) == (2, 0)
     # a hub with 198 leaves and a path of ten vertices; two vertices apart
     leaves, rest = [*range(1, 199)], [*range(200, 210)]
-    source = Tuples(
-        300, [0] * 198 + [0, *rest[:-1]] + [250], [*leaves, *rest, 251]
-    )
+    source = Tuples(300, [0] * 198 + [0, *rest[:-1]] + [250], [*leaves, *rest, 251])
     # the search that ends has a frontier in two levels, while it misses the hub
     assert read(source, [0, 250]) == (11, 2 * (199 - 8))
 
