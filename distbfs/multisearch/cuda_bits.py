@@ -335,9 +335,10 @@ class BitSearches:
         with cuda.memory_of("bit-parallel searches"):
             self._allocate()
         self.params = self._parameters(pull_edges)
+        offset = "u64" if graph.offsets.dtype.itemsize == 8 else "u32"
         module = programs.Module(
             KERNELS / "bits.cu",
-            OFFSET="u64" if graph.offsets.dtype.itemsize == 8 else "u32",
+            OFFSET=offset,
             PIECES=self._lanes,
             DIRECTED=int(graph.directed),
             SPLIT=int(graph.tails is not None),

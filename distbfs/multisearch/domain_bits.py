@@ -112,9 +112,10 @@ class Share:
             self.tails = TailReads(graph.tails, 4 * lanes)
         self._begin = Begin(d=self._parameters(bases))
         self.params: DomainParams = self._begin.d
+        offset = "u64" if graph.offsets.dtype.itemsize == 8 else "u32"
         module = programs.Module(
             KERNELS / "bits_domain.cu",
-            OFFSET="u64" if graph.offsets.dtype.itemsize == 8 else "u32",
+            OFFSET=offset,
             PIECES=lanes,
             SPLIT=int(self.tails is not None),
         )
