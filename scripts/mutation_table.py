@@ -555,7 +555,7 @@ MUTATIONS = (
     ),
     Mutation(
         "tail-begins-one-column-late",
-        "distbfs/engines/cuda/xbfs/rows.cuh",
+        "distbfs/engines/cuda/common/tails.cuh",
         "return tail_at(p, v) + (j - p.kept);",
         "return tail_at(p, v) + (j - p.kept) + 1;",
         "columns of tails are taken from the wrong place",
