@@ -33,6 +33,7 @@ BITS = f"{EMULATED}/test_multisearch_bits.py"
 DOMAIN_BITS = f"{EMULATED}/test_domain_bits.py"
 OUTER_BITS = f"{EMULATED}/test_outer_bits.py"
 DOMAIN_PATHS = f"{EMULATED}/test_domain_paths.py"
+SPLIT_BITS = f"{EMULATED}/test_split_bits.py"
 WHOLE = "tests/engines/test_whole_graphs.py"
 OUTER_EDGES = f"{EMULATED}/test_between_kernels.py"
 SWITCHES = f"{EMULATED}/test_switches.py"
@@ -555,7 +556,7 @@ MUTATIONS = (
     ),
     Mutation(
         "tail-begins-one-column-late",
-        "distbfs/engines/cuda/xbfs/rows.cuh",
+        "distbfs/engines/cuda/common/tails.cuh",
         "return tail_at(p, v) + (j - p.kept);",
         "return tail_at(p, v) + (j - p.kept) + 1;",
         "columns of tails are taken from the wrong place",
@@ -1709,6 +1710,38 @@ MUTATIONS = (
         "l.group, end, 2 * GROUP, want);",
         "half of a wide row is left out",
         (f"{BITS}::test_levels_and_counts",),
+    ),
+    Mutation(
+        "device-bits-tail-unread",
+        "distbfs/multisearch/bits_tails.cuh",
+        "line * LINE < end; line += step",
+        "(line + 1) * LINE < end; line += step",
+        "the last line of a tail is not read",
+        (f"{BITS}::test_tails_in_host_memory",),
+    ),
+    Mutation(
+        "device-bits-tail-at-once",
+        "distbfs/multisearch/bits_pull.cuh",
+        "ask_tails(p, l, v, without(want, found), reads)",
+        "ask_tails(p, l, v, want, reads)",
+        "tails are read for what kept columns have shown",
+        (f"{BITS}::test_pulls_read_no_tail_without_need",),
+    ),
+    Mutation(
+        "device-bits-tail-ended",
+        "distbfs/multisearch/bits_tails.cuh",
+        "full.x &= live[0], full.y &= live[1]",
+        "full.x &= ALL, full.y &= live[1]",
+        "tails are read for searches that have ended",
+        (f"{BITS}::test_pulls_read_no_tail_without_need",),
+    ),
+    Mutation(
+        "domain-bits-tail-counts",
+        f"{MULTI}/domain_bits.py",
+        "self.tails.clear()",
+        "self.tails.counts()",
+        "a traversal counts what those before it read of tails",
+        (f"{SPLIT_BITS}::test_domains_from_the_least_to_all_on_the_devices",),
     ),
     Mutation(
         "domain-bits-rows-stay",

@@ -13,13 +13,15 @@ import click
 import numpy as np
 
 from distbfs import registry
+from distbfs.build.cuda.room import Room, hosts_of, nothing_beside
 from distbfs.device import cuda
 from distbfs.errors import DistbfsError, OutOfMemory, UsageError
 from distbfs.exchange.watch import Watch
 from distbfs.formats.writing import check_place
 from distbfs.multisearch.application import Application, Facts, Task, unsaid
 from distbfs.multisearch.apps import reachability
-from distbfs.multisearch.base import RunOptions
+from distbfs.multisearch.base import Runner, RunOptions
+from distbfs.multisearch.domain_members import bytes_beside
 from distbfs.multisearch.input_graph import whole_graph
 from distbfs.multisearch.pieces import Unfinished
 from distbfs.multisearch.result_files import check_name
@@ -65,6 +67,7 @@ from distbfs.terminal.shared import (
     STORE,
     Speech,
     Terminal,
+    memory_options,
     open_terminal,
     output_options,
     patience_option,
@@ -73,6 +76,7 @@ from distbfs.terminal.shared import (
     stop_requests,
 )
 from distbfs.timing import clock
+from distbfs.types import World
 
 SAMPLED = 64  # sources whose edges are counted for --energy
 APPS = every_application()
@@ -133,6 +137,7 @@ run_options = with_options(
         help="Of parts on devices: devices of a domain; default: all that map each "
         "other's memory.",
     ),
+    *memory_options,
 )
 
 
@@ -168,6 +173,8 @@ def command(
     threads: int,
     divide: str,
     domain: int | None,
+    device_memory: int | None,
+    host_memory: int | None,
     with_energy: bool,
     patience: float | None,
     speech: Speech,
@@ -189,6 +196,8 @@ def command(
             threshold=int(threshold) if threshold.isdigit() else threshold,
             batch=batch,
             threads=threads or share_of_cores(world),
+            device_memory=device_memory,
+            host_memory=host_memory,
             stop=lambda: flag.requested,
         )
         sources, ends = np.zeros(0, dtype=np.int64), []
@@ -255,6 +264,7 @@ def command(
         "sources": facts.get("samples", len(sources)),
         "found": facts,
         "seconds": seconds,
+        **({"tails": searcher.tails} if searcher.tails else {}),
         **({"energy": energy} if energy is not None else {}),
     }
     terminal.result(values, lambda: print_facts(values, application))
@@ -300,6 +310,18 @@ def check_input(
         check_place(output, force=force)
 
 
+def host_share(world: World, runner: Runner, options: RunOptions) -> int | None:
+    """Return the host memory that this rank may use for a graph of its own, in bytes.
+
+    None: no limit is known
+    """
+    have = options.host_memory
+    if have is None and runner.name == "xbfs":
+        have = Room(None, None, nothing_beside).host_limit()
+    hosts = hosts_of(world)
+    return None if have is None else have // hosts.count(hosts[world.rank])
+
+
 def make_searcher(
     terminal: Terminal,
     store: Store,
@@ -316,8 +338,14 @@ def make_searcher(
     if way == "parts":
         if options.method:
             raise UsageError(f"method '{options.method}' is not for parts")
-        wanted = SearchOptions(engine=engine, parents=False, threads=options.threads)
-        request = Request(domain=domain, divided=True)
+        wanted = SearchOptions(
+            engine=engine,
+            parents=False,
+            threads=options.threads,
+            device_memory=options.device_memory,
+            host_memory=options.host_memory,
+        )
+        request = Request(domain=domain, divided=True, beside=bytes_beside)
         opening = prepare_stored(terminal, store, wanted, request)
         if domain is not None and opening.choice.place == "host":
             raise UsageError("--domain is for parts on devices, not in host memory")
@@ -329,6 +357,7 @@ def make_searcher(
     try:
         part = whole_graph(store)
         runner, reason = agreed_runner(world, engine)
+        options = replace(options, host_memory=host_share(world, runner, options))
         searcher = WholeSearcher(world, runner, part, options)
     except DistbfsError:
         raise
@@ -338,7 +367,7 @@ def make_searcher(
             f"{store.folder}: a rank needs about {need} for the whole graph; there is "
             "not enough memory"
         ) from error
-    text = f"engine {runner.name}"
+    text = "; ".join(x for x in (f"engine {runner.name}", searcher.where) if x)
     tells = reason and terminal.tells(reason)
     terminal.say(f"{text}; auto: {reason}" if tells else text)
     return searcher

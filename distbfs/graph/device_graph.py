@@ -57,6 +57,13 @@ class Tails:
     offsets: DeviceArray
     columns: Array
 
+    def from_column(self, columns: int) -> int:
+        """Return where tails begin for kernels: columns from an address on the device.
+
+        Modulo 2^62, as the difference of two addresses; columns: of the rows there
+        """
+        return ((self.columns.ctypes.data - columns) % (1 << 64)) >> 2
+
 
 @dataclass(frozen=True)
 class Trees:
@@ -159,6 +166,16 @@ class DeviceGraph:
             return some
         listed: DeviceArray = cp.asarray(self.numbers_at(ids))
         return listed
+
+    def row_lengths(self, low: int, high: int) -> DeviceArray:
+        """Return the lengths of rows low … high-1 with their tails, CuPy int64."""
+        cp, tails = cuda.cupy(), self.tails
+        lengths: DeviceArray = cp.diff(self.offsets[low : high + 1]).astype(cp.int64)
+        if tails is not None and low < tails.tailed:
+            upto = min(high, tails.tailed)
+            beyond = cp.diff(tails.offsets[low : upto + 1])
+            lengths[: upto - low] += beyond.astype(cp.int64)
+        return lengths
 
     @property
     def nbytes(self) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from distbfs.errors import DistbfsError, UsageError
 from distbfs.multisearch.exact_diameter import Extremes
 from distbfs.multisearch.problem import FUNCTIONS, Problem, State
-from distbfs.options import check_choice, check_range, depth_limit
+from distbfs.options import MEMORY_OPTIONS, check_choice, check_range, depth_limit
 from distbfs.partition.part import Part
 from distbfs.types import Array, Ids, Stop
 
@@ -65,6 +65,12 @@ class RunOptions:
         Direction of bit-parallel batches.
     memory : int, default 2**30
         Bytes that a batch may take.
+    device_memory : int, optional
+        Of engine "xbfs": bytes that the graph and its searches may take on each device;
+        ends of long rows that do not fit go to host memory. By default what is free.
+    host_memory : int, optional
+        Of engine "xbfs": bytes that these may take there, of each rank. By default what
+        this process may use.
     stop : callable, optional
         A function that says whether to stop, called between levels, or at least
         between batches; SearchStopped is raised if it does.
@@ -78,6 +84,8 @@ class RunOptions:
     depth: int | None = None
     direction: str = "auto"
     memory: int = BATCH_BYTES
+    device_memory: int | None = None
+    host_memory: int | None = None
     stop: Stop | None = None
 
     def __post_init__(self) -> None:
@@ -90,6 +98,9 @@ class RunOptions:
         check_range("batch", self.batch, 0)
         check_range("threads", self.threads, 0, 4096)
         check_range("memory", self.memory, 1)
+        for name in MEMORY_OPTIONS:
+            if (size := getattr(self, name)) is not None:
+                check_range(name, size, 1)
         check_choice("direction", self.direction, ("auto", "push", "pull"))
         object.__setattr__(self, "depth", depth_limit("depth", self.depth))
 
@@ -135,10 +146,11 @@ class Runner(Protocol):
     name: str
     methods: tuple[str, ...]
 
-    def prepare(self, part: Part) -> Any:
+    def prepare(self, part: Part, options: RunOptions | None = None) -> Any:
         """Return a whole graph as the runner wants it; UsageError if it cannot be.
 
-        Ids of the part are the input's (see ``whole.in_input_ids``).
+        Ids of the part are the input's (see ``whole.in_input_ids``). options: only
+        ``device_memory`` and ``host_memory`` count here
         """
 
     def run(
@@ -153,6 +165,9 @@ class Runner(Protocol):
 
     def extremes(self, graph: Any, vertex: int) -> Extremes | None:
         """Return radius and diameter of a component where one run finds both."""
+
+    def where(self, graph: Any) -> str:
+        """Describe the rows of a graph that are in host memory, "" if none is."""
 
     def describe(self) -> dict[str, Any]:
         """Return engine and devices of problems, for reports (JSON values)."""

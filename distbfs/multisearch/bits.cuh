@@ -5,12 +5,14 @@
  *
  * A vertex has a row of PIECES times 16 bytes, 128 searches a lane: bit i of the row is
  * search i.  Vertices are numbers (graph/device_graph.py): hubs first.
+ * Rows may have tails in host memory (SPLIT, bits_tails.cuh).
  * Level of a vertex in a search: bit b of it is in plane b, for all that have been seen.
  * Sources: Then et al. 2014 (MS-BFS); Beamer, Asanovic, Patterson 2012 (direction).
  */
 #ifndef DISTBFS_BITS_CUH
 #define DISTBFS_BITS_CUH
 #include "../engines/cuda/common/base.cuh"
+#include "../engines/cuda/common/tails.cuh"
 
 #define THREADS 1024
 #define WARPS 32
@@ -65,9 +67,15 @@ struct Params {
     State *state;           /* [1] */
     const u64 *stop;        /* [1], of the host: 1 to end the searches; null: nobody asks */
     u64 pull_edges;         /* frontiers of so many edges are pulled */
+    const u64 *tail_row;    /* [tailed + 1], where tails begin, the first at 0: tails.cuh */
+    u64 far;                /* where tails are, from adj on */
+    u64 *reads;             /* [2]: columns of tails that were read, lines of these */
+    u32 *live;              /* [2][WORDS], by level: searches that have a frontier */
     u32 active, words;      /* words of a mark, a multiple of 4 */
     u32 hubs, wide;         /* vertices below: for all warps, for a warp; multiples of 32 */
     u32 planes, last;       /* planes there are, unless null; the last level to make */
+    u32 tailed, kept;       /* rows that may have tails; columns before a tail */
+    u32 pad[2];
     uint4 full[4];          /* [PIECES]: searches there are */
 };
 
@@ -97,7 +105,7 @@ INLINE u32 over_groups(u32 x) {
 /* A frontier vertex's share of edges: one more than its edges where rows may be empty,
  * so that no frontier has none. */
 template <class P> INLINE u32 edges_of(const P &p, u32 v) {
-    return (u32)(p.row[v + 1] - p.row[v]) + DIRECTED;
+    return degree_at(p, v, p.row[v]) + DIRECTED;
 }
 
 /* The rows that pulls look at. */

@@ -5,7 +5,8 @@
  *   push_level                bits and marks go to the replica of the neighbour's owner,
  *                             which lacks them: `seen` of others is read, and not written
  *                             meanwhile;
- *   or pull_level             own rows get bits of their neighbours, read at home;
+ *   or live_level, where rows have tails, and
+ *      pull_level             own rows get bits of their neighbours, read at home;
  *                             (bits from other domains are added, see bits_outer.cu)
  *   list_level, settle_level  the owner settles the bits it got and writes them to all
  *   count_searches      counts what was found, by search
@@ -13,7 +14,7 @@
  *
  * Source: Then et al. 2014.
  *
- * variants: OFFSET=u32,u64 PIECES=1,2,4
+ * variants: OFFSET=u32,u64 PIECES=1,2,4 SPLIT=0 | OFFSET=u64 PIECES=1,2,4 SPLIT=1
  */
 #include "bits_domain.cuh"
 #include "bits_count.cuh"
@@ -70,7 +71,13 @@ INLINE bool counts_here(const Domain &d, u32 v) { return v >= d.counted; }
 /* Clears the counters of the level after this one. */
 INLINE void clear_ahead(const Domain &d) {
     clear_mark(d, d.depth);
+    clear_live(d, d.depth);
     if (blockIdx.x == 0 && threadIdx.x == 0) *tally_of(d, d.depth + 1) = {0, 0};
+}
+
+/* Notes which searches have a frontier that the rows here may find. */
+extern "C" __global__ void __launch_bounds__(THREADS, 1) live_level(const Domain d) {
+    if (SPLIT) note_live(d, level_of(d, d.depth));
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) pull_level(const Domain d) {

@@ -10,7 +10,7 @@
  * Data: bits.cuh.
  * Sources: as bits.cuh; Pohl, Bi-directional search, Machine Intelligence 6, 1971.
  *
- * variants: OFFSET=u32,u64 PIECES=1 DIRECTED=0,1
+ * variants: OFFSET=u32,u64 PIECES=1 DIRECTED=0,1 SPLIT=0
  */
 #include "bits.cuh"
 #include "../engines/cuda/common/sets.cuh"

@@ -1,9 +1,10 @@
 /* A level by pulls: each vertex that some search has not seen asks its neighbours, until
  * all searches have seen it.  A block reads the row of a hub, a warp a wide row, a group of
- * lanes any other. */
+ * lanes any other.  Tails are read where that leaves searches that miss the vertex. */
 #ifndef DISTBFS_BITS_PULL_CUH
 #define DISTBFS_BITS_PULL_CUH
 #include "bits.cuh"
+#include "bits_tails.cuh"
 
 /* OR of the neighbours at, at + step … of a row, until nothing of `want` is missing.
  * All lanes of a warp call it. */
@@ -41,10 +42,11 @@ INLINE bool finish_pull(const P &p, const Level &l, u32 v, uint4 seen, uint4 fre
 }
 
 /* Returns this thread's part of the edges out of the next frontier.
- * full: the searches there are, of this lane's piece */
-template <class P> INLINE u32 pull(const P &p, const Level &l, u32 *room, uint4 full) {
-    const uint4 zero = make_uint4(0, 0, 0, 0);
+ * searches: those there are, of this lane's piece */
+template <class P> INLINE u32 pull(const P &p, const Level &l, u32 *room, uint4 searches) {
+    const uint4 full = wanted(p, l, searches), zero = make_uint4(0, 0, 0, 0);
     u32 edges = 0;
+    TailReads reads = {0, 0};
     for (u32 v = blockIdx.x; v < p.hubs; v += gridDim.x) {
         const u64 at = (u64)v * PIECES + l.piece;
         const uint4 seen = p.seen[at], want = without(full, seen);
@@ -65,6 +67,12 @@ template <class P> INLINE u32 pull(const P &p, const Level &l, u32 *room, uint4 
             __syncthreads();
             found = make_uint4(to[0], to[1], to[2], to[3]);
             __syncthreads();
+            if (SPLIT && lacks(want, found) && tail_of(p, v)) { /* the same for all threads */
+                ask_tail(p, l, v, want, threadIdx.x >> 5, WARPS, room, reads);
+                __syncthreads();
+                found = make_uint4(to[0], to[1], to[2], to[3]);
+                __syncthreads();
+            }
             found = without(found, without(make_uint4(ALL, ALL, ALL, ALL), want));
         }
         if (threadIdx.x < 32) {
@@ -83,6 +91,8 @@ template <class P> INLINE u32 pull(const P &p, const Level &l, u32 *room, uint4 
             found = ask(p, l, begin + l.group, end, GROUP, want);
             found.x = over_groups(found.x) & want.x, found.y = over_groups(found.y) & want.y;
             found.z = over_groups(found.z) & want.z, found.w = over_groups(found.w) & want.w;
+            if (SPLIT && lacks(want, found) && tail_of(p, v))
+                found = found | ask_tail(p, l, v, without(want, found), 0, 1, 0, reads);
         }
         const bool any = finish_pull(p, l, l.group ? NONE : v, seen, found);
         if (any && l.lane == 0) {
@@ -103,9 +113,10 @@ template <class P> INLINE u32 pull(const P &p, const Level &l, u32 *room, uint4 
         uint4 found = ask(p, l, at, end, 1, want);
         found = make_uint4(found.x & want.x, found.y & want.y, found.z & want.z,
                            found.w & want.w);
+        if (SPLIT) found = found | ask_tails(p, l, v, without(want, found), reads);
         const bool any = finish_pull(p, l, v, seen, found);
         u32 bits = __ballot_sync(ALL, any && l.piece == 0);
-        if (any && l.piece == 0) edges += DIRECTED ? edges_of(p, v) : degree;
+        if (any && l.piece == 0) edges += DIRECTED || SPLIT ? edges_of(p, v) : degree;
         if (PIECES > 1) { /* every PIECES-th bit */
             u32 packed = 0;
             for (u32 k = 0; k < GROUP; k++) packed |= (bits >> k * PIECES & 1) << k;
@@ -113,6 +124,7 @@ template <class P> INLINE u32 pull(const P &p, const Level &l, u32 *room, uint4 
         }
         mark_tile(p, l, tile, bits);
     }
+    if (SPLIT) add_reads(p.reads, p.reads + 1, reads, l.lane);
     return edges;
 }
 #endif

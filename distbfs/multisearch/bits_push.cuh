@@ -3,6 +3,7 @@
 #ifndef DISTBFS_BITS_PUSH_CUH
 #define DISTBFS_BITS_PUSH_CUH
 #include "bits.cuh"
+#include "bits_tails.cuh"
 
 /* A vertex goes to the next queue; all lanes of a warp call it. */
 INLINE void list(const Params &p, const Level &l, u32 v, bool fresh) {
@@ -65,15 +66,33 @@ INLINE void tell_row(const P &p, const Level &l, OFFSET at, OFFSET end, u32 step
     }
 }
 
+/* The same along the lines first, first + step … of the tail of v. */
+template <class P>
+INLINE void tell_tail(const P &p, const Level &l, u32 v, u32 first, u32 step, uint4 bits,
+                      TailReads &reads) {
+    each_line(p, l, v, first, step, reads, [&](u32 own) {
+#pragma unroll
+        for (u32 k = 0; k < PIECES; k++) {
+            const u32 u = __shfl_sync(ALL, own, k * GROUP + l.group);
+            uint4 lacked = make_uint4(0, 0, 0, 0);
+            if (u != NONE) lacked = without(bits, seen_row(p, u)[l.piece]);
+            offer(p, l, u, lacked);
+        }
+        return true;
+    });
+}
+
 template <class P>
 INLINE void push(const P &p, const Level &l, const u32 *queue, u32 count, u32 hubs) {
+    TailReads reads = {0, 0};
     for (u32 k = 0; k < hubs; k++) { /* all warps share each hub */
         const u32 v = queue[p.active - 1 - k];
         const OFFSET begin = p.row[v], end = p.row[v + 1];
         const OFFSET first = begin + (OFFSET)l.warp * GROUP;
-        if (first >= end) continue; /* the same for all lanes */
-        tell_row(p, l, first + l.group, end, l.warps * GROUP,
-                 l.cur[(u64)place(p, v) * PIECES + l.piece]);
+        if (!SPLIT && first >= end) continue; /* the same for all lanes */
+        const uint4 bits = l.cur[(u64)place(p, v) * PIECES + l.piece];
+        tell_row(p, l, first + l.group, end, l.warps * GROUP, bits);
+        if (SPLIT) tell_tail(p, l, v, l.warp, l.warps, bits, reads);
     }
     for (u32 base = l.warp * GROUP; base < count; base += l.warps * GROUP) {
         const u32 i = base + l.group;
@@ -95,7 +114,14 @@ INLINE void push(const P &p, const Level &l, const u32 *queue, u32 count, u32 hu
             tell_row(p, l, p.row[w] + l.group, p.row[w + 1], GROUP,
                      l.cur[(u64)place(p, w) * PIECES + l.piece]);
         }
+        if (!SPLIT) continue;
+        u32 tails = __ballot_sync(ALL, v != NONE && l.piece == 0 && tail_of(p, v));
+        for (; tails; tails &= tails - 1) {
+            const u32 w = __shfl_sync(ALL, v, __ffs(tails) - 1);
+            tell_tail(p, l, w, 0, 1, l.cur[(u64)place(p, w) * PIECES + l.piece], reads);
+        }
     }
+    if (SPLIT) add_reads(p.reads, p.reads + 1, reads, l.lane);
 }
 
 /* The entry i of a queue, of which the first `count` are no hubs. */

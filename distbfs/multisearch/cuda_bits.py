@@ -20,8 +20,15 @@ from numpy.typing import ArrayLike
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.device.take import take
+from distbfs.engines.cuda.xbfs.search import LINE_BYTES, TAIL_COUNTS
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
-from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph, degree_class
+from distbfs.graph.device_graph import (
+    ISOLATED,
+    MAX_VERTICES,
+    DeviceGraph,
+    Tails,
+    degree_class,
+)
 from distbfs.multisearch.base import SUMS
 from distbfs.types import Array, DeviceArray, Ids, Stop
 
@@ -67,8 +74,12 @@ class Params(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("counts", *SUMS, "control", "state")),
         ("stop", ctypes.c_void_p),
         ("pull_edges", ctypes.c_uint64),
+        ("tail_row", ctypes.c_void_p),
+        ("far", ctypes.c_uint64),
+        *((name, ctypes.c_void_p) for name in ("reads", "live")),
         *((name, ctypes.c_uint32) for name in ("active", "words", "hubs", "wide")),
-        *((name, ctypes.c_uint32) for name in ("planes", "last")),
+        *((name, ctypes.c_uint32) for name in ("planes", "last", "tailed", "kept")),
+        ("pad", ctypes.c_uint32 * 2),
         ("full", ctypes.c_uint32 * 16),
     )
 
@@ -145,8 +156,7 @@ def above(graph: DeviceGraph, degree: int) -> int:
 
 def sum_of_rows(graph: DeviceGraph, number: int) -> Ids:
     """Return a vertex's number of edges, out and in, int64 [1]."""
-    ends = graph.offsets[number : number + 2].get().astype(np.int64)
-    count: Ids = np.diff(ends)
+    count: Ids = graph.row_lengths(number, number + 1).get()
     if graph.in_offsets is not None:
         ends = graph.in_offsets[number : number + 2].get().astype(np.int64)
         count = count + np.diff(ends)
@@ -226,6 +236,7 @@ class Batch:
 
     sources: int64 [k], ids; deepest: the largest level of any; seconds: of the kernels
     pulls, pushes: number of levels by direction
+    tails: what was read of rows in host memory; empty if no row has a tail
     """
 
     owner: BitSearches
@@ -234,6 +245,7 @@ class Batch:
     seconds: float
     pulls: int
     pushes: int
+    tails: dict[str, int]
 
     def levels(self, out: DeviceArray | None = None) -> DeviceArray:
         """Return the levels by id, CuPy [k, n], of ``level_dtype(deepest)``.
@@ -258,13 +270,34 @@ class Batch:
         return self.owner._asked(self, searches, targets, []) >= 0
 
 
-def need_all_columns(graph: DeviceGraph) -> None:
-    """Raise UsageError for rows that have columns in host memory."""
-    if graph.tails is not None:
-        raise UsageError(
-            "many searches at once need the whole graph on the device, and "
-            f"{graph.held_back} of its edges are in host memory"
-        )
+class TailReads:
+    """What searches of one traversal read of tails in host memory (bits_tails.cuh).
+
+    words: of 32 searches, in a row
+    """
+
+    def __init__(self, tails: Tails, words: int) -> None:
+        cp = cuda.cupy()
+        self._tails = tails
+        self._reads, self._live = cp.zeros(2, np.uint64), cp.zeros(2 * words, np.uint32)
+
+    def show(self, p: Params) -> None:
+        """Set what kernels know of tails; ``p.adj`` is set."""
+        tails = self._tails
+        p.tail_row, p.far = tails.offsets.data.ptr, tails.from_column(p.adj)
+        p.tailed, p.kept = tails.tailed, tails.kept
+        p.reads, p.live = self._reads.data.ptr, self._live.data.ptr
+
+    def clear(self) -> None:
+        """Forget what was read."""
+        stream = cuda.cupy().cuda.get_current_stream()
+        for array in (self._reads, self._live):
+            cuda.clear(array, stream)
+
+    def counts(self) -> dict[str, int]:
+        """Return what was read, by the names in ``TAIL_COUNTS``."""
+        columns, lines = self._reads.get().tolist()
+        return dict(zip(TAIL_COUNTS, (columns, lines * LINE_BYTES), strict=True))
 
 
 class BitSearches:
@@ -293,7 +326,6 @@ class BitSearches:
     ) -> None:
         if graph.n > MAX_VERTICES:
             raise UsageError(f"{graph.n} vertices; allowed: {MAX_VERTICES}")
-        need_all_columns(graph)
         self.graph, self._with_levels, self._with_counts = graph, levels, counts
         self._sum_names = tuple(sums)
         self._lone: list[Ids] = []  # sources without edges
@@ -306,11 +338,13 @@ class BitSearches:
         with cuda.memory_of("bit-parallel searches"):
             self._allocate()
         self.params = self._parameters(pull_edges)
+        offset = "u64" if graph.offsets.dtype.itemsize == 8 else "u32"
         module = programs.Module(
             KERNELS / "bits.cu",
-            OFFSET="u64" if graph.offsets.dtype.itemsize == 8 else "u32",
+            OFFSET=offset,
             PIECES=self._lanes,
             DIRECTED=int(graph.directed),
+            SPLIT=int(graph.tails is not None),
         )
         self._first = Begin(self.params, graph.numbers.data.ptr)
         self._begin = module.kernel("begin").prepare(self._first, 1, THREADS)
@@ -356,6 +390,9 @@ class BitSearches:
         self._sums = {name: held[name][0] for name in self._sum_names}
         self.control = cp.zeros(CONTROL_BYTES // 8, np.uint64)
         self._state = cp.zeros(ctypes.sizeof(State) // 8, np.uint64)
+        self._tails: TailReads | None = None
+        if self.graph.tails is not None:
+            self._tails = TailReads(self.graph.tails, self._words)
         self._counts: DeviceArray | None = None
         if self._with_counts:
             self._counts = cp.zeros((MORE_LEVELS, self.width), np.uint32)
@@ -384,6 +421,8 @@ class BitSearches:
                 getattr(p, name)[k] = array.data.ptr
         for name, array in self._sums.items():
             setattr(p, name, array.data.ptr)
+        if self._tails is not None:
+            self._tails.show(p)
         return p
 
     def batches(
@@ -436,7 +475,8 @@ class BitSearches:
             state = State.from_buffer_copy(self._state.get().tobytes())
         # the last level of a complete search found nothing
         deepest = state.depth if state.edges or not state.depth else state.depth - 1
-        return Batch(self, ids, deepest, seconds, state.pulls, state.pushes)
+        tails = {} if self._tails is None else self._tails.counts()
+        return Batch(self, ids, deepest, seconds, state.pulls, state.pushes, tails)
 
     def clear(self) -> None:
         """Forget the searches before, in stream order."""
@@ -447,6 +487,8 @@ class BitSearches:
                 cuda.clear(array, stream)
         if self._counts is not None:
             cuda.clear(self._counts, stream)
+        if self._tails is not None:
+            self._tails.clear()
 
     def begin(self, source: int, count: int) -> None:
         """Put ids on level 0, in stream order, after ``clear``.

@@ -63,11 +63,13 @@ class MeetingSearches:
 
     pull_edges: pull frontiers of this many edges (default: m / PULL_SHARE)
 
-    Raises UsageError where the graph is too large, ResourceError where device memory is
-    short.
+    Raises UsageError where the graph is too large or has columns in host memory,
+    ResourceError where device memory is short.
     """
 
     def __init__(self, graph: DeviceGraph, *, pull_edges: int | None = None) -> None:
+        if graph.tails is not None:
+            raise UsageError("searches that meet need all columns on the device")
         if pull_edges is None:
             pull_edges = max(graph.m // PULL_SHARE, 1)
         self._bits = BitSearches(
@@ -79,6 +81,7 @@ class MeetingSearches:
             OFFSET="u64" if graph.offsets.dtype.itemsize == 8 else "u32",
             PIECES=1,
             DIRECTED=int(graph.directed),
+            SPLIT=0,
         )
         with cuda.memory_of("searches that meet"):
             self._open = cuda.cupy().zeros(OPEN_WORDS, np.uint32)

@@ -107,7 +107,8 @@ class DeviceRunner:
         of returning them; it owns the arrays [last + 1 - first, n] of a call
 
         Levels are int8 to 126, else int16 or int32; -1 = unreached; with a sink their
-        dtype may widen from call to call. Raises UsageError for a problem that cannot
+        dtype may widen from call to call. OutOfMemory where rows have columns in host
+        memory. Raises UsageError for a problem that cannot
         be compiled, with the line of its text, or invalid sources; ResourceError where
         memory is short; SearchStopped.
         """
@@ -115,6 +116,11 @@ class DeviceRunner:
         ids = check_sources(graph, sources)
         if graph.n > MAX_VERTICES:
             raise UsageError(f"{graph.n} vertices; allowed: {MAX_VERTICES}")
+        if graph.tails is not None:
+            raise OutOfMemory(
+                f"problem '{problem.name}' needs the whole graph on the device, and "
+                f"{graph.held_back} of its edges are in host memory; use engine openmp"
+            )
         with cuda.memory_of(f"problem '{problem.name}' over {len(ids)} searches"):
             return Run(self, problem, graph, ids, chosen, sink).result()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from distbfs.build.cuda.room import Room
 from distbfs.device import cuda
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.engines.cuda.common.host_results import host_levels
@@ -19,7 +20,14 @@ from distbfs.multisearch.base import (
     check_depth,
     check_problem,
 )
-from distbfs.multisearch.cuda_bits import LANES, LARGEST, SEARCHES, BitSearches
+from distbfs.multisearch.cuda_bits import (
+    LANES,
+    LARGEST,
+    RESERVE,
+    SEARCHES,
+    BitSearches,
+    bytes_needed,
+)
 from distbfs.multisearch.cuda_problems import METHODS, DeviceOptions, DeviceRunner
 from distbfs.multisearch.exact_diameter import Extremes, device_extremes
 from distbfs.multisearch.numpy_runner import (
@@ -32,9 +40,11 @@ from distbfs.multisearch.numpy_runner import (
 from distbfs.multisearch.problem import Problem
 from distbfs.options import SearchOptions
 from distbfs.partition.part import Part
+from distbfs.search.opening import where_rows_are
 from distbfs.types import DeviceArray, Ids
 
 BITS = "bits"
+ONE = SearchOptions(engine="xbfs", parents=False)  # of a search from one source
 NEVER = (1 << 63) - 1  # edges: more than any frontier has
 PULL_EDGES = {"auto": None, "push": NEVER, "pull": 0}
 
@@ -48,9 +58,24 @@ class CudaRunner:
     def __init__(self) -> None:
         cuda.cupy()
 
-    def prepare(self, part: Part) -> DeviceGraph:
-        """Copy a whole graph to device memory."""
-        return graph_of_part(self.name, part)
+    def prepare(self, part: Part, options: RunOptions | None = None) -> DeviceGraph:
+        """Copy a whole graph to device memory.
+
+        What does not fit beside its searches goes to host memory, if the graph is
+        symmetric.
+        """
+        engine, limits = XbfsEngine(ONE), options or RunOptions()
+
+        def state(n: int, active: int, m: int, at_least: Ids) -> int:
+            need = bytes_needed(active, LANES[0], levels=True, sums=tuple(SUMS))
+            return max(need + RESERVE, engine.state_bytes(n, active, m, at_least))
+
+        room = Room(limits.device_memory, limits.host_memory, state)
+        return graph_of_part(self.name, part, None if part.directed else room)
+
+    def where(self, graph: DeviceGraph) -> str:
+        """Describe the rows of a graph that are in host memory, "" if none is."""
+        return where_rows_are(graph)
 
     def run(
         self, problem: Problem, graph: DeviceGraph, sources: Ids, options: RunOptions
@@ -122,6 +147,8 @@ class CudaRunner:
             ask(options, first, len(sources))
             rows = slice(first, last)
             facts["batches"] += 1
+            for name, count in batch.tails.items():
+                facts[name] = facts.get(name, 0) + count
             facts["levels"] = max(facts["levels"], batch.deepest + 1)
             if by_pair:
                 levels = batch.levels()
@@ -192,8 +219,7 @@ class CudaRunner:
 
     def extremes(self, graph: DeviceGraph, vertex: int) -> Extremes:
         """Compute diameter and radius of the component of a vertex id."""
-        wanted = SearchOptions(engine="xbfs", parents=False)
-        return device_extremes(XbfsEngine(wanted).on_graph(graph), vertex)
+        return device_extremes(XbfsEngine(ONE).on_graph(graph), vertex)
 
     def describe(self) -> dict[str, Any]:
         """Return the runner's hardware and settings, for reports."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda, programs
+from distbfs.engines.cuda.xbfs.search import TAIL_COUNTS
 from distbfs.errors import LaunchError, ResourceError, UsageError
 from distbfs.exchange.peer_memory import on_device
 from distbfs.graph.device_graph import ISOLATED
@@ -30,10 +31,10 @@ from distbfs.multisearch.cuda_bits import (
     THREADS,
     WIDE_DEGREE,
     Matrix,
+    TailReads,
     asked_kernel,
     asked_levels,
     level_dtype,
-    need_all_columns,
 )
 from distbfs.multisearch.domain_group import DomainGroup
 from distbfs.multisearch.domain_members import DomainParams, Member
@@ -43,13 +44,16 @@ from distbfs.multisearch.part_loop import PartSearches, Wanted
 from distbfs.types import UNREACHED
 
 if TYPE_CHECKING:
+    from distbfs.graph.device_graph import DeviceGraph
     from distbfs.multisearch.part_messages import PartMessages
     from distbfs.partition.layout import Placement
     from distbfs.types import Array, DeviceArray, Ids, Stop, World
 
 PULL_SHARE = 40  # pull frontiers of m / PULL_SHARE edges, since pushes go to peers
-ALONE_SHARE = 4  # the same of domains of one device
+ALONE_SHARE = 4  # the same of domains of one device, and where rows have tails:
+# an early pull misses most searches and reads nearly all of them
 TURNS, TALLY_WORDS = 3, 2
+LENGTHS_AT_ONCE = 1 << 26  # of rows, which take 16 bytes each
 BLOCK = 32  # searches whose levels are read together
 NO_IDS: Ids = np.zeros(0, dtype=np.int64)
 
@@ -65,13 +69,17 @@ class Begin(ctypes.Structure):
     )
 
 
-def hubs_of(offsets: DeviceArray, *degrees: int) -> list[int]:
+def hubs_of(graph: DeviceGraph, *degrees: int) -> list[int]:
     """Return how many numbers kernels should take as rows of such degrees, or more.
 
     Whole words of 32, the first ones; rows come by falling length, about.
     """
-    lengths = cuda.cupy().diff(offsets)
-    return [int((lengths >= degree).sum()) // 32 * 32 for degree in degrees]
+    counts = np.zeros(len(degrees), np.int64)
+    for low in range(0, graph.active, LENGTHS_AT_ONCE):
+        lengths = graph.row_lengths(low, min(low + LENGTHS_AT_ONCE, graph.active))
+        counts += [int((lengths >= degree).sum()) for degree in degrees]
+    some: list[int] = (counts // 32 * 32).tolist()
+    return some
 
 
 class Share:
@@ -98,18 +106,26 @@ class Share:
         self._counts: DeviceArray | None = None
         self._sums: dict[str, DeviceArray] = {}
         self._dense: DeviceArray | None = None
+        self.tails: TailReads | None = None
+        if graph.tails is not None:
+            self.tails = TailReads(graph.tails, 4 * lanes)
         self._begin = Begin(d=self._parameters(bases))
         self.params: DomainParams = self._begin.d
+        offset = "u64" if graph.offsets.dtype.itemsize == 8 else "u32"
         module = programs.Module(
             KERNELS / "bits_domain.cu",
-            OFFSET="u64" if graph.offsets.dtype.itemsize == 8 else "u32",
+            OFFSET=offset,
             PIECES=lanes,
+            SPLIT=int(self.tails is not None),
         )
         grid = cuda.multiprocessors()
-        names = ("pull_level", "push_level", "list_level", "empty_level")
+        names = ["pull_level", "push_level", "list_level", "empty_level"]
+        names += ["settle_level", "count_searches"]
+        if self.tails is not None:
+            names.append("live_level")
         self._steps = {
             name: module.kernel(name).prepare(self.params, grid, THREADS)
-            for name in (*names, "settle_level", "count_searches")
+            for name in names
         }
         begin = module.kernel("begin_level")
         self._steps["begin_level"] = begin.prepare(self._begin, 1, THREADS)
@@ -122,7 +138,7 @@ class Share:
         member, graph = self.member, self.member.graph
         devices, (*fronts, seen) = member.devices, self._shared
         fronts, marks = fronts[:2], fronts[2:]
-        hubs, wide = hubs_of(graph.offsets, HUB_DEGREE, WIDE_DEGREE)
+        hubs, wide = hubs_of(graph, HUB_DEGREE, WIDE_DEGREE)
         d = DomainParams(
             row=graph.offsets.data.ptr,
             adj=graph.columns.data.ptr,
@@ -142,6 +158,8 @@ class Share:
         for name, held in arrays:
             for k, array in enumerate(held):
                 getattr(d, name)[k] = array.data.ptr
+        if self.tails is not None:
+            self.tails.show(d)
         return d
 
     def clear(self, wanted: Wanted) -> None:
@@ -165,6 +183,8 @@ class Share:
         d.counts = 0 if self._counts is None else self._counts.data.ptr
         for depth in (0, 1):
             self.step("empty_level", depth)
+        if self.tails is not None:
+            self.tails.clear()
         if self.outside is not None:
             self.outside.clear()
 
@@ -320,8 +340,7 @@ class DomainBitSearches(PartSearches):
     messages: between these domains
     pull_edges: pull frontiers of this many edges (default: a share of all)
 
-    Raises UsageError where rows have columns in host memory, ResourceError on all ranks
-    where device memory is short on one.
+    Raises ResourceError on all ranks where device memory is short on one.
     """
 
     def __init__(
@@ -336,15 +355,15 @@ class DomainBitSearches(PartSearches):
         pull_edges: int | None = None,
     ) -> None:
         super().__init__(world)
-        for member in members:
-            need_all_columns(member.graph)  # all or none have them
         self.lanes, self.width = lanes, SEARCHES * lanes
         self._layout, self._messages = members[0].layout, messages
         edges = np.array([sum(member.graph.m for member in members)])
         most = max(member.devices for member in members)
         total = int(world.allreduce(edges)[0])
         most = int(world.allreduce(np.array([most]), "max")[0])
-        share = max(total // (PULL_SHARE if most > 1 else ALONE_SHARE), 1)
+        split = members[0].graph.tails is not None  # all have tails, or none
+        to_peers = most > 1 and not split
+        share = max(total // (PULL_SHARE if to_peers else ALONE_SHARE), 1)
         self._pull_edges = share if pull_edges is None else pull_edges
         self._shares: list[Share] = []
         self._sources: Ids = NO_IDS
@@ -430,6 +449,8 @@ class DomainBitSearches(PartSearches):
         way = "pull_level" if self._edges >= self._pull_edges else "push_level"
 
         def step(share: Share) -> None:
+            if share.tails is not None and way == "pull_level":
+                share.step("live_level", depth)
             share.step(way, depth)
             if share.outside is not None:
                 share.outside.push(depth)
@@ -531,6 +552,17 @@ class DomainBitSearches(PartSearches):
         levels = self._world.allreduce(levels, "max")
         levels[self._sources[searches] == vertices] = 0  # including those without edges
         return levels
+
+    def tail_counts(self) -> dict[str, int]:
+        """Return what the last run read of tails on all ranks (collective).
+
+        By the names in ``TAIL_COUNTS``; empty if no row has a tail
+        """
+        counts = self._each(lambda x: {} if x.tails is None else x.tails.counts())
+        own = [[one.get(name, 0) for name in TAIL_COUNTS] for one in counts]
+        split = any(counts)
+        sums = self._world.allreduce(np.array([*np.sum(own, axis=0), split], np.int64))
+        return dict(zip(TAIL_COUNTS, sums.tolist(), strict=False)) if sums[-1] else {}
 
     def close(self) -> None:
         """Free the shared memory (collective)."""

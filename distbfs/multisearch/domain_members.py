@@ -54,6 +54,36 @@ class DomainParams(Params):
     )
 
 
+def shared_sizes(lanes: int, granules: int, devices: int) -> list[int]:
+    """Return the bytes of searches that other devices access: ``Member.shared_sizes``.
+
+    granules: of each device; devices: of the domain
+    """
+    row, own = SEARCHES // 8 * lanes, granules * GRANULE
+    positions = own * devices
+    return [row * positions] * 2 + [positions // 8] * MARKS + [row * own]
+
+
+def own_bytes(lanes: int, active: int, *, levels: bool, sums: int) -> int:
+    """Return the bytes of searches that only this device accesses."""
+    planes = 2 * MORE_PLANES * SEARCHES // 8 * lanes * levels
+    return (8 + 8 * sums + planes) * active
+
+
+def outer_bytes(lanes: int, active: int, targets: int, normals: int) -> int:
+    """Return the bytes of what is sent to other domains."""
+    row, items = SEARCHES // 8 * lanes, targets + normals
+    return 2 * row * targets + (8 + row) * items + 8 * active
+
+
+def bytes_beside(active: int, devices: int, targets: int) -> int:
+    """Return the bytes of a traversal of SEARCHES searches, as ``Request.beside``."""
+    lanes, granules = LANES[0], -(-active // GRANULE) + 1
+    need = sum(shared_sizes(lanes, granules, devices)) + RESERVE
+    need += own_bytes(lanes, active, levels=True, sums=len(SUMS))
+    return need + (outer_bytes(lanes, active, targets, active) if targets else 0)
+
+
 @dataclass(frozen=True)
 class Member:
     """The rows of one device of a domain.
@@ -131,18 +161,15 @@ class Member:
 
     def shared_sizes(self, lanes: int) -> list[int]:
         """Return bytes accessed by others: 2 fronts, MARKS marks, visited bits."""
-        row, own = SEARCHES // 8 * lanes, self.granules * GRANULE
-        positions = own * self.devices
-        return [row * positions] * 2 + [positions // 8] * MARKS + [row * own]
+        return shared_sizes(lanes, self.granules, self.devices)
 
     def bytes_needed(self, lanes: int, *, levels: bool, sums: int = 0) -> int:
         """Return the bytes of searches, with room for planes to be added once."""
-        row, active = SEARCHES // 8 * lanes, self.graph.active
-        need = sum(self.shared_sizes(lanes)) + (8 + 8 * sums) * active
-        need += 2 * MORE_PLANES * row * active * levels
+        need = sum(self.shared_sizes(lanes))
+        need += own_bytes(lanes, self.graph.active, levels=levels, sums=sums)
         if self.outer is not None:
-            items = len(self.outer.targets) + self.normals
-            need += 2 * row * len(self.outer.targets) + (8 + row) * items + 8 * active
+            targets, active = len(self.outer.targets), self.graph.active
+            need += outer_bytes(lanes, active, targets, self.normals)
         return need
 
 

@@ -89,10 +89,11 @@ def searching(
         runner, _ = agreed_runner(world, engine)
     with graph.lock:
         name = engine if runner is None else runner.name
-        searcher: WholeSearcher = graph.kept(("multisearch", name), make)
+        limits = ways.device_memory, ways.host_memory
+        searcher: WholeSearcher = graph.kept(("multisearch", name, *limits), make)
         if world is not None:
             searcher = copy(searcher)
-            searcher.world = world
+            searcher.world, searcher.tails = world, {}
         searcher.options = ways
         yield searcher
 
@@ -220,7 +221,7 @@ def run_application(
         facts = app.run(task, **own)
         if file is not None and first:
             file.remove()
-    return Results(kept.values, facts)
+    return Results(kept.values, facts | searcher.tails)
 
 
 def search_many(
@@ -265,8 +266,9 @@ def search_many(
     **options
         Options of ``RunOptions``: ``batch`` (searches at a time), ``threads``,
         ``depth`` (the last level), ``direction``, ``bits``, ``memory`` (bytes), and of
-        engine "xbfs" ``method`` and ``threshold``; and those of the application, as
-        ``hops``.  With ``samples=K``, "closeness", "harmonic" and "betweenness" are
+        engine "xbfs" ``method``, ``threshold``, ``device_memory`` and ``host_memory``
+        (bytes); and those of the application, as ``hops``.  With ``samples=K``,
+        "closeness", "harmonic" and "betweenness" are
         estimated for all vertices from K random sources, with ``error=EPS`` from as
         many as this error needs: the exact values lie between the results "low" and
         "high", all of them with a probability of ``confidence``, 0.95 by default.  EPS

@@ -36,6 +36,7 @@ from distbfs.multisearch.base import (
     check_problem,
 )
 from distbfs.multisearch.problem import Problem, State
+from distbfs.options import MEMORY_OPTIONS
 from distbfs.partition.part import Part
 from distbfs.types import Array, Ids
 
@@ -315,9 +316,16 @@ class ReferenceRunner:
     name = "reference"
     methods = ("numpy",)
 
-    def prepare(self, part: Part) -> tuple[Part, NumpyWalk]:
+    def prepare(
+        self, part: Part, options: RunOptions | None = None
+    ) -> tuple[Part, NumpyWalk]:
         """Return a whole graph with its rows by id."""
+        check_memory(self, options)
         return part, NumpyWalk(rows_by_id(part))
+
+    def where(self, _: Any) -> str:
+        """Return "": devices alone have rows in host memory."""
+        return ""
 
     def run(
         self,
@@ -349,6 +357,13 @@ def check_method(runner: Any, options: RunOptions) -> None:
         raise UsageError(
             f"method '{options.method}' of engine {runner.name}; allowed: {allowed}"
         )
+
+
+def check_memory(runner: Any, options: RunOptions | None) -> None:
+    """Raise UsageError for limits of memory that only runners for devices have."""
+    for name in MEMORY_OPTIONS:
+        if options is not None and getattr(options, name) is not None:
+            raise UsageError(f"{name} is no option of engine {runner.name}")
 
 
 def check_sources(sources: Ids, n: int) -> None:

@@ -26,6 +26,7 @@ from distbfs.multisearch.base import (
 from distbfs.multisearch.bits import BitSearch
 from distbfs.multisearch.numpy_runner import (
     Outputs,
+    check_memory,
     check_method,
     check_sources,
     cuts,
@@ -131,9 +132,14 @@ class OpenMPRunner:
         bits.prepare()  # an installed compiler may still fail
         self._threads = cc.thread_count()
 
-    def prepare(self, part: Part) -> HostGraph:
+    def prepare(self, part: Part, options: RunOptions | None = None) -> HostGraph:
         """Wrap a whole graph, with memory for searches."""
+        check_memory(self, options)
         return HostGraph(part)
+
+    def where(self, _: Any) -> str:
+        """Return "": devices alone have rows in host memory."""
+        return ""
 
     def run(
         self, problem: Problem, graph: HostGraph, sources: Ids, options: RunOptions

@@ -83,6 +83,13 @@ class PartSearches(ABC):
         own = np.ascontiguousarray(self._own_counts()[:, : self._count].T)
         return self._world.allreduce(own)[:, : self.deepest + 1]
 
+    def tail_counts(self) -> dict[str, int]:
+        """Return what the last run read of tails of rows, on all ranks (collective).
+
+        By the names in ``TAIL_COUNTS``; empty if no row has a tail
+        """
+        return {}
+
     @abstractmethod
     def _begin(self, sources: Ids, wanted: Wanted) -> None:
         """Forget all searches; put the sources on level 0."""

@@ -2,16 +2,17 @@
 
 Where the whole graph fits the memory of each rank, every rank holds it and takes a
 share of the sources. Otherwise the ranks search the parts of the store together, up to
-512 sources in one traversal; one after the other with engine reference, or where
-devices have some columns of their rows in host memory.
+512 sources in one traversal; one after the other with engine reference.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
 
+from distbfs.engines.cuda.xbfs.search import TAIL_COUNTS
 from distbfs.errors import UsageError
 from distbfs.multisearch import bits
 from distbfs.multisearch.base import (
@@ -56,12 +57,15 @@ class Searcher(Protocol):
     """Runs problems over one graph on all ranks; applications are written for it.
 
     world: the ranks; n: vertices; directed: whether edges lead one way only
+    tails: what traversals have read of tails in host memory, on all ranks, by the names
+    in ``TAIL_COUNTS``; empty if no row has a tail
     """
 
     world: World
     n: int
     directed: bool
     options: RunOptions
+    tails: dict[str, int]
 
     @property
     def part(self) -> Part | None:
@@ -114,6 +118,7 @@ class WholeSearcher:
     """Every rank holds the whole graph and takes a share of the sources.
 
     part: one part without delegates, in input ids
+    where: which rows are in host memory, in words; "" if none is
     """
 
     def __init__(
@@ -121,8 +126,9 @@ class WholeSearcher:
     ) -> None:
         self.world, self.runner, self.part, self.options = world, runner, part, options
         self.n, self.directed = part.layout.n, part.directed
-        self.graph = runner.prepare(part)
-        self.engine = runner.name
+        self.graph = runner.prepare(part, options)
+        self.engine, self.where = runner.name, runner.where(self.graph)
+        self.tails: dict[str, int] = {}
 
     def extremes(self, vertex: int) -> Extremes | None:
         """Return radius and diameter of a component; see ``Searcher``."""
@@ -148,6 +154,10 @@ class WholeSearcher:
             results = self.runner.run(problem, self.graph, share, options)
         except TooDeep as error:
             deep = str(error)
+        own = np.array([results.facts.get(name, 0) for name in TAIL_COUNTS])
+        sums = dict(zip(TAIL_COUNTS, self.world.allreduce(own).tolist(), strict=True))
+        if any(sums.values()):
+            add_counts(self.tails, sums)
         if self.world.size == 1:
             if deep:
                 raise TooDeep(deep)
@@ -159,7 +169,7 @@ class WholeSearcher:
             for state in problem.state
             if state.result
         }
-        return Results(joined, results.facts)
+        return Results(joined, results.facts | (sums if self.tails else {}))
 
     def _joined(self, state: State, value: Array) -> Array:
         """Combine a result of all ranks."""
@@ -216,6 +226,7 @@ class PartsSearcher:
         self.world, self.options, self._session = session.world, options, session
         self.n, self.engine = session.layout.n, session.options.engine
         self.part = None
+        self.tails: dict[str, int] = {}
         self._traversals = traversals_of(session)
 
     @property
@@ -333,6 +344,7 @@ class PartsSearcher:
         )
         while first < len(sources):
             searches, some = traversals.run(inside[first:], options, wanted)
+            add_counts(self.tails, searches.tail_counts())
             rows = slice(first, first + some)
             if others:
                 counts = searches.counts()
@@ -366,6 +378,12 @@ class PartsSearcher:
     def describe(self) -> dict[str, Any]:
         """Return the searcher's hardware and settings."""
         return {**self._session.describe(), "divided": "parts"}
+
+
+def add_counts(sums: dict[str, int], counts: Mapping[str, int]) -> None:
+    """Add counts to sums by name."""
+    for name, count in counts.items():
+        sums[name] = sums.get(name, 0) + count
 
 
 def whole_bytes(manifest: Manifest) -> int:

@@ -116,11 +116,15 @@ class OnDevices(Traversals):
 
     def dependencies(
         self, sources: Ids, options: RunOptions
-    ) -> tuple[list[Array], int]:
+    ) -> tuple[list[Array], int] | None:
         """Return dependencies of the first sources; see ``Traversals``.
 
-        Of a narrow traversal, as memory is wanted for values of its searches.
+        Of a narrow traversal, as memory is wanted for values of its searches. None
+        where any device has rows with columns in host memory, which these do not read.
         """
+        split = any(member.graph.tails is not None for member in self._members)
+        if self._world.allreduce(np.array([int(split)]), "max")[0]:
+            return None
         stop = options.stop
         sums: list[Array] = []
         _, count = self._tried(
@@ -186,8 +190,8 @@ class OnDevices(Traversals):
 def traversals_of(session: Session) -> Traversals | None:
     """Return the traversals of a session's parts, None if it has none (collective).
 
-    They are of parts in host memory with engine openmp, and of rows that lie whole on
-    devices with engine xbfs.
+    They are of parts in host memory with engine openmp, and of rows on devices with
+    engine xbfs.
     """
     held, engine, world = session.held, session.options.engine, session.world
     members: list[Member] = []
@@ -198,9 +202,8 @@ def traversals_of(session: Session) -> Traversals | None:
             members = [Member.of_rows(rows) for rows in held.rows]
         elif held.graph is not None and world.size == 1:
             members = [Member.of_graph(held.graph)]
-    whole = bool(members) and all(x.graph.tails is None for x in members)
     in_parts = bool(held.parts) and engine == "openmp" and session.layout.parts > 1
-    ways = np.array([whole, in_parts])
+    ways = np.array([bool(members), in_parts])
     on_devices, on_hosts = world.allreduce(ways, "min").tolist()
     if on_devices:
         return OnDevices(session, members)

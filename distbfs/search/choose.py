@@ -21,6 +21,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from distbfs import registry
+from distbfs.build.cuda.room import Beside, nothing_beside
 from distbfs.device import cuda
 from distbfs.errors import CompilerMissing, DeviceMissing, LaunchError, UsageError
 from distbfs.exchange.agreement import first_reason
@@ -86,6 +87,8 @@ class Request:
     divided: all devices share the graph, however small it is
     keep: the graph is kept for other searches, so it must not change
     masked: searches will see some vertices and edges only
+    beside: maps (vertices with edges on a device, devices of its domain, targets of
+    edges between domains) to the bytes that it is to have left beside one search
     """
 
     parts: int | None = None
@@ -96,6 +99,7 @@ class Request:
     divided: bool = False
     keep: bool = False
     masked: bool = False
+    beside: Beside = nothing_beside
 
 
 def silent(message: str) -> None:

@@ -13,7 +13,7 @@ from distbfs.build.cuda.domain import construct_domain
 from distbfs.build.cuda.graph import build
 from distbfs.build.cuda.inner_part import ShareCounts
 from distbfs.build.cuda.parts import construct_on_devices
-from distbfs.build.cuda.room import Room, check_total
+from distbfs.build.cuda.room import Beside, Room, check_total, nothing_beside
 from distbfs.build.cuda.seen import mask_bytes
 from distbfs.build.host.kept import construct_kept
 from distbfs.device import cuda
@@ -244,18 +244,23 @@ def held_back(graphs: Sequence[DeviceGraph]) -> dict[str, int]:
 
 
 def graph_on_device(
-    source: Source, engine: Any, options: SearchOptions, *, masked: bool = False
+    source: Source,
+    engine: Any,
+    options: SearchOptions,
+    *,
+    masked: bool = False,
+    beside: Beside = nothing_beside,
 ) -> DeviceGraph:
     """Load a graph to the current device, in input ids.
 
     The rows of a store are assembled on the device as they are read. What does not fit
     beside the searches of the engine goes to host memory, if the engine supports that.
 
-    masked: leave room for the bits of masked searches
+    masked: leave room for the bits of masked searches; beside: as in ``Request``
     """
 
     def state(n: int, active: int, m: int, at_least: Ids) -> int:
-        need: int = engine.state_bytes(n, active, m, at_least)
+        need: int = engine.state_bytes(n, active, m, at_least) + beside(active, 1, 0)
         return need + masked * mask_bytes(n, active, m)
 
     form: dict[str, Any] = {"buffer_bytes": source.buffer_bytes, "room": None}
@@ -286,13 +291,14 @@ def hold_domain(
     options: SearchOptions,
     *,
     masked: bool = False,
+    beside: Beside = nothing_beside,
 ) -> Held:
     """Load a graph to the devices of all ranks as one domain (collective).
 
     What does not fit the devices beside the searches of the engine goes to host memory.
 
     devices: of this rank, each of which keeps its rows
-    masked: leave room for the bits of masked searches
+    masked: leave room for the bits of masked searches; beside: as in ``Request``
     """
     store, shared = source.store, None
     if store is not None:
@@ -304,6 +310,7 @@ def hold_domain(
 
     def state(local: int, active: int, m: int, at_least: Ids) -> int:
         need: int = engine.member_bytes(layout, local, active, m, at_least)
+        need += beside(active, count, 0)
         return need + masked * mask_bytes(local, active, m)
 
     with source.telling("building") as done:
@@ -429,16 +436,24 @@ def free_of(devices: Sequence[int], room: Room) -> int:
 
 
 def share_room(
-    engine: Any, options: SearchOptions, *, streamed: bool, masked: bool
+    engine: Any,
+    options: SearchOptions,
+    *,
+    streamed: bool,
+    masked: bool,
+    beside: Beside,
 ) -> Room:
     """Return the memory limits of parts between domains, and of their searches.
 
     streamed, masked: leave room for levels on streams; for the bits of masked searches
+    beside: as in ``Request``
     """
 
     def state(share: ShareCounts) -> int:
         need: int = engine.share_bytes(share)
-        outer = share.outer_edges
+        outer, domains = share.outer_edges, share.domains
+        devices = domains.sizes[domains.domain_of(share.index)]
+        need += beside(share.active, devices, share.targets)
         if streamed:
             box = int(max(outer.max(), share.owned.max()))
             need += streams_bytes(share.layout.parts, box, share.delegates)

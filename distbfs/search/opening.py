@@ -188,8 +188,13 @@ def _open_device(opening: Opening) -> Session:
     if world.rank == 0:
         engine = kind_of(options.engine)(options)
         if held is None:
-            masked = opening.request.masked
-            graph = graph_on_device(opening.source, engine, options, masked=masked)
+            graph = graph_on_device(
+                opening.source,
+                engine,
+                options,
+                masked=opening.request.masked,
+                beside=opening.request.beside,
+            )
             held = held_graph(world, opening.source.n, graph)
         began = clock()
         if held.graph is None:
@@ -259,6 +264,7 @@ def _open_domain(opening: Opening) -> Session:
         engine,
         choice.options,
         masked=opening.request.masked,
+        beside=opening.request.beside,
     )
     held.host_parts = held.host_parts or bringing(opening)
     began = clock()
@@ -285,8 +291,13 @@ def _open_separated(opening: Opening) -> Session:
     room = None
     if "device_memory" in engine.takes:
         streamed = exchange_kind(choice.exchange).streamed
-        masked = opening.request.masked
-        room = share_room(engine, options, streamed=streamed, masked=masked)
+        room = share_room(
+            engine,
+            options,
+            streamed=streamed,
+            masked=opening.request.masked,
+            beside=opening.request.beside,
+        )
     held = held or hold_device_parts(world, source, choice.devices, placement, room)
     for part in held.device_parts:
         part.kept = part.kept and keep

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from distbfs.errors import ResourceError, UsageError
+from distbfs.graph.device_graph import DeviceGraph
 from distbfs.multisearch.bits import LANE, BitSearch
+from distbfs.multisearch.cuda_bits import SEARCHES, BitSearches
 from distbfs.multisearch.cuda_meet import MeetingSearches, Started
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import Member
@@ -22,7 +24,6 @@ from distbfs.types import Array, Ids, Stop
 
 FEWEST = 8  # sources from which on one traversal costs less than separate searches
 MOST = LANE  # sources of a traversal
-
 
 Levels = list[list[int]]  # the requested ones, by request
 
@@ -121,6 +122,22 @@ class OnDevice(Together):
         return self._search.levels_at(sources, rows, vertices, stop)
 
 
+class OnDeviceAndHost(Together):
+    """Searches on a device whose graph has columns in host memory: of all levels.
+
+    What looks back would read them at each vertex.
+    """
+
+    def __init__(self, search: BitSearches) -> None:
+        self._search = search
+
+    def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
+        levels: Array = (
+            self._search.search(sources, stop=stop).levels_at(rows, vertices).get()
+        )
+        return levels
+
+
 def together(session: Session) -> Together | None:
     """Return a batched searcher beside a session, or None.
 
@@ -138,8 +155,7 @@ def together(session: Session) -> Together | None:
         if session.world.size > 1 or session.layout.parts > 1:
             return None
         if held.graph is not None:
-            graph = held.graph
-            return OnDevice(MeetingSearches(graph)) if graph.active else None
+            return _on_one_device(held.graph)
         about = session.describe()
         if about["engine"] != "openmp" or about["mode"] != "resident":
             return None
@@ -147,3 +163,12 @@ def together(session: Session) -> Together | None:
         return ByMeeting(BitSearch(part, MOST // LANE, about["threads"]))
     except (ResourceError, UsageError):
         return None
+
+
+def _on_one_device(graph: DeviceGraph) -> Together | None:
+    """Return a searcher for the graph of one device, None if it has no edges."""
+    if not graph.active:
+        return None
+    if graph.tails is not None:
+        return OnDeviceAndHost(BitSearches(graph, width=SEARCHES))
+    return OnDevice(MeetingSearches(graph))

@@ -24,6 +24,7 @@ from distbfs.multisearch.result_files import (
     write_arrays,
     write_pairs,
 )
+from distbfs.plan.memory import readable
 from distbfs.report.tables import print_fields, print_table
 from distbfs.terminal.command import SEARCH
 from distbfs.terminal.energy import print_energy
@@ -195,6 +196,12 @@ def print_facts(values: Facts, app: Application) -> None:
     if app.takes != "sources" or "samples" in facts:
         searched = {}
     shown = {**searched, **facts, "seconds": values["seconds"]}
+    tails = values.get("tails")
+    if tails:
+        shown["read from host memory"] = (
+            f"{tails['tail_edges']} columns of tails, "
+            f"{readable(tails['tail_bytes'])} over the link"
+        )
     print_fields({k: v for k, v in shown.items() if v is not None})
     if rows:
         click.echo()

@@ -398,6 +398,23 @@ def make_request(
     return Request(parts, separate, devices, domain)
 
 
+memory_options = (
+    DEVICES.option(
+        "--device-memory",
+        callback=whole_size,
+        metavar="BYTES",
+        help="What a graph and its searches may take on each device, as 40GiB; "
+        "columns of long rows that do not fit go to host memory.  [what is free]",
+    ),
+    DEVICES.option(
+        "--host-memory",
+        callback=whole_size,
+        metavar="BYTES",
+        help="What those of all devices of a host may take there.  [what this process "
+        "may use]",
+    ),
+)
+
 search_options = with_options(
     SEARCH.option(
         "--engine",
@@ -474,20 +491,7 @@ search_options = with_options(
         is_flag=True,
         help="Let several ranks of engine xbfs use one device; slow, for trials.",
     ),
-    DEVICES.option(
-        "--device-memory",
-        callback=whole_size,
-        metavar="BYTES",
-        help="What a graph and its searches may take on each device, as 40GiB; "
-        "columns of long rows that do not fit go to host memory.  [what is free]",
-    ),
-    DEVICES.option(
-        "--host-memory",
-        callback=whole_size,
-        metavar="BYTES",
-        help="What those of all devices of a host may take there.  [what this process "
-        "may use]",
-    ),
+    *memory_options,
     DEVICES.option(
         "--exchange",
         type=Choice(["auto", *registry.EXCHANGES]),

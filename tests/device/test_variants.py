@@ -209,7 +209,12 @@ LOADS = {
     ],
     "multisearch/cuda_bits.py": [
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ("u8",)}),
-        ("multisearch", ("bits.cu",), {**WIDTH, "PIECES": LANES, "DIRECTED": (0, 1)}),
+        (
+            "multisearch",
+            ("bits.cu",),
+            {**WIDTH, "PIECES": LANES, "DIRECTED": (0, 1), "SPLIT": (0,)},
+            {"OFFSET": ("u64",), "PIECES": LANES, "DIRECTED": (0,), "SPLIT": (1,)},
+        ),
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS[:3]}),
     ],
     "multisearch/cuda_meet.py": [
@@ -234,7 +239,12 @@ LOADS = {
         )
     ],
     "multisearch/domain_bits.py": [
-        ("multisearch", ("bits_domain.cu",), {**WIDTH, "PIECES": LANES}),
+        (
+            "multisearch",
+            ("bits_domain.cu",),
+            {**WIDTH, "PIECES": LANES, "SPLIT": (0,)},
+            {"OFFSET": ("u64",), "PIECES": LANES, "SPLIT": (1,)},
+        ),
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS[:3]}),
     ],
     "multisearch/domain_paths.py": [

@@ -14,6 +14,7 @@ from resident_parts import (
     look,
     parts_here,
     resident_driver,
+    resident_parts,
 )
 
 from distbfs.build.cuda import keys
@@ -24,6 +25,11 @@ from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import OutOfMemory
 from distbfs.exchange.world import SoloWorld
 from distbfs.generate import cuda as device_tuples
+from distbfs.multisearch.base import SUMS
+from distbfs.multisearch.cuda_bits import BitSearches
+from distbfs.multisearch.domain_bits import DomainBitSearches
+from distbfs.multisearch.domain_members import Member
+from distbfs.multisearch.part_loop import Wanted
 from distbfs.options import BuildOptions
 from distbfs.partition.layout import Placement
 
@@ -83,6 +89,48 @@ def test_domains_with_tails_in_host_memory(monkeypatch, name, share):
                     assert record.extra["tail_edges"] <= record.checks
             driver.close()
             assert held
+
+
+@pytest.mark.parametrize("kept", [0, 8, 40])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_many_searches_with_tails_in_host_memory(name, kept):
+    source = GRAPHS[name]()
+    graph = HostGraph(source).split(kept)
+    roots = np.random.default_rng(kept).integers(0, source.n, 512)
+    wanted = np.stack([source.distances(root) for root in roots.tolist()])
+    for width in (128, 256, 512):
+        for pull_edges in (None, 1, HUGE):
+            ways = {"width": width, "pull_edges": pull_edges}
+            searches = BitSearches(graph, counts=True, sums=SUMS, **ways)
+            for first, last, batch in searches.batches(roots):
+                levels = batch.levels().get()
+                np.testing.assert_array_equal(levels, wanted[first:last])
+                read = batch.tails["tail_edges"]
+                assert 0 < 4 * read <= batch.tails["tail_bytes"]
+                assert read <= (batch.pulls + batch.pushes) * graph.held_back
+            reached = searches.sums()["reached_from"]
+            np.testing.assert_array_equal(reached, (wanted >= 0).sum(axis=0))
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_many_searches_of_domains_with_tails(monkeypatch, name):
+    source = GRAPHS[name]()
+    roots = np.random.default_rng(1).integers(0, source.n, 130)
+    wanted = np.concatenate([source.distances(root) for root in roots.tolist()])
+    rows, targets = np.divmod(np.arange(len(wanted)), source.n)
+    for parts in parts_here():
+        told = {"devices": devices_of(parts)}
+        least, _ = budgets(source, parts, monkeypatch, **told)
+        made, _ = resident_parts(source, parts, room=Room(least, None, NOTHING), **told)
+        members = [Member.of_rows(one) for one in made]
+        for pull_edges in (None, 1, HUGE):
+            searches = DomainBitSearches(
+                SoloWorld(), members, lanes=2, pull_edges=pull_edges
+            )
+            searches.run(roots, Wanted(levels=True))
+            np.testing.assert_array_equal(searches.levels_at(rows, targets), wanted)
+            assert searches.tail_counts()["tail_edges"] > 0
+            searches.close()
 
 
 @pytest.mark.parametrize("wide", [False, True])

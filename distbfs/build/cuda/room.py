@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -33,6 +33,16 @@ MOST_DEALT = 5 << 29  # most keys split between device and host at once
 EVERY = 1 << 32  # more columns than any row has
 SPARE, SPARE_VERTEX = 5 << 29, 2  # device memory left for validation and other work
 OTHERS = 50  # 1 / OTHERS of limited host memory is left for other uses
+
+
+# the bytes that a device is to have left beside one search, by (vertices with edges
+# there, devices of its domain, targets of edges between domains)
+Beside: TypeAlias = Callable[[int, int, int], int]
+
+
+def nothing_beside(active: int, devices: int, targets: int) -> int:  # noqa: ARG001
+    """Return that one search is all that devices need memory for."""
+    return 0
 
 
 class Degrees(Protocol):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from device_graphs import HostGraph, hubs, small
 from fast_graphs import path, shuffled
-from graphs import NAMED, NO_VERTEX, Tuples, sources, uniform
+from graphs import NAMED, NO_VERTEX, Tuples, complete, sources, uniform
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -94,6 +94,64 @@ def test_levels_beyond_a_byte_and_again(device):
         assert levels.dtype == level_dtype(batch.deepest)
         np.testing.assert_array_equal(signed(levels), distances(source, roots))
         assert (batch.counts().get().sum(axis=1) == 700).all()
+
+
+def split_after(source, kept):
+    """A graph with so many columns of a row on the device."""
+    made = HostGraph(source)
+    return made.split(kept) if made.active else made.graph
+
+
+@pytest.mark.parametrize("pull_edges", [None, ALWAYS_PULL, NEVER_PULL])
+@pytest.mark.parametrize("width", [128, 256, 512])
+@pytest.mark.parametrize("kept", [0, 3, 8, 40])
+def test_tails_in_host_memory(device, monkeypatch, kept, width, pull_edges):
+    """From no column on the device to nearly all; what is read is counted."""
+    monkeypatch.setattr(device_bits, "HUB_DEGREE", 300)
+    monkeypatch.setattr(device_bits, "WIDE_DEGREE", 12)
+    for k, (name, source) in enumerate(GRAPHS.items()):
+        graph = split_after(source, kept)
+        roots = some_sources(source, [3, 40, width, 17][k % 4])
+        ways = {"width": width, "pull_edges": pull_edges}
+        searches = BitSearches(graph, counts=True, sums=SUMS, **ways)
+        batch, wanted = searches.search(roots), distances(source, roots)
+        np.testing.assert_array_equal(signed(batch.levels()), wanted, name)
+        counts = np.stack(
+            [np.bincount(row[row >= 0], minlength=batch.deepest + 1) for row in wanted]
+        )
+        np.testing.assert_array_equal(batch.counts().get(), counts, name)
+        check_sums(searches.sums(), wanted)
+        if graph.tails is None:
+            assert batch.tails == {}
+            continue
+        beyond = np.maximum(source.degrees - kept, 0)
+        levels = range(batch.deepest + 1)
+        pushed = sum(beyond[(wanted == level).any(axis=0)].sum() for level in levels)
+        read = batch.tails["tail_edges"]
+        if pull_edges == NEVER_PULL:
+            assert read == pushed
+        assert read <= (batch.pulls + batch.pushes) * graph.held_back
+        assert 128 * -(-read // 32) <= batch.tails["tail_bytes"] <= 128 * read
+        again = searches.search(roots).tails  # counted anew
+        assert (again == batch.tails) or pull_edges != NEVER_PULL
+
+
+@pytest.mark.parametrize("width", [128, 512])
+def test_pulls_read_no_tail_without_need(device, width):
+    """Neither where kept columns have all, nor for searches that have ended."""
+
+    def read(source, roots):
+        ways = {"width": width, "pull_edges": ALWAYS_PULL}
+        batch = BitSearches(split_after(source, 8), **ways).search(roots)
+        np.testing.assert_array_equal(signed(batch.levels()), distances(source, roots))
+        return batch.pulls, batch.tails["tail_edges"]
+
+    assert read(complete(60), [0, 1]) == (2, 0)
+    # a hub with 198 leaves and a path of ten vertices; two vertices apart
+    leaves, rest = [*range(1, 199)], [*range(200, 210)]
+    source = Tuples(300, [0] * 198 + [0, *rest[:-1]] + [250], [*leaves, *rest, 251])
+    # the search that ends has a frontier in two levels, while it misses the hub
+    assert read(source, [0, 250]) == (11, 2 * (199 - 8))
 
 
 @pytest.mark.parametrize("most", [0, 1, 3, 16, 1000])

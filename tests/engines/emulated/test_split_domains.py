@@ -28,10 +28,8 @@ from distbfs.build.cuda.room import EVERY, LEAST_KEPT, Fit, Room
 from distbfs.engines.base import Until
 from distbfs.engines.cuda.common.memory import FIXED, LIST_PADS
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
-from distbfs.errors import OutOfMemory, UsageError
+from distbfs.errors import OutOfMemory
 from distbfs.exchange.world import SoloWorld
-from distbfs.multisearch.domain_bits import DomainBitSearches
-from distbfs.multisearch.domain_members import Member
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Layout
 from distbfs.plan.memory import readable
@@ -252,11 +250,3 @@ def test_devices_keep_to_their_limit(device, monkeypatch, parts):
     assert used <= parts * limit <= 1.25 * used + parts * LIST_PADS
     look(driver, source, 0)
     driver.close()
-
-
-def test_searches_at_once_need_all_columns_on_the_devices(monkeypatch):
-    source = GRAPHS["kronecker"]()
-    room = Room(budgets(source, 2, monkeypatch)[0], None, NOTHING)
-    made, _ = resident_parts(source, 2, room=room)
-    with pytest.raises(UsageError, match="need the whole graph on the device"):
-        DomainBitSearches(SoloWorld(), [Member.of_rows(made[0])])

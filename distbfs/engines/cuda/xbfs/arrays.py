@@ -295,9 +295,9 @@ class Arrays:
             self.held[name].fill(0)
 
     def _point_at_tails(self, tails: Tails) -> None:
-        p, at = self.params, tails.columns.ctypes.data
+        p = self.params
         p.tail_row = tails.offsets.data.ptr
-        p.far = ((at - p.adj) % (1 << 64)) >> 2
+        p.far = tails.from_column(p.adj)
         p.tailed, p.kept = tails.tailed, tails.kept
         p.tail_count = len(tails.columns)
 
@@ -413,11 +413,11 @@ class Arrays:
         rest = 0 if g.tails is None else g.tails.tailed
         self._run("squares", g.offsets[rest:], g.active - rest, total)
         if g.tails is not None:
-            long = self._lengths(0, rest).astype(cp.float64)
+            long = g.row_lengths(0, rest).astype(cp.float64)
             total += (long * long).sum()
             del long
         top = min(g.active, MOST_HUBS + 1)
-        degrees = self._lengths(0, top).get()
+        degrees = g.row_lengths(0, top).get()
         self.longest = int(degrees.max())  # of the first class, which comes first
         hubs, lane = 0, np.arange(top) // GRANULE % lanes
         for k in range(min(lanes, -(-top // GRANULE))):
@@ -429,20 +429,9 @@ class Arrays:
         longest, step = 0, 1 << 26
         for low in range(hubs, g.active, step):
             high = min(low + step, g.active)
-            longest = max(longest, int(self._lengths(low, high).max()))
+            longest = max(longest, int(g.row_lengths(low, high).max()))
         self.squares = float(total[0])
         return hubs, self.squares / max(g.m, 1), max(-(-longest // PIECE), 1)
-
-    def _lengths(self, low: int, high: int) -> Any:
-        """Return the degrees of the rows low … high-1, CuPy int64."""
-        cp, tails = cuda.cupy(), self.graph.tails
-        lengths = cp.diff(self.graph.offsets[low : high + 1]).astype(cp.int64)
-        if tails is not None and low < tails.tailed:
-            upto = min(high, tails.tailed)
-            lengths[: upto - low] += cp.diff(tails.offsets[low : upto + 1]).astype(
-                cp.int64
-            )
-        return lengths
 
     def _make_neighbours(self) -> None:
         """Make arrays of first to eighth neighbours; ``see`` fills them."""

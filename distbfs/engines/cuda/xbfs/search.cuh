@@ -11,6 +11,7 @@
 #define DISTBFS_XBFS_SEARCH_CUH
 #include "../common/base.cuh"
 #include "../common/sets.cuh"
+#include "../common/tails.cuh"
 
 #define THREADS 1024
 #define WARPS 32
@@ -109,7 +110,7 @@ struct Params {
     const u32 *roots;         /* [root_count], numbers, of a set; each once */
     const u64 *lones;         /* [2][lone_count], local ids, rising, and ids of those roots of
                                  a set that have no edges */
-    const u64 *tail_row;      /* [tailed + 1], where tails begin, the first at 0: rows.cuh */
+    const u64 *tail_row;      /* [tailed + 1], where tails begin, the first at 0: tails.cuh */
     const u32 *seen;          /* [m / 32 + pad], a bit for each column of adj, with MASKED */
     const u32 *tail_seen;     /* [tail_count / 32 + 1], for those of tails, in host memory */
     const u32 *more;          /* [words]: some column that is seen is not in `first` */
@@ -137,9 +138,6 @@ struct Params {
     u32 coded, pad;           /* words of codes that shared memory holds */
 };
 
-#ifndef SPLIT
-#define SPLIT 0 /* rows have tails in host memory */
-#endif
 #ifndef MASKED
 #define MASKED 0 /* some edges are not seen: rows.cuh */
 #endif

@@ -1,0 +1,267 @@
+"""Many searches in one traversal over rows that have tails in host memory."""
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from device_graphs import HostGraph, hubs
+from fast_graphs import path, shuffled, star
+from graphs import complete, grid, kronecker, random_tuples, uniform
+from outer_searches import PLACEMENTS, searching
+from resident_parts import NOTHING, budgets, resident_parts
+from sessions import open_tuples
+from test_between_kernels import StreamedThreads
+from test_domain_bits import ALWAYS_PULL, NEVER_PULL, check, some_sources
+from test_outer_bits import LARGE, found_by
+from test_outer_bits import check as check_all
+from thread_peers import ThreadPeers
+from worlds import ThreadExchange, on_ranks
+
+import distbfs
+from distbfs.build.cuda import inner
+from distbfs.build.cuda.room import LEAST_KEPT, Fit, Room
+from distbfs.errors import OutOfMemory, UsageError
+from distbfs.exchange.world import SoloWorld
+from distbfs.multisearch import domain_bits
+from distbfs.multisearch.apps.betweenness import betweenness
+from distbfs.multisearch.base import RunOptions
+from distbfs.multisearch.cuda_bits import RESERVE
+from distbfs.multisearch.domain_bits import DomainBitSearches
+from distbfs.multisearch.domain_members import Member, bytes_beside
+from distbfs.multisearch.part_loop import Wanted
+from distbfs.multisearch.searchers import PartsSearcher, WholeSearcher
+from distbfs.options import BuildOptions
+from distbfs.search import choose as choosing
+from distbfs.search import domains, opening
+from distbfs.search.choose import Request, choose_runner
+from distbfs.search.holding import held_graph
+from distbfs.service.shared_traversal import together
+from distbfs.store.write import write_graph
+
+sys.path += [str(Path(__file__).parents[2] / x) for x in ("cli", "multisearch")]
+
+from commands import here
+from wholes import check_applications, whole
+
+GRAPHS = {
+    "kronecker": kronecker(9),
+    "uniform": uniform(500, 9000),
+    "star": shuffled(star(900)),
+    "complete": complete(60),
+    "hubs": hubs(3, 700),
+    "granules": uniform(3000, 20_000, hub=900),
+    "random": random_tuples(600, 5000, 11),
+    "path": shuffled(path(40)),
+    "grid": grid(14),
+}
+LEAST = Room(None, None, NOTHING)  # with ``least_kept``
+
+
+@pytest.fixture(autouse=True)
+def peers(device, monkeypatch):
+    monkeypatch.setattr(domain_bits, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr(opening, "PeerGroup", ThreadPeers)
+
+
+@pytest.fixture
+def least_kept(monkeypatch):
+    """Where rows may have tails, they have all but the first LEAST_KEPT columns."""
+    monkeypatch.setattr(Fit, "most", lambda _: LEAST_KEPT)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_domains_from_the_least_to_all_on_the_devices(monkeypatch, name, parts):
+    """Rows of hubs and of warps are short, so that tails begin in each kind."""
+    monkeypatch.setattr(domain_bits, "HUB_DEGREE", 60)
+    monkeypatch.setattr(domain_bits, "WIDE_DEGREE", 12)
+    source = GRAPHS[name]
+    least, every = budgets(source, parts, monkeypatch)
+    roots = some_sources(source, 9)
+    level = np.stack([source.distances(root) for root in roots.tolist()])
+    kept, ways = [], (NEVER_PULL, ALWAYS_PULL, None)
+    for k, share in enumerate((0, 0.4, 0.9, 1)):
+        room = Room(int(least + share * (every - least)), None, NOTHING)
+        made, _ = resident_parts(source, parts, room=room)
+        tails = made[0].graph.tails
+        kept.append(tails.kept if tails else 1 << 30)
+        for pull_edges in ways[: 1 + (k < 3)] if k else ways:
+            searches = DomainBitSearches(
+                SoloWorld(),
+                [Member.of_rows(rows) for rows in made],
+                lanes=(1, 2, 4)[(k + parts) % 3],
+                pull_edges=pull_edges,
+            )
+            check(searches, source, roots)
+            searches.run(roots, Wanted())
+            counts = searches.tail_counts()  # of the last run
+            searches.close()
+            if tails is None:
+                assert counts == {}
+                continue
+            beyond = np.maximum(source.degrees - tails.kept, 0)
+            steps = range(level.max() + 1)
+            pushed = sum(beyond[(level == d).any(axis=0)].sum() for d in steps)
+            read = counts["tail_edges"]
+            assert read == pushed or pull_edges != NEVER_PULL
+            assert 128 * -(-read // 32) <= counts["tail_bytes"] <= 128 * read
+    assert kept == sorted(kept)
+    assert kept[-1] == 1 << 30
+
+
+@pytest.mark.parametrize("owners", list(PLACEMENTS))
+@pytest.mark.parametrize("name", ["kronecker", "uniform", "star", "random", "path"])
+def test_between_domains(monkeypatch, least_kept, name, owners):
+    source, make = GRAPHS[name], inner.inner_domains
+    monkeypatch.setattr(inner, "inner_domains", lambda *x: make(*x[:-1], LEAST))
+    roots = np.random.default_rng(1).integers(0, source.n, 65)
+    wanted = np.stack([source.distances(root) for root in roots.tolist()])
+    rows = found_by(roots, source.n)
+
+    def work(world, searches, members):
+        split = [member.graph.tails is not None for member in members]
+        return rows(world, searches, members), searches.tail_counts(), split
+
+    k = list(PLACEMENTS).index(owners)
+    for threshold, pull_edges in (((4, 20, LARGE)[k % 3], ALWAYS_PULL), (12, None)):
+        kind = (ThreadExchange, StreamedThreads)[k % 2]
+        every = searching(
+            *(source, PLACEMENTS[owners], threshold, kind, work), pull_edges=pull_edges
+        )
+        for results, counts, split in every:
+            check_all(results, wanted)
+            assert all(split)
+            assert counts == every[0][1]
+            assert counts["tail_bytes"] % 128 == 0
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_applications_of_sessions(monkeypatch, least_kept, count):
+    """None takes turns; betweenness is refused, in one line."""
+    monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0] * count)
+    monkeypatch.setattr(domains, "peer_problem", lambda *_: "")
+    source = random_tuples(150, 1200, 4)
+    request = Request(domain=count, divided=True, beside=bytes_beside)
+    session = open_tuples(source, request=request, engine="xbfs", parents=False)
+    assert "of the edges are in host memory" in session.why
+    searcher = PartsSearcher(session, RunOptions())
+    words = "edges are in host memory" if count == 1 else "not on several devices"
+    with pytest.raises(UsageError, match=words):
+        betweenness(searcher, np.arange(3))
+    session.search = None  # which is not called
+    check_applications(searcher, source)
+    assert searcher.tails["tail_edges"] > 0
+    session.close()
+
+
+def test_applications_of_a_whole_graph(least_kept):
+    """Problems with functions need all columns, and say so."""
+    source = random_tuples(150, 1200, 4)
+    searcher = WholeSearcher(
+        SoloWorld(), choose_runner("xbfs")[0], whole(source), RunOptions()
+    )
+    assert "beyond 8 of a row" in searcher.where
+    check_applications(searcher, source)
+    assert searcher.tails["tail_edges"] > 0
+    with pytest.raises(OutOfMemory, match=r"the whole graph .* use engine openmp"):
+        betweenness(searcher, np.arange(3))
+
+
+def test_a_directed_graph_is_whole(least_kept):
+    searcher = WholeSearcher(
+        *(SoloWorld(), choose_runner("xbfs")[0], whole(GRAPHS["random"], True)),
+        RunOptions(),
+    )
+    assert (searcher.where, searcher.graph.held_back) == ("", 0)
+
+
+def test_limits_of_python(least_kept):
+    source = GRAPHS["kronecker"]
+    graph = distbfs.Graph.from_edges(source.u, source.v, n=source.n)
+    exact = distbfs.search_many(graph, "closeness", None, "openmp")
+    assert "tail_edges" not in exact.facts
+    results = distbfs.search_many(
+        graph, "closeness", None, "xbfs", device_memory=1 << 30
+    )
+    np.testing.assert_allclose(results["value"], exact["value"], rtol=1e-12)
+    assert 0 < 4 * results.facts["tail_edges"] <= results.facts["tail_bytes"]
+    with pytest.raises(OutOfMemory, match="there are 10 B"):
+        distbfs.search_many(graph, "closeness", [0], "xbfs", host_memory=10)
+    with pytest.raises(UsageError, match="device_memory is no option of engine openmp"):
+        distbfs.search_many(graph, "closeness", [0], "openmp", device_memory=1 << 30)
+
+
+@pytest.mark.parametrize("divide", ["sources", "parts"])
+def test_the_command_says_what_is_read(least_kept, tmp_path, divide):
+    source = GRAPHS["kronecker"]
+    write_graph(SoloWorld(), source, tmp_path / "store", 1, BuildOptions())
+    options = ("--sources", 20, "--engine", "xbfs", "--divide", divide)
+    run = here("multisearch", "closeness", tmp_path / "store", *options, "--json")
+    assert run.code == 0, run.err
+    assert "beyond 8 of a row" in run.err
+    tails = json.loads(run.out)["tails"]
+    assert 0 < 4 * tails["tail_edges"] <= tails["tail_bytes"]
+    run = here("multisearch", "closeness", tmp_path / "store", *options)
+    assert f"{tails['tail_edges']} columns of tails" in run.out
+    run = here(
+        *("multisearch", "closeness", tmp_path / "store", *options),
+        *("--host-memory", 10),
+    )
+    assert run.code == 3
+    assert run.err.count("\n") == 1
+
+
+def test_rows_leave_room_for_a_traversal(monkeypatch):
+    """What a device has left after a build is enough for searches."""
+    source = GRAPHS["kronecker"]
+    made = HostGraph(source)
+    for devices in (1, 2, 3):
+        rows, _ = resident_parts(source, devices)
+        for one in rows:
+            member = Member.of_rows(one)
+            need = member.bytes_needed(1, levels=True, sums=3) + RESERVE
+            assert bytes_beside(one.graph.active, devices, 0) >= need
+    state = []
+
+    def watch(self, n, numbering, ranges):
+        state.append(self.state(n, made.active, made.m, numbering.at_least))
+
+    monkeypatch.setattr(Room, "split", watch)
+    for beside in (None, bytes_beside):
+        request = Request() if beside is None else Request(beside=beside)
+        open_tuples(source, request=request, engine="xbfs").close()
+    assert state[1] - state[0] == bytes_beside(made.active, 1, 0)
+
+
+def test_queries_of_a_service():
+    source = GRAPHS["kronecker"]
+    made = HostGraph(source)
+    held = held_graph(SoloWorld(), source.n, made.split(8))
+    layout = held.vertices.layout
+    at_once = together(SimpleNamespace(world=SoloWorld(), held=held, layout=layout))
+    roots = list(range(0, source.n, 8))
+    _, levels = at_once.levels(roots, [(v, [0, v, 7]) for v in roots], lambda: False)
+    for root, own in zip(roots, levels, strict=True):
+        assert own == source.distances(root)[[0, root, 7]].tolist()
+
+
+def test_ranks_of_a_domain(least_kept):
+    """All ranks have the same counts."""
+    source = GRAPHS["granules"]
+    roots = some_sources(source, 9)
+
+    def rank(world):
+        made, _ = resident_parts(source, world.size, world, room=LEAST)
+        searches = DomainBitSearches(world, [Member.of_rows(rows) for rows in made])
+        check(searches, source, roots)
+        searches.run(roots, Wanted())
+        counts = searches.tail_counts()
+        searches.close()
+        return counts
+
+    first, second = on_ranks(2, rank)
+    assert first == second
+    assert first["tail_edges"] > 0
