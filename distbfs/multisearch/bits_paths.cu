@@ -46,7 +46,7 @@ struct Paths {
     long long shift[MOST_PARTS]; /* bytes from values and bits here to those of a part */
     u64 magic;            /* ceil(2^32 / parts) */
     const u64 *outer_row; /* [active - normals + 1], the outer edges of normals */
-    const u32 *outer_adj; /* indices of targets */
+    const u32 *outer_adj; /* [outer edges], indices of targets */
     double *far;          /* [targets][WIDTH], their values */
     u32 *far_bits;        /* [targets], searches that have them on the level before */
     const u32 *asked;     /* [asked_first[shares]], numbers of vertices, by who asks */

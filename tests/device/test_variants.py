@@ -221,7 +221,7 @@ LOADS = {
         (
             "multisearch",
             ("bits_meet.cu",),
-            {**WIDTH, "PIECES": (1,), "DIRECTED": (0, 1)},
+            {**WIDTH, "PIECES": (1,), "DIRECTED": (0, 1), "SPLIT": (0,)},
         )
     ],
     "multisearch/cuda_problems.py": [
