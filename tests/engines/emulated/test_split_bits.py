@@ -25,7 +25,7 @@ from distbfs.build.cuda import inner
 from distbfs.build.cuda.room import LEAST_KEPT, Fit, Room
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.exchange.world import SoloWorld
-from distbfs.multisearch import domain_bits
+from distbfs.multisearch import domain_bits, domain_group
 from distbfs.multisearch.apps.betweenness import betweenness
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.cuda_bits import RESERVE
@@ -62,7 +62,7 @@ LEAST = Room(None, None, NOTHING)  # with ``least_kept``
 
 @pytest.fixture(autouse=True)
 def peers(device, monkeypatch):
-    monkeypatch.setattr(domain_bits, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr(domain_group, "PeerGroup", ThreadPeers)
     monkeypatch.setattr(opening, "PeerGroup", ThreadPeers)
 
 
