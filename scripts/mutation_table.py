@@ -1704,6 +1704,14 @@ MUTATIONS = (
         (f"{BITS}::test_levels_of_many_edges_are_pulled",),
     ),
     Mutation(
+        "meet-narrows-to-the-others",
+        "distbfs/multisearch/bits_meet.cu",
+        "const uint4 kept = without(row, others);",
+        "const uint4 kept = without(row, open);",
+        "searches with open pairs leave the frontier, and the others stay",
+        (f"{EMULATED}/test_meeting.py::test_every_graph",),
+    ),
+    Mutation(
         "device-bits-hub-wide",
         "distbfs/multisearch/bits_pull.cuh",
         "l.group, end, GROUP, want);",

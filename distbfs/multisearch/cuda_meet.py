@@ -8,9 +8,6 @@ Bi-directional search, 1971.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -26,9 +23,9 @@ from distbfs.multisearch.cuda_bits import (
     Params,
     check_sources,
 )
+from distbfs.multisearch.started import Started
 from distbfs.types import Array, Ids, Stop
 
-T = TypeVar("T")
 OPEN = -2  # the level of a pair that is not known yet
 PULL_SHARE = 256  # frontiers of m / PULL_SHARE edges are pulled
 OPEN_WORDS = 12
@@ -44,18 +41,6 @@ class Meet(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("level", "open")),
         *((name, ctypes.c_uint32) for name in ("count", "pad")),
     )
-
-
-@dataclass(frozen=True)
-class Started(Generic[T]):
-    """Searches that were begun.
-
-    finish: waits for them and returns (seconds, result); once
-    ended: returns whether that would not wait for a device
-    """
-
-    finish: Callable[[], tuple[float, T]]
-    ended: Callable[[], bool] = lambda: True
 
 
 class MeetingSearches:

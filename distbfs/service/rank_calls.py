@@ -16,7 +16,7 @@ import numpy as np
 
 from distbfs.errors import SearchStopped
 from distbfs.exchange.signals import StopFlag
-from distbfs.multisearch.cuda_meet import Started
+from distbfs.multisearch.started import Started
 from distbfs.search.result import Result
 from distbfs.search.result_paths import count_back
 from distbfs.search.session import Session

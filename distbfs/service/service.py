@@ -18,7 +18,7 @@ from msgspec import UNSET, UnsetType
 from distbfs.errors import SearchStopped, ServiceError
 from distbfs.exchange.signals import StopFlag
 from distbfs.formats.ids import IdMap
-from distbfs.multisearch.cuda_meet import Started
+from distbfs.multisearch.started import Started
 from distbfs.service.checker import Checker
 from distbfs.service.limits import Limits
 from distbfs.service.metrics import Metrics

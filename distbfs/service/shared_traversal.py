@@ -14,11 +14,12 @@ from distbfs.errors import ResourceError, UsageError
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.multisearch.bits import LANE, BitSearch
 from distbfs.multisearch.cuda_bits import SEARCHES, BitSearches
-from distbfs.multisearch.cuda_meet import MeetingSearches, Started
+from distbfs.multisearch.cuda_meet import MeetingSearches
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.input_graph import in_input_ids
 from distbfs.multisearch.part_loop import Wanted
+from distbfs.multisearch.started import Started
 from distbfs.search.session import Session
 from distbfs.types import Array, Ids, Stop
 
