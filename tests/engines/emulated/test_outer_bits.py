@@ -325,13 +325,20 @@ def refusal(work, world, kind):
     return str(caught.value)
 
 
-def test_searches_take_turns_where_columns_are_in_host_memory(ranks):
+def test_dependencies_need_all_columns_on_all_devices(ranks):
+    """All ranks learn it where one device has columns in host memory."""
+
     def rank(world):
         source = NAMED["two-hubs"]
         session = session_of(ranks(world, "aa", (1, 1), ThreadExchange), source, 1, 4)
+        searcher = PartsSearcher(session, RunOptions())
+        graph = session.separated.shares[0].graph
         if world.rank:
-            session.separated.shares[0].graph.tails = SimpleNamespace()
-        assert PartsSearcher(session, RunOptions()).smallest == 1
+            graph.tails = SimpleNamespace()
+        options = RunOptions()
+        assert searcher._traversals.dependencies(np.arange(3), options) is None
+        graph.tails = None
+        assert searcher._traversals.dependencies(np.arange(3), options) is not None
         session.close()
 
     on_ranks(2, rank)

@@ -24,6 +24,7 @@ from distbfs.engines.cuda.xbfs.cluster import ClusterSearch
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import SearchStopped
 from distbfs.multisearch.cuda_bits import BitSearches
+from distbfs.multisearch.cuda_meet import MeetingSearches
 from distbfs.multisearch.cuda_problems import METHODS, DeviceOptions, DeviceRunner
 from distbfs.options import SearchOptions
 from distbfs.registry import ENGINES, lookup
@@ -385,8 +386,10 @@ def test_what_sessions_call(device):
         assert 0 <= stopped_at(search.search, root, stop=stop) < deepest
         assert stop.left <= 0
         assert search.search(root, stop=never).levels == deepest + 1
-    together = Together(BitSearches(made.graph, width=128))
-    with pytest.raises(SearchStopped, match=r"stopped at level 1$"):
+    together = Together(MeetingSearches(made.graph))
+    with pytest.raises(SearchStopped, match="before they began"):
+        together.levels([root], [(root, [3])], After(1))
+    with pytest.raises(SearchStopped, match=r"were stopped$"):
         together.levels([root], [(root, [3])], After(2))
     wanted = [[source.distances(root)[3]]]
     assert together.levels([root], [(root, [3])], never)[1] == wanted
