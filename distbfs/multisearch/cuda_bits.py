@@ -338,10 +338,9 @@ class BitSearches:
         with cuda.memory_of("bit-parallel searches"):
             self._allocate()
         self.params = self._parameters(pull_edges)
-        offset = "u64" if graph.offsets.dtype.itemsize == 8 else "u32"
         module = programs.Module(
             KERNELS / "bits.cu",
-            OFFSET=offset,
+            OFFSET="u64" if graph.offsets.dtype.itemsize == 8 else "u32",
             PIECES=self._lanes,
             DIRECTED=int(graph.directed),
             SPLIT=int(graph.tails is not None),

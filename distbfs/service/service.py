@@ -268,11 +268,12 @@ class Service:
         """
         wanted = self._still_wanted(group)
         several = bool(wanted) and self._several(wanted)
-        if several and self.ranks.ahead:
+        flies = several and self.ranks.ahead
+        if flies:
             with self._stopped_for(wanted):
                 self._flight = wanted, self._start_together(wanted)
         answer_landed()
-        if not wanted or (several and self.ranks.ahead):
+        if flies or not wanted:
             return
         with self._stopped_for(wanted):
             first = wanted[0].request
@@ -345,7 +346,7 @@ class Service:
         )
 
     def _answer_together(
-        self, group: list[Ticket], seconds: float, levels: list[list[int]]
+        self, group: list[Ticket], seconds: float, levels: Levels
     ) -> None:
         """Answer small requests with the levels that they asked for."""
         self._answer_all(group, [[each] for each in levels], seconds)

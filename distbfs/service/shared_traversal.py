@@ -65,11 +65,22 @@ class Together(ABC):
 
         return Started(finish, begun.ended)
 
+    @abstractmethod
     def _start(
         self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop
     ) -> Started[Array]:
-        """Begin ``_levels``, if ``ahead``; else ``finish`` does all."""
+        """Begin to find the level of vertices[j] from sources[rows[j]], -1 = unreached.
 
+        rows, vertices: int64 [k]; the result: integers [k] on the host
+        """
+
+
+class AtTheEnd(Together):
+    """Searches that ``finish`` begins."""
+
+    def _start(
+        self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop
+    ) -> Started[Array]:
         def search() -> tuple[float, Array]:
             began = time.perf_counter()
             levels = self._levels(sources, rows, vertices, stop)
@@ -79,13 +90,10 @@ class Together(ABC):
 
     @abstractmethod
     def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
-        """Return the level of vertices[j] from sources[rows[j]], -1 = unreached.
-
-        rows, vertices: int64 [k]; returns integers [k] on the host
-        """
+        """Return the levels; see ``_start``."""
 
 
-class ByMeeting(Together):
+class ByMeeting(AtTheEnd):
     """Searches by the kernel for CPUs, from the sources and from the vertices."""
 
     def __init__(self, search: BitSearch) -> None:
@@ -95,7 +103,7 @@ class ByMeeting(Together):
         return self._search.meet(sources, rows, vertices, stop)
 
 
-class ByLevel(Together):
+class ByLevel(AtTheEnd):
     """Searches over the devices of a domain; collective on several ranks."""
 
     def __init__(self, search: DomainBitSearches) -> None:
@@ -119,11 +127,8 @@ class OnDevice(Together):
     ) -> Started[Array]:
         return self._search.start(sources, rows, vertices, stop)
 
-    def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
-        return self._search.levels_at(sources, rows, vertices, stop)
 
-
-class OnDeviceAndHost(Together):
+class OnDeviceAndHost(AtTheEnd):
     """Searches on a device whose graph has columns in host memory: of all levels.
 
     What looks back would read them at each vertex.
