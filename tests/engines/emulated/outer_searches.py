@@ -1,9 +1,13 @@
 """Many searches of domains whose devices are the CPU: inside and through sessions."""
 
 import numpy as np
-from device_parts import device_parts
+from device_parts import LARGE, device_parts
+from graphs import sources
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
 from sessions import open_tuples
-from worlds import on_ranks
+from test_between_kernels import StreamedThreads
+from worlds import ThreadExchange, on_ranks
 
 from distbfs.build.cuda import inner
 from distbfs.multisearch.domain_bits import DomainBitSearches
@@ -25,6 +29,20 @@ PLACEMENTS = {
     "pairs of ranks": ((0, 1), (2, 3)),
     "two and one": ((0, 0), (1,)),
     "three and two of a rank": ((0, 0, 0), (0, 0)),
+}
+
+
+# decorators of a test of any graph, in domains of all kinds
+few_examples = settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+ANY_DOMAINS = {
+    "source": sources(),
+    "owners": st.sampled_from(list(PLACEMENTS.values())),
+    "threshold": st.sampled_from([0, 1, 3, LARGE]),
+    "kind": st.sampled_from([ThreadExchange, StreamedThreads]),
 }
 
 

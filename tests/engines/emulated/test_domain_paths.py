@@ -6,10 +6,16 @@ import pytest
 from covering import covered
 from device_parts import LARGE
 from fast_graphs import path, shuffled
-from graphs import NAMED, Tuples, sources, uniform
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from outer_searches import PLACEMENTS, by_id, searching, session_of
+from graphs import NAMED, Tuples, uniform
+from hypothesis import given
+from outer_searches import (
+    ANY_DOMAINS,
+    PLACEMENTS,
+    by_id,
+    few_examples,
+    searching,
+    session_of,
+)
 from part_graphs import GRAPHS as SHAPES
 from test_between_kernels import StreamedThreads
 from worlds import ThreadExchange, on_ranks
@@ -94,17 +100,8 @@ def test_rows_of_every_length(owners, width, monkeypatch):
             np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-12)
 
 
-@settings(
-    max_examples=30,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(
-    source=sources(),
-    owners=st.sampled_from(list(PLACEMENTS.values())),
-    threshold=st.sampled_from([0, 1, 3, LARGE]),
-    kind=st.sampled_from([ThreadExchange, StreamedThreads]),
-)
+@few_examples
+@given(**ANY_DOMAINS)
 def test_any_graph(source, owners, threshold, kind):
     roots = np.arange(source.n)
     wanted = dependencies(source, roots)

@@ -10,10 +10,18 @@ import pytest
 from covering import covered
 from device_parts import LARGE
 from fast_graphs import path, shuffled
-from graphs import NAMED, Tuples, sources, uniform
-from hypothesis import HealthCheck, given, settings
+from graphs import NAMED, Tuples, uniform
+from hypothesis import given
 from hypothesis import strategies as st
-from outer_searches import FORMS, PLACEMENTS, by_id, searching, session_of
+from outer_searches import (
+    ANY_DOMAINS,
+    FORMS,
+    PLACEMENTS,
+    by_id,
+    few_examples,
+    searching,
+    session_of,
+)
 from part_graphs import GRAPHS as SHAPES
 from test_between_kernels import StreamedThreads
 from worlds import ThreadExchange, on_ranks
@@ -195,18 +203,8 @@ def test_no_bit_goes_to_a_target_twice():
             union |= bits
 
 
-@settings(
-    max_examples=30,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-@given(
-    source=sources(),
-    owners=st.sampled_from(list(PLACEMENTS.values())),
-    threshold=st.sampled_from([0, 1, 3, LARGE]),
-    pull=st.sampled_from([None, 1, 30, NEVER_PULL]),
-    kind=st.sampled_from([ThreadExchange, StreamedThreads]),
-)
+@few_examples
+@given(pull=st.sampled_from([None, 1, 30, NEVER_PULL]), **ANY_DOMAINS)
 def test_any_graph(source, owners, threshold, pull, kind):
     work = found_by(np.arange(source.n), source.n)
     for results in searching(
