@@ -321,13 +321,12 @@ def test_calls_name_the_macros_of_the_table(file):
         for keyword in call.keywords:
             if keyword.arg is None:  # handed through: cuda_problems.py names them
                 continue
-            for values in macros:
-                told, given = values[keyword.arg], keyword.value
-                if isinstance(given, ast.Constant):
-                    assert tuple(told) == (given.value,)
-                elif isinstance(given, ast.IfExp):
-                    either = (given.body, given.orelse)
-                    assert {ast.literal_eval(x) for x in either} == set(told)
+            said = keyword.value
+            listed = {x for values in macros for x in values[keyword.arg]}
+            if isinstance(said, ast.Constant):
+                assert listed == {said.value}
+            elif isinstance(said, ast.IfExp):
+                assert listed == {ast.literal_eval(x) for x in (said.body, said.orelse)}
         if all(keyword.arg for keyword in call.keywords):
             assert {x.arg for x in call.keywords} == {k for v in macros for k in v}
 
