@@ -42,19 +42,11 @@ struct Begin {
 /* Level 0 of the searches, by one block; all of seen, front, mark and state is zero. */
 extern "C" __global__ void __launch_bounds__(THREADS, 1) begin(const Begin b) {
     const Params &p = b.p;
-    u32 *seen = (u32 *)p.seen, *front = (u32 *)p.front[0];
     for (u32 i = threadIdx.x; i < b.k; i += THREADS) {
         const u32 v = b.numbers[b.source[i]];
         if (p.counts) p.counts[i] = 1;
         if (v == NONE) continue;
         add_sums(p, v, 1, 0);
-        const u64 at = (u64)v * WORDS + i / 32;
-        atomicOr(seen + at, 1u << (i & 31));
-        atomicOr(front + at, 1u << (i & 31));
-        const u32 bit = 1u << (v & 31);
-        if (atomicOr(p.mark[0] + (v >> 5), bit) & bit) continue;
-        atomicAdd(&p.state->edges, (u64)edges_of(p, v));
-        if (v < p.hubs) p.queue[0][p.active - 1 - atomicAdd(&p.state->hubs, 1u)] = v;
-        else p.queue[0][atomicAdd(&p.state->count, 1u)] = v;
+        put_first(p, v, i);
     }
 }

@@ -1,4 +1,4 @@
-/* One level of searches that one grid makes, with its direction. */
+/* Level 0 of searches, and a level that one grid makes, with its direction. */
 #ifndef DISTBFS_BITS_LEVEL_CUH
 #define DISTBFS_BITS_LEVEL_CUH
 #include "bits_pull.cuh"
@@ -11,6 +11,18 @@ struct Grid {
     u32 *stop;     /* shared: the host's word, as all have learnt it */
     u32 turn, used;
 };
+
+/* Puts vertex v on level 0 of search i; all of seen, front, mark and state was zero. */
+INLINE void put_first(const Params &p, u32 v, u32 i) {
+    const u64 at = (u64)v * WORDS + i / 32;
+    atomicOr((u32 *)p.seen + at, 1u << (i & 31));
+    atomicOr((u32 *)p.front[0] + at, 1u << (i & 31));
+    const u32 bit = 1u << (v & 31);
+    if (atomicOr(p.mark[0] + (v >> 5), bit) & bit) return;
+    atomicAdd(&p.state->edges, (u64)edges_of(p, v));
+    if (v < p.hubs) p.queue[0][p.active - 1 - atomicAdd(&p.state->hubs, 1u)] = v;
+    else p.queue[0][atomicAdd(&p.state->count, 1u)] = v;
+}
 
 /* Counts what a level adds to a queue, from zero. */
 INLINE void take_size(const Params &p, Level &l, Grid &g) {

@@ -1,25 +1,25 @@
 /* Levels of requested pairs (search, target) of up to 128 searches, which end as soon as
  * all of these are known.
  *
- * Method: as in bits.cu, but between two levels a warp looks back from each target whose
- * level is open, along edges into it: a neighbour that its search has seen by level d
- * makes it one of level d + 1, else a neighbour's neighbour one of level d + 2.  A
- * traversal of a graph with hubs so ends after two levels where it has six, and the last
- * two would have been the widest.  Then only searches with open pairs go on: frontiers
- * lose the bits of all others, and are mostly small again.
+ * Method: `near` finds the levels of most pairs by edge lookups (lookups.cuh).  `meet`
+ * searches from the sources of the others, as bits.cu, but between two levels a warp looks
+ * back from each target whose level is open, along edges into it: a neighbour that its
+ * search has seen by level d makes it one of level d + 1, else a neighbour's neighbour one
+ * of level d + 2.  Only searches with open pairs go on: frontiers lose the bits of all
+ * others, and are mostly small again.
  * Data: bits.cuh.
- * Sources: as bits.cuh; Pohl, Bi-directional search, Machine Intelligence 6, 1971.
+ * Sources: as bits.cuh and lookups.cuh.
  *
  * variants: OFFSET=u32,u64 PIECES=1 DIRECTED=0,1 SPLIT=0
  */
 #include "bits.cuh"
 #include "../engines/cuda/common/sets.cuh"
 #include "bits_level.cuh"
+#include "lookups.cuh"
 
-#define OPEN (-2)   /* the level of a pair that is not known yet */
-#define STEPS 32    /* reads of a warp for a pair between two levels; but before the first */
-#define FIRST 2
+#define STEPS 32    /* reads of a warp for a pair between two levels */
 #define BEGINNING 4 /* columns of a neighbour's row that a lane reads */
+#define NEAR_WARPS 4
 
 struct Meet {
     Params p;
@@ -28,9 +28,10 @@ struct Meet {
     const u32 *source;       /* [k], ids */
     const u32 *search;       /* [count]: of k */
     const u32 *target;       /* [count], ids */
-    int *level;              /* [count + 1], OPEN at first; last: whether it was stopped */
+    int *level;              /* [count + 1]; last: whether it was stopped */
     u32 *open;               /* [3][4], zero: searches with open pairs; by level in turn */
-    u32 count, pad;
+    u32 count, k;            /* pairs, searches */
+    u32 lookups, pad[3];     /* steps of a warp for a pair before it is searched for */
 };
 
 /* A search's visited bits: every WORDS-th word from the first, and its bit in them. */
@@ -47,7 +48,7 @@ INLINE bool has(const Seen &seen, u32 v) {
 INLINE int look_back(const Params &p, const Seen &seen, u32 v, u32 lane, int depth) {
     const u32 *adj = pulled_adj(p);
     const OFFSET *row = pulled_row(p), begin = row[v], end = row[v + 1];
-    int left = depth ? STEPS : FIRST;
+    int left = STEPS;
     if (has(seen, v)) return depth;
     for (OFFSET base = begin; base < end; base += 32) {
         if (__any_sync(ALL, has(seen, base + lane < end ? adj[base + lane] : NONE)))
@@ -79,16 +80,40 @@ INLINE int look_back(const Params &p, const Seen &seen, u32 v, u32 lane, int dep
     return OPEN;
 }
 
-/* The level of a pair as far as it is known; all lanes of a warp call it. */
-INLINE int level_of_pair(const Meet &m, u32 q, u32 lane, const State &s) {
-    const Params &p = m.p;
-    const u32 i = m.search[q], source = m.source[i], target = m.target[q];
+/* A pair is open; its search goes on. */
+INLINE void stays_open(const Meet &m, u32 q, u32 *open) {
+    atomicOr(open + m.search[q] / 32, 1u << (m.search[q] & 31));
+}
+
+/* The level of a pair by lookups; all lanes of a warp call it. */
+INLINE int level_of_near(const Meet &m, u32 q, u32 lane) {
+    const u32 source = m.source[m.search[q]], target = m.target[q];
     if (source == target) return 0;
+    const u32 v = number_in(m.members, m.numbers, source);
+    const u32 w = number_in(m.members, m.numbers, target);
+    if (v == NONE || w == NONE) return -1;
+    const Params &p = m.p;
+    return level_by_lookups(end_of(p.row, p.adj, v), end_of(pulled_row(p), pulled_adj(p), w),
+                            lane, (int)m.lookups);
+}
+
+extern "C" __global__ void __launch_bounds__(32 * NEAR_WARPS) near(const Meet m) {
+    const u32 lane = lane_id(), warp = thread_of<u32>(32 * NEAR_WARPS) / 32;
+    for (u32 q = warp; q < m.count; q += gridDim.x * NEAR_WARPS) {
+        const int level = level_of_near(m, q, lane);
+        if (lane) continue;
+        m.level[q] = level;
+        if (level == OPEN) stays_open(m, q, m.open);
+    }
+}
+
+/* The level of an open pair as far as it is known; all lanes of a warp call it. */
+INLINE int level_of_pair(const Meet &m, u32 q, u32 lane, const State &s) {
     if (!s.edges) return -1;
-    const u32 v = number_in(m.members, m.numbers, target);
-    if (v == NONE || number_in(m.members, m.numbers, source) == NONE) return -1;
-    const Seen seen = {(const u32 *)p.seen + i / 32, 1u << (i & 31)};
-    return look_back(p, seen, v, lane, (int)s.depth);
+    const u32 i = m.search[q];
+    const Seen seen = {(const u32 *)m.p.seen + i / 32, 1u << (i & 31)};
+    return look_back(m.p, seen, number_in(m.members, m.numbers, m.target[q]), lane,
+                     (int)s.depth);
 }
 
 /* Returns this thread's part of the number of pairs that stay open; marks their searches. */
@@ -102,8 +127,7 @@ INLINE u32 meet_pairs(const Meet &m, const Level &l, const State &s, u32 *open) 
             m.level[q] = level;
             continue;
         }
-        const u32 i = m.search[q];
-        atomicOr(open + i / 32, 1u << (i & 31));
+        stays_open(m, q, open);
         left++;
     }
     return left;
@@ -132,25 +156,47 @@ INLINE u32 narrow(const Params &p, const Level &l, uint4 open) {
     return edges;
 }
 
+/* Clears what searches leave. */
+INLINE void forget(const Params &p) {
+    const uint4 zero = make_uint4(0, 0, 0, 0);
+    const u32 from = thread_of<u32>(THREADS), step = threads_of<u32>(THREADS);
+    for (u64 i = from; i < (u64)p.active * PIECES; i += step)
+        p.seen[i] = p.front[0][i] = p.front[1][i] = zero;
+    for (u32 k = 0; k < MARKS; k++)
+        for (u32 i = from; i < p.words / 4; i += step) ((uint4 *)p.mark[k])[i] = zero;
+    if (!from) *p.state = {};
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS, 1) meet(const Meet m) {
     __shared__ u32 room[32 * WORDS];
     __shared__ u64 news[2];
     __shared__ u32 stop;
     const Params &p = m.p;
-    State s = *p.state;
     Grid g = {room, news, &stop, 0, 0};
     const bool lead = blockIdx.x == 0 && threadIdx.x == 0;
+    uint4 full = __ldcg((const uint4 *)m.open);
+    if (lead) m.level[m.count] = 0;
+    if (!some(full)) return;
     if (threadIdx.x == 0) stop = 0;
-    __syncthreads();
+    forget(p);
+    grid_sum(&p.control->barrier, g.turn, 0);
+    if (blockIdx.x == 0)
+        for (u32 i = threadIdx.x; i < m.k; i += THREADS)
+            if (m.open[i / 32] >> (i & 31) & 1)
+                put_first(p, number_in(m.members, m.numbers, m.source[i]), i);
+    grid_sum(&p.control->barrier, g.turn, 0);
+    State s = *p.state;
     while (!stop) {
         Level l = level_of(p, s.depth + 1);
         u32 *open = m.open + 4 * (s.depth % 3);
         if (lead) ((uint4 *)m.open)[(s.depth + 1) % 3] = make_uint4(0, 0, 0, 0);
-        if (!grid_sum(&p.control->barrier, g.turn, meet_pairs(m, l, s, open))) break;
-        const uint4 full = __ldcg((const uint4 *)open);
-        if (s.dense) {
-            s.edges = grid_sum(&p.control->barrier, g.turn, narrow(p, l, full));
-            if (!s.edges) continue; /* no search with open pairs has a frontier */
+        if (s.depth) {
+            if (!grid_sum(&p.control->barrier, g.turn, meet_pairs(m, l, s, open))) break;
+            full = __ldcg((const uint4 *)open);
+            if (s.dense) {
+                s.edges = grid_sum(&p.control->barrier, g.turn, narrow(p, l, full));
+                if (!s.edges) continue; /* no search with open pairs has a frontier */
+            }
         }
         make_level(p, l, s, g, full);
     }

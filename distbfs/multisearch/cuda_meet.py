@@ -1,8 +1,9 @@
 """Levels of requested pairs (source, target) on one CUDA device (bits_meet.cu).
 
-Searches of one traversal look back from the targets between two levels, and end as soon
-as all levels are known. Sources: Then et al., The more the merrier, VLDB 2014; Pohl,
-Bi-directional search, 1971.
+Most are found by lookups of edges. Searches from the sources of the others look back
+from the targets between two levels, and end as soon as all levels are known. Sources:
+Then et al., The more the merrier, VLDB 2014; Pohl, Bi-directional search, 1971; Akiba
+et al., Fast exact shortest-path distance queries, SIGMOD 2013.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ from distbfs.multisearch.cuda_bits import (
     check_sources,
 )
 from distbfs.multisearch.started import Started
-from distbfs.types import Array, Ids, Stop
+from distbfs.types import Array, DeviceArray, Ids, Stop
 
-OPEN = -2  # the level of a pair that is not known yet
 PULL_SHARE = 256  # frontiers of m / PULL_SHARE edges are pulled
 OPEN_WORDS = 12
+NEAR_THREADS = 128
+LOOKUPS = 128  # steps of a warp for a pair, of 32 lookups each
 
 
 class Meet(ctypes.Structure):
@@ -39,7 +41,8 @@ class Meet(ctypes.Structure):
         *((name, ctypes.c_void_p) for name in ("numbers", "members")),
         *((name, ctypes.c_void_p) for name in ("source", "search", "target")),
         *((name, ctypes.c_void_p) for name in ("level", "open")),
-        *((name, ctypes.c_uint32) for name in ("count", "pad")),
+        *((name, ctypes.c_uint32) for name in ("count", "k", "lookups")),
+        ("pad", ctypes.c_uint32 * 3),
     )
 
 
@@ -47,12 +50,19 @@ class MeetingSearches:
     """Finds levels of pairs in a graph on one device, from up to 128 sources at once.
 
     pull_edges: pull frontiers of this many edges (default: m / PULL_SHARE)
+    lookups: steps of 32 edge lookups for a pair before it is searched for
 
     Raises UsageError where the graph is too large or has columns in host memory,
     ResourceError where device memory is short.
     """
 
-    def __init__(self, graph: DeviceGraph, *, pull_edges: int | None = None) -> None:
+    def __init__(
+        self,
+        graph: DeviceGraph,
+        *,
+        pull_edges: int | None = None,
+        lookups: int = LOOKUPS,
+    ) -> None:
         if graph.tails is not None:
             raise UsageError("searches that meet need all columns on the device")
         if pull_edges is None:
@@ -75,9 +85,13 @@ class MeetingSearches:
             numbers=graph.numbers.data.ptr,
             members=0 if graph.members is None else graph.members.data.ptr,
             open=self._open.data.ptr,
+            lookups=lookups,
         )
-        self._launch = module.kernel("meet").prepare(
+        self._meeting = module.kernel("meet").prepare(
             self._meet, cuda.multiprocessors(), THREADS, cooperative=True
+        )
+        self._near = module.kernel("near").prepare(
+            self._meet, 8 * cuda.multiprocessors(), NEAR_THREADS
         )
         self._word = StopWord()
 
@@ -92,6 +106,32 @@ class MeetingSearches:
         """
         return self.start(sources, rows, vertices, stop).finish()[1]
 
+    def near(self, source: int, vertices: Ids) -> Array:
+        """Return the level of vertices from a source by lookups alone, int32 [k].
+
+        vertices: int64 [k]; -1 = unreached, OPEN = not known
+        """
+        targets = check_sources(self._graph, vertices)
+        ids, rows = check_sources(self._graph, [source]), np.zeros_like(targets)
+        _held, levels = self._point(ids, rows, targets)
+        self._near()
+        known: Array = levels.get()[:-1]
+        return known
+
+    def _point(
+        self, ids: Ids, rows: Ids, targets: Ids
+    ) -> tuple[DeviceArray, DeviceArray]:
+        """Show pairs to the kernels; return arrays to be held, the last for levels."""
+        packed = np.concatenate([ids, rows, targets]).astype(np.uint32)
+        held = cuda.cupy().asarray(packed)
+        levels = cuda.cupy().empty(len(targets) + 1, np.int32)
+        meet, place = self._meet, held.data.ptr
+        meet.source, meet.count, meet.k = place, len(targets), len(ids)
+        meet.search = place + 4 * len(ids)
+        meet.target = meet.search + 4 * len(rows)
+        meet.level = levels.data.ptr
+        return held, levels
+
     def start(
         self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop | None = None
     ) -> Started[Array]:
@@ -104,20 +144,12 @@ class MeetingSearches:
             raise UsageError(f"{len(ids)} searches at once; allowed: {SEARCHES}")
         if stop is not None and stop():
             raise SearchStopped("the searches were stopped before they began")
-        packed = np.concatenate([ids, rows, targets]).astype(np.uint32)
-        held = cuda.cupy().asarray(packed)
-        levels = cuda.cupy().full(len(targets) + 1, OPEN, np.int32)
-        meet, place, word = self._meet, held.data.ptr, self._word
-        meet.source, meet.count = place, len(targets)
-        meet.search = place + 4 * len(ids)
-        meet.target = meet.search + 4 * len(rows)
-        meet.level = levels.data.ptr
+        held, levels = self._point(ids, rows, targets)
+        word = self._word
         word.stop = stop
-        meet.p.stop = word.address
-        self._bits.clear()
-        self._bits.begin(place, len(ids))
+        self._meet.p.stop = word.address
         before = [(self._bits.control.view(np.uint32), 0), (self._open, 0)]
-        graph = self._launch.record(before)
+        graph = self._near.record(before, then=self._meeting)
         graph.set_arguments()
         graph.launch()
 

@@ -101,6 +101,17 @@ class Ranks:
         alone = self.session.world.size == 1
         return self.together is not None and self.together.ahead and alone
 
+    def near(
+        self, source: int, asked: Sequence[Sequence[int]]
+    ) -> tuple[float, Levels] | None:
+        """Return levels from one source by edge lookups; see ``Together.near``.
+
+        Of one rank; several have none.
+        """
+        if self.together is None or self.session.world.size > 1:
+            return None
+        return self.together.near(source, asked)
+
     def start_together(
         self, sources: Sequence[int], asked: Sequence[Sequence[Any]], stop: Stop
     ) -> Started[Levels]:

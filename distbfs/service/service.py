@@ -281,6 +281,8 @@ class Service:
                 self._answer(wanted[0], partial(self._multi_bfs, wanted[0], first))
             elif several:
                 self._answer_together(wanted, *self._start_together(wanted).finish())
+            elif near := self._near(wanted):
+                self._answer_together(wanted, *near)
             else:
                 self._one_search(wanted)
 
@@ -350,6 +352,18 @@ class Service:
     ) -> None:
         """Answer small requests with the levels that they asked for."""
         self._answer_all(group, [[each] for each in levels], seconds)
+
+    def _near(self, group: list[Ticket]) -> tuple[float, Levels] | None:
+        """Return (seconds, levels) of small requests for one source by edge lookups.
+
+        None where these do not suffice, and for other requests.
+        """
+        source = group[0].start
+        if isinstance(source, tuple) or not all(
+            isinstance(ticket.request, ToTargets) for ticket in group
+        ):
+            return None
+        return self.ranks.near(source, [_targets(x.request) for x in group])
 
     def _one_search(self, group: list[Ticket]) -> None:
         """Search once and answer requests for the same source."""

@@ -18,15 +18,28 @@ from distbfs.multisearch.cuda_meet import MeetingSearches
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.input_graph import in_input_ids
+from distbfs.multisearch.lookups import OPEN, Lookups
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.started import Started
+from distbfs.partition.part import Part
 from distbfs.search.session import Session
-from distbfs.types import Array, Ids, Stop
+from distbfs.types import Array, Ids, Numbers, Stop
 
 FEWEST = 8  # sources from which on one traversal costs less than separate searches
 MOST = LANE  # sources of a traversal
 
 Levels = list[list[int]]  # the requested ones, by request
+
+
+def _joined(asked: Sequence[Sequence[int]]) -> Ids:
+    """Return the targets of all lists, int64 [k]."""
+    return np.array([v for targets in asked for v in targets], dtype=np.int64)
+
+
+def _parted(levels: Array, asked: Sequence[Sequence[int]]) -> Levels:
+    """Return levels of all targets by list."""
+    rest = iter(levels.tolist())
+    return [[*islice(rest, len(targets))] for targets in asked]
 
 
 class Together(ABC):
@@ -53,17 +66,36 @@ class Together(ABC):
     ) -> Started[Levels]:
         """Begin ``levels``; to be finished before the next search of any kind."""
         row = {source: k for k, source in enumerate(sources)}
-        lengths = [len(targets) for _, targets in asked]
-        rows = np.repeat([row[source] for source, _ in asked], lengths)
-        flat = np.array([v for _, targets in asked for v in targets], dtype=np.int64)
-        begun = self._start(np.array(sources, dtype=np.int64), rows, flat, stop)
+        targets = [targets for _, targets in asked]
+        rows = np.repeat([row[source] for source, _ in asked], [*map(len, targets)])
+        ids = np.array(sources, dtype=np.int64)
+        begun = self._start(ids, rows, _joined(targets), stop)
 
         def finish() -> tuple[float, Levels]:
             seconds, levels = begun.finish()
-            rest = iter(levels.tolist())
-            return seconds, [[*islice(rest, length)] for length in lengths]
+            return seconds, _parted(levels, targets)
 
         return Started(finish, begun.ended)
+
+    def near(
+        self, source: int, asked: Sequence[Sequence[int]]
+    ) -> tuple[float, Levels] | None:
+        """Return (seconds, levels) of lists of targets from one source.
+
+        By edge lookups; None where these do not suffice.
+        """
+        began = time.perf_counter()
+        levels = self._near(source, _joined(asked))
+        if levels is None or (levels == OPEN).any():
+            return None
+        return time.perf_counter() - began, _parted(levels, asked)
+
+    def _near(self, source: int, vertices: Ids) -> Array | None:  # noqa: ARG002
+        """Look up edges; return levels from a source, integers [k], OPEN if not known.
+
+        vertices: int64 [k]; None: there are no lookups
+        """
+        return None
 
     @abstractmethod
     def _start(
@@ -94,13 +126,36 @@ class AtTheEnd(Together):
 
 
 class ByMeeting(AtTheEnd):
-    """Searches by the kernel for CPUs, from the sources and from the vertices."""
+    """Searches by the kernel for CPUs, from the sources and from the vertices.
 
-    def __init__(self, search: BitSearch) -> None:
-        self._search = search
+    numbers: of vertices by id, uint32 [n]; lookups: of edges, None where rows have
+    another order
+    """
+
+    def __init__(
+        self, search: BitSearch, numbers: Numbers, lookups: Lookups | None
+    ) -> None:
+        self._search, self._numbers, self._lookups = search, numbers, lookups
+
+    def _near(self, source: int, vertices: Ids) -> Array | None:
+        if self._lookups is None:
+            return None
+        sources = np.full(len(vertices), source)
+        return self._look_up(sources, vertices, self._lookups)
 
     def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
-        return self._search.meet(sources, rows, vertices, stop)
+        if self._lookups is None:
+            return self._search.meet(sources, rows, vertices, stop)
+        levels = self._look_up(sources[rows], vertices, self._lookups)
+        far = np.flatnonzero(levels == OPEN)
+        if len(far):
+            some, searches = np.unique(rows[far], return_inverse=True)
+            ends = vertices[far]
+            levels[far] = self._search.meet(sources[some], searches, ends, stop)
+        return levels
+
+    def _look_up(self, sources: Ids, vertices: Ids, lookups: Lookups) -> Array:
+        return lookups.levels(self._numbers[sources], self._numbers[vertices])
 
 
 class ByLevel(AtTheEnd):
@@ -121,6 +176,9 @@ class OnDevice(Together):
 
     def __init__(self, search: MeetingSearches) -> None:
         self._search = search
+
+    def _near(self, source: int, vertices: Ids) -> Array | None:
+        return self._search.near(source, vertices)
 
     def _start(
         self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop
@@ -166,8 +224,18 @@ def together(session: Session) -> Together | None:
         if about["engine"] != "openmp" or about["mode"] != "resident":
             return None
         part = in_input_ids(held.parts[0], session.vertices.permutation)
-        return ByMeeting(BitSearch(part, MOST // LANE, about["threads"]))
+        searches = BitSearch(part, MOST // LANE, about["threads"])
+        lookups = lookups_of(held.parts[0], about["threads"])
+        return ByMeeting(searches, part.numbers, lookups)
     except (ResourceError, UsageError):
+        return None
+
+
+def lookups_of(part: Part, threads: int) -> Lookups | None:
+    """Return lookups of a part's edges, None where its rows have another order."""
+    try:
+        return Lookups(part, threads)
+    except UsageError:
         return None
 
 

@@ -14,8 +14,10 @@ from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import UsageError
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.cuda_bits import BitSearches, all_levels
+from distbfs.multisearch.cuda_meet import LOOKUPS, MeetingSearches
 from distbfs.multisearch.cuda_problems import METHODS, DeviceOptions, DeviceRunner
 from distbfs.multisearch.exact_diameter import device_extremes
+from distbfs.multisearch.lookups import OPEN
 from distbfs.multisearch.problem import Problem
 from distbfs.options import SearchOptions
 
@@ -83,6 +85,27 @@ def test_many_batches():
     np.testing.assert_array_equal(found, wanted[rows, targets] >= 0)
     found = BitSearches(made.graph).search(roots[:512]).levels_at(rows, targets)
     np.testing.assert_array_equal(found.get(), wanted[rows, targets])
+
+
+@pytest.mark.parametrize("lookups", [0, 2, LOOKUPS])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_levels_of_pairs(name, lookups):
+    source = GRAPHS[name]
+    made, rng = HostGraph(source, wide=lookups == 2), np.random.default_rng(4)
+    if not made.graph.active:
+        return
+    searches = MeetingSearches(made.graph, lookups=lookups)
+    for count in (1, 40, 128):
+        roots = roots_of(source, count)[:count]
+        rows, targets = rng.integers(0, [[count], [source.n]], (2, 9 * count))
+        wanted = distances(source, roots)[rows, targets]
+        levels = searches.levels_at(roots, rows, targets)
+        np.testing.assert_array_equal(levels, wanted)
+        near = searches.near(roots[0], targets)
+        known = near != OPEN
+        lone = source.distances(int(roots[0]))[targets]
+        np.testing.assert_array_equal(near[known], lone[known])
+        assert lookups or (near[lone > 0] == OPEN).all()
 
 
 @pytest.mark.parametrize(("method", "threshold"), WAYS)

@@ -118,6 +118,29 @@ def test_a_service_answers_them_by_one_traversal(tmp_path):
                 assert answers[k]["reachable"] == (wanted >= 0).tolist()
             else:
                 assert answers[k]["distances"] == wanted.tolist()
-        talker.say({"id": 20, "op": "distances", "source": 3, "targets": [3]})
-        assert talker.hear()["distances"] == [0]
+        talker.say({"id": 20, "op": "path", "source": 3, "target": 3})
+        assert talker.hear()["path"] == [3]
         assert slow.searches == 2
+
+
+@pytest.mark.parametrize("seed", [None, 5])
+def test_lone_requests_are_answered_by_lookups(tmp_path, seed):
+    """Where these suffice; the answers are those of searches."""
+    ranks = Ranks(session(seed=seed), StopFlag())
+    service = Service(ranks, Limits(), {"n": SOURCE.n})
+    wanted = SOURCE.distances(7)
+    known = [int(v) for v in range(SOURCE.n) if 0 <= wanted[v] <= 4]
+    far = [int(v) for v in range(SOURCE.n) if wanted[v] > 5][:2]
+    with (
+        running(service, [SocketDoor(service, listen(tmp_path / "s"))]),
+        Talker(tmp_path / "s") as talker,
+    ):
+        for searches, targets in enumerate([known, [*known, *far]]):
+            talker.say({"op": "distances", "source": 7, "targets": targets})
+            assert talker.hear()["distances"] == wanted[targets].tolist()
+            talker.say({"op": "reachable", "source": 7, "targets": targets})
+            assert talker.hear()["reachable"] == [True] * len(targets)
+            assert ranks.session.searches == 2 * searches
+        talker.say({"op": "distances", "sources": [7, 8], "targets": [7, 8]})
+        assert talker.hear()["distances"] == [0, 0]
+        assert ranks.session.searches == 3

@@ -1,14 +1,18 @@
-"""Searches that look back from targets, with the kernels run on the CPU."""
+"""Edge lookups, and searches that look back from targets, run on the CPU."""
 
 import numpy as np
 import pytest
 from device_graphs import HostGraph, hubs, small
+from directed_graphs import directed, distances, part_of
 from fast_graphs import path
-from graphs import NAMED, random_tuples, uniform
+from graphs import NAMED, Tuples, random_tuples, uniform
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.multisearch import cuda_bits
-from distbfs.multisearch.cuda_meet import MeetingSearches
+from distbfs.multisearch.cuda_meet import LOOKUPS, MeetingSearches
 
 GRAPHS = {
     **NAMED,
@@ -33,14 +37,17 @@ def check(searches, source, count, seed, stop=None):
     assert levels.tolist() == expected
 
 
-@pytest.mark.parametrize("pull_edges", [None, ALWAYS_PULL, NEVER_PULL])
-def test_every_graph(device, monkeypatch, pull_edges):
+@pytest.mark.parametrize(
+    ("pull_edges", "lookups"),
+    [(None, LOOKUPS), (None, 0), (ALWAYS_PULL, 0), (NEVER_PULL, 0), (None, 3)],
+)
+def test_every_graph(device, monkeypatch, pull_edges, lookups):
     monkeypatch.setattr(cuda_bits, "HUB_DEGREE", 300)
     for k, (name, source) in enumerate(GRAPHS.items()):
         made = HostGraph(source, wide=k % 3 == 1)
         if not made.graph.active:
             continue
-        searches = MeetingSearches(made.graph, pull_edges=pull_edges)
+        searches = MeetingSearches(made.graph, pull_edges=pull_edges, lookups=lookups)
         for seed, count in enumerate((1, 3, 64, 128, 2)):
             check(searches, source, min(count, 4 * source.n), seed)
         assert name
@@ -51,9 +58,48 @@ def test_random_graphs(device, edges):
     """Sparse ones have many components; searches that are done leave the frontiers."""
     for seed in range(6):
         source = random_tuples(400, edges, seed)
-        searches = MeetingSearches(HostGraph(source).graph)
+        searches = MeetingSearches(
+            HostGraph(source).graph, lookups=(LOOKUPS, 0)[seed % 2]
+        )
         for again in range(3):
             check(searches, source, (5, 40, 128)[again], 10 * seed + again)
+
+
+@settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(matrix=directed(), lookups=st.sampled_from((0, 2, LOOKUPS)))
+def test_any_directed_graph(device, matrix, lookups):
+    graph = graph_of_part("xbfs", part_of(matrix))
+    if not graph.active:
+        return
+    n = matrix.shape[0]
+    rows, targets = np.divmod(np.arange(n * n), n)
+    searches = MeetingSearches(graph, lookups=lookups)
+    levels = searches.levels_at(np.arange(n), rows, targets)
+    wanted = [distances(matrix, root) for root in range(n)]
+    assert levels.reshape(n, n).tolist() == np.array(wanted).tolist()
+
+
+def searched(searches):
+    """Whether a traversal ran after the lookups: its visited bits are there."""
+    return bool(searches._bits._seen.get().any())
+
+
+def test_levels_up_to_five_need_no_traversal(device):
+    """Nor do vertices without edges, and those of components of two vertices."""
+    u, v = [*range(8), 9], [*range(1, 9), 10]
+    source = Tuples(12, np.array(u), np.array(v))
+    for target, level in [*((k, k) for k in range(6)), (9, -1), (10, -1), (11, -1)]:
+        searches = MeetingSearches(HostGraph(source).graph)
+        pairs = ([0, target], [0, 1], [target, 0])
+        assert searches.levels_at(*map(np.array, pairs)).tolist() == [level] * 2
+        assert not searched(searches)
+    searches = MeetingSearches(HostGraph(source).graph)
+    assert searches.levels_at(*map(np.array, ([0], [0], [6]))).tolist() == [6]
+    assert searched(searches)
 
 
 def test_stops(device):

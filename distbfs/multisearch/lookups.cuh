@@ -1,0 +1,132 @@
+/* The level of a pair of vertices by edge lookups, without a traversal.
+ *
+ * Method: a warp lists vertices at distance i from one end, and looks for each of them in
+ * the row of the other end (levels 1, 2) or in the rows of its neighbours (levels 3 to 5):
+ * a row is ascending, so that a lookup is a binary search.  Rows begin with hubs, and where
+ * a graph has them nearly all pairs end after a handful of lookups.  Levels 1 to 4 are
+ * told only when all lookups of the level before have failed; for level 5 the first 32
+ * columns of a row are looked for.
+ * Sources: Akiba, Iwata, Yoshida, Fast exact shortest-path distance queries, SIGMOD 2013
+ * (hubs cover nearly all pairs); Pohl, Bi-directional search, Machine Intelligence 6, 1971.
+ */
+#ifndef DISTBFS_LOOKUPS_CUH
+#define DISTBFS_LOOKUPS_CUH
+#include "../engines/cuda/common/base.cuh"
+
+#define OPEN (-2) /* the level of a pair that is not known yet */
+
+/* An end of a pair: its row, and the rows of which it is one. */
+struct End {
+    const OFFSET *row; /* [active + 1] */
+    const u32 *adj;    /* [m + pad], ascending in each row */
+    u32 v, degree;
+    OFFSET begin;
+};
+INLINE End end_of(const OFFSET *row, const u32 *adj, u32 v) {
+    return {row, adj, v, (u32)(row[v + 1] - row[v]), row[v]};
+}
+INLINE void swap(End &a, End &b) {
+    const End c = a;
+    a = b, b = c;
+}
+
+/* Whether x is in row v of an end's rows. */
+INLINE bool has_edge(const End &e, u32 v, u32 x) {
+    OFFSET low = e.row[v], high = e.row[v + 1];
+    const OFFSET last = high;
+    while (low < high) {
+        const OFFSET middle = low + (high - low) / 2;
+        if (e.adj[middle] < x) low = middle + 1;
+        else high = middle;
+    }
+    return low < last && e.adj[low] == x;
+}
+
+/* Whether any lane's x, unless NONE, is in the row of a neighbour of `far`; OPEN where the
+ * steps do not suffice.  All lanes of a warp call it. */
+INLINE int any_beside(const End &far, u32 x, int &left) {
+    for (u32 j = 0; j < far.degree; j++) {
+        if (!left--) return OPEN;
+        if (__any_sync(ALL, x != NONE && has_edge(far, far.adj[far.begin + j], x))) return 1;
+    }
+    return 0;
+}
+
+/* The edges of all neighbours of an end. */
+INLINE u64 edges_beyond(const End &e, u32 lane) {
+    u64 sum = 0;
+    for (u32 i = lane; i < e.degree; i += 32) {
+        const u32 u = e.adj[e.begin + i];
+        sum += e.row[u + 1] - e.row[u];
+    }
+#pragma unroll
+    for (int s = 16; s; s >>= 1) sum += __shfl_xor_sync(ALL, sum, s);
+    return sum;
+}
+
+/* Whether an end has one neighbour, which leads back to it alone. */
+INLINE bool closed(const End &e) {
+    if (e.degree != 1) return false;
+    const u32 u = e.adj[e.begin];
+    const OFFSET at = e.row[u], degree = e.row[u + 1] - at;
+    return !degree || (degree == 1 && e.adj[at] == e.v);
+}
+
+/* Up to level 3. */
+INLINE int near_level(const End &near, const End &far, u32 lane, int &left) {
+    if (has_edge(far, far.v, near.v)) return 1;
+    for (u32 base = 0; base < near.degree; base += 32) {
+        if (!left--) return OPEN;
+        const u32 i = base + lane;
+        const bool mine = i < near.degree && has_edge(far, far.v, near.adj[near.begin + i]);
+        if (__any_sync(ALL, mine)) return 2;
+    }
+    if (closed(near) || closed(far)) return -1;
+    const u64 pairs = (u64)near.degree * far.degree;
+    for (u64 base = 0; base < pairs; base += 32) {
+        if (!left--) return OPEN;
+        const u64 k = base + lane;
+        const bool mine = k < pairs && has_edge(far, far.adj[far.begin + k / near.degree],
+                                                near.adj[near.begin + k % near.degree]);
+        if (__any_sync(ALL, mine)) return 3;
+    }
+    return 0;
+}
+
+/* Calls look(x) with each lane's vertex two edges from an end, or NONE: 32 columns of each
+ * neighbour's row, then the next 32; until that is not 0. */
+template <class Look> INLINE int two_away(const End &e, u32 lane, Look look) {
+    for (OFFSET first = 0;; first += 32) {
+        bool more = false;
+        for (u32 i = 0; i < e.degree; i++) {
+            const u32 u = e.adj[e.begin + i];
+            const OFFSET at = e.row[u] + first + lane, end = e.row[u + 1];
+            if (e.row[u] + first >= end) continue;
+            more = true;
+            if (const int known = look(at < end ? e.adj[at] : NONE)) return known;
+        }
+        if (!more) return 0;
+    }
+}
+
+/* The level between two ends that differ, OPEN where it is not known; the rows of t lead
+ * to it.  left: steps of the warp, each of up to 32 lookups.  All lanes of a warp call it. */
+INLINE int level_by_lookups(End s, End t, u32 lane, int left) {
+    if (!s.degree || !t.degree) return -1;
+    if (s.degree < t.degree) swap(s, t);
+    if (const int known = near_level(t, s, lane, left)) return known;
+    if (edges_beyond(s, lane) * t.degree < edges_beyond(t, lane) * s.degree) swap(s, t);
+    const int four = two_away(t, lane, [&](u32 x) { return any_beside(s, x, left); });
+    if (four) return four == OPEN ? OPEN : 4;
+    const int five = two_away(t, lane, [&](u32 mine) {
+        for (u32 some = __ballot_sync(ALL, mine != NONE); some; some &= some - 1) {
+            const u32 y = __shfl_sync(ALL, mine, __ffs(some) - 1);
+            const OFFSET at = t.row[y] + lane;
+            const u32 x = at < t.row[y + 1] ? t.adj[at] : NONE;
+            if (const int known = any_beside(s, x, left)) return known;
+        }
+        return 0;
+    });
+    return five > 0 ? 5 : OPEN;
+}
+#endif
