@@ -1669,7 +1669,7 @@ MUTATIONS = (
         "more = 1;\n            if (at + STRIDE",
         "if (at + STRIDE",
         "level 4 is ruled out after the first columns of rows",
-        ("tests/multisearch/test_lookups.py::test_all_pairs_to_level_five",),
+        ("tests/multisearch/test_lookups.py::test_all_columns_count",),
     ),
     Mutation(
         "lookups-backwards",
@@ -1685,7 +1685,7 @@ MUTATIONS = (
         "            more = true;\n",
         "",
         "level 4 is ruled out after the first columns of rows",
-        (f"{EMULATED}/test_meeting.py::test_every_graph",),
+        (f"{EMULATED}/test_meeting.py::test_all_columns_count",),
     ),
     Mutation(
         "part-bits-delegates",

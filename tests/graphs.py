@@ -94,6 +94,20 @@ def uniform(n, count, hub=0, seed=3):
     return Tuples(n, u, v, size=1 << 20)
 
 
+def last_in_common(count):
+    """Two hubs, each with a ring, whose only common neighbour comes after the rings.
+
+    In both rows, as its degree is lower. Vertices 2 and 3 are four edges apart.
+    """
+    last, ring = 4 + 2 * count, np.arange(count)
+    u, v = [0, 1, 0, 1], [2, 3, last, last]
+    for hub in (0, 1):
+        first = 4 + count * hub
+        u = [*u, *np.full(count, hub), *(first + ring)]
+        v = [*v, *(first + ring), *(first + (ring + 1) % count)]
+    return Tuples(last + 1, u, v)
+
+
 def grid(width):
     """A square grid."""
     ids = np.arange(width * width).reshape(width, width)

@@ -8,6 +8,7 @@ from graphs import (
     build,
     grid,
     kronecker,
+    last_in_common,
     random_tuples,
     sources,
     uniform,
@@ -53,6 +54,12 @@ def test_all_pairs_to_level_five(name):
     wanted = wanted[::step]
     assert known[(wanted >= 0) & (wanted <= last)].all()
     assert not known[wanted > 5].any()
+
+
+def test_all_columns_count():
+    source = last_in_common(50)
+    assert source.distances(2)[3] == 4
+    assert known_are_right(whole(source), all_levels(source), 1 << 20)[2, 3]
 
 
 @settings(max_examples=60, deadline=None)

@@ -5,7 +5,7 @@ import pytest
 from device_graphs import HostGraph, hubs, small
 from directed_graphs import directed, distances, part_of
 from fast_graphs import path
-from graphs import NAMED, Tuples, random_tuples, uniform
+from graphs import NAMED, Tuples, last_in_common, random_tuples, uniform
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -100,6 +100,11 @@ def test_levels_up_to_five_need_no_traversal(device):
     searches = MeetingSearches(HostGraph(source).graph)
     assert searches.levels_at(*map(np.array, ([0], [0], [6]))).tolist() == [6]
     assert searched(searches)
+
+
+def test_all_columns_count(device):
+    searches = MeetingSearches(HostGraph(last_in_common(50)).graph)
+    assert searches.near(2, np.array([3])).tolist() == [4]
 
 
 def test_stops(device):
