@@ -22,7 +22,7 @@ from distbfs.types import Array, Numbers
 
 __all__ = ["OPEN", "Lookups", "ranks_of"]
 SOURCE = Path(__file__).with_name("lookups.c")
-MOST = 1024  # lookups of a pair; on Kronecker graphs 99 of 100 pairs take less than 80
+MOST = 4096  # lookups of a pair; on Kronecker graphs 99 of 100 pairs take less than 80
 
 
 class View(ctypes.Structure):
