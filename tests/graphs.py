@@ -65,8 +65,16 @@ class Tuples:
     def distances(self, root):
         """Levels by scipy from the nearest root, -1 where none reaches."""
         hops = shortest_path(self.matrix, unweighted=True, indices=np.atleast_1d(root))
-        hops = hops.min(axis=0)
-        return np.where(np.isinf(hops), -1, hops).astype(np.int32)
+        return signed(hops.min(axis=0))
+
+    def levels_from(self, roots):
+        """Levels from each root by scipy, int32 [k, n], -1 where unreached."""
+        return signed(shortest_path(self.matrix, unweighted=True, indices=roots))
+
+
+def signed(hops):
+    """Numbers of hops as int32, -1 for infinitely many."""
+    return np.where(np.isinf(hops), -1, hops).astype(np.int32)
 
 
 def kronecker(scale, edge_factor=16, seed=1):

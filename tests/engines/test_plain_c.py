@@ -82,7 +82,7 @@ def test_many_searches_at_once(name, width):
     roots = roots[: 64 * width]
     search = BitSearch(part, width, 2)
     search.run(roots)
-    wanted = np.stack([source.distances(root) for root in roots])
+    wanted = source.levels_from(roots)
     for dtype in ("int8", "int16", "int32"):
         np.testing.assert_array_equal(search.levels(dtype), wanted.astype(dtype))
     np.testing.assert_array_equal(search.reachable(), wanted >= 0)

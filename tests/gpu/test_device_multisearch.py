@@ -40,7 +40,7 @@ def roots_of(source, count, seed=3):
 
 
 def distances(source, roots):
-    return np.stack([source.distances(int(r)) for r in roots])
+    return source.levels_from(roots)
 
 
 def signed(levels):

@@ -97,7 +97,7 @@ def test_many_searches_with_tails_in_host_memory(name, kept):
     source = GRAPHS[name]()
     graph = HostGraph(source).split(kept)
     roots = np.random.default_rng(kept).integers(0, source.n, 512)
-    wanted = np.stack([source.distances(root) for root in roots.tolist()])
+    wanted = source.levels_from(roots)
     for width in (128, 256, 512):
         for pull_edges in (None, 1, HUGE):
             ways = {"width": width, "pull_edges": pull_edges}

@@ -62,7 +62,7 @@ def check_pairs(search, wanted, roots, pairs, stop=None):
 def test_named_graphs(name, direction):
     source = NAMED[name]
     roots = np.arange(min(source.n, 200))
-    wanted = np.stack([source.distances(v) for v in roots])
+    wanted = source.levels_from(roots)
     search = BitSearch(whole(source), width_for(len(roots)), threads=2)
     check(search, wanted, roots, direction=direction)
     check_pairs(search, wanted, roots, np.indices(wanted.shape).reshape(2, -1))
@@ -74,7 +74,7 @@ def test_named_graphs(name, direction):
 def test_every_width(name, width, threads):
     source = LARGER[name]
     roots = np.random.default_rng(width).integers(0, source.n, LANE * width)
-    wanted = np.stack([source.distances(v) for v in roots])
+    wanted = source.levels_from(roots)
     search = BitSearch(whole(source), width, threads)
     ways = set()
     for direction in WAYS:
@@ -169,7 +169,7 @@ def test_pairs_end_a_traversal_early():
     source = LARGER["kronecker-12"]
     search = BitSearch(whole(source), 1, 2)
     roots = np.argsort(-source.degrees)[:64]
-    wanted = np.stack([source.distances(v) for v in roots])
+    wanted = source.levels_from(roots)
     search.run(roots)
     whole_way = len(search.records)
     lonely = np.flatnonzero(source.degrees == 0)
@@ -189,7 +189,7 @@ def test_a_hub_is_met_by_the_level_that_reaches_it():
     source = Tuples(2 * leaves + 1, np.r_[hub, leaf], np.r_[leaf, leaf + leaves])
     search = BitSearch(whole(source), 1, 2)
     roots = np.arange(2 * leaves - 59, 2 * leaves + 1)  # two edges from the hub
-    wanted = np.stack([source.distances(v) for v in roots])
+    wanted = source.levels_from(roots)
     for vertex, level in ((0, 2), (leaves + 1, 4)):
         assert wanted[0, vertex] == level
         pairs = np.arange(len(roots)), np.full(len(roots), vertex)
@@ -212,7 +212,7 @@ def test_limits_and_single_pairs():
     source = LARGER["grid-40"]
     search = BitSearch(whole(source), 2, 2)
     roots = np.arange(100)
-    wanted = np.stack([source.distances(v) for v in roots])
+    wanted = source.levels_from(roots)
     for limit in (0, 1, 7, 1000):
         near = np.where(wanted > limit, -1, wanted)
         check(search, near, roots, limit=limit)

@@ -1,5 +1,7 @@
 """Whole graphs for many searches, and what NetworkX says of them."""
 
+from functools import lru_cache
+
 import networkx as nx
 import numpy as np
 from graphs import build
@@ -25,6 +27,7 @@ def whole(source, directed=False):
     return part
 
 
+@lru_cache(8)
 def by_networkx(source, directed=False):
     """Return tuples as a graph of NetworkX, loops included."""
     graph = nx.DiGraph() if directed else nx.Graph()
@@ -33,19 +36,53 @@ def by_networkx(source, directed=False):
     return graph
 
 
+@lru_cache(8)
 def all_levels(source, directed=False):
     """Return levels from every vertex by NetworkX, int32 [n, n], -1 = unreached."""
     out = np.full((source.n, source.n), -1, dtype=np.int32)
     lengths = nx.all_pairs_shortest_path_length(by_networkx(source, directed))
     for u, result in lengths:
         out[u, list(result)] = list(result.values())
+    out.flags.writeable = False
     return out
 
 
+@lru_cache(8)
+def centralities(source):
+    """Return closeness by ``normalized``, and harmonic centrality, by vertex."""
+    graph = by_networkx(source)
+    close = {
+        normalized: [*nx.closeness_centrality(graph, wf_improved=normalized).values()]
+        for normalized in (True, False)
+    }
+    near = nx.harmonic_centrality(graph)
+    return close, [near[v] for v in range(source.n)]
+
+
+@lru_cache(8)
 def of_component(source):
     """Return the largest component by NetworkX, of equals the one of the least id."""
     values = nx.connected_components(by_networkx(source))
     return sorted(max(values, key=lambda one: (len(one), -min(one))))
+
+
+@lru_cache(8)
+def facts_of(source):
+    """Return what ``diameter`` tells of the largest component."""
+    graph, component = by_networkx(source), of_component(source)
+    inside = graph.subgraph(component)
+    return {
+        "connected": nx.is_connected(graph),
+        "vertices": len(component),
+        "radius": nx.radius(inside),
+        "diameter": nx.diameter(inside),
+    }
+
+
+@lru_cache(8)
+def betweenness_by_networkx(source, **ways):
+    """Return betweenness by vertex."""
+    return [*nx.betweenness_centrality(by_networkx(source), **ways).values()]
 
 
 def check_applications(on, source):
@@ -55,27 +92,19 @@ def check_applications(on, source):
     rows = levels(on, every)
     assert rows.dtype == np.int8
     np.testing.assert_array_equal(rows, wanted.astype(np.int8)[: source.n * first])
+    close, near = centralities(source)
     for normalized in (True, False):
         got = closeness(on, every, normalized=normalized)
-        close = nx.closeness_centrality(graph, wf_improved=normalized)
-        np.testing.assert_allclose(got, list(close.values()), rtol=1e-12)
-    near = [nx.harmonic_centrality(graph)[v] for v in every]
+        np.testing.assert_allclose(got, close[normalized], rtol=1e-12)
     np.testing.assert_allclose(harmonic(on, every), near, rtol=1e-12)
+    component, wanted_facts = of_component(source), facts_of(source)
     value, facts = eccentricity(on, every)
     np.testing.assert_array_equal(value, wanted.max(axis=1))
-    component = of_component(source)
     np.testing.assert_array_equal(largest_component(on), component)
-    inside = graph.subgraph(component)
-    wanted_told = {
-        "connected": nx.is_connected(graph),
-        "vertices": len(component),
-        "radius": nx.radius(inside),
-        "diameter": nx.diameter(inside),
-    }
-    assert facts == wanted_told
+    assert facts == wanted_facts
     by_bounds = diameter(on)
     assert (len(component) > 2) <= by_bounds.pop("searches") <= source.n
-    assert by_bounds == wanted_told
+    assert by_bounds == wanted_facts
     pairs = np.random.default_rng(1).integers(0, source.n, (50, 2))
     reached = [nx.has_path(graph, *pair) for pair in pairs.tolist()]
     assert reachability(on, pairs).tolist() == reached[: 50 * first]
@@ -92,8 +121,8 @@ def check_applications(on, source):
 
 def check_betweenness(on, source):
     """Compare exact betweenness of a searcher with NetworkX."""
-    graph, every = by_networkx(source), np.arange(source.n)
+    every = np.arange(source.n)
     for ways in ({}, {"normalized": False, "endpoints": True}):
-        wanted = list(nx.betweenness_centrality(graph, **ways).values())
+        wanted = betweenness_by_networkx(source, **ways)
         got = betweenness(on, every, **ways)
         np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-14)

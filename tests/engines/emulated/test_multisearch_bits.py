@@ -19,7 +19,7 @@ ALWAYS_PULL, NEVER_PULL = 1, 1 << 62
 
 
 def distances(source, roots):
-    return np.stack([source.distances(int(r)) for r in roots]) if len(roots) else None
+    return source.levels_from(roots) if len(roots) else None
 
 
 def signed(levels):

@@ -52,7 +52,7 @@ pytestmark = pytest.mark.usefixtures("peers")
 
 @cache
 def levels_of(source):
-    return np.stack([source.distances(root) for root in range(source.n)])
+    return source.levels_from(range(source.n))
 
 
 def found_by(roots, n, **options):
@@ -124,7 +124,7 @@ def test_delegates_in_many_granules(owners, pull_edges, monkeypatch):
         monkeypatch.setattr(module, "WIDE_DEGREE", 5)
     source = uniform(5200, 26_000, hub=900)
     roots = np.random.default_rng(3).integers(0, source.n, 9)
-    wanted = np.stack([source.distances(root) for root in roots.tolist()])
+    wanted = source.levels_from(roots)
     for threshold in (6, 11, LARGE):
         for results in searching(
             *(source, PLACEMENTS[owners], threshold, StreamedThreads),
@@ -151,7 +151,7 @@ def test_levels_beyond_a_byte(threshold):
     end = int(np.flatnonzero(source.degrees == 1)[0])
     roots = np.array([5, end, 200])
     work = found_by(roots, source.n)
-    wanted = np.stack([source.distances(root) for root in roots.tolist()])
+    wanted = source.levels_from(roots)
     for results in searching(source, ((0,), (1,)), threshold, StreamedThreads, work):
         check(results, wanted)
 
@@ -210,7 +210,7 @@ def test_any_graph(source, owners, threshold, pull, kind):
     for results in searching(
         source, owners, threshold, kind, work, pull_edges=pull, lanes=1
     ):
-        check(results, np.stack([source.distances(v) for v in range(source.n)]))
+        check(results, source.levels_from(range(source.n)))
 
 
 SMALL = ("isolated", "loops", "one-vertex", "two-hubs", "two-components")

@@ -81,7 +81,7 @@ def test_domains_from_the_least_to_all_on_the_devices(monkeypatch, name, parts):
     source = GRAPHS[name]
     least, every = budgets(source, parts, monkeypatch)
     roots = some_sources(source, 9)
-    level = np.stack([source.distances(root) for root in roots.tolist()])
+    level = source.levels_from(roots)
     kept, ways = [], (NEVER_PULL, ALWAYS_PULL, None)
     for k, share in enumerate((0, 0.4, 0.9, 1)):
         room = Room(int(least + share * (every - least)), None, NOTHING)
@@ -118,7 +118,7 @@ def test_between_domains(monkeypatch, least_kept, name, owners):
     source, make = GRAPHS[name], inner.inner_domains
     monkeypatch.setattr(inner, "inner_domains", lambda *x: make(*x[:-1], LEAST))
     roots = np.random.default_rng(1).integers(0, source.n, 65)
-    wanted = np.stack([source.distances(root) for root in roots.tolist()])
+    wanted = source.levels_from(roots)
     rows = found_by(roots, source.n)
 
     def work(world, searches, members):
