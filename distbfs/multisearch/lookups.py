@@ -15,13 +15,13 @@ import numpy as np
 from distbfs.device import cc
 from distbfs.errors import UsageError
 from distbfs.graph.csr import CSR
+from distbfs.graph.sorted_rows import stable_order
 from distbfs.graph.trees import first_tree
 from distbfs.multisearch.bits import OPEN
 from distbfs.partition.part import Part
 from distbfs.types import Array, Numbers
 
-__all__ = ["OPEN", "Lookups", "ranks_of"]
-SOURCE = Path(__file__).with_name("lookups.c")
+__all__ = ["OPEN", "Lookups"]
 MOST = 4096  # lookups of a pair; on Kronecker graphs 99 of 100 pairs take less than 80
 
 
@@ -37,31 +37,27 @@ class View(ctypes.Structure):
     )
 
 
-def ranks_of(part: Part) -> Numbers:
+def prepare(offset_bytes: int = 4) -> ctypes.CDLL:
+    """Return the library, compiled if need be."""
+    offset = "uint32_t" if offset_bytes == 4 else "uint64_t"
+    library = cc.load(Path(__file__).with_name("lookups.c"), OFFSET=offset)
+    library.count_falls.restype = ctypes.c_int64
+    return library
+
+
+def ranks_of(part: Part, threads: int) -> Numbers:
     """Return the order of vertices in rows of a whole graph, uint32 [n] by number.
 
-    By falling degree, then id; trees last. Raises UsageError where rows do not ascend
-    by it, as on road networks, whose vertices are numbered depth first.
+    By falling degree, then id; trees last, in the order of their numbers.
     """
-    rank = np.arange(part.local_count, dtype=np.uint32)
-    core = part.active
+    rank, core = np.arange(part.local_count, dtype=np.uint32), part.active
     if not part.directed:
         core = first_tree(part.nn.offsets, part.nn.columns, core)
-    by = (part.vertices[:core], -part.degrees[:core])
-    rank[np.lexsort(by)] = np.arange(core, dtype=np.uint32)
-    for rows in (part.nn, part.pulled):
-        if not _ascend(rows, rank):
-            raise UsageError("neighbours are not in the order of their degrees")
+    degrees = np.zeros(part.local_count, dtype=np.int64)
+    degrees[part.vertices[:core]] = part.degrees[:core]
+    falling = stable_order(degrees, threads, falling=True)[:core]
+    rank[part.numbers[falling]] = np.arange(core, dtype=np.uint32)
     return rank
-
-
-def _ascend(rows: CSR, rank: Numbers) -> bool:
-    """Return whether each row ascends by rank."""
-    ranks = rank[rows.columns]
-    rises = ranks[1:] > ranks[:-1]
-    starts = rows.offsets[1:-1].astype(np.int64)
-    rises[starts[(starts > 0) & (starts < len(ranks))] - 1] = True
-    return bool(rises.all())
 
 
 class Lookups:
@@ -75,16 +71,25 @@ class Lookups:
     """
 
     def __init__(self, part: Part, threads: int, most: int = MOST) -> None:
-        wide = part.nn.offsets.itemsize == 8
-        self._library = cc.load(SOURCE, OFFSET="uint64_t" if wide else "uint32_t")
+        self._library = prepare(part.nn.offsets.itemsize)
         self._threads = threads
-        self._held = (part.nn, part.pulled, ranks_of(part))
-        out, pulled, rank = self._held
+        out, pulled, rank = part.nn, part.pulled, ranks_of(part, threads)
+        self._held = (out, pulled, rank)
+        if any(
+            self._falls(x, rank) for x in ([out, pulled] if part.directed else [out])
+        ):
+            raise UsageError("neighbours are not in the order of their degrees")
         self._view = View(
             *(cc.pointer(x) for x in (out.offsets, out.columns)),
             *(cc.pointer(x) for x in (pulled.offsets, pulled.columns, rank)),
             most=most,
         )
+
+    def _falls(self, rows: CSR, rank: Numbers) -> int:
+        arrays = (cc.pointer(x) for x in (rows.offsets, rows.columns, rank))
+        count = ctypes.c_int64(rows.rows)
+        falls = self._library.count_falls(*arrays, count, ctypes.c_int(self._threads))
+        return int(falls)
 
     def levels(self, sources: Numbers, targets: Numbers) -> Array:
         """Return the level of targets[j] from sources[j], int32 [k].

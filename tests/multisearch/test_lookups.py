@@ -26,12 +26,12 @@ TRIED = 32  # as in lookups.c
 
 def looked_up(part, sources, most=MOST):
     """Levels of all vertices from some, int32 [k, n]; none are given up."""
-    lookups, out, n = Lookups(part, 2, most), [], part.local_count
+    search, out, n = Lookups(part, 2, most), [], part.local_count
     rows, columns = np.divmod(np.arange(len(sources) * n), n)
     ends = part.numbers[sources][rows], part.numbers[columns]
     for low in range(0, len(rows), TRIED):
-        lookups._view.tried = lookups._view.open = 0
-        out.append(lookups.levels(*(x[low : low + TRIED].copy() for x in ends)))
+        search._view.tried = search._view.open = 0
+        out.append(search.levels(*(x[low : low + TRIED].copy() for x in ends)))
     return np.concatenate(out).reshape(len(sources), n)
 
 
@@ -83,25 +83,27 @@ def test_a_graph_with_hubs_needs_no_more():
     part = whole(kronecker(12))
     rng = np.random.default_rng(2)
     ends = part.numbers[rng.integers(0, part.local_count, (2, 5000))]
-    lookups = Lookups(part, 2)
-    assert (lookups.levels(*ends) == OPEN).mean() < 0.01
+    assert (Lookups(part, 2).levels(*ends) == OPEN).mean() < 0.01
 
 
 def test_they_are_given_up_where_they_do_not_help():
     """On a grid most pairs are far apart: later calls look nothing up."""
     part = whole(grid(30))
-    lookups, near = Lookups(part, 1), part.numbers[[0, 0, 1]]
-    assert lookups.levels(near, near).tolist() == [0, 0, 0]
+    search, near = Lookups(part, 1), part.numbers[[0, 0, 1]]
+    assert search.levels(near, near).tolist() == [0, 0, 0]
     far = np.full(64, part.numbers[0]), np.full(64, part.numbers[899])
-    assert (lookups.levels(*far) == OPEN).all()
-    assert lookups.levels(near, near).tolist() == [OPEN] * 3
+    assert (search.levels(*far) == OPEN).all()
+    assert search.levels(near, near).tolist() == [OPEN] * 3
 
 
-def test_rows_in_another_order_are_refused():
+@pytest.mark.parametrize("row", [0, 1, 20, 39])
+def test_rows_in_another_order_are_refused(row):
     part = whole(uniform(40, 300))
-    turned = part.nn.columns.copy()
-    turned[: part.nn.offsets[1]] = turned[: part.nn.offsets[1]][::-1]
-    rows = type(part.nn)(part.nn.offsets, turned)
+    Lookups(part, 1)
+    columns = part.nn.columns.copy()
+    here = slice(*part.nn.offsets[row : row + 2])
+    columns[here] = columns[here][::-1]
+    rows = type(part.nn)(part.nn.offsets, columns)
     with pytest.raises(UsageError, match="not in the order of their degrees"):
         Lookups(part.with_rows({"nn": rows}), 1)
 
