@@ -38,6 +38,11 @@ class Ticket:
         self.start = getattr(self.request, "start", None)
 
     @property
+    def small(self) -> bool:
+        """Whether it asks for some vertices' levels from one source, not from a set."""
+        return isinstance(self.request, ToTargets) and not isinstance(self.start, tuple)
+
+    @property
     def late(self) -> bool:
         """Whether its deadline has passed."""
         return time.monotonic() >= self.until
@@ -46,11 +51,6 @@ class Ticket:
     def lost(self) -> bool:
         """Whether it need not be answered."""
         return self.late or self.gone()
-
-
-def _of_one(ticket: Ticket) -> bool:
-    """Return whether a request is for one source, not for a set."""
-    return not isinstance(ticket.start, tuple)
 
 
 class Tickets:
@@ -119,11 +119,9 @@ class Tickets:
 
     def _small(self, first: Ticket, *, half: bool) -> list[Ticket]:
         """Return small requests for many sources, none if they are too few."""
-        if self._together is None or not isinstance(first.request, ToTargets):
+        if self._together is None or not first.small:
             return []
         fewest, most = self._together
-        if not _of_one(first):
-            return []
         all_here = 1 + len(self._waiting)
         if all_here < fewest:
             return []
@@ -132,7 +130,7 @@ class Tickets:
         sources: set[int] = set()
         group = []
         for ticket in (first, *self._waiting):
-            if not isinstance(ticket.request, ToTargets) or not _of_one(ticket):
+            if not ticket.small:
                 continue
             source = ticket.start
             if source in sources or len(sources) < most:

@@ -358,12 +358,10 @@ class Service:
 
         None where these do not suffice, and for other requests.
         """
-        source = group[0].start
-        if isinstance(source, tuple) or not all(
-            isinstance(ticket.request, ToTargets) for ticket in group
-        ):
+        if not all(ticket.small for ticket in group):
             return None
-        return self.ranks.near(source, [_targets(x.request) for x in group])
+        targets = [_targets(ticket.request) for ticket in group]
+        return self.ranks.near(group[0].start, targets)
 
     def _one_search(self, group: list[Ticket]) -> None:
         """Search once and answer requests for the same source."""
