@@ -477,7 +477,7 @@ class BitSearches:
         tails = {} if self._tails is None else self._tails.counts()
         return Batch(self, ids, deepest, seconds, state.pulls, state.pushes, tails)
 
-    def clear(self) -> None:
+    def _clear(self) -> None:
         """Forget the searches before, in stream order."""
         stream = cuda.cupy().cuda.get_current_stream()
         cleared = (self._seen, *self._front, *self._mark, self._state, *self._planes)
@@ -489,18 +489,10 @@ class BitSearches:
         if self._tails is not None:
             self._tails.clear()
 
-    def begin(self, source: int, count: int) -> None:
-        """Put ids on level 0, in stream order, after ``clear``.
-
-        source: address of uint32 [count] on the device
-        """
-        self._first.p, self._first.source, self._first.k = self.params, source, count
-        self._begin()
-
     def _open(self, ids: Ids) -> None:
         """Initialise level 0 of some searches."""
         cp, p = cuda.cupy(), self.params
-        self.clear()
+        self._clear()
         there = take(self._numbers, ids) != ISOLATED
         self._lone.append(ids[~there])
         bits = np.zeros(self._words * 32, dtype=np.uint8)
@@ -511,7 +503,9 @@ class BitSearches:
         p.planes = len(self._planes)
         p.counts = 0 if self._counts is None else self._counts.data.ptr
         held = cp.asarray(ids.astype(np.uint32))
-        self.begin(held.data.ptr, len(ids))
+        first = self._first
+        first.p, first.source, first.k = p, held.data.ptr, len(ids)
+        self._begin()
 
     def _room(self, depth: int) -> int:
         """Allocate more levels than ``depth``; return the last one allocated."""

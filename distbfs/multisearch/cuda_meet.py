@@ -109,7 +109,7 @@ class MeetingSearches:
     def near(self, source: int, vertices: Ids) -> Array:
         """Return the level of vertices from a source by lookups alone, int32 [k].
 
-        vertices: int64 [k]; -1 = unreached, OPEN = not known
+        vertices: int64 [k]; -1 = unreached, bits.OPEN = not known
         """
         targets = check_sources(self._graph, vertices)
         ids, rows = check_sources(self._graph, [source]), np.zeros_like(targets)

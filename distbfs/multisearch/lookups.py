@@ -17,11 +17,9 @@ from distbfs.errors import UsageError
 from distbfs.graph.csr import CSR
 from distbfs.graph.sorted_rows import stable_order
 from distbfs.graph.trees import first_tree
-from distbfs.multisearch.bits import OPEN
 from distbfs.partition.part import Part
 from distbfs.types import Array, Numbers
 
-__all__ = ["OPEN", "Lookups"]
 MOST = 4096  # lookups of a pair; on Kronecker graphs 99 of 100 pairs take less than 80
 
 
@@ -94,7 +92,8 @@ class Lookups:
     def levels(self, sources: Numbers, targets: Numbers) -> Array:
         """Return the level of targets[j] from sources[j], int32 [k].
 
-        sources, targets: uint32 [k], vertex numbers; -1 = unreached, OPEN = not known
+        sources, targets: uint32 [k], vertex numbers
+        levels: -1 = unreached, bits.OPEN = not known
         """
         level = np.empty(len(sources), dtype=np.int32)
         view = self._view

@@ -12,13 +12,13 @@ import numpy as np
 
 from distbfs.errors import ResourceError, UsageError
 from distbfs.graph.device_graph import DeviceGraph
-from distbfs.multisearch.bits import LANE, BitSearch
+from distbfs.multisearch.bits import LANE, OPEN, BitSearch
 from distbfs.multisearch.cuda_bits import SEARCHES, BitSearches
 from distbfs.multisearch.cuda_meet import MeetingSearches
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.input_graph import in_input_ids
-from distbfs.multisearch.lookups import OPEN, Lookups
+from distbfs.multisearch.lookups import Lookups
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.started import Started
 from distbfs.partition.part import Part

@@ -13,11 +13,11 @@ from distbfs.device.energy import measured
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import UsageError
 from distbfs.multisearch.base import SUMS
+from distbfs.multisearch.bits import OPEN
 from distbfs.multisearch.cuda_bits import BitSearches, all_levels
 from distbfs.multisearch.cuda_meet import LOOKUPS, MeetingSearches
 from distbfs.multisearch.cuda_problems import METHODS, DeviceOptions, DeviceRunner
 from distbfs.multisearch.exact_diameter import device_extremes
-from distbfs.multisearch.lookups import OPEN
 from distbfs.multisearch.problem import Problem
 from distbfs.options import SearchOptions
 

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from wholes import all_levels, whole
 
 from distbfs.errors import UsageError
+from distbfs.multisearch.bits import OPEN
 from distbfs.multisearch.input_graph import NO_DELEGATES
-from distbfs.multisearch.lookups import MOST, OPEN, Lookups
+from distbfs.multisearch.lookups import MOST, Lookups
 
 TRIED = 32  # as in lookups.c
 
