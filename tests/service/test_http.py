@@ -264,6 +264,7 @@ def test_busy_deadline_and_clients_that_leave():
         with httpx.Client(base_url=address, headers=auth, **DIRECT) as http:
             late = http.post("/v1/bfs", json={"source": 1, "deadline": 0.05})
             assert (late.status_code, code_of(late)) == (504, "deadline")
+            wait_for(lambda: service.stats()["running"] == 0)
             ask(one, 0)
             wait_for(lambda: service.stats()["running"] == 1)
             other = dial(address)
