@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -92,10 +94,17 @@ WRITERS = {
 }
 
 
+def did_you_mean(word: str, names: Iterable[str]) -> str:
+    """Return a question that names what is spelt alike, "" where nothing is."""
+    alike = [f"'{name}'" for name in get_close_matches(word, list(names))]
+    return f"did you mean {' or '.join(alike)}?" if alike else ""
+
+
 def lookup(table: dict[str, str], kind: str, name: str) -> Any:
     """Return the object registered as ``name``; UsageError names the allowed set."""
     if name not in table:
-        allowed = ", ".join(sorted(table))
-        raise UsageError(f"unknown {kind} '{name}'; allowed: {allowed}")
+        unknown = f"unknown {kind} '{name}'; allowed: {', '.join(sorted(table))}"
+        alike = did_you_mean(name, table)
+        raise UsageError(f"{unknown}; {alike}" if alike else unknown)
     module, _, attribute = table[name].partition(":")
     return getattr(import_module(module), attribute)

@@ -17,7 +17,7 @@ from distbfs.exchange.abort import log_as_json
 from distbfs.exchange.agreement import first_difference
 from distbfs.exchange.endings import AbortHook
 from distbfs.exchange.world import start
-from distbfs.terminal.command import did_you_mean
+from distbfs.registry import did_you_mean
 from distbfs.terminal.streams import ClosedPipe, run_program
 
 SECTIONS = {

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from difflib import get_close_matches
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 import cloup
+
+from distbfs.registry import did_you_mean
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -79,12 +80,6 @@ def with_options(*options: Callable[[Any], Any]) -> Callable[[Decorated], Decora
         return function
 
     return add
-
-
-def did_you_mean(word: str, names: Iterable[str]) -> str:
-    """Return a question that names what is spelt alike, "" where nothing is."""
-    alike = [f"'{name}'" for name in get_close_matches(word, list(names))]
-    return f"did you mean {' or '.join(alike)}?" if alike else ""
 
 
 class FilePath(click.Path):

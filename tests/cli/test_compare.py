@@ -144,6 +144,7 @@ def test_the_list_of_engines(text, split):
     ("words", "said"),
     [
         (("--engines", "gpu"), "unknown engine 'gpu'; allowed: "),
+        (("--engines", "opnmp"), "; did you mean 'openmp'?"),
         (("--engines", "openmp/slow"), "method is 'slow'; allowed: fast"),
         (("--engines", "openmp:speed=9"), "'speed=9' of engine .*; allowed: frontier"),
         (("--engines", "openmp:async"), "'async' of engine 'openmp:async'; allowed: "),
