@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import click
+
 from distbfs.build.host.parts import BuildSummary, check_alone
 from distbfs.errors import StoreError, UsageError
 from distbfs.exchange.device_choice import take_devices
@@ -24,6 +26,9 @@ on_devices_option = BUILDING.option(
     help="Build on CUDA devices, one a rank or more.  Vertices keep the order of ids; "
     "engine openmp searches such a store more slowly.",
 )
+
+
+GRAPH = ("n", "m", "tuples", "loops", "repeats")  # what ``graph_fields`` says
 
 
 def summary_fields(summary: BuildSummary) -> dict[str, Any]:
@@ -48,7 +53,7 @@ def summary_fields(summary: BuildSummary) -> dict[str, Any]:
 def graph_fields(values: Mapping[str, Any], *, directed: bool) -> dict[str, Any]:
     """Return the sizes of a graph as text, by name.
 
-    values: n, m, tuples, loops and repeats
+    values: those of GRAPH
     """
     edges = values["m"] if directed else values["m"] // 2
     loops = counted(values["loops"], "loop")
@@ -119,4 +124,14 @@ def store_graph(
         **({"parts": summary.parts} if summary.parts > 1 else {}),
         "seconds": seconds,
     }
-    terminal.result(values, lambda: print_fields(values if terminal.verbose else graph))
+
+
+    def text() -> None:
+        print_fields(graph)
+        if terminal.verbose:
+            click.echo()
+            above = {*GRAPH, *graph}
+            stored = {k: v for k, v in values.items() if k not in above}
+            print_fields({"stored edges m": summary.m, **stored})
+
+    terminal.result(values, text)

@@ -117,8 +117,10 @@ def test_generated_store_on_the_screen(tmp_path):
     assert ["edges", str(m // 2)] in lines
     for word in ("threshold", "delegates", "parts", "nn edges"):
         assert word not in done.out
-    lines = [line.split() for line in full.out.splitlines()]
-    assert ["m", str(m)] in lines
+    first, _, stored = full.out.partition("\n\n")  # the graph, then how it is stored
+    assert [x.split()[0] for x in first.splitlines()] == [x[0] for x in lines]
+    lines = [line.split() for line in stored.splitlines()]
+    assert ["stored", "edges", "m", str(m)] in lines
     assert ["parts", "1"] in lines
     parts = here(*words, "--parts", 3)
     assert ["parts", "3"] in [line.split() for line in parts.out.splitlines()]
