@@ -128,9 +128,10 @@ def count_axis(axis: Any, least: int, most: int) -> None:
     from matplotlib import ticker  # noqa: PLC0415
 
     few = most < 100 * least
-    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if few else (1,)))
+    digits = range(1, 10) if most < 7 * least else (1, 2, 5) if few else (1,)
+    axis.set_major_locator(ticker.LogLocator(subs=tuple(digits)))
     if most < PLAIN:
-        axis.set_major_formatter(ticker.FuncFormatter(lambda x, _: f"{x:g}"))
+        axis.set_major_formatter(lambda x, _: f"{x:g}" if x >= 1 else "")
     axis.set_minor_formatter(ticker.NullFormatter())
     low, high = (0.7 * least, 1.4 * most) if few else (0.6 * least, 1.7 * most)
     (axis.axes.set_xlim if axis.axis_name == "x" else axis.axes.set_ylim)(low, high)

@@ -87,6 +87,16 @@ def test_labels_of_a_survey_do_not_touch(drawn, degrees):
             assert not any(one.overlaps(other) for other in row[k + 1 :])
 
 
+def test_small_counts_are_all_labelled(drawn):
+    plots.draw_survey(survey({1: 2, 2: 5, 3: 3, 4: 1}, {9: 1}), "x.png")
+    [axes] = drawn[0].axes
+    for axis, most in ((axes.xaxis, 4), (axes.yaxis, 5)):
+        list(boxes(drawn[0]))  # which draws the labels
+        words = {x.get_text() for x in axis.get_ticklabels()} - {""}
+        assert {str(k) for k in range(1, most + 1)} <= words
+        assert all(word.isdecimal() for word in words)
+
+
 def test_components_of_one_size_are_told_in_words(drawn):
     plots.draw_survey(survey({4: 9}, {9: 1}), "x.png")
     plots.draw_survey(survey({1: 8}, {2: 4}), "x.png")
