@@ -235,8 +235,8 @@ def asked_options(
     "sets",
     metavar="IDS|@FILE",
     multiple=True,
-    help="Sources of one search together, ids between commas or one a line of a file: "
-    "levels are hops from the nearest; may be given several times.",
+    help="Search from several vertices at once: levels are hops from the nearest.  Ids "
+    "separated by commas, or a file with one id a line; may be given several times.",
 )
 @OUTPUT.option(
     "--output",
@@ -245,17 +245,18 @@ def asked_options(
     help="File for levels and parents: a table in .csv or .tsv, where - is CSV on "
     "stdout; any other name is an HDF5 file, resumed if it is unfinished.",
 )
-@OUTPUT.option("--records", type=FilePath(), help="File for one JSON line a level.")
+@OUTPUT.option("--records", type=FilePath(), help="File for one line of JSON a level.")
 @SEARCH.option(
     "--where",
-    help="See only edges of which this holds, over attributes kept by convert --keep, "
-    "as 'weight < 3'.",
+    help="Search only edges that meet this condition on the attributes that --keep "
+    "kept, as 'weight < 3'.",
 )
 @SEARCH.option(
     "--vertices",
     "vertices_file",
     type=FilePath(),
-    help="See only these vertices: a .npy file of n flags, or one id a line.",
+    help="Search only these vertices: a file with one id a line, or a .npy file with a "
+    "flag for each vertex.",
 )
 @OUTPUT.option("--force", is_flag=True, help="Replace an output that is there.")
 @file_options
@@ -288,8 +289,8 @@ def command(
 ) -> None:
     """Search GRAPH breadth-first: the folder of a store, or a file.
 
-    A file is read as convert does, with the options of input below; convert keeps what
-    was read, for later searches.  Vertices are called by their ids in the file.
+    A file is read as by convert, with the same options; convert stores the graph, which
+    makes later searches faster.  Vertices have the ids of the file.
     """
     terminal = open_terminal(speech)
     world = terminal.world

@@ -198,7 +198,7 @@ def given_sources(
 @DEVICES.option(
     "--threads",
     default="0",
-    help="OpenMP threads a rank, or several as 1,2,4; 0: this rank's share of the "
+    help="Threads a rank, or several numbers as 1,2,4; 0: this rank's share of the "
     "cores.  [0]",
 )
 @OUTPUT.option(
@@ -225,16 +225,17 @@ def command(
 ) -> None:
     """Compare engines on each STORE, and on graphs that are built in memory.
 
-    An engine is NAME, NAME/METHOD or either with options after a colon, separated by
-    commas: frontier, balance, async (yes, no), direction, parents (yes, no), stepwise
-    (yes, no), threads, k1 to k7 and ext.  All search the same sources, taking turns;
-    their levels must be the same, else the exit code is 1.
+    An engine is NAME or NAME/METHOD.  Options may follow a colon, separated by commas:
+    frontier, balance, async (yes, no), direction, parents (yes, no), stepwise (yes,
+    no), threads, k1 to k7 and ext.  The engines take turns on the same sources.  If
+    they find different levels, the exit code is 1.
 
-    Times are by events on a device, by the clock on CPUs.  A speed-up is the ratio of
-    median times, an efficiency that over the fewest threads by their ratio.  Over limit
-    is the time over that which memory would take for what a search must do at least,
-    both measured in this run; edge checks, and repeats in frontiers, are counted in
-    searches of their own.  Peers are timed by the clock around their call alone.
+    Times are measured by events on a device, by the clock on CPUs.  A speed-up is a
+    ratio of median times; an efficiency is the speed-up over the fewest threads,
+    divided by the ratio of threads.  'Over limit' is the time divided by the time that
+    memory alone would take for the least work of a search, both measured in this run.
+    Edge checks, and repeats in frontiers, are counted in extra searches.  Of peers,
+    only their call is timed.
     """
     terminal = open_terminal(speech)
     world = terminal.world

@@ -197,13 +197,12 @@ def refuse_together(context: click.Context, *graphs: object) -> None:
 @SEARCH.option(
     "--validate",
     type=click.IntRange(1),
-    help="Validate so many searches alone, the first ones; fewer than all is not "
-    "official.",
+    help="Validate only the first so many searches; the result is not official.",
 )
 @OUTPUT.option(
     "--records",
     type=FilePath(),
-    help="File for one JSON line a level, from one more search a root.",
+    help="File for one line of JSON a level, from one more search of each root.",
 )
 @trace_option
 @energy_option

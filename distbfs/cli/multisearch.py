@@ -110,7 +110,8 @@ run_options = with_options(
         "--threshold",
         default="auto",
         metavar="T|auto",
-        help="Degree from which a warp takes a vertex (hybrid on xbfs).  [auto]",
+        help="Degree from which a warp searches a vertex (method hybrid of xbfs).  "
+        "[auto]",
     ),
     ADVANCED.option(
         "--batch",
@@ -122,7 +123,7 @@ run_options = with_options(
         "--threads",
         type=click.IntRange(0, 4096),
         default=0,
-        help="OpenMP threads a rank; 0: this rank's share of the cores.  [0]",
+        help="Threads a rank; 0: this rank's share of the cores.  [0]",
     ),
     DEVICES.option(
         "--divide",
@@ -134,8 +135,8 @@ run_options = with_options(
     DEVICES.option(
         "--domain",
         type=click.IntRange(1),
-        help="Of parts on devices: devices of a domain; default: all that map each "
-        "other's memory.",
+        help="Devices of a domain, where parts are searched on devices; default: all "
+        "that map each other's memory.",
     ),
     *memory_options,
 )

@@ -481,8 +481,8 @@ def print_plan(
     "--host-memory",
     callback=parse_size,
     metavar="BYTES",
-    help="Memory of a host for columns that do not fit its devices, as 128GiB; goes "
-    "with --device-memory.",
+    help="Memory of a host for neighbours that do not fit on its devices, as 128GiB; "
+    "goes with --device-memory.",
 )
 @DEVICES.option(
     "--gpu",
@@ -500,27 +500,27 @@ def print_plan(
     "--device-rate",
     callback=parse_size,
     metavar="NUMBER",
-    help=f"Visits a second of a device: edge checks, and vertices of a frontier.  "
+    help=f"Edge checks and vertices of frontiers that a device visits a second.  "
     f"[fitted, or {RATE:.0e}, assumed]",
 )
 @ADVANCED.option(
     "--network-bandwidth",
     callback=parse_size,
     metavar="BYTES/S",
-    help=f"Bytes a second between ranks, a device.  [fitted, or {BANDWIDTH:.2g}, "
-    f"assumed; of engine xbfs between hosts {NETWORK:.2g}, assumed]",
+    help="Bytes a second that a device sends to other ranks.  [fitted, or "
+    f"{BANDWIDTH:.2g}, assumed; of engine xbfs between hosts {NETWORK:.2g}, assumed]",
 )
 @ADVANCED.option(
     "--latency",
     type=click.FloatRange(0),
-    help=f"Seconds a level takes besides.  [fitted, or {LATENCY:.0e}, assumed]",
+    help=f"Further seconds that each level takes.  [fitted, or {LATENCY:.0e}, assumed]",
 )
 @ADVANCED.option(
     "--records",
     type=PLACE,
     multiple=True,
-    help="Level records of a search over parts (graph500 --records), which the cost "
-    "model is fitted to; may be repeated.",
+    help="Fit the cost model to this file of level records, from a search over parts "
+    "(graph500 --records); may be given several times.",
 )
 @ADVANCED.option(
     "--report",
@@ -528,7 +528,7 @@ def print_plan(
     type=PLACE,
     multiple=True,
     help="What graph500 --json printed in the run of the --records before it; without "
-    "reports the records are of the planned graph and devices.",
+    "it, records are taken to be of the planned graph and devices.",
 )
 @output_options
 def command(
@@ -553,10 +553,10 @@ def command(
 ) -> None:
     """Show the memory per device, and the time of a search, before anything is loaded.
 
-    Of STORE, exactly, or of a Kronecker graph that is not there yet, as expected.  The
-    time is that of engine xbfs, by constants fitted to runs, where degrees are known,
-    and that of the paper's cost model, level by level.  With --device-memory, a graph
-    that fits neither devices nor host ends with exit code 3.
+    Figures are exact for a STORE, and expected values for a Kronecker graph that does
+    not exist yet.  The time is predicted for engine xbfs, by constants fitted to runs,
+    where degrees are known, and by the cost model of Pan et al., level by level.  With
+    --device-memory, a graph that fits neither devices nor host ends with exit code 3.
     """
     if (store is None) == (scale is None):
         raise UsageError("give either a STORE or --scale")

@@ -106,7 +106,7 @@ http_options = with_options(
     CONNECTIONS.option(
         "--token-file",
         type=FilePath(),
-        help="File with the bearer token, mode 0600; made where there is none.",
+        help="File with the token that clients must send, mode 0600; made if missing.",
     ),
     CONNECTIONS.option(
         "--allow-remote", "remote", is_flag=True, help="Let --http-host be any address."
@@ -181,13 +181,13 @@ def open_doors(
 @CONNECTIONS.option(
     "--socket",
     type=FilePath(),
-    help="Unix socket for JSON Lines, mode 0600.  Neither this nor --http: stdin.",
+    help="Unix socket to listen on, mode 0600.  Without this and --http: stdin.",
 )
 @http_options
 @OUTPUT.option(
     "--results",
     type=FilePath(),
-    help="Folder for bulk results.",
+    help="Folder for results that are too large for an answer.",
 )
 @limit_options
 @trace_option

@@ -97,7 +97,7 @@ class Trials:
     "--seconds",
     type=click.FloatRange(0),
     default=60.0,
-    help="No new trial begins after these.  [60]",
+    help="Begin no new trial after this many seconds.  [60]",
 )
 @output_options
 def command(
@@ -111,8 +111,9 @@ def command(
 ) -> None:
     """Find the best knobs of engine bfs4k for STORE or a graph built in memory.
 
-    Each knob goes through its values while the others stay, from the automatic ones on;
-    what is tried and the best so far take turns.  The result can be given to --knobs.
+    Tries the values of one knob after another, beginning with the knobs that the engine
+    chooses itself.  Each trial takes turns with the best so far.  Prints the best in
+    the form that --knobs takes.
     """
     terminal = open_terminal(speech)
     names = names_of(knobs)

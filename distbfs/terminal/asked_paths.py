@@ -32,8 +32,8 @@ paths_options = with_options(
     SEARCH.option(
         "--counts",
         type=click.Choice(DTYPES),
-        help="Count the shortest paths to each vertex: exactly, or rounded.  They are "
-        "'paths' in the output.",
+        help="Count the shortest paths to each vertex, exactly or rounded, as 'paths' "
+        "of the output.",
     ),
     SEARCH.option(
         "--paths-to", metavar="VERTEX", help="Print the shortest paths to a vertex."
@@ -42,14 +42,14 @@ paths_options = with_options(
         "--most-paths",
         type=click.IntRange(0),
         default=10,
-        help="Paths of --paths-to that are printed, of those there are.  [10]",
+        help="How many paths --paths-to prints at most.  [10]",
     ),
-    SEARCH.option("--hops", type=click.IntRange(0), help="Search so many levels only."),
+    SEARCH.option("--hops", type=click.IntRange(0), help="Search this many levels."),
     OUTPUT.option(
         "--edges",
         type=PATH,
-        help="CSV file for the edges between reached vertices, with their levels; of "
-        "one source.  -: stdout.",
+        help="CSV file for the edges between reached vertices, with the levels of both "
+        "ends, for one source; - is stdout.",
     ),
 )
 

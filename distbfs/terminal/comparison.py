@@ -95,7 +95,7 @@ def graph_options(*, sources: int, multiple: bool) -> Callable[[Decorated], Deco
                 (
                     "road",
                     click.IntRange(4),
-                    "Like roads, of about so many vertices.",
+                    "Road-like graph of about this many vertices.",
                 ),
             )
         ),

@@ -27,7 +27,7 @@ energy_option = OUTPUT.option(
     "--energy",
     "with_energy",
     is_flag=True,
-    help="Make the searches again and tell their energy, by NVML and RAPL.",
+    help="Repeat the searches and print the energy they take, by NVML and RAPL.",
 )
 
 

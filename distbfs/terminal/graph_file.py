@@ -32,45 +32,43 @@ file_options = with_options(
         "--format",
         "name",
         type=Choice(list(registry.READERS)),
-        help="Format of the file.  [found out by content, then by name]",
+        help="Format of the file.  [recognised by content and name]",
     ),
     INPUT.option(
         "--relabel",
         is_flag=True,
-        help="Take ids that are sparse, or any text: vertices are numbered anew, and "
-        "results name them by these ids.",
+        help="Take ids with gaps, or any text: vertices are numbered anew, and results "
+        "name them by these ids.",
     ),
     directed_option,
     INPUT.option(
         "--one-based/--zero-based",
         default=None,
-        help="Ids of an edge list, a table or NumPy pairs begin at 1 or 0; other "
-        "formats say.  [zero-based; KONECT: one-based]",
+        help="Where ids of an edge list, a table or NumPy pairs begin; other formats "
+        "define it.  [zero-based; KONECT: one-based]",
     ),
     INPUT.option(
         "--columns",
         nargs=2,
         metavar="SRC DST",
-        help="Columns that hold the ids, by their names in a Parquet or Arrow table or "
-        "in the first line of an edge list; default: src and dst, source and target, "
-        "from and to, or u and v, or the first two.  The first line of an edge list "
-        "names columns if it has such a pair and the next lines have no such ids, or "
-        "if integers follow.",
+        help="Names of the two columns with the ids, in a Parquet or Arrow table or in "
+        "the first line of an edge list.  Default: src and dst, source and target, "
+        "from and to, or u and v, else the first two.",
     ),
     INPUT.option(
         "--keep",
         multiple=True,
         metavar="COLUMN",
-        help="Keep a column of a table or an edge list, or, under any name, the values "
-        "of a matrix, as an attribute of the edges, for --where of bfs: its name, or "
-        "NAME=PLACE, from 1; may be given several times.  Of repeated edges the "
-        "smallest value is kept.",
+        help="Keep a column of a table or an edge list as an attribute of the edges, "
+        "for --where of bfs; NAME=3 keeps the third column under a name.  Of a matrix, "
+        "keep the values under this name.  May be given several times.  Of repeated "
+        "edges the smallest value is kept.",
     ),
     INPUT.option(
         "--bipartite",
         is_flag=True,
-        help="Rows of a matrix are the vertices from 0 on, columns those that follow: "
-        "Matrix Market, SciPy, and KONECT files of kind bip.",
+        help="Read a matrix that is not square (Matrix Market, SciPy, KONECT of kind "
+        "bip): rows are the first vertices, columns the vertices after them.",
     ),
 )
 

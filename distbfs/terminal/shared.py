@@ -284,8 +284,8 @@ def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
 patience_option = ADVANCED.option(
     "--patience",
     type=click.FloatRange(1),
-    help="Seconds without progress between ranks after which the run ends with code 1; "
-    "a slow rank of this host is waited for.  Default: no limit.",
+    help="End the run with exit code 1 after this many seconds without progress "
+    "between ranks; a slow rank of this host is waited for.  Default: no limit.",
 )
 
 trace_option = OUTPUT.option(
@@ -310,8 +310,8 @@ build_options = with_options(
         "pass_gib",
         type=click.FloatRange(0, min_open=True),
         default=4.0,
-        help="GiB for raw edges while building; less takes more passes, of one part at "
-        "least.  [4]",
+        help="GiB of raw edges that are held while building; less takes more passes, "
+        "but a pass builds at least one part.  [4]",
     ),
 )
 
@@ -319,7 +319,8 @@ build_options = with_options(
 directed_option = INPUT.option(
     "--directed",
     is_flag=True,
-    help="Keep edges one way, out and in; one part, searched in one process.",
+    help="Edges lead one way, from the first id to the second; the graph has one part "
+    "and is searched by one process.",
 )
 
 
@@ -403,15 +404,15 @@ memory_options = (
         "--device-memory",
         callback=whole_size,
         metavar="BYTES",
-        help="What a graph and its searches may take on each device, as 40GiB; "
-        "columns of long rows that do not fit go to host memory.  [what is free]",
+        help="Memory of each device for a graph and its searches, as 40GiB; neighbours "
+        "that do not fit there go to host memory.  [what is free]",
     ),
     DEVICES.option(
         "--host-memory",
         callback=whole_size,
         metavar="BYTES",
-        help="What those of all devices of a host may take there.  [what this process "
-        "may use]",
+        help="Memory of a host for the neighbours that do not fit on its devices.  "
+        "[what this process may use]",
     ),
 )
 
@@ -427,13 +428,13 @@ search_options = with_options(
     DEVICES.option(
         "--devices",
         type=click.IntRange(1),
-        help="CUDA devices of each rank; default: all that it can have.",
+        help="CUDA devices of each rank; default: its share of those of the host.",
     ),
     DEVICES.option(
         "--domain",
         type=click.IntRange(1),
-        help="Devices of a domain, fewer in the last of a host where they do not "
-        "divide; default: all that map each other's memory.",
+        help="Devices of a domain, which search in shared memory; the last domain of a "
+        "host may have fewer.  Default: all devices that map each other's memory.",
     ),
     DEVICES.option(
         "--threads",
@@ -446,7 +447,7 @@ search_options = with_options(
         "--direction",
         type=Choice(["auto", "push", "pull"]),
         default="auto",
-        help="Force one direction where there is a choice.  [auto]",
+        help="Search in one direction only; auto chooses at each level.  [auto]",
     ),
     *(
         ADVANCED.option(
@@ -454,12 +455,16 @@ search_options = with_options(
             nargs=2,
             type=click.FloatRange(0),
             metavar="PULL PUSH",
-            help=f"{name} turns to pull when FV > PULL * BV, back when FV < PUSH * BV.",
+            help=f"Subgraph {name} turns to pull when its forward work is above PULL "
+            "times its backward work, and back when it is below PUSH times that.",
         )
         for name in FACTOR_OPTIONS
     ),
     ADVANCED.option(
-        "--stepwise", is_flag=True, help="Run the host level loop on one part too."
+        "--stepwise",
+        is_flag=True,
+        help="Begin each level from the host, also where one launch could do a whole "
+        "search.",
     ),
     ADVANCED.option(
         "--frontier",
@@ -474,17 +479,19 @@ search_options = with_options(
     ADVANCED.option(
         "--no-async",
         is_flag=True,
-        help="Let pulls of engine xbfs-paper find one level only.",
+        help="Let a pull of engine xbfs-paper find vertices of one level only.",
     ),
     ADVANCED.option(
         "--knobs",
         metavar="auto|K=V,...",
-        help="K1 to K7 of engine bfs4k, as k1=8,k2=0.1; others by degrees.  [auto]",
+        help="Knobs k1 to k7 of engine bfs4k, as k1=8,k2=0.1; the others follow from "
+        "the degrees.  [auto]",
     ),
     ADVANCED.option(
         "--internal-ids",
         is_flag=True,
-        help="Time searches on devices without turning results to the input's ids.",
+        help="Leave the change to the input's ids out of the time of searches on "
+        "devices.",
     ),
     ADVANCED.option(
         "--share-device",
@@ -501,7 +508,8 @@ search_options = with_options(
     ADVANCED.option(
         "--trust-mpi",
         is_flag=True,
-        help="Let exchange cuda_aware give MPI device pointers unproven.",
+        help="Let exchange cuda_aware give device pointers to MPI even if MPI does not "
+        "say that it takes them.",
     ),
     ADVANCED.option(
         "--mask-reduce",

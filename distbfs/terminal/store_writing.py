@@ -125,7 +125,6 @@ def store_graph(
         "seconds": seconds,
     }
 
-
     def text() -> None:
         print_fields(graph)
         if terminal.verbose:
