@@ -2,7 +2,7 @@
 
 Links inside the pages, and to their headings, are checked by every build with ``-W``.
 Links to other sites are checked for their form by ``tests/docs``, and for an answer by
-``nox -s links``, which needs a network.
+``nox -s links``, which needs a network and is run by hosted CI each week.
 """
 
 from distbfs import __version__

@@ -50,6 +50,13 @@ def test_ci_hooks_and_sessions_run_the_same_checks():
         assert f'"{command}"' in sessions
 
 
+def test_hosted_ci_checks_links():
+    [command] = re.findall(r"- run: (.*)", text_of(".github/workflows/links.yml"))
+    [session] = re.findall(r"nox -s (\w+)$", command)
+    body = text_of("noxfile.py").partition(f"def {session}(")[2].partition("@nox")[0]
+    assert '"linkcheck"' in body
+
+
 def test_hosted_tests_run_on_every_python_that_the_package_names():
     named = re.findall(r"Python :: (3\.\d+)", text_of("pyproject.toml"))
     hosted = text_of(".github/workflows/pythons.yml")
