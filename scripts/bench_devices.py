@@ -419,8 +419,11 @@ def shown(row: cells.Row) -> list[str]:
     if row["state"] != "done":
         return [*at, "-", "-", "-", "-", uses, f"{row['state']}: {row['said']}"]
     figures_ = [f"{row['GTEPS']:.4g}", f"{row['median_ms']:.4g}", str(row["roots"])]
-    other = row["mode"] if row["method"] == cells.RESIDENT else ""
-    note = other if other and other != row["method"] else row["said"]
+    method = row["method"]
+    note = row["mode"] if method == cells.RESIDENT != row["mode"] else row["said"]
+    if row["domain"]:
+        other = [row["exchange"]] if row["exchange"] != method else []
+        note = ", ".join([*other, row["mode"]])
     return [*at, *figures_, str(row["validated"]), uses, note]
 
 
