@@ -1,16 +1,27 @@
-"""Measure a host with 1, 2, 4 or 8 devices: contracts, scaling, largest scale, shapes.
+"""Measure a host with 1, 2, 4 or 8 devices: contracts, scaling, domains, stores.
 
     python scripts/bench_devices.py --out results
+    python scripts/bench_devices.py --uses scales domains --budget 300 --out results
     python scripts/bench_devices.py --cpu --out results      # 8 parts on CPU ranks
 
 Every cell is ``distbfs graph500`` in a process of its own, under mpirun where it has
-several ranks, so that a fault loses one cell.  On N devices: contract tests of all
-exchanges; weak scaling over 1, 2 … N, at scale 26 a device; strong scaling at scale 28;
-the largest scale that fits, tried from what memory could hold downwards; and shapes,
-hosts x ranks x devices.  Searches give levels and parents; --validate roots of a cell
-are validated, more where there is time.  Cells run in the order of what matters most,
-and those that the --budget does not hold are left out and named.  --list tells the
-order alone.  Figures are drawn by matplotlib; --draw FILE draws those of a result file.
+several ranks, so that a fault loses one cell.  On N devices:
+
+- scales: each of --scales on all devices, in the input's ids and in internal ones, by
+  one process and by a rank a device
+- contracts: tests of all exchanges, of searches by them, and of ranks that are lost
+- weak: scale 26 a device, over 1, 2 … N, in one domain and in domains of one device
+- domains: scale 28 between domains of N/2 devices and of one, by each exchange, with
+  the bytes that rank 0 sends and the time of a level, from one more search a root
+- strong: scale 28 over 1, 2 … N; shapes: ranks x devices
+- largest: what devices and host memory could hold, downwards
+- stores, many: other scripts, for stored graphs, a service under load, many searches
+- checked: 10^5 searches of scale 18, each validated
+
+Searches give levels and parents; --validate roots of a cell are validated, more where
+there is time.  Cells run in the order of what matters most, and those that the --budget
+does not hold are left out and named.  --list tells the order alone.  Results are
+written after each cell.  Figures are drawn by matplotlib; --draw FILE draws a file's.
 """
 
 from __future__ import annotations
@@ -24,6 +35,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -39,15 +51,21 @@ import figures
 
 from distbfs.device import cuda
 from distbfs.errors import DistbfsError, InputError, UsageError
+from distbfs.plan.memory import machine_memory
 from distbfs.report.provenance import driver_version
 from distbfs.report.tables import print_table
 
-ROOT = Path(__file__).resolve().parents[1]
+SCRIPTS = Path(__file__).resolve().parent
+ROOT = SCRIPTS.parent
 DISTBFS = (sys.executable, "-m", "distbfs")
 NAME = "bench_devices"
-USES = ("contracts", "weak", "strong", "largest", "shapes")
-HEAD = ("shape", "scale", "method", "GTEPS", "ms", "roots", "validated", "for", "")
+USES = (
+    *("scales", "contracts", "weak", "domains", "strong", "largest", "shapes"),
+    *("stores", "many", "checked"),
+)
+HEAD = ("shape", "scale", "way", "GTEPS", "ms", "roots", "validated", "for", "")
 GRACE = 10.0  # seconds that a process gets to end after a request
+HOST_SHARE = 0.9  # of the host's memory, for what devices do not hold
 SHORTEST, TIMES = 60.0, 5.0  # time limit of a cell: a multiple of its expected time
 NO_MEMORY = 3
 BEFORE_ERRORS = ("Traceback", "No results printed for invalid run")
@@ -55,7 +73,9 @@ LINE = 300  # characters of a command's message
 STATES = ("passed", "failed", "skipped", "stopped")  # of tests
 RIGHT = re.compile(r"^(\S+) is right$", re.MULTILINE)
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|errors?)\b")
-USUAL = {  # scale a device, strong, largest, ranks, roots
+USUAL: dict[
+    bool, dict[str, int | None]
+] = {  # scale a device, strong, largest, ranks, roots
     False: {"weak": 26, "strong": 28, "roots": 64, "validate": 4, "devices": None},
     True: {"weak": 13, "strong": 15, "roots": 16, "validate": 16, "devices": 8},
 }
@@ -178,6 +198,7 @@ class Bench:
         self.budget = cells.Budget(args.budget, costs)
         self.rows: list[cells.Row] = []
         self.contracts: list[cells.Row] = []
+        self.programs: list[cells.Row] = []
         self.skipped: list[cells.Row] = []
 
     def run(self, jobs: Sequence[cells.Job]) -> None:
@@ -189,6 +210,8 @@ class Bench:
             elif not self.late(job):
                 if isinstance(job, cells.Contract):
                     self.contracts.append(self.contract(job))
+                elif isinstance(job, cells.Program):
+                    self.programs.append(self.program(job))
                 else:
                     self.cell(job, after)
             self.write()
@@ -224,13 +247,17 @@ class Bench:
         args, budget = self.args, self.budget
         if validate is None:
             validate = budget.to_validate(cell, after, args.roots, args.validate)
-        if not cells.can_validate(cell, cpu=self.grid.cpu):
-            validate = 0
-        counts = {"roots": args.roots, "validate": validate}
+        counts = {"roots": cell.roots or args.roots, "validate": validate}
         words = cells.words_of(cell, cpu=self.grid.cpu, **counts)
         limit = self.limit(budget.expected(cell, **counts))
-        ended = execute([*launcher(cell.ranks), *DISTBFS, *words], limit)
-        row = {**cell.as_dict(), **row_of(ended), "seconds": ended.seconds}
+        with tempfile.TemporaryDirectory() as name:
+            records = Path(name) / "records"
+            words += ["--records", str(records)] if cell.domain else []
+            ended = execute([*launcher(cell.ranks), *DISTBFS, *words], limit)
+            row = {**cell.as_dict(), **row_of(ended), "seconds": ended.seconds}
+            if cell.domain and records.is_file() and row["state"] == "done":
+                with records.open(encoding="utf-8") as lines:
+                    row["sent"] = telling.sent_of(lines)
         if row["state"] == "done":
             budget.learn(cell, **counts, seconds=ended.seconds)
             if row["validate_seconds"]:
@@ -242,15 +269,31 @@ class Bench:
 
     def climb(self, ladder: cells.Ladder, after: Sequence[cells.Job]) -> None:
         """Find the largest scale that fits, from the top down."""
-        for scale in ladder.scales:
-            for cell in ladder.cells(scale):
-                if self.late(cell):
-                    continue
-                row = self.cell(cell, after)
-                if row["state"] != "done" and "validation" in row["said"]:
-                    row = self.cell(cell, after, validate=0)
-                if row["state"] == "done":
-                    return
+        for cell in map(ladder.cell, ladder.scales):
+            if self.late(cell):
+                continue
+            row = self.cell(cell, after)
+            if row["state"] != "done" and "validation" in row["said"]:
+                row = self.cell(cell, after, validate=0)
+            if row["state"] == "done":
+                return
+
+    def program(self, job: cells.Program) -> cells.Row:
+        """Run another script; its file becomes part of the row."""
+        with tempfile.TemporaryDirectory() as folder:
+            words = [word.replace("OUT", folder) for word in job.words]
+            script = str(SCRIPTS / job.script)
+            command = [*launcher(job.ranks), sys.executable, script, *words]
+            ended = execute(command, self.limit(job.seconds))
+            row: cells.Row = {"name": job.name, "use": job.use, "code": ended.code}
+            row |= {"seconds": ended.seconds, "said": ended.said if ended.code else ""}
+            with contextlib.suppress(OSError, ValueError):
+                row["result"] = json.loads((Path(folder) / job.file).read_text())
+        state = "done" if not ended.code else f"exit code {ended.code}"
+        state = "still running at the time limit" if ended.late else state
+        row["state"] = state
+        self.say("; ".join(filter(None, [f"{job.name}: {state}", row["said"]])))
+        return row
 
     def contract(self, job: cells.Contract) -> cells.Row:
         """Run contract tests; restart after a kind that fails."""
@@ -297,9 +340,9 @@ class Bench:
 
     def counted(self, job: cells.Contract, expected: float, row: cells.Row) -> None:
         """Run tests by pytest, and count the results."""
-        words = [sys.executable, "-m", "pytest", "--with-mpi", *job.program]
-        words += ["-p", "no:cacheprovider"]
-        started = launcher(job.ranks, always=True)
+        words = [sys.executable, "-m", "pytest", *job.program]
+        words += ["-p", "no:cacheprovider", *["--with-mpi"] * job.launched]
+        started = launcher(job.ranks, always=True) if job.launched else []
         ended = execute([*started, *words], self.limit(expected))
         tail = "\n".join(ended.out.splitlines()[-1:])
         for count, what in COUNTED.findall(tail):
@@ -321,6 +364,7 @@ class Bench:
             "took": self.args.budget - self.budget.left(),
             "told": telling.report_of(self.rows, self.grid),
             "contracts": self.contracts,
+            "programs": self.programs,
             "skipped": self.skipped,
             "rows": self.rows,
         }
@@ -336,9 +380,14 @@ class Bench:
             for x in self.contracts
             if x["failed"] or x["stopped"]
         ]
+        faults += [
+            f"{x['name']}: {x['state']}; {x['said']}"
+            for x in self.programs
+            if x["code"]
+        ]
         for row in self.rows:
             if row["state"] == "failed":
-                at = f"{row['shape']}, scale {row['scale']}, {row['method']}"
+                at = f"{row['shape']}, scale {row['scale']}, {row['way']}"
                 faults.append(f"{at}: {row['said']}")
         return faults
 
@@ -365,13 +414,16 @@ def row_of(ended: Ended) -> cells.Row:
 
 def shown(row: cells.Row) -> list[str]:
     """Return a row of the table."""
-    at = [row["shape"], str(row["scale"]), row["method"]]
+    at = [row["shape"], str(row["scale"]), row["way"]]
     uses = " ".join(row["uses"])
     if row["state"] != "done":
         return [*at, "-", "-", "-", "-", uses, f"{row['state']}: {row['said']}"]
     figures_ = [f"{row['GTEPS']:.4g}", f"{row['median_ms']:.4g}", str(row["roots"])]
-    other = row["mode"] if at[2] == cells.RESIDENT else ""
-    note = other if other and other != at[2] else row["said"]
+    method = row["method"]
+    note = row["mode"] if method == cells.RESIDENT != row["mode"] else row["said"]
+    if row["domain"]:
+        other = [row["exchange"]] if row["exchange"] != method else []
+        note = ", ".join([*other, row["mode"]])
     return [*at, *figures_, str(row["validated"]), uses, note]
 
 
@@ -384,6 +436,8 @@ def chosen(jobs: Sequence[cells.Job], uses: Sequence[str]) -> list[cells.Job]:
             serves = job.uses
         elif isinstance(job, cells.Ladder):
             serves = ("largest",)
+        elif isinstance(job, cells.Program):
+            serves = (job.use,)
         if set(serves) & set(uses):
             picked.append(job)
     return picked
@@ -399,6 +453,8 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     add("--weak", type=int, help="scale a device [26; --cpu: 13]")
     add("--strong", type=int, help="scale of strong scaling [28; --cpu: 15]")
     add("--top", type=int, help="largest scale to try; else by memory [--cpu: 17]")
+    text = "on all devices [22 26 28 31; --cpu: none]"
+    add("--scales", type=int, nargs="*", help=text)
     add("--ranks", type=int, help="most ranks [one a device; --cpu: 4]")
     add("--roots", type=int, help="searches of a cell [64; --cpu: 16]")
     add("--validate", type=int, help="roots of each cell, at least [4; --cpu: 16]")
@@ -412,6 +468,8 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     for name, value in USUAL[args.cpu].items():
         if getattr(args, name) is None:
             setattr(args, name, value)
+    if args.scales is None:
+        args.scales = () if args.cpu else cells.SCALES
     for name in ("roots", "validate", "weak", "strong", "budget", "limit"):
         if getattr(args, name) <= 0:
             raise UsageError(f"--{name} is {getattr(args, name)}; allowed: above 0")
@@ -422,23 +480,24 @@ def grid_of(
     args: argparse.Namespace,
 ) -> tuple[cells.Grid, dict[str, Any] | None]:
     """Return the available hardware, and a description of its devices."""
-    scales = args.weak, args.strong
+    scales = tuple(args.scales)
     if args.cpu:
         ranks = args.ranks or min(CPU_RANKS, args.devices)
         top = args.top or CPU_TOP
-        return cells.Grid(args.devices, *scales, top, ranks, cpu=True), None
+        on = args.devices, args.weak, args.strong, top, ranks
+        return cells.Grid(*on, cpu=True, scales=scales), None
     if args.list and args.devices and args.top:  # plan for other hardware
-        ranks = args.ranks or args.devices
-        return cells.Grid(args.devices, *scales, args.top, ranks), None
+        on = args.devices, args.weak, args.strong, args.top, args.ranks or args.devices
+        return cells.Grid(*on, scales=scales), None
     device = devices_here()
     most = max(x for x in cells.COUNTS if x <= device["count"])
     count = args.devices or most
     if count > most:
         raise UsageError(f"devices is {count}; here are {device['count']}")
-    memory = device["memory_bytes"]
-    top = args.top or cells.largest_scale(count, memory)
-    ranks = args.ranks or count
-    return cells.Grid(count, *scales, top, ranks, memory=memory), device
+    memory = device["memory_bytes"], int(HOST_SHARE * machine_memory()[0])
+    top = args.top or cells.largest_scale(count, *memory)
+    on = count, args.weak, args.strong, top, args.ranks or count
+    return cells.Grid(*on, False, *memory, scales), device
 
 
 def draw_file(path: Path, out: Path) -> None:

@@ -1,8 +1,8 @@
-"""Measure many searches at once on two devices over one, their levels compared.
+"""Measure many searches at once on several devices over one, their levels compared.
 
 Levels of 1,024 sources of a Kronecker graph: on one device; replicated, each rank with
-the whole graph and half of the sources; and by parts: rows of one domain of both
-devices, of one process or of two ranks, and two domains of one device with what goes
+the whole graph and a share of the sources; and by parts: rows of one domain of all
+devices, of one process or of a rank each, and domains of one device with what goes
 between them.
 
     mpirun -n 2 python scripts/bench_searches_devices.py --ways one replicated domains
@@ -31,30 +31,30 @@ from distbfs.search.choose import Request
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 
-RANKS = 2
 TARGETS = 2000  # vertices whose levels of all sources are compared
-MUST = {"replicated": 1.8, "by parts": 1.5}
-PARTS = {  # devices of a domain, and whether rank 0 has both
-    "domain": (2, True),
-    "domain of ranks": (2, False),
-    "domains": (1, False),
-    "domains of a process": (1, True),
+MUST = {"replicated": 1.8, "by parts": 1.5}  # two devices over one
+PARTS = {  # whether a domain has all devices or one, and whether rank 0 has all
+    "domain": (True, True),
+    "domain of ranks": (True, False),
+    "domains": (False, False),
+    "domains of a process": (False, True),
 }
 WAYS = ("one", "replicated", *(name.replace(" ", "-") for name in PARTS))
 
 
 class Bench:
-    """The measurements; methods are collective over two ranks.
+    """The measurements; methods are collective over all ranks, each with a device.
 
     levels: of all sources at some vertices, on rank 0
     """
 
     def __init__(self, args: Any) -> None:
         self.args, self.world = args, start()
-        if self.world.size != RANKS:
-            raise LaunchError(f"{self.world.size} ranks; start {RANKS}")
-        if cuda.cupy().cuda.runtime.getDeviceCount() < RANKS:
-            raise UsageError(f"needs {RANKS} devices")
+        ranks = self.world.size
+        if ranks < 2:
+            raise LaunchError("one rank; start as many as there are devices to measure")
+        if (count := cuda.cupy().cuda.runtime.getDeviceCount()) < ranks:
+            raise UsageError(f"{ranks} ranks need a device each; here are {count}")
         cuda.cupy().cuda.Device(self.world.rank).use()
         self.source = many.kronecker(args)
         graph = figures.built(self.source)
@@ -68,7 +68,7 @@ class Bench:
         self._whole(graph)
 
     def _whole(self, graph: Any) -> None:
-        """Measure searches of the whole graph, on one device and on both."""
+        """Measure searches of the whole graph, on one device and on all."""
         searches = BitSearches(graph, counts=self.args.counts)
 
         def run(sources: Any, kept: list[Any] | None = None) -> None:
@@ -88,7 +88,7 @@ class Bench:
         if "one" in self.args.ways:
             self._measure("one", (lambda: run(self.sources)) if first else None)
         if "replicated" in self.args.ways:
-            some = np.array_split(self.sources, RANKS)[self.world.rank]
+            some = np.array_split(self.sources, self.world.size)[self.world.rank]
             self._measure("replicated", lambda: run(some))
 
     def _pairs(self, count: int) -> tuple[Any, Any]:
@@ -98,13 +98,15 @@ class Bench:
 
     def parts(self, name: str) -> None:
         """Measure searches of parts, and compare their levels."""
-        devices, alone = PARTS[name]
+        whole, alone = PARTS[name]
+        ranks = self.world.size
+        domain = ranks if whole else 1
         if not alone:
-            self._measure(name, self._of_session(self.world, devices))
+            self._measure(name, self._of_session(self.world, domain))
             return
         run = None
         if self.world.rank == 0:
-            run = self._of_session(SoloWorld(), devices, devices=list(range(RANKS)))
+            run = self._of_session(SoloWorld(), domain, devices=list(range(ranks)))
         self._measure(name, run)
 
     def _of_session(self, world: Any, domain: int, **more: Any) -> Callable[[], None]:
@@ -180,7 +182,9 @@ def main() -> None:
     one = next((x["seconds"] for x in bench.rows if x["way"] == "one"), None)
     for row in bench.rows:
         row["over one"] = None if one is None else one / row["seconds"]
-    values = {"must": MUST, "edges": bench.edges, "deepest": bench.deepest}
+    must = MUST if bench.world.size == 2 else None
+    values: dict[str, Any] = {"devices": bench.world.size, "must": must}
+    values |= {"edges": bench.edges, "deepest": bench.deepest}
     values |= {"sources": len(bench.sources), "scale": args.scale, "rows": bench.rows}
     figures.save(args.out, "bench_searches_devices", values)
     head = ("way", "seconds", "least", "most", "GTEPS", "over one")

@@ -13,24 +13,30 @@ from typing import Any, TypeAlias
 
 from distbfs.errors import UsageError
 from distbfs.options import check_choice
-from distbfs.validation.cuda import MAX_VERTICES
 
 Row = dict[str, Any]
 RESIDENT, STEPWISE, ALONE = "resident", "stepwise", "fast"
-INTERNAL = "fast, internal ids"
+EXCHANGES = ("nccl", "host", "nvshmem")  # between domains, most important first
+SCALES = (22, 26, 28, 31)
 COUNTS = (1, 2, 4, 8)
 EDGE_FACTOR = 16
 HOLDS = 0.9  # of a device's memory, by the least need of a search
-EXCHANGES = "tests/gpu/exchange_ranks.py", "check"
-SEARCHES = "tests/gpu/searching_ranks.py", "brief"
+CHECKED = 18, 100_000  # scale and roots of the cell with many validated searches
 CONTRACT = ("tests/mpi/test_exchange_contract.py",)
+EXCHANGE_RANKS = "tests/gpu/exchange_ranks.py", "check"
+SEARCH_RANKS = "tests/gpu/searching_ranks.py", "brief"
+LOST_RANKS = ("tests/gpu/test_searching_ranks.py", "-k", "ends_all")
 
 
 @dataclass(frozen=True)
 class Cell:
     """A Kronecker graph searched by ranks of one host with devices (on CPUs: parts).
 
-    uses: weak, strong, shapes, largest; turn: repetition number
+    method: one device: "fast"; one domain: "resident"; several: the exchange between
+    them; on CPUs: "stepwise"
+    domain: devices of a domain where there are several domains, else 0
+    internal: whether results keep the ids inside the graph
+    roots: searches, all of them validated; 0: as many as the other cells have
     """
 
     devices: int
@@ -38,7 +44,9 @@ class Cell:
     scale: int
     method: str
     uses: tuple[str, ...]
-    turn: int = 1
+    domain: int = 0
+    internal: bool = False
+    roots: int = 0
 
     @property
     def shape(self) -> str:
@@ -46,10 +54,17 @@ class Cell:
         return f"1x{self.ranks}x{self.devices // self.ranks}"
 
     @property
+    def way(self) -> str:
+        """Method, domains and ids in words."""
+        domains = f" between domains of {self.domain}" if self.domain else ""
+        ids = ", internal ids" if self.internal else ""
+        return self.method + domains + ids
+
+    @property
     def name(self) -> str:
         """Name of the cell in tables."""
-        again = f", turn {self.turn}" if self.turn > 1 else ""
-        return f"{self.shape}, scale {self.scale}, {self.method}{again}"
+        roots = f", {self.roots} roots" if self.roots else ""
+        return f"{self.shape}, scale {self.scale}, {self.way}{roots}"
 
     @property
     def tuples(self) -> int:
@@ -59,43 +74,44 @@ class Cell:
     def as_dict(self) -> Row:
         """Return the cell as JSON values."""
         of = {"devices": self.devices, "ranks": self.ranks, "shape": self.shape}
-        uses = list(self.uses)
-        more = {"scale": self.scale, "method": self.method, "turn": self.turn}
-        return {**of, **more, "uses": uses}
+        how = {"method": self.method, "domain": self.domain, "internal": self.internal}
+        more = {"way": self.way, "uses": list(self.uses)}
+        return {**of, "scale": self.scale, **how, **more}
 
 
 @dataclass(frozen=True)
 class Ladder:
-    """The largest scale that fits: falling scales, each by methods in turn."""
+    """The largest scale that fits: falling scales until one is searched."""
 
     devices: int
     ranks: int
     scales: tuple[int, ...]
-    methods: tuple[str, ...]
+    method: str
 
     @property
     def name(self) -> str:
         """Name of the ladder in tables."""
         return f"the largest scale of {self.scales[0]} to {self.scales[-1]}"
 
-    def cells(self, scale: int) -> list[Cell]:
-        """Return the cells of a scale, in the order of attempts."""
-        at, uses = (self.devices, self.ranks, scale), ("largest",)
-        return [Cell(*at, x, uses) for x in self.methods]
+    def cell(self, scale: int) -> Cell:
+        """Return the cell of a scale."""
+        return Cell(self.devices, self.ranks, scale, self.method, ("largest",))
 
 
 @dataclass(frozen=True)
 class Contract:
-    """Contract tests of exchanges between ranks.
+    """Tests of exchanges and searches between ranks.
 
     program: a file of tests and its arguments; kinds: of exchanges, one after another,
-    or none where the file lists them; seconds: expected for each
+    or none where pytest runs the file; launched: whether the ranks run it, or it starts
+    ranks itself; seconds: expected for each kind
     """
 
     program: tuple[str, ...]
     ranks: int
     kinds: tuple[str, ...] = ()
     seconds: float = 12.0
+    launched: bool = True
 
     @property
     def name(self) -> str:
@@ -104,16 +120,37 @@ class Contract:
         return f"{words}, {self.ranks} rank{'s' * (self.ranks > 1)}"
 
 
-Job: TypeAlias = Cell | Ladder | Contract
+@dataclass(frozen=True)
+class Program:
+    """Another script of this folder, which writes a JSON file of its own.
+
+    words: its arguments, with OUT for the folder of results; file: what it writes there
+    """
+
+    script: str
+    words: tuple[str, ...]
+    file: str
+    use: str
+    ranks: int
+    seconds: float
+
+    @property
+    def name(self) -> str:
+        """Name of the run in tables."""
+        return " ".join((self.script, *self.words))
+
+
+Job: TypeAlias = Cell | Ladder | Contract | Program
 
 
 @dataclass(frozen=True)
 class Grid:
     """The hardware to run on.
 
-    weak: scale a device; strong: scale; top: largest scale to try
+    weak: scale a device; strong: scale; top: largest scale to try; scales: searched on
+    all devices
     ranks: most of one cell; cpu: CPU ranks with parts in place of devices
-    memory: bytes of a device, 0: unknown
+    memory: bytes of a device, host_memory: that searches may use, 0: unknown
     """
 
     devices: int
@@ -123,48 +160,44 @@ class Grid:
     ranks: int
     cpu: bool = False
     memory: int = 0
+    host_memory: int = 0
+    scales: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         check_choice("devices", self.devices, COUNTS)
         if self.ranks < 1:
             raise UsageError(f"ranks is {self.ranks}; allowed: 1 or more")
 
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """Methods of searches on several devices, the most important first."""
-        return (STEPWISE,) if self.cpu else (RESIDENT, STEPWISE)
-
-    def on(self, method: str, devices: int) -> str:
-        """Return the method of a number of devices: a fallback for one."""
-        return ALONE if devices == 1 and not self.cpu else method
+    def on(self, devices: int) -> str:
+        """Return the method of a domain of so many devices."""
+        return STEPWISE if self.cpu else RESIDENT if devices > 1 else ALONE
 
     def usual_ranks(self, devices: int) -> int:
-        """Return the ranks of all cells but shapes: one, on CPUs one a part."""
+        """Return the ranks of most cells: one, on CPUs one a part."""
         return min(devices, self.ranks) if self.cpu else 1
 
     def weak_scale(self, devices: int) -> int:
         """Return the scale of weak scaling."""
         return self.weak + devices.bit_length() - 1
 
-    def weak_cell(self, devices: int, method: str, turn: int = 1) -> Cell:
-        """Return a cell of weak scaling; on all devices also one of the shapes."""
-        shapes = ("shapes",) * (devices == self.devices and turn == 1)
-        at = devices, self.usual_ranks(devices), self.weak_scale(devices)
-        return Cell(*at, self.on(method, devices), ("weak", *shapes), turn)
+    def cell(
+        self, devices: int, scale: int, use: str, ranks: int = 0, **more: Any
+    ) -> Cell:
+        """Return a cell of one domain; ranks: 0 for the usual number."""
+        ranks = ranks or self.usual_ranks(devices)
+        return Cell(devices, ranks, scale, self.on(devices), (use,), **more)
 
-    def strong_cell(self, devices: int, method: str) -> Cell:
-        """Return a cell of strong scaling."""
-        at = devices, self.usual_ranks(devices), self.strong
-        return Cell(*at, self.on(method, devices), ("strong",))
-
-    def shape_cell(self, ranks: int, method: str) -> Cell:
-        """Return a cell of ``ranks`` ranks with all devices, at the last weak scale."""
-        at = self.devices, ranks, self.weak_scale(self.devices)
-        return Cell(*at, self.on(method, self.devices), ("shapes",))
+    def between(
+        self, devices: int, domain: int, scale: int, exchange: str, use: str
+    ) -> Cell:
+        """Return a cell of several domains, each with a rank."""
+        ranks = devices // domain
+        return Cell(devices, ranks, scale, exchange, (use,), domain)
 
     def holds(self, devices: int, scale: int) -> bool:
         """Return whether memory could hold a graph."""
-        return not self.memory or held_bytes(scale) <= HOLDS * self.memory * devices
+        room = HOLDS * self.memory * devices + self.host_memory
+        return not self.memory or held_bytes(scale) <= room
 
 
 def held_bytes(scale: int) -> int:
@@ -172,10 +205,13 @@ def held_bytes(scale: int) -> int:
     return (4 * 2 * EDGE_FACTOR + 8) << scale
 
 
-def largest_scale(devices: int, memory: int) -> int:
-    """Return the largest scale that devices of some bytes each could hold."""
+def largest_scale(devices: int, memory: int, host_memory: int = 0) -> int:
+    """Return the largest scale that devices of some bytes each could hold.
+
+    host_memory: bytes for what does not fit on the devices
+    """
     scale = 1
-    while held_bytes(scale + 1) <= HOLDS * memory * devices:
+    while held_bytes(scale + 1) <= HOLDS * memory * devices + host_memory:
         scale += 1
     return scale
 
@@ -185,45 +221,85 @@ def plan(grid: Grid) -> list[Job]:
 
     A cell that serves several uses is listed once.
     """
-    some = [x for x in COUNTS if x <= grid.devices]
-    most, first, others = grid.devices, grid.methods[0], grid.methods[1:]
-    pair = [x for x in (most, most // 2) if x]
-    strong = [x for x in reversed(some) if grid.holds(x, grid.strong)]
+    most = grid.devices
+    some = [x for x in COUNTS if x <= most]
+    ids = [{}, {"internal": True}][: 1 if grid.cpu else 2]
+    scales = [x for x in grid.scales if grid.holds(most, x)]
     ranks = [x for x in some if x <= grid.ranks]
+    strong = [x for x in reversed(some) if grid.holds(x, grid.strong)]
     contract = contracts(grid)
-    jobs: list[Job] = [grid.weak_cell(x, first) for x in pair]
+    jobs: list[Job] = [grid.cell(most, x, "scales", **y) for x in scales for y in ids]
     jobs += contract[:2]
-    jobs += [grid.weak_cell(x, first) for x in some]
-    jobs += [grid.strong_cell(x, first) for x in strong]
-    highest = max(grid.weak_scale(most), grid.strong)
-    if scales := tuple(range(grid.top, highest, -1)):
-        ways = (ALONE, INTERNAL) if most == 1 and not grid.cpu else grid.methods
-        jobs.append(Ladder(most, grid.usual_ranks(most), scales, ways))
-    jobs += [grid.weak_cell(x, method) for method in others for x in pair]
-    jobs += [grid.shape_cell(x, first) for x in ranks]
-    again = [] if grid.cpu else pair
-    jobs += [grid.weak_cell(x, first, turn=2) for x in again]
-    jobs += [grid.weak_cell(x, method) for method in others for x in some]
-    jobs += [grid.strong_cell(x, method) for method in others for x in strong]
-    ways = tuple(dict.fromkeys((*others, STEPWISE)))
-    jobs += [grid.shape_cell(x, method) for method in ways for x in ranks]
+    jobs += [grid.cell(x, grid.weak_scale(x), "weak") for x in some]
+    jobs += between(grid)
+    jobs += [grid.cell(x, grid.strong, "strong") for x in strong]
+    tops = range(grid.top, max([grid.weak_scale(most), grid.strong, *scales]), -1)
+    if scales_down := tuple(tops):
+        ladder = most, grid.usual_ranks(most), scales_down, grid.on(most)
+        jobs.append(Ladder(*ladder))
+    top = grid.weak_scale(most)
+    jobs += [grid.cell(most, top, "shapes", x) for x in ranks]
+    if not grid.cpu:
+        jobs += programs(grid)
+        by_ranks = {"ranks": ranks[-1]}
+        jobs += [
+            grid.cell(most, x, "scales", **by_ranks, **y) for x in scales for y in ids
+        ]
+        jobs.append(grid.cell(most, CHECKED[0], "checked", roots=CHECKED[1]))
     return merged([*jobs, *contract])
 
 
+def between(grid: Grid) -> list[Job]:
+    """Return cells of several domains: of half the devices, and of one each."""
+    most = grid.devices
+    if grid.cpu or most == 1 or grid.ranks < most:
+        return []
+    some = [x for x in COUNTS if 1 < x <= most]
+    sizes = [most // 2, 1] if most > 2 else [1]
+    exchanges = [(x, y) for x in sizes for y in EXCHANGES]
+    jobs: list[Job] = [
+        grid.between(most, x, grid.strong, y, "domains")
+        for x, y in exchanges
+        if grid.holds(most, grid.strong)
+    ]
+    first = EXCHANGES[0]
+    return [
+        *jobs,
+        *(grid.between(x, 1, grid.weak_scale(x), first, "weak") for x in some),
+    ]
+
+
+def programs(grid: Grid) -> list[Job]:
+    """Return runs of other scripts: stores, a service under load, many searches."""
+    scale, most = str(grid.strong), str(grid.devices)
+    store = ("--scale", scale, "--parts", most, "--json", "OUT/bench_store.json")
+    load = ("--scale", scale, "--load-only", "--sources", "32")
+    load_words = (*load, "--json", "OUT/check_service.json")
+    many = "bench_searches_devices"
+    jobs = [
+        Program("bench_store.py", store, "bench_store.json", "stores", 1, 90),
+        Program("check_service.py", load_words, "check_service.json", "stores", 1, 120),
+        Program(f"{many}.py", ("--out", "OUT"), f"{many}.json", "many", int(most), 60),
+    ]
+    several = 1 < grid.devices <= grid.ranks
+    return [x for x in jobs if several or x.use == "stores"]
+
+
 def contracts(grid: Grid) -> list[Contract]:
-    """Return the contract tests of all exchanges, most ranks first."""
+    """Return the contract tests of all exchanges, most ranks first; lost ranks."""
     ranks = [x for x in COUNTS if x <= min(grid.devices, grid.ranks)]
     if grid.cpu:
         return [Contract(CONTRACT, x, seconds=15.0 * x) for x in reversed(ranks)]
     everywhere = ("host-device", "nccl-device")
-    here = Contract(EXCHANGES, 1, ("solo-device", *everywhere))
+    here = Contract(EXCHANGE_RANKS, 1, ("solo-device", *everywhere))
     if grid.devices == 1:
-        return [here, Contract(SEARCHES, 1, ("auto", "resident"))]
-    jobs = [Contract(EXCHANGES, ranks[-1], (*everywhere, "cuda_aware-device"))]
+        return [here, Contract(SEARCH_RANKS, 1, ("auto", "resident"))]
+    jobs = [Contract(EXCHANGE_RANKS, ranks[-1], (*everywhere, "cuda_aware-device"))]
+    jobs.append(Contract(LOST_RANKS, 2, seconds=60.0, launched=False))
     for count in reversed(ranks):
-        kinds = ("resident", "host") if count > 1 else ("resident", "auto")
-        kinds += ("nccl",) * (count == grid.devices)  # one device a rank
-        jobs.append(Contract(SEARCHES, count, kinds))
+        kinds: tuple[str, ...] = ("domain", "host") if count > 1 else ("domain", "auto")
+        kinds += ("nccl", "nvshmem") * (count == grid.devices)  # one device a rank
+        jobs.append(Contract(SEARCH_RANKS, count, kinds))
     return [*jobs, here]
 
 
@@ -243,39 +319,39 @@ def merged(jobs: Iterable[Job]) -> list[Job]:
 
 
 def words_of(cell: Cell, *, cpu: bool, roots: int, validate: int) -> list[str]:
-    """Return the ``distbfs`` arguments that run a cell; validate: 0 for none."""
+    """Return the ``distbfs`` arguments that run a cell.
+
+    validate: searches validated alone, 0 for none, not even together
+    """
     words = ["graph500", "--json", "--scale", str(cell.scale), "--roots", str(roots)]
-    between = cell.method == STEPWISE
-    words += ["--engine", "openmp" if cpu else "pan" if between else "xbfs"]
+    words += ["--engine", "openmp" if cpu else "xbfs"]
     if not cpu:
         words += ["--devices", str(cell.devices // cell.ranks)]
-    if cell.devices > 1:
-        words += ["--parts" if between else "--domain", str(cell.devices)]
-    words += ["--stepwise"] * (cpu and between)
-    words += ["--internal-ids"] * (cell.method == INTERNAL)
+    if cell.domain:
+        words += ["--domain", str(cell.domain), "--exchange", cell.method]
+    elif cell.devices > 1:
+        words += ["--parts" if cpu else "--domain", str(cell.devices)]
+    words += ["--stepwise"] * cpu
+    words += ["--internal-ids"] * cell.internal
     if not validate:
         return [*words, "--skip-validation"]
     return words if validate >= roots else [*words, "--validate", str(validate)]
 
 
-def can_validate(cell: Cell, *, cpu: bool) -> bool:
-    """Return whether results of a cell can be validated in place."""
-    return cpu or 1 << cell.scale <= MAX_VERTICES
-
-
 @dataclass(frozen=True)
 class Costs:
-    """Seconds of a cell: to start, for each rank; tuples a second."""
+    """Seconds of a cell: to start, for each rank, for each root; tuples a second."""
 
     start: float
     rank: float
+    root: float
     build: float
     search: float
     check: float
 
 
-ON_DEVICES = Costs(start=9, rank=0.5, build=1e9, search=2e11, check=5e9)
-ON_CPUS = Costs(start=1, rank=0.7, build=5e6, search=2e7, check=2e7)
+ON_DEVICES = Costs(start=9, rank=0.5, root=2e-3, build=1e9, search=2e11, check=5e9)
+ON_CPUS = Costs(start=1, rank=0.7, root=0, build=5e6, search=2e7, check=2e7)
 
 
 @dataclass
@@ -301,13 +377,17 @@ class Budget:
 
     def plain(self, job: Job, roots: int, validate: int) -> float:
         """Estimate the seconds of a job from the initial costs."""
+        if isinstance(job, Program):
+            return job.seconds
         if isinstance(job, Contract):
             return self.costs.start + job.seconds * max(len(job.kinds), 1)
         if isinstance(job, Ladder):
-            return self.plain(job.cells(job.scales[0])[0], roots, validate)
+            return self.plain(job.cell(job.scales[0]), roots, validate)
         of = self.costs
+        roots, validate = job.roots or roots, job.roots or validate
         searches = roots / of.search + validate / self.check + 1 / of.build
-        return of.start + of.rank * job.ranks + job.tuples * searches
+        begun = of.start + of.rank * job.ranks + of.root * roots
+        return begun + job.tuples * searches
 
     def expected(self, job: Job, roots: int, validate: int) -> float:
         """Estimate the seconds of a job from the pace of earlier ones."""
@@ -325,8 +405,8 @@ class Budget:
 
         after: later jobs; time for their least number of roots is reserved
         """
-        if least >= roots:
-            return roots
+        if cell.roots or least >= roots:
+            return cell.roots or roots
         needed = sum(self.expected(job, roots, least) for job in (cell, *after))
         share = (self.left() - needed) / (1 + len(after))
         more = int(max(share, 0.0) * self.check / cell.tuples)

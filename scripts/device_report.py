@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from device_cells import Grid, Row
+from device_cells import EXCHANGES, Grid, Row
 
-GOAL, AIM, AIM_GTEPS = 1.7, 1.9, 10_000.0
+KINDS = ("masks", "normals", "questions", "answers", "parents")  # what is sent
+WANTED = {  # GTEPS of four devices of one host by (scale, internal ids): must, aim
+    (28, False): (4500, 5500),
+    (28, True): (5200, 6500),
+    (26, False): (3300, 4000),
+    (26, True): (3800, 5000),
+    (31, False): (4500, 5500),
+}
+WANTED_BETWEEN = {2: (1800, 3000), 1: (1500, 2500)}  # scale 28, nccl, by domain
+WANTED_OF_ONE = (0.25, 0.42)  # a device in domains of one each, weak scaling, over one
 
 
 def figures_of(report: dict[str, Any]) -> Row:
@@ -33,93 +43,95 @@ def figures_of(report: dict[str, Any]) -> Row:
     }
 
 
-def report_of(rows: Sequence[Row], grid: Grid) -> dict[str, Any]:
-    """Return scaling, shapes, the largest scale, and the goals."""
-    done = [row for row in rows if row["state"] == "done"]
-    first = [row for row in done if row["turn"] == 1]
-    summary: dict[str, Any] = {}
-    for use in ("weak", "strong"):
-        lines = {x: scaling(first, grid, x, use) for x in grid.methods}
-        summary[use] = {x: line for x, line in lines.items() if len(line) > 1}
-    summary |= {"shapes": shapes(first), "largest": largest(done, grid.devices)}
-    if grid.cpu:
-        return summary
-    twice = {x: doubling(done, grid, x) for x in grid.methods}
-    best = max((row["GTEPS"] for row in done), default=0.0)
-    return summary | {
-        "doubling": {x: pair for x, pair in twice.items() if pair},
-        "best_GTEPS": best,
-        "wanted": {"doubling": GOAL, "aim": AIM, "GTEPS": AIM_GTEPS},
-        "reached": {
-            "doubling": any(pair and pair["ratio"] >= GOAL for pair in twice.values()),
-            "aim": any(pair and pair["ratio"] >= AIM for pair in twice.values()),
-            "GTEPS": best >= AIM_GTEPS,
-        },
+def sent_of(records: Iterable[str]) -> Row:
+    """Return medians over searches of what rank 0 sent, and of levels and their time.
+
+    records: lines of ``--records``, a level each.  ``bytes``: by kind, of a search;
+    ``us_a_level``: by phase, mean over the levels of a search
+    """
+    searches: dict[int, list[Row]] = {}
+    for line in records:
+        level = json.loads(line)
+        searches.setdefault(level["root"], []).append(level)
+    if not searches:
+        return {}
+    each = list(searches.values())
+
+    def middle(name: str, entry: str, of: Callable[[list[float]], float]) -> float:
+        return statistics.median(of([y[name][entry] for y in x]) for x in each)
+
+    phases, mean = each[0][0]["seconds"], statistics.mean
+    return {
+        "levels": statistics.median(map(len, each)),
+        "bytes": {kind: middle("bytes_sent", kind, sum) for kind in KINDS},
+        "us_a_level": {x: 1e6 * middle("seconds", x, mean) for x in phases},
     }
 
 
+def report_of(rows: Sequence[Row], grid: Grid) -> dict[str, Any]:
+    """Return scaling, shapes, the largest scale, and rates beside those wanted."""
+    done = [row for row in rows if row["state"] == "done"]
+    summary: dict[str, Any] = {}
+    methods = (grid.on(2),) if grid.cpu else (grid.on(2), EXCHANGES[0])
+    for use in ("weak", "strong"):
+        lines = {x: scaling(done, grid, x, use) for x in methods}
+        summary[use] = {x: line for x, line in lines.items() if len(line) > 1}
+    summary |= {"shapes": shapes(done), "largest": largest(done, grid.devices)}
+    if not grid.cpu and grid.devices == 4:
+        summary["wanted"] = list(wanted(done, summary["weak"]))
+    return summary
+
+
+def wanted(rows: Sequence[Row], weak: dict[str, Any]) -> Iterator[Row]:
+    """Yield rates of four devices beside what must be and should be reached."""
+    for row in rows:
+        if row["devices"] != 4 or "checked" in row["uses"]:
+            continue
+        goal = WANTED.get((row["scale"], row["internal"]))
+        if row["domain"]:
+            first = (row["scale"], row["method"]) == (28, EXCHANGES[0])
+            goal = WANTED_BETWEEN.get(row["domain"]) if first else None
+        if goal:
+            yield {**named(row), "value": row["GTEPS"], "must": goal[0], "aim": goal[1]}
+    line = weak.get(EXCHANGES[0], [])
+    if line and (last := line[-1])["devices"] == 4:
+        must, aim = WANTED_OF_ONE
+        value = {"value": last["efficiency"], "must": must, "aim": aim}
+        yield {**named(last), "what": "efficiency", **value}
+
+
+def named(row: Row) -> Row:
+    """Return what names a row."""
+    return {x: row[x] for x in ("shape", "scale", "way")}
+
+
 def scaling(rows: Sequence[Row], grid: Grid, method: str, use: str) -> list[Row]:
-    """Return rates over devices; efficiency is that of each, over the first's."""
+    """Return rates over devices; efficiency is that of each, over the first's.
+
+    One device alone begins the line of any method.
+    """
     line = {}
     for row in rows:
-        devices = row["devices"]
-        usual = row["ranks"] == grid.usual_ranks(devices)
-        scale = grid.weak_scale(devices) if use == "weak" else grid.strong
-        if (
-            usual
-            and row["method"] == grid.on(method, devices)
-            and row["scale"] == scale
-        ):
-            line[devices] = row
+        if use not in row["uses"] or row["internal"]:
+            continue
+        if row["method"] in (method, grid.on(1)):
+            line[row["devices"]] = row
     in_order = [line[x] for x in sorted(line)]
-    named = ("devices", "shape", "scale", "method", "GTEPS", "validated", "roots")
     points = []
     for row in in_order:
         faster = row["GTEPS"] / in_order[0]["GTEPS"]
         share = faster * in_order[0]["devices"] / row["devices"]
-        ratios = {"faster": faster, "efficiency": share}
-        points.append({name: row[name] for name in named} | ratios)
+        rest = {x: row[x] for x in ("devices", "GTEPS", "validated", "roots")}
+        points.append({**named(row), **rest, "faster": faster, "efficiency": share})
     return points
 
 
-def served(row: Row, grid: Grid, method: str) -> bool:
-    """Return whether a row belongs to the series of a method of several devices."""
-    return bool(row["method"] == grid.on(method, row["devices"]))
-
-
-def doubling(rows: Sequence[Row], grid: Grid, method: str) -> Row | None:
-    """Compare all devices at the last weak scale with half of them one before.
-
-    A ratio for each repetition in which both ran.
-    """
-    most = grid.devices
-    weak = [x for x in rows if "weak" in x["uses"] and served(x, grid, method)]
-    at = {(x["devices"], x["turn"]): x for x in weak}
-    turns = [t for d, t in at if d == most and (most // 2, t) in at]
-    if not turns or most < 2:
-        return None
-    pairs = [(at[most, t], at[most // 2, t]) for t in sorted(turns)]
-    ratios = [a["GTEPS"] / b["GTEPS"] for a, b in pairs]
-    named = [f"{x['devices']} at {x['scale']}" for x in pairs[0]]
-    middle = statistics.median(ratios)
-    return {
-        "cells": named,
-        "ratios": ratios,
-        "ratio": middle,
-        "validated": min(x["validated"] for pair in pairs for x in pair),
-    }
-
-
 def shapes(rows: Sequence[Row]) -> list[Row]:
-    """Return rates of all shapes; over the same method with one rank."""
-    named = ("shape", "ranks", "scale", "method", "mode", "exchange", "GTEPS")
-    shaped = [row for row in rows if "shapes" in row["uses"]]
-    alone = {row["method"]: row["GTEPS"] for row in shaped if row["ranks"] == 1}
+    """Return rates of all divisions of the devices among ranks and domains."""
+    shaped = [row for row in rows if {"shapes", "domains"} & set(row["uses"])]
     return [
-        {name: row[name] for name in named}
-        | {"over_one_rank": row["GTEPS"] / alone[row["method"]]}
-        for row in sorted(shaped, key=lambda x: (x["ranks"], x["method"]))
-        if row["method"] in alone
+        {**named(row), "ranks": row["ranks"], "GTEPS": row["GTEPS"]}
+        for row in sorted(shaped, key=lambda x: (x["ranks"], x["way"]))
     ]
 
 
@@ -130,10 +142,9 @@ def largest(rows: Sequence[Row], devices: int) -> Row | None:
         return None
     best = max(on_all, key=lambda x: (x["scale"], x["validated"] > 0, x["GTEPS"]))
     checked = [row["scale"] for row in on_all if row["validated"]]
-    named = ("scale", "method", "GTEPS", "roots", "validated")
-    return {name: best[name] for name in named} | {
-        "largest_validated": max(checked, default=None)
-    }
+    rest = {x: best[x] for x in ("GTEPS", "roots", "validated")}
+    most = max(checked, default=None)
+    return {**named(best), **rest, "largest_validated": most}
 
 
 def lines_of(summary: dict[str, Any]) -> Iterator[str]:
@@ -146,12 +157,14 @@ def lines_of(summary: dict[str, Any]) -> Iterator[str]:
                 for x in line
             ]
             yield f"{use}, {method}: {', '.join(points)}"
-    for method, pair in summary.get("doubling", {}).items():
-        ratios = ", ".join(f"{x:.3g}" for x in pair["ratios"])
-        yield f"{' over '.join(pair['cells'])}, {method}: {ratios}"
     if (top := summary["largest"]) is not None:
         checked = top["largest_validated"]
-        yield f"largest scale: {top['scale']}, {top['method']}; validated: {checked}"
+        yield f"largest scale: {top['scale']}, {top['way']}; validated: {checked}"
+    for row in summary.get("wanted", []):
+        at = f"{row['shape']}, scale {row['scale']}, {row['way']}"
+        what = row.get("what", "GTEPS")
+        goal = f"must {row['must']:g}, aim {row['aim']:g}"
+        yield f"{at}: {row['value']:.4g} {what} ({goal})"
 
 
 def draw(figure: Any, report: dict[str, Any]) -> None:
@@ -184,7 +197,7 @@ def draw(figure: Any, report: dict[str, Any]) -> None:
         axes.set_title(f"{use} scaling", fontsize=9)
         axes.grid(alpha=0.3)
     rows = report["told"]["shapes"]
-    names = [f"{x['shape']} {x['method']}" for x in rows]
+    names = [f"{x['shape']} {x['way']}" for x in rows]
     shape.barh(names, [x["GTEPS"] for x in rows], height=0.7)
     shape.tick_params(axis="y", labelsize=7)
     shape.set_xlabel("GTEPS")

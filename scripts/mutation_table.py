@@ -1032,7 +1032,7 @@ MUTATIONS = (
     ),
     Mutation(
         "inner-outer-edges-stay",
-        "distbfs/build/cuda/inner.py",
+        "distbfs/build/cuda/inner_domains.py",
         "if x.most() < LEAST_KEPT and shares[k].outer_bytes",
         "if False and shares[k].outer_bytes",
         "edges between domains are never moved to host memory",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.build.cuda.inner import inner_domains
+from distbfs.build.cuda.inner_domains import inner_domains
 from distbfs.device import cuda
 from distbfs.engines.cuda.xbfs.domain import MemberSearch
 from distbfs.errors import UsageError

@@ -146,7 +146,9 @@ class Application:
             "1 while a rank is stuck, else 0.",
             lambda: service.health()["state"] == "stuck",
         )
-        gauge("distbfs_graph_vertices", "Vertices of the graph.", lambda: service.n)
+        gauge(
+            "distbfs_graph_vertices", "Vertices of the graph.", lambda: service.names.n
+        )
 
     def starlette(self) -> Any:
         """Return the ASGI application."""
@@ -270,7 +272,7 @@ class Application:
             error.id = checked.id
             raise
         try:
-            self._service.check_result(checked)
+            self._service.answers.check(checked)
             answer = self._service.now(checked, name)
             if answer is None:
                 answer = await self._search(request, checked, name)

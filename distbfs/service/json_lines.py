@@ -168,7 +168,7 @@ class Connection:
             request = service.checker.check(line)
             self._quota.begin()
             began = True
-            service.check_result(request)
+            service.answers.check(request)
             answer = service.now(request, name)
             if answer is None:
                 service.submit(request, name, self._finish, self._is_gone)

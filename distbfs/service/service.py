@@ -6,63 +6,44 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import count, islice
 from typing import Any
 
-import numpy as np
-from msgspec import UNSET, UnsetType
-
 from distbfs.errors import SearchStopped, ServiceError
 from distbfs.exchange.signals import StopFlag
 from distbfs.formats.ids import IdMap
 from distbfs.multisearch.started import Started
+from distbfs.service.answers import Answers, targets_of
 from distbfs.service.checker import Checker
 from distbfs.service.limits import Limits
 from distbfs.service.metrics import Metrics
 from distbfs.service.operations import (
     OPERATIONS,
-    AllPaths,
-    AllPathsAnswer,
     Answer,
-    Bfs,
-    BfsAnswer,
-    DistancesAnswer,
     HealthAnswer,
     MultiBfs,
-    MultiBfsAnswer,
-    Name,
-    Path,
-    PathAnswer,
-    ReachableAnswer,
     Request,
-    Search,
     Shutdown,
     Stats,
     StatsAnswer,
-    ToTargets,
-    WithResults,
     refusal,
 )
-from distbfs.service.rank_calls import Ranks, Step
+from distbfs.service.rank_calls import Ranks
 from distbfs.service.request_queue import Ticket, Tickets
 from distbfs.service.results import ResultFolder
 from distbfs.service.shared_traversal import FEWEST, MOST, Levels
 from distbfs.service.vertex_names import Names
-from distbfs.types import Array
 
 LOG = logging.getLogger("distbfs.service")
 TICK = 0.1  # seconds until a signal on rank 0 is seen
 SHORT = 2e-3  # seconds of a search for which this thread reads instead of the front
 LOOK = 0.5  # seconds until a signal on another rank is seen
-NO_FOLDER = "start the service with --results, or ask for the result 'summary'"
 
 Done = Callable[[Answer], None]
-Source = int | tuple[int, ...]  # a vertex, or those of a set
 Ended = Answer | ServiceError
-Row = tuple[Array, Array | None]  # level int32 [n] and parent int64 [n] by id
 
 
 def log_together(tickets: Sequence[Ticket], how: str) -> None:
@@ -107,29 +88,23 @@ class Service:
         self.limits = limits
         self.graph = graph
         self.metrics = metrics or Metrics()
-        self.n = ranks.session.layout.n
-        self.names = Names(self.n, ids)
+        self.names = Names(ranks.session.layout.n, ids)
         self.checker = Checker(self.names, limits)
         many = (FEWEST, MOST) if ranks.together is not None else None
         self.tickets = Tickets(limits.queue, many)
-        self._results = results
         self._trouble = trouble
         self._unanswered: set[Ticket] = set()
         self._answering = threading.Lock()
         self._parents = ranks.session.options.parents
+        self.answers = Answers(
+            self.names, limits, self.metrics, results, parents=self._parents
+        )
         self._draining = threading.Event()
         self._failure: BaseException | None = None
         self._numbers = count(1)
         self._running = 0
         self._flight: tuple[list[Ticket], Started[Levels]] | None = None
         self._half = False  # whether searches fly for half of the clients at a time
-        self._operations = {
-            "bfs": self._bfs,
-            "distances": self._distances,
-            "path": self._path,
-            "all_paths": self._all_paths,
-            "reachable": self._reachable,
-        }
 
     # taken out of the queue by other threads
 
@@ -278,7 +253,7 @@ class Service:
         with self._stopped_for(wanted):
             first = wanted[0].request
             if isinstance(first, MultiBfs):
-                self._answer(wanted[0], partial(self._multi_bfs, wanted[0], first))
+                self._several_searches(wanted[0], first)
             elif several:
                 self._answer_together(wanted, *self._start_together(wanted).finish())
             elif near := self._near(wanted):
@@ -340,7 +315,7 @@ class Service:
 
     def _start_together(self, group: list[Ticket]) -> Started[Levels]:
         """Search from many sources at once for small requests."""
-        asked = [(ticket.start, _targets(ticket.request)) for ticket in group]
+        asked = [(ticket.start, targets_of(ticket.request)) for ticket in group]
         return self.ranks.start_together(
             list(dict.fromkeys(source for source, _ in asked)),
             asked,
@@ -360,16 +335,16 @@ class Service:
         """
         if not all(ticket.small for ticket in group):
             return None
-        targets = [_targets(ticket.request) for ticket in group]
+        targets = [targets_of(ticket.request) for ticket in group]
         return self.ranks.near(group[0].start, targets)
 
     def _one_search(self, group: list[Ticket]) -> None:
         """Search once and answer requests for the same source."""
-        needs = [self._steps_of(ticket.request) for ticket in group]
+        needs = [self.answers.steps(ticket.request) for ticket in group]
         seconds, values = self.ranks.search(
             group[0].start,
             [step for steps, _ in needs for step in steps],
-            parents=self._parents and any(with_parents for _, with_parents in needs),
+            parents=any(parents for _, parents in needs),
             stop=lambda: all(ticket.lost for ticket in group),
         )
         left = iter(values)
@@ -391,12 +366,23 @@ class Service:
                 ended.append((ticket, _late(ticket)))
                 continue
             request, ticket.searched = ticket.request, seconds
-            make = partial(self._operations[request.op], request, seconds, own)
+            make = partial(self.answers.make, request, seconds, own)
             ended.append((ticket, self._made(ticket, make)))
         self._end(ended)
 
-    def _answer(self, ticket: Ticket, make: Callable[[], Answer]) -> None:
-        """Answer a ticket with a function's result or error."""
+    def _several_searches(self, ticket: Ticket, request: MultiBfs) -> None:
+        """Search from one source after another, and answer."""
+        steps, parents = self.answers.steps(request)
+
+        def search(source: int) -> tuple[float, list[Any]]:
+            seconds, values = self.ranks.search(
+                source, steps, parents=parents, stop=lambda: ticket.lost
+            )
+            ticket.searched += seconds
+            self.metrics.searched(seconds)
+            return seconds, values
+
+        make = partial(self.answers.make_many, request, search)
         self._finish(ticket, self._made(ticket, make))
 
     @staticmethod
@@ -441,199 +427,6 @@ class Service:
         for how, tickets in alike.items():
             log_together(tickets, how)
 
-    def _steps_of(self, request: Request) -> tuple[list[Step], bool]:
-        """Return a request's steps after its search, and whether it needs parents."""
-        if isinstance(request, Path):
-            return [["path", request.target, self.limits.inline]], True
-        if isinstance(request, AllPaths):
-            return [["all_paths", request.target, self.limits.inline // 2]], False
-        if isinstance(request, Bfs):
-            where = self._where(request, 1)
-            steps: list[Step] = [["counts"], ["traversed"]]
-            if where == "summary":
-                return steps, False
-            return [*steps, ["block"]], request.parents
-        return [["at", _targets(request)]], False
-
-    def _where(self, request: WithResults, rows: int) -> str:
-        """Choose where a result goes: inline, file or summary; raise for others."""
-        if request.result != "auto":
-            return request.result
-        small = not self._too_many(request, rows)
-        return "inline" if small and request.name is UNSET else "file"
-
-    def _too_many(self, request: WithResults, rows: int) -> str:
-        """Return the limit that an inline result exceeds, in words; "" if none.
-
-        Names of vertices are text in any case.
-        """
-        parents = rows * (request.parents and self._parents)
-        named = self.names.ids is not None
-        text = self.n * (named * (parents + 1))
-        arrays = self.n * (rows + (not named) * parents)
-        if request.arrays == "json":
-            text, arrays = text + arrays, 0
-        most = self.limits
-        if text > most.inline:
-            return f"{text} values inline; allowed: {most.inline}"
-        if arrays > most.binary:
-            return f"{arrays} values in arrays; allowed: {most.binary}"
-        return ""
-
-    def check_result(self, request: Request) -> None:
-        """Refuse, before any search, a result that has no valid destination."""
-        if not isinstance(request, WithResults):
-            return
-        rows = len(request.sources) if isinstance(request, MultiBfs) else 1
-        where = self._where(request, rows)
-        if where == "file":
-            if self._results is None:
-                raise ServiceError("bad_request", f"no folder for results; {NO_FOLDER}")
-            parents = request.parents and self._parents
-            self._results.check_name(
-                request.format, request.name or None, parents=parents
-            )
-        if where == "inline" and (why := self._too_many(request, rows)):
-            raise ServiceError(
-                "too_large", f"{why}; use the result 'file' or 'summary'"
-            )
-
-    def _search(
-        self, source: Source, seconds: float, counts: list[int], nedge: int
-    ) -> dict[str, Any]:
-        """Return the counts of a search: fields of ``Search``."""
-        self.metrics.traversed(nedge, seconds)
-        begun: dict[str, Any] = {}
-        if isinstance(source, tuple):
-            begun["sources"] = self.names.each(np.array(source))
-        else:
-            begun["source"] = self.names.of(source)
-        summary = {
-            **begun,
-            "reached": sum(counts),
-            "depth": len(counts) - 1,
-            "nedge": nedge,
-            "seconds": seconds,
-            "TEPS": nedge / seconds if seconds else 0.0,
-            "levels": counts,
-        }
-        self.metrics.last = Search(**summary)
-        return summary
-
-    def _distances(self, request: Any, _: float, values: Sequence[Any]) -> Answer:
-        levels = values[0]
-        if request.arrays == "npy":
-            levels = np.array(levels, dtype=np.int32)
-        return DistancesAnswer(distances=levels)
-
-    def _reachable(self, _: Request, __: float, values: Sequence[Any]) -> Answer:
-        return ReachableAnswer(reachable=[level >= 0 for level in values[0]])
-
-    def _path(self, _: Request, __: float, values: Sequence[Any]) -> Answer:
-        [(distance, path)] = values
-        if path is None and distance >= 0:
-            raise ServiceError(
-                "too_large",
-                f"the path has {distance + 1} vertices; allowed: {self.limits.inline}",
-            )
-        if path is not None:
-            path = self.names.each(np.array(path, dtype=np.int64))
-        return PathAnswer(distance=distance, path=path)
-
-    def _all_paths(self, _: Request, __: float, values: Sequence[Any]) -> Answer:
-        [(distance, number, pairs)] = values
-        if pairs is None and distance >= 0:
-            raise ServiceError(
-                "too_large",
-                f"the paths have more than {self.limits.inline // 2} edges, which are "
-                f"more than the allowed {self.limits.inline} values",
-            )
-        edges = None
-        if pairs is not None:
-            names = self.names.each(np.array(pairs, dtype=np.int64).ravel())
-            edges = [names[k : k + 2] for k in range(0, len(names), 2)]
-        return AllPathsAnswer(distance=distance, count=number, edges=edges)
-
-    def _bfs(self, request: Any, seconds: float, values: Sequence[Any]) -> Answer:
-        counts, nedge, *blocks = values
-        answer = BfsAnswer(**self._search(request.start, seconds, counts, nedge))
-        if not blocks:
-            return answer
-        level, parent = blocks[0]
-        if not request.parents:
-            parent = None
-        if self._where(request, 1) == "inline":
-            self._inline(request, answer, level, parent)
-            answer.ids = self._all_ids()
-        else:
-            answer.files = self._file(request, [request.start], [(level, parent)])
-        return answer
-
-    def _multi_bfs(self, ticket: Ticket, request: MultiBfs) -> Answer:
-        where = self._where(request, len(request.sources))
-        answer = MultiBfsAnswer(searches=[])
-
-        def searches() -> Iterator[Row]:
-            steps: list[Step] = [["counts"], ["traversed"]]
-            steps += [] if where == "summary" else [["block"]]
-            parents = self._parents and request.parents and where != "summary"
-            for source in request.sources:
-                seconds, (counts, nedge, *blocks) = self.ranks.search(
-                    source, steps, parents=parents, stop=lambda: ticket.lost
-                )
-                ticket.searched += seconds
-                self.metrics.searched(seconds)
-                counted = self._search(source, seconds, counts, nedge)
-                answer.searches.append(Search(**counted))
-                for level, parent in blocks:
-                    yield level, parent if parents else None
-
-        if where == "file":
-            answer.files = self._file(request, request.sources, searches())
-            return answer
-        for level, parent in searches():
-            self._inline(request, answer.searches[-1], level, parent)
-        if where == "inline":
-            answer.ids = self._all_ids()
-        return answer
-
-    def _inline(
-        self, request: WithResults, search: Search, level: Array, parent: Array | None
-    ) -> None:
-        """Put levels and parents into an answer, as arrays or as lists."""
-        as_arrays = request.arrays == "npy"
-        search.level = level if as_arrays else level.tolist()
-        if parent is not None:
-            keep = as_arrays and self.names.ids is None
-            search.parent = parent if keep else self.names.each(parent)
-
-    def _all_ids(self) -> list[Name] | UnsetType:
-        """Return the names of all vertices, if they have any."""
-        return UNSET if self.names.ids is None else self.names.all()
-
-    def _file(
-        self, request: WithResults, sources: Sequence[Source], rows: Iterable[Row]
-    ) -> list[str]:
-        """Write rows of (level, parent); return the paths of the files."""
-        if self._results is None:
-            raise ServiceError("bad_request", f"no folder for results; {NO_FOLDER}")
-        stem = request.op
-        first, *others = sources
-        if not (others or isinstance(first, tuple) or self.names.kind == "text"):
-            stem = f"bfs-{self.names.of(first)}"
-        made = self._results.new(
-            request.format,
-            [x if isinstance(x, int) else np.array(x) for x in sources],
-            self.n,
-            name=request.name or None,
-            stem=stem,
-            parents=request.parents and self._parents,
-        )
-        with made as (file, paths):
-            for row, (level, parent) in enumerate(rows):
-                file.write(row, level, parent)
-        return paths
-
 
 def halves_pay(searched: float, answered: float) -> bool:
     """Return whether two batches are faster than one, of which the seconds are known.
@@ -646,11 +439,6 @@ def halves_pay(searched: float, answered: float) -> bool:
 
 def _nothing() -> None:
     """Answer nobody."""
-
-
-def _targets(request: Request) -> list[int]:
-    """Return the vertices of a small request."""
-    return request.targets if isinstance(request, ToTargets) else []
 
 
 def _late(ticket: Ticket) -> ServiceError:

@@ -3,7 +3,7 @@
 import numpy as np
 from graphs import build, check_search, some_roots
 
-from distbfs.build.cuda.inner import inner_domains
+from distbfs.build.cuda.inner_domains import inner_domains
 from distbfs.exchange.solo import SoloExchange
 from distbfs.exchange.world import SoloWorld
 from distbfs.options import SearchOptions

@@ -3,6 +3,7 @@
 mpiexec -n 2 python tests/gpu/searching_ranks.py check nccl host domain first
 ... brief HOW    fewer graphs; a part on each device
 ... kill HOW     rank 1 is killed while all search
+... stall HOW    rank 1 is stopped while all search, which a watch sees
 ... memory HOW   rank 1 finds its device full
 """
 
@@ -34,6 +35,7 @@ from sessions import open_tuples  # noqa: E402
 from distbfs.device import cuda  # noqa: E402
 from distbfs.errors import ResourceError  # noqa: E402
 from distbfs.exchange.device_choice import take_devices  # noqa: E402
+from distbfs.exchange.watch import Watch  # noqa: E402
 from distbfs.exchange.world import run_guarded, start  # noqa: E402
 from distbfs.generate.kronecker import Kronecker  # noqa: E402
 from distbfs.multisearch.apps import betweenness  # noqa: E402
@@ -62,6 +64,8 @@ LEVELS = Problem(
     ),
     bits=True,
 )
+LOSSES = {"kill": signal.SIGKILL, "stall": signal.SIGSTOP}
+PATIENCE = 3.0  # seconds
 BRIEF = ("kronecker", "random")
 WHOLE = ("domain", "first")  # ways without an exchange
 SEVERAL = ("pairs", "uneven")  # domains of several devices
@@ -261,14 +265,14 @@ def tell_loss():
     time.sleep(0.1)  # so that the launcher has read it
 
 
-def end_this_rank():
-    """Tell when, and be killed."""
+def end_this_rank(by):
+    """Tell when, and be killed or stopped by a signal."""
     tell_loss()
-    os.kill(os.getpid(), signal.SIGKILL)
+    os.kill(os.getpid(), by)
 
 
 def search_for_ever(world, how, what):
-    """Search until rank 1 is gone."""
+    """Search until rank 1 is gone, or silent for the patience of the others."""
     if what == "memory" and world.rank == 1:
         cuda.free_bytes = lambda: 200 << 20  # a full one would fail other tests, too
     scale = 22 if what == "memory" else 20
@@ -279,12 +283,13 @@ def search_for_ever(world, how, what):
         tell_loss()
         raise
     session.search(3)
-    if what == "kill" and world.rank == 1:
-        threading.Timer(1.0, end_this_rank).start()
+    if what in LOSSES and world.rank == 1:
+        threading.Timer(1.0, end_this_rank, [LOSSES[what]]).start()
     if world.rank == 0:
         print("searching", flush=True)
-    for _ in range(200_000):
-        session.search(3)
+    with Watch(world, PATIENCE if what == "stall" else None, lambda: False):
+        for _ in range(200_000):
+            session.search(3)
 
 
 def main():

@@ -7,7 +7,7 @@ import pytest
 from launching import needs_mpi, run_ranks
 
 from distbfs.device import cuda
-from distbfs.errors import LaunchError
+from distbfs.errors import LaunchError, RanksStuck
 
 RANKS = [sys.executable, str(Path(__file__).with_name("searching_ranks.py"))]
 LIMIT = 10.0
@@ -101,6 +101,17 @@ def test_a_killed_rank_ends_all(how):
     done = run_ranks(2, [*RANKS, "kill", how], timeout=60)
     assert "searching" in done.stdout
     assert done.returncode != 0
+    assert done.seconds_after_loss < LIMIT + 10
+
+
+@needs_mpi
+@pytest.mark.parametrize("how", ["nccl", "nvshmem", "host", "domain"])
+def test_a_stalled_rank_ends_all(how):
+    need_devices(1 if how in SHARED else 2)
+    done = run_ranks(2, [*RANKS, "stall", how], timeout=60)
+    assert "searching" in done.stdout
+    assert done.returncode == RanksStuck.exit_code, done.stderr
+    assert "rank 1 has given no sign of life" in done.stderr
     assert done.seconds_after_loss < LIMIT + 10
 
 

@@ -1,4 +1,4 @@
-"""Build the inner graphs of domains and their outer edges (see inner_part.py).
+"""Build a device's share of a domain's inner graph and outer edges (see inner_part.py).
 
 The subgraphs of a part lie on its device, or in pinned host memory, while its rows are
 made, range by range. Where a device has no room for all columns, rows have tails: the
@@ -8,9 +8,7 @@ the first ones have room beside outer edges, the columns of these go there.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,15 +29,10 @@ from distbfs.build.cuda.kernels import BLOCK, BLOCKS_PER_MULTIPROCESSOR, Kernels
 from distbfs.build.cuda.numbering import Numbering
 from distbfs.build.cuda.ranges import RESERVE, Ranges, row_ranges, runs_of
 from distbfs.build.cuda.room import (
-    EVERY,
-    LEAST_KEPT,
     SPARE_VERTEX,
     Fit,
     Room,
     Split,
-    agreed,
-    agreed_kept,
-    check_hosts,
 )
 from distbfs.build.cuda.rows import deal_rows
 from distbfs.device import cuda, programs
@@ -58,7 +51,7 @@ from distbfs.partition.device_part import DevicePart, DeviceRows
 from distbfs.partition.layout import Domains
 from distbfs.partition.part import PART_SHIFT
 from distbfs.timing import Stopwatch
-from distbfs.types import SUBGRAPHS, Array, Ids, World
+from distbfs.types import SUBGRAPHS, Array, Ids
 
 KEYS = 1 << 28  # sorted at a time; the longest row always fits
 KEY_BYTES = 16  # a key and its place in the sort
@@ -488,234 +481,3 @@ class InnerBuilder:
                 "more parts or another threshold"
             )
         return made
-
-
-def inner_parts(
-    parts: Sequence[DevicePart], domains: Domains, world: World
-) -> list[InnerPart]:
-    """Build the shares of one domain's devices, each on its device (collective).
-
-    parts: of this rank, in the order of its devices; domains: all domains
-    world: the ranks that have devices of the domain
-
-    Raises UsageError where positions do not fit 32 bits.
-    """
-    (shares,) = inner_domains([parts], domains, world, world, None)
-    return shares
-
-
-def inner_domains(
-    groups: Sequence[Sequence[DevicePart]],
-    domains: Domains,
-    ranks: World,
-    world: World,
-    room: Room | None,
-) -> list[list[InnerPart]]:
-    """Build the shares of the domains of this rank (collective).
-
-    groups: the parts of each of them, see ``inner_parts``; domains: all there are
-    ranks: those that have devices of these domains; world: all
-    room: of each device, where rows may have tails in the memory of their host, all
-    after the same number of columns
-
-    Raises OutOfMemory on all ranks where a device, or a host, has not enough.
-    """
-    builders = [DomainBuilder(parts, domains, ranks) for parts in groups]
-    for one in builders:
-        one.measure()
-    shares = [share for one in builders for share in one.builders]
-
-    def allocate() -> None:
-        for share in shares:
-            with on_device_of(share.part):
-                share.allocate()
-
-    if room is not None:
-        _split_rows(shares, world, room)
-    agreed(world, allocate)
-    return [one.build() for one in builders]
-
-
-def _split_rows(shares: Sequence[InnerBuilder], world: World, room: Room) -> None:
-    """Choose how rows are split, alike on all devices (collective)."""
-    on_device = Counter(int(share.part.vertices.device) for share in shares)
-
-    def fit(share: InnerBuilder) -> Fit:
-        with on_device_of(share.part):
-            sharing = on_device[int(share.part.vertices.device)]
-            return share.fit(room, sharing)
-
-    fits = [fit(share) for share in shares]
-    subgraphs = sum(share.part.host_bytes for share in shares)
-    full = [
-        k for k, x in enumerate(fits) if x.most() < LEAST_KEPT and shares[k].outer_bytes
-    ]
-    outer = sum(shares[k].outer_bytes for k in full)
-
-    def move() -> None:
-        for k in full:
-            with on_device_of(shares[k].part):
-                shares[k].outer_to_host()
-
-    if world.allreduce(np.array([outer]))[0]:
-        check_hosts(world, room, 0, outer + subgraphs)
-        agreed(world, move)
-        for k in full:
-            fits[k] = fit(shares[k])
-    indices = [share.part.index for share in shares]
-    kept = agreed_kept(world, list(zip(indices, fits, strict=True)))
-    if kept < EVERY:
-        pairs = zip(shares, fits, strict=True)
-        tails = sum(share.split(one, kept) for share, one in pairs)
-        check_hosts(world, room, tails, outer + subgraphs)
-
-
-@contextmanager
-def on_device_of(part: DevicePart) -> Iterator[None]:
-    """Make the device of a part current inside the ``with`` block."""
-    what = cuda.memory_of(f"the inner graph of part {part.index}")
-    with part.vertices.device, what:
-        yield
-
-
-class DomainBuilder:
-    """The devices of this rank while they build the shares of a domain."""
-
-    def __init__(
-        self, parts: Sequence[DevicePart], domains: Domains, world: World
-    ) -> None:
-        self._world, self._domains, first = world, domains, parts[0]
-        self._index = domains.domain_of(first.index)
-        self._devices = domains.sizes[self._index]
-        self._delegates = Delegates(first.delegates, domains, self._index)
-        self.builders: list[InnerBuilder] = []
-        for part in parts:
-            with on_device_of(part):
-                made = InnerBuilder(part, domains, self._delegates)
-                self.builders.append(made)
-        own = np.array([one.device for one in self.builders])
-        self._on_ranks = [devices.tolist() for devices in world.allgather(own)]
-        most = int(
-            world.allreduce(np.array([max(x.count for x in self.builders)]), "max")[0]
-        )
-        self._granules = max(-(-most // GRANULE), 1)
-        rows = most if self._devices == 1 else self._granules * GRANULE * self._devices
-        slots = max(part.active for part in parts) + first.delegate_count
-        local = first.layout.local_count(0)
-        if local >= WIDE:
-            raise UsageError(
-                f"a part has {local} vertices; allowed between domains: {WIDE - 1}"
-            )
-        if rows + slots + 512 >= WIDE:
-            raise UsageError(
-                f"part {first.index} has {first.delegate_count} delegates and "
-                f"{first.active} normal vertices on each of {self._devices} devices; "
-                f"allowed: about {WIDE // 2} together"
-            )
-
-    def measure(self) -> None:
-        """Count the columns of rows, and make the outer edges (collective)."""
-        self._tell_names()
-        lengths = np.zeros(len(self._delegates.ids), np.int64)
-        for one in self.builders:
-            lengths += one.delegate_lengths()
-        self._lengths = self._world.allreduce(lengths)
-        for one in self.builders:
-            with on_device_of(one.part):
-                one.measure(self._lengths)
-
-    def build(self) -> list[InnerPart]:
-        """Build the shares of this rank, whose columns are allocated (collective)."""
-        self._write_delegates(self._lengths)
-        self._let_go("dd", "dn")
-        counts = np.array([[one.edges, one.count] for one in self.builders])
-        edges, count = self._world.allreduce(counts.sum(axis=0)).tolist()
-        domain = Domain(self._domains, self._index, self._granules, count, edges)
-        shares = []
-        for one in self.builders:
-            with on_device_of(one.part):
-                one.write_normals()
-                one.let_go("nd")
-                shares.append(one.finish(domain))
-                one.let_go("nn")
-        return shares
-
-    def _let_go(self, *names: str) -> None:
-        """Free subgraphs on all devices; see ``DevicePart``."""
-        for one in self.builders:
-            with on_device_of(one.part):
-                one.let_go(*names)
-
-    def _tell_names(self) -> None:
-        """Give all devices the positions and ids of the normal vertices."""
-        every = [(x.positions, x.names) for x in self.builders]
-        if self._devices > 1:
-            every = list(
-                zip(*(self._gathered(x) for x in zip(*every, strict=True)), strict=True)
-            )
-        starts = np.cumsum([0, *(len(names) for _, names in every[:-1])])
-        for one in self.builders:
-            with on_device_of(one.part):
-                positions, names = (joined(x) for x in zip(*every, strict=True))
-                one.take_names(positions, names, starts, self._granules)
-
-    def _gathered(self, arrays: Sequence[Any]) -> list[Array]:
-        """Gather arrays of all devices of the domain, by device, on the host."""
-        near = [array.get() for array in arrays]
-        sizes = self._world.allgather(np.array([len(array) for array in near]))
-        every: list[Any] = [None] * self._devices
-        values = self._world.allgather(np.concatenate(near))
-        for devices, counts, joint in zip(self._on_ranks, sizes, values, strict=True):
-            pieces = np.split(joint, np.cumsum(counts)[:-1])
-            for device, piece in zip(devices, pieces, strict=True):
-                every[device] = piece
-        return every
-
-    def _write_delegates(self, lengths: Ids) -> None:
-        """Write the rows of delegates range by range; each device has a piece of a row.
-
-        lengths: of the whole rows, int64 [d]
-        """
-        rooms = []
-        for one in self.builders:
-            with on_device_of(one.part):
-                rooms.append(one.keys_room())
-        room = int(self._world.allreduce(np.array([min(rooms)]), "min")[0])
-        upto, low = np.concatenate([[0], np.cumsum(lengths)]), 0
-        while low < len(lengths):
-            high = int(np.searchsorted(upto, upto[low] + room, "right")) - 1
-            high = min(max(high, low + 1), len(lengths))
-            self._write_range(low, high)
-            for one in self.builders:
-                with on_device_of(one.part):
-                    cuda.release()  # frees the keys
-            low = high
-
-    def _write_range(self, low: int, high: int) -> None:
-        """Write the rows of delegates from ``low`` up to ``high``."""
-        boxes = []
-        for one in self.builders:
-            with on_device_of(one.part):
-                boxes.append(one.delegate_keys(low, high))
-        for one, keys in zip(self.builders, self._swapped(boxes), strict=True):
-            with on_device_of(one.part):
-                one.take_delegates(joined(keys), low, high)
-
-    def _swapped(self, boxes: list[list[Any]]) -> list[list[Any]]:
-        """Exchange boxes among all devices; return those received by each of this rank.
-
-        boxes: by sending device of this rank, then by receiving device
-        """
-        world = self._world
-        if world.size == 1:
-            (own_devices,) = self._on_ranks
-            return [[sent[device] for sent in boxes] for device in own_devices]
-        sizes, keys = [], []
-        for devices in self._on_ranks:
-            leaving = [[sent[device].get() for sent in boxes] for device in devices]
-            sizes.append(np.array([sum(map(len, some)) for some in leaving]))
-            keys.append(np.concatenate([box for some in leaving for box in some]))
-        counts = world.alltoall(sizes)
-        arrived = zip(world.alltoall(keys), counts, strict=True)
-        pieces = [np.split(values, np.cumsum(some)[:-1]) for values, some in arrived]
-        return [list(of_device) for of_device in zip(*pieces, strict=True)]

@@ -9,7 +9,7 @@ from sessions import open_tuples
 from test_between_kernels import StreamedThreads
 from worlds import ThreadExchange, on_ranks
 
-from distbfs.build.cuda import inner
+from distbfs.build.cuda import inner_domains
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.part_messages import PartMessages
@@ -55,7 +55,9 @@ def searching(source, owners, threshold, kind, work, **options):
         domain, own = split_by_domain(world, placement), placement.parts_of(world.rank)
         every = list(placement.places_of(world.rank).values())
         groups = [[placed[own[place]] for place in places] for places in every]
-        made = inner.inner_domains(groups, placement.domains, domain, world, None)
+        made = inner_domains.inner_domains(
+            groups, placement.domains, domain, world, None
+        )
         shares = {}
         for places, some in zip(every, made, strict=True):
             shares.update(zip(places, some, strict=True))

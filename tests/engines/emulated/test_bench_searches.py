@@ -24,15 +24,15 @@ import bench_searches_devices as script
 import figures
 
 
-def measured(device, monkeypatch, out, *words):
-    """Run the script on two ranks, which are threads."""
+def measured(device, monkeypatch, out, *words, ranks=2):
+    """Run the script on ranks, which are threads."""
     monkeypatch.setattr(
         sys, "argv", ["bench", "--out", str(out), "--runs", "2", *words]
     )
     monkeypatch.setattr(figures, "provenance", lambda *_, **__: {})
     monkeypatch.setattr(script.many, "kronecker", lambda _: kronecker(8))
     runtime = cuda.cupy().cuda.runtime
-    monkeypatch.setattr(runtime, "getDeviceCount", lambda: 2, raising=False)
+    monkeypatch.setattr(runtime, "getDeviceCount", lambda: ranks, raising=False)
     monkeypatch.setattr(domains, "peer_problem", lambda *_: "")
     monkeypatch.setattr(domains, "nccl_problem", lambda *_: "no NCCL here")
     for module in (opening, domain_group):
@@ -41,7 +41,7 @@ def measured(device, monkeypatch, out, *words):
     monkeypatch.setitem(EXCHANGES, "host", exchange)
 
     def taken(world, **_):
-        return [0] * (3 - world.size)
+        return [0] * (ranks if world.size == 1 else 1)
 
     def rank(world):
         world.finish = lambda: None
@@ -51,7 +51,7 @@ def measured(device, monkeypatch, out, *words):
     device.one_rank = True
     monkeypatch.setattr(choosing, "take_devices", taken)
     monkeypatch.setattr(script, "start", lambda: device.of_rank.world)
-    on_ranks(2, rank)
+    on_ranks(ranks, rank)
     return json.loads((out / "bench_searches_devices.json").read_text())
 
 
@@ -67,6 +67,14 @@ def test_ways(device, monkeypatch, tmp_path, capsys):
     assert "domain of ranks" in capsys.readouterr().out
 
 
+def test_four_devices(device, monkeypatch, tmp_path):
+    ways = ["one", "replicated", "domain", "domains"]
+    words = ["--roots", "9", "--ways", *ways]
+    values = measured(device, monkeypatch, tmp_path, *words, ranks=4)
+    assert [row["way"] for row in values["rows"]] == ways
+    assert (values["devices"], values["must"]) == (4, None)
+
+
 def test_other_levels_and_ranks(device, monkeypatch, tmp_path):
     at = domain_bits.DomainBitSearches.levels_at
 
@@ -77,5 +85,5 @@ def test_other_levels_and_ranks(device, monkeypatch, tmp_path):
     with pytest.raises(ValidationError, match="other levels"):
         measured(device, monkeypatch, tmp_path, "--roots", "9", "--ways", "domains")
     monkeypatch.setattr(script, "start", SoloWorld)
-    with pytest.raises(LaunchError, match="1 ranks; start 2"):
+    with pytest.raises(LaunchError, match="one rank; start as many as"):
         script.main()

@@ -25,7 +25,7 @@ from test_resident_kernels import SHAPES
 from thread_peers import ThreadPeers
 from worlds import ThreadExchange, on_ranks
 
-from distbfs.build.cuda import inner
+from distbfs.build.cuda import inner, inner_domains
 from distbfs.build.cuda.inner_part import InnerPart
 from distbfs.device import cuda
 from distbfs.engines.base import Until
@@ -100,7 +100,7 @@ def test_outer_edges_are_made_in_passes(device, monkeypatch, sizes, threshold):
         placed = device_parts(source, sum(sizes), threshold=threshold)
         shares = [domains.shares_of(k) for k in range(len(sizes))]
         groups = [[placed[share] for share in own] for own in shares]
-        every = inner.inner_domains(groups, domains, world, world, None)
+        every = inner_domains.inner_domains(groups, domains, world, world, None)
         return placed, [share for own in every for share in own]
 
     placed, whole = made()
@@ -311,7 +311,9 @@ def streamed(source, sizes, aims=((None, None),), records=False, **options):
         own, domain = placement.parts_of(world.rank), split_by_domain(world, placement)
         searches, every = {}, list(placement.places_of(world.rank).values())
         groups = [[placed[own[place]] for place in places] for places in every]
-        made = inner.inner_domains(groups, placement.domains, domain, world, room)
+        made = inner_domains.inner_domains(
+            groups, placement.domains, domain, world, room
+        )
         for places, shares in zip(every, made, strict=True):
             group = ThreadPeers(domain, places)
             made = engine.of_shares(shares, domain, group)

@@ -13,7 +13,6 @@ import pytest
 from distbfs.benchmark import graph500 as benchmark
 from distbfs.cli import main
 from distbfs.device import cuda
-from distbfs.engines.cuda.pan import search as part
 from distbfs.exchange.world import run_guarded
 from distbfs.search import choose as choosing
 from distbfs.search import domains
@@ -28,7 +27,6 @@ def bench(device, monkeypatch):
     """The script, whose commands run in this process with two devices."""
     monkeypatch.syspath_prepend(str(SCRIPTS))
     module = importlib.import_module("bench_devices")
-    monkeypatch.setattr(part, "BLOCKS", dict.fromkeys(part.BLOCKS, 1))
     monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0, 0])
     monkeypatch.setattr(domains, "peer_problem", lambda *_: "")
     monkeypatch.setattr(cuda, "uuid", lambda: "GPU-0")
@@ -49,28 +47,33 @@ def in_process(module, words):
     return module.Ended(code, out.getvalue(), err.getvalue(), 1.0, late=False)
 
 
-def test_all_ways_of_two_devices(bench, tmp_path):
-    cells = bench.cells
+def test_ways_of_two_devices(bench, tmp_path):
     words = ["--weak", str(SCALE), "--strong", str(SCALE), "--top", "1"]
-    words += ["--roots", "3", "--validate", "2", "--out", str(tmp_path)]
+    words += ["--scales", str(SCALE), "--roots", "3", "--validate", "2"]
+    words += ["--out", str(tmp_path)]
     args = bench.parse(words)
     grid, device = bench.grid_of(args)
     assert grid.devices == 2
     run = bench.Bench(args, grid, device)
-    ways = ("resident", "stepwise")
-    found = [grid.weak_cell(2, ways[0]), *(grid.shape_cell(1, x) for x in ways[1:])]
-    assert {cells.Cell(2, 1, SCALE + 1, x, ()).name for x in ways} <= {
-        x.name for x in cells.plan(grid)
-    }
-    for cell in found:
+    jobs = bench.chosen(bench.cells.plan(grid), ("scales",))
+    ids = [cell for cell in jobs if cell.ranks == 1]
+    assert [cell.internal for cell in ids] == [False, True]
+    for cell in ids:
         row = run.cell(cell, (), validate=2)
         assert (row["state"], row["mode"]) == ("done", cell.method), row["said"]
         assert (row["roots"], row["validated"]) == (3, 2)
-        assert (row["result"], row["ids"]) == ("levels and parents", "input")
+        kept = "internal" if cell.internal else "input"
+        assert (row["result"], row["ids"]) == ("levels and parents", kept)
+    # one process with both: its domains need no exchange between ranks
+    domains = bench.cells.Cell(2, 1, SCALE, "solo", ("domains",), domain=1)
+    row = run.cell(domains, (), validate=2)
+    assert (row["state"], row["mode"]) == ("done", "stepwise"), row["said"]
+    assert (row["exchange"], row["validated"]) == ("solo", 2)
+    assert row["sent"]["levels"] > 2
+    assert row["sent"]["us_a_level"]["work"] > 0
     run.write()
-    told = json.loads((tmp_path / "bench_devices.json").read_text())
-    assert [x["exchange"] for x in told["rows"]] == ["none", "solo"]
-    assert [x["method"] for x in told["told"]["shapes"]] == sorted(ways)
+    report = json.loads((tmp_path / "bench_devices.json").read_text())
+    assert [x["exchange"] for x in report["rows"]] == ["none", "none", "solo"]
     assert run.wrong() == []
 
 
@@ -83,7 +86,7 @@ def test_a_wrong_result_is_told(bench, tmp_path, monkeypatch):
     monkeypatch.setattr(benchmark, "validate_on_devices", harmed)
     args = bench.parse(["--weak", str(SCALE), "--roots", "2", "--out", str(tmp_path)])
     run = bench.Bench(args, bench.cells.Grid(2, SCALE, 9, 9, 2), {"count": 2})
-    row = run.cell(run.grid.weak_cell(2, "resident"), (), validate=1)
+    row = run.cell(run.grid.cell(2, SCALE + 1, "weak"), (), validate=1)
     assert row["state"] == "failed"
     assert row["said"].startswith("search from root ")
     assert run.wrong()[0].startswith("1x1x2, scale 8, resident: search from root ")

@@ -19,7 +19,7 @@ from thread_peers import ThreadPeers
 from worlds import on_ranks
 
 import distbfs
-from distbfs.build.cuda import chunks, inner
+from distbfs.build.cuda import chunks, inner, inner_domains
 from distbfs.build.cuda import keys as device_keys
 from distbfs.build.cuda import room as room_of_builds
 from distbfs.build.cuda.parts import construct_on_devices
@@ -67,7 +67,7 @@ def shares_of(placed, sizes, room=None):
     own = [every.shares_of(domain) for domain in range(len(sizes))]
     groups = [[placed[share] for share in shares] for shares in own]
     world = SoloWorld()
-    made = inner.inner_domains(groups, every, world, world, room)
+    made = inner_domains.inner_domains(groups, every, world, world, room)
     return [share for shares in made for share in shares]
 
 

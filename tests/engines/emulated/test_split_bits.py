@@ -21,7 +21,7 @@ from thread_peers import ThreadPeers
 from worlds import ThreadExchange, on_ranks
 
 import distbfs
-from distbfs.build.cuda import inner
+from distbfs.build.cuda import inner_domains
 from distbfs.build.cuda.room import LEAST_KEPT, Fit, Room
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.exchange.world import SoloWorld
@@ -115,8 +115,8 @@ def test_domains_from_the_least_to_all_on_the_devices(monkeypatch, name, parts):
 @pytest.mark.parametrize("owners", list(PLACEMENTS))
 @pytest.mark.parametrize("name", ["kronecker", "uniform", "star", "random", "path"])
 def test_between_domains(monkeypatch, least_kept, name, owners):
-    source, make = GRAPHS[name], inner.inner_domains
-    monkeypatch.setattr(inner, "inner_domains", lambda *x: make(*x[:-1], LEAST))
+    source, make = GRAPHS[name], inner_domains.inner_domains
+    monkeypatch.setattr(inner_domains, "inner_domains", lambda *x: make(*x[:-1], LEAST))
     roots = np.random.default_rng(1).integers(0, source.n, 65)
     wanted = source.levels_from(roots)
     rows = found_by(roots, source.n)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from distbfs.build.cuda.inner import inner_parts
+from distbfs.build.cuda.inner_domains import inner_parts
 from distbfs.build.cuda.inner_part import InnerPart, ShareCounts
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceSearch, NoOptions
