@@ -23,7 +23,6 @@ from distbfs.service.operations import (
 )
 from distbfs.terminal.command import (
     CONNECTIONS,
-    OUTPUT,
     Choice,
     FilePath,
     grouped_command,
@@ -107,14 +106,12 @@ The exit code of health is 1 where a rank is stuck.
     default=SECONDS,
     help="Seconds to wait for the answer.  [70]",
 )
-@OUTPUT.option("--json", "_as_json", is_flag=True, help="Print JSON, as always.")
 def command(
     address: str,
     op: str,
     fields: tuple[str, ...],
     token_file: Path | None,
     timeout: float,
-    _as_json: bool,
 ) -> int:
     """Ask a service and print its answer; see HELP."""
     wanted = read_fields(op, fields)

@@ -49,12 +49,14 @@ class Command(cloup.Command):
     def make_option_group_help_section(
         self, group: cloup.OptionGroup, ctx: click.Context
     ) -> cloup.HelpSection:
-        """Return the help of a group of options; ``--help`` is of the output."""
+        """Return the help of a group; ``--help`` is of the output, or at the end."""
         section = super().make_option_group_help_section(group, ctx)
         asked = self.get_help_option(ctx)
-        if group.title == OUTPUT.title and asked is not None:
-            shown = asked.get_help_record(ctx)
-            section.definitions = [*section.definitions, *([shown] if shown else [])]
+        shown = [x.title for x in self.option_groups]
+        place = OUTPUT.title if OUTPUT.title in shown else shown[-1]
+        if group.title == place and asked is not None:
+            record = asked.get_help_record(ctx)
+            section.definitions = [*section.definitions, *([record] if record else [])]
         return section
 
     def get_default_option_group(
