@@ -97,7 +97,7 @@ def device_bytes(graph: Graph, index: int) -> dict[str, int]:
 
 def tails_words(tails: Mapping[str, Any], devices: int) -> str:
     """Return the words about a GPU's memory for the line about that GPU."""
-    size = readable(tails["have"])
+    size = f"{readable(tails['have'])} ({readable(tails['spare'])} of it kept free)"
     if not tails["fits"]:
         needs = tails["needs"]
         host = f"{readable(needs['host'])} of the host"
@@ -107,7 +107,7 @@ def tails_words(tails: Mapping[str, Any], devices: int) -> str:
         words = f"; {LEAST_KEPT} columns of a row do not fit in {size}, but in "
         return f"{words}{readable(needs['device'])}, with {host}"
     if tails["kept"] is None:
-        return f"; fits in {size}"
+        return f"; fits in {readable(tails['have'])}"
     words = f"; in {size} with {shown(tails['kept'])} columns of a row, and about "
     words += f"{readable(tails['host'])} of the host"
     return words if devices == 1 else f"{words} for all of them"
@@ -180,7 +180,8 @@ def part_line(sizes: Mapping[str, Any]) -> str:
         return line
     if sizes["host"]:
         kept = "all" if sizes["kept"] is None else shown(sizes["kept"])
-        line += f"; in {have} with {kept} columns of a row, and about "
+        line += f"; in {have} ({readable(sizes['spare'])} of it kept free) with {kept} "
+        line += "columns of a row, and about "
         line += f"{readable(sizes['host'])} of its host"
         if sizes["outer_on_host"]:
             line += ", where its edges to other parts are"

@@ -122,6 +122,7 @@ def split(
 
     sizes: of one GPU, with all columns on it
 
+    have, spare: bytes of a GPU, and those of it that stay free
     kept: columns of a row on a GPU, None: all; device, host: bytes on a GPU, and of the
     host for all GPUs; link: as ``LinkReads.as_dict``, None of nothing
     needs: where it does not fit, device and host: the least bytes of a GPU, and those
@@ -131,7 +132,8 @@ def split(
     if sizes is None or machine.device is None:
         return None
     spare = SPARE + SPARE_VERTEX * -(-graph.n // devices)
-    about: dict[str, Any] = {"have": machine.device, "fits": True, "kept": None}
+    about: dict[str, Any] = {"have": machine.device, "spare": spare}
+    about |= {"fits": True, "kept": None}
     free = int(machine.device) - spare
     if sizes["total"] <= free:
         return about | {"host": 0, "link": None}
@@ -171,6 +173,7 @@ def part_memory(graph: Graph, machine: Machine) -> dict[str, Any]:
     if have is None:
         return sizes | about
     spare = SPARE + SPARE_VERTEX * shape.local
+    about |= {"spare": spare}
     return sizes | about | _fit_part(graph, shape, sizes, machine, spare)
 
 
