@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from covering import covered
 from graphs import (
     NAMED,
     Tuples,
@@ -108,16 +109,16 @@ def aims(source, root):
     yield None, None
 
 
-@EACH
-@pytest.mark.parametrize("count", DOMAINS)
-@pytest.mark.parametrize("name", GRAPHS)
-def test_levels_parents_and_where_searches_end(engine, count, name):
+@pytest.mark.parametrize(
+    ("engine", "count", "name", "threshold"),
+    covered(HOSTED, DOMAINS, list(GRAPHS), THRESHOLDS, size=3),
+)
+def test_levels_parents_and_where_searches_end(engine, count, name, threshold):
     source = GRAPHS[name]
-    for threshold in THRESHOLDS:
-        runner = runner_of(domains_of(source, engine, count, threshold))
-        for root in some_roots(source, 2):
-            for depth, targets in aims(source, root):
-                check(runner, source, root, depth, targets)
+    runner = runner_of(domains_of(source, engine, count, threshold))
+    for root in some_roots(source, 2):
+        for depth, targets in aims(source, root):
+            check(runner, source, root, depth, targets)
 
 
 @EACH

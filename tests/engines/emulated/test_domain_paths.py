@@ -1,5 +1,7 @@
 """Betweenness over parts on devices that are the CPU, against NetworkX."""
 
+from functools import lru_cache
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -34,6 +36,7 @@ GRAPHS = {
 pytestmark = pytest.mark.usefixtures("peers")
 
 
+@lru_cache(4)
 def network(source):
     graph = nx.Graph()
     graph.add_nodes_from(range(source.n))
@@ -43,11 +46,14 @@ def network(source):
 
 def dependencies(source, roots):
     """Sum Brandes' dependencies of sources by NetworkX, which may be there twice."""
-    graph, total = network(source), np.zeros(source.n)
-    for root in roots.tolist():
-        values = nx.betweenness_centrality_subset(graph, [root], list(graph))
-        total += 2 * np.array([values[v] for v in range(source.n)])
-    return total
+    return sum((dependency(source, x) for x in roots.tolist()), np.zeros(source.n))
+
+
+@lru_cache(1024)
+def dependency(source, root):
+    graph = network(source)
+    values = nx.betweenness_centrality_subset(graph, [root], list(graph))
+    return 2 * np.array([values[v] for v in range(source.n)])
 
 
 def found_by(roots, width=32):
@@ -82,22 +88,29 @@ def test_domains_of_all_kinds(name, owners, threshold, kind):
         np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("owners", ["two ranks", "two and one", "pairs of ranks"])
-@pytest.mark.parametrize("width", domain_paths.WIDTHS)
-def test_rows_of_every_length(owners, width, monkeypatch):
+MANY_GRANULES = uniform(5200, 26_000, hub=900)
+
+
+@pytest.mark.parametrize(
+    ("owners", "width", "threshold"),
+    covered(
+        *(["two ranks", "two and one", "pairs of ranks"], domain_paths.WIDTHS),
+        [6, 11, LARGE],
+    ),
+)
+def test_rows_of_every_length(owners, width, threshold, monkeypatch):
     """For a block, a warp and 32 of a warp; delegates in many granules and lanes."""
     monkeypatch.setattr(domain_bits, "HUB_DEGREE", 12)
     monkeypatch.setattr(domain_bits, "WIDE_DEGREE", 5)
     monkeypatch.setattr(domain_paths, "WIDTHS", (width,))
-    source = uniform(5200, 26_000, hub=900)
+    source = MANY_GRANULES
     roots = np.random.default_rng(3).integers(0, source.n, 11)
     wanted = dependencies(source, roots)
-    for threshold in (6, 11, LARGE):
-        for sums in searching(
-            *(source, PLACEMENTS[owners], threshold, StreamedThreads),
-            found_by(roots, width),
-        ):
-            np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-12)
+    for sums in searching(
+        *(source, PLACEMENTS[owners], threshold, StreamedThreads),
+        found_by(roots, width),
+    ):
+        np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-12)
 
 
 @few_examples

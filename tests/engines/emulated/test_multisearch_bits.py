@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from covering import covered
 from device_graphs import HostGraph, hubs, small
 from fast_graphs import path, shuffled
 from graphs import NAMED, NO_VERTEX, Tuples, complete, sources, uniform
@@ -102,9 +103,10 @@ def split_after(source, kept):
     return made.split(kept) if made.active else made.graph
 
 
-@pytest.mark.parametrize("pull_edges", [None, ALWAYS_PULL, NEVER_PULL])
-@pytest.mark.parametrize("width", [128, 256, 512])
-@pytest.mark.parametrize("kept", [0, 3, 8, 40])
+@pytest.mark.parametrize(
+    ("kept", "width", "pull_edges"),
+    covered([0, 3, 8, 40], [128, 256, 512], [None, ALWAYS_PULL, NEVER_PULL]),
+)
 def test_tails_in_host_memory(device, monkeypatch, kept, width, pull_edges):
     """From no column on the device to nearly all; what is read is counted."""
     monkeypatch.setattr(device_bits, "HUB_DEGREE", 300)

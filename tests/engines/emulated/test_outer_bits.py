@@ -216,9 +216,11 @@ def test_any_graph(source, owners, threshold, pull, kind):
 SMALL = ("isolated", "loops", "one-vertex", "two-hubs", "two-components")
 
 
-@pytest.mark.parametrize(("form", "name"), covered(list(FORMS), list(SMALL)))
-@pytest.mark.parametrize("kind", [ThreadExchange, StreamedThreads])
-def test_applications(ranks, monkeypatch, form, name, kind):
+@pytest.mark.parametrize(
+    ("form", "name", "kind", "threshold"),
+    covered(list(FORMS), list(SMALL), [ThreadExchange, StreamedThreads], [2, LARGE]),
+)
+def test_applications(ranks, monkeypatch, form, name, kind, threshold):
     """On domains of every size; traversals are few, as none takes turns."""
     monkeypatch.setattr("distbfs.multisearch.searchers.ROWS_BYTES", 4096)
     names, counts, domain = FORMS[form]
@@ -226,13 +228,12 @@ def test_applications(ranks, monkeypatch, form, name, kind):
 
     def rank(world):
         world = ranks(world, names, counts, kind)
-        for threshold in (2, LARGE):
-            session = session_of(world, source, domain, threshold)
-            searcher = PartsSearcher(session, RunOptions())
-            session.search = None  # which is not called
-            assert searcher.smallest == 512
-            check_applications(searcher, source)
-            session.close()
+        session = session_of(world, source, domain, threshold)
+        searcher = PartsSearcher(session, RunOptions())
+        session.search = None  # which is not called
+        assert searcher.smallest == 512
+        check_applications(searcher, source)
+        session.close()
 
     if len(names) == 1:
         monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0] * counts[0])

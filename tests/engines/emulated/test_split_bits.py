@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from covering import covered
 from device_graphs import HostGraph, hubs
 from fast_graphs import path, shuffled, star
 from graphs import complete, grid, kronecker, random_tuples, uniform
@@ -112,9 +113,16 @@ def test_domains_from_the_least_to_all_on_the_devices(monkeypatch, name, parts):
     assert kept[-1] == 1 << 30
 
 
-@pytest.mark.parametrize("owners", list(PLACEMENTS))
-@pytest.mark.parametrize("name", ["kronecker", "uniform", "star", "random", "path"])
-def test_between_domains(monkeypatch, least_kept, name, owners):
+@pytest.mark.parametrize(
+    ("owners", "name", "threshold", "pull_edges", "kind"),
+    covered(
+        *(list(PLACEMENTS), ["kronecker", "uniform", "star", "random", "path"]),
+        *([4, 12, 20, LARGE], [ALWAYS_PULL, None], [ThreadExchange, StreamedThreads]),
+    ),
+)
+def test_between_domains(
+    monkeypatch, least_kept, owners, name, threshold, pull_edges, kind
+):
     source, make = GRAPHS[name], inner_domains.inner_domains
     monkeypatch.setattr(inner_domains, "inner_domains", lambda *x: make(*x[:-1], LEAST))
     roots = np.random.default_rng(1).integers(0, source.n, 65)
@@ -125,17 +133,14 @@ def test_between_domains(monkeypatch, least_kept, name, owners):
         split = [member.graph.tails is not None for member in members]
         return rows(world, searches, members), searches.tail_counts(), split
 
-    k = list(PLACEMENTS).index(owners)
-    for threshold, pull_edges in (((4, 20, LARGE)[k % 3], ALWAYS_PULL), (12, None)):
-        kind = (ThreadExchange, StreamedThreads)[k % 2]
-        every = searching(
-            *(source, PLACEMENTS[owners], threshold, kind, work), pull_edges=pull_edges
-        )
-        for results, counts, split in every:
-            check_all(results, wanted)
-            assert all(split)
-            assert counts == every[0][1]
-            assert counts["tail_bytes"] % 128 == 0
+    every = searching(
+        *(source, PLACEMENTS[owners], threshold, kind, work), pull_edges=pull_edges
+    )
+    for results, counts, split in every:
+        check_all(results, wanted)
+        assert all(split)
+        assert counts == every[0][1]
+        assert counts["tail_bytes"] % 128 == 0
 
 
 @pytest.mark.parametrize("count", [1, 3])
