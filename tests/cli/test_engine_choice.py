@@ -9,6 +9,7 @@ from commands import DISTBFS, files_in, here, on, write_edge_list
 from graphs import kronecker, random_tuples
 from launching import needs_mpi, run
 
+from distbfs.build.cuda.room import SPARE, SPARE_VERTEX
 from distbfs.device import cuda
 from distbfs.engines.base import on_device
 from distbfs.engines.cuda.common.graph_engine import GraphEngine
@@ -18,6 +19,7 @@ from distbfs.errors import DeviceMissing, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.options import Factors, Knobs, SearchOptions
+from distbfs.plan.memory import readable
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.choose import Request, choose, has_option
 
@@ -305,8 +307,10 @@ def test_tails_in_host_memory_are_planned():
     plan = here("plan", *words, "80GiB", "--json").values
     assert plan["gpu_search_tails"]["fits"]
     tails = plan["gpu_domain_tails"]
-    about = {"have": 80 << 30, "fits": True, "kept": None, "host": 0, "link": None}
-    assert tails == about
+    spare = SPARE + SPARE_VERTEX * (1 << 26)
+    about = {"have": 80 << 30, "spare": spare, "fits": True, "kept": None}
+    assert tails == {**about, "host": 0, "link": None}
+    left = rf"\({readable(spare)} of it kept free\)"
     assert "over the link" not in here("plan", *words, "80GiB").out.partition("TH, ")[0]
     last = None
     for gib in (11, 10, 9):
@@ -316,10 +320,14 @@ def test_tails_in_host_memory_are_planned():
         assert 0 < tails["host"] < 4 * plan["m"]
         assert last is None or tails["host"] > last
         last = tails["host"]
-        line = rf"of 4: .*; in {gib}\.0 GiB with {tails['kept']} columns of a row, and"
-        assert re.search(line + " about .* of the host for all of them", told.out)
+        line = (
+            rf"of 4: .*; in {gib}\.0 GiB {left} with {tails['kept']} columns of a row"
+        )
+        assert re.search(line + ", and about .* of the host for all of them", told.out)
     out = here("plan", *words, "4GiB").out
-    assert "; 8 columns of a row do not fit in 4.0 GiB, but in " in out
+    assert re.search(
+        rf"; 8 columns of a row do not fit in 4.0 GiB {left}, but in ", out
+    )
     assert here("plan", "--scale", 9, "--json").values["gpu_search_tails"] is None
 
 
