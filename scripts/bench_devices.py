@@ -73,9 +73,7 @@ LINE = 300  # characters of a command's message
 STATES = ("passed", "failed", "skipped", "stopped")  # of tests
 RIGHT = re.compile(r"^(\S+) is right$", re.MULTILINE)
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|errors?)\b")
-USUAL: dict[
-    bool, dict[str, int | None]
-] = {  # scale a device, strong, largest, ranks, roots
+USUAL: dict[bool, dict[str, int | None]] = {  # on devices, and with --cpu
     False: {"weak": 26, "strong": 28, "roots": 64, "validate": 4, "devices": None},
     True: {"weak": 13, "strong": 15, "roots": 16, "validate": 16, "devices": 8},
 }
@@ -419,11 +417,12 @@ def shown(row: cells.Row) -> list[str]:
     if row["state"] != "done":
         return [*at, "-", "-", "-", "-", uses, f"{row['state']}: {row['said']}"]
     figures_ = [f"{row['GTEPS']:.4g}", f"{row['median_ms']:.4g}", str(row["roots"])]
-    method = row["method"]
-    note = row["mode"] if method == cells.RESIDENT != row["mode"] else row["said"]
+    method, mode, exchange = row["method"], row["mode"], row["exchange"]
+    note = row["said"]
     if row["domain"]:
-        other = [row["exchange"]] if row["exchange"] != method else []
-        note = ", ".join([*other, row["mode"]])
+        note = mode if exchange == method else f"{exchange}, {mode}"
+    elif method == cells.RESIDENT and mode != method:
+        note = mode
     return [*at, *figures_, str(row["validated"]), uses, note]
 
 

@@ -196,8 +196,8 @@ class Grid:
 
     def holds(self, devices: int, scale: int) -> bool:
         """Return whether memory could hold a graph."""
-        room = HOLDS * self.memory * devices + self.host_memory
-        return not self.memory or held_bytes(scale) <= room
+        memory = self.memory, self.host_memory
+        return not self.memory or scale <= largest_scale(devices, *memory)
 
 
 def held_bytes(scale: int) -> int:
@@ -233,18 +233,14 @@ def plan(grid: Grid) -> list[Job]:
     jobs += [grid.cell(x, grid.weak_scale(x), "weak") for x in some]
     jobs += between(grid)
     jobs += [grid.cell(x, grid.strong, "strong") for x in strong]
-    tops = range(grid.top, max([grid.weak_scale(most), grid.strong, *scales]), -1)
-    if scales_down := tuple(tops):
-        ladder = most, grid.usual_ranks(most), scales_down, grid.on(most)
-        jobs.append(Ladder(*ladder))
-    top = grid.weak_scale(most)
-    jobs += [grid.cell(most, top, "shapes", x) for x in ranks]
+    weak = grid.weak_scale(most)
+    if tops := tuple(range(grid.top, max([weak, grid.strong, *scales]), -1)):
+        jobs.append(Ladder(most, grid.usual_ranks(most), tops, grid.on(most)))
+    jobs += [grid.cell(most, weak, "shapes", x) for x in ranks]
     if not grid.cpu:
         jobs += programs(grid)
-        by_ranks = {"ranks": ranks[-1]}
-        jobs += [
-            grid.cell(most, x, "scales", **by_ranks, **y) for x in scales for y in ids
-        ]
+        last = ranks[-1]
+        jobs += [grid.cell(most, x, "scales", last, **y) for x in scales for y in ids]
         jobs.append(grid.cell(most, CHECKED[0], "checked", roots=CHECKED[1]))
     return merged([*jobs, *contract])
 
@@ -293,7 +289,7 @@ def contracts(grid: Grid) -> list[Contract]:
     everywhere = ("host-device", "nccl-device")
     here = Contract(EXCHANGE_RANKS, 1, ("solo-device", *everywhere))
     if grid.devices == 1:
-        return [here, Contract(SEARCH_RANKS, 1, ("auto", "resident"))]
+        return [here, Contract(SEARCH_RANKS, 1, ("auto", "first"))]
     jobs = [Contract(EXCHANGE_RANKS, ranks[-1], (*everywhere, "cuda_aware-device"))]
     jobs.append(Contract(LOST_RANKS, 2, seconds=60.0, launched=False))
     for count in reversed(ranks):
@@ -321,7 +317,7 @@ def merged(jobs: Iterable[Job]) -> list[Job]:
 def words_of(cell: Cell, *, cpu: bool, roots: int, validate: int) -> list[str]:
     """Return the ``distbfs`` arguments that run a cell.
 
-    validate: searches validated alone, 0 for none, not even together
+    validate: how many searches are validated, the first ones; 0: none
     """
     words = ["graph500", "--json", "--scale", str(cell.scale), "--roots", str(roots)]
     words += ["--engine", "openmp" if cpu else "xbfs"]

@@ -189,7 +189,6 @@ def draw(figure: Any, report: dict[str, Any]) -> None:
             axes.set_yscale("log", base=2)
             axes.set_xticks(at, at)
             axes.yaxis.set_major_formatter("{x:g}")
-            axes.yaxis.set_major_formatter("{x:g}")
             axes.legend(fontsize=7)
         axes.margins(x=0.2)
         axes.set_xlabel(f"{unit} (scale: efficiency)")

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from distbfs.errors import UsageError
+from distbfs.registry import EXCHANGES
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 H200 = 150_109_880_320
@@ -127,6 +128,10 @@ def test_contract_tests_are_there(scripts):
         for job in cells.contracts(grid):
             assert (root / job.program[0]).is_file()
     assert [x.ranks for x in cells.contracts(grid)] == [4, 2, 1]
+    for devices in (1, 2, 4, 8):
+        for job in cells.contracts(grid_of(cells, devices)):
+            kinds = {x.removesuffix("-device") for x in job.kinds}
+            assert kinds <= {*EXCHANGES, "auto", "domain", "first"}
     nccl = [x.ranks for x in cells.contracts(grid_of(cells, 8)) if "nccl" in x.kinds]
     assert nccl == [8], "one device a rank"
 
