@@ -95,9 +95,14 @@ def device_bytes(graph: Graph, index: int) -> dict[str, int]:
     return rows
 
 
+def room_words(about: Mapping[str, Any]) -> str:
+    """Return the words for a GPU's memory where rows are split; see ``split``."""
+    return f"{readable(about['have'])} ({readable(about['spare'])} of it kept free)"
+
+
 def tails_words(tails: Mapping[str, Any], devices: int) -> str:
     """Return the words about a GPU's memory for the line about that GPU."""
-    size = f"{readable(tails['have'])} ({readable(tails['spare'])} of it kept free)"
+    size = room_words(tails)
     if not tails["fits"]:
         needs = tails["needs"]
         host = f"{readable(needs['host'])} of the host"
@@ -180,8 +185,7 @@ def part_line(sizes: Mapping[str, Any]) -> str:
         return line
     if sizes["host"]:
         kept = "all" if sizes["kept"] is None else shown(sizes["kept"])
-        line += f"; in {have} ({readable(sizes['spare'])} of it kept free) with {kept} "
-        line += "columns of a row, and about "
+        line += f"; in {room_words(sizes)} with {kept} columns of a row, and about "
         line += f"{readable(sizes['host'])} of its host"
         if sizes["outer_on_host"]:
             line += ", where its edges to other parts are"

@@ -15,12 +15,7 @@ import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE
 from distbfs.build.cuda.inner import InnerBuilder, joined
-from distbfs.build.cuda.inner_part import (
-    WIDE,
-    Delegates,
-    Domain,
-    InnerPart,
-)
+from distbfs.build.cuda.inner_part import WIDE, Delegates, Domain, InnerPart
 from distbfs.build.cuda.room import (
     EVERY,
     LEAST_KEPT,
