@@ -77,6 +77,32 @@ class Answers:
         """
         return self._made[request.op](request, seconds, values)
 
+    def make_many(
+        self, request: MultiBfs, search: Callable[[int], Searched]
+    ) -> MultiBfsAnswer:
+        """Return the answer to a request of several searches, made in turn.
+
+        search: searches from a source, with the request's steps. Raises as ``make``.
+        """
+        where = self._where(request)
+        answer = MultiBfsAnswer(searches=[])
+
+        def rows() -> Iterator[Row]:
+            for source in request.sources:
+                seconds, (counts, nedge, *blocks) = search(source)
+                counted = self._search(source, seconds, counts, nedge)
+                answer.searches.append(Search(**counted))
+                yield from blocks
+
+        if where == "file":
+            answer.files = self._file(request, request.sources, rows())
+            return answer
+        for level, parent in rows():
+            self._inline(request, answer.searches[-1], level, parent)
+        if where == "inline":
+            answer.ids = self._all_ids()
+        return answer
+
     def check(self, request: Request) -> None:
         """Refuse, before any search, a result that has no valid destination."""
         if not isinstance(request, WithResults):
@@ -202,33 +228,6 @@ class Answers:
             answer.ids = self._all_ids()
         else:
             answer.files = self._file(request, [request.start], [(level, parent)])
-        return answer
-
-    def make_many(
-        self, request: MultiBfs, search: Callable[[int], Searched]
-    ) -> MultiBfsAnswer:
-        """Return the answer to a request of several searches, made in turn.
-
-        search: searches from a source, with the request's steps. Raises as ``make``.
-        """
-        where = self._where(request)
-        answer = MultiBfsAnswer(searches=[])
-
-        def rows() -> Iterator[Row]:
-            for source in request.sources:
-                seconds, (counts, nedge, *blocks) = search(source)
-                counted = self._search(source, seconds, counts, nedge)
-                answer.searches.append(Search(**counted))
-                for level, parent in blocks:
-                    yield level, parent if request.parents else None
-
-        if where == "file":
-            answer.files = self._file(request, request.sources, rows())
-            return answer
-        for level, parent in rows():
-            self._inline(request, answer.searches[-1], level, parent)
-        if where == "inline":
-            answer.ids = self._all_ids()
         return answer
 
     def _inline(

@@ -16,7 +16,7 @@ from distbfs.errors import SearchStopped, ServiceError
 from distbfs.exchange.signals import StopFlag
 from distbfs.formats.ids import IdMap
 from distbfs.multisearch.started import Started
-from distbfs.service.answers import Answers, targets_of
+from distbfs.service.answers import Answers, Searched, targets_of
 from distbfs.service.checker import Checker
 from distbfs.service.limits import Limits
 from distbfs.service.metrics import Metrics
@@ -374,7 +374,7 @@ class Service:
         """Search from one source after another, and answer."""
         steps, parents = self.answers.steps(request)
 
-        def search(source: int) -> tuple[float, list[Any]]:
+        def search(source: int) -> Searched:
             seconds, values = self.ranks.search(
                 source, steps, parents=parents, stop=lambda: ticket.lost
             )
