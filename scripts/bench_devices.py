@@ -423,6 +423,9 @@ def shown(row: cells.Row) -> list[str]:
         note = mode if exchange == method else f"{exchange}, {mode}"
     elif method == cells.RESIDENT and mode != method:
         note = mode
+    if row["GTEPS_large"]:
+        others = f"{row['GTEPS_large']:.4g} GTEPS without roots in small components"
+        note = ", ".join(filter(None, [note, others]))
     return [*at, *figures_, str(row["validated"]), uses, note]
 
 

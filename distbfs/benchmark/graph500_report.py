@@ -26,6 +26,7 @@ VALUE_COLUMN = 32
 ORDER = ("min", "firstquartile", "median", "thirdquartile", "max")
 MAX_ERRORS = 10
 SKIPPED = -1.0
+LARGE = 2  # a component is large with more than one in so many of the most tuples
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,7 @@ def as_json(figures: BenchmarkFigures) -> dict[str, Any]:
     """
     check_valid(figures)
     time, nedge, teps, validate = _quantities(figures)
+    large = large_rate(figures)
     out: dict[str, Any] = {
         "SCALE": figures.scale,
         "edgefactor": figures.edgefactor,
@@ -139,6 +141,7 @@ def as_json(figures: BenchmarkFigures) -> dict[str, Any]:
         "result": _result(figures),
         "ids": "internal" if figures.internal_ids else "input",
         "harmonic_mean_TEPS_by_wall": wall_rate(figures),
+        "harmonic_mean_TEPS_large": None if large is None else large[1],
         "parents_cost": parents_cost(figures),
         "validated": _validated(figures),
         "validated_together": max(x.together for x in figures.searches),
@@ -176,6 +179,20 @@ def wall_rate(figures: BenchmarkFigures) -> float | None:
     if len(walls) < len(both):
         return None
     return rate_statistics([edges for edges, _ in both], walls).harmonic_mean
+
+
+def large_rate(figures: BenchmarkFigures) -> tuple[int, float] | None:
+    """Return how many roots are in small components, and the rate of the others.
+
+    Harmonic mean TEPS; None where all are in large ones. One root in a component of a
+    few tuples takes the harmonic mean of all down to nothing.
+    """
+    most = max(x.nedge for x in figures.searches)
+    large = [x for x in figures.searches if LARGE * x.nedge > most]
+    if len(large) == len(figures.searches):
+        return None
+    rate = rate_statistics([x.nedge for x in large], [x.seconds for x in large])
+    return len(figures.searches) - len(large), rate.harmonic_mean
 
 
 def _quantities(
@@ -239,6 +256,11 @@ def _additional(figures: BenchmarkFigures) -> Iterator[tuple[str, str]]:
     wall = wall_rate(figures)
     if wall is not None:
         yield "harmonic_mean_TEPS by wall", f"{wall:g}, by the host's clock"
+    large = large_rate(figures)
+    if large is not None:
+        small, rate = large
+        others = f"{rate:g} harmonic_mean_TEPS of the others"
+        yield "roots in small components", f"{small}; {others}"
     cost = parents_cost(figures)
     if cost is not None:
         yield "parents_cost", f"{cost:.3g} times the median time for levels only"

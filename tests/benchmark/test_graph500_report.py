@@ -152,6 +152,19 @@ def test_wall_time_beside_that_of_a_device():
     assert as_json(FIGURES)["harmonic_mean_TEPS_by_wall"] is None
 
 
+def test_a_root_in_a_small_component_is_told():
+    tiny = SearchFigures(7, 0.0001, 1, 0.01)
+    figures = replace(FIGURES, searches=[*FIGURES.searches, tiny])
+    rate = 3 * 16384 / 0.007
+    line = f"1; {rate:g} harmonic_mean_TEPS of the others"
+    assert f"# roots in small components:    {line}\n" in as_text(figures)
+    values = as_json(figures)
+    assert values["harmonic_mean_TEPS_large"] == pytest.approx(rate)
+    assert values["harmonic_mean_TEPS"] == pytest.approx(4 / (0.007 / 16384 + 0.0001))
+    assert "small components" not in as_text(FIGURES)
+    assert as_json(FIGURES)["harmonic_mean_TEPS_large"] is None
+
+
 def test_an_invalid_run_has_no_figures():
     wrong = replace(FIGURES.searches[1], valid=False, error="rule 3: 1 tuples")
     figures = replace(FIGURES, searches=[FIGURES.searches[0], wrong])

@@ -52,6 +52,7 @@ searches = [search | ({"validate": 0.5} if k < looked else {}) for k in range(ro
 times = ("median_time", "firstquartile_time", "thirdquartile_time")
 print(json.dumps({
     "SCALE": scale, "NBFS": roots, "harmonic_mean_TEPS": 1e12 * devices,
+    "harmonic_mean_TEPS_large": None,
     **dict.fromkeys(times, 1e-3), "construction_time": 1.0, "TH": None,
     "result": "levels and parents", "ids": "input", "searches": searches,
     "search": {"mode": "resident", "exchange": exchange},

@@ -251,7 +251,8 @@ def test_a_cell_with_roots_of_its_own_validates_all(scripts):
 
 
 def row(cell, rate, **more):
-    fields = {"state": "done", "GTEPS": rate, "validated": 4, "roots": 64}
+    fields = {"state": "done", "GTEPS": rate, "GTEPS_large": None}
+    fields |= {"validated": 4, "roots": 64}
     return {**cell.as_dict(), **fields, "mode": cell.method, "exchange": "nccl", **more}
 
 
@@ -311,6 +312,13 @@ def test_what_four_devices_must_reach(scripts):
     assert (last["what"], last["value"]) == ("efficiency", 2500 / 4 / 5000)
     text = list(scripts.device_report.lines_of(summary))
     assert "1x1x4, scale 28, resident: 5000 GTEPS (must 4500, aim 5500)" in text
+
+
+def test_roots_in_small_components_do_not_decide(scripts):
+    cells = scripts.device_cells
+    one = row(cells.Cell(4, 1, 28, "resident", ("scales",)), 1e-5, GTEPS_large=4700.0)
+    [goal] = scripts.device_report.wanted([one], {})
+    assert (goal["value"], goal["must"]) == (4700, 4500)
 
 
 def test_what_is_sent(scripts):
