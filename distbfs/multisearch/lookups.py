@@ -20,6 +20,7 @@ from distbfs.graph.trees import first_tree
 from distbfs.partition.part import Part
 from distbfs.types import Array, Numbers
 
+ALONE = 256  # pairs up to which one thread is as fast, and keeps no other busy
 MOST = 4096  # lookups of a pair; on Kronecker graphs 99 of 100 pairs take less than 80
 
 
@@ -101,5 +102,6 @@ class Lookups:
             cc.pointer(x) for x in (sources, targets, level)
         )
         view.count, view.next = len(sources), 0
-        self._library.look_up_pairs(ctypes.byref(view), ctypes.c_int(self._threads))
+        threads = self._threads if len(sources) > ALONE else 1
+        self._library.look_up_pairs(ctypes.byref(view), ctypes.c_int(threads))
         return level

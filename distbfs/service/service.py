@@ -34,7 +34,7 @@ from distbfs.service.operations import (
 from distbfs.service.rank_calls import Ranks
 from distbfs.service.request_queue import Ticket, Tickets
 from distbfs.service.results import ResultFolder
-from distbfs.service.shared_traversal import FEWEST, MOST, Levels
+from distbfs.service.shared_traversal import MOST, Levels
 from distbfs.service.vertex_names import Names
 
 LOG = logging.getLogger("distbfs.service")
@@ -90,7 +90,8 @@ class Service:
         self.metrics = metrics or Metrics()
         self.names = Names(ranks.session.layout.n, ids)
         self.checker = Checker(self.names, limits)
-        many = (FEWEST, MOST) if ranks.together is not None else None
+        both = ranks.together
+        many = None if both is None else (both.fewest, MOST)
         self.tickets = Tickets(limits.queue, many)
         self._trouble = trouble
         self._unanswered: set[Ticket] = set()

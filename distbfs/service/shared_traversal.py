@@ -26,6 +26,7 @@ from distbfs.search.session import Session
 from distbfs.types import Array, Ids, Numbers, Stop
 
 FEWEST = 8  # sources from which on one traversal costs less than separate searches
+LOOKED_UP = 2  # the same, where edge lookups come first
 MOST = LANE  # sources of a traversal
 
 Levels = list[list[int]]  # the requested ones, by request
@@ -46,9 +47,11 @@ class Together(ABC):
     """Searches from several sources at once, next to a session.
 
     ahead: whether they go on while this thread does something else
+    fewest: sources from which on that costs less than separate searches
     """
 
     ahead = False
+    fewest = FEWEST
 
     def levels(
         self, sources: Sequence[int], asked: Sequence[Sequence[Any]], stop: Stop
@@ -136,6 +139,7 @@ class ByMeeting(AtTheEnd):
         self, search: BitSearch, numbers: Numbers, lookups: Lookups | None
     ) -> None:
         self._search, self._numbers, self._lookups = search, numbers, lookups
+        self.fewest = FEWEST if lookups is None else LOOKED_UP
 
     def _near(self, source: int, vertices: Ids) -> Array | None:
         if self._lookups is None:
@@ -172,7 +176,7 @@ class ByLevel(AtTheEnd):
 class OnDevice(Together):
     """Searches on the device that holds the graph, and back from the vertices."""
 
-    ahead = True
+    ahead, fewest = True, LOOKED_UP
 
     def __init__(self, search: MeetingSearches) -> None:
         self._search = search

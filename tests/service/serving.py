@@ -21,6 +21,7 @@ from distbfs.service.metrics import Metrics
 from distbfs.service.rank_calls import Ranks
 from distbfs.service.results import ResultFolder
 from distbfs.service.service import Service
+from distbfs.service.shared_traversal import FEWEST
 
 SOURCE = kronecker(8, 4)
 SECONDS = 60
@@ -71,6 +72,8 @@ def make_service(source=SOURCE, results=None, *, options=None, metrics=None, **l
     folder = None if results is None else ResultFolder(results, limits.files, "test")
     ranks = Ranks(session, StopFlag())
     ranks.near = lambda *_: None  # every answer takes a search, which can be held up
+    if ranks.together is not None:
+        ranks.together.fewest = FEWEST  # as where no edges are looked up
     return Service(ranks, limits, {"n": source.n}, folder, metrics or Metrics())
 
 

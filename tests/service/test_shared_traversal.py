@@ -19,7 +19,7 @@ from distbfs.service.limits import Limits
 from distbfs.service.rank_calls import Ranks
 from distbfs.service.request_queue import Tickets
 from distbfs.service.service import Service
-from distbfs.service.shared_traversal import together
+from distbfs.service.shared_traversal import ByMeeting, together
 
 SOURCE = random_tuples(300, 500, seed=3)
 WHOLE = 1 << 62
@@ -45,6 +45,13 @@ def test_levels_of_many_sources(seed):
         assert levels == SOURCE.distances(source)[targets].tolist()
     with pytest.raises(SearchStopped):
         at_once.levels(sources, asked, lambda: True)
+
+
+def test_with_lookups_two_sources_share_a_search():
+    at_once = together(session())
+    assert at_once.fewest == 2
+    without = ByMeeting(at_once._search, at_once._numbers, None)
+    assert without.fewest > 2
 
 
 def test_where_it_cannot_be():
