@@ -12,8 +12,8 @@ import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE
 from distbfs.build.cuda.room import LEAST_KEPT
-from distbfs.engines.cuda.xbfs.arrays import QUEUE_SHARE
-from distbfs.engines.cuda.xbfs.shared import ALONE, PAIR_BYTES
+from distbfs.engines.cuda.xbfs.arrays import BASE_LOAD, QUEUE_SHARE, RANGE_ROOM
+from distbfs.engines.cuda.xbfs.shared import ALONE, PAIR_BYTES, RANGES, WORDS
 from distbfs.generate.cuda import id_word
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.graph.device_graph import COLUMN_PAD, SET_BITS
@@ -25,7 +25,7 @@ QUEUE_ENTRIES = 2 * 16  # bytes a vertex in both queues
 LIST_PADS = 48 << 10  # padding of array ends
 LISTS = 7  # columns of the k-th neighbour, k = 1 … 7
 HUB_DEGREE, MOST_HUBS = 512, 1 << 17
-RANGE_WORDS = 1 << 15  # a range of words fits shared memory
+RANGE_WORDS = (RANGE_ROOM // WORDS - 1) * WORDS  # a range fits shared memory
 BLOCK_IDS, CLASSES = 1 << 12, 128  # least; most
 PIECE = 8  # bytes; sorting memory is freed before searches allocate
 SPARSE_DEGREE, SPARSE_VERTEX = 4, 17  # mean degree; records of ClusterSearch
@@ -61,16 +61,25 @@ def search_bytes(
     results = (1 + 4 * parents) * n if in_ids else 5 * active
     queues = QUEUE_ENTRIES * (active // QUEUE_SHARE if queue is None else queue)
     words = active // 32
-    rounds = 1
-    while words > RANGE_WORDS * multiprocessors * rounds:
-        rounds *= 2
-    hubs = min(MOST_HUBS, m // HUB_DEGREE, active)
-    splits = 4 * hubs * (multiprocessors * rounds + 1)
+    splits = split_bytes(active, m, words, multiprocessors)
     blocks = max(n // BLOCK_IDS, 3 * multiprocessors)
     pieces = PIECE * min(words + blocks * CLASSES, active)
     sparse = SPARSE_VERTEX * active + 4 * n if m <= SPARSE_DEGREE * active else 0
     fixed = FIXED + LIST_PADS + pieces + splits
     return FAST_VERTEX * active + queues + 4 * listed + results + sparse + fixed
+
+
+def split_bytes(active: int, m: int, words: int, least: int) -> int:
+    """Return the bytes of where rows of hubs are cut at destination ranges, at most.
+
+    words: of the bitmap that is cut; least: ranges. They double until those of words
+    without edges from hubs, BASE_LOAD of the mean each, are short enough, as in
+    ``range_bounds``.
+    """
+    ranges = least
+    while ranges * RANGE_WORDS * BASE_LOAD < words * (1 + BASE_LOAD):
+        ranges *= 2
+    return 4 * min(MOST_HUBS, m // HUB_DEGREE, active) * (ranges + 1)
 
 
 def member_bytes(
@@ -138,6 +147,9 @@ def member_search_bytes(
         # wide ids, no array of first columns
         search += 4 * local * (parents and in_ids) - 4 * active
     search += room * devices // 4  # two bitmaps of all positions
+    search -= split_bytes(active, m, active // 32, multiprocessors)
+    every = room * devices // 32
+    search += split_bytes(active, m, every, RANGES * multiprocessors)
     return search + 2 * PAIR_BYTES * (devices - 1) * (room + ALONE)
 
 

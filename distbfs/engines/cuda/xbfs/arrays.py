@@ -28,6 +28,8 @@ LEAST_BLOCK_IDS, MOST_BLOCK_IDS = 64, 12288  # ids whose results a block writes
 RESULT_THREADS, RESULT_BLOCKS = 512, 3  # threads of such a block; on a multiprocessor
 TABLE_BYTES = 4 * (1028 + 2 * 1024 + 1024 + 32) + 64
 MOST_SHARED = 210 << 10  # the rest is L1
+RANGE_ROOM = (MOST_SHARED - TABLE_BYTES) // 4 - 8  # words of a destination range
+BASE_LOAD = 0.3  # of all edges from hubs: what words cost that have none
 PIECE = 128
 HUB_DEGREE, MOST_HUBS = 512, 1 << 17
 HUB_WORDS = 16000  # bits of hubs in shared memory
@@ -531,7 +533,7 @@ class Arrays:
         Words of trees have ranges of their own, the last ones.
         """
         load = self.weights(self.params.hubs)
-        load += 0.3 * max(float(load.sum()), 1.0) / max(len(load), 1)
+        load += BASE_LOAD * max(float(load.sum()), 1.0) / max(len(load), 1)
         words = self.params.words
         bounds, longest = range_bounds(load[:words], self.grid, self.range_room)
         own = len(bounds) - 1

@@ -14,7 +14,7 @@ import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE
 from distbfs.device import cuda
-from distbfs.engines.cuda.xbfs.arrays import Arrays, Params, range_bounds
+from distbfs.engines.cuda.xbfs.arrays import BASE_LOAD, Arrays, Params, range_bounds
 from distbfs.engines.cuda.xbfs.search import State
 from distbfs.errors import LaunchError
 from distbfs.exchange.peer_memory import PeerGroup
@@ -26,7 +26,6 @@ MESSAGE_BYTES = 64
 MAILBOX_BYTES = (2 + 1) * 4 * MOST_PARTS * MESSAGE_BYTES + 8  # messages and tallies
 FAILED_AT = MAILBOX_BYTES - 8
 WORDS = GRANULE // 32
-BASE_LOAD = 0.3  # of all edges from hubs: what words cost that have none
 RANGES = 2  # destination ranges of a block, at least
 PAIR_BYTES = 8
 PULL_SHARE = 40  # as in arrays.py: pairs between parts make marking dearer
