@@ -33,9 +33,9 @@ def looked_up(part, sources, most=MOST):
     search, out, n = Lookups(part, 2, most), [], part.local_count
     rows, columns = np.divmod(np.arange(len(sources) * n), n)
     ends = part.numbers[sources][rows], part.numbers[columns]
-    for low in range(0, len(rows), TRIED):
-        search._view.tried = search._view.open = 0
-        with patch.object(lookups, "ALONE", 0):  # else one thread looks up so few
+    with patch.object(lookups, "ALONE", 0):  # else one thread looks up so few
+        for low in range(0, len(rows), TRIED):
+            search._view.tried = search._view.open = 0
             out.append(search.levels(*(x[low : low + TRIED].copy() for x in ends)))
     return np.concatenate(out).reshape(len(sources), n)
 

@@ -12,7 +12,14 @@ import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE
 from distbfs.build.cuda.room import LEAST_KEPT
-from distbfs.engines.cuda.xbfs.arrays import BASE_LOAD, QUEUE_SHARE, RANGE_ROOM
+from distbfs.engines.cuda.xbfs.arrays import (
+    BASE_LOAD,
+    HUB_DEGREE,
+    MOST_HUBS,
+    MOST_SHARED,
+    QUEUE_SHARE,
+    range_room,
+)
 from distbfs.engines.cuda.xbfs.shared import ALONE, PAIR_BYTES, RANGES, WORDS
 from distbfs.generate.cuda import id_word
 from distbfs.graph.degrees import DegreeHistogram
@@ -24,8 +31,7 @@ FAST_VERTEX = 8 + 2 + 8 + 6  # first, place, parent and direct, bitmaps
 QUEUE_ENTRIES = 2 * 16  # bytes a vertex in both queues
 LIST_PADS = 48 << 10  # padding of array ends
 LISTS = 7  # columns of the k-th neighbour, k = 1 … 7
-HUB_DEGREE, MOST_HUBS = 512, 1 << 17
-RANGE_WORDS = (RANGE_ROOM // WORDS - 1) * WORDS  # a range fits shared memory
+RANGE_WORDS = (range_room(MOST_SHARED) // WORDS - 1) * WORDS  # of a range, at most
 BLOCK_IDS, CLASSES = 1 << 12, 128  # least; most
 PIECE = 8  # bytes; sorting memory is freed before searches allocate
 SPARSE_DEGREE, SPARSE_VERTEX = 4, 17  # mean degree; records of ClusterSearch
@@ -47,6 +53,7 @@ def search_bytes(
     in_ids: bool = True,
     queue: int | None = None,
     listed: int | None = None,
+    cut: tuple[int, int] | None = None,
     multiprocessors: int = MULTIPROCESSORS,
 ) -> int:
     """Return the bytes that engine xbfs keeps between searches besides the graph.
@@ -55,13 +62,15 @@ def search_bytes(
     queue: vertices that a queue may hold; default: as in ``Arrays.make_queues``
     listed: sum of the vertices of degree 2 or more, 3 or more, … 8 or more; default:
     its upper bound
+    cut: words of the bitmap that is cut at destination ranges, and the least ranges;
+    default: of one device alone
     """
     if listed is None:
         listed = min(LISTS * active, max(m - active, 0))
     results = (1 + 4 * parents) * n if in_ids else 5 * active
     queues = QUEUE_ENTRIES * (active // QUEUE_SHARE if queue is None else queue)
     words = active // 32
-    splits = split_bytes(active, m, words, multiprocessors)
+    splits = split_bytes(active, m, *(cut or (words, multiprocessors)))
     blocks = max(n // BLOCK_IDS, 3 * multiprocessors)
     pieces = PIECE * min(words + blocks * CLASSES, active)
     sparse = SPARSE_VERTEX * active + 4 * n if m <= SPARSE_DEGREE * active else 0
@@ -141,15 +150,13 @@ def member_search_bytes(
         in_ids=in_ids,
         queue=active if push_only else min(active, devices * active // QUEUE_SHARE),
         listed=listed,
+        cut=(room * devices // 32, RANGES * multiprocessors),
         multiprocessors=multiprocessors,
     )
     if id_word(n) == "u64":
         # wide ids, no array of first columns
         search += 4 * local * (parents and in_ids) - 4 * active
     search += room * devices // 4  # two bitmaps of all positions
-    search -= split_bytes(active, m, active // 32, multiprocessors)
-    every = room * devices // 32
-    search += split_bytes(active, m, every, RANGES * multiprocessors)
     return search + 2 * PAIR_BYTES * (devices - 1) * (room + ALONE)
 
 

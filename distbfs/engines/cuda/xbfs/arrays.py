@@ -28,7 +28,6 @@ LEAST_BLOCK_IDS, MOST_BLOCK_IDS = 64, 12288  # ids whose results a block writes
 RESULT_THREADS, RESULT_BLOCKS = 512, 3  # threads of such a block; on a multiprocessor
 TABLE_BYTES = 4 * (1028 + 2 * 1024 + 1024 + 32) + 64
 MOST_SHARED = 210 << 10  # the rest is L1
-RANGE_ROOM = (MOST_SHARED - TABLE_BYTES) // 4 - 8  # words of a destination range
 BASE_LOAD = 0.3  # of all edges from hubs: what words cost that have none
 PIECE = 128
 HUB_DEGREE, MOST_HUBS = 512, 1 << 17
@@ -134,6 +133,11 @@ def ids_of_a_block(n: int, together: int) -> int:
     return max(units, 1) * LEAST_BLOCK_IDS
 
 
+def range_room(shared: int) -> int:
+    """Return the most words of a destination range in so many bytes a block."""
+    return (shared - TABLE_BYTES) // 4 - 8
+
+
 def range_bounds(load: Any, ranges: int, longest: int) -> tuple[Array, int]:
     """Return (bounds of ranges [r + 1], the most units of one) of about equal load.
 
@@ -222,7 +226,7 @@ class Arrays:
         self._words, self._trees = words_of(g.active), g.trees if pruned else None
         words = self._words
         shared = min(cuda.shared_limit() - 4096, MOST_SHARED)
-        self.range_room = (shared - TABLE_BYTES) // 4 - 8
+        self.range_room = range_room(shared)
         hub_room = (shared - WARPS * WARP_WORDS * 4) // 4
         block_ids = ids_of_a_block(g.n, RESULT_BLOCKS * self.grid)
         self.params = Params(
