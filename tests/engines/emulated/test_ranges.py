@@ -5,7 +5,7 @@ import pytest
 
 from distbfs.device import cuda
 from distbfs.engines.cuda.common import memory
-from distbfs.engines.cuda.xbfs.arrays import BASE_LOAD, range_bounds
+from distbfs.engines.cuda.xbfs.arrays import range_bounds, range_count
 
 ROOM = 64
 
@@ -14,14 +14,16 @@ ROOM = 64
 @pytest.mark.parametrize("heavy", [1, 50, 100_000])
 def test_ranges_and_the_bytes_of_cuts(device, monkeypatch, words, heavy):
     """The first words have all edges from hubs, as on graphs sorted by degree."""
-    load = np.zeros(words)
-    load[:heavy] = np.random.default_rng(words + heavy).random(min(heavy, words)) + 0.1
-    load += BASE_LOAD * load.sum() / words
-    bounds, longest = range_bounds(cuda.cupy().asarray(load), 4, ROOM)
+    edges = np.zeros(words)
+    edges[:heavy] = np.random.default_rng(words + heavy).random(min(heavy, words)) + 0.1
+    bounds, longest = range_bounds(cuda.cupy().asarray(edges), 4, ROOM)
     assert bounds[0] == 0
     assert bounds[-1] == words
     assert np.diff(bounds.astype(np.int64)).max() == longest <= ROOM
     assert longest >= words / (len(bounds) - 1)
+    assert len(bounds) - 1 == range_count(words, 4, ROOM - 1) <= 4 + words / 20
+    upto = np.concatenate([[0], np.cumsum(edges)])
+    assert np.diff(upto[bounds]).max() <= 1.6 * upto[-1] / (len(bounds) - 1) + 1.1
     monkeypatch.setattr(memory, "RANGE_WORDS", ROOM - 1)  # cuts are at whole words
     hubs = 1000
     most = memory.split_bytes(hubs, 1 << 20, words, 4)

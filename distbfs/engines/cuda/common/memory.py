@@ -13,11 +13,11 @@ import numpy as np
 from distbfs.build.cuda.domain import GRANULE
 from distbfs.build.cuda.room import LEAST_KEPT
 from distbfs.engines.cuda.xbfs.arrays import (
-    BASE_LOAD,
     HUB_DEGREE,
     MOST_HUBS,
     MOST_SHARED,
     QUEUE_SHARE,
+    range_count,
     range_room,
 )
 from distbfs.engines.cuda.xbfs.shared import ALONE, PAIR_BYTES, RANGES, WORDS
@@ -81,13 +81,9 @@ def search_bytes(
 def split_bytes(active: int, m: int, words: int, least: int) -> int:
     """Return the bytes of where rows of hubs are cut at destination ranges, at most.
 
-    words: of the bitmap that is cut; least: ranges. They double until those of words
-    without edges from hubs, BASE_LOAD of the mean each, are short enough, as in
-    ``range_bounds``.
+    words: of the bitmap that is cut; least: ranges
     """
-    ranges = least
-    while ranges * RANGE_WORDS * BASE_LOAD < words * (1 + BASE_LOAD):
-        ranges *= 2
+    ranges = range_count(words, least, RANGE_WORDS)
     return 4 * min(MOST_HUBS, m // HUB_DEGREE, active) * (ranges + 1)
 
 

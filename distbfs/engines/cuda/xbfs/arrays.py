@@ -29,6 +29,7 @@ RESULT_THREADS, RESULT_BLOCKS = 512, 3  # threads of such a block; on a multipro
 TABLE_BYTES = 4 * (1028 + 2 * 1024 + 1024 + 32) + 64
 MOST_SHARED = 210 << 10  # the rest is L1
 BASE_LOAD = 0.3  # of all edges from hubs: what words cost that have none
+MOST_BASE = 0.34  # of the cost of all ranges: what words cost without edges, at most
 PIECE = 128
 HUB_DEGREE, MOST_HUBS = 512, 1 << 17
 HUB_WORDS = 16000  # bits of hubs in shared memory
@@ -138,24 +139,32 @@ def range_room(shared: int) -> int:
     return (shared - TABLE_BYTES) // 4 - 8
 
 
-def range_bounds(load: Any, ranges: int, longest: int) -> tuple[Array, int]:
+def range_count(units: int, least: int, longest: int) -> int:
+    """Return how many destination ranges are cut: ``least`` or a multiple of it."""
+    return least * max(-(-units // int(MOST_BASE * least * longest)), 1)
+
+
+def range_bounds(edges: Any, least: int, longest: int) -> tuple[Array, int]:
     """Return (bounds of ranges [r + 1], the most units of one) of about equal load.
 
-    load: CuPy float64, of each unit; ranges: wanted, or a multiple of it where ranges
-    of more than ``longest`` units would come
+    edges: CuPy float64, from hubs, of each unit
+    longest: units of a range, at most. They all cost something: at least BASE_LOAD of
+    what all edges cost, more where ranges without edges would be too long, and
+    ``range_count`` tells how many ranges keep that below MOST_BASE of the whole.
     """
-    cp, units = cuda.cupy(), len(load)
-    upto = cp.cumsum(load)
-    while True:
-        cuts = np.zeros(ranges - 1)
-        if units:
-            share = float(upto[-1]) / ranges
-            cuts = cp.searchsorted(upto, cp.arange(1, ranges) * share).get()
-        bounds = np.concatenate([[0], cuts, [units]]).astype(np.uint32)
-        most = int(np.diff(bounds.astype(np.int64)).max())
-        if most <= longest:
-            return bounds, most
-        ranges *= 2
+    cp, units = cuda.cupy(), len(edges)
+    cuts = longest - 1  # they are at whole units
+    ranges = range_count(units, least, cuts)
+    bounds = np.zeros(ranges + 1, dtype=np.uint32)
+    if units:
+        base = max(BASE_LOAD / (1 + BASE_LOAD), units / (ranges * cuts))
+        upto = cp.cumsum(edges)
+        upto *= (1 - base) / max(float(upto[-1]), 1.0)
+        upto += cp.arange(1, units + 1) * (base / units)
+        share = float(upto[-1]) / ranges
+        bounds[1:-1] = cp.searchsorted(upto, cp.arange(1, ranges) * share).get()
+        bounds[-1] = units
+    return bounds, int(np.diff(bounds).max())
 
 
 def last_and_targets(until: Until, root: Root, n: int) -> tuple[int, Ids | None]:
@@ -537,7 +546,6 @@ class Arrays:
         Words of trees have ranges of their own, the last ones.
         """
         load = self.weights(self.params.hubs)
-        load += BASE_LOAD * max(float(load.sum()), 1.0) / max(len(load), 1)
         words = self.params.words
         bounds, longest = range_bounds(load[:words], self.grid, self.range_room)
         own = len(bounds) - 1

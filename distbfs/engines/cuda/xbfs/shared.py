@@ -14,7 +14,7 @@ import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE
 from distbfs.device import cuda
-from distbfs.engines.cuda.xbfs.arrays import BASE_LOAD, Arrays, Params, range_bounds
+from distbfs.engines.cuda.xbfs.arrays import Arrays, Params, range_bounds
 from distbfs.engines.cuda.xbfs.search import State
 from distbfs.errors import LaunchError
 from distbfs.exchange.peer_memory import PeerGroup
@@ -209,7 +209,6 @@ def _cut(world: World, devices: Sequence[SharedMemory], hubs: int) -> tuple[Arra
     for on_rank, of_rank in zip(indices, weights, strict=True):
         load[:, on_rank] = of_rank.reshape(len(on_rank), -1).T
     flat = load.ravel()
-    flat += BASE_LOAD * max(float(flat.sum()), 1.0) / len(flat)
     with cuda.cupy().cuda.Device(first.device):
         room, grid = first.arrays.range_room // WORDS, first.arrays.grid
         bounds, longest = range_bounds(cuda.cupy().asarray(flat), RANGES * grid, room)
