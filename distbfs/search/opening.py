@@ -73,6 +73,7 @@ ON_DEVICES = NoPaths(
     "counts and sets of shortest paths are made on one device or on CPUs, not on "
     "several devices; search with --devices 1 or --engine openmp"
 )
+LEARNT_FROM = 16  # searches
 IN_HOST_MEMORY = NoPaths(
     "counts and sets of shortest paths need the whole graph on the device, and some of "
     "its edges are in host memory; search with --engine openmp"
@@ -327,7 +328,20 @@ def _open_separated(opening: Opening) -> Session:
         shares = [search.part for search in searches]
         session.separated = Separated(shares, placement, runner.exchange)
     session.at_close.extend(closing)
+    if runner.predicts:
+        learn_levels(clocked, session)
     return session
+
+
+def learn_levels(runner: Runner, session: Session) -> None:
+    """Search from some vertices, so that later searches expect boxes (collective).
+
+    Launches of their sizes are captured then, too.
+    """
+    n = session.n
+    ids = np.random.default_rng(LEARNT_FROM).integers(max(n, 1), size=8 * LEARNT_FROM)
+    for vertex in ids[session.connected(ids)][:LEARNT_FROM] if n else ():
+        runner.search(session.vertices.one_inside(int(vertex)))
 
 
 def shares_of(opening: Opening) -> tuple[Source, Placement]:

@@ -134,9 +134,12 @@ def shard_of_device_part(part: DevicePart) -> Shard:
     delegates = np.sort(part.delegates)
 
     def connected(rows: Ids) -> Array:
-        ids = part.layout.global_of(part.index, rows)
         active: Array = take(part.numbers, rows) < part.active
-        return active | np.isin(ids, delegates)
+        if not len(delegates):
+            return active
+        ids = part.layout.global_of(part.index, rows)
+        at = np.minimum(np.searchsorted(delegates, ids), len(delegates) - 1)
+        return active | (delegates[at] == ids)
 
     device = int(part.vertices.device)
     return Shard(part.index, part.tuple_degrees, part.vertices, connected, device)

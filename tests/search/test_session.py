@@ -25,6 +25,7 @@ from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
 from distbfs.options import Factors, Knobs, SearchOptions
 from distbfs.registry import ENGINES, lookup
+from distbfs.search.opening import LEARNT_FROM, learn_levels
 
 PARTS = [1, 2, 3, 8]
 THRESHOLDS = [0, 3, 10**9]
@@ -388,3 +389,25 @@ def test_targets_and_depth(engine, seed):
         np.testing.assert_array_equal(parent >= 0, cut >= 0)
     with pytest.raises(UsageError, match="is not a vertex"):
         session.search(root, targets=[source.n])
+
+
+class Recording:
+    """Takes the place of a runner; keeps the roots of searches."""
+
+    def __init__(self):
+        self.roots = []
+
+    def search(self, root):
+        self.roots.append(root)
+
+
+@pytest.mark.parametrize("edges", [0, 3, 500])
+def test_levels_are_learnt_from_some_vertices_with_edges(edges):
+    source = Tuples(1000, np.arange(edges), np.arange(edges) + 1)
+    session, runner = session_of(source, 3, seed=5), Recording()
+    learn_levels(runner, session)
+    roots = session.vertices.outside(np.array(runner.roots, dtype=np.int64))
+    assert len(roots) <= LEARNT_FROM
+    assert session.connected(roots).all()
+    if edges in (0, 500):
+        assert len(roots) == (LEARNT_FROM if edges else 0)

@@ -210,6 +210,11 @@ class BetweenDomains:
         """What goes between the domains."""
         return self._exchange
 
+    @property
+    def predicts(self) -> bool:
+        """Whether searches expect boxes as full as earlier ones had them."""
+        return self._streamed is not None and self._loop is None
+
     def _levels_on_streams(self) -> StreamedLevels | None:
         """Return the levels that run ahead on streams, where that pays (collective).
 
