@@ -130,7 +130,8 @@ def work_bytes(tuples: int, form: Form, id_bytes: int) -> int:
     if not form.pairs:
         return chunks
     room = pair_room(form, tuples)
-    pairs = 2 * (room + max(room, width)) * id_bytes  # also sorted by device
+    # own ones, also sorted by device, and those of another device
+    pairs = 2 * (2 * room + max(room, width)) * id_bytes
     asked = 3 * 2 * width * ANSWER // 8 if form.asked else 0  # slots, states; answers
     return chunks + pairs + asked
 
