@@ -4,18 +4,19 @@ from distbfs.search.runners.expected import LEARNT, Expected, LevelKey
 
 
 def test_what_boxes_are_expected_to_have():
-    expected = Expected(100, 5000)
+    expected = Expected(100, 5000, 4000)
 
     def key(edges, left):
         return LevelKey.of(edges, edges // 9, left)
 
     level = expected.level
     assert level(None) == level(key(10, 10)) == (100, None)
-    assert expected.sizes() == [100]
+    whole = [128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096]
+    assert expected.sizes(4999) == [100, *whole]
+    assert expected.sizes(1000) == [100, *whole[:6]]
+    assert expected.sizes(100) == [100]
     expected.learn(key(1000, 90_000), 2000, "pull")
     assert level(key(1000, 90_000)) == (3072, "pull")  # a little more, in whole steps
-    whole = [128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072]
-    assert expected.sizes() == [100, *whole]
     assert level(key(1500, 90_000)) == (3072, "pull")
     assert level(key(1000, 45_000)) == (1536, "pull")  # as what is left
     assert level(key(3000, 90_000)) == (3072, None)  # the other way may be far better
@@ -28,7 +29,11 @@ def test_what_boxes_are_expected_to_have():
     expected.learn(key(1100, 90_000), 1000, "push")  # not forgotten at once
     assert level(key(1100, 90_000)) == (3072, "push")
     expected.learn(key(1000, 90_000), 9000, "pull")
-    assert level(key(1000, 90_000)) == (100, "pull")  # more than there is room for
+    assert level(key(1000, 90_000)) == (4096, "pull")  # there is no larger box
+    wide = Expected(100, 5000, 20_000)
+    wide.learn(key(1000, 90_000), 9000, "pull")
+    assert wide.level(key(1000, 90_000)) == (100, "pull")  # more than is sent at first
+    assert wide.sizes(1 << 20)[-1] == 4096
     expected.learn(key(1300, 90_000), 100, "push")
     assert level(key(1000, 90_000))[1] is None  # such levels went both ways
     assert level(LevelKey.of(0, 1000, 90_000)) == (100, None)  # not counted

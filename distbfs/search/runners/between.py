@@ -228,7 +228,9 @@ class BetweenDomains:
         exchange = cast("StreamedExchange", self._exchange)
         streams = exchange.streams([int(search.device) for search in searches])
         policy = cast("OuterPolicy", self._policy)
-        return StreamedLevels(searches, streams, placement.domains, policy)
+        room = max(x.room(part) for x in searches for part in x.others)
+        room = int(self._world.allreduce(np.array([room]), "max")[0])
+        return StreamedLevels(searches, streams, placement.domains, policy, room)
 
     def _in_a_launch(self) -> tuple[Loop | None, str]:
         """Return whole searches in one launch, or None and why not (collective)."""

@@ -81,13 +81,13 @@ class Expected:
     similar to those, of this search or an earlier one, that followed the most similar
     counts: the boxes of pushes grow with edges, those of pulls with unvisited vertices.
 
-    first: words that are always sent, and the default; most: upper bound
+    first: words that are always sent, and the default; most: upper bound; room: words
+    of the largest box
     """
 
-    def __init__(self, first: int, most: int) -> None:
-        self._first, self._most = first, most
+    def __init__(self, first: int, most: int, room: int) -> None:
+        self._first, self._most, self._room = first, most, rounded(room)
         self._boxes: dict[int, tuple[float, bool]] = {}  # need, pulls
-        self._largest = 0.0  # need
 
     def learn(self, key: LevelKey, words: int, way: DirectionName) -> None:
         """Record the fullest box two levels after counts, and its direction."""
@@ -98,13 +98,12 @@ class Expected:
         elif len(self._boxes) == LEARNT:
             return
         self._boxes[code] = need, way == "pull"
-        self._largest = max(self._largest, need)
 
-    def sizes(self) -> list[int]:
-        """Return all values that ``level`` may return now: words, rising."""
-        sizes, largest = [self._first], self._words(self._largest)
-        while sizes[-1] < largest:
-            sizes.append(rounded(sizes[-1] + 1))
+    def sizes(self, most: int) -> list[int]:
+        """Return all values up to ``most`` that ``level`` may return: words, rising."""
+        sizes, largest = [self._first], min(most, self._most, self._room)
+        while (larger := rounded(sizes[-1] + 1)) <= largest:
+            sizes.append(larger)
         return sizes
 
     def level(self, key: LevelKey | None) -> tuple[int, DirectionName | None]:
@@ -133,5 +132,5 @@ class Expected:
 
     def _words(self, need: float) -> int:
         """Round a need up to words to send; there are few such numbers."""
-        words = rounded(int(2 ** (need / STEPS) * 9 / 8))
+        words = min(rounded(int(2 ** (need / STEPS) * 9 / 8)), self._room)
         return words if self._first < words <= self._most else self._first

@@ -23,7 +23,7 @@ class Replays:
     def __init__(self, streams: Sequence[Any], here: Here) -> None:
         self._streams, self._here = streams, here
         self._graphs: dict[Hashable, list[Any]] = {}
-        self._kinds: dict[Hashable, Hashable] = {}  # by form
+        self._forms: set[Hashable] = set()  # that have been thought of
 
     def __call__(
         self, kind: Hashable, form: Hashable, launch: Callable[[], None]
@@ -37,13 +37,10 @@ class Replays:
         else:
             self._each(lambda place, stream: graphs[place].launch(stream))
 
-    def lacks(self, form: Hashable, kinds: Hashable) -> bool:
-        """Return whether there may be something left to capture.
-
-        kinds: changes when there are more kinds than before
-        """
-        lacks = bool(self._streams) and self._kinds.get(form) != kinds
-        self._kinds[form] = kinds
+    def lacks(self, form: Hashable) -> bool:
+        """Return whether launches of a form are to be captured, the first time."""
+        lacks = bool(self._streams) and form not in self._forms
+        self._forms.add(form)
         return lacks
 
     def capture(
@@ -68,7 +65,7 @@ class Replays:
     def forget(self) -> None:
         """Let go of all graphs, as launches are others from now on."""
         self._graphs.clear()
-        self._kinds.clear()
+        self._forms.clear()
 
     def _each(self, do: Callable[[int, Any], object]) -> None:
         """Call do(place, stream) for each stream, made current."""

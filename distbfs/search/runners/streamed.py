@@ -1,9 +1,9 @@
 """Levels between domains whose host runs ahead of the devices.
 
 All steps of a level run on the streams of the exchange, one a device, captured as CUDA
-graphs after the first time. The devices derive each level from the counts of all parts;
-so the host launches the next level before it waits for those counts. Where a box has
-more than its first words, which are sent before their number is known, the level
+graphs in the first searches. The devices derive each level from the counts of all
+parts; so the host launches the next level before it waits for those counts. Where a box
+has more than its first words, which are sent before their number is known, the level
 launched ahead does nothing, and the remaining words follow; levels similar to some that
 had more send as many at first (``Expected``). MPI is not used.
 """
@@ -21,7 +21,7 @@ from distbfs.search.runners.expected import Expected, LevelKey
 from distbfs.search.runners.replays import Replays
 from distbfs.search.runners.seat import LEAST_UNKNOWN, WIDEST, Seat
 
-WIDEST_CAPTURED = 1 << 19  # words of a box; above, the device's work hides the launch
+WIDEST_CAPTURED = 1 << 20  # words of a box; above, the device's work hides the launch
 
 if TYPE_CHECKING:
     from distbfs.engines.base import Work
@@ -38,7 +38,10 @@ NOWHERE = nullcontext()
 
 
 class StreamedLevels:
-    """The levels of the parts of this rank, each on a device of its own."""
+    """The levels of the parts of this rank, each on a device of its own.
+
+    room: words of the largest box of any rank
+    """
 
     def __init__(
         self,
@@ -46,6 +49,7 @@ class StreamedLevels:
         streams: Streams,
         domains: Domains,
         policy: OuterPolicy,
+        room: int,
     ) -> None:
         self._exchange = streams
         alone = len(searches) == 1  # then everything runs inside ``stream``
@@ -72,10 +76,9 @@ class StreamedLevels:
         self._slot = self._turn = 0  # of the last level; of the next launch
         self._launched: Launched | None = None  # ahead
         rows = max(domains.most_apart, 1)
-        self._expected = Expected(self._first.first, WIDEST // rows)
+        self._expected = Expected(self._first.first, WIDEST // rows, room)
         self._known = LevelKey.of_root(None)  # of the last level whose counts are known
         self._volumes: dict[int, list[int]] = {}  # bytes of first words, by place
-        self._most_unknown = 0
 
     @contextmanager
     def stream(self) -> Iterator[None]:
@@ -261,7 +264,6 @@ class StreamedLevels:
         launch = partial(self._launch_parents, words)
         with self.stream():
             self._replays(("parents", words), form, launch)
-        self._most_unknown = max(self._most_unknown, words)
         self._count("parents", Form(pushes=False, asks=True, masks=False), words)
 
     def _launch_parents(self, words: int) -> None:
@@ -281,25 +283,20 @@ class StreamedLevels:
             self._exchange.wait(seat.done)
 
     def _prepare(self) -> None:
-        """Capture all launches that may follow, judging by past searches."""
+        """Capture all launches that may follow, but for very wide ones."""
         replays, form = self._replays, self._form()
-        first, *others = self._expected.sizes()
-        others = [words for words in others if words <= WIDEST_CAPTURED]
-        kinds = len(others), self._most_unknown
-        if form is None or not replays.lacks(form, kinds):
+        if form is None or not replays.lacks(form):
             return
-        ways = [(True, False), (False, True)]
+        ways = [(True, True), (True, False), (False, True)]
         masks = [False] if self._first.mask is None else [True, False]
-        levels = [(True, True, mask, first) for mask in masks]
-        every = product(ways, masks, [first, *others])
-        levels += [(*way, mask, words) for way, mask, words in every]
-        for *has, words in levels:
-            kind = Form(*has)
+        sizes = self._expected.sizes(WIDEST_CAPTURED)
+        for (pushes, asks), mask, words in product(ways, masks, sizes):
+            kind = Form(pushes, asks, mask)
             self._spaces(words)
             launch = partial(self._launch, kind, words)
             replays.capture((kind, words), form, launch)
         words = LEAST_UNKNOWN
-        while words <= self._most_unknown:
+        while words <= max(sizes[-1], LEAST_UNKNOWN):
             self._spaces(words)
             launch = partial(self._launch_parents, words)
             replays.capture(("parents", words), form, launch)
