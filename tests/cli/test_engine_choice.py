@@ -273,7 +273,7 @@ def test_memory_of_a_gpu_search_is_planned(store):
     assert "device memory of each GPU of a domain of 2: at most " in told.out
     each = here("plan", *domain, "--json").values["gpu_domain"]
     assert wide["gpu_search"]["total"] < each["total"] < 150 << 30
-    assert "validation on each GPU besides results: about 9.1 GiB, or" in told.out
+    assert "validation on each GPU besides results: about 9.6 GiB, or" in told.out
     sizes = here("plan", "--scale", 41, "--devices", 1024, "--json").values
     sizes = sizes["gpu_validation"]
     assert sizes["table"] > 1 << 41
