@@ -228,7 +228,7 @@ class BetweenDomains:
         exchange = cast("StreamedExchange", self._exchange)
         streams = exchange.streams([int(search.device) for search in searches])
         policy = cast("OuterPolicy", self._policy)
-        room = max(x.room(part) for x in searches for part in x.others)
+        room = max((x.room(k) for x in searches for k in x.others), default=0)
         room = int(self._world.allreduce(np.array([room]), "max")[0])
         return StreamedLevels(searches, streams, placement.domains, policy, room)
 
