@@ -21,6 +21,7 @@ from distbfs.validation.faults import KINDS
 from distbfs.validation.kept import KeptEnds
 from distbfs.validation.states import (
     Form,
+    arriving_bytes,
     pair_room,
     piece_of,
     row_length,
@@ -124,8 +125,11 @@ class CheckingDevice:
 
     def need(self, form: Form, vertices: int, parts: int, chunk: int) -> int:
         """Return the bytes of a form on this device; vertices: most of a part."""
-        work = work_bytes(self._tuples(form, chunk), form, self._ids.itemsize)
-        copies = form.copy_bytes(vertices, parts - len(self.seat.shards))
+        tuples, others = self._tuples(form, chunk), parts - len(self.seat.shards)
+        work = work_bytes(tuples, form, self._ids.itemsize)
+        if others:
+            work += arriving_bytes(tuples, form, self._ids.itemsize)
+        copies = form.copy_bytes(vertices, others)
         return form.table_bytes(vertices, self._rows(form, parts)) + copies + work
 
     def _rows(self, form: Form, parts: int) -> int:

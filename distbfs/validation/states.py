@@ -130,10 +130,14 @@ def work_bytes(tuples: int, form: Form, id_bytes: int) -> int:
     if not form.pairs:
         return chunks
     room = pair_room(form, tuples)
-    # own ones, also sorted by device, and those of another device
-    pairs = 2 * (2 * room + max(room, width)) * id_bytes
+    pairs = 2 * (room + max(room, width)) * id_bytes  # also sorted by device
     asked = 3 * 2 * width * ANSWER // 8 if form.asked else 0  # slots, states; answers
     return chunks + pairs + asked
+
+
+def arriving_bytes(tuples: int, form: Form, id_bytes: int) -> int:
+    """Return the most bytes of another device's pairs while this one looks at them."""
+    return 2 * pair_room(form, tuples) * id_bytes if form.pairs else 0
 
 
 def device_bytes(
@@ -156,4 +160,7 @@ def device_bytes(
         form = form_alone()
     tuples = CHUNK if form.alone else CHUNK // DIVISORS[-1]
     id_bytes = 4 if id_word(n) == "u32" else 8
-    return form.table_bytes(local, parts) + work_bytes(tuples, form, id_bytes)
+    work = work_bytes(tuples, form, id_bytes)
+    if devices > 1:
+        work += arriving_bytes(tuples, form, id_bytes)
+    return form.table_bytes(local, parts) + work

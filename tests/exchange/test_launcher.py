@@ -116,7 +116,8 @@ def test_launchers_that_are_installed(program: str, exact: bool) -> None:
     before = ["start", path, "run"] if program == "flux" else []
     code = "import os; from distbfs.exchange.launcher import find_launch; "
     code += "launch = find_launch(os.environ); "
-    code += "print(launch.name.split()[0], launch.rank, launch.ranks, launch.exact)"
+    code += "told = launch.name.split()[0], launch.rank, launch.ranks, launch.exact; "
+    code += "os.write(1, ('%s %d %d %s\\n' % told).encode())"  # in one piece
     found = subprocess.run(
         [path, *before, "-n", "2", sys.executable, "-c", code],
         env=clean_environment(),
