@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from distbfs.multisearch.cuda_bits import (
     SEARCHES,
     Params,
 )
+from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Layout
 
 if TYPE_CHECKING:
@@ -144,18 +146,19 @@ class Member:
         """Lanes of delegates on this device, see ``build.cuda.inner_part``."""
         return 1 if self.domains is None else self.domains.lanes // self.devices
 
+    @cached_property
+    def _delegate_numbers(self) -> DelegateNumbers | None:
+        return None if self.delegates is None else DelegateNumbers(self.delegates)
+
     def numbers_of(self, ids: Ids) -> Array:
         """Return the numbers here of vertex ids, uint32; ISOLATED for others."""
         numbers = np.full(len(ids), ISOLATED, dtype=np.uint32)
         own = self.layout.part_of(ids) == self.part
         numbers[own] = self.graph.numbers_at(self.layout.local_of(ids[own]))
-        if self.delegates is not None and len(self.delegates):
-            order = np.argsort(self.delegates, kind="stable")
-            at = np.searchsorted(self.delegates, ids, sorter=order)
-            position = order[np.minimum(at, len(order) - 1)]
-            shared = self.delegates[position] == ids
+        if self._delegate_numbers is not None:
+            position = self._delegate_numbers.of(ids)
             granule, inside = np.divmod(position, GRANULE)
-            here = shared & (granule % self.devices == self.index)
+            here = (position >= 0) & (granule % self.devices == self.index)
             numbers[here] = (granule // self.devices * GRANULE + inside)[here]
         return numbers
 

@@ -24,6 +24,7 @@ from distbfs.graph.csr import SLICE
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.bits import HELD, LANE, PLANES
 from distbfs.multisearch.part_loop import PartSearches, Wanted
+from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import (
     NUMBER_MASK,
@@ -187,7 +188,7 @@ class PartBitSearches(PartSearches):
         self._normals = [Rows(part.local_count, lanes) for part in parts]
         self._outer = [OuterEnds(part, lanes) for part in parts]
         self._library = library(lanes)
-        self._delegate_order = np.argsort(parts[0].delegates, kind="stable")
+        self._delegate_numbers = DelegateNumbers(parts[0].delegates)
         self._counts: list[Array] = []
         self._held = 0
 
@@ -201,13 +202,9 @@ class PartBitSearches(PartSearches):
         self._held = HELD if wanted.levels else 0
         for rows in self._searched:
             rows.begin(self._held, wanted.sums)
-        delegates, order = self._parts[0].delegates, self._delegate_order
-        place = np.searchsorted(delegates, sources, sorter=order)
-        shared = np.zeros(len(sources), dtype=np.bool_)
-        near = np.flatnonzero(place < len(delegates))
-        shared[near] = delegates[order[place[near]]] == sources[near]
-        searches = np.arange(len(sources))
-        self._delegates.start(order[place[shared]], searches[shared])
+        numbers = self._delegate_numbers.of(sources)
+        searches, shared = np.arange(len(sources)), numbers >= 0
+        self._delegates.start(numbers[shared], searches[shared])
         owner = self._layout.part_of(sources)
         for part, rows in zip(self._parts, self._normals, strict=True):
             own = ~shared & (owner == part.index)

@@ -18,6 +18,7 @@ from distbfs.device import cuda
 from distbfs.device.take import take
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph
+from distbfs.partition.delegates import DelegateNumbers
 from distbfs.types import (
     UNREACHED,
     AnyArray,
@@ -131,15 +132,12 @@ def shard_of_rows(part: MemberRows) -> Shard:
 
 def shard_of_device_part(part: DevicePart) -> Shard:
     """Return the shard of a degree-separated part on a device."""
-    delegates = np.sort(part.delegates)
+    delegates = DelegateNumbers(part.delegates)
 
     def connected(rows: Ids) -> Array:
         active: Array = take(part.numbers, rows) < part.active
-        if not len(delegates):
-            return active
         ids = part.layout.global_of(part.index, rows)
-        at = np.minimum(np.searchsorted(delegates, ids), len(delegates) - 1)
-        return active | (delegates[at] == ids)
+        return active | (delegates.of(ids) >= 0)
 
     device = int(part.vertices.device)
     return Shard(part.index, part.tuple_degrees, part.vertices, connected, device)

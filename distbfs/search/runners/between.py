@@ -30,6 +30,7 @@ from distbfs.engines.base import (
 )
 from distbfs.errors import OutOfMemory, SearchStopped
 from distbfs.exchange.traffic import KINDS, by_kind
+from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Placement
 from distbfs.search.direction import OUTER, OuterPolicy, policy_of
 from distbfs.search.parents import CarriedParents, Finder, ParentCost, ParentFinder
@@ -79,26 +80,6 @@ class LevelReport:
         values = dict(vars(self))
         extra = values.pop("extra")
         return values | extra
-
-
-class DelegateNumbers:
-    """The delegate numbers of vertices; delegates: [d] global ids, -1 for none.
-
-    count: number of delegates
-    """
-
-    def __init__(self, delegates: Ids) -> None:
-        self._order = np.argsort(delegates)
-        self._sorted = delegates[self._order]
-        self.count = int(np.count_nonzero(delegates >= 0))
-
-    def of(self, vertices: Ids) -> Ids:
-        """Return the delegate number of each vertex, int64 [k], -1 for a normal one."""
-        if not len(self._order):
-            return np.full(len(vertices), -1, dtype=np.int64)
-        places = np.searchsorted(self._sorted, vertices)
-        places = np.minimum(places, len(self._order) - 1)
-        return np.where(self._sorted[places] == vertices, self._order[places], -1)
 
 
 class Board:
