@@ -73,11 +73,11 @@ ON_DEVICES = NoPaths(
     "counts and sets of shortest paths are made on one device or on CPUs, not on "
     "several devices; search with --devices 1 or --engine openmp"
 )
-LEARNT_FROM = 16  # searches
 IN_HOST_MEMORY = NoPaths(
     "counts and sets of shortest paths need the whole graph on the device, and some of "
     "its edges are in host memory; search with --engine openmp"
 )
+LEARNT_FROM = 16  # searches of a session that predicts levels, when it opens
 
 
 @dataclass(frozen=True)

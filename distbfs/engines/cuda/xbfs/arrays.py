@@ -545,12 +545,12 @@ class Arrays:
 
         Words of trees have ranges of their own, the last ones.
         """
-        load = self.weights(self.params.hubs)
+        edges = self.weights(self.params.hubs)
         words = self.params.words
-        bounds, longest = range_bounds(load[:words], self.grid, self.range_room)
+        bounds, longest = range_bounds(edges[:words], self.grid, self.range_room)
         own = len(bounds) - 1
-        if words < len(load):
-            more, most = range_bounds(load[words:], self.grid, self.range_room)
+        if words < len(edges):
+            more, most = range_bounds(edges[words:], self.grid, self.range_room)
             bounds = np.concatenate([bounds, more[1:] + np.uint32(words)])
             longest = max(longest, most)
         self.cut(bounds, longest)
