@@ -105,12 +105,12 @@ def tails_words(tails: Mapping[str, Any], devices: int) -> str:
     size = room_words(tails)
     if not tails["fits"]:
         needs = tails["needs"]
-        host = f"{readable(needs['host'])} of the host"
+        host = f"{readable(needs['host'], needed=True)} of the host"
         if needs["device"] <= tails["have"]:
             kept = shown(tails["kept"])
             return f"; in {size} with {kept} columns of a row, but not {host}"
         words = f"; {LEAST_KEPT} columns of a row do not fit in {size}, but in "
-        return f"{words}{readable(needs['device'])}, with {host}"
+        return f"{words}{readable(needs['device'], needed=True)}, with {host}"
     if tails["kept"] is None:
         return f"; fits in {readable(tails['have'])}"
     words = f"; in {size} with {shown(tails['kept'])} columns of a row, and about "
@@ -180,7 +180,7 @@ def part_line(sizes: Mapping[str, Any]) -> str:
     if not sizes["fits"]:
         line += f"; does not fit in {have}"
         if "needs" in sizes:
-            needs = {name: readable(x) for name, x in sizes["needs"].items()}
+            needs = {k: readable(x, needed=True) for k, x in sizes["needs"].items()}
             line += f", but in {needs['device']}, with {needs['host']} of its host"
         return line
     if sizes["host"]:

@@ -289,10 +289,13 @@ def _cgroup_limits() -> list[int]:
     return limits
 
 
-def readable(count: float) -> str:
-    """Format a number of bytes, as "12.3 MiB"."""
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+def readable(count: float, *, needed: bool = False) -> str:
+    """Format a number of bytes, as "12.3 MiB"; needed: rounded up, so that it fits."""
+    unit = "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
         if count < 1024:
-            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} PiB"
+            break
+        count, unit = count / 1024, larger
+    if unit == "B":
+        return f"{count:.0f} B"
+    return f"{math.ceil(10 * count - 1e-9) / 10 if needed else count:.1f} {unit}"

@@ -119,9 +119,10 @@ class Fit:
         split = self.at(LEAST_KEPT)
         return (
             f"{what} {self.ranges.total} directed edges needs "
-            f"{readable(self.fixed + split.device_bytes)} of device memory with "
-            f"{LEAST_KEPT} columns of a row there, and {readable(4 * split.tails)} "
-            f"of host memory; the device has {readable(self.have)}"
+            f"{readable(self.fixed + split.device_bytes, needed=True)} of device "
+            f"memory with {LEAST_KEPT} columns of a row there, and "
+            f"{readable(4 * split.tails, needed=True)} of host memory; the device has "
+            f"{readable(self.have)}"
         )
 
 

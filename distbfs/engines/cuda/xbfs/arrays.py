@@ -30,6 +30,7 @@ TABLE_BYTES = 4 * (1028 + 2 * 1024 + 1024 + 32) + 64
 MOST_SHARED = 210 << 10  # the rest is L1
 BASE_LOAD = 0.3  # of all edges from hubs: what words cost that have none
 MOST_BASE = 0.34  # of the cost of all ranges: what words cost without edges, at most
+FEWEST_RANGES = 4  # of each block, unless one does: blocks are to end together
 PIECE = 128
 HUB_DEGREE, MOST_HUBS = 512, 1 << 17
 HUB_WORDS = 16000  # bits of hubs in shared memory
@@ -140,8 +141,12 @@ def range_room(shared: int) -> int:
 
 
 def range_count(units: int, least: int, longest: int) -> int:
-    """Return how many destination ranges are cut: ``least`` or a multiple of it."""
-    return least * max(-(-units // int(MOST_BASE * least * longest)), 1)
+    """Return how many destination ranges are cut: ``least``, one of each block, or more.
+
+    More are a multiple of it, at least FEWEST_RANGES for each block.
+    """
+    several = -(-units // int(MOST_BASE * least * longest))
+    return least * (max(several, FEWEST_RANGES) if several > 1 else 1)
 
 
 def range_bounds(edges: Any, least: int, longest: int) -> tuple[Array, int]:
