@@ -50,7 +50,8 @@ class MeetingSearches:
     """Finds levels of pairs in a graph on one device, from up to 128 sources at once.
 
     pull_edges: pull frontiers of this many edges (default: m / PULL_SHARE)
-    lookups: steps of 32 edge lookups for a pair before it is searched for
+    lookups: steps of 32 edge lookups for a pair of no neighbours before it is searched
+    for
 
     Raises UsageError where the graph is too large or has columns in host memory,
     ResourceError where device memory is short.
