@@ -141,9 +141,9 @@ def range_room(shared: int) -> int:
 
 
 def range_count(units: int, least: int, longest: int) -> int:
-    """Return how many destination ranges are cut: ``least``, one of each block, or more.
+    """Return the number of destination ranges: ``least``, one a block, or a multiple.
 
-    More are a multiple of it, at least FEWEST_RANGES for each block.
+    A multiple has at least FEWEST_RANGES a block.
     """
     several = -(-units // int(MOST_BASE * least * longest))
     return least * (max(several, FEWEST_RANGES) if several > 1 else 1)
