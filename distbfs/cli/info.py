@@ -15,7 +15,7 @@ from distbfs.plan.memory import (
     subgraph_bytes,
 )
 from distbfs.report import plots
-from distbfs.report.tables import print_fields, print_table, shown
+from distbfs.report.tables import print_fields, print_right, shown
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.schema import IDS_NAME, MANIFEST_NAME
 from distbfs.store.shape import shape_of
@@ -199,16 +199,6 @@ def part_table(
         cells = [form(one[key]) for key in keys]
         rows.append([ROWS[name], *cells, *ratio, form(one["total"])])
     return heads, rows
-
-
-def print_right(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table of texts with all columns but the first to the right."""
-    widths = [max(len(r[k]) for r in [columns, *rows]) for k in range(len(columns))]
-    table = [
-        [row[0], *(text.rjust(w) for text, w in zip(row[1:], widths[1:], strict=True))]
-        for row in [columns, *rows]
-    ]
-    print_table(table[0], table[1:])
 
 
 @grouped_command("info")

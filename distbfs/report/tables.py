@@ -58,3 +58,13 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     for row in rows:
         table.add_row(*(shown(value) for value in row))
     print_lines(table)
+
+
+def print_right(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table of texts with all columns but the first to the right."""
+    widths = [max(len(r[k]) for r in [columns, *rows]) for k in range(len(columns))]
+    table = [
+        [row[0], *(text.rjust(w) for text, w in zip(row[1:], widths[1:], strict=True))]
+        for row in [columns, *rows]
+    ]
+    print_table(table[0], table[1:])
