@@ -206,7 +206,7 @@ def weigh(
     "--device-memory",
     callback=parse_size,
     metavar="BYTES",
-    help="Memory of a device, as 141GB.",
+    help="Memory of a device, as 141GB, of which some stays free.",
 )
 @DEVICES.option(
     "--host-memory",
