@@ -241,14 +241,14 @@ def refusal(graph: Graph, memory: GpuMemory, machine: Machine) -> str:
         return ""
     what, needs = min(short, key=lambda x: x[1]["device"])
     limit = "" if machine.host is None else f" and {readable(machine.host)} of a host"
-    need = {name: readable(x, needed=True) for name, x in needs.items()}
-    host = f"{need['host']} of the host"
+    size = {name: readable(x, needed=True) for name, x in needs.items()}
+    host = f"{size['host']} of the host"
     if what.startswith("the GPU"):
         host += " for each"
     return (
         f"{graph.title}: does not fit in {readable(machine.device)} of a GPU{limit}; "
-        f"{what} needs {need['device']} and {host}, or "
-        f"{need['whole']} and no host memory; more --devices need less"
+        f"{what} needs {size['device']} and {host}, or "
+        f"{size['whole']} and no host memory; more --devices need less"
     )
 
 

@@ -21,11 +21,18 @@ def test_ranges_and_the_bytes_of_cuts(device, monkeypatch, words, heavy):
     assert bounds[-1] == words
     assert np.diff(bounds.astype(np.int64)).max() == longest <= ROOM
     assert longest >= words / (len(bounds) - 1)
-    assert len(bounds) - 1 == range_count(words, 4, ROOM - 1) <= 16 + words / 20
-    assert len(bounds) - 1 == 4 or len(bounds) - 1 >= 16  # of blocks that end together
+    assert len(bounds) - 1 == range_count(words, 4, ROOM - 1) <= 4 + words / 20
     upto = np.concatenate([[0], np.cumsum(edges)])
     assert np.diff(upto[bounds]).max() <= 1.6 * upto[-1] / (len(bounds) - 1) + 1.1
     monkeypatch.setattr(memory, "RANGE_WORDS", ROOM - 1)  # cuts are at whole words
     hubs = 1000
     most = memory.split_bytes(hubs, 1 << 20, words, 4)
     assert 4 * hubs * len(bounds) <= most
+
+
+@pytest.mark.parametrize(
+    ("words", "each"), [(1, 1), (85, 1), (86, 4), (200, 4), (340, 4), (341, 5)]
+)
+def test_a_block_has_one_range_or_several(words, each):
+    """With two, blocks whose ranges cost more are waited for."""
+    assert range_count(words, 4, ROOM - 1) == 4 * each
