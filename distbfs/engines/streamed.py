@@ -39,7 +39,7 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     parts are gathered, ``choose``: the device derives the next level from them, so it
     may be launched before the host knows the counts. It does nothing if the search is
     over or waits. A box is one word of size, then its contents: items of a word, or
-    questions of half a word, whose answers come in the same order. The first words of
+    questions, several a word, whose answers come in the same order. The first words of
     each box are sent before the host knows how many there are; where counts say
     ``over``, the others are sent and merged (``take_from``, or ``reply_to`` and
     ``learn_from``) before a further ``end_level``. Then ``ask``, ``told``, ``reply``
@@ -96,6 +96,12 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     def box(self, part: int, begin: int, end: int) -> Any:
         """Return the words begin … end-1 of the box for a part."""
 
+    def answer_words(self, words: int) -> int:
+        """Return the words of the answers to so many words of questions."""
+
+    def answers_to(self, part: int, begin: int, end: int) -> Any:
+        """Return the words begin … end-1 of the answers to a part, as of ``box``."""
+
     def pieces(self, part: int) -> Sequence[slice]:
         """Return which words of a mask cover delegates that another part has, too."""
 
@@ -103,16 +109,16 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
         """Store the sizes of received boxes in ``sizes``; boxes: [others, words]."""
 
     def reply(self, questions: Any, *, parents: bool) -> None:
-        """Write answers into boxes; questions: boxes [k, words].
+        """Write answers to questions, boxes [k, words].
 
-        parents: they answer ``ask``
+        parents: they answer ``ask``, and are put into boxes
         """
 
     def reply_to(self, part: int, questions: Any, first: int) -> None:
         """Write answers to a part's questions after the first ``first`` words."""
 
     def learn_from(self, part: int, answers: Any, first: int) -> None:
-        """Merge a part's answers to such questions; both: uint64 [k]."""
+        """Merge a part's answers to such questions; both: uint64."""
 
     def take_from(self, part: int, items: Any) -> None:
         """Merge the items a part pushed after the first words; uint64 [k]."""
@@ -135,7 +141,7 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
         """Merge the finds of all parts, and count.
 
         masks: [other domains, words], their ``pieces`` filled, or None
-        items, answers: pushed or answered by other parts, boxes [k, words]
+        items, answers: pushed or answered by other parts, [k, words] each
         first: words of a box that were sent; 0: all of it; counts say ``over`` where a
         box has more; pulls: whether the level pulled, None: as the counts decided
         """

@@ -10,7 +10,7 @@
  *   take               bits that are new here are added to the next frontier
  * Data: as in bits_domain.cuh, and outer edges, whose columns are indices of their targets.  An
  * item has 1 + 2 * PIECES words of 64 bits: where the vertex is there, then its row.  For an outer
- * edge this is its place (build/cuda/inner_part.py), for a delegate its position.
+ * edge this is its local id there, for a delegate its position.
  *
  * Sources: Then et al. 2014; Pan, Pearce, Owens 2018, Section V-B (each vertex sent once).
  *
@@ -28,8 +28,8 @@ struct Outer : Domain {
     uint4 *sends;         /* [targets][PIECES], zero between levels */
     u32 *sending;         /* [ceil(targets / 32)], those with bits to be sent */
     const u32 *starts;    /* [shares + 1], the first target of each share */
-    const u32 *target;    /* [targets], their places there */
-    const u32 *number;    /* [normal vertices], place -> number */
+    const u32 *target;    /* [targets], their local ids there */
+    const u32 *number;    /* [n], local id -> number */
     u64 *box;             /* [targets + normals][ITEM] */
     u64 *sizes;           /* [shares + lanes], items of each */
     const u64 *items;     /* [count][ITEM], what has arrived */

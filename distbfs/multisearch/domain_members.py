@@ -15,7 +15,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -93,7 +93,7 @@ class Member:
     layout, part: of the vertices that it owns; devices: of its domain, which this is
     the ``index``-th of; granules: of each device
     delegates: int64, ids by position, -1 in gaps; normals: first number of a normal
-    vertex; outer, place: see ``InnerPart``
+    vertex; outer: see ``InnerPart``
     domains: all there are, domain: which this is
     """
 
@@ -106,7 +106,6 @@ class Member:
     delegates: Ids | None = None
     normals: int = 0
     outer: OuterEdges | None = None
-    place: Any = None
     domains: Domains | None = None
     domain: int = 0
 
@@ -131,7 +130,6 @@ class Member:
             *(share.layout, share.index, share.graph, domain.devices, share.device),
             *(domain.granules, share.delegates, share.normals),
             share.outer if len(domain.of) > 1 else None,
-            share.place,
             domain.of,
             domain.index,
         )

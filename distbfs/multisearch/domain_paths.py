@@ -105,7 +105,7 @@ def asked_of(members: Sequence[Member], messages: PartMessages) -> list[Asked]:
             some = [cp.zeros(0, np.uint64), *(x for x in arrays if x is not None)]
             items = cp.concatenate(some)
             places = (items & np.uint64(0xFFFFFFFF)).astype(np.int64)
-            numbers = cp.ascontiguousarray(member.place[places])
+            numbers = cp.ascontiguousarray(member.graph.numbers[places])
             indices = cp.asarray((items >> np.uint64(32)).astype(np.uint32))
         sizes = [0 if x is None else len(x) for x in arrays]
         asked.append(Asked(numbers, indices, np.cumsum([0, *sizes])))

@@ -62,7 +62,7 @@ class Outside:
             "sending": cp.zeros(targets // 32 + 1, np.uint32),
             "starts": cp.asarray(outer.starts.astype(np.uint32)),
             "target": outer.targets,
-            "number": member.place,
+            "number": member.graph.numbers,
         }
         self._starts, self._targets = outer.starts, targets
         self._params = OuterParams()

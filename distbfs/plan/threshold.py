@@ -33,7 +33,7 @@ count 2 f times (every part sends and gets each slice of the others):
 
     masks    d / 8 2 f on each level until all delegates are found
     parents  8 (questions + answers) / p
-    normals  (8 numbers + 4 questions + 4 answers) / p, with the ids of parents
+    normals  (8 numbers + 4 questions + 1/8 answers) / p; numbers with ids of parents
     work     visits of a device: d, and (edges that are read + 3 questions
              + numbers) / p
 
@@ -58,7 +58,7 @@ from distbfs.types import Array, Floats
 DELEGATES_PER_PART = 4  # d <= 4 n / p, so that they take the memory of some vertices
 SPREAD = 2  # variance of degrees over their mean, 1 in a graph of random edges
 ITEM = 8  # bytes: a number, and the id of its parent
-QUESTION = 4 + 4  # a number; the id that answers it
+QUESTION = 4 + 1 / 8  # a local id; the bit that answers it
 PULL_SHARE, HUB_PULL_SHARE = 4, 16  # of search.direction
 ROOTS = 8  # their degrees are quantiles of those of the vertices with edges
 MOST_LEVELS = 64  # the levels after these are left out

@@ -20,10 +20,7 @@ from distbfs.device import cuda
 if TYPE_CHECKING:
     from distbfs.build.cuda.domain import MemberRows
     from distbfs.build.cuda.inner_part import InnerPart
-    from distbfs.types import DeviceArray, Ids, Words, World
-
-HALF = np.uint64(32)
-PLACE = np.uint64((1 << 32) - 1)
+    from distbfs.types import DeviceArray, World
 
 
 class MaskedRows(Protocol):
@@ -71,10 +68,9 @@ class InnerRows:
     def __init__(self, world: World, parts: Sequence[InnerPart]) -> None:
         self._world, self._parts = world, parts
         self._makers: list[tuple[SeenMaker, SeenMaker]] = []
-        for part, ids in zip(parts, target_ids(world, parts), strict=True):
+        for part in parts:
             with part.ids.device, cuda.memory_of("the ids of other domains"):
-                targets = cuda.cupy().asarray(ids.astype(part.ids.dtype))
-                inner, outer = rows_of_part(part, targets)
+                inner, outer = rows_of_part(part, target_ids(part))
                 self._makers.append((SeenMaker(inner), SeenMaker(outer)))
 
     def made(self, make: Callable[[SeenMaker], SeenEdges]) -> list[SeenPart]:
@@ -111,32 +107,9 @@ class InnerRows:
         return every
 
 
-def target_ids(world: World, parts: Sequence[InnerPart]) -> list[Ids]:
-    """Return the ids of ``outer.targets``, int64 [targets], by part (collective)."""
-    rank = np.zeros(parts[0].domain.of.shares, np.int64)
-    indices = np.array([part.index for part in parts])
-    for of_rank, held in enumerate(world.allgather(indices)):
-        rank[held] = of_rank
-    every = [part.outer.words() for part in parts]
-    targets: Words = np.concatenate(every)
-    owner = rank[(targets >> HALF).astype(np.int64)]
-    order = np.argsort(owner, kind="stable")
-    cuts = np.searchsorted(owner[order], np.arange(1, world.size))
-    asked = world.alltoall(np.split(targets[order], cuts))
-    answers = world.alltoall([ids_of(parts, some) for some in asked])
-    ids = np.empty(len(targets), np.int64)
-    ids[order] = np.concatenate(answers)
-    return np.split(ids, np.cumsum([len(x) for x in every])[:-1])
-
-
-def ids_of(parts: Sequence[InnerPart], targets: Words) -> Ids:
-    """Return the ids of targets that lie on these parts, int64 [k]."""
-    ids = np.empty(len(targets), np.int64)
-    share, place = targets >> HALF, (targets & PLACE).astype(np.uint32)
-    for part in parts:
-        own = np.flatnonzero(share == part.index)
-        with part.ids.device:
-            numbers = part.place[cuda.cupy().asarray(place[own])]
-            local = part.graph.vertices[numbers].get()
-        ids[own] = part.layout.global_of(part.index, local.astype(np.int64))
-    return ids
+def target_ids(part: InnerPart) -> DeviceArray:
+    """Return the ids of ``outer.targets``, as of ``ids``, with its device current."""
+    cp, outer, parts = cuda.cupy(), part.outer, part.layout.parts
+    counts = cp.asarray(np.diff(outer.starts))
+    shares = cp.repeat(cp.arange(parts, dtype=part.ids.dtype), counts.get().tolist())
+    return outer.targets.astype(part.ids.dtype) * part.ids.dtype.type(parts) + shares

@@ -8,7 +8,7 @@ from distbfs.exchange.solo import SoloExchange
 from distbfs.exchange.world import SoloWorld
 from distbfs.options import SearchOptions
 from distbfs.partition.device_part import COLUMN_PAD, DevicePart, DeviceRows, to_device
-from distbfs.partition.layout import Placement
+from distbfs.partition.layout import Domains, Placement
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.runners.between import BetweenDomains
 from distbfs.types import SUBGRAPHS
@@ -24,17 +24,22 @@ def driver_of(parts, engine="pan", room=None, **options):
     world, options = SoloWorld(), SearchOptions.named(engine=engine, **options)
     placement = Placement(len(parts), 1)
     engine = lookup(ENGINES, "engine", options.engine)(options)
-    if room is None:
-        searches = [engine.domain(p, placement) for p in parts]
+    if options.engine == "xbfs":
+        searches = share_searches(engine, parts, room)
     else:
-        groups = [[part] for part in parts]
-        made = inner_domains(groups, placement.domains, world, world, room)
-        searches = [engine.of_shares(shares, world)[0] for shares in made]
+        searches = [engine.domain(part, placement) for part in parts]
     d = parts[0].delegate_count
     exchange = SoloExchange(
         world, placement, d, options.exchange, item=np.uint64, on_device=True
     )
     return BetweenDomains(world, searches, exchange, options)
+
+
+def share_searches(engine, parts, room=None):
+    """The searches of xbfs of parts that are domains of one device; see driver_of."""
+    world, domains = SoloWorld(), Domains((1,) * len(parts))
+    made = inner_domains([[part] for part in parts], domains, world, world, room)
+    return [engine.of_shares(shares, world)[0] for shares in made]
 
 
 def part_to_device(part):

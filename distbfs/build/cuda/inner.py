@@ -151,9 +151,9 @@ class InnerBuilder:
         self._lengths = numbering.sorted - np.uint32(1)
         at_least = np.append(numbering.at_least[1:], numbering.at_least[-1:])
         self._at_least = at_least[:AT_LEAST] + self.normals
-        self.place = numbering.numbers + np.uint32(self.normals)
+        numbers = numbering.numbers + np.uint32(self.normals)
         del numbering.sorted, numbering.numbers
-        self.positions = positions_of(self.place, np.uint32(self.device), self._devices)
+        self.positions = positions_of(numbers, np.uint32(self.device), self._devices)
         local = part.vertices[: part.active].astype(self._id)
         self.names = local * self._id(part.layout.parts) + self._id(part.index)
 
@@ -248,7 +248,7 @@ class InnerBuilder:
         subgraphs = sum(x.offsets.nbytes + x.columns.nbytes for x in rows)
         subgraphs -= part.host_bytes
         held = NUMBERED_VERTEX * local + part.kept * subgraphs
-        held += self._ids.nbytes + self.place.nbytes + self._outer.device_bytes
+        held += self._ids.nbytes + self._outer.device_bytes
         made = 8 * (self.count + 1) + 4 * (self.count + local)
         fixed = held + made + room.state(self._counts)
         freed = 0 if part.kept else subgraphs
@@ -401,6 +401,11 @@ class InnerBuilder:
         whole = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         return Outer(offsets, indices, cp.asarray(whole), starts, edges)
 
+    @property
+    def targets(self) -> tuple[Any, Ids]:
+        """The targets of outer edges, and where those of each share begin."""
+        return self._outer.targets, self._outer.starts
+
     def _outer_columns(self, offsets: Any) -> Iterator[tuple[slice, Any]]:
         """Yield (span, columns as in nn) of the outer edges, some at a time."""
         cp, nn = cuda.cupy(), self._rows["nn"]
@@ -471,7 +476,6 @@ class InnerBuilder:
             self.slots,
             owned,
             self.normals,
-            self.place,
             self._outer,
         )
         most = 1 << (64 - made.id_bits)  # its index and an id share a 64-bit word

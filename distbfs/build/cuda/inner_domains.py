@@ -16,6 +16,7 @@ import numpy as np
 from distbfs.build.cuda.domain import GRANULE
 from distbfs.build.cuda.inner import InnerBuilder, joined
 from distbfs.build.cuda.inner_part import WIDE, Delegates, Domain, InnerPart
+from distbfs.build.cuda.places import name_targets
 from distbfs.build.cuda.room import (
     EVERY,
     LEAST_KEPT,
@@ -32,20 +33,6 @@ from distbfs.partition.layout import Domains
 from distbfs.types import Array, Ids, World
 
 
-def inner_parts(
-    parts: Sequence[DevicePart], domains: Domains, world: World
-) -> list[InnerPart]:
-    """Build the shares of one domain's devices, each on its device (collective).
-
-    parts: of this rank, in the order of its devices; domains: all domains
-    world: the ranks that have devices of the domain
-
-    Raises UsageError where positions do not fit 32 bits.
-    """
-    (shares,) = inner_domains([parts], domains, world, world, None)
-    return shares
-
-
 def inner_domains(
     groups: Sequence[Sequence[DevicePart]],
     domains: Domains,
@@ -55,17 +42,23 @@ def inner_domains(
 ) -> list[list[InnerPart]]:
     """Build the shares of the domains of this rank (collective).
 
-    groups: the parts of each of them, see ``inner_parts``; domains: all there are
+    groups: the parts of each of them, in the order of its devices; domains: all there
+    are
     ranks: those that have devices of these domains; world: all
     room: of each device, where rows may have tails in the memory of their host, all
     after the same number of columns
 
-    Raises OutOfMemory on all ranks where a device, or a host, has not enough.
+    Raises UsageError where positions do not fit 32 bits, OutOfMemory on all ranks where
+    a device, or a host, has not enough.
     """
     builders = [DomainBuilder(parts, domains, ranks) for parts in groups]
     for one in builders:
         one.measure()
     shares = [share for one in builders for share in one.builders]
+    if len(domains) > 1:
+        indices = world.allgather(np.array([share.part.index for share in shares]))
+        held, targets = [x.part for x in shares], [x.targets for x in shares]
+        name_targets(held, targets, [x.tolist() for x in indices], world)
 
     def allocate() -> None:
         for share in shares:

@@ -28,8 +28,7 @@ from distbfs.build.cuda.domain import GRANULE, numbers_of, positions_of
 from distbfs.device.take import take
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph
 from distbfs.partition.layout import Domains, Layout
-from distbfs.partition.part import PART_SHIFT
-from distbfs.types import Ids, Words
+from distbfs.types import Ids
 
 WIDE = 1 << 32
 
@@ -85,7 +84,7 @@ class Outer:
     """The outer edges of a share, rows by normal number; CuPy arrays.
 
     offsets: uint64 [normal vertices + 1]; columns: uint32 [outer edges], indices of
-    targets: uint32 [targets], their places on their shares, by share and rising
+    targets: uint32 [targets], their local ids on their shares, by share
     starts: the first target of each share, int64 [shares + 1]; edges: how many lead to
     each, int64 [shares]; both on the host
     on_host: whether columns lie in pinned host memory, which kernels read in place
@@ -113,13 +112,6 @@ class Outer:
         """Offsets, columns and targets."""
         return self.offsets, self.columns, self.targets
 
-    def words(self) -> Words:
-        """Return the targets, uint64 [targets] on the host: share << 32 | place."""
-        shares = np.arange(len(self.edges), dtype=np.uint64)
-        counts = np.diff(self.starts)
-        own: Words = np.repeat(shares << np.uint64(PART_SHIFT), counts)
-        return own | self.targets.get()
-
 
 @dataclass
 class InnerPart:
@@ -135,9 +127,7 @@ class InnerPart:
     ``slots`` on, room
     for an id of another domain for each vertex of this share with edges, and one more
     owned: int64, numbers of the delegates that this share owns, by rising id
-    normals: first number of a normal vertex; place: uint32 [normal vertices], place
-    that other devices address it by -> number
-    outer: the outer edges
+    normals: first number of a normal vertex; outer: the outer edges
     """
 
     layout: Layout
@@ -149,7 +139,6 @@ class InnerPart:
     slots: int
     owned: Ids
     normals: int
-    place: Any
     outer: Outer
 
     @property

@@ -1,8 +1,8 @@
-"""Exchange local ids in the columns of nn for numbers, which their parts know.
+"""Exchange local ids and numbers of vertices of other parts, which know both.
 
 Where ids have 64 bits no device stores the numbers of all normal vertices. A part sends
-the local ids of its columns to their parts, some columns at a time, and receives the
-numbers.
+the local ids of its columns of nn to their parts, some columns at a time, and receives
+the numbers. For searches between domains, the targets of outer edges become local ids.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ from distbfs.exchange.local_phase import brought_here
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import PART_SHIFT
-from distbfs.types import World
+from distbfs.types import Ids, World
 
 COLUMNS = 1 << 26  # of a part at a time
 
 
 def swapped(
-    boxes: Sequence[Sequence[Any]], placement: Placement, world: World
+    boxes: Sequence[Sequence[Any]], parts: Sequence[Sequence[int]], world: World
 ) -> list[list[Any]]:
     """Exchange boxes between parts; return those received by each part of this rank.
 
     boxes: of each part of this rank, one for each part, CuPy uint32
+    parts: of each rank
 
     Collective. What arrives is on the host, except with a single rank.
     """
-    own_parts = placement.parts_of(world.rank)
-    arrived: list[list[Any]] = [[None] * placement.parts for _ in own_parts]
+    own_parts, every = parts[world.rank], sum(len(x) for x in parts)
+    arrived: list[list[Any]] = [[None] * every for _ in own_parts]
     if world.size == 1:
         for sent, part in zip(boxes, own_parts, strict=True):
             for place, other in enumerate(own_parts):
@@ -42,14 +43,14 @@ def swapped(
         return arrived
     nothing, sizes, values = np.zeros(0, np.uint32), [], []
     for rank in range(world.size):
-        theirs = placement.parts_of(rank)
+        theirs = parts[rank]
         leaving = [sent[part].get() for sent in boxes for part in theirs]
         sizes.append(np.array([len(x) for x in leaving], dtype=np.int64))
         values.append(np.concatenate([nothing, *leaving]))
     counts = world.alltoall(sizes)
     for rank, joint in enumerate(world.alltoall(values)):
         pieces = iter(np.split(joint, np.cumsum(counts[rank])))
-        for part in placement.parts_of(rank):
+        for part in parts[rank]:
             for place in range(len(own_parts)):
                 arrived[place][part] = next(pieces)
     return arrived
@@ -99,6 +100,7 @@ def number_columns(
 
     Raises InputError for a column that is not a normal vertex.
     """
+    ranks = [placement.parts_of(rank) for rank in range(world.size)]
     most = np.array([max(part.nn.edges for part in parts)])
     for low in range(0, int(world.allreduce(most, "max")[0]), COLUMNS):
         asked, replies = [], []
@@ -107,15 +109,49 @@ def number_columns(
                 high = max(min(low + COLUMNS, part.nn.edges), low)
                 columns = part.nn.columns[low:high]
                 asked.append(Asked(columns, placement.parts))
-        arrived = swapped([x.boxes for x in asked], placement, world)
+        arrived = swapped([x.boxes for x in asked], ranks, world)
         for part, boxes in zip(parts, arrived, strict=True):
             with part.vertices.device:
                 replies.append(_replies(part, boxes, world))
-        answers = swapped(replies, placement, world)
+        answers = swapped(replies, ranks, world)
         for part, some, numbers in zip(parts, asked, answers, strict=True):
             with part.vertices.device:
                 some.take(joined(numbers, world))
         del asked, arrived, replies, answers
+
+
+def name_targets(
+    parts: Sequence[DevicePart],
+    targets: Sequence[tuple[Any, Ids]],
+    ranks: Sequence[Sequence[int]],
+    world: World,
+) -> None:
+    """Replace numbers by local ids in the targets of outer edges (collective).
+
+    parts: of this rank; targets: of each, CuPy uint32 [targets], changed in place, and
+    where those of each part begin and all end; ranks: the parts of each rank
+    """
+    most = np.array([max(len(values) for values, _ in targets)])
+    for low in range(0, int(world.allreduce(most, "max")[0]), COLUMNS):
+        asked, replies = [], []
+        for values, starts in targets:
+            bounds = np.clip(starts, low, low + COLUMNS).tolist()
+            asked.append([values[begin:end] for begin, end in pairwise(bounds)])
+        arrived = swapped(asked, ranks, world)
+        for part, boxes in zip(parts, arrived, strict=True):
+            with part.vertices.device:
+                replies.append(cut(part.vertices[joined(boxes, world)], boxes))
+        answers = swapped(replies, ranks, world)
+        for part, (values, _), some in zip(parts, targets, answers, strict=True):
+            with part.vertices.device:
+                values[low : low + COLUMNS] = joined(some, world)
+        del arrived, replies, answers
+
+
+def cut(values: Any, boxes: Sequence[Any]) -> list[Any]:
+    """Return the piece of ``values`` for each of the boxes they follow from."""
+    ends = np.cumsum([0, *(0 if box is None else len(box) for box in boxes)]).tolist()
+    return [values[low:high] for low, high in pairwise(ends)]
 
 
 def _replies(part: DevicePart, boxes: Sequence[Any], world: World) -> list[Any]:
@@ -123,5 +159,4 @@ def _replies(part: DevicePart, boxes: Sequence[Any], world: World) -> list[Any]:
     numbers = part.numbers[joined(boxes, world)]
     if len(numbers) and int(numbers.max()) >= part.active:
         raise InputError("the edge tuples changed while the graph was built")
-    ends = np.cumsum([0, *(0 if box is None else len(box) for box in boxes)]).tolist()
-    return [numbers[low:high] for low, high in pairwise(ends)]
+    return cut(numbers, boxes)

@@ -98,24 +98,33 @@ class Seat:
             for words in self.search.pieces(part):
                 self.mask_pieces.append((part, mask[words], self.masks[row][words]))
 
-    def space(self, words: int) -> tuple[Any, Any]:
-        """Return buffers for other parts' boxes and replies; [others, 1 + words]."""
+    def space(self, words: int, replies: int) -> tuple[Any, Any]:
+        """Return buffers for other parts' boxes and replies, [others, 1 + words].
+
+        replies: the words of these, no more than of boxes
+        """
         rows, room = len(self.others), 1 << (words - 1).bit_length()
         space = self._spaces.get(room)
         if space is None:
             with cuda.memory_of("boxes of other parts"):
                 space = cuda.cupy().empty((2, rows * (1 + room)), np.uint64)
             self._spaces[room] = space
-        boxes, replies = (one[: rows * (1 + words)] for one in space)
-        return boxes.reshape(rows, 1 + words), replies.reshape(rows, 1 + words)
+        both = zip(space, (1 + words, 1 + replies), strict=True)
+        boxes, answers = (one[: rows * each].reshape(rows, each) for one, each in both)
+        return boxes, answers
 
     def sent(self, part: int, words: int) -> int:
         """Return the words exchanged with a part at first."""
         return 1 + min(words, self.search.room(part))
 
-    def volume(self, words: int) -> int:
-        """Return the bytes of all that is sent at first."""
-        return 8 * sum(self.sent(part, words) for part in self.others)
+    def answered(self, part: int, words: int) -> int:
+        """Return the words of answers to what a part asks at first."""
+        return 1 + self.search.answer_words(self.sent(part, words) - 1)
+
+    def volumes(self, words: int) -> tuple[int, int]:
+        """Return the bytes of all that is sent at first, and of answers to that."""
+        boxes = sum(self.sent(part, words) for part in self.others)
+        return 8 * boxes, 8 * sum(self.answered(part, words) for part in self.others)
 
     def rests(self, slot: int, first: int, *, pull: bool) -> tuple[Rests, Rests]:
         """Return the words of boxes after the first: to other parts, from them."""

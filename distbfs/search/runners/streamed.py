@@ -78,7 +78,8 @@ class StreamedLevels:
         rows = max(domains.most_apart, 1)
         self._expected = Expected(self._first.first, WIDEST // rows, room)
         self._known = LevelKey.of_root(None)  # of the last level whose counts are known
-        self._volumes: dict[int, list[int]] = {}  # bytes of first words, by place
+        # bytes of first words and of answers to them, by place
+        self._volumes: dict[int, list[tuple[int, int]]] = {}
 
     @contextmanager
     def stream(self) -> Iterator[None]:
@@ -190,7 +191,7 @@ class StreamedLevels:
     def _launch(self, form: Form, words: int) -> None:
         """Launch a level, with the first ``words`` of each box."""
         masks = self._masks if form.masks else ([], [])
-        came, replied = self._spaces(words)
+        came, replied = self._spaces(words, self._first.answer_words(words))
 
         def begin(seat: Seat) -> None:
             seat.search.begin_level(pushes=form.pushes, asks=form.asks)
@@ -207,18 +208,18 @@ class StreamedLevels:
         self._each(lambda seat: seat.search.told(came[seat.place], parents=False))
         if form.asks:
             self._each(lambda seat: seat.search.reply(came[seat.place], parents=False))
-            self._first_words(replied)
+            self._first_answers(replied, words)
         self._each(end)
         self._gather()
 
-    def _spaces(self, words: int) -> tuple[list[Any], list[Any]]:
-        """Return the buffers of boxes, and of replies, by place."""
+    def _spaces(self, words: int, replies: int) -> tuple[list[Any], list[Any]]:
+        """Return the buffers of boxes, and of replies, of so many words, by place."""
         pairs = []
         for seat in self._seats:
             with self._here(seat.place):
-                pairs.append(seat.space(words))
-        boxes, replies = zip(*pairs, strict=True)
-        return list(boxes), list(replies)
+                pairs.append(seat.space(words, replies))
+        boxes, answers = zip(*pairs, strict=True)
+        return list(boxes), list(answers)
 
     def _first_words(
         self,
@@ -239,20 +240,34 @@ class StreamedLevels:
                 back.append((seat.place, part, space[row, :end]))
         self._exchange.cross((), away, back)
 
+    def _first_answers(self, into: list[Any], words: int) -> None:
+        """Send the answers to the first ``words`` of boxes; into: see there."""
+        away, back = [], []
+        for seat, space in zip(self._seats, into, strict=True):
+            for row, part in enumerate(seat.others):
+                end = seat.answered(part, words)
+                answers = seat.search.answers_to(part, 0, end)
+                away.append((seat.place, part, answers))
+                back.append((seat.place, part, space[row, :end]))
+        self._exchange.cross((), away, back)
+
     def _count(self, numbers: str, form: Form, words: int) -> None:
         """Count the traffic of a launch; numbers: its kind."""
         count = self._exchange.traffic.count
-        answers = numbers if numbers == "parents" else "answers"
+        of_parents = numbers == "parents"
         sizes = self._volumes.get(words)
         if sizes is None:
-            sizes = self._volumes[words] = [x.volume(words) for x in self._seats]
-        for seat, size in zip(self._seats, sizes, strict=True):
+            sizes = self._volumes[words] = [x.volumes(words) for x in self._seats]
+        for seat, (size, answers) in zip(self._seats, sizes, strict=True):
             place, messages = seat.place, len(seat.others)
             if form.masks:
                 pieces = len(seat.mask_pieces)
                 count(seat.mask_bytes, "masks", part=place, messages=pieces)
-            for kind in [numbers] + [answers] * form.asks:
-                count(size, kind, part=place, messages=messages)
+            count(size, numbers, part=place, messages=messages)
+            if of_parents:
+                count(size, numbers, part=place, messages=messages)
+            elif form.asks:
+                count(answers, "answers", part=place, messages=messages)
 
     def complete(self) -> None:
         """Complete the parents of delegates, after the last level.
@@ -264,11 +279,11 @@ class StreamedLevels:
         launch = partial(self._launch_parents, words)
         with self.stream():
             self._replays(("parents", words), form, launch)
-        self._count("parents", Form(pushes=False, asks=True, masks=False), words)
+        self._count("parents", Form(pushes=False, asks=False, masks=False), words)
 
     def _launch_parents(self, words: int) -> None:
         """Launch questions and answers for parents, with ``words`` words a box."""
-        came, replied = self._spaces(words)
+        came, replied = self._spaces(words, words)
         self._each(lambda seat: seat.search.ask())
         self._first_words(came)
         self._each(lambda seat: seat.search.told(came[seat.place], parents=True))
@@ -292,12 +307,12 @@ class StreamedLevels:
         sizes = self._expected.sizes(WIDEST_CAPTURED)
         for (pushes, asks), mask, words in product(ways, masks, sizes):
             kind = Form(pushes, asks, mask)
-            self._spaces(words)
+            self._spaces(words, words)
             launch = partial(self._launch, kind, words)
             replays.capture((kind, words), form, launch)
         words = LEAST_UNKNOWN
         while words <= max(sizes[-1], LEAST_UNKNOWN):
-            self._spaces(words)
+            self._spaces(words, words)
             launch = partial(self._launch_parents, words)
             replays.capture(("parents", words), form, launch)
             words *= 2
@@ -329,21 +344,26 @@ class StreamedLevels:
     def _swap(
         self, kind: str, first: int, leaving: list[Rests], coming: list[Rests]
     ) -> list[list[Any]]:
-        """Send the words of boxes after the first.
+        """Send the words of boxes after the first, or the answers to these.
 
         leaving, coming: by place. Returns the words received by each, from each part
         """
         away, back, every = [], [], []
+        answers = kind == "answers"
+        length = self._first.answer_words if answers else int
+        begin = 1 + length(first)
         for seat, own, there in zip(self._seats, leaving, coming, strict=True):
-            place, box = seat.place, seat.search.box
+            place, search = seat.place, seat.search
+            box = search.answers_to if answers else search.box
             for part, rest in own:
-                array = box(part, 1 + first, 1 + first + rest)
+                array = box(part, begin, begin + length(rest))
                 away.append((place, part, array))
                 self._exchange.traffic.count(array.nbytes, kind, part=place)
+            lengths = [length(rest) for _, rest in there]
             with self._here(place):
-                whole = self._exchange.room(place, sum([rest for _, rest in there]))
+                whole = self._exchange.room(place, sum(lengths))
             start, each = 0, []
-            for part, rest in there:
+            for (part, _), rest in zip(there, lengths, strict=True):
                 each.append(whole[start : start + rest])
                 back.append((place, part, each[-1]))
                 start += rest

@@ -16,6 +16,7 @@ from device_parts import (
     driver_of,
     joined,
     part_to_device,
+    share_searches,
 )
 from emulated_device import Stream
 from fast_graphs import HUGE, binary_tree, bipartite, star
@@ -40,6 +41,7 @@ from distbfs.partition.layout import Domains, Placement
 from distbfs.plan.memory import PartShape
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.domains import split_by_domain
+from distbfs.search.masked_rows import target_ids
 from distbfs.search.runners import expected, seat
 from distbfs.search.runners import streamed as ahead
 from distbfs.search.runners.between import BetweenDomains
@@ -113,13 +115,19 @@ def test_outer_edges_are_made_in_passes(device, monkeypatch, sizes, threshold):
             np.testing.assert_array_equal(one.outer.starts, wanted.outer.starts)
             np.testing.assert_array_equal(one.outer.edges, wanted.outer.edges)
     for share in whole:
-        words = share.outer.words()
-        assert (np.diff(words.astype(np.int64)) > 0).all()
+        ids = target_ids(share).get()
+        assert len(np.unique(ids)) == len(ids)
         columns = placed[share.index].nn.columns[: placed[share.index].nn.edges].get()
-        apart = np.isin(columns >> np.uint64(32), domains.apart_from(share.index))
-        leads = words[share.outer.columns.get()]
-        np.testing.assert_array_equal(np.sort(leads), np.sort(columns[apart]))
-        edges = np.bincount((leads >> np.uint64(32)).astype(int), minlength=sum(sizes))
+        to, numbers = (columns >> np.uint64(32)).astype(int), columns.astype(np.uint32)
+        far = np.zeros(len(columns), np.int64)
+        for part in placed:
+            local = part.vertices.get()[numbers[to == part.index]].astype(np.int64)
+            far[to == part.index] = part.layout.global_of(part.index, local)
+        apart = np.isin(to, domains.apart_from(share.index))
+        leads = ids[share.outer.columns.get()]
+        np.testing.assert_array_equal(np.sort(leads), np.sort(far[apart]))
+        owners = share.layout.part_of(leads.astype(np.int64))
+        edges = np.bincount(owners, minlength=sum(sizes))
         np.testing.assert_array_equal(share.outer.edges, edges)
     most = max(len(share.outer.targets) for share in whole)
     monkeypatch.setattr(inner, "MOST_TARGETS", most)
@@ -456,7 +464,10 @@ def test_hubs_of_all_lanes_are_hubs(device, monkeypatch, sizes):
     source, domains = bipartite(40, 700), Domains(sizes)
     placed = device_parts(source, domains.shares, threshold=50)
     engine = lookup(ENGINES, "engine", "xbfs")(SearchOptions(engine="xbfs"))
-    (search,) = engine.together([placed[1]], domains, SoloWorld())
+    world, shares = SoloWorld(), range(len(sizes))
+    groups = [[placed[k] for k in domains.shares_of(index)] for index in shares]
+    made = inner_domains.inner_domains(groups, domains, world, world, None)
+    (search,) = engine.of_shares(made[1], world)
     lengths = np.diff(search.part.graph.offsets.get())
     assert search.part.domain.devices == 1
     assert search.part.domain.lanes == sizes[0]
@@ -478,7 +489,7 @@ def test_counts_of_more_parts_than_a_warp_has_lanes(device):
     parts, words = 40, len(between_params.COUNTED)
     (part,) = device_parts(star(4), 1, threshold=LARGE)
     engine = lookup(ENGINES, "engine", "xbfs")(SearchOptions(engine="xbfs"))
-    search = engine.domain(part, Placement(1, 1))
+    (search,) = share_searches(engine, [part])
     cp, p = cuda.cupy(), search.params
     counts = np.random.default_rng(1).integers(1, 1 << 40, (parts, words))
     gathered, sizes = cp.asarray(counts.astype(np.uint64)), cp.zeros(80, np.uint64)
@@ -619,10 +630,11 @@ def test_what_is_sent_is_what_the_model_of_th_counts(
 
     def counted(bins):
         pieces = [piece for own in bins for _, piece in own.pieces()]
-        if exchange.traffic.numbers in ("questions", "answers"):
-            halves = [int(piece[0]) & 0xFFFFFFFF for piece in pieces]
-            assert [len(x) for x in pieces] == [1 + (k + 1) // 2 for k in halves]
-            sent.append(sum(halves) / 2)
+        a_word = {"questions": 2, "answers": 64}.get(exchange.traffic.numbers)
+        if a_word:
+            counts = [int(piece[0]) & 0xFFFFFFFF for piece in pieces]
+            assert [len(x) for x in pieces] == [1 - (-k // a_word) for k in counts]
+            sent.append(sum(counts) / 2)
         else:
             sent.append(sum(map(len, pieces)) - len(pieces))
         start(bins)
@@ -655,8 +667,8 @@ def test_the_plan_knows_what_streams_take(device, monkeypatch, parts):
         planned = max(planned, takes)
     space = seat.Seat.space
 
-    def noted(self, words):
-        found = space(self, words)
+    def noted(self, *words):
+        found = space(self, *words)
         spaces = sum(x.nbytes for x in self._spaces.values())
         took.append(spaces + self.masks.nbytes)
         return found

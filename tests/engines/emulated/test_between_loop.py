@@ -13,7 +13,7 @@ from test_between_kernels import each_pair, streamed
 from test_sets import some_sets
 from test_split_between import WAYS, split  # noqa: F401 - a fixture
 
-from distbfs.engines.cuda.xbfs import between_params, shared
+from distbfs.engines.cuda.xbfs import between_loop, between_params, shared
 from distbfs.engines.cuda.xbfs.between_loop import BetweenLoop
 from distbfs.engines.cuda.xbfs.memory import symmetric_bytes
 from distbfs.errors import DistbfsError, OutOfMemory
@@ -55,6 +55,20 @@ def test_levels_and_parents(device, id_bits, parts, threshold, direction, name):
     delegates = threshold != LARGE and (source.degrees > threshold).any()
     assert bool(sent["masks"]) <= delegates
     assert bool(sent["parents"]) <= delegates
+
+
+@pytest.mark.parametrize("wide", [0, 3, 50])
+def test_boxes_are_on_their_way_while_the_inner_graph_is_searched(
+    device, monkeypatch, wide
+):
+    monkeypatch.setattr(between_loop, "WIDE", wide)
+    for name, threshold in (("kronecker", 4), ("random", LARGE), ("grid", 0)):
+        for parts, direction in ((2, "push"), (3, "auto")):
+            form = {"threshold": threshold, "direction": direction}
+            sent = looped(GRAPHS[name], parts, **form)
+            monkeypatch.setattr(between_loop, "WIDE", 1 << 31)
+            assert looped(GRAPHS[name], parts, **form) == sent
+            monkeypatch.setattr(between_loop, "WIDE", wide)
 
 
 def test_what_is_sent_is_counted(device):

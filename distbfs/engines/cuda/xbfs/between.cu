@@ -62,7 +62,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) ask(const __grid_constant_
 extern "C" __global__ void __launch_bounds__(THREADS) answer(const __grid_constant__ Between b) {
     if (skips(b)) return;
     const State s = *b.own.state;
-    each_letter(b, [&](const Letter &letter) { answer_letter(b, s, letter); });
+    each_letter(b, QUESTIONS_A_WORD, [&](const Letter &letter) {
+        answer_letter(b, s, letter, threadIdx.x & 31);
+    });
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) level(const __grid_constant__ Between b) {
@@ -84,12 +86,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) empty(const __grid_constan
     empty_boxes(b);
 }
 
-/* Tell the sizes of boxes, and of what came, where its boxes are here; the own ones are sent, and
- * empty, then.  A box for which there was more than its room is full. */
+/* Tell the sizes of boxes, or replies, and of what came, where its boxes are here; the own ones are
+ * sent, and empty, then.  A box for which there was more than its room is full. */
 extern "C" __global__ void __launch_bounds__(THREADS) tell_sizes(const __grid_constant__ Between b) {
     if (skips(b)) return;
     for (u32 i = threadIdx.x; i < b.shares; i += THREADS) {
-        const u32 size = size_of(b.outbox[b.box[i]]);
+        const u32 size = size_of(b.replying ? *replies_to(b, i) : b.outbox[b.box[i]]);
         b.sizes[i] = size;
         if (size && is_beyond(b, i, size - 1)) {
             const u32 room = room_for(b, i);
@@ -126,7 +128,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_items(const __grid_co
 extern "C" __global__ void __launch_bounds__(THREADS) take_answers(const __grid_constant__ Between b) {
     if (skips(b)) return;
     const State s = *b.own.state;
-    each_letter(b, [&](const Letter &letter) {
+    each_letter(b, ANSWERS_A_WORD, [&](const Letter &letter) {
         const u32 asked = b.writer == NONE ? letter.count : (u32)b.sizes[letter.part] - letter.skip;
         take_letter(b, s, letter, asked, threadIdx.x & 31);
     });

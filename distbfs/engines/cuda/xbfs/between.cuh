@@ -32,10 +32,9 @@ enum Count {
 
 /* Its parts are the devices of the domain, zeros where there is one. */
 struct Between : Member {
-    const u32 *place;           /* [normal vertices], what shares know them by -> number */
     const u64 *outer_offsets;   /* [normal vertices + 1] */
     const u32 *outer_columns;   /* [outer edges], indices of targets */
-    const u32 *outer_targets;   /* [targets], what they are there, by share */
+    const u32 *outer_targets;   /* [targets], local ids there, by share */
     const u32 *starts;          /* [shares + 1], the first target of each share */
     const u32 *locals;          /* [numbers], local ids of normal vertices */
     const u32 *has_outer;       /* [words]: numbers with outer edges that are seen */
@@ -45,6 +44,7 @@ struct Between : Member {
     u32 *sent;                  /* [sent_words], a bit for each target: it was sent already */
     u64 *outbox;                /* for each share a box: between_outer.cuh */
     const u64 *box;             /* [shares + 1], where the box of each begins */
+    u64 *replies;               /* answers for each share, see `replies_to` */
     u64 *sizes;                 /* [2][shares]: of boxes to others, and of those that came */
     u32 *known;                 /* [normals / 32], by number: delegates that all parts know of */
     u32 *found;                 /* [dwords], see `mask_at`: those that this device alone knows of */
@@ -79,6 +79,8 @@ struct Between : Member {
     u32 lost;                   /* targets that no search can reach */
     u32 delegate;               /* position of the root, NONE: it is no delegate */
     u32 is_short;               /* boxes may have less room than there is for them in a level */
+    u32 replying;               /* sizes are told of replies instead of boxes */
+    u32 pad;
 };
 
 /* The position of a number here, and the number of a position. */
@@ -133,6 +135,12 @@ INLINE u64 no_items(const Between &b) { return (u64)b.share << 32; }
 /* How many items, or questions, the box for a share has room for. */
 INLINE u32 room_for(const Between &b, u32 share) {
     return (u32)(b.box[share + 1] - b.box[share] - 1);
+}
+
+/* Where the answers to a share begin: a word as a box has, then a bit for each question; see
+ * `reply_words` in between_params.py. */
+INLINE u64 *replies_to(const Between &b, u32 share) {
+    return b.replies + b.box[share] / 32 + 3 * share;
 }
 
 #define EACH 4 /* items, or outer edges, of a lane at a time */

@@ -28,15 +28,18 @@ from distbfs.engines.cuda.xbfs.arrays import (
     mask,
 )
 from distbfs.engines.cuda.xbfs.between_params import (
+    ANSWERS,
     ASKS,
     COUNTED,
     GOES,
     MAIL_BYTES,
     PUSHES,
+    QUESTIONS,
     Between,
     box_bounds,
     box_limit,
     first_words,
+    replies_at,
 )
 from distbfs.engines.cuda.xbfs.search import (
     CONTROL_BYTES,
@@ -132,6 +135,7 @@ class BetweenLevels:
         owners = part.layout.part_of(part.delegates[part.delegates >= 0])
         owned = np.bincount(owners, minlength=parts)
         self.box_at = box_bounds(domains, part.index, part.outer.edges, owned)
+        self.reply_at = replies_at(self.box_at)
         limit = box_limit(parts, domains.most_apart)
         self.in_rounds = limit is not None
         self._owned_at_once = len(part.owned) if limit is None else limit
@@ -151,6 +155,7 @@ class BetweenLevels:
             "front": cp.zeros(arrays.params.words * self.in_rounds + 1, np.uint32),
             "outbox": cp.zeros(int(self.box_at[-1]), np.uint64),
             "box": cp.asarray(self.box_at.astype(np.uint64)),
+            "replies": cp.zeros(int(self.reply_at[-1]), np.uint64),
             "known": cp.zeros(part.normals // 32, np.uint32),
             "open": cp.zeros(1, np.uint32),
             "does": cp.zeros(2, np.uint32),
@@ -168,7 +173,6 @@ class BetweenLevels:
             own=arrays.params,
             **shared.arguments(),
             **pointers,
-            place=part.place.data.ptr,
             outer_offsets=part.outer.offsets.data.ptr,
             outer_columns=part.outer.columns.data.ptr,
             outer_targets=part.outer.targets.data.ptr,
@@ -457,26 +461,28 @@ class BetweenLevels:
         self._run(kernel, main)
         self._tell_sizes(main)
 
-    def _tell_sizes(self, main: Any) -> None:
-        """Start copying the sizes of boxes to the host."""
-        self.params.item_step = 0
+    def _tell_sizes(self, main: Any, *, replies: bool = False) -> None:
+        """Start copying the sizes of boxes, or replies, to the host."""
+        self.params.item_step, self.params.replying = 0, replies
         self._run("tell_sizes", main)
+        self.params.replying = 0
         self._sizes.begin(main)
 
-    def _bins(self, *, asked: bool = False) -> Bins:
+    def _bins(self, a_word: int = 1) -> Bins:
         """Return the content of the boxes, uint64, whose copy may still run.
 
-        asked: it is questions or answers, of half a word
+        a_word: how many of them fill a word; ANSWERS: those of replies
         """
-        filled = partial(self._filled, asked=asked)
-        return Bins(self._held["outbox"], filled if self._boxed else None)
+        boxes = self._held["replies" if a_word == ANSWERS else "outbox"]
+        filled = partial(self._filled, a_word)
+        return Bins(boxes, filled if self._boxed else None)
 
-    def _filled(self, *, asked: bool) -> tuple[Ids, Ids]:
+    def _filled(self, a_word: int) -> tuple[Ids, Ids]:
         """Wait for the boxes; return where each begins and is filled up to."""
         sizes = self._sizes.wait()[len(COUNTED) :].astype(np.int64)
-        starts, sizes = self.box_at[:-1], sizes[: len(self.box_at) - 1]
-        words = -(-sizes // 2) if asked else sizes
-        return starts, starts + np.where(sizes, 1 + words, 0)
+        starts = (self.reply_at if a_word == ANSWERS else self.box_at)[:-1]
+        sizes = sizes[: len(starts)]
+        return starts, starts + np.where(sizes, 1 - (-sizes // a_word), 0)
 
     def questions(self) -> Bins:
         """Return the questions of this part's unvisited vertices, after ``advance``."""
@@ -488,7 +494,7 @@ class BetweenLevels:
                 self._ask_some(main)
             elif self._boxed:
                 self._box("ask", main)
-        return self._bins(asked=True)
+        return self._bins(QUESTIONS)
 
     def _ask_some(self, main: Any) -> None:
         """Put questions for the next outer edges into boxes, as many as have room."""
@@ -539,20 +545,20 @@ class BetweenLevels:
 
         questions: (source rank, what parts of it ask this one)
         """
-        return self._reply("answer", questions, asked=True)
+        return self._reply("answer", questions, ANSWERS)
 
     def _reply(
-        self, kernel: str, questions: Sequence[tuple[int, Any]], *, asked: bool = False
+        self, kernel: str, questions: Sequence[tuple[int, Any]], a_word: int = 1
     ) -> Bins:
-        """Return the answers of a kernel to other parts; asked: see ``_bins``."""
+        """Return the answers of a kernel to other parts; a_word: see ``_bins``."""
         with self.device:
             main = cuda.cupy().cuda.get_current_stream()
             self._boxed = bool(questions)
             self._run("empty", main)
             for _, items in questions:
                 self._take(kernel, items, main)
-            self._tell_sizes(main)
-        return self._bins(asked=asked)
+            self._tell_sizes(main, replies=a_word == ANSWERS)
+        return self._bins(a_word)
 
     def _take(self, kernel: str, items: Any, main: Any, needs: int = 0) -> None:
         """Run a kernel on the items that other parts sent.

@@ -8,6 +8,8 @@
  * cleared; what came is not overwritten before its reader has told its counts.  All shares
  * choose alike from the same counts, as `choose` does in between.cu, whose steps these are.
  * A share that is waited for longer than `patience` ends the search on all that wait for it.
+ * Where a frontier has many outer edges, what it finds is on its way while the inner graph is
+ * searched.
  *
  * Data: between.cuh.  Sources: those of between.cu; messages without a processor in their path
  * as in the GPU codes of the Graph500 list.
@@ -48,12 +50,14 @@ struct Loop {
     u64 *arrived;          /* [1], blocks, at meetings that only the last one stays for */
     u64 *trace;            /* [rows][STAGES], times of block 0; or null */
     u64 *told;             /* [TOLD] */
-    u32 *next;             /* [3]: what the next level does; delegates that are not found yet;
-                              whether a share has some whose parents others have */
+    u32 *next;             /* [4]: what the next level does; delegates that are not found yet;
+                              whether a share has some whose parents others have; whether the
+                              frontier is wide */
     u64 slot;              /* words of a box and the word before it */
     u32 hidden;            /* delegates that are not found when the search begins */
     u32 parents;           /* they are wanted of delegates as well */
-    u32 rows, pad;         /* of trace */
+    u32 rows;              /* of trace */
+    u32 wide;              /* from so many vertices of a share on that have outer edges */
 };
 
 /* What a block knows of the others' signals, in shared memory. */
@@ -133,18 +137,19 @@ INLINE void count_sent(const Loop &n, u32 sort, u64 bytes) {
     n.told[BYTES + SORTS + sort] += n.b.shares - 1;
 }
 
-/* Put the boxes for other shares into a region of theirs.
- * halves: they have questions or answers; sort: what their bytes count as */
-INLINE void put_boxes(const Loop &n, u64 *region, bool halves, u32 sort) {
+/* Put the boxes for other shares, or replies, into a region of theirs; what their bytes count as is
+ * `sort`. */
+INLINE void put_boxes(const Loop &n, u64 *region, u32 sort) {
     const Between &b = n.b;
     u64 bytes = 0;
     for (u32 t = 0; t < b.shares; t++) {
         if (t == b.share) continue;
-        const u64 *box = b.outbox + b.box[t];
-        const u32 size = size_of(__ldcg(box));
-        const u64 words = 1 + (halves ? ((u64)size + 1) / 2 : size);
-        put_all(n, region + row_of(b.share, t) * n.slot, box, words, t);
-        bytes += 8 * words;
+        const u64 *box = sort == ANSWERS ? replies_to(b, t) : b.outbox + b.box[t];
+        u64 words = size_of(__ldcg(box));
+        if (sort == QUESTIONS) words = (words + QUESTIONS_A_WORD - 1) / QUESTIONS_A_WORD;
+        if (sort == ANSWERS) words = (words + ANSWERS_A_WORD - 1) / ANSWERS_A_WORD;
+        put_all(n, region + row_of(b.share, t) * n.slot, box, 1 + words, t);
+        bytes += 8 * (1 + words);
     }
     count_sent(n, sort, bytes);
 }
@@ -241,6 +246,7 @@ INLINE bool tally_up(const Loop &n, const State &s, u64 turn, Heard &heard, u64 
     if (threadIdx.x == 0) {
         n.next[0] = does, n.next[1] -= (u32)(sums[DELEGATES] / b.domains);
         n.next[2] = sums[UNKNOWN] != 0;
+        n.next[3] = sums[OUTER] >= (u64)n.wide * b.shares;
     }
     for (u32 i = threadIdx.x; does && i < UNKNOWN; i += THREADS) b.counts[i] = 0;
     __syncthreads();
@@ -252,12 +258,10 @@ INLINE bool meet_fine(const Loop &n, u32 &turn, bool fine) {
     return !grid_sum(&n.b.own.control->barrier, turn, threadIdx.x == 0 && !fine);
 }
 
-/* Put the boxes to where they go, and what others have in return has come: questions or items,
- * then answers.  False: see `hear`.
+/* What was put is where it goes, and what others have in return has come: questions or items, then
+ * answers.  False: see `hear`.
  * stays: the boxes are written anew when this returns, so all blocks must have put theirs */
-INLINE bool swap(const Loop &n, u64 *region, bool halves, u32 sort, u32 signal, u64 epoch,
-                 bool stays, Heard &heard, u32 &turn) {
-    put_boxes(n, region, halves, sort);
+INLINE bool pass_on(const Loop &n, u32 signal, u64 epoch, bool stays, Heard &heard, u32 &turn) {
     all_put();
     bool tells = blockIdx.x == 0;
     if (stays) grid_sum(&n.b.own.control->barrier, turn, 0);
@@ -268,14 +272,18 @@ INLINE bool swap(const Loop &n, u64 *region, bool halves, u32 sort, u32 signal, 
 }
 
 /* One level, but for its counts; false: a share is waited for in vain. */
-INLINE bool one_level(const Loop &n, u32 *room, u32 does, bool hides, u64 epoch, u32 row,
+INLINE bool one_level(const Loop &n, u32 *room, u32 does, bool hides, bool wide, u64 epoch, u32 row,
                       State &s, Heard &heard, u32 &turn) {
     const Between &b = n.b;
     const u32 lane = threadIdx.x & 31, warps = gridDim.x * WARPS;
     const u32 warp = (threadIdx.x >> 5) * gridDim.x + blockIdx.x;
-    const bool asks = does & ASKS;
+    const bool asks = does & ASKS, early = does & PUSHES && wide;
     NOTE(LEVEL_BEGINS)
     if (does & PUSHES) push_outer(b, s, warp, warps, lane);
+    if (early) {
+        grid_sum(&b.own.control->barrier, turn, 0);
+        put_boxes(n, n.came, ITEMS);
+    }
     search_level(b, room, turn, s);
     if (asks) {
         ask_outer(b, s, warp, warps, lane);
@@ -283,16 +291,18 @@ INLINE bool one_level(const Loop &n, u32 *room, u32 does, bool hides, u64 epoch,
     }
     NOTE(LEVEL_SEARCHED)
     if (hides) put_masks(n, newest(b.own, s), epoch);
-    bool fine = swap(n, n.came, asks, asks ? QUESTIONS : ITEMS, BOXES, epoch, asks, heard, turn);
+    if (!early) put_boxes(n, n.came, asks ? QUESTIONS : ITEMS);
+    bool fine = pass_on(n, BOXES, epoch, false, heard, turn);
     const u64 who = masks_of(n, heard);
     NOTE(BOXES_CAME)
     if (asks) {
         if (fine)
             each_box(n, n.came, [&](u32 share, const u64 *box) {
-                answer_letter(b, s, letter_in(share, box));
+                answer_letter(b, s, letter_in(share, box), lane);
             });
         if (!meet_fine(n, turn, fine)) return false;
-        fine = swap(n, n.replied, true, ANSWERS, REPLIES, epoch, false, heard, turn);
+        put_boxes(n, n.replied, ANSWERS);
+        fine = pass_on(n, REPLIES, epoch, false, heard, turn);
         NOTE(REPLIES_CAME)
     }
     if (fine) {
@@ -327,12 +337,14 @@ INLINE bool swap_parents(const Loop &n, u64 epoch, Heard &heard, u32 &turn) {
     Barrier *barrier = &b.own.control->barrier;
     ask_for_parents(b);
     grid_sum(barrier, turn, 0);
-    bool fine = swap(n, n.came, false, PARENTS, BOXES, epoch, true, heard, turn);
+    put_boxes(n, n.came, PARENTS);
+    bool fine = pass_on(n, BOXES, epoch, true, heard, turn);
     empty_boxes(b);
     if (!meet_fine(n, turn, fine)) return false;
     Came{n, n.came}(ParentQuestions{b, newest(b.own, *b.own.state)});
     grid_sum(barrier, turn, 0);
-    fine = swap(n, n.replied, false, PARENTS, REPLIES, epoch, false, heard, turn);
+    put_boxes(n, n.replied, PARENTS);
+    fine = pass_on(n, REPLIES, epoch, false, heard, turn);
     if (fine) Came{n, n.replied}(ParentAnswers{b});
     return meet_fine(n, turn, fine);
 }
@@ -346,7 +358,7 @@ INLINE void begin_search(const Loop &n, u32 &turn) {
     empty_boxes(b);
     if (blockIdx.x == 0) {
         if (threadIdx.x < TOLD) n.told[threadIdx.x] = 0;
-        if (threadIdx.x == 0) n.next[0] = b.begins, n.next[1] = n.hidden, n.next[2] = 0;
+        if (threadIdx.x == 0) n.next[0] = b.begins, n.next[1] = n.hidden, n.next[2] = n.next[3] = 0;
     }
     grid_sum(barrier, turn, 0);
     if (b.own.from_set) {
@@ -376,7 +388,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) loop(const __grid_const
         const u32 row = levels++;
         const u64 epoch = before + levels;
         State s = *b.own.state;
-        fine = one_level(n, (u32 *)dynamic, does, __ldcg(n.next + 1), epoch, row, s, heard, turn) &&
+        fine = one_level(n, (u32 *)dynamic, does, __ldcg(n.next + 1), __ldcg(n.next + 3), epoch, row,
+                         s, heard, turn) &&
                count_level(n, s, epoch, row, heard, sums, turn);
     }
     const u64 last = before + levels + 1;

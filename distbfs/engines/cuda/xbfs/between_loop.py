@@ -27,6 +27,7 @@ LEVELS, FAULT, BYTES = 0, 1, 2  # ``Told`` in between_loop.cu
 TOLD = BYTES + 2 * len(KINDS)
 STAGES = 6  # times of a level
 TURNS = 5  # words before these
+WIDE = 1 << 14  # of a frontier: what it sends takes longer than a meeting of all blocks
 
 
 class LoopParams(ctypes.Structure):
@@ -39,7 +40,7 @@ class LoopParams(ctypes.Structure):
         *((x, ctypes.c_void_p) for x in ("arrived", "trace")),
         *((x, ctypes.c_void_p) for x in ("told", "next")),
         ("slot", ctypes.c_uint64),
-        *((x, ctypes.c_uint32) for x in ("hidden", "parents", "rows", "pad")),
+        *((x, ctypes.c_uint32) for x in ("hidden", "parents", "rows", "wide")),
     )
 
 
@@ -68,6 +69,7 @@ class BetweenLoop:
         base = self._own.data.ptr
         self.params = LoopParams(
             slot=slot,
+            wide=WIDE,
             turn=base,
             masked=base + 8,
             arrived=base + 16,

@@ -2,11 +2,11 @@
  *
  * Push: the frontier's vertices name what they find in other parts, each once a search.
  * Pull: when the inner graph was searched, unvisited vertices ask for their neighbours.  The
- * answers come in the order of the questions: a local id, which is the parent, where the
- * neighbour was visited before this level.
- * A box has what goes to one part: a word of its own (`size_of`), and items, number there << 32
- * | local id of the parent.  Or it has questions, numbers there of 32 bits, in its first half, and
- * who asks, numbers here, in its second; answers take the place of questions.
+ * answers come in the order of the questions: a bit, set where the neighbour was visited before
+ * this level, and so is the parent.
+ * A box has what goes to one part: a word of its own (`size_of`), and items, local id there << 32
+ * | local id of the parent.  Or it has questions, local ids there, in its first half, and who
+ * asks, numbers here, in its second.  Answers have room of their own, as both are read with them.
  * Between many parts, boxes may have room for less than a level has for them.  Then it is sent in
  * rounds: a push leaves what found no place, whose bits of `sent` it takes back, to the next
  * round of the same frontier; a pull asks for a range of edges that has room.
@@ -108,7 +108,7 @@ INLINE void post(const Between &b, const bool *mine, const u32 *part, const u64 
     post(b, mine, part, item, lane, [](int) {});
 }
 
-/* The halves of the box for a part: questions, or answers; who asks. */
+/* The halves of the box for a part: questions; who asks. */
 INLINE u32 *questions_to(const Between &b, u32 part) { return (u32 *)(b.outbox + b.box[part] + 1); }
 INLINE u32 *askers_of(const Between &b, u32 part) {
     return questions_to(b, part) + (b.box[part + 1] - b.box[part] - 1);
@@ -289,6 +289,9 @@ INLINE void ask_outer(const Between &b, const State &s, u32 warp, u32 warps, u32
     if (lane == 0 && checks) atomicAdd(b.counts + CHECKS, checks);
 }
 
+#define QUESTIONS_A_WORD 2 /* in a box */
+#define ANSWERS_A_WORD 64  /* in a reply */
+
 /* Questions, or answers, that came from one part. */
 struct Letter {
     const u32 *words;
@@ -296,57 +299,55 @@ struct Letter {
     u32 skip;        /* and which come after so many */
 };
 
-/* Calls take(letter) for what came from each part: boxes of item_step words, or one after the
- * other as long as they are, with a word of their own; or what the part `writer` has after `skip`
- * words. */
+/* Calls take(letter) for what came from each part, so many a word: boxes of item_step words, or
+ * one after the other as long as they are, with a word of their own; or what the part `writer`
+ * has after `skip` words of questions. */
 template <class Take>
-INLINE void each_letter(const Between &b, const Take &take) {
+INLINE void each_letter(const Between &b, u32 a_word, const Take &take) {
     if (b.writer != NONE) {
-        take(Letter{(const u32 *)b.items, b.writer, 2 * (u32)b.item_count, 2 * b.skip});
+        const u32 count = a_word * (u32)b.item_count;
+        take(Letter{(const u32 *)b.items, b.writer, count, QUESTIONS_A_WORD * b.skip});
         return;
     }
     const u64 all = b.item_step ? b.boxes * b.item_step : b.item_count;
     for (u64 at = 0; at < all;) {
         const u64 head = __ldcg(b.items + at);
         u32 count = size_of(head);
-        const u64 words = b.item_step ? b.item_step - 1 : (count + 1) / 2;
-        if (count > 2 * words) count = 2 * words;
+        const u64 words = b.item_step ? b.item_step - 1 : (count + a_word - 1) / a_word;
+        if (count > a_word * words) count = a_word * words;
         take(Letter{(const u32 *)(b.items + at + 1), writer_of(head), count, 0});
         at += 1 + words;
     }
 }
 
 /* Answers questions of one part, before anything was admitted: s.depth is the level that is
- * searched. */
-INLINE void answer_letter(const Between &b, const State &s, const Letter &letter) {
+ * searched.  Those to what comes after `skip` questions begin with a word of their own. */
+INLINE void answer_letter(const Between &b, const State &s, const Letter &letter, u32 lane) {
     const Params &p = b.own;
     const bool pushing = s.phase == PUSHING;
     const u32 *now = newest(p, s), *before = pushing ? now : now - p.stride;
     const u32 first = blockIdx.x * THREADS + threadIdx.x, all = gridDim.x * THREADS;
-    const u32 normals = p.active - b.normals;
-    u32 *answers = questions_to(b, letter.part) + letter.skip;
-    if (first == 0 && b.writer == NONE) b.outbox[b.box[letter.part]] = no_items(b) | letter.count;
-    for (u32 i = first; i < letter.count; i += EACH * all) {
-        u32 v[EACH], id[EACH];
+    u64 *reply = replies_to(b, letter.part);
+    u32 *answers = (u32 *)(reply + 1 + (letter.skip + ANSWERS_A_WORD - 1) / ANSWERS_A_WORD);
+    if (first == 0 && b.writer == NONE) *reply = no_items(b) | letter.count;
+    for (u32 i = first; i - lane < letter.count; i += EACH * all) {
+        u32 v[EACH];
         bool ok[EACH];
 #pragma unroll
-        for (int k = 0; k < EACH; k++) {
-            ok[k] = i + k * all < letter.count;
-            v[k] = ok[k] ? __ldcg(letter.words + i + k * all) : normals;
-        }
+        for (int k = 0; k < EACH; k++)
+            v[k] = i + k * all < letter.count ? __ldcg(letter.words + i + k * all) : NONE;
 #pragma unroll
-        for (int k = 0; k < EACH; k++) {
-            ok[k] = v[k] < normals; /* the last word may have half a question */
-            v[k] = ok[k] ? b.place[v[k]] : 0;
-        }
-#pragma unroll
-        for (int k = 0; k < EACH; k++) {
-            ok[k] = ok[k] && bit_of(before, v[k]) && !(pushing && p.direct[v[k]] == s.depth);
-            id[k] = ok[k] ? b.locals[v[k]] : NONE;
-        }
+        for (int k = 0; k < EACH; k++) /* the last word may have half a question */
+            v[k] = v[k] < p.n ? p.numbers[v[k]] : NONE;
 #pragma unroll
         for (int k = 0; k < EACH; k++)
-            if (i + k * all < letter.count) answers[i + k * all] = id[k];
+            ok[k] = v[k] != NONE && bit_of(before, v[k]) &&
+                    !(pushing && p.direct[v[k]] == s.depth);
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            const u32 at = i - lane + k * all, bits = __ballot_sync(ALL, ok[k]);
+            if (lane == 0 && at < letter.count) answers[at / 32] = bits;
+        }
     }
 }
 
@@ -354,20 +355,22 @@ INLINE void answer_letter(const Between &b, const State &s, const Letter &letter
 INLINE void take_letter(const Between &b, const State &s, const Letter &letter, u32 asked,
                         u32 lane) {
     const u32 first = blockIdx.x * THREADS + threadIdx.x, all = gridDim.x * THREADS;
+    const u32 *questions = questions_to(b, letter.part) + letter.skip;
     const u32 *askers = askers_of(b, letter.part) + letter.skip;
     const u32 count = letter.count < asked ? letter.count : asked;
     for (u32 i = first; i - lane < count; i += EACH * all) {
         u32 v[EACH], id[EACH], of[EACH];
         bool ok[EACH];
 #pragma unroll
-        for (int k = 0; k < EACH; k++) of[k] = letter.part;
-#pragma unroll
-        for (int k = 0; k < EACH; k++)
-            id[k] = i + k * all < count ? __ldcg(letter.words + i + k * all) : NONE;
+        for (int k = 0; k < EACH; k++) {
+            const u32 at = i + k * all;
+            ok[k] = at < count && __ldcg(letter.words + at / 32) >> lane & 1;
+            of[k] = letter.part;
+        }
 #pragma unroll
         for (int k = 0; k < EACH; k++) {
-            ok[k] = id[k] != NONE;
             v[k] = ok[k] ? askers[i + k * all] : 0;
+            id[k] = ok[k] ? questions[i + k * all] : 0;
         }
         take_all<EACH>(b, s, ok, v, id, of, lane);
     }

@@ -9,12 +9,13 @@ import numpy as np
 from distbfs.engines.cuda.xbfs.arrays import THREADS
 from distbfs.engines.cuda.xbfs.shared import MemberParams
 from distbfs.engines.streamed import MOST_STREAMED
-from distbfs.partition.layout import Domains
+from distbfs.partition.layout import Domains, Index
 from distbfs.types import Ids
 
 GOES, PUSHES, ASKS = 1, 2, 4  # ``Does`` in between.cuh
 FIRST = 1 << 14  # words for all others together that are sent before sizes are known
 LEAST_FIRST = 64  # and for one
+QUESTIONS, ANSWERS = 2, 64  # in a word
 MOST_BOXED = 1 << 25  # words of all boxes of a share where levels go in rounds
 SIGNALS = 3  # kinds, ``Signal`` in between_loop.cu
 LINE = 128  # bytes that pieces of memory are aligned to
@@ -24,10 +25,10 @@ COUNTED = (
     *("failed", "checks", "over", "most", "inside", "unknown"),
 )
 POINTERS = (  # behind those of ``MemberParams``
-    *("place", "outer_offsets", "outer_columns", "outer_targets", "starts"),
+    *("outer_offsets", "outer_columns", "outer_targets", "starts"),
     "locals",
     *("has_outer", "outer_seen", "front", "names", "sent"),
-    *("outbox", "box", "sizes", "known", "found", "mail", "counts"),
+    *("outbox", "box", "replies", "sizes", "known", "found", "mail", "counts"),
     *("idle", "filled", "mask", "items", "owned", "is_owned", "homes", "open"),
     *("does", "gathered", "report"),
 )
@@ -38,6 +39,7 @@ NUMBERS = (
     *("lanes", "own_lanes", "shares", "share", "id_bits", "way", "needs", "begins"),
     "rule",
     *("pull_share", "boxes", "writer", "skip", "first", "lost", "delegate", "is_short"),
+    *("replying", "pad"),
 )
 
 
@@ -74,6 +76,23 @@ def box_bounds(domains: Domains, share: int, edges: Ids, owned: Ids) -> Ids:
     if limit is not None:
         rooms = np.minimum(rooms, limit)
     return np.concatenate([[0], np.cumsum(1 + rooms)])
+
+
+def replies_at(box_at: Ids) -> Ids:
+    """Return where a share's answers to each begin and all end, int64 [shares + 1].
+
+    box_at: see ``box_bounds``
+    """
+    return reply_words(box_at, np.arange(len(box_at)))
+
+
+def reply_words(boxes: Index, shares: Index) -> Index:
+    """Return the words of answers to so many shares; boxes: words of those for them.
+
+    After a word about them there is a bit for each question that a box has room for.
+    Answers to what comes after the first words of a box begin with a word of their own.
+    """
+    return boxes // (ANSWERS // QUESTIONS) + 3 * shares
 
 
 def symmetric_pieces(shares: int, slot: int, dwords: int, bits: int) -> dict[str, int]:

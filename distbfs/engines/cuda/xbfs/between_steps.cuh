@@ -8,7 +8,8 @@
 
 INLINE void empty_boxes(const Between &b) {
     if (blockIdx.x) return;
-    for (u32 i = threadIdx.x; i < b.shares; i += THREADS) b.outbox[b.box[i]] = no_items(b);
+    for (u32 i = threadIdx.x; i < b.shares; i += THREADS)
+        b.outbox[b.box[i]] = *replies_to(b, i) = no_items(b);
 }
 
 /* The number of the root, NONE where this device does not have it, or it has no edges. */
@@ -102,7 +103,7 @@ struct Items {
         u32 v[EACH], local[EACH];
 #pragma unroll
         for (int k = 0; k < EACH; k++)
-            v[k] = ok[k] ? b.place[item[k] >> 32] : 0, local[k] = (u32)item[k];
+            v[k] = ok[k] ? b.own.numbers[item[k] >> 32] : 0, local[k] = (u32)item[k];
         take_all<EACH>(b, s, ok, v, local, of, lane);
     }
 };

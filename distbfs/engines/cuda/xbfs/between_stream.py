@@ -12,7 +12,14 @@ from typing import Any
 from distbfs.device import cuda
 from distbfs.engines.cuda.xbfs.between import BetweenLevels
 from distbfs.engines.cuda.xbfs.between_loop import BetweenLoop
-from distbfs.engines.cuda.xbfs.between_params import ASKS, COUNTED, GOES, PUSHES
+from distbfs.engines.cuda.xbfs.between_params import (
+    ANSWERS,
+    ASKS,
+    COUNTED,
+    GOES,
+    PUSHES,
+    QUESTIONS,
+)
 from distbfs.engines.streamed import LevelCounts, Loop
 from distbfs.exchange.base import SymmetricMemory
 from distbfs.graph.device_graph import ISOLATED
@@ -81,6 +88,15 @@ class BetweenSearch(BetweenLevels):
         """Return words of the box for a part; the first is about the others."""
         start = int(self.box_at[part])
         return self._held["outbox"][start + begin : start + end]
+
+    def answer_words(self, words: int) -> int:
+        """Return how many words the answers to so many words of questions have."""
+        return -(-words * QUESTIONS // ANSWERS)
+
+    def answers_to(self, part: int, begin: int, end: int) -> Any:
+        """Return words of the answers to a part; the first is about the others."""
+        start = int(self.reply_at[part])
+        return self._held["replies"][start + begin : start + end]
 
     def pieces(self, part: int) -> list[slice]:
         """Return which words of a mask are of delegates that a part searches, too."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from distbfs.build.cuda.inner_domains import inner_parts
 from distbfs.build.cuda.inner_part import InnerPart, ShareCounts
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceSearch, NoOptions
@@ -27,11 +26,9 @@ from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.engines.cuda.xbfs.shared import MOST_PARTS, SharedMemory, connect_devices
 from distbfs.errors import UsageError
 from distbfs.exchange.peer_memory import PeerGroup
-from distbfs.exchange.world import SoloWorld
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
 from distbfs.options import MEMORY_OPTIONS, SearchOptions, check_choice
-from distbfs.partition.device_part import DevicePart
-from distbfs.partition.layout import Domains, Layout, Placement
+from distbfs.partition.layout import Layout
 from distbfs.partition.part import Part
 from distbfs.types import Ids, World
 
@@ -127,33 +124,17 @@ class XbfsEngine:
         """Prepare the search of a graph that is one part without delegates."""
         return OnHost(self.on_graph(graph_of_part(self.name, part)))
 
-    def domain(self, part: DevicePart, placement: Placement) -> BetweenSearch:
-        """Prepare the search of one part, level by level, in ids."""
-        return self.together([part], placement.domains, SoloWorld())[0]
-
-    def together(
-        self,
-        parts: Sequence[DevicePart],
-        domains: Domains,
-        world: World,
-        group: PeerGroup | None = None,
-    ) -> list[BetweenSearch]:
-        """Prepare the searches of a domain's devices, level by level, in ids.
-
-        parts: shares of this rank; domains: all there are
-        world: the ranks that have devices of the domain
-        group: the devices, where there are several; it lasts as long as the searches
-        Collective.
-        """
-        return self.of_shares(inner_parts(parts, domains, world), world, group)
-
     def of_shares(
         self,
         inner: Sequence[InnerPart],
         world: World,
         group: PeerGroup | None = None,
     ) -> list[BetweenSearch]:
-        """Prepare the searches of a domain's shares; see ``together``."""
+        """Prepare searches of a domain's shares, level by level, in ids (collective).
+
+        world: the ranks that have devices of the domain
+        group: the devices, where there are several; it lasts as long as the searches
+        """
         shared = []
         for share in inner:
             what = f"a search of part {share.index}"

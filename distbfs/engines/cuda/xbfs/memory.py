@@ -13,6 +13,7 @@ import numpy as np
 
 from distbfs.build.cuda.inner import MOST_TARGETS, SLICE
 from distbfs.build.cuda.inner_part import ShareCounts
+from distbfs.build.cuda.places import COLUMNS
 from distbfs.build.cuda.room import LEAST_KEPT
 from distbfs.engines.cuda.common.memory import (
     LISTS,
@@ -27,6 +28,7 @@ from distbfs.engines.cuda.xbfs.between_params import (
     box_bounds,
     box_limit,
     first_words,
+    reply_words,
     symmetric_pieces,
 )
 from distbfs.engines.streamed import MOST_STREAMED
@@ -40,7 +42,8 @@ from distbfs.types import SUBGRAPHS
 
 NUMBERED_VERTEX = 12  # vertices, numbers, tuple_degrees
 OUTER_EDGE, TARGET = 4, 4  # a column; where it leads to, once each
-MADE_NORMAL = 32  # counts, order, length, place, position and id of a normal vertex
+NAMING = 3 * TARGET  # what is asked of a share, both answers, while targets are named
+MADE_NORMAL = 28  # counts, order, length, position and id of a normal vertex
 SORTED = 5 * 8  # an outer edge of a pass, with its sort
 BOXED = 8  # a number or a question, with an id
 ARRIVING = 3  # boxes from others, of two rounds, in ``exchange.buffer.Buffer``
@@ -82,9 +85,10 @@ def part_bytes(
     if shape.targets is not None:
         targets = min(targets, shape.targets)
     leaving = 8 * (normals + 1) + OUTER_EDGE * outer + TARGET * targets
-    inner += 4 * normals + leaving + 4 * (parts + 1)  # first targets of parts
+    inner += leaving + 4 * (parts + 1)  # first targets of parts
     making = _offset_bytes(shape) + MADE_NORMAL * normals + names + leaving
-    making += SORTED * min(outer, SLICE) + NUMBERED_VERTEX * local + 12 * places
+    making += max(SORTED * min(outer, SLICE), NAMING * min(targets, COLUMNS))
+    making += NUMBERED_VERTEX * local + 12 * places
     making += 4 * normals * (shape.domain - 1)  # positions of the whole domain
     search = _searching_bytes(
         *(shape.n, local, places, m, positions, shape.owned, shape.domain),
@@ -93,7 +97,7 @@ def part_bytes(
         multiprocessors=multiprocessors,
     )
     boxes = shape.domain + others * (1 + box_words(shape))
-    boxes = _boxed_words(parts, others, boxes, places)
+    boxes = _boxed_words(parts, others, boxes, places) + reply_words(boxes, parts)
     needs = {
         "graph": graph,
         "numbering": NUMBERED_VERTEX * local,
@@ -206,7 +210,9 @@ def share_bytes(
         multiprocessors=multiprocessors,
     )
     boxes = int(box_bounds(domains, index, share.outer_edges, share.owned)[-1])
+    replies = reply_words(boxes, domains.shares)
     boxes = _boxed_words(domains.shares, domains.most_apart, boxes, share.active)
+    boxes += replies
     return search + BOXED * boxes + share.targets // 8
 
 
