@@ -1113,10 +1113,18 @@ MUTATIONS = (
     Mutation(
         "between-answers-of-the-frontier",
         f"{CUDA}/xbfs/between_outer.cuh",
-        "bit_of(before, v[k]) && !(pushing && p.direct[v[k]] == s.depth)",
-        "bit_of(now, v[k]) && !(pushing && p.direct[v[k]] == s.depth)",
+        "v[k] != NONE && bit_of(before, v[k]) &&",
+        "v[k] != NONE && bit_of(now, v[k]) &&",
         "a vertex answers on the level that finds it",
         (f"{OUTER_EDGES}::test_directions",),
+    ),
+    Mutation(
+        "between-answers-after-the-first",
+        f"{CUDA}/xbfs/between_outer.cuh",
+        "(letter.skip + ANSWERS_A_WORD - 1) / ANSWERS_A_WORD",
+        "letter.skip / ANSWERS_A_WORD",
+        "answers to later questions lie where those to the first ones are",
+        (f"{OUTER_EDGES}::test_boxes_with_one_question_more_than_their_first_words",),
     ),
     Mutation(
         "between-ahead-does-not-wait",

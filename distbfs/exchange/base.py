@@ -132,7 +132,12 @@ class StreamedExchange(Exchange, Protocol):
 
 
 class SymmetricMemory(Protocol):
-    """Memory of one device of each rank that kernels of all ranks put into."""
+    """Memory of one device of each rank that kernels of all ranks put into.
+
+    near: the devices are those of one host
+    """
+
+    near: bool
 
     def allocate(self, size: int, what: str) -> Any:
         """Return zeros, uint8 [size], at the same place of all devices (collective).

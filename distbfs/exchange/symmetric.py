@@ -70,6 +70,11 @@ def version_of(kind: type[ctypes.Structure]) -> int:
     return (1 << 16) + ctypes.sizeof(kind)
 
 
+def on_one_host(world: World) -> bool:
+    """Return whether all ranks are on one host."""
+    return len(set(getattr(world, "hosts", [""]))) == 1
+
+
 def nvshmem_problem(world: World) -> str:
     """Return why ranks cannot use NVSHMEM, "" if nothing is missing; collective."""
     reason = ""
@@ -110,7 +115,7 @@ class Heap:
         self.used: list[Callable[[], object]] = []
         self.modules: dict[tuple[Any, ...], LinkedModule] = {}
         os.environ.setdefault("NVSHMEM_DISABLE_NVLS", "1")
-        if len(set(getattr(world, "hosts", [""]))) == 1:
+        if on_one_host(world):
             os.environ.setdefault("NVSHMEM_REMOTE_TRANSPORT", "none")
             os.environ.setdefault("NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME", "lo")
         reason = ""
@@ -161,7 +166,7 @@ class SymmetricMemory:
     """
 
     def __init__(self, world: World) -> None:
-        self._world = world
+        self._world, self.near = world, on_one_host(world)
         key = (world.rank, world.size, int(cuda.cupy().cuda.Device()))
         other = bool(_heaps) and key not in _heaps
         problem = "NVSHMEM serves other ranks or devices of a process" if other else ""

@@ -28,6 +28,8 @@ def mapped(rank):
 class ThreadMemory:
     """As ``exchange.symmetric.SymmetricMemory``."""
 
+    near = False
+
     def __init__(self, world):
         self._world, self._end = world, ORIGIN + world.rank * STRIDE
         mapped(world.rank)

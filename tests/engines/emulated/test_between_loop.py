@@ -62,13 +62,22 @@ def test_boxes_are_on_their_way_while_the_inner_graph_is_searched(
     device, monkeypatch, wide
 ):
     monkeypatch.setattr(between_loop, "WIDE", wide)
+    put = []
+
+    def before(runner, world):
+        put.append(runner._loop.params.wide)
+
     for name, threshold in (("kronecker", 4), ("random", LARGE), ("grid", 0)):
         for parts, direction in ((2, "push"), (3, "auto")):
             form = {"threshold": threshold, "direction": direction}
-            sent = looped(GRAPHS[name], parts, **form)
-            monkeypatch.setattr(between_loop, "WIDE", 1 << 31)
-            assert looped(GRAPHS[name], parts, **form) == sent
-            monkeypatch.setattr(between_loop, "WIDE", wide)
+            sent = looped(GRAPHS[name], parts, before=before, **form)
+            assert set(put) == {wide}
+            put.clear()
+            with monkeypatch.context() as patch:
+                patch.setattr(ThreadMemory, "near", True)
+                assert looped(GRAPHS[name], parts, before=before, **form) == sent
+            assert set(put) == {between_loop.NEVER}
+            put.clear()
 
 
 def test_what_is_sent_is_counted(device):

@@ -8,8 +8,8 @@
  * cleared; what came is not overwritten before its reader has told its counts.  All shares
  * choose alike from the same counts, as `choose` does in between.cu, whose steps these are.
  * A share that is waited for longer than `patience` ends the search on all that wait for it.
- * Where a frontier has many outer edges, what it finds is on its way while the inner graph is
- * searched.
+ * Where a frontier between hosts is wide, what it finds is on its way while the inner graph is
+ * searched: blocks put it and go on.
  *
  * Data: between.cuh.  Sources: those of between.cu; messages without a processor in their path
  * as in the GPU codes of the Graph500 list.

@@ -27,7 +27,9 @@ LEVELS, FAULT, BYTES = 0, 1, 2  # ``Told`` in between_loop.cu
 TOLD = BYTES + 2 * len(KINDS)
 STAGES = 6  # times of a level
 TURNS = 5  # words before these
-WIDE = 1 << 14  # of a frontier: what it sends takes longer than a meeting of all blocks
+# of a frontier between hosts: what it sends takes longer than a meeting of all blocks
+WIDE = 1 << 14
+NEVER = (1 << 32) - 1
 
 
 class LoopParams(ctypes.Structure):
@@ -69,7 +71,7 @@ class BetweenLoop:
         base = self._own.data.ptr
         self.params = LoopParams(
             slot=slot,
-            wide=WIDE,
+            wide=NEVER if memory.near else WIDE,
             turn=base,
             masked=base + 8,
             arrived=base + 16,
