@@ -181,7 +181,7 @@ def questions() -> str:
             d.arrow([(684, y), (487, end)], dashes="5 4")
     d.arrow([(487, 109), (684, 128)], stroke_width=2.5)
     d.text(585, 92, "question", **SMALL)
-    d.text(585, 142, "answer: parent", **SMALL)
+    d.text(585, 142, "answer: a bit", **SMALL)
     d.text(195, 246, "cost: the outer edges of the frontier,\na vertex once to a part",
             **SMALL)  # fmt: skip
     d.text(585, 246, "cost: the outer edges of the unvisited,\nand an answer to each",
