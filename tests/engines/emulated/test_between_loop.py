@@ -75,9 +75,12 @@ def test_boxes_are_on_their_way_while_the_inner_graph_is_searched(
             put.clear()
             with monkeypatch.context() as patch:
                 patch.setattr(ThreadMemory, "near", True)
-                assert looped(GRAPHS[name], parts, before=before, **form) == sent
+                late = looped(GRAPHS[name], parts, before=before, **form)
             assert set(put) == {between_loop.NEVER}
             put.clear()
+            for one in (sent, late):
+                del one["masks"]  # a late block may tell what it has just heard
+            assert late == sent
 
 
 def test_what_is_sent_is_counted(device):

@@ -136,10 +136,11 @@ class BetweenLevels:
         owned = np.bincount(owners, minlength=parts)
         self.box_at = box_bounds(domains, part.index, part.outer.edges, owned)
         self.reply_at = replies_at(self.box_at)
+        self.most_owned = int(owned.max())
         limit = box_limit(parts, domains.most_apart)
         self.in_rounds = limit is not None
         self._owned_at_once = len(part.owned) if limit is None else limit
-        self.parent_rounds = -(-int(owned.max()) // limit) if limit else 1
+        self.parent_rounds = -(-self.most_owned // limit) if limit else 1
         split = part.graph.tails is not None
         self.extras: tuple[str, ...] = TAIL_COUNTS if split else ()
         # what the host reads lies together

@@ -40,7 +40,8 @@ enum Sort { MASKS, ITEMS, QUESTIONS, ANSWERS, PARENTS, SORTS };
 
 struct Loop {
     Between b;
-    u64 *came, *replied;   /* [others][slot], symmetric: boxes of other shares, and answers */
+    u64 *came;             /* [others][slot], symmetric: boxes of other shares */
+    u64 *replied;          /* [others][reply_slot], symmetric: their answers */
     u32 *masks;            /* [others][dwords], symmetric: delegates that they found */
     u64 *dated;            /* [others][pieces of THREADS words], symmetric: turns of these */
     u64 *tallies;          /* [2][shares][COUNTS], symmetric: what they have counted, by turn */
@@ -53,7 +54,7 @@ struct Loop {
     u32 *next;             /* [4]: what the next level does; delegates that are not found yet;
                               whether a share has some whose parents others have; whether the
                               frontier is wide */
-    u64 slot;              /* words of a box and the word before it */
+    u64 slot, reply_slot;  /* words of a box, or of answers, and the word before them */
     u32 hidden;            /* delegates that are not found when the search begins */
     u32 parents;           /* they are wanted of delegates as well */
     u32 rows;              /* of trace */
@@ -137,9 +138,18 @@ INLINE void count_sent(const Loop &n, u32 sort, u64 bytes) {
     n.told[BYTES + SORTS + sort] += n.b.shares - 1;
 }
 
+/* What comes from other shares: a row of `slot` words for each. */
+struct Region {
+    u64 *words;
+    u64 slot;
+};
+
+INLINE Region came(const Loop &n) { return Region{n.came, n.slot}; }
+INLINE Region replied(const Loop &n) { return Region{n.replied, n.reply_slot}; }
+
 /* Put the boxes for other shares, or replies, into a region of theirs; what their bytes count as is
  * `sort`. */
-INLINE void put_boxes(const Loop &n, u64 *region, u32 sort) {
+INLINE void put_boxes(const Loop &n, const Region &region, u32 sort) {
     const Between &b = n.b;
     u64 bytes = 0;
     for (u32 t = 0; t < b.shares; t++) {
@@ -148,7 +158,7 @@ INLINE void put_boxes(const Loop &n, u64 *region, u32 sort) {
         u64 words = size_of(__ldcg(box));
         if (sort == QUESTIONS) words = (words + QUESTIONS_A_WORD - 1) / QUESTIONS_A_WORD;
         if (sort == ANSWERS) words = (words + ANSWERS_A_WORD - 1) / ANSWERS_A_WORD;
-        put_all(n, region + row_of(b.share, t) * n.slot, box, 1 + words, t);
+        put_all(n, region.words + row_of(b.share, t) * region.slot, box, 1 + words, t);
         bytes += 8 * (1 + words);
     }
     count_sent(n, sort, bytes);
@@ -157,7 +167,8 @@ INLINE void put_boxes(const Loop &n, u64 *region, u32 sort) {
 /* Pieces of a mask, of THREADS words. */
 INLINE u32 pieces_of(const Between &b) { return (b.normals / 32 + THREADS - 1) / THREADS; }
 
-/* Put the delegates that this share alone knows of, pieces of a mask that have some. */
+/* Put the delegates that this share alone knows of, pieces of a mask that have some.  A block that
+ * is late may find those that others of its blocks have just heard of, too: they are known then. */
 INLINE void put_masks(const Loop &n, const u32 *now, u64 epoch) {
     const Between &b = n.b;
     const u32 words = b.normals / 32, pieces = pieces_of(b);
@@ -182,15 +193,15 @@ INLINE void put_masks(const Loop &n, const u32 *now, u64 epoch) {
 
 /* Calls take(share, box) for the box that came from each other share. */
 template <class Take>
-INLINE void each_box(const Loop &n, const u64 *region, const Take &take) {
+INLINE void each_box(const Loop &n, const Region &region, const Take &take) {
     for (u32 t = 0; t < n.b.shares; t++)
-        if (t != n.b.share) take(t, region + row_of(t, n.b.share) * n.slot);
+        if (t != n.b.share) take(t, region.words + row_of(t, n.b.share) * region.slot);
 }
 
 /* As `each_item`. */
 struct Came {
     const Loop &n;
-    const u64 *region;
+    const Region region;
     template <class Take> __device__ __forceinline__ void operator()(const Take &take) const {
         each_box(n, region, [&](u32 share, const u64 *box) {
             each_of(box + 1, size_of(__ldcg(box)), share, threadIdx.x & 31, take);
@@ -282,7 +293,7 @@ INLINE bool one_level(const Loop &n, u32 *room, u32 does, bool hides, bool wide,
     if (does & PUSHES) push_outer(b, s, warp, warps, lane);
     if (early) {
         grid_sum(&b.own.control->barrier, turn, 0);
-        put_boxes(n, n.came, ITEMS);
+        put_boxes(n, came(n), ITEMS);
     }
     search_level(b, room, turn, s);
     if (asks) {
@@ -291,28 +302,28 @@ INLINE bool one_level(const Loop &n, u32 *room, u32 does, bool hides, bool wide,
     }
     NOTE(LEVEL_SEARCHED)
     if (hides) put_masks(n, newest(b.own, s), epoch);
-    if (!early) put_boxes(n, n.came, asks ? QUESTIONS : ITEMS);
+    if (!early) put_boxes(n, came(n), asks ? QUESTIONS : ITEMS);
     bool fine = pass_on(n, BOXES, epoch, false, heard, turn);
     const u64 who = masks_of(n, heard);
     NOTE(BOXES_CAME)
     if (asks) {
         if (fine)
-            each_box(n, n.came, [&](u32 share, const u64 *box) {
+            each_box(n, came(n), [&](u32 share, const u64 *box) {
                 answer_letter(b, s, letter_in(share, box), lane);
             });
         if (!meet_fine(n, turn, fine)) return false;
-        put_boxes(n, n.replied, ANSWERS);
+        put_boxes(n, replied(n), ANSWERS);
         fine = pass_on(n, REPLIES, epoch, false, heard, turn);
         NOTE(REPLIES_CAME)
     }
     if (fine) {
         take_masks(n, s, who, epoch);
         if (asks)
-            each_box(n, n.replied, [&](u32 share, const u64 *box) {
+            each_box(n, replied(n), [&](u32 share, const u64 *box) {
                 const Letter letter = letter_in(share, box);
                 take_letter(b, s, letter, letter.count, lane);
             });
-        else if (does & PUSHES) Came{n, n.came}(Items{b, s});
+        else if (does & PUSHES) Came{n, came(n)}(Items{b, s});
     }
     fine = meet_fine(n, turn, fine);
     NOTE(LEVEL_TAKEN)
@@ -337,15 +348,15 @@ INLINE bool swap_parents(const Loop &n, u64 epoch, Heard &heard, u32 &turn) {
     Barrier *barrier = &b.own.control->barrier;
     ask_for_parents(b);
     grid_sum(barrier, turn, 0);
-    put_boxes(n, n.came, PARENTS);
+    put_boxes(n, came(n), PARENTS);
     bool fine = pass_on(n, BOXES, epoch, true, heard, turn);
     empty_boxes(b);
     if (!meet_fine(n, turn, fine)) return false;
-    Came{n, n.came}(ParentQuestions{b, newest(b.own, *b.own.state)});
+    Came{n, came(n)}(ParentQuestions{b, newest(b.own, *b.own.state)});
     grid_sum(barrier, turn, 0);
-    put_boxes(n, n.replied, PARENTS);
+    put_boxes(n, replied(n), PARENTS);
     fine = pass_on(n, REPLIES, epoch, false, heard, turn);
-    if (fine) Came{n, n.replied}(ParentAnswers{b});
+    if (fine) Came{n, replied(n)}(ParentAnswers{b});
     return meet_fine(n, turn, fine);
 }
 

@@ -10,7 +10,11 @@ import numpy as np
 from distbfs.device import cuda, programs
 from distbfs.device.take import Back
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, THREADS, mask
-from distbfs.engines.cuda.xbfs.between_params import Between, symmetric_pieces
+from distbfs.engines.cuda.xbfs.between_params import (
+    Between,
+    reply_slot,
+    symmetric_pieces,
+)
 from distbfs.engines.cuda.xbfs.search import CONTROL_BYTES
 from distbfs.errors import DistbfsError
 from distbfs.exchange.traffic import KINDS
@@ -41,7 +45,7 @@ class LoopParams(ctypes.Structure):
         *((x, ctypes.c_void_p) for x in ("tallies", "signals", "turn", "masked")),
         *((x, ctypes.c_void_p) for x in ("arrived", "trace")),
         *((x, ctypes.c_void_p) for x in ("told", "next")),
-        ("slot", ctypes.c_uint64),
+        *((x, ctypes.c_uint64) for x in ("slot", "reply_slot")),
         *((x, ctypes.c_uint32) for x in ("hidden", "parents", "rows", "wide")),
     )
 
@@ -59,7 +63,9 @@ class BetweenLoop:
         self._search, self._memory, self._world = search, memory, world
         most = np.array([int(np.diff(search.box_at).max())])
         slot = int(world.allreduce(most, "max")[0])
-        sizes = symmetric_pieces(params.shares, slot, params.dwords, params.normals)
+        owned = search.most_owned
+        counts = params.shares, slot, owned, params.dwords, params.normals
+        sizes = symmetric_pieces(*counts)
         starts = np.cumsum([0, *sizes.values()])
         self._room = memory.allocate(int(starts[-1]), "boxes of other domains")
         self._own = cp.zeros(
@@ -71,6 +77,7 @@ class BetweenLoop:
         base = self._own.data.ptr
         self.params = LoopParams(
             slot=slot,
+            reply_slot=reply_slot(slot, owned),
             wide=NEVER if memory.near else WIDE,
             turn=base,
             masked=base + 8,

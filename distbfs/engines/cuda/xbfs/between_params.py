@@ -95,16 +95,28 @@ def reply_words(boxes: Index, shares: Index) -> Index:
     return boxes // (ANSWERS // QUESTIONS) + 3 * shares
 
 
-def symmetric_pieces(shares: int, slot: int, dwords: int, bits: int) -> dict[str, int]:
+def reply_slot(slot: int, owned: int) -> int:
+    """Return the words of the longest answers, with the word before them.
+
+    slot: of the largest box; owned: the most delegates of a share, whose parents are
+    words
+    """
+    return 1 + max(-(-(slot - 1) * QUESTIONS // ANSWERS), owned)
+
+
+def symmetric_pieces(
+    shares: int, slot: int, owned: int, dwords: int, bits: int
+) -> dict[str, int]:
     """Return the bytes that searches in one launch put into, piece by piece.
 
     shares: of one device each; slot: words of the largest box of any, with the word
-    before them; dwords: 32-bit words of a mask; bits: positions of delegates
+    before them; owned: see ``reply_slot``; dwords: 32-bit words of a mask; bits:
+    positions of delegates
     """
     others = shares - 1
     sizes = {
         "came": 8 * others * slot,
-        "replied": 8 * others * slot,
+        "replied": 8 * others * reply_slot(slot, owned),
         "masks": 4 * others * dwords,
         "dated": 8 * others * -(-bits // (32 * THREADS)),
         "tallies": 2 * 8 * shares * len(COUNTED),

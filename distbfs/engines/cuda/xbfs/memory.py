@@ -278,4 +278,5 @@ def symmetric_bytes(shape: PartShape) -> int:
     if shape.domain > 1 or not 1 < parts <= MOST_STREAMED:
         return 0
     slot = 1 + box_words(shape)
-    return sum(symmetric_pieces(parts, slot, 2 * words, 64 * words).values())
+    pieces = symmetric_pieces(parts, slot, shape.owned, 2 * words, 64 * words)
+    return sum(pieces.values())
