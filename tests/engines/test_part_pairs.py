@@ -289,7 +289,8 @@ def test_engines_of_whole_graphs_refuse_parts(name):
 def test_engines_declare_what_they_do(name):
     kind = lookup(ENGINES, "engine", name)
     assert kind.alone == hasattr(kind, "whole")
-    assert kind.domains == hasattr(kind, "domain")
+    ways = hasattr(kind, "domain"), hasattr(kind, "of_shares")  # of one, or several
+    assert sum(ways) == kind.domains
     assert kind.on_device == on_a_device(name)
     assert kind.alone or not kind.directed
     assert kind.devices == (8 if name == "xbfs" else 1)
