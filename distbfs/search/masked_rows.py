@@ -110,6 +110,6 @@ class InnerRows:
 def target_ids(part: InnerPart) -> DeviceArray:
     """Return the ids of ``outer.targets``, as of ``ids``, with its device current."""
     cp, outer, parts = cuda.cupy(), part.outer, part.layout.parts
-    counts = cp.asarray(np.diff(outer.starts))
-    shares = cp.repeat(cp.arange(parts, dtype=part.ids.dtype), counts.get().tolist())
+    counts = np.diff(outer.starts).tolist()
+    shares = cp.repeat(cp.arange(parts, dtype=part.ids.dtype), counts)
     return outer.targets.astype(part.ids.dtype) * part.ids.dtype.type(parts) + shares

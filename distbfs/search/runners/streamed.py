@@ -204,11 +204,11 @@ class StreamedLevels:
             seat.search.end_level(masks, boxes, answers, first=words, pulls=pulls)
 
         self._each(begin)
-        self._first_words(came, *masks)
+        self._first_words(came, words, *masks)
         self._each(lambda seat: seat.search.told(came[seat.place], parents=False))
         if form.asks:
             self._each(lambda seat: seat.search.reply(came[seat.place], parents=False))
-            self._first_answers(replied, words)
+            self._first_words(replied, words, answers=True)
         self._each(end)
         self._gather()
 
@@ -224,37 +224,30 @@ class StreamedLevels:
     def _first_words(
         self,
         into: list[Any],
+        words: int,
         leaving: Sequence[Piece] = (),
         coming: Sequence[Piece] = (),
+        *,
+        answers: bool = False,
     ) -> None:
         """Send the first words of boxes, after the other data in ``leaving``.
 
         into: by place, [others, 1 + words], buffers for other parts' words
+        answers: those to the first words are sent instead
         """
         away, back = [*leaving], [*coming]
         for seat, space in zip(self._seats, into, strict=True):
-            words, box = space.shape[1] - 1, seat.search.box
+            box = seat.search.answers_to if answers else seat.search.box
+            length = seat.answered if answers else seat.sent
             for row, part in enumerate(seat.others):
-                end = seat.sent(part, words)
+                end = length(part, words)
                 away.append((seat.place, part, box(part, 0, end)))
-                back.append((seat.place, part, space[row, :end]))
-        self._exchange.cross((), away, back)
-
-    def _first_answers(self, into: list[Any], words: int) -> None:
-        """Send the answers to the first ``words`` of boxes; into: see there."""
-        away, back = [], []
-        for seat, space in zip(self._seats, into, strict=True):
-            for row, part in enumerate(seat.others):
-                end = seat.answered(part, words)
-                answers = seat.search.answers_to(part, 0, end)
-                away.append((seat.place, part, answers))
                 back.append((seat.place, part, space[row, :end]))
         self._exchange.cross((), away, back)
 
     def _count(self, numbers: str, form: Form, words: int) -> None:
         """Count the traffic of a launch; numbers: its kind."""
         count = self._exchange.traffic.count
-        of_parents = numbers == "parents"
         sizes = self._volumes.get(words)
         if sizes is None:
             sizes = self._volumes[words] = [x.volumes(words) for x in self._seats]
@@ -264,10 +257,9 @@ class StreamedLevels:
                 pieces = len(seat.mask_pieces)
                 count(seat.mask_bytes, "masks", part=place, messages=pieces)
             count(size, numbers, part=place, messages=messages)
-            if of_parents:
-                count(size, numbers, part=place, messages=messages)
-            elif form.asks:
-                count(answers, "answers", part=place, messages=messages)
+            back = (size, numbers) if numbers == "parents" else (answers, "answers")
+            if form.asks:
+                count(*back, part=place, messages=messages)
 
     def complete(self) -> None:
         """Complete the parents of delegates, after the last level.
@@ -279,16 +271,16 @@ class StreamedLevels:
         launch = partial(self._launch_parents, words)
         with self.stream():
             self._replays(("parents", words), form, launch)
-        self._count("parents", Form(pushes=False, asks=False, masks=False), words)
+        self._count("parents", Form(pushes=False, asks=True, masks=False), words)
 
     def _launch_parents(self, words: int) -> None:
         """Launch questions and answers for parents, with ``words`` words a box."""
         came, replied = self._spaces(words, words)
         self._each(lambda seat: seat.search.ask())
-        self._first_words(came)
+        self._first_words(came, words)
         self._each(lambda seat: seat.search.told(came[seat.place], parents=True))
         self._each(lambda seat: seat.search.reply(came[seat.place], parents=True))
-        self._first_words(replied)
+        self._first_words(replied, words)
         self._each(lambda seat: seat.search.learn([replied[seat.place]]))
 
     def wait(self) -> None:
