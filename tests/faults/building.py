@@ -32,7 +32,7 @@ class CutShort(Tuples):
 
 def build():
     EmulatedDevice.check = lambda *_: None  # several threads
-    EmulatedDevice(Kernels()).install(pytest.MonkeyPatch())
+    EmulatedDevice(Kernels(small=True)).install(pytest.MonkeyPatch())
     shares.CHUNK = 60
     source = CutShort(128, kronecker(7).u, kronecker(7).v)
     on_devices(source, 2 * world.size, world, devices=[0, 1], making="share")

@@ -20,10 +20,10 @@ from distbfs.search import domains, opening
 
 @pytest.fixture(scope="session")
 def kernels():
-    """Compiled kernels, kept for the session."""
+    """Compiled kernels, of full blocks or not, kept for the session."""
     if compiler() is None:
         pytest.skip("no C++ compiler")
-    return Kernels()
+    return {full: Kernels(small=not full) for full in (False, True)}
 
 
 @pytest.fixture(params=[32, 64], ids=["ids of 32 bits", "ids of 64 bits"])
@@ -35,9 +35,10 @@ def id_bits(request, monkeypatch):
 
 
 @pytest.fixture
-def device(kernels, monkeypatch):
+def device(kernels, monkeypatch, request):
     """Put the emulator in the place of CUDA; its fields say what the device has."""
-    found = EmulatedDevice(kernels)
+    full = request.node.get_closest_marker("full_blocks") is not None
+    found = EmulatedDevice(kernels[full])
     found.install(monkeypatch)
     yield found
     found.check("the end")

@@ -25,6 +25,7 @@ from distbfs.device import cuda, programs
 from distbfs.device.cache import cache_folder, exclusive
 from distbfs.device.sources import source_closure, variants
 from distbfs.engines.cuda.papers.xbfs import search as paper
+from distbfs.engines.cuda.xbfs import between_params
 from distbfs.search import choose as choosing
 from distbfs.search import domain as resident_driver
 
@@ -37,6 +38,9 @@ FLAGS = ("-std=c++17", "-O2", "-fPIC", "-w", "-pthread", "-fno-strict-aliasing")
 FLAGS += ("-shared", "-Wl,-Bsymbolic")
 NVSHMEM = re.compile(r"#include <device/nvshmem\w*\.h>")
 ELSEWHERE = re.compile(r'#include "(?:\.\./)+(?:\w+/)*')
+FULL, SMALL = 1024, 256  # threads of a block
+BLOCK = re.compile(rf"#define THREADS {FULL}\n#define WARPS (?:32|\(THREADS / 32\))\n")
+SMALL_BLOCK = f"#define THREADS {SMALL}\n#define WARPS {SMALL // 32}\n"
 DYNAMIC = re.compile(r"extern __shared__ uint4 dynamic\[\];")
 KERNEL = re.compile(r"__global__\s+void(?:\s+__launch_bounds__\([^)]*\))?\s+(\w+)\(")
 
@@ -48,11 +52,11 @@ def compiler():
 class Kernels:
     """Libraries of kernel files, compiled at first use and cached by content.
 
-    flags: of the compiler
+    flags: of the compiler; small: blocks of FULL threads have SMALL, which is faster
     """
 
-    def __init__(self, flags=FLAGS):
-        self.flags = flags
+    def __init__(self, flags=FLAGS, *, small=False):
+        self.flags, self.small = flags, small
         self.folder = cache_folder() / "emulated"
         self.folder.mkdir(exist_ok=True)
         self.found, self.locks = {}, {}
@@ -67,11 +71,14 @@ class Kernels:
             return self.found[key]
 
     def compile(self, source, definitions, texts):
-        files = {}
+        files, smaller = {}, False
         for path in source_closure(source.resolve()):
             assert path.name not in files, f"two files named {path.name}"
             text = ELSEWHERE.sub('#include "', path.read_text(encoding="utf-8"))
             text = NVSHMEM.sub('#include "nvshmem_on_cpu.hpp"', text)
+            if self.small:
+                text, cut = BLOCK.subn(SMALL_BLOCK, text)
+                smaller = smaller or cut > 0
             files[path.name] = DYNAMIC.sub("uint4 *dynamic = EMULATED_DYNAMIC;", text)
         files.update(texts)
         names = [x for text in files.values() for x in KERNEL.findall(text)]
@@ -83,7 +90,9 @@ class Kernels:
         files["all.cpp"] = "\n".join(code) + "\n"
         macros = [f"-D{name}={value}" for name, value in sorted(definitions.items())]
         self.executor  # noqa: B018 - kernels call it
-        return ctypes.CDLL(self.built(source.stem, files, macros))
+        library = ctypes.CDLL(self.built(source.stem, files, macros))
+        library.smaller = smaller
+        return library
 
     def built(self, stem, files, macros=()):
         """Compile files by name, all.cpp with what it includes; return the library."""
@@ -283,6 +292,8 @@ class EmulatedDevice:
         }.items():
             monkeypatch.setattr(cuda, name, value)
         monkeypatch.setattr(programs, "Module", Module)
+        if self.kernels.small:
+            monkeypatch.setattr(between_params, "THREADS", SMALL)
         monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0])
         monkeypatch.setattr(resident_driver, "Gate", Gate)
         monkeypatch.setattr(paper, "_resident_blocks", lambda kernel: 2)
@@ -467,6 +478,7 @@ class Kernel:
     def __init__(self, device, library, name):
         self.device, self.name = device, name
         self.function = getattr(library, f"launch_{name}")
+        self.smaller = library.smaller
 
     def set_attribute(self, number, value):
         pass
@@ -480,6 +492,8 @@ class Kernel:
     def run(self, pointers, grid, block, shared, together, cluster):
         device = self.device
         assert shared <= device.shared
+        if self.smaller and block == FULL:
+            block = SMALL
         message = ctypes.create_string_buffer(256)
         seed = device.launches
         device.launches += 1

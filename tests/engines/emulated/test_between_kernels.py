@@ -67,6 +67,7 @@ def test_levels_and_parents(device, id_bits, name, parts):
             check(driver, source, root)
 
 
+@pytest.mark.full_blocks
 @each_pair(
     "threshold, direction, name",
     *((5, LARGE), ("push", "pull"), ("kronecker", "hub", "random", "grid")),
@@ -536,6 +537,7 @@ EACH_WAY = {
 }
 
 
+@pytest.mark.full_blocks
 @each_pair(
     "domains, way",
     (

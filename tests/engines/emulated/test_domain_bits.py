@@ -60,6 +60,7 @@ def some_sources(source, count):
     return np.concatenate([ends, rng.integers(0, source.n, count)])
 
 
+@pytest.mark.full_blocks
 @pytest.mark.parametrize("pull_edges", [None, ALWAYS_PULL, 300, NEVER_PULL])
 @pytest.mark.parametrize("parts", EACH)
 def test_levels(device, parts, pull_edges):

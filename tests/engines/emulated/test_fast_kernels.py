@@ -98,6 +98,7 @@ def test_shapes_in_every_form(device, in_ids, direction):
     faults.tell()
 
 
+@pytest.mark.full_blocks
 @pytest.mark.parametrize("named", OVERRIDES)
 @IN_IDS
 def test_thresholds_that_force_each_way(device, in_ids, named):

@@ -67,6 +67,7 @@ OVERRIDES = {
 }
 
 
+@pytest.mark.full_blocks
 @pytest.mark.parametrize("named", OVERRIDES)
 def test_thresholds_that_force_each_way(device, named):
     for k, make in enumerate(SHAPES.values()):

@@ -589,7 +589,9 @@ HOST = "exchange host: no NCCL here"
 SEVERAL_A_RANK = "exchange host: rank {}: it has {} devices"
 
 
-@pytest.mark.parametrize("name", ["hub", "kronecker"])
+@pytest.mark.parametrize(
+    ("name", "thresholds"), [("hub", (0, None)), ("kronecker", (6, 1 << 30))]
+)
 @pytest.mark.parametrize(
     ("names", "counts", "asked", "made", "why"),
     [
@@ -615,10 +617,12 @@ SEVERAL_A_RANK = "exchange host: rank {}: it has {} devices"
         ),
     ],
 )
-def test_hosts_of_unequal_size(hosts, name, names, counts, asked, made, why):
+def test_hosts_of_unequal_size(
+    hosts, name, thresholds, names, counts, asked, made, why
+):
     """The devices of each host are a domain, whatever their number and their ranks."""
     source, request = GRAPHS[name], Request(domain=asked)
-    for threshold in (0, 6, None, 1 << 30):
+    for threshold in thresholds:
 
         def how(world, threshold=threshold):
             return opened(source, world=world, request=request, threshold=threshold)

@@ -81,19 +81,19 @@ INLINE void mark_rows(const Params &p, u32 u, u64 begin, u32 length, const Sink 
 }
 
 /* Rows of the hubs in the queue, one destination range; `seen`: shared, the range's
- * words followed by tables for 1,024 hubs (before [1028], shift [1024 x 2], hub [1024],
- * sums [32]). */
+ * words followed by tables for a hub a thread (before [THREADS + 4], shift [THREADS x 2],
+ * hub [THREADS], sums [WARPS]). */
 template <class Sink>
 INLINE void mark_range(const Params &p, const u32 *hub, u32 hubs, u32 range, const Sink &sink,
                        u32 *seen, u32 lane, u32 warp) {
     const u32 w0 = p.range[range], w1 = p.range[range + 1];
     u32 *before = seen + ((w1 - w0 + 3) & ~3u);
-    u64 *shift = (u64 *)(before + 1028);
-    u32 *who = (u32 *)(shift + 1024), *sums = who + 1024;
+    u64 *shift = (u64 *)(before + THREADS + 4);
+    u32 *who = (u32 *)(shift + THREADS), *sums = who + THREADS;
     sink.begin(range);
     for (u32 i = threadIdx.x; i < w1 - w0; i += THREADS) seen[i] = sink.word(w0 + i);
     __syncthreads();
-    for (u32 h0 = 0; h0 < hubs; h0 += 1024) {
+    for (u32 h0 = 0; h0 < hubs; h0 += THREADS) {
         u32 u = 0, length = 0;
         u64 begin = 0;
         if (h0 + threadIdx.x < hubs) {
@@ -105,19 +105,19 @@ INLINE void mark_range(const Params &p, const u32 *hub, u32 hubs, u32 range, con
         const u32 upto = warp_scan(length, lane);
         if (lane == 31) sums[warp] = upto;
         __syncthreads();
-        const u32 sum = sums[lane], scanned = warp_scan(sum, lane);
+        const u32 sum = lane < WARPS ? sums[lane] : 0, scanned = warp_scan(sum, lane);
         const u32 total = __shfl_sync(ALL, scanned, 31);
         const u32 start = __shfl_sync(ALL, scanned - sum, warp) + upto - length;
         before[threadIdx.x] = start;
         shift[threadIdx.x] = begin - start;
         who[threadIdx.x] = u;
-        if (threadIdx.x == 0) before[1024] = ALL;
+        if (threadIdx.x == 0) before[THREADS] = ALL;
         __syncthreads();
-        const u32 count = hubs - h0 < 1024 ? hubs - h0 : 1024;
+        const u32 count = hubs - h0 < THREADS ? hubs - h0 : THREADS;
         u32 top = 1;
         while (top < count) top <<= 1;
         top >>= 1;
-        const u32 span = (((total + 31) >> 5) + 127) & ~127u, from = warp * span;
+        const u32 span = ((total + WARPS - 1) / WARPS + 127) & ~127u, from = warp * span;
         const u32 to = from + span < total ? from + span : total;
         if (from < total) {
             u32 k = 0;
