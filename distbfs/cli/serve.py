@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -259,10 +258,6 @@ def answer(terminal: Terminal, service: Service, ways: Ways, flag: StopFlag) -> 
     with ExitStack() as stack:
         doors = open_doors(terminal, service, stack, ways, ready)
         stack.enter_context(Front(service, doors))
-        # what is there stays: to look for garbage in it takes tens of milliseconds
-        gc.collect()
-        gc.freeze()
-        stack.callback(gc.unfreeze)
         click.echo("ready")  # before any answer, which may go to stdout, too
         ready.set()
         service.run(flag)

@@ -67,10 +67,6 @@ class Arrivals:
             if self._readers.pop(handle, None) is not None:
                 self._sockets.unregister(handle)
 
-    def watches(self, handle: int) -> bool:
-        """Return whether a descriptor is watched, for data and for its end."""
-        return handle in self._readers
-
     def wait(self, timeout: float, ready: Sized) -> None:
         """Read the first arrivals, or return at a ring or after ``timeout`` seconds.
 

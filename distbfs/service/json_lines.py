@@ -273,7 +273,7 @@ class Connection:
         self._taking = False
         if self._quiet > self._service.limits.patience:
             self.close()
-        elif not self._arrivals.watches(self._handle):  # else its end is read
+        else:
             self.drop_if_left()
 
     def drop_if_left(self) -> None:

@@ -14,7 +14,7 @@ from distbfs.service.arrivals import Arrivals
 from distbfs.service.operations import Answer, Request, Start, ToTargets
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Ticket:
     """One request in progress.
 
@@ -22,7 +22,6 @@ class Ticket:
     gone: returns whether its client has disconnected; from any thread
     name: in the log; until: its deadline, by ``time.monotonic``
     waited, searched: seconds until its search began, and of the searches for it
-    small: whether it asks for some vertices' levels from one source, not from a set
     """
 
     request: Request
@@ -34,12 +33,14 @@ class Ticket:
     waited: float = 0.0
     searched: float = 0.0
     start: Any = field(init=False)  # of a request for one search
-    small: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        start = self.start = getattr(self.request, "start", None)
-        few = isinstance(self.request, ToTargets)
-        self.small = few and not isinstance(start, tuple)
+        self.start = getattr(self.request, "start", None)
+
+    @property
+    def small(self) -> bool:
+        """Whether it asks for some vertices' levels from one source, not from a set."""
+        return isinstance(self.request, ToTargets) and not isinstance(self.start, tuple)
 
     @property
     def late(self) -> bool:

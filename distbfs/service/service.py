@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import count, islice
 from typing import Any
 
@@ -359,14 +360,15 @@ class Service:
             self.tickets.arrivals.stay()
         self.metrics.searched(seconds)
         self.metrics.batched(len(group), len({ticket.start for ticket in group}))
-        now, make = time.monotonic(), self.answers.make
+        now = time.monotonic()
         ended: list[tuple[Ticket, Ended]] = []
         for ticket, own in zip(group, values, strict=True):
             if now >= ticket.until:
                 ended.append((ticket, _late(ticket)))
                 continue
-            ticket.searched = seconds
-            ended.append((ticket, self._made(ticket, make, seconds, own)))
+            request, ticket.searched = ticket.request, seconds
+            make = partial(self.answers.make, request, seconds, own)
+            ended.append((ticket, self._made(ticket, make)))
         self._end(ended)
 
     def _several_searches(self, ticket: Ticket, request: MultiBfs) -> None:
@@ -381,13 +383,14 @@ class Service:
             self.metrics.searched(seconds)
             return seconds, values
 
-        self._finish(ticket, self._made(ticket, self.answers.make_many, search))
+        make = partial(self.answers.make_many, request, search)
+        self._finish(ticket, self._made(ticket, make))
 
     @staticmethod
-    def _made(ticket: Ticket, make: Callable[..., Answer], *values: Any) -> Ended:
-        """Return what a function makes of a request and values, or its error."""
+    def _made(ticket: Ticket, make: Callable[[], Answer]) -> Ended:
+        """Return a function's result or error."""
         try:
-            return make(ticket.request, *values)
+            return make()
         except ServiceError as error:
             error.id = ticket.request.id
             return error

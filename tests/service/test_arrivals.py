@@ -108,12 +108,6 @@ def test_nothing_is_waited_for_where_there_is_work(arrivals, client):
     assert len(client.read) == 1
 
 
-def test_what_is_watched_is_known(arrivals, client):
-    assert arrivals.watches(client.here.fileno())
-    arrivals.remove(client.here.fileno())
-    assert not arrivals.watches(client.here.fileno())
-
-
 def test_what_is_removed_is_left_alone(arrivals, client):
     handle = client.here.fileno()
     client.there.send(b"x")
