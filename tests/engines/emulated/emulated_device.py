@@ -39,6 +39,7 @@ FLAGS += ("-shared", "-Wl,-Bsymbolic")
 NVSHMEM = re.compile(r"#include <device/nvshmem\w*\.h>")
 ELSEWHERE = re.compile(r'#include "(?:\.\./)+(?:\w+/)*')
 FULL, SMALL = 1024, 256  # threads of a block
+# not of bfs4k.cuh, whose line goes on: tests of its knobs count its threads
 BLOCK = re.compile(rf"#define THREADS {FULL}\n#define WARPS (?:32|\(THREADS / 32\))\n")
 SMALL_BLOCK = f"#define THREADS {SMALL}\n#define WARPS {SMALL // 32}\n"
 DYNAMIC = re.compile(r"extern __shared__ uint4 dynamic\[\];")
