@@ -3,9 +3,9 @@
 That thread waits for all sockets and for other threads at once, so that a lone request
 passes from the socket to the search without waking another thread. While it searches,
 the thread of the event loop (the *front*) reads instead: the loop watches one
-descriptor, which reports arrivals only then. While the searching thread sends the
-answers of a batch, nobody reads: with two threads in Python, each answer would wait for
-the other thread to give up the interpreter.
+descriptor, which reports arrivals only then. While the searching thread begins a search
+that goes on by itself, or sends the answers of a batch, nobody reads: with two threads
+in Python, each step would wait for the other thread to give up the interpreter.
 
 A client that sends one request after the other does so again some tens of microseconds
 after its answer, which is less than a processor takes to sleep and wake. The thread

@@ -19,12 +19,21 @@ from distbfs.types import Array
 MEDIA_TYPE = "application/vnd.distbfs.npy"
 CHUNK = 1 << 20
 PLACE = {"npy"}
+ENCODER = msgspec.json.Encoder()
 
 Buffer = bytes | memoryview
 
 
 def encode(answer: object) -> list[Buffer]:
     """Return a line and the arrays that follow; their memory is shared."""
+    try:
+        return [ENCODER.encode(answer) + b"\n"]
+    except TypeError:  # it has arrays
+        return _with_arrays(answer)
+
+
+def _with_arrays(answer: object) -> list[Buffer]:
+    """Return a line and the arrays that follow; TypeError for other values."""
     arrays: list[Array] = []
 
     def place(value: object) -> dict[str, int]:

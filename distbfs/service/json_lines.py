@@ -17,7 +17,7 @@ from distbfs.service.operations import Answer, Request
 from distbfs.service.quota import Quota
 from distbfs.service.service import Service
 
-CHUNK = 1 << 16
+CHUNK = 1 << 14
 WATCH = 0.1  # seconds until a disconnected client is noticed
 AGAIN = 1.0  # seconds until clients are accepted again after an error
 
@@ -34,8 +34,13 @@ class Splitter:
         """Return complete lines without their ends, None for one that was too long."""
         *ends, rest = data.split(b"\n")
         lines: list[bytes | None] = []
-        for end in ends:
-            self._add_line(lines, end)
+        if ends and (self._rest or self._skipping):
+            self._add_line(lines, ends.pop(0))
+        for line in ends:
+            if len(line) > self._limit:
+                lines.append(None)
+            elif line and not line.isspace():
+                lines.append(line)
         if rest and not self._skipping:
             self._rest += rest
             if len(self._rest) > self._limit:
@@ -72,6 +77,10 @@ def hung_up(handle: int) -> bool:
     return bool(poll.poll(0))
 
 
+def _size(buffers: list[Buffer]) -> int:
+    return sum(map(len, buffers))
+
+
 class Connection:
     """One client: limits its open requests, and drops it if it hangs.
 
@@ -98,15 +107,21 @@ class Connection:
         self._quota = Quota(service.limits, time.monotonic)
         self._splitter = Splitter(service.limits.line)
         self._lines: deque[bytes | None] = deque()  # read and not handled yet
+        self._begun = 0  # requests
         self._sending = Lock()  # guards what follows
-        self._unsent: deque[Buffer] = deque()  # left for the loop to send
+        self._unsent: list[Buffer] = []  # left for the loop to send
         self._owed = 0  # answers that end there
         self._taking = False  # whether the client read some of it
-        self._open = 0  # requests whose answers the client has not read
+        self._ended = 0  # requests whose answers the client has read
         self._full = False  # whether reading pauses until there are fewer
         self._said_all = False
         connected.setblocking(False)
         self._arrivals.add(self._handle, self.read)
+
+    @property
+    def _open(self) -> int:
+        """The number of requests whose answers the client has not read."""
+        return self._begun - self._ended
 
     def read(self) -> None:
         """Read arrivals; on any thread."""
@@ -135,12 +150,9 @@ class Connection:
         """
         most = self._service.limits.pipeline
         for _ in range(min(len(self._lines), most)):
-            with self._sending:
-                self._full = self._open >= most
-                if self._full:
-                    self._arrivals.remove(self._handle)
-                    return
-                self._open += 1
+            if self._open >= most and self._pauses(most):
+                return
+            self._begun += 1
             self._take(self._lines.popleft())
         if self._lines:
             self._arrivals.remove(self._handle)
@@ -148,6 +160,14 @@ class Connection:
         elif self._said_all:
             with self._sending:
                 self._end_if_over()
+
+    def _pauses(self, most: int) -> bool:
+        """Stop reading if so many requests are open; return whether it stops."""
+        with self._sending:
+            self._full = self._open >= most
+            if self._full:
+                self._arrivals.remove(self._handle)
+            return self._full
 
     def _resume(self) -> None:
         """Continue, on the loop: fewer requests are open, or others had their turn."""
@@ -199,28 +219,23 @@ class Connection:
         buffers = encode(answer)
         with self._sending:
             behind = bool(self._unsent)
-            self._unsent.extend(buffers)
             if not behind:
-                self._send_all()
-                if not self._unsent:
+                buffers = self._send_some(buffers)
+                if not buffers:
                     self._answered(1)
                     return
+            self._unsent += buffers
             self._owed += 1
         if not behind:
             self._loop.call_soon_threadsafe(self._write_on)
 
-    def _send_all(self) -> bool:
-        """Send what the client accepts at once, and return whether it is any."""
-        some = False
-        while self._unsent:
-            buffer = self._unsent[0]
+    def _send_some(self, buffers: list[Buffer]) -> list[Buffer]:
+        """Send what the client accepts at once, and return what is left."""
+        for number, buffer in enumerate(buffers):
             sent = self._send(buffer)
-            some = some or sent > 0
             if sent < len(buffer):
-                self._unsent[0] = memoryview(buffer)[sent:]
-                break
-            self._unsent.popleft()
-        return some
+                return [memoryview(buffer)[sent:], *buffers[number + 1 :]]
+        return []
 
     def _send(self, data: Buffer) -> int:
         """Return the bytes that the client accepts at once; all if disconnected."""
@@ -241,7 +256,8 @@ class Connection:
     def _flush(self) -> None:
         """Send buffered data; count answers when the client has read them (loop)."""
         with self._sending:
-            self._taking = self._send_all() or self._taking
+            before, self._unsent = self._unsent, self._send_some(self._unsent)
+            self._taking = self._taking or _size(self._unsent) < _size(before)
             if not self._unsent:
                 self._loop.remove_writer(self._handle)
                 owed, self._owed = self._owed, 0
@@ -249,7 +265,7 @@ class Connection:
 
     def _answered(self, count: int) -> None:
         """Count answers that the client has read, with ``_sending`` held."""
-        self._open -= count
+        self._ended += count
         if self._full:
             self._full = False
             self._loop.call_soon_threadsafe(self._resume)
@@ -258,7 +274,7 @@ class Connection:
 
     def _end_if_over(self) -> None:
         """Disconnect a client that is done and has its answers (``_sending`` held)."""
-        if not self._open and not self._lines:
+        if not self._lines and not self._open:  # in this order: a line taken is open
             self._loop.call_soon_threadsafe(self.close)
 
     def look(self) -> None:

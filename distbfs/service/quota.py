@@ -28,6 +28,7 @@ class Quota:
 
     def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
         self._most, self._rate, self._clock = limits.in_flight, limits.rate, clock
+        self._free = not (self._most or self._rate)  # nothing is counted
         self._burst = max(limits.rate, 1.0)
         self._left, self._since = self._burst, clock()
         self._open = 0
@@ -44,6 +45,8 @@ class Quota:
 
     def begin(self) -> None:
         """Count a request to be answered; TooManyError where it is one too many."""
+        if self._free:
+            return
         with self._changing:
             if self._most and self._open >= self._most:
                 text = f"{self._open} requests of this client are in flight; allowed: "
@@ -59,8 +62,9 @@ class Quota:
 
     def end(self) -> None:
         """Count the answer to a request that began."""
-        with self._changing:
-            self._open -= 1
+        if not self._free:
+            with self._changing:
+                self._open -= 1
 
 
 class Quotas:

@@ -14,7 +14,7 @@ from distbfs.service.arrivals import Arrivals
 from distbfs.service.operations import Answer, Request, Start, ToTargets
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Ticket:
     """One request in progress.
 
@@ -22,6 +22,7 @@ class Ticket:
     gone: returns whether its client has disconnected; from any thread
     name: in the log; until: its deadline, by ``time.monotonic``
     waited, searched: seconds until its search began, and of the searches for it
+    small: whether it asks for some vertices' levels from one source, not from a set
     """
 
     request: Request
@@ -33,14 +34,12 @@ class Ticket:
     waited: float = 0.0
     searched: float = 0.0
     start: Any = field(init=False)  # of a request for one search
+    small: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        self.start = getattr(self.request, "start", None)
-
-    @property
-    def small(self) -> bool:
-        """Whether it asks for some vertices' levels from one source, not from a set."""
-        return isinstance(self.request, ToTargets) and not isinstance(self.start, tuple)
+        start = self.start = getattr(self.request, "start", None)
+        few = isinstance(self.request, ToTargets)
+        self.small = few and not isinstance(start, tuple)
 
     @property
     def late(self) -> bool:
@@ -95,7 +94,6 @@ class Tickets:
         with self._changing:
             if not self._waiting:
                 return []
-            self.arrivals.leave()
             first = self._waiting.popleft()
             if not isinstance(first.request, Start):
                 return [first]

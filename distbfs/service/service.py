@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from itertools import count, islice
 from typing import Any
 
@@ -251,6 +250,7 @@ class Service:
         answer_landed()
         if flies or not wanted:
             return
+        self.tickets.arrivals.leave()
         with self._stopped_for(wanted):
             first = wanted[0].request
             if isinstance(first, MultiBfs):
@@ -272,7 +272,7 @@ class Service:
         for ticket in group:
             if ticket.gone():
                 self._finish(ticket, _gone(ticket))
-            elif ticket.late:
+            elif now >= ticket.until:
                 self._finish(ticket, _late(ticket))
             else:
                 wanted.append(ticket)
@@ -360,15 +360,14 @@ class Service:
             self.tickets.arrivals.stay()
         self.metrics.searched(seconds)
         self.metrics.batched(len(group), len({ticket.start for ticket in group}))
-        now = time.monotonic()
+        now, make = time.monotonic(), self.answers.make
         ended: list[tuple[Ticket, Ended]] = []
         for ticket, own in zip(group, values, strict=True):
             if now >= ticket.until:
                 ended.append((ticket, _late(ticket)))
                 continue
-            request, ticket.searched = ticket.request, seconds
-            make = partial(self.answers.make, request, seconds, own)
-            ended.append((ticket, self._made(ticket, make)))
+            ticket.searched = seconds
+            ended.append((ticket, self._made(ticket, make, seconds, own)))
         self._end(ended)
 
     def _several_searches(self, ticket: Ticket, request: MultiBfs) -> None:
@@ -383,14 +382,13 @@ class Service:
             self.metrics.searched(seconds)
             return seconds, values
 
-        make = partial(self.answers.make_many, request, search)
-        self._finish(ticket, self._made(ticket, make))
+        self._finish(ticket, self._made(ticket, self.answers.make_many, search))
 
     @staticmethod
-    def _made(ticket: Ticket, make: Callable[[], Answer]) -> Ended:
-        """Return a function's result or error."""
+    def _made(ticket: Ticket, make: Callable[..., Answer], *values: Any) -> Ended:
+        """Return what a function makes of a request and values, or its error."""
         try:
-            return make()
+            return make(ticket.request, *values)
         except ServiceError as error:
             error.id = ticket.request.id
             return error
@@ -407,20 +405,20 @@ class Service:
             lone = not self._unanswered
         alike: dict[str, list[Ticket]] = {}
         answers: list[tuple[Ticket, Answer]] = []
-        good: Counter[str] = Counter()
-        answer: Answer
+        good = []
         for ticket, result in ended:
             if isinstance(result, ServiceError):
-                how, answer = f"{result.code} ({result})", refusal(result)
                 self.metrics.answered(ticket.request.op, result.code)
+                alike.setdefault(f"{result.code} ({result})", []).append(ticket)
+                answers.append((ticket, refusal(result)))
             else:
-                how, answer = "ok", result
-                answer.id = ticket.request.id
-                good[ticket.request.op] += 1
-            alike.setdefault(how, []).append(ticket)
-            answers.append((ticket, answer))
-        for op, requests in good.items():
-            self.metrics.answered(op, "ok", requests)
+                result.id = ticket.request.id
+                good.append(ticket)
+                answers.append((ticket, result))
+        if good:
+            alike["ok"] = good
+        for op, number in Counter([x.request.op for x in good]).items():
+            self.metrics.answered(op, "ok", number)
         if lone and good:  # only the searching thread has results; it reads the next
             self.tickets.arrivals.stay()
         for ticket, answer in answers:

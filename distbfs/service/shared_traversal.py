@@ -70,7 +70,8 @@ class Together(ABC):
         """Begin ``levels``; to be finished before the next search of any kind."""
         row = {source: k for k, source in enumerate(sources)}
         targets = [targets for _, targets in asked]
-        rows = np.repeat([row[source] for source, _ in asked], [*map(len, targets)])
+        own = np.array([row[source] for source, _ in asked], dtype=np.int64)
+        rows = own.repeat([*map(len, targets)])
         ids = np.array(sources, dtype=np.int64)
         begun = self._start(ids, rows, _joined(targets), stop)
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
+from msgspec.structs import asdict
 
 from distbfs.errors import ServiceError
 from distbfs.service.checker import Checker
@@ -111,10 +112,65 @@ def test_anything_like_a_request(value):
         holds(request)
 
 
+def outcome(data, op):
+    try:
+        return asdict(CHECKER.check(data, op))
+    except ServiceError as error:
+        return error.code, str(error), error.id
+
+
+NEAR = st.sampled_from([-1, 0, 3, N - 1, N])
+ODD = st.sampled_from([True, 3.0, 0.5, "3", None, 1 << 64])
+SOME = st.lists(NEAR, max_size=7) | st.lists(NEAR | ODD, max_size=7) | ODD
+
+
+@given(
+    st.sampled_from(["distances", "reachable"]),
+    st.fixed_dictionaries({"source": NEAR | ODD, "targets": SOME})
+    | st.fixed_dictionaries({"sources": SOME, "targets": SOME})
+    | st.fixed_dictionaries(
+        {},
+        optional={
+            "source": NEAR,
+            "sources": SOME,
+            "targets": SOME,
+            "id": st.sampled_from([1, "a", 1.5, "a" * 200]),
+            "deadline": st.sampled_from([1, 100]),
+            "arrays": st.sampled_from(["npy", "x"]),
+            "more": NEAR,
+        },
+    ),
+)
+def test_small_requests_with_numbers_are_checked_as_all_are(op, fields):
+    """A line names its operation; over HTTP the path does."""
+    data = json.dumps({"op": op, **fields}).encode()
+    assert outcome(data, None) == outcome(data, op)
+
+
+ENDS, COUNTS = (-1, 0, N - 1, N), (0, 1, LIMITS.ids, LIMITS.ids + 1)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *({"source": end, "targets": [3]} for end in ENDS),
+        *({"sources": [3, end], "targets": [3]} for end in ENDS),
+        *({"source": 3, "targets": [end]} for end in ENDS),
+        *({"sources": [3] * count, "targets": [3]} for count in COUNTS),
+        *({"source": 3, "targets": [3] * count} for count in COUNTS),
+    ],
+)
+def test_ends_of_what_is_allowed(fields):
+    data = json.dumps({"op": "reachable", **fields}).encode()
+    assert outcome(data, None) == outcome(data, "reachable")
+
+
 def test_what_is_asked_for():
     data = b'{"id": 7, "op": "distances", "source": 0, "targets": [3, 9]}'
     wanted = Distances(id=7, source=0, targets=[3, 9])
-    assert CHECKER.check(data) == wanted
+    made = CHECKER.check(data)
+    assert isinstance(made, Distances)
+    assert asdict(made) == asdict(wanted)
     whole = CHECKER.check(b'{"op": "bfs", "source": 1.0, "deadline": 2, "id": "a"}')
     assert (whole.id, whole.deadline) == ("a", 2)
     assert whole == Bfs(id="a", deadline=2, source=1)
