@@ -102,8 +102,8 @@ def part_line(sizes: Mapping[str, Any]) -> str:
     if sizes["domain"] > 1:
         where = f"in domains of {sizes['domain']}"
     line = f"device memory of a part on a GPU, {where}: about "
-    line += f"{readable(sizes['total'])} "
-    line += f"({items})"
+    line += f"{readable(sizes['total'])} to build it, "
+    line += f"{readable(sizes['searching'])} to search it ({items})"
     if sizes["fits"] is None:
         return line
     have = readable(sizes["have"])
