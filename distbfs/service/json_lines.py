@@ -34,8 +34,12 @@ class Splitter:
         """Return complete lines without their ends, None for one that was too long."""
         *ends, rest = data.split(b"\n")
         lines: list[bytes | None] = []
-        if ends and (self._rest or self._skipping):
-            self._add_line(lines, ends.pop(0))
+        if ends and self._skipping:
+            self._skipping = False
+            del ends[0]
+        elif ends and self._rest:
+            ends[0] = bytes(self._rest) + ends[0]
+            self._rest.clear()
         for line in ends:
             if len(line) > self._limit:
                 lines.append(None)
@@ -51,23 +55,7 @@ class Splitter:
 
     def end(self) -> list[bytes | None]:
         """Return the unterminated last line, if there is one."""
-        lines: list[bytes | None] = []
-        self._add_line(lines, b"")
-        return lines
-
-    def _add_line(self, lines: list[bytes | None], end: bytes) -> None:
-        """Append the line with this end, unless it is blank or skipped."""
-        if self._skipping:
-            self._skipping = False
-            return
-        line = end
-        if self._rest:
-            line = bytes(self._rest) + end
-            self._rest.clear()
-        if len(line) > self._limit:
-            lines.append(None)
-        elif line.strip():
-            lines.append(line)
+        return self.feed(b"\n")
 
 
 def hung_up(handle: int) -> bool:
