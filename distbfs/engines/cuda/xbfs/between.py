@@ -59,7 +59,7 @@ from distbfs.types import Choice, Ids, Root
 
 NARROW = 126  # the largest level of one byte, in search.cuh
 TOGETHER = ("level", "settle")  # kernels whose blocks meet
-ALONE = ("empty", "tell_sizes", "choose", "end")  # of one block
+ALONE = ("empty", "tell_sizes", "choose")  # of one block
 FAILED = COUNTED.index("failed")
 OVER, CHECKED = COUNTED.index("over"), COUNTED.index("checks")
 WORK = tuple(  # where ``Work`` is counted
