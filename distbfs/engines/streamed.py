@@ -87,9 +87,6 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     def begin_level(self, *, pushes: bool, asks: bool) -> None:
         """Start a level that pushes or asks; if both are set, the counts decide."""
 
-    def clear_counts(self) -> None:
-        """Set ``counts`` and ``sizes`` to zeros, before the first level."""
-
     def room(self, part: int) -> int:
         """Return the capacity in words of the box for a part, and of its box for us."""
 

@@ -25,3 +25,10 @@ class DelegateNumbers:
         places = np.searchsorted(self._sorted, vertices)
         places = np.minimum(places, len(self._order) - 1)
         return np.where(self._sorted[places] == vertices, self._order[places], -1)
+
+    def one(self, vertex: int) -> int:
+        """Return the delegate number of a vertex, -1 for a normal one."""
+        place = int(self._sorted.searchsorted(vertex))
+        if place == len(self._sorted) or self._sorted[place] != vertex:
+            return -1
+        return int(self._order[place])

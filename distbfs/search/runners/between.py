@@ -455,7 +455,7 @@ class BetweenDomains:
         if isinstance(root, np.ndarray):
             self._start_set(root, targets, starts, counting=counting)
             return
-        delegate: int | None = int(self._delegates.of(np.array([root]))[0])
+        delegate: int | None = self._delegates.one(root)
         if delegate == -1:
             delegate = None
         normal = delegate is None

@@ -96,7 +96,6 @@ class StreamedLevels:
     def levels(self, before: LevelKey) -> Iterator[None]:
         """Run the levels of a search inside; before: key of its root, or roots."""
         with self.stream():
-            self._each(lambda seat: seat.search.clear_counts())
             self._turn = 0
             self._counted = self._counted._replace(unknown=0)
             self._known = before

@@ -27,7 +27,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) clean_up(const __grid_cons
 #endif
 }
 
-/* Forget the last search; the root, where this part knows it. */
+/* Forget the last search; a single root, where this part knows it, is the frontier. */
 extern "C" __global__ void __launch_bounds__(THREADS) begin(const __grid_constant__ Between b) {
     zero((u64 *)b.own.control, sizeof(Control) / 8);
     zero((u64 *)b.own.other, sizeof(Control) / 8);

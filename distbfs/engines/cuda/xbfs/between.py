@@ -312,9 +312,12 @@ class BetweenLevels:
             self._run("begin", main)
             if isinstance(local, np.ndarray):
                 self._run("begin_roots", main)
+            elif self.params.gathered and targets is None:
+                return  # no counts are asked for
             self._run("settle", main)
-            if targets is not None or not self.params.gathered:
-                self._work.begin(main)
+            self._work.begin(main)
+            if self.params.gathered:
+                cuda.clear(self._control, main)
 
     def aim(
         self,

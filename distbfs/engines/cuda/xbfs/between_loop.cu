@@ -360,22 +360,20 @@ INLINE bool swap_parents(const Loop &n, u64 epoch, Heard &heard, u32 &turn) {
     return meet_fine(n, turn, fine);
 }
 
-/* Forget the last search, and count the roots of this one. */
+/* Forget the last search; the roots of this one are the frontier. */
 INLINE void begin_search(const Loop &n, u32 &turn) {
     const Between &b = n.b;
     Barrier *barrier = &b.own.control->barrier;
     clear_other(b.own);
     forget(b);
-    empty_boxes(b);
     if (blockIdx.x == 0) {
         if (threadIdx.x < TOLD) n.told[threadIdx.x] = 0;
         if (threadIdx.x == 0) n.next[0] = b.begins, n.next[1] = n.hidden, n.next[2] = n.next[3] = 0;
     }
     grid_sum(barrier, turn, 0);
-    if (b.own.from_set) {
-        admit_roots(b);
-        grid_sum(barrier, turn, 0);
-    }
+    if (!b.own.from_set) return;
+    admit_roots(b);
+    grid_sum(barrier, turn, 0);
     const State s = *b.own.state;
     count_found(b, s);
     if (comes_last(n)) {

@@ -28,17 +28,19 @@ INLINE void zero(u64 *words, u64 count) {
         words[i] = 0;
 }
 
-/* Forget the last search; the root, where this part knows it. */
+/* Forget the last search.  A single root, where this part knows it, is the frontier. */
 INLINE void forget(const Between &b) {
     const Params &p = b.own;
-    zero((u64 *)b.sent, b.sent_words / 2); /* two a word, as of known */
-    zero((u64 *)b.known, b.normals / 64);
-    zero(b.counts, COUNTS);
-    zero(b.sizes, 2 * b.shares);
-    if (blockIdx.x || threadIdx.x) return;
     const u32 root = root_here(b);
     const bool some = root != NONE;
-    State s = {PUSHING, 0, 0, 0, 0, 0, 0, 0, 0, 1, START};
+    zero((u64 *)b.sent, b.sent_words / 2); /* two a word, as of known */
+    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < b.normals / 64; i += gridDim.x * THREADS)
+        ((u64 *)b.known)[i] = root < b.normals && root >> 6 == i ? 1ull << (root & 63) : 0;
+    zero(b.counts, COUNTS);
+    zero(b.sizes, 2 * b.shares);
+    empty_boxes(b);
+    if (blockIdx.x || threadIdx.x) return;
+    State s = {PUSHING, 0, 0, 0, 0, 0, 0, p.active - some, 0, 1, START};
     Mail *mail = b.mail;
     mail[0].size = mail[0].edges = mail[0].hubs = 0;
     mail[1] = mail[2] = mail[0];
@@ -49,14 +51,16 @@ INLINE void forget(const Between &b) {
         p.queue[0][0] = make_uint4(root, 0, (u32)row, degree);
         p.hub_queue[0][0] = root;
         mail[0].size = (u64)degree << 32 | 1, mail[0].edges = degree, mail[0].hubs = root < p.hubs;
+        s.count = 1, s.hubs = root < p.hubs, s.edges = degree;
         atomicOr(p.snapshot + (root >> 5), 1u << (root & 31));
         p.direct[root] = 0;
         if (p.parents) p.parent[root] = position_here(b, root);
     }
-    *p.state = s, b.does[0] = b.begins, b.does[1] = 0;
-#if SEVERAL
+#if SEVERAL /* `level` asks all devices of the domain */
+    *b.open = s.left, s.left = 0;
     b.device->joint.now = b.device->joint.complete = 0;
 #endif
+    *p.state = s, b.does[0] = b.begins, b.does[1] = 0;
 }
 
 /* Admit the roots of a set that this device knows, after `forget`. */

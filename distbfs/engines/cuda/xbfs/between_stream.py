@@ -76,10 +76,6 @@ class BetweenSearch(BetweenLevels):
         if asks:
             self._run("ask", main, self._asks)
 
-    def clear_counts(self) -> None:
-        """Set counts and sizes to zeros."""
-        cuda.clear(self._control, cuda.cupy().cuda.get_current_stream())
-
     def room(self, part: int) -> int:
         """Return how many words the box for a part may have; it has as many for us."""
         return int(self.box_at[part + 1] - self.box_at[part]) - 1
