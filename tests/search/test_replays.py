@@ -29,6 +29,10 @@ class Stream(nullcontext):
     def run(self, what):
         (self.done if self.captured is None else self.captured).append(what)
 
+    def record(self):
+        self.done.append("record")
+        return self
+
     def begin_capture(self):
         assert self.captured is None
         self.captured = []
@@ -42,6 +46,10 @@ def anywhere(_):
     return nullcontext()
 
 
+def waited(stream):
+    stream.done.append("wait")
+
+
 def test_what_was_captured_is_launched_as_graphs():
     for streams in ([Stream()], [Stream(), Stream()]):
         current = []
@@ -50,7 +58,7 @@ def test_what_was_captured_is_launched_as_graphs():
             current.append(place)
             return nullcontext()
 
-        replays = Replays(streams, here)
+        replays = Replays(streams, here, waited)
 
         def run(what, streams=streams):
             for stream in streams:
@@ -63,21 +71,37 @@ def test_what_was_captured_is_launched_as_graphs():
         current.clear()
         for kind, form in (("level", 1), ("level", 2), ("other", 2), ("level", None)):
             replays(kind, form, lambda: run("d"))
-        assert current == ([] if len(streams) == 1 else [0, 1, 0, 1])
+        landing = list(range(len(streams)))
+        launching = landing if len(streams) > 1 else []
+        assert current == [*launching, *landing, *launching, *landing]
         for stream in streams:
-            done = ["a", "upload", "upload", "a again", "d", "c again", "d"]
-            assert stream.done == done
+            done = ["a", "upload", "upload", "a again", "record", "wait", "d"]
+            assert stream.done == [*done, "c again", "record", "wait", "d"]
+
+
+def test_graphs_are_waited_for_once():
+    """And only where one may run."""
+    stream = Stream()
+    replays = Replays([stream], anywhere, waited)
+    replays.land()
+    replays.capture("level", 1, lambda: stream.run("a"))
+    replays.land()
+    for _ in range(2):
+        replays("level", 1, stream.begin_capture)
+    replays.land()
+    replays.land()
+    assert stream.done == ["upload", "a again", "a again", "record", "wait"]
 
 
 def test_captures_of_a_form_are_thought_of_once():
-    replays = Replays([Stream()], anywhere)
+    replays = Replays([Stream()], anywhere, waited)
     assert [replays.lacks(form) for form in (1, 1, 2, 1)] == [True, False, True, False]
-    assert not Replays((), anywhere).lacks(1)
+    assert not Replays((), anywhere, waited).lacks(1)
 
 
 def test_captures_are_let_go_of():
     stream = Stream()
-    replays = Replays([stream], anywhere)
+    replays = Replays([stream], anywhere, waited)
     replays.capture("level", 1, lambda: stream.run("a"))
     assert replays.lacks(1)
     replays.forget()
@@ -90,7 +114,7 @@ def test_captures_are_let_go_of():
 
 def test_an_error_ends_the_capture():
     streams = [Stream(), Stream()]
-    replays = Replays(streams, anywhere)
+    replays = Replays(streams, anywhere, waited)
 
     def launch():
         raise RuntimeError("no memory")

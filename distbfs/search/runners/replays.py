@@ -17,11 +17,15 @@ class Replays:
 
     streams: a graph for each; none: nothing is captured
     here: makes the device of a stream current, and the stream
+    wait: waits for an event of a stream
     With one stream, it must be current at a launch.
     """
 
-    def __init__(self, streams: Sequence[Any], here: Here) -> None:
-        self._streams, self._here = streams, here
+    def __init__(
+        self, streams: Sequence[Any], here: Here, wait: Callable[[Any], None]
+    ) -> None:
+        self._streams, self._here, self._wait = streams, here, wait
+        self._running = False  # a graph may be
         self._graphs: dict[Hashable, list[Any]] = {}
         self._forms: set[Hashable] = set()  # that have been thought of
 
@@ -31,11 +35,28 @@ class Replays:
         """Call or replay ``launch``; kind, form: its keys; form None: never replay."""
         graphs = self._graphs.get((kind, form))
         if graphs is None:
+            self.land()
             launch()
-        elif len(graphs) == 1:
+            return
+        self._running = True
+        if len(graphs) == 1:
             graphs[0].launch(self._streams[0])
         else:
             self._each(lambda place, stream: graphs[place].launch(stream))
+
+    def land(self) -> None:
+        """Wait for graphs, before launches that are not captured.
+
+        Else NCCL would send what these send to other hosts before what graphs send:
+        the commands turn off ``NCCL_GRAPH_MIXING_SUPPORT``, which slows each launch.
+        """
+        if not self._running:
+            return
+        self._running = False
+        events: list[Any] = []
+        self._each(lambda _, stream: events.append(stream.record()))
+        for event in events:
+            self._wait(event)
 
     def lacks(self, form: Hashable) -> bool:
         """Return whether launches of a form are to be captured, the first time."""

@@ -70,7 +70,7 @@ class StreamedLevels:
         streams.connect([seat.others for seat in self._seats])
         self._first = self._seats[0].search  # every part has the counts of all
         captured = streams.streams if streams.captures else ()
-        self._replays = Replays(captured, streams.here)
+        self._replays = Replays(captured, streams.here, streams.wait)
         self._forced = policy.forced
         self._counted = self._first.counted(self._seats[0].slots[0].report)
         self._slot = self._turn = 0  # of the last level; of the next launch
@@ -129,6 +129,7 @@ class StreamedLevels:
         counted = self._wait(this.slot)
         if counted.over:
             self._drop()  # the level ahead does nothing
+            self._replays.land()
             self._rest(numbers, this.words, pull=pulls)
             self._gather()
             counted = self._wait(self._mark())
