@@ -42,8 +42,9 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     questions, several a word, whose answers come in the same order. The first words of
     each box are sent before the host knows how many there are; where counts say
     ``over``, the others are sent and merged (``take_from``, or ``reply_to`` and
-    ``learn_from``) before a further ``end_level``. Then ``ask``, ``told``, ``reply``
-    and ``learn`` complete the parents of delegates. The launches of a level may be
+    ``learn_from``) before a further ``end_level``. Then ``ask``, ``told`` and ``reply``
+    while ``finish`` writes results elsewhere, and ``learn``, complete the parents of
+    delegates. The launches of a level may be
     repeated unchanged while ``form`` is the same.
 
     device: of the domain
@@ -123,8 +124,8 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     def ask(self) -> None:
         """Write the questions for the parents of delegates into boxes."""
 
-    def learn(self, answers: Sequence[Any]) -> None:
-        """Set parents from other parts' answers, in the order of questions."""
+    def learn(self, answers: Any) -> None:
+        """Set parents in results that ``finish`` wrote; answers: boxes [k, words]."""
 
     def end_level(
         self,

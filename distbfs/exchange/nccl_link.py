@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from distbfs.types import Array, World
 
+FIRST = -5  # priority of a stream, the highest
 POLLS = 1000  # polls between two readings of the clock
 LOOK_SECONDS = 0.2
 DTYPES = ("int32", "uint32", "int64", "uint64")
@@ -247,7 +248,7 @@ class End:
             np.dtype(name): getattr(nccl, f"NCCL_{name.upper()}") for name in DTYPES
         }
         with self.device:
-            self.stream = cp.cuda.Stream(non_blocking=True)
+            self.stream = cp.cuda.Stream(non_blocking=True, priority=FIRST)
             self._caller = cp.cuda.Event(disable_timing=True)
 
     @contextmanager

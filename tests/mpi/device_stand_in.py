@@ -28,7 +28,7 @@ GARBAGE = 0xA5A5A5A5A5A5A5A5
 class Stream:
     """A queue of calls that run when somebody waits; the first is the caller's."""
 
-    def __init__(self, non_blocking=False):
+    def __init__(self, non_blocking=False, priority=None):
         self.waiting = []
         self.ptr = len(STREAMS)
         STREAMS[self.ptr] = self

@@ -74,6 +74,7 @@ class StreamedLevels:
         self._forced = policy.forced
         self._counted = self._first.counted(self._seats[0].slots[0].report)
         self._slot = self._turn = 0  # of the last level; of the next launch
+        self._asked = 0  # words of the boxes of parents that were asked for
         self._launched: Launched | None = None  # ahead
         rows = max(domains.most_apart, 1)
         self._expected = Expected(self._first.first, WIDEST // rows, room)
@@ -96,7 +97,7 @@ class StreamedLevels:
     def levels(self, before: LevelKey) -> Iterator[None]:
         """Run the levels of a search inside; before: key of its root, or roots."""
         with self.stream():
-            self._turn = 0
+            self._turn = self._asked = 0
             self._counted = self._counted._replace(unknown=0)
             self._known = before
             try:
@@ -262,16 +263,17 @@ class StreamedLevels:
                 count(*back, part=place, messages=messages)
 
     def complete(self) -> None:
-        """Complete the parents of delegates, after the last level.
+        """Ask for the parents of delegates, after the last level; ``wait`` sets them.
 
         Every box has room for the counted items, so the host need not wait.
         """
         form, unknown = self._form(), max(self._counted.unknown, LEAST_UNKNOWN)
         words = 1 << (unknown - 1).bit_length()  # few sizes, so few graphs
         launch = partial(self._launch_parents, words)
-        with self.stream():
+        with self._whole(0):
             self._replays(("parents", words), form, launch)
         self._count("parents", Form(pushes=False, asks=True, masks=False), words)
+        self._asked = words
 
     def _launch_parents(self, words: int) -> None:
         """Launch questions and answers for parents, with ``words`` words a box."""
@@ -281,10 +283,18 @@ class StreamedLevels:
         self._each(lambda seat: seat.search.told(came[seat.place], parents=True))
         self._each(lambda seat: seat.search.reply(came[seat.place], parents=True))
         self._first_words(replied, words)
-        self._each(lambda seat: seat.search.learn([replied[seat.place]]))
 
     def wait(self) -> None:
-        """Wait for the last launch; capture graphs for later searches meanwhile."""
+        """Wait for the last launch; capture graphs for later searches meanwhile.
+
+        Parents that were asked for are set first, in results, whose writing the
+        caller's stream has begun.
+        """
+        if self._asked:
+            _, replied = self._spaces(self._asked, self._asked)
+            self._asked = 0
+            with self.stream():
+                self._each(lambda seat: seat.search.learn(replied[seat.place]))
         self._prepare()
         for seat in self._seats:
             self._exchange.wait(seat.done)

@@ -216,7 +216,7 @@ class Stream:
     ptr = 0
     done = True
 
-    def __init__(self, non_blocking=False):
+    def __init__(self, non_blocking=False, priority=None):
         pass
 
     def record(self, event=None):

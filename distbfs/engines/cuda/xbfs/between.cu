@@ -193,6 +193,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_parents(const __grid_
     each_item(b, threadIdx.x & 31, ParentAnswers{b});
 }
 
+/* The same when the results kernel has run. */
+extern "C" __global__ void __launch_bounds__(THREADS) late_parents(const __grid_constant__ Between b) {
+    empty_boxes(b);
+    each_item(b, threadIdx.x & 31, LateAnswers{b});
+}
+
 /* The results kernel of results.cu follows. */
 extern "C" __global__ void __launch_bounds__(THREADS) end(const __grid_constant__ Between b) {
     if (blockIdx.x == 0 && threadIdx.x == 0) b.own.state->phase = DONE;

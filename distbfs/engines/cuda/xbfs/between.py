@@ -83,7 +83,7 @@ KERNEL_NAMES = (
         "answer",
     ),
     *("take_mask", "take_items", "take_answers", "settle", "choose", "end"),
-    *("ask_parents", "answer_parents", "take_parents"),
+    *("ask_parents", "answer_parents", "take_parents", "late_parents"),
 )
 
 
@@ -575,12 +575,6 @@ class BetweenLevels:
             p.boxes, p.item_step = near.shape
         self._run(kernel, main, needs)
 
-    def learn(self, answers: Sequence[Any]) -> None:
-        """Accept parents of delegates; see ``_take``."""
-        main = cuda.cupy().cuda.get_current_stream()
-        for array in answers:
-            self._take("take_parents", array, main)
-
     def _admit(
         self,
         masks: Any,
@@ -639,7 +633,9 @@ class BetweenLevels:
     def take_parents(self, answers: Sequence[tuple[int, Any]]) -> None:
         """Accept the parents that other domains know."""
         with self.device:
-            self.learn([items for _, items in answers])
+            main = cuda.cupy().cuda.get_current_stream()
+            for _, items in answers:
+                self._take("take_parents", items, main)
 
     def went(self, levels: int) -> None:
         """Note that one launch has run the whole search and written results."""

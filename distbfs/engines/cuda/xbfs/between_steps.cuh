@@ -283,4 +283,19 @@ struct ParentAnswers {
         }
     }
 };
+
+/* The same when results are written: there. */
+struct LateAnswers {
+    const Between &b;
+    __device__ __forceinline__ void operator()(const u64 *item, const u32 *, const bool *ok,
+                                               u32) const {
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            if (!ok[k]) continue;
+            const u32 c = b.owned[item[k] >> b.id_bits];
+            const u64 local = (u64)id_at(b, position_here(b, c)) / b.shares;
+            ((NAME *)b.own.parent_out)[local] = (NAME)(item[k] & ((1ull << b.id_bits) - 1));
+        }
+    }
+};
 #endif

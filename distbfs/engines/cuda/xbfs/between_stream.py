@@ -125,6 +125,10 @@ class BetweenSearch(BetweenLevels):
         else:
             self._take("answer", questions, main, self._asks)
 
+    def learn(self, answers: Any) -> None:
+        """Accept parents of delegates, after ``finish``; see ``_take``."""
+        self._take("late_parents", answers, cuda.cupy().cuda.get_current_stream())
+
     def reply_to(self, part: int, questions: Any, first: int) -> None:
         """Answer what a part asks after ``first`` words of its box."""
         self._take_of(part, first, "answer", questions)
