@@ -281,6 +281,9 @@ class BetweenDomains:
         with every, stream:
             levels = self._levels(until, stop, timed, clock, log)
         self._world.doing = "parents"
+        results: list[tuple[Any, Any]] = []
+        if self._streamed is not None:  # they are corrected by ``wait``
+            results = self._finish(clock)
         cost = ParentCost()
         if parents:
             with clock("parents"):
@@ -288,9 +291,9 @@ class BetweenDomains:
             if log:
                 log[-1].bytes_sent["parents"] += cost.bytes_sent
                 log[-1].messages_sent["parents"] += cost.messages_sent
-        with clock("finish"):
-            results = [search.finish() for search in self._searches]
-        if self._streamed is not None:
+        if self._streamed is None:
+            results = self._finish(clock)
+        else:
             with clock("parents"):
                 self._streamed.wait()
         self._world.doing = ""
@@ -302,6 +305,11 @@ class BetweenDomains:
             phases=clock.seconds,
             parent_cost=cost,
         )
+
+    def _finish(self, clock: Stopwatch) -> list[tuple[Any, Any]]:
+        """Return levels and parents of all domains of this rank."""
+        with clock("finish"):
+            return [search.finish() for search in self._searches]
 
     def _whole(self, loop: Loop, clock: Stopwatch, *, parents: bool) -> Found:
         """Run all levels of a search that was started in one launch."""
