@@ -44,8 +44,8 @@ class StreamedSearch(PullingSearch, DelegateSearch, Protocol):
     ``over``, the others are sent and merged (``take_from``, or ``reply_to`` and
     ``learn_from``) before a further ``end_level``. Then ``ask``, ``told`` and ``reply``
     while ``finish`` writes results elsewhere, and ``learn``, complete the parents of
-    delegates. The launches of a level may be
-    repeated unchanged while ``form`` is the same.
+    delegates. The launches of a level may be repeated unchanged while ``form`` is the
+    same.
 
     device: of the domain
     others: parts of other domains, rising, that boxes are sent to

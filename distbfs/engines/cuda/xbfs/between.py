@@ -304,7 +304,8 @@ class BetweenLevels:
     ) -> None:
         """Forget the last search; set the root, or roots, where this part knows it."""
         with self.device:
-            main = cuda.cupy().cuda.get_current_stream()
+            main, streamed = cuda.cupy().cuda.get_current_stream(), self.params.gathered
+            counted = targets is not None or not streamed  # the host reads counts
             self._count(counting=counting)
             self.aim(local, delegate, targets)
             self.clean_up()
@@ -312,11 +313,12 @@ class BetweenLevels:
             self._run("begin", main)
             if isinstance(local, np.ndarray):
                 self._run("begin_roots", main)
-            elif self.params.gathered and targets is None:
-                return  # no counts are asked for
+            elif not counted:
+                return
             self._run("settle", main)
-            self._work.begin(main)
-            if self.params.gathered:
+            if counted:
+                self._work.begin(main)
+            if streamed:
                 cuda.clear(self._control, main)
 
     def aim(

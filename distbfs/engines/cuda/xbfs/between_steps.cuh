@@ -269,6 +269,9 @@ struct ParentQuestions {
     }
 };
 
+/* The parent's id in an answer. */
+INLINE NAME answered(const Between &b, u64 item) { return (NAME)(item & ((1ull << b.id_bits) - 1)); }
+
 /* The answers: of several for a vertex, one serves. */
 struct ParentAnswers {
     const Between &b;
@@ -279,7 +282,7 @@ struct ParentAnswers {
             const u32 c = ok[k] ? b.owned[item[k] >> b.id_bits] : 0;
             const bool mine = ok[k] && atomicCAS(b.own.parent + c, unknown(b), NONE) == unknown(b);
             const u32 slot = take_place(mine, b.filled);
-            if (mine) name_parent(b, c, slot, (NAME)(item[k] & ((1ull << b.id_bits) - 1)));
+            if (mine) name_parent(b, c, slot, answered(b, item[k]));
         }
     }
 };
@@ -294,7 +297,7 @@ struct LateAnswers {
             if (!ok[k]) continue;
             const u32 c = b.owned[item[k] >> b.id_bits];
             const u64 local = (u64)id_at(b, position_here(b, c)) / b.shares;
-            ((NAME *)b.own.parent_out)[local] = (NAME)(item[k] & ((1ull << b.id_bits) - 1));
+            ((NAME *)b.own.parent_out)[local] = answered(b, item[k]);
         }
     }
 };
