@@ -5,9 +5,19 @@ import signal
 import h5py
 import networkx as nx
 import numpy as np
+import psutil
 import pyarrow.parquet as parquet
 import pytest
-from commands import DISTBFS, begin, environment, files_in, finish, here, on
+from commands import (
+    DISTBFS,
+    begin,
+    environment,
+    files_in,
+    finish,
+    here,
+    on,
+    ranks_below,
+)
 from graphs import Tuples, random_tuples
 from launching import needs_mpi
 
@@ -430,9 +440,11 @@ def test_killed_and_resumed(path, tmp_path, ranks, number):
     process = begin(ranks, [*DISTBFS, *words, "--batch", "4"], environment())
     while not done_in(partial):
         assert process.poll() is None
+    below = list(ranks_below(process).values())
     process.send_signal(number)
     stopped = finish(process)
     assert stopped.code != 0
+    assert not psutil.wait_procs(below, 60)[1]  # each may still write to the file
     kept = done_in(partial)
     assert 0 < kept < 3000
     assert not out.exists()
