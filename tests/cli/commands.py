@@ -97,13 +97,17 @@ def begin(ranks, argv, env):
     )
 
 
-def finish(process, seconds=60):
-    """Wait for the end of a command, at most some seconds."""
+def finish(process, seconds=60, ranks=()):
+    """Wait for the end of a command, at most some seconds.
+
+    ranks: processes below it that must end, too, though it may end before they do
+    """
     try:
         out, err = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         end_tree(process)
         pytest.fail(f"still running: {process.communicate()}")
+    assert not psutil.wait_procs(ranks, 30)[1]
     return Result(process.returncode, out, err)
 
 
