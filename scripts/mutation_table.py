@@ -60,6 +60,7 @@ SESSION, STOPS = "tests/search/test_session.py", "tests/search/test_stops.py"
 ENDS = "tests/engines/test_domain_contract.py"
 FAST_ENDS = f"{EMULATED}/test_until_fast.py"
 STOPS_ON_DEVICE = f"{EMULATED}/test_stops_on_device.py"
+LEAVES = f"{EMULATED}/test_domain_leaves.py"
 RESIDENT_ENDS = f"{EMULATED}/test_resident_until.py"
 FAULTS = f"{VALIDATE}::test_every_single_fault_is_found"
 DEVICE_FAULTS = f"{ON_DEVICE}::test_planted_faults_are_told_as_the_host_tells_them"
@@ -787,6 +788,22 @@ MUTATIONS = (
         "return !pulls_at_once(r.own, j.count, j.edges);",
         "frontiers of few edges are marked or pulled",
         (f"{RESIDENT}::test_a_wide_push_between_pulls",),
+    ),
+    Mutation(
+        "leaves-of-late-levels",
+        "distbfs/engines/cuda/xbfs/domain_leaves.cuh",
+        "if (k <= CODED || p.snapshot[k * p.stride + w] == seen) continue;",
+        "continue;",
+        "leaves of vertices that were found late get an old level",
+        (f"{LEAVES}::test_every_way",),
+    ),
+    Mutation(
+        "leaves-of-what-was-pushed",
+        "distbfs/engines/cuda/xbfs/domain_leaves.cuh",
+        "if (!j.complete) publish_changes(r, p.snapshot + k * p.stride, j.now);",
+        "",
+        "leaves of vertices of other devices that were pushed are unreached",
+        (f"{LEAVES}::test_every_way",),
     ),
     Mutation(
         "resident-root-without-its-tail",

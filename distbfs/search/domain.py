@@ -13,9 +13,9 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.device.gate import Gate
-from distbfs.engines.base import WHOLE, LevelRecord, Until
+from distbfs.engines.base import PRUNED, WHOLE, LevelRecord, Until
 from distbfs.engines.cuda.xbfs.domain import MemberSearch
-from distbfs.engines.cuda.xbfs.search import TAIL_COUNTS, tail_counts
+from distbfs.engines.cuda.xbfs.search import TAIL_COUNTS, TREES, tail_counts
 from distbfs.engines.cuda.xbfs.shared import connect_devices
 from distbfs.errors import DistbfsError, SearchStopped
 from distbfs.timing import Stopwatch, Trace
@@ -194,23 +194,27 @@ class DomainDriver:
         Vertices found in each level are counted from the results.
         """
         steps = self._on_each(lambda part: part.steps())
-        sizes = np.zeros(result.levels, dtype=np.int64)
-        for level in result.level:
+        counts = np.zeros((2, result.levels), dtype=np.int64)  # all, and searched ones
+        for part, level in zip(self._parts, result.level, strict=True):
             with level.device:
-                sizes += cuda.counts(level[level >= 0], result.levels)
+                for k, some in enumerate((level, part.searched(level))):
+                    counts[k] += cuda.counts(some[some >= 0], result.levels)
         counted = sum(self._on_each(lambda part: part.counted(result.levels)))
-        sizes, counted = (self._world.allreduce(x) for x in (sizes, counted))
+        counts, counted = (self._world.allreduce(x) for x in (counts, counted))
+        (sizes, own), first = counts, self._parts[0]
         checks, tails = counted[0].tolist(), tail_counts(counted)
-        first = self._parts[0].part
-        active, split = int(first.actives.sum()), first.graph.tails is not None
+        split = first.part.graph.tails is not None
         log: list[LevelRecord] = []
         for k in range(1, result.levels):
             lines = [line for line in steps[0] if line[1] == k]
-            name = next((x for x, *_ in lines if x.startswith("pu")), "push")
-            left = active - int(sizes[:k].sum())
-            frontier = left if name.startswith("pull") else int(sizes[k - 1])
+            other = "push" if own[k] else TREES
+            name = next((x for x, *_ in lines if x.startswith("pu")), other)
+            left = first.vertices - int(own[:k].sum())
+            frontier = left if name.startswith("pull") else int(own[k - 1])
             spent = sum(line[4] for line in lines)
             extra = {name: tails[name][k] for name in TAIL_COUNTS if split}
+            if first.leaves_out:
+                extra[PRUNED] = int(sizes[k] - own[k])
             log.append(
                 LevelRecord(name, frontier, checks[k], int(sizes[k]), spent, extra)
             )

@@ -112,7 +112,8 @@ def gpu_domain(graph: Graph) -> dict[str, int] | None:
     devices = graph.parts
     if not 1 < devices <= MOST_PARTS or graph.n > MAX_LOCAL * devices:
         return None
-    return member_bytes(graph.n, graph.active, graph.m, devices)
+    several = None if graph.histogram is None else graph.histogram.above(1)
+    return member_bytes(graph.n, graph.active, graph.m, devices, several=several)
 
 
 def split(

@@ -12,6 +12,9 @@ interleaved in granules of 1,024: position = (number div 1,024 * p + owner) * 1,
 number mod 1,024. So hubs of all owners have the lowest positions, a row in ascending
 order lists its neighbours of high degree first, and an owner's words of a bitmap by
 position are lines of 128 bytes. Columns are positions.
+
+Leaves, which have one edge, are one class, the last numbers of each owner. From the
+same number on, at a whole granule, searches may leave all of them out.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ from distbfs.build.cuda.separate import MAX_DEGREE, Builder, Shape
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.cuda import id_type
-from distbfs.graph.device_graph import ISOLATED, DeviceGraph, degree_class
+from distbfs.graph.device_graph import ISOLATED, DeviceGraph, Trees, degree_class
 from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
@@ -54,6 +57,7 @@ from distbfs.types import Array, TupleSource, World
 GRANULE = 1024  # consecutive numbers of one owner among the positions
 WIDE = 1 << 32
 PLACES_AT_ONCE = 1 << 26
+LEAST_LEAVES = 32  # one vertex in so many must be a leaf that is not searched
 
 
 def positions_of(numbers: Any, device: Any, devices: int) -> Any:
@@ -118,6 +122,13 @@ class MemberRows:
     def position_of(self, number: Array) -> Array:
         """Return the positions of numbers of this part."""
         return positions_of(number, self.index, self.layout.parts)
+
+    def leave_out(self, searched: int) -> None:
+        """Let searches leave out the leaves from a number on, the same of all parts."""
+        at_least = self.graph.at_least.copy()
+        at_least[:2] = searched
+        leaves = Trees(self.graph.active - searched, 1, at_least)
+        self.graph = replace(self.graph, trees=leaves)
 
     def take_ends(self, ends: Any, tuples: int) -> None:
         """Store the ends of other tuples, CuPy uint32 [local], and the tuple count."""
@@ -431,6 +442,20 @@ def least_degrees() -> Array:
     return out
 
 
+def searched_numbers(known: Sequence[Known]) -> int | None:
+    """Return how many numbers of each part are searched, the rest being leaves.
+
+    They are whole granules, filled up with leaves. None: all are, as there are few
+    leaves, or a part has not enough.
+    """
+    counts = np.array([len(one.classes) for one in known])
+    others = max(int(np.count_nonzero(one.classes > 1)) for one in known)
+    searched = max(-(-others // GRANULE), 1) * GRANULE
+    left = counts - searched
+    enough = int(left.sum()) * LEAST_LEAVES >= int(counts.sum())
+    return searched if left.min() > 0 and enough else None
+
+
 def construct_domain(
     source: TupleSource,
     world: World,
@@ -484,9 +509,11 @@ def construct_domain(
         made = _rows(crew, measured, known, granules, world, room)
         crew.close()
     counts = np.array([sum(part.graph.m for part in made)], dtype=np.int64)
-    m = int(world.allreduce(counts)[0])
+    m, searched = int(world.allreduce(counts)[0]), searched_numbers(known)
     for part in made:
         part.actives, part.edges = actives, m
+        if searched is not None:
+            part.leave_out(searched)
     generation, passes = crew.spent(world, clock)
     return made, DomainSummary(
         m=m,

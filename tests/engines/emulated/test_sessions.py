@@ -928,7 +928,8 @@ def test_memory_of_a_domain_is_planned(device, id_bits, count, parents):
     used = allocated(device) - before
     active = int((source.degrees > 0).sum())
     counts = (source.n, active, source.matrix.nnz, count)
-    sizes = member_bytes(*counts, parents=parents, multiprocessors=2)
+    form = {"parents": parents, "multiprocessors": 2}
+    sizes = member_bytes(*counts, several=int((source.degrees > 1).sum()), **form)
     planned = count * (sizes["total"] - CODE)
     assert used <= planned + count * PADS
     assert planned <= 1.25 * used + count * PADS

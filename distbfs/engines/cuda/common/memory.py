@@ -10,9 +10,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from distbfs.build.cuda.domain import GRANULE
+from distbfs.build.cuda.domain import GRANULE, LEAST_LEAVES
 from distbfs.build.cuda.room import LEAST_KEPT
 from distbfs.engines.cuda.xbfs.arrays import (
+    CODE_BYTES,
     HUB_DEGREE,
     MOST_HUBS,
     MOST_SHARED,
@@ -93,13 +94,15 @@ def member_bytes(
     m: int,
     devices: int,
     *,
+    several: int | None = None,
     parents: bool = True,
     multiprocessors: int = MULTIPROCESSORS,
 ) -> dict[str, int]:
     """Return a device's bytes in a domain of equal devices, by kind.
 
-    n, active, m: of the whole graph; graph: as ``MemberRows`` holds it; search: kept
-    for searches, including memory shared by the devices; total: the sum
+    n, active, m, several: of the whole graph, see ``member_search_bytes``
+    graph: as ``MemberRows`` holds it; search: kept for searches, including memory
+    shared by the devices; total: the sum
     """
     local, own, edges = (-(-count // devices) for count in (n, active, m))
     room = room_of(own)
@@ -108,6 +111,7 @@ def member_bytes(
     graph += 4 * room * devices  # names
     search = member_search_bytes(
         *(n, local, own, edges, devices),
+        several=None if several is None else -(-several // devices),
         parents=parents,
         multiprocessors=multiprocessors,
     )
@@ -130,12 +134,14 @@ def member_search_bytes(
     in_ids: bool = True,
     push_only: bool = False,
     listed: int | None = None,
+    several: int | None = None,
     multiprocessors: int = MULTIPROCESSORS,
 ) -> int:
     """Return the bytes that searches need on a device of a domain, with shared memory.
 
     n: of the whole graph; local, active, m: as ``DeviceGraph`` has them of the part
     listed: as of ``search_bytes``
+    several: vertices of degree 2 or more, where searches may leave out the leaves
     """
     room = room_of(active)
     search = search_bytes(
@@ -153,7 +159,23 @@ def member_search_bytes(
         # wide ids, no array of first columns
         search += 4 * local * (parents and in_ids) - 4 * active
     search += room * devices // 4  # two bitmaps of all positions
+    if several is not None:
+        search += leaves_bytes(active, several, m, devices)
     return search + 2 * PAIR_BYTES * (devices - 1) * (room + ALONE)
+
+
+def leaves_bytes(active: int, several: int, m: int, devices: int) -> int:
+    """Return the bytes on a device of a domain that leaves out leaves, at most.
+
+    As of ``member_search_bytes``: codes of all positions that are searched, and where
+    rows of hubs are cut among the others.
+    """
+    searched = room_of(several) + GRANULE  # another device may have more
+    if devices == 1 or (active - several) * LEAST_LEAVES < active:
+        return 0
+    words = (room_of(active) - several) * devices // 32
+    codes = CODE_BYTES * searched * devices // 32
+    return codes + split_bytes(active, m, words, 1)
 
 
 def split_rows(

@@ -67,7 +67,7 @@ WORDS = (
     ["parents", "budget", "rows", "push_only", "pull_only", "last", "sought"],
     ["from_set", "root_count", "lone_count"],
     ["tailed", "kept", "bare_count", "cuts", "every", "chain"],
-    ["coded", "pad"],
+    ["coded", "bound"],
 )
 
 
@@ -172,6 +172,22 @@ def range_bounds(edges: Any, least: int, longest: int) -> tuple[Array, int]:
     return bounds, int(np.diff(bounds).max())
 
 
+def parted_bounds(
+    edges: Any, apart: int, least: int, others: int, longest: int
+) -> tuple[Array, int, int]:
+    """Return (bounds, most units, ranges before unit ``apart``), cut there, too.
+
+    As ``range_bounds`` cuts what is before it in ``least``, and after it in ``others``.
+    """
+    bounds, most = range_bounds(edges[:apart], least, longest)
+    own = len(bounds) - 1
+    if apart < len(edges):
+        more, other = range_bounds(edges[apart:], others, longest)
+        bounds = np.concatenate([bounds, more[1:] + np.uint32(apart)])
+        most = max(most, other)
+    return bounds, most, own
+
+
 def last_and_targets(until: Until, root: Root, n: int) -> tuple[int, Ids | None]:
     """Return (last level, targets whose last one ends the search before, or None).
 
@@ -267,7 +283,7 @@ class Arrays:
         self._overrides = overrides
         self._make_neighbours()
         self._cuts: tuple[int, int] = (0, 0)
-        self.search_trees(together=False)
+        self.search_trees(self.params, together=False)
         self.set_limits(g.m, self.mean_next)
         self.see(None)
         self._places()
@@ -279,19 +295,25 @@ class Arrays:
             self.make_queues(g.active, every=queues == "all")
         if deep or not in_ids:
             self.widen()
-        if self._trees is not None:
-            self._make_codes(self._trees.count)
+        if self._trees is not None and names is None:
+            self.take_codes(self._point("code", 2 * self._words).data.ptr, self._words)
 
-    def search_trees(self, *, together: bool) -> bool:
+    @property
+    def searched(self) -> int | None:
+        """Numbers that are searched where trees are left out; None: they never are."""
+        trees = self._trees
+        return None if trees is None else self.graph.active - trees.count
+
+    def search_trees(self, params: Params, *, together: bool) -> bool:
         """Search vertices of trees too, or not; return whether that has changed.
 
-        If so, bitmaps must be cleared.
+        If so, bitmaps must be cleared. params: ``self.params``, or a copy
         """
-        g, p, trees = self.graph, self.params, None if together else self._trees
-        active, at_least, p.chain = g.active, g.at_least, 0
+        g, p, trees = self.graph, params, None if together else self._trees
+        active, at_least, p.chain, p.bound = g.active, g.at_least, 0, NO_LIMIT
         if trees is not None:
             active, at_least = active - trees.count, trees.at_least
-            p.chain = trees.chain
+            p.chain, p.bound = trees.chain, active * self._devices[0]
         new = active != p.active
         p.active, p.words = active, words_of(active)
         for k in range(COLUMNS + 1):
@@ -302,12 +324,22 @@ class Arrays:
         p.ranges = self._cuts[trees is None]
         return new
 
-    def _make_codes(self, vertices: int) -> None:
-        """Make the table that vertices of trees look up, and room in shared memory."""
-        p = self.params
-        self._point("code", 2 * self._words)
-        own = CODES_A_VERTEX * vertices // self.grid
-        p.coded = min(self.shared_bytes // CODE_BYTES, self._words, own) // 2 * 2
+    def take_codes(self, address: int, words: int) -> None:
+        """Take the table that vertices of trees look up, and room in shared memory."""
+        p, trees = self.params, self._trees
+        own = CODES_A_VERTEX * (trees.count if trees else 0) // self.grid
+        p.coded = min(self.shared_bytes // CODE_BYTES, words, own) // 2 * 2
+        p.code = address
+
+    @property
+    def room(self) -> int:
+        """Vertices that arrays of what a search finds have room for."""
+        return self._words * 32 + PAD
+
+    def direct_at(self, address: int) -> None:
+        """Keep levels of pushed vertices in memory that others read, too."""
+        del self.held["direct"]
+        self.params.direct = address
 
     def clear(self) -> None:
         """Clear the bitmaps of searches."""
@@ -550,29 +582,24 @@ class Arrays:
 
         Words of trees have ranges of their own, the last ones.
         """
-        edges = self.weights(self.params.hubs)
-        words = self.params.words
-        bounds, longest = range_bounds(edges[:words], self.grid, self.range_room)
-        own = len(bounds) - 1
-        if words < len(edges):
-            more, most = range_bounds(edges[words:], self.grid, self.range_room)
-            bounds = np.concatenate([bounds, more[1:] + np.uint32(words)])
-            longest = max(longest, most)
-        self.cut(bounds, longest)
-        self._cuts = (own, len(bounds) - 1)
-        self.params.ranges = own
+        edges, words = self.weights(self.params.hubs), self.params.words
+        self.cut(*parted_bounds(edges, words, self.grid, self.grid, self.range_room))
 
-    def cut(self, bounds: Array, longest: int) -> None:
-        """Cut rows of hubs at words; longest: words of a range."""
+    def cut(self, bounds: Array, longest: int, own: int) -> None:
+        """Cut rows of hubs at words.
+
+        longest: words of a range; own: ranges without vertices of trees alone
+        """
         g, p = self.graph, self.params
-        self.longest_range, p.ranges = longest, len(bounds) - 1
-        p.cuts = p.ranges
+        self.longest_range, p.cuts = longest, len(bounds) - 1
+        self._cuts = (own, p.cuts)
+        p.ranges = self._cuts[self._trees is None]
         held = self.held["range"] = cuda.cupy().asarray(bounds)
         p.range = held.data.ptr
-        split = self._point("split", p.hubs * (p.ranges + 1))
+        split = self._point("split", p.hubs * (p.cuts + 1))
         if p.hubs:
             rows = (g.offsets, g.columns)
-            self._run("splits", *rows, p.hubs, p.ranges, held, split)
+            self._run("splits", *rows, p.hubs, p.cuts, held, split)
 
     def _state(self, *, in_ids: bool, parents: bool) -> None:
         """Make what a search writes."""
@@ -584,8 +611,8 @@ class Arrays:
             "next_snapshot": SNAPSHOTS * p.stride,
             "by_first": p.stride,
             "next_by_first": p.stride,
-            "parent": self._words * 32 + PAD,
-            "direct": self._words * 32 + PAD,
+            "parent": self.room,
+            "direct": self.room,
         }
         for name, size in sizes.items():
             self._point(name, size)

@@ -18,13 +18,13 @@
  */
 #include "domain.cuh"
 #include "domain_late.cuh"
+#include "domain_leaves.cuh"
 #include "domain_level.cuh"
 #include "domain_publish.cuh"
 #include "domain_push.cuh"
 #include "gather.cuh"
 #include "pull.cuh"
 #include "pull_last.cuh"
-#include "results.cuh"
 #include "seeds.cuh"
 
 /* A pull is done and leaves `left` vertices of all. */
@@ -126,7 +126,7 @@ INLINE void begin(const Member &r, JointState &j) {
     if (blockIdx.x || !some) return;
     p.queue[0][0] = make_uint4(root, 0, (u32)p.row[root], (u32)s.edges);
     if (root < p.hubs) p.hub_queue[0][0] = root;
-    atomicOr(p.snapshot + (root >> 5), 1u << (root & 31));
+    if (root < p.active) atomicOr(p.snapshot + (root >> 5), 1u << (root & 31));
     p.direct[root] = 0;
     if (p.parents) p.parent[root] = position_of(r, root);
 }
@@ -243,7 +243,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
                 if (!meet_here(r, j, true)) return;
                 break;
             }
-            if (!p.push_only && (pulls_at_once(r, j) || p.pull_only)) {
+            /* a root that is a leaf is no neighbour of what is pulled */
+            const bool may_pull = s.depth || p.active == p.every;
+            if (!p.push_only && may_pull && (pulls_at_once(r, j) || p.pull_only)) {
                 if (!j.complete) {
                     publish_changes(r, visited, j.now);
                     if (!meet(r, j, 0, 0, 0, received)) return;
@@ -357,10 +359,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
             break;
         }
         default: /* FINISHING; results by id are written by another kernel */
+            if (p.active < p.every && !level_leaves(r, j, room, received)) return;
             clean_replicas(r);
             if (!IN_IDS) {
                 clean(p, p.next_snapshot, p.next_by_first);
-                results_by_number(p, s.k, s.base, s.depth > NARROW);
+                results_by_number(p, s.k, s.base, too_deep(p, s.depth));
                 if (lead) note(r, j, RESULTS, 0, 0);
             }
             __syncthreads();

@@ -20,8 +20,8 @@
  * the end, mostly a hub, whose entry of `own.vertices` (position -> id, on every device)
  * lies in L2.
  *
- * Peers write messages, pairs, counts of marks and replicas, all before a meeting and
- * read after it.
+ * Peers write messages, pairs, counts of marks, replicas and codes, all before a meeting and
+ * read after it.  Where leaves are left out: domain_leaves.cuh.
  */
 #ifndef DISTBFS_XBFS_DOMAIN_CUH
 #define DISTBFS_XBFS_DOMAIN_CUH
@@ -89,10 +89,12 @@ struct Member {
     u32 *replica[MOST_PARTS];   /* [2][all_words], of each device */
     uint2 *inbox[MOST_PARTS];   /* [parts - 1][2][room], then [2][parts - 1][ALONE] */
     u32 *marks[MOST_PARTS];     /* [parts][ranges]: pairs from each part */
+    uint2 *code[MOST_PARTS];    /* where leaves are left out, on each device: p.code by position */
+    u32 *direct[MOST_PARTS];    /* `direct` of each device */
     DeviceControl *device;
     u64 magic;                  /* ceil(2^32 / parts) */
     u64 patience;               /* ns that a peer is waited for */
-    u64 active_all;             /* of all parts */
+    u64 active_all;             /* vertices that are searched, of all parts */
     u32 parts, index, all_words, room, longest, pad; /* longest: row of all parts */
 };
 

@@ -106,6 +106,7 @@ class MemberSearch:
             shares=part.layout.parts if part.wide else 0,
             columns=len(part.names),
             devices=(part.layout.parts, part.index),
+            pruned=options.direction != "pull" and part.layout.parts > 1,
             overrides={
                 "push_only": options.direction == "push",
                 "pull_only": options.direction == "pull",
@@ -124,9 +125,7 @@ class MemberSearch:
         # what is read at the end lies together: it comes in one copy
         self._kept = cp.zeros(CONTROL_AT + ctypes.sizeof(DeviceControl), dtype=np.uint8)
         self._copy = Back(self._kept)
-        clean = State(phase=DONE, dirty=1)
-        at = slice(STATE_AT, STATE_AT + ctypes.sizeof(State))
-        self._kept[at].set(np.frombuffer(bytes(clean), dtype=np.uint8))
+        self._reset()
         self._met = 0
         self._trace: Any = None
         self._counts: Any = None
@@ -134,6 +133,12 @@ class MemberSearch:
         self._masked = False
         self._turn, self._word = 0, StopWord()
         self._lone: Ids = np.zeros(0, np.int64)  # roots of a set without edges
+
+    def _reset(self) -> None:
+        """Let the next search clear the bitmaps."""
+        clean = State(phase=DONE, dirty=1)
+        at = slice(STATE_AT, STATE_AT + ctypes.sizeof(State))
+        self._kept[at].set(np.frombuffer(bytes(clean), dtype=np.uint8))
 
     def connect(self) -> None:
         """Take the arguments of searches, when ``shared`` is connected."""
@@ -144,7 +149,30 @@ class MemberSearch:
         control = self._kept.data.ptr + CONTROL_AT
         self.params = MemberParams(own=own, device=control, **self.shared.arguments())
         self.own = self.params.own
+        self._search_leaves(together=False)
         self._results = self.arrays.results_launch(self.own) if self.in_ids else None
+
+    def _search_leaves(self, *, together: bool) -> None:
+        """Search leaves with the other vertices, or leave them out where that pays."""
+        if self.arrays.search_trees(self.own, together=together):
+            self.arrays.clear()
+            self._reset()
+        self.params.active_all = self.vertices
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether the search at hand leaves leaves out."""
+        return bool(self.own.active < self.own.every)
+
+    @property
+    def vertices(self) -> int:
+        """Vertices of all parts that it searches."""
+        some: int = self.own.active * self.part.layout.parts
+        return some if self.leaves_out else int(self.part.actives.sum())
+
+    def searched(self, level: Any) -> Any:
+        """Return the levels of this part's vertices that are searched; level: by id."""
+        return level[self.part.graph.vertices[: self.own.active]]
 
     def _launch(self, count: int) -> programs.Launch:
         """Return the search without (0) or with (1) counters."""
@@ -196,11 +224,14 @@ class MemberSearch:
         """
         p, layout = self.own, self.part.layout
         last, targets = last_and_targets(until, root, layout.n)
+        seeks = targets is not None
         if targets is not None:
             targets = layout.local_of(
                 targets[layout.part_of(targets) == self.part.index]
             )
         self.arrays.end_with(p, last, targets)
+        several = isinstance(root, np.ndarray)
+        self._search_leaves(together=several or self._masked or seeks)
         if isinstance(root, np.ndarray):
             self._begin_at(root)
         else:
@@ -248,7 +279,7 @@ class MemberSearch:
         seconds = self._graph.wait(self._word)
         kept = bytes(self._copy.pinned)
         state = State.from_buffer_copy(kept, STATE_AT)
-        self._wide = state.depth > NARROW
+        self._wide = state.depth + 2 * self.own.chain > NARROW
         if self._wide and state.phase == DONE and self.arrays.wide is None:
             seconds += self._results_again()  # which tell the highest level
             kept = bytes(self._copy.pinned)
@@ -258,11 +289,9 @@ class MemberSearch:
             word = self.shared.memory[FAILED_AT : FAILED_AT + 8]
             failed = int(word.view(np.uint64).get()[0])
         self._met = control.met
-        levels = control.deepest + 1
-        if state.k:
-            at = self._turn * CONTROL_BYTES + HIGHEST_AT
-            highest = int.from_bytes(kept[at : at + 8], sys.byteorder)
-            levels = state.base + highest + 1
+        at = self._turn * CONTROL_BYTES + HIGHEST_AT
+        highest = state.base + int.from_bytes(kept[at : at + 8], sys.byteorder)
+        levels = 1 + (highest if state.k else max(control.deepest, highest))
         end = 1 + state.depth if state.phase == STOPPED else 0
         return seconds, levels, failed, end
 

@@ -29,7 +29,9 @@ struct Sending {
         const Owner o = owner_of(r, w << 5);
         return o.part == r.index ? old[o.number >> 5] : filter[w];
     }
-    __device__ __forceinline__ u32 seen(u32 v) const { return word(v >> 5); }
+    __device__ __forceinline__ u32 seen(u32 v) const {
+        return v < r.own.bound ? word(v >> 5) : ALL;
+    }
     __device__ __forceinline__ u32 set(u32 v, u32 bit) const {
         const Owner o = owner_of(r, v);
         return atomicOr(o.part == r.index ? fresh + (o.number >> 5) : filter + (v >> 5), bit);

@@ -41,7 +41,7 @@ struct Send {
         const bool here = to.part == r.index;
         const u32 bit = 1u << (v & 31), parent = position_of(r, u);
         claim(p, ok && here, to.number, parent, visited, level, next, lane);
-        bool away = ok && !here && !(filter[v >> 5] & bit);
+        bool away = ok && !here && v < r.own.bound && !(filter[v >> 5] & bit);
         if (away) away = !(atomicOr(filter + (v >> 5), bit) & bit);
         const bool narrow = few;
         const u32 which = level & 1;

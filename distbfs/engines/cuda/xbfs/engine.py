@@ -109,6 +109,7 @@ class XbfsEngine:
             in_ids=not o.internal_ids,
             push_only=o.direction == "push",
             listed=int(at_least[2 : 2 + LISTS].sum()),
+            several=None if o.direction == "pull" else int(at_least[2]),
             multiprocessors=cuda.multiprocessors(),
         )
 

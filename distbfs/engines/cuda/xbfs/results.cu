@@ -160,8 +160,8 @@ extern "C" __global__ void __launch_bounds__(GROUP, 3) results(const Params p) {
     uint2 next = q < end ? p.piece[q] : make_uint2(0, 0);
     u32 *parent = (u32 *)dynamic, at_snapshot[AHEAD];
     u8 *level = (u8 *)(parent + ids);
-    u32 moved = 0; /* the root is in a tree, so that parents there are others */
-    if (p.active < p.every) end_of(p, number_of(p, p.root), moved);
+    u32 moved = 0; /* the root is in a tree of several edges, so that parents there are others */
+    if (p.active < p.every && p.bound == p.active) end_of(p, number_of(p, p.root), moved);
     clean(p, p.next_snapshot, p.next_by_first);
     for (u32 j = 0; j < AHEAD; j++) at_snapshot[j] = (j < k ? j : k) * (u32)p.stride;
     for (u32 i = thread; i < (ids + ids / 4) / 4; i += GROUP) ((uint4 *)parent)[i] = none;
@@ -179,9 +179,10 @@ extern "C" __global__ void __launch_bounds__(GROUP, 3) results(const Params p) {
                         : put(p, piece, at_snapshot, k, base, level, parent, lane);
         if (last > top) top = last;
     }
-    /* a root without edges */
-    const bool alone = blockIdx.x == p.root / ids && number_of(p, p.root) == NONE;
+    /* a root without edges, or one that is not searched */
+    const bool alone = blockIdx.x == p.root / ids && number_of(p, p.root) >= p.active;
     const u32 own = p.root % ids;
+    if (alone) __syncthreads(); /* after what its neighbour tells */
     if (thread == 0 && alone) {
         if (wide) p.level_wide[p.root] = 0;
         level[own] = 0;

@@ -94,7 +94,7 @@ struct Params {
     u32 *next_snapshot, *next_by_first; /* of the next search: left clean */
     u32 *parent;              /* [active], number; by id not set where by_first */
     u32 *direct;              /* [every], level where pushed, and of trees */
-    uint2 *code;              /* [words], with trees: trees.cuh */
+    uint2 *code;              /* [words], with trees: trees.cuh; of a part by position */
     uint4 *queue[2];          /* [active + 1]: vertex, edges before it, row, degree */
     u32 *hub_queue[2];        /* [hubs] */
     u8 *level_out;            /* [n or active], -1 as a signed byte: unreached */
@@ -135,7 +135,9 @@ struct Params {
     u32 cuts;                 /* ranges that `split` has, of which `ranges` are marked */
     u32 every, chain;         /* vertices, those of trees as well, which come after `active`;
                                  edges from one of these to the others at most: trees.cuh */
-    u32 coded, pad;           /* words of codes that shared memory holds */
+    u32 coded;                /* words of codes that shared memory holds */
+    u32 bound;                /* columns from it on are not searched, ALL: none is; of a part,
+                                 positions */
 };
 
 #ifndef MASKED

@@ -334,7 +334,7 @@ class FastSearch:
         self._arrays.end_with(p, last, targets)
         a = self._arrays
         together = bool(p.from_set) or self._masked or targets is not None
-        if a.search_trees(together=together):
+        if a.search_trees(a.params, together=together):
             a.clear()
             self._reset()
         self._word.stop = stop

@@ -14,7 +14,12 @@ import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE
 from distbfs.device import cuda
-from distbfs.engines.cuda.xbfs.arrays import Arrays, Params, range_bounds
+from distbfs.engines.cuda.xbfs.arrays import (
+    CODE_BYTES,
+    Arrays,
+    Params,
+    parted_bounds,
+)
 from distbfs.engines.cuda.xbfs.search import State
 from distbfs.errors import LaunchError
 from distbfs.exchange.peer_memory import PeerGroup
@@ -65,6 +70,7 @@ class MemberParams(ctypes.Structure):
         ("own", Params),
         *((x, ctypes.c_void_p * MOST_PARTS) for x in ("mailbox", "replica")),
         *((x, ctypes.c_void_p * MOST_PARTS) for x in ("inbox", "marks")),
+        *((x, ctypes.c_void_p * MOST_PARTS) for x in ("code", "direct")),
         ("device", ctypes.c_void_p),
         *((x, ctypes.c_uint64) for x in ("magic", "patience", "active_all")),
         *((x, ctypes.c_uint32) for x in ("parts", "index", "all_words")),
@@ -119,44 +125,57 @@ class SharedMemory:
     def _places(self, ranges: int) -> dict[str, int]:
         """Return where each shared array begins, the same on all devices."""
         devices, room = self.devices, self.granules * GRANULE
+        searched = self.arrays.searched or 0
         sizes = {
             "mailbox": MAILBOX_BYTES,
             "replica": 8 * self.all_words,
             "inbox": PAIR_BYTES * (devices - 1) * 2 * (room + ALONE),
             "marks": 4 * devices * ranges,
+            "code": CODE_BYTES * devices * searched // 32,
+            "direct": 4 * self.arrays.room if searched else 0,
         }
         at, places = 0, {}
         for name, size in sizes.items():
             places[name] = at
             at += -(-size // 256) * 256
-        return {**places, "end": at}
+        return {**places, "end": at}  # "direct" alone differs between devices
 
     def shared_bytes(self, ranges: int) -> int:
         """Return the bytes of this device's memory that all map."""
         return self._places(ranges)["end"]
 
     def connect(
-        self, memory: Any, bases: Ids, bounds: Array, longest: int, facts: Array
+        self,
+        memory: Any,
+        bases: Ids,
+        bounds: Array,
+        longest: int,
+        own: int,
+        facts: Array,
     ) -> None:
         """Use shared memory, and what is true of all devices.
 
         memory: uint8 [shared_bytes], zeros; bases: [devices] addresses of that of all
-        bounds: of destination ranges, in words; longest: words of one
+        bounds, longest, own: of destination ranges, as of ``Arrays.cut``
         facts: summed and the largest
         """
-        own, devices = self.arrays.params, self.devices
+        params, devices = self.arrays.params, self.devices
         mean_next = float(facts[0]) / max(self._edges, 1)
         share = PULL_SHARE if devices > 1 else None
         self.arrays.set_limits(self._edges, mean_next, share)
-        self.arrays.cut(bounds, longest)
-        places = self._places(own.ranges)
+        self.arrays.cut(bounds, longest, own)
+        places = self._places(params.cuts)
         self.memory = memory
+        if self.arrays.searched is not None:
+            words = self.arrays.searched * devices // 32
+            self.arrays.take_codes(memory.data.ptr + places["code"], words)
+            self.arrays.direct_at(memory.data.ptr + places["direct"])
 
         def each(name: str) -> Any:
             addresses = [int(base) + places[name] for base in bases]
             return (ctypes.c_void_p * MOST_PARTS)(*addresses)
 
-        names = ("mailbox", "replica", "inbox", "marks")
+        names = ("mailbox", "replica", "inbox", "marks", "code", "direct")
         self._arguments = {
             **self._arguments,
             **{name: each(name) for name in names},
@@ -189,16 +208,18 @@ def connect_devices(
     if world.allreduce(ends, "max").sum():
         raise LaunchError("the devices of a domain are not of one kind")
     facts = np.concatenate([squares, most])
-    bounds, longest = _cut(world, devices, int(facts[1]))
+    bounds, longest, own = _cut(world, devices, int(facts[1]))
     sizes = [one.shared_bytes(len(bounds) - 1) for one in devices]
     arrays, tables = group.share(sizes, "memory that parts share")
     for one, array, table in zip(devices, arrays, tables, strict=True):
         with cuda.cupy().cuda.Device(one.device):
-            one.connect(array, table, bounds, longest, facts)
+            one.connect(array, table, bounds, longest, own, facts)
 
 
-def _cut(world: World, devices: Sequence[SharedMemory], hubs: int) -> tuple[Array, int]:
-    """Return destination ranges, in words of a bitmap of all positions."""
+def _cut(
+    world: World, devices: Sequence[SharedMemory], hubs: int
+) -> tuple[Array, int, int]:
+    """Return destination ranges as of ``Arrays.cut``, words by position."""
     first = devices[0]
     load, mine = np.zeros((first.granules, first.devices)), []
     for one in devices:
@@ -208,8 +229,11 @@ def _cut(world: World, devices: Sequence[SharedMemory], hubs: int) -> tuple[Arra
     weights = world.allgather(np.concatenate(mine))
     for on_rank, of_rank in zip(indices, weights, strict=True):
         load[:, on_rank] = of_rank.reshape(len(on_rank), -1).T
-    flat = load.ravel()
+    flat, searched = load.ravel(), first.arrays.searched
+    apart = len(flat) if searched is None else searched // GRANULE * first.devices
     with cuda.cupy().cuda.Device(first.device):
         room, grid = first.arrays.range_room // WORDS, first.arrays.grid
-        bounds, longest = range_bounds(cuda.cupy().asarray(flat), RANGES * grid, room)
-    return bounds * np.uint32(WORDS), longest * WORDS
+        bounds, longest, own = parted_bounds(
+            cuda.cupy().asarray(flat), apart, RANGES * grid, 1, room
+        )
+    return bounds * np.uint32(WORDS), longest * WORDS, own

@@ -41,16 +41,22 @@ INLINE u32 end_of(const Params &p, u32 root, u32 &edges) {
     return root;
 }
 
+/* The codes of word w; seen: what the first three snapshots after pushes have of it. */
+INLINE uint2 code_word(const Params &p, u32 w, u32 k, u32 &seen) {
+    u32 in[4];
+#pragma unroll
+    for (u32 j = 0; j < 4; j++) in[j] = j <= k ? p.snapshot[j * p.stride + w] : ALL;
+    seen = in[3];
+    return make_uint2((in[1] & ~in[0]) | (in[3] & ~in[2]), (in[2] & ~in[1]) | (in[3] & ~in[2]));
+}
+
 /* Where most vertices are: in one of the first three snapshots after pushes.  A code of two
  * bits says in which, 0: look elsewhere.  uint2 of a word: low and high bits.  All blocks meet
  * before they read it. */
 INLINE void make_codes(const Params &p, u32 k) {
     for (u32 w = blockIdx.x * THREADS + threadIdx.x; w < p.words; w += gridDim.x * THREADS) {
-        u32 seen[4];
-#pragma unroll
-        for (u32 j = 0; j < 4; j++) seen[j] = j <= k ? p.snapshot[j * p.stride + w] : ALL;
-        p.code[w] = make_uint2((seen[1] & ~seen[0]) | (seen[3] & ~seen[2]),
-                               (seen[2] & ~seen[1]) | (seen[3] & ~seen[2]));
+        u32 seen;
+        p.code[w] = code_word(p, w, k, seen);
     }
 }
 
@@ -90,14 +96,20 @@ INLINE int tree_level(const Params &p, u32 v, const Way &way, const uint2 *held,
  * `direct` itself where that is too narrow. */
 INLINE u8 *tree_bytes(const Params &p) { return (u8 *)(p.direct + p.active); }
 
-/* Levels and parents of all vertices of trees, after make_codes; by number, or for results by
- * id.  held: shared memory for `coded` words */
-INLINE void find_trees(const Params &p, u32 root, uint2 *held, u32 k, u32 base, bool wide) {
-    __shared__ Way way;
-    if (threadIdx.x == 0) walk(p, root, way);
+/* Copy the first `coded` words of codes; all threads of the block wait for it. */
+INLINE void hold_codes(const Params &p, uint2 *held) {
     for (u32 i = threadIdx.x; i < p.coded / 2; i += THREADS)
         ((uint4 *)held)[i] = __ldcg((const uint4 *)p.code + i);
     __syncthreads();
+}
+
+/* Levels and parents of all vertices that are not searched, after codes are made; by number, or
+ * for results by id.  held: as of hold_codes; below(v, u): v is one below its first neighbour u,
+ * which may have a code; else other(v, parent) tells the level, -1 where v is unreached, and may
+ * change the parent; moved: some are others than first neighbours */
+template <class Below, class Other>
+INLINE void tell_trees(const Params &p, const uint2 *held, u32 k, u32 base, bool wide, bool moved,
+                       const Below &below, const Other &other) {
     u32 top = 0;
     for (u32 v = p.active + (blockIdx.x * THREADS + threadIdx.x) * 4; v < p.every;
          v += gridDim.x * THREADS * 4) {
@@ -106,15 +118,14 @@ INLINE void find_trees(const Params &p, u32 root, uint2 *held, u32 k, u32 base, 
         int level[4];
 #pragma unroll
         for (int i = 0; i < 4; i++) { /* all that may be needed is asked for at once */
-            const bool simple = parent[i] < p.active && !way.length;
-            code[i] = simple ? code_of(p, parent[i], held) : 0u;
+            code[i] = below(v + i, parent[i]) ? code_of(p, parent[i], held) : 0u;
             if (code[i] > k) code[i] = 0;
         }
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             level[i] = base + code[i] + 1;
             if (v + i >= p.every) level[i] = -1;
-            else if (!code[i]) level[i] = tree_level(p, v + i, way, held, k, base, parent[i]);
+            else if (!code[i]) level[i] = other(v + i, parent[i]);
             if (level[i] > 0 && (u32)level[i] > p.last) level[i] = -1;
             if (level[i] > (int)(base + top)) top = level[i] - base;
             bytes |= (u32)(level[i] & 255) << 8 * i;
@@ -123,9 +134,19 @@ INLINE void find_trees(const Params &p, u32 root, uint2 *held, u32 k, u32 base, 
         const uint4 levels = make_uint4(level[0], level[1], level[2], level[3]);
         if (wide) *(uint4 *)(IN_IDS ? (int *)p.direct + v : p.level_wide + v) = levels;
         else *(u32 *)(IN_IDS ? tree_bytes(p) + (v - p.active) : p.level_out + v) = bytes;
-        if (p.parents && (!IN_IDS || way.length))
+        if (p.parents && (!IN_IDS || moved))
             *(uint4 *)(p.parent + v) = make_uint4(parent[0], parent[1], parent[2], parent[3]);
     }
     tell_highest(p, top, threadIdx.x & 31);
+}
+
+/* The same on one device, which has whole trees. */
+INLINE void find_trees(const Params &p, u32 root, uint2 *held, u32 k, u32 base, bool wide) {
+    __shared__ Way way;
+    if (threadIdx.x == 0) walk(p, root, way);
+    hold_codes(p, held);
+    tell_trees(
+        p, held, k, base, wide, way.length, [&](u32, u32 u) { return u < p.active && !way.length; },
+        [&](u32 v, u32 &parent) { return tree_level(p, v, way, held, k, base, parent); });
 }
 #endif
