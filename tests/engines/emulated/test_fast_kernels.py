@@ -29,6 +29,7 @@ from fast_graphs import (
 from graphs import NO_VERTEX, Tuples, complete, grid, kronecker, random_tuples, uniform
 
 from distbfs.engines.base import Until
+from distbfs.engines.cuda.xbfs import arrays
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import UsageError
 
@@ -111,6 +112,27 @@ def test_thresholds_that_force_each_way(device, in_ids, named):
             found = faults.look(made, search, root, name, overrides=named)
             look_at_levels(faults, made, root, found, f"{name}, {named}")
     faults.tell()
+
+
+@IN_IDS
+@pytest.mark.parametrize("fetch_edges", [0, HUGE])
+def test_marks_by_short_and_long_ranges(device, monkeypatch, in_ids, fetch_edges):
+    """Those of hubs are cut once; a frontier of few edges takes several as one."""
+    device.multiprocessors = 3
+    monkeypatch.setattr(arrays, "FETCHED_WORDS", 4)
+    limits = {"mark_edges": 0, "pull_edges": HUGE, "fetch_edges": fetch_edges}
+    faults, groups = Faults(), []
+    for name in SHAPES:
+        made = host(name)
+        search = FastSearch(made.graph, in_ids=in_ids, overrides=limits)
+        p = search.params
+        assert p.ranges % p.group == 0
+        groups.append(p.hubs and p.group)
+        for root in roots_of(made, 2):
+            found = faults.look(made, search, root, name)
+            look_at_levels(faults, made, root, found, f"{name}, {fetch_edges}")
+    faults.tell()
+    assert max(groups) > 2
 
 
 @pytest.mark.parametrize("kept", [8, 40])

@@ -5,29 +5,31 @@ import pytest
 
 from distbfs.device import cuda
 from distbfs.engines.cuda.common import memory
-from distbfs.engines.cuda.xbfs.arrays import range_bounds, range_count
+from distbfs.engines.cuda.xbfs.arrays import range_bounds, range_count, range_group
 
 ROOM = 64
 
 
 @pytest.mark.parametrize("words", [1, 500, 4096, 100_000])
 @pytest.mark.parametrize("heavy", [1, 50, 100_000])
-def test_ranges_and_the_bytes_of_cuts(device, monkeypatch, words, heavy):
+@pytest.mark.parametrize("group", [1, 3])
+def test_ranges_and_the_bytes_of_cuts(device, monkeypatch, words, heavy, group):
     """The first words have all edges from hubs, as on graphs sorted by degree."""
     edges = np.zeros(words)
     edges[:heavy] = np.random.default_rng(words + heavy).random(min(heavy, words)) + 0.1
-    bounds, longest = range_bounds(cuda.cupy().asarray(edges), 4, ROOM)
+    bounds, longest = range_bounds(cuda.cupy().asarray(edges), 4, ROOM, group)
     assert bounds[0] == 0
     assert bounds[-1] == words
-    assert np.diff(bounds.astype(np.int64)).max() == longest <= ROOM
+    assert np.diff(bounds.astype(np.int64)).max() == longest <= ROOM // group
     assert longest >= words / (len(bounds) - 1)
-    assert len(bounds) - 1 == range_count(words, 4, ROOM - 1) <= 4 + words / 20
+    ranges = range_count(words, 4, ROOM - 1)
+    assert len(bounds) - 1 == ranges * group <= (4 + words / 20) * group
     upto = np.concatenate([[0], np.cumsum(edges)])
     assert np.diff(upto[bounds]).max() <= 1.6 * upto[-1] / (len(bounds) - 1) + 1.1
     monkeypatch.setattr(memory, "RANGE_WORDS", ROOM - 1)  # cuts are at whole words
     hubs = 1000
     most = memory.split_bytes(hubs, 1 << 20, words, 4)
-    assert 4 * hubs * len(bounds) <= most
+    assert 4 * hubs * len(bounds) <= most * group
 
 
 @pytest.mark.parametrize(
@@ -36,3 +38,21 @@ def test_ranges_and_the_bytes_of_cuts(device, monkeypatch, words, heavy):
 def test_a_block_has_one_range_or_several(words, each):
     """With two, blocks whose ranges cost more are waited for."""
     assert range_count(words, 4, ROOM - 1) == 4 * each
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (1000, 1),
+        (403_000, 2),
+        (800_000, 4),
+        (1_600_000, 8),
+        (2_200_000, 8),
+        (4_000_000, 2),
+    ],
+)
+def test_parents_of_ranges_lie_in_l2(words, parts):
+    """Unless cuts would need too much memory: at most eight ranges of a block."""
+    assert range_group(words, 132, memory.RANGE_WORDS) == parts
+    ranges = range_count(words, 132, memory.RANGE_WORDS) * parts
+    assert ranges <= 8 * 132

@@ -19,6 +19,7 @@ from distbfs.engines.cuda.xbfs.arrays import (
     MOST_SHARED,
     QUEUE_SHARE,
     range_count,
+    range_group,
     range_room,
 )
 from distbfs.engines.cuda.xbfs.shared import ALONE, PAIR_BYTES, RANGES, WORDS
@@ -71,7 +72,11 @@ def search_bytes(
     results = (1 + 4 * parents) * n if in_ids else 5 * active
     queues = QUEUE_ENTRIES * (active // QUEUE_SHARE if queue is None else queue)
     words = active // 32
-    splits = split_bytes(active, m, *(cut or (words, multiprocessors)))
+    group = 1
+    if cut is None:
+        cut = words, multiprocessors
+        group = range_group(*cut, RANGE_WORDS)
+    splits = split_bytes(active, m, *cut) * group
     blocks = max(n // BLOCK_IDS, 3 * multiprocessors)
     pieces = PIECE * min(words + blocks * CLASSES, active)
     sparse = SPARSE_VERTEX * active + 4 * n if m <= SPARSE_DEGREE * active else 0

@@ -31,6 +31,9 @@ MOST_SHARED = 210 << 10  # the rest is L1
 BASE_LOAD = 0.3  # of all edges from hubs: what words cost that have none
 MOST_BASE = 0.34  # of the cost of all ranges: what words cost without edges, at most
 FEWEST_RANGES = 4  # of each block, unless one does: blocks are to end together
+FETCHED_WORDS = 1536  # of a range, in the mean: L2 holds the parents of 132 of them
+MOST_FETCHED = 8  # ranges of a block for that, at most: cuts need memory
+FETCH_SHARE = 16  # of all vertices: edges of a frontier that is worth it
 PIECE = 128
 HUB_DEGREE, MOST_HUBS = 512, 1 << 17
 HUB_WORDS = 16000  # bits of hubs in shared memory
@@ -57,8 +60,8 @@ POINTERS = (
     ["stop", "roots", "lones", "tail_row", "seen", "tail_seen", "more", "bare"],
 )
 LONGS = (
-    *("far", "tail_count", "m", "stride", "mark_edges", "pull_edges", "pull_tails"),
-    *("n", "root", "root_id"),
+    *("far", "tail_count", "m", "stride", "mark_edges", "fetch_edges"),
+    *("pull_edges", "pull_tails", "n", "root", "root_id"),
 )
 WORDS = (
     ["active", "words", "several", "hubs", "ranges", "pieces"],
@@ -66,7 +69,7 @@ WORDS = (
     [f"listed{k}" for k in range(COLUMNS + 1)],
     ["parents", "budget", "rows", "push_only", "pull_only", "last", "sought"],
     ["from_set", "root_count", "lone_count"],
-    ["tailed", "kept", "bare_count", "cuts", "every", "chain"],
+    ["tailed", "kept", "bare_count", "cuts", "group", "every", "chain"],
     ["coded", "bound"],
 )
 
@@ -149,17 +152,27 @@ def range_count(units: int, least: int, longest: int) -> int:
     return least * (max(several, FEWEST_RANGES) if several > 1 else 1)
 
 
-def range_bounds(edges: Any, least: int, longest: int) -> tuple[Array, int]:
+def range_group(words: int, least: int, longest: int) -> int:
+    """Return how many ranges are to make up one of ``range_count``."""
+    ranges = range_count(words, least, longest)
+    parts = (words + ranges * FETCHED_WORDS // 2) // (ranges * FETCHED_WORDS)
+    return max(1, min(parts, MOST_FETCHED * least // ranges))
+
+
+def range_bounds(
+    edges: Any, least: int, longest: int, group: int = 1
+) -> tuple[Array, int]:
     """Return (bounds of ranges [r + 1], the most units of one) of about equal load.
 
     edges: CuPy float64, from hubs, of each unit
     longest: units of a range, at most. They all cost something: at least BASE_LOAD of
     what all edges cost, more where ranges without edges would be too long, and
     ``range_count`` tells how many ranges keep that below MOST_BASE of the whole.
+    group: ranges that are taken as one at times, ``longest`` at most then
     """
     cp, units = cuda.cupy(), len(edges)
-    cuts = longest - 1  # they are at whole units
-    ranges = range_count(units, least, cuts)
+    ranges = range_count(units, least, longest - 1) * group
+    cuts = longest // group - 1  # they are at whole units
     bounds = np.zeros(ranges + 1, dtype=np.uint32)
     if units:
         base = max(BASE_LOAD / (1 + BASE_LOAD), units / (ranges * cuts))
@@ -173,16 +186,16 @@ def range_bounds(edges: Any, least: int, longest: int) -> tuple[Array, int]:
 
 
 def parted_bounds(
-    edges: Any, apart: int, least: int, others: int, longest: int
+    edges: Any, apart: int, least: int, others: int, longest: int, group: int = 1
 ) -> tuple[Array, int, int]:
     """Return (bounds, most units, ranges before unit ``apart``), cut there, too.
 
     As ``range_bounds`` cuts what is before it in ``least``, and after it in ``others``.
     """
-    bounds, most = range_bounds(edges[:apart], least, longest)
+    bounds, most = range_bounds(edges[:apart], least, longest, group)
     own = len(bounds) - 1
     if apart < len(edges):
-        more, other = range_bounds(edges[apart:], others, longest)
+        more, other = range_bounds(edges[apart:], others, longest, group)
         bounds = np.concatenate([bounds, more[1:] + np.uint32(apart)])
         most = max(most, other)
     return bounds, most, own
@@ -384,6 +397,7 @@ class Arrays:
         limits = PushLimits.of(m, mean_next, pull_share or PULL_SHARE)
         self.params.mark_edges = limits.mark_edges
         self.params.pull_edges = limits.pull_edges
+        self.params.fetch_edges = max(1, self.graph.active // FETCH_SHARE)
         if self.graph.tails is not None:
             self.params.pull_tails = pull_tails(m, self.graph.tails.kept)
         for name, value in self._overrides.items():
@@ -582,16 +596,19 @@ class Arrays:
 
         Words of trees have ranges of their own, the last ones.
         """
-        edges, words = self.weights(self.params.hubs), self.params.words
-        self.cut(*parted_bounds(edges, words, self.grid, self.grid, self.range_room))
+        p, grid, room = self.params, self.grid, self.range_room
+        group = range_group(p.words, grid, room - 1)
+        cuts = parted_bounds(self.weights(p.hubs), p.words, grid, grid, room, group)
+        self.cut(*cuts, group)
 
-    def cut(self, bounds: Array, longest: int, own: int) -> None:
+    def cut(self, bounds: Array, longest: int, own: int, group: int = 1) -> None:
         """Cut rows of hubs at words.
 
         longest: words of a range; own: ranges without vertices of trees alone
+        group: ranges that are taken as one where a frontier has few edges
         """
         g, p = self.graph, self.params
-        self.longest_range, p.cuts = longest, len(bounds) - 1
+        self.longest_range, p.cuts, p.group = longest * group, len(bounds) - 1, group
         self._cuts = (own, p.cuts)
         p.ranges = self._cuts[self._trees is None]
         held = self.held["range"] = cuda.cupy().asarray(bounds)

@@ -47,7 +47,7 @@ struct Sending {
     __device__ __forceinline__ void row(bool some, u32 v, u32 u, u32 lane) const {
         found(some, v, u, sent, [&](u32 part) { return pairs_at(r, part, r.index, 0); }, lane);
     }
-    __device__ __forceinline__ void begin(u32) const {
+    __device__ __forceinline__ void begin(u32, u32, bool) const {
         if (threadIdx.x < MOST_PARTS) count[threadIdx.x] = 0;
     }
     __device__ __forceinline__ void take(bool some, u32 v, u32 u, u32 range, u32 lane) const {

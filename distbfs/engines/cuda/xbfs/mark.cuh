@@ -5,6 +5,10 @@
  * that repeats end there, and merges it at the end.  Other rows are shared out to warps
  * in pieces.  Tails in host memory are not cut, but read as streams, row by row, with the
  * rows that are not of hubs.
+ *
+ * A parent that is stored where L2 has not its sector costs a read and a write of memory
+ * that nothing goes along with.  Where a frontier has many edges, ranges are so short that L2
+ * holds the parents of those that all blocks mark, and these are fetched first, in lines.
  */
 #ifndef DISTBFS_XBFS_MARK_CUH
 #define DISTBFS_XBFS_MARK_CUH
@@ -33,7 +37,11 @@ struct Marks {
         if (found && p.parents) p.parent[v] = u;
     }
     /* of a range: before all, each that is found, its words at the end, after all */
-    __device__ __forceinline__ void begin(u32) const {}
+    __device__ __forceinline__ void begin(u32 w0, u32 w1, bool many) const {
+        if (!many || !p.parents) return;
+        for (u32 w = w0 + threadIdx.x; w < w1; w += THREADS)
+            if (~old[w]) prefetch(p.parent + w * 32); /* a line */
+    }
     __device__ __forceinline__ void take(bool found, u32 v, u32 u, u32, u32) const {
         if (found && p.parents) p.parent[v] = u;
     }
@@ -80,17 +88,17 @@ INLINE void mark_rows(const Params &p, u32 u, u64 begin, u32 length, const Sink 
     }
 }
 
-/* Rows of the hubs in the queue, one destination range; `seen`: shared, the range's
- * words followed by tables for a hub a thread (before [THREADS + 4], shift [THREADS x 2],
- * hub [THREADS], sums [WARPS]). */
+/* Rows of the hubs in the queue, one destination range, which is `group` of those that are
+ * cut; `seen`: shared, the range's words followed by tables for a hub a thread (before
+ * [THREADS + 4], shift [THREADS x 2], hub [THREADS], sums [WARPS]).  many: edges */
 template <class Sink>
-INLINE void mark_range(const Params &p, const u32 *hub, u32 hubs, u32 range, const Sink &sink,
-                       u32 *seen, u32 lane, u32 warp) {
-    const u32 w0 = p.range[range], w1 = p.range[range + 1];
+INLINE void mark_range(const Params &p, const u32 *hub, u32 hubs, u32 range, u32 group, bool many,
+                       const Sink &sink, u32 *seen, u32 lane, u32 warp) {
+    const u32 r0 = range * group, r1 = r0 + group, w0 = p.range[r0], w1 = p.range[r1];
     u32 *before = seen + ((w1 - w0 + 3) & ~3u);
     u64 *shift = (u64 *)(before + THREADS + 4);
     u32 *who = (u32 *)(shift + THREADS), *sums = who + THREADS;
-    sink.begin(range);
+    sink.begin(w0, w1, many);
     for (u32 i = threadIdx.x; i < w1 - w0; i += THREADS) seen[i] = sink.word(w0 + i);
     __syncthreads();
     for (u32 h0 = 0; h0 < hubs; h0 += THREADS) {
@@ -98,9 +106,9 @@ INLINE void mark_range(const Params &p, const u32 *hub, u32 hubs, u32 range, con
         u64 begin = 0;
         if (h0 + threadIdx.x < hubs) {
             u = hub[h0 + threadIdx.x];
-            const u32 *cut = p.split + ((u64)u * (p.cuts + 1) + range);
-            begin = (u64)p.row[u] + cut[0];
-            length = cut[1] - cut[0];
+            const u32 *cut = p.split + (u64)u * (p.cuts + 1), first = cut[r0];
+            begin = (u64)p.row[u] + first;
+            length = cut[r1] - first;
         }
         const u32 upto = warp_scan(length, lane);
         if (lane == 31) sums[warp] = upto;
@@ -179,8 +187,10 @@ struct Uncut {
 template <class Sink>
 INLINE void mark(const Params &p, const uint4 *queue, u32 count, u64 edges, const u32 *hub,
                  u32 hubs, const Sink &sink, u32 *room, u32 warp, u32 warps, u32 lane) {
-    for (u32 r = blockIdx.x; r < p.ranges; r += gridDim.x)
-        mark_range(p, hub, hubs, r, sink, room, lane, threadIdx.x >> 5);
+    const bool many = edges >= p.fetch_edges;
+    const u32 group = many ? 1 : p.group;
+    for (u32 r = blockIdx.x; r * group < p.ranges; r += gridDim.x)
+        mark_range(p, hub, hubs, r, group, many, sink, room, lane, threadIdx.x >> 5);
 #if SPLIT
     push(p, queue, count, (u32)edges, RowMarks<Sink>{sink}, warp, warps, lane, Uncut{p});
     return;

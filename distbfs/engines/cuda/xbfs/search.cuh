@@ -119,6 +119,7 @@ struct Params {
     u64 far, tail_count;      /* where tails are, from adj on; their columns */
     u64 m, stride;
     u64 mark_edges;           /* a push of so many edges is followed by a pull */
+    u64 fetch_edges;          /* one of so many takes short ranges and fetches their parents */
     u64 pull_edges;           /* a frontier of so many edges is not pushed at all */
     u64 pull_tails;           /* nor one with so many of them in tails */
     u64 n, root, root_id;     /* root: local id, ELSEWHERE: another device has it */
@@ -132,7 +133,8 @@ struct Params {
     u32 root_count, lone_count; /* of this device */
     u32 tailed, kept;         /* rows that may have tails; columns before a tail */
     u32 bare_count;           /* bits in `bare` */
-    u32 cuts;                 /* ranges that `split` has, of which `ranges` are marked */
+    u32 cuts, group;          /* ranges that `split` has, of which `ranges` are marked; so many
+                                 are taken as one where edges are few */
     u32 every, chain;         /* vertices, those of trees as well, which come after `active`;
                                  edges from one of these to the others at most: trees.cuh */
     u32 coded;                /* words of codes that shared memory holds */
