@@ -32,7 +32,7 @@ from graphs import (
 from resident_parts import look, resident_driver
 
 from distbfs.engines.cuda.xbfs import arrays as fast_arrays
-from distbfs.engines.cuda.xbfs import domain, shared
+from distbfs.engines.cuda.xbfs import shared
 from distbfs.errors import DistbfsError, SearchStopped, UsageError
 
 BOTH = [True, False]
@@ -280,4 +280,4 @@ def test_constants_are_those_of_the_kernels():
     assert "message[KINDS][4][MOST_PARTS]" in text
     assert f"#define ALONE {shared.ALONE} " in text
     text = (fast_arrays.KERNELS / "search.cuh").read_text(encoding="utf-8")
-    assert f"#define NARROW {domain.NARROW} " in text
+    assert f"#define NARROW {fast_arrays.NARROW} " in text

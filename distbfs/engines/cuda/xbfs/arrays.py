@@ -43,6 +43,7 @@ CODES_A_VERTEX = 2  # words that a block copies for a vertex of a tree, at most
 TAIL_SHARE = 240  # of all edges; see ``pull_tails``
 PULL_SHARE, MARK_SHARE = 20, 16  # of all edges; see ``PushLimits``
 BLOCK_EDGES = 2048  # of a frontier that one block pushes alone, as in search.cuh
+NARROW = 126  # the largest level of one byte, as in search.cuh
 QUEUE_SHARE = 8  # of all vertices that a level after pulls has when it becomes a queue
 ROWS = 1 << 16  # of counters, by level, and of traces
 NO_LIMIT = 0xFFFFFFFF  # levels of a launch, and of a search
@@ -113,6 +114,11 @@ def pull_tails(m: int, kept: int) -> int:
     return max(1, m // TAIL_SHARE, 2 * m // kept)
 
 
+def too_deep(params: Params, depth: int) -> bool:
+    """Return whether levels may not fit a byte, those of trees included; trees.cuh."""
+    return bool(depth + 2 * params.chain > NARROW)
+
+
 def mask(masked: bool) -> dict[str, int]:
     """Return the definitions of kernels whose searches see some edges only."""
     return {"MASKED": 1} if masked else {}
@@ -157,6 +163,11 @@ def range_group(words: int, least: int, longest: int) -> int:
     ranges = range_count(words, least, longest)
     parts = (words + ranges * FETCHED_WORDS // 2) // (ranges * FETCHED_WORDS)
     return max(1, min(parts, MOST_FETCHED * least // ranges))
+
+
+def tree_ranges(least: int, group: int) -> int:
+    """Return the least ranges of words of trees: with groups, one a block at least."""
+    return -(-least // group)
 
 
 def range_bounds(
@@ -598,8 +609,8 @@ class Arrays:
         """
         p, grid, room = self.params, self.grid, self.range_room
         group = range_group(p.words, grid, room - 1)
-        cuts = parted_bounds(self.weights(p.hubs), p.words, grid, grid, room, group)
-        self.cut(*cuts, group)
+        edges, others = self.weights(p.hubs), tree_ranges(grid, group)
+        self.cut(*parted_bounds(edges, p.words, grid, others, room, group), group)
 
     def cut(self, bounds: Array, longest: int, own: int, group: int = 1) -> None:
         """Cut rows of hubs at words.

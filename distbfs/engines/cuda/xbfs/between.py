@@ -26,6 +26,7 @@ from distbfs.engines.cuda.xbfs.arrays import (
     ROWS,
     THREADS,
     mask,
+    too_deep,
 )
 from distbfs.engines.cuda.xbfs.between_params import (
     ANSWERS,
@@ -57,7 +58,6 @@ from distbfs.graph.device_graph import ISOLATED
 from distbfs.partition.part import mask_words
 from distbfs.types import Choice, Ids, Root
 
-NARROW = 126  # the largest level of one byte, in search.cuh
 TOGETHER = ("level", "settle")  # kernels whose blocks meet
 ALONE = ("empty", "tell_sizes", "choose")  # of one block
 FAILED = COUNTED.index("failed")
@@ -652,7 +652,8 @@ class BetweenLevels:
                 self._run("end", main)
                 self.results(main.ptr)
                 self._dirty = False
-            level = (arrays.wide if self.depth > NARROW else arrays.level)[:count]
+            deep = too_deep(arrays.params, self.depth)
+            level = (arrays.wide if deep else arrays.level)[:count]
             if arrays.parent is None:
                 return level, None
             return level, arrays.parent[:count]

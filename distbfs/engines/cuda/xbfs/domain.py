@@ -27,6 +27,7 @@ from distbfs.engines.cuda.xbfs.arrays import (
     Arrays,
     last_and_targets,
     mask,
+    too_deep,
 )
 from distbfs.engines.cuda.xbfs.search import (
     CONTROL_BYTES,
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
 
 STATE_AT = 2 * CONTROL_BYTES  # in what a search keeps, after the two controls
 CONTROL_AT = STATE_AT + 256
-NARROW = 126  # as in search.cuh
 
 
 def domain_problem(parts: int, options: SearchOptions) -> str:
@@ -224,14 +224,13 @@ class MemberSearch:
         """
         p, layout = self.own, self.part.layout
         last, targets = last_and_targets(until, root, layout.n)
-        seeks = targets is not None
         if targets is not None:
             targets = layout.local_of(
                 targets[layout.part_of(targets) == self.part.index]
             )
         self.arrays.end_with(p, last, targets)
-        several = isinstance(root, np.ndarray)
-        self._search_leaves(together=several or self._masked or seeks)
+        some = isinstance(root, np.ndarray) or targets is not None
+        self._search_leaves(together=some or self._masked)
         if isinstance(root, np.ndarray):
             self._begin_at(root)
         else:
@@ -279,7 +278,7 @@ class MemberSearch:
         seconds = self._graph.wait(self._word)
         kept = bytes(self._copy.pinned)
         state = State.from_buffer_copy(kept, STATE_AT)
-        self._wide = state.depth + 2 * self.own.chain > NARROW
+        self._wide = too_deep(self.own, state.depth)
         if self._wide and state.phase == DONE and self.arrays.wide is None:
             seconds += self._results_again()  # which tell the highest level
             kept = bytes(self._copy.pinned)

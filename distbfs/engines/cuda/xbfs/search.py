@@ -27,6 +27,7 @@ from distbfs.engines.cuda.xbfs.arrays import (
     Arrays,
     last_and_targets,
     mask,
+    too_deep,
 )
 from distbfs.engines.cuda.xbfs.cluster import ClusterSearch, suits
 from distbfs.engines.cuda.xbfs.seeds import (
@@ -59,7 +60,6 @@ COUNTERS = 4  # of a level: edge checks, looks at bits of hubs, columns of tails
 LINE_BYTES = 128  # what a read of host memory brings
 TAIL_COUNTS = ("tail_edges", TAIL_BYTES)  # of a level, where rows have tails
 DONE, STOPPED = 4, 5  # of Phase in search.cuh
-NARROW = 126  # the largest level of one byte, in search.cuh
 
 
 def tail_counts(counts: Ids) -> dict[str, list[int]]:
@@ -224,16 +224,12 @@ class FastSearch:
                     continue
                 self._reset()
             raise SearchStopped(f"the search was stopped at level {depth}")
-        if not self._narrow(depth) and self._arrays.wide is None:
+        if too_deep(self.params, depth) and self._arrays.wide is None:
             seconds += self._results_again()  # which tell the highest level
         result = self._result(depth, seconds, launches)
         if records:
             result.records = self._records(result, steps)
         return result
-
-    def _narrow(self, depth: int) -> bool:
-        """Return whether levels fit a byte, those of trees included."""
-        return depth + 2 * self.params.chain <= NARROW
 
     def _results_again(self) -> float:
         """Write levels that need more than a byte, for the first time; in seconds."""
@@ -359,7 +355,7 @@ class FastSearch:
         return launch.timed(then=self._results, back=self._back, word=self._word)
 
     def _result(self, depth: int, seconds: float, launches: int) -> DeviceResult:
-        narrow, state = self._narrow(depth), self._state
+        narrow, state = not too_deep(self.params, depth), self._state
         level, parent = self._written(narrow=narrow)
         highest = state.base + self._highest[self._turn].value
         deepest = highest if state.k else max(depth, highest)
