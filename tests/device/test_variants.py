@@ -38,6 +38,7 @@ COUNTED = {**WIDTH, "COUNT": FLAG}
 BETWEEN = {**COUNTED, "IN_IDS": (1,), "SEVERAL": (0, 1), **NAMES}
 LOOP = {**WIDTH, "IN_IDS": (1,), **NAMES}
 BLOCKS = {**WIDTH, "THREADS": BLOCK_THREADS}
+FEW = {"OFFSET": ("u32",), "COUNT": (0,), "SPLIT": (0,), "AT_ONCE": (1,)}
 
 
 def shortened(names):
@@ -133,6 +134,8 @@ LOADS = {
                 "SPLIT": (1,),
                 "MASKED": (1,),
             },
+            {**FEW, "IN_IDS": (0,), "CODES": (0,)},
+            {**FEW, "IN_IDS": (1,), "CODES": FLAG},
         )
     ],
     "engines/cuda/xbfs/between.py": [

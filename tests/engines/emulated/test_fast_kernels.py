@@ -30,6 +30,7 @@ from graphs import NO_VERTEX, Tuples, complete, grid, kronecker, random_tuples, 
 
 from distbfs.engines.base import Until
 from distbfs.engines.cuda.xbfs import arrays
+from distbfs.engines.cuda.xbfs.arrays import Arrays
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import UsageError
 
@@ -70,6 +71,11 @@ OVERRIDES = {
 MADE = {}
 
 
+def none_of_few(self, *, in_ids):
+    """Instead of ``Arrays.forms_of_few``: searches of many vertices."""
+    return {}
+
+
 def host(name, wide=False):
     """Return a graph of SHAPES; kept, as are its levels."""
     if (name, wide) not in MADE:
@@ -102,11 +108,13 @@ def test_shapes_in_every_form(device, in_ids, direction):
 @pytest.mark.full_blocks
 @pytest.mark.parametrize("named", OVERRIDES)
 @IN_IDS
-def test_thresholds_that_force_each_way(device, in_ids, named):
+def test_thresholds_that_force_each_way(device, monkeypatch, in_ids, named):
+    """Graphs in turn in the form for few vertices and in that for many."""
     device.multiprocessors = 3
-    faults = Faults()
-    for name in SHAPES:
+    faults, forms = Faults(), [Arrays.forms_of_few, none_of_few]
+    for k, name in enumerate(SHAPES):
         made = host(name)
+        monkeypatch.setattr(Arrays, "forms_of_few", forms[k % 2])
         search = FastSearch(made.graph, in_ids=in_ids, overrides=OVERRIDES[named])
         for root in roots_of(made, 2):
             found = faults.look(made, search, root, name, overrides=named)
@@ -258,7 +266,11 @@ def test_pulls_are_counted_from_what_was_not_visited(device):
                 steps_of(made, root, in_ids=in_ids, overrides=overrides)
 
 
-def test_every_step_is_seen(device):
+@pytest.mark.parametrize("few", [False, True])
+def test_every_step_is_seen(device, monkeypatch, few):
+    """Results by id are written by the search itself where vertices are few."""
+    if not few:
+        monkeypatch.setattr(Arrays, "forms_of_few", none_of_few)
     seen = set()
     for name in ("kronecker", "two-big", "hubs"):
         made = host(name)
@@ -266,7 +278,7 @@ def test_every_step_is_seen(device):
             for root in roots_of(made, 2):
                 seen |= set(steps_of(made, root, overrides=overrides))
     assert seen >= {"push-block", "push", "push-marking", "pull"}
-    assert "results" not in seen  # by id they are another kernel's
+    assert ("results" in seen) == few
     assert "results" in steps_of(host("kronecker"), 0, in_ids=False)
 
 
@@ -426,9 +438,14 @@ def hung_trees():
 
 @IN_IDS
 @DIRECTION
-def test_trees_from_every_place(device, direction, in_ids):
+@pytest.mark.parametrize("form", ["many", "few", "coded"])
+def test_trees_from_every_place(device, monkeypatch, direction, in_ids, form):
     """From the core, from trees, from those alone, and after searches of all."""
     device.multiprocessors = 3
+    if form == "many":
+        monkeypatch.setattr(Arrays, "forms_of_few", none_of_few)
+    elif form == "coded":
+        monkeypatch.setattr(arrays, "UNCODED", 0)
     made, faults = HostGraph(hung_trees()), Faults()
     trees = made.graph.trees
     assert trees.count > 1000

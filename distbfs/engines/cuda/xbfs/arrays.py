@@ -40,6 +40,7 @@ HUB_WORDS = 16000  # bits of hubs in shared memory
 PAD = 1024
 CODE_BYTES = 8  # of a word of trees.cuh
 CODES_A_VERTEX = 2  # words that a block copies for a vertex of a tree, at most
+UNCODED = 2  # vertices of trees a thread, at most, where no codes are made
 TAIL_SHARE = 240  # of all edges; see ``pull_tails``
 PULL_SHARE, MARK_SHARE = 20, 16  # of all edges; see ``PushLimits``
 BLOCK_EDGES = 2048  # of a frontier that one block pushes alone, as in search.cuh
@@ -280,7 +281,7 @@ class Arrays:
         self._words, self._trees = words_of(g.active), g.trees if pruned else None
         words = self._words
         shared = min(cuda.shared_limit() - 4096, MOST_SHARED)
-        self.range_room = range_room(shared)
+        self._most_shared, self.range_room = shared, range_room(shared)
         hub_room = (shared - WARPS * WARP_WORDS * 4) // 4
         block_ids = ids_of_a_block(g.n, RESULT_BLOCKS * self.grid)
         self.params = Params(
@@ -352,7 +353,11 @@ class Arrays:
         """Take the table that vertices of trees look up, and room in shared memory."""
         p, trees = self.params, self._trees
         own = CODES_A_VERTEX * (trees.count if trees else 0) // self.grid
-        p.coded = min(self.shared_bytes // CODE_BYTES, words, own) // 2 * 2
+        room = self.shared_bytes
+        if self.forms_of_few(in_ids=True):
+            results = RESULT_BLOCKS * self._block_bytes
+            room = max(room, results) - results
+        p.coded = min(room // CODE_BYTES, words, own) // 2 * 2
         p.code = address
 
     @property
@@ -426,6 +431,23 @@ class Arrays:
         numbers[: len(targets)] = self.graph.numbers_of(targets)
         params.targets, params.sought = numbers.data.ptr, len(targets)
 
+    def forms_of_few(self, *, in_ids: bool) -> dict[str, int]:
+        """Return definitions of kernels for few vertices, none where there are many.
+
+        AT_ONCE: results of all ids fit the shared memory of all blocks; CODES: 0 where
+        vertices of trees are few, which results by number want, too
+        """
+        trees, threads = self._trees, THREADS * self.grid
+        if (
+            self.params.blocks > RESULT_BLOCKS * self.grid
+            or RESULT_BLOCKS * self._block_bytes > self._most_shared
+            or self.offset != "u32"
+            or self.graph.tails is not None
+        ):
+            return {}
+        codes = int(trees is not None and trees.count > UNCODED * threads)
+        return {"AT_ONCE": 1, "CODES": codes} if in_ids or not codes else {}
+
     def results_launch(self, params: Params) -> programs.Launch:
         """Return the kernel that writes results by id."""
         module = programs.Module(
@@ -436,15 +458,19 @@ class Arrays:
             NAME=self.name_word,
         )
         kernel = module.kernel("results")
-        shared = 5 * params.block_ids
+        shared = self._block_bytes
         # the rest is L1: a load that waits for memory holds a line there
         kernel.share_memory(RESULT_BLOCKS, shared)
         return kernel.prepare(params, params.blocks, RESULT_THREADS, shared=shared)
 
-    def search_launch(self, module: programs.Module, params: Any) -> programs.Launch:
-        """Return a whole search; params: its argument."""
+    def search_launch(
+        self, module: programs.Module, params: Any, *, at_once: bool = False
+    ) -> programs.Launch:
+        """Return a whole search; params: its argument; at_once: with results by id."""
+        results = RESULT_BLOCKS * self._block_bytes if at_once else 0
+        shared = max(self.shared_bytes, results)
         return module.kernel("search").prepare(
-            params, self.grid, THREADS, shared=self.shared_bytes, cooperative=True
+            params, self.grid, THREADS, shared=shared, cooperative=True
         )
 
     @property
@@ -465,6 +491,11 @@ class Arrays:
             RESULT_THREADS,
             4 * (self.longest_range + 4) + TABLE_BYTES,
         )
+
+    @property
+    def _block_bytes(self) -> int:
+        """Shared memory for results of a block of ids: a level and a parent each."""
+        return 5 * int(self.params.block_ids)
 
     def _full(self, name: str, size: int, dtype: Any = np.uint32) -> Any:
         self.held[name] = cuda.cupy().zeros(max(size, 1), dtype=dtype)

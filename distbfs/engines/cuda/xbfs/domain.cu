@@ -363,7 +363,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
             clean_replicas(r);
             if (!IN_IDS) {
                 clean(p, p.next_snapshot, p.next_by_first);
-                results_by_number(p, s.k, s.base, too_deep(p, s.depth));
+                results_by_number(p, s.k, s.base, too_deep(p, s.depth), false);
                 if (lead) note(r, j, RESULTS, 0, 0);
             }
             __syncthreads();

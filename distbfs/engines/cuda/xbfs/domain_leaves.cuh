@@ -59,13 +59,16 @@ INLINE void find_leaves(const Member &r, const u32 *reached, uint2 *held, u32 k,
     const Params &p = r.own;
     const u32 root = p.root == ELSEWHERE ? NONE : number_of(p, p.root);
     hold_codes(p, held);
-    tell_trees(
-        p, held, k, base, wide, false, [&](u32 v, u32 u) { return u < p.bound && v != root; },
-        [&](u32 v, u32 &parent) {
-            if (v != root) return leaf_level(r, parent, reached);
-            parent = position_of(r, root);
-            return 0;
-        });
+    tell_trees(p, base, wide, false, [&](u32 v, u32(&parent)[4], int(&level)[4]) {
+        levels_of_four(
+            p, v, parent, level, held, k, base,
+            [&](u32 v, u32 u) { return u < p.bound && v != root; },
+            [&](u32 v, u32 &parent) {
+                if (v != root) return leaf_level(r, parent, reached);
+                parent = position_of(r, root);
+                return 0;
+            });
+    });
 }
 
 /* All devices end a search so; false where it has failed.  room: dynamic shared memory */

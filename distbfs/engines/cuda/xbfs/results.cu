@@ -1,149 +1,14 @@
-/* Results by id of a search by method `fast`, after its kernel; see search.cuh.
- *
- * Ids are cut into blocks; inside a degree class numbers rise with ids, so the vertices of
- * a block of ids are one run of numbers in each class.  A piece is what such runs have of
- * one word of a bitmap.  A block of threads gathers the pieces of one block of ids in shared
- * memory and writes it out in full lines.
- *
- * Where ids have 64 bits parents are positions until they are written out; of a position a
- * NAME of 64 bits is the id, and one of 32 bits the local id.
+/* Results by id of a search by method `fast`, after its kernel: a block of threads for each
+ * block of ids (results_by_id.cuh).  Where ids are few the search writes them itself
+ * (search.cu).
+ * Data: search.cuh.
  *
  * variants: OFFSET=u32,u64 IN_IDS=1 ID=u32,u64 NAME=u32,u64
  */
 #define MASKED 1 /* of searches that see some edges, too: bare_word */
-#include "trees.cuh"
+#include "results_by_id.cuh"
 
 #define GROUP 512 /* threads of a block */
-#define AHEAD 6   /* snapshots that are asked for at once */
-
-/* What stands for a position in shared memory: its id, or itself where ids are wide. */
-INLINE u32 name_of(const Params &p, u32 position) {
-    return sizeof(ID) == 4 ? p.vertices[position] : position;
-}
-
-/* The id that a name stands for; -1 of NONE. */
-INLINE ID id_of(const Params &p, u32 name) {
-    if (sizeof(ID) == 4) return name;
-    if (name == NONE) return ~(ID)0;
-    if (sizeof(NAME) == 8) return ((const NAME *)p.vertices)[name];
-    return (ID)p.vertices[name] * p.shares + (name >> 10) % p.shares;
-}
-
-/* Bytes of 255 where a nibble has its bits. */
-INLINE u32 bytes_of(u32 nibble) { return spread(nibble, 0) * 255; }
-
-/* Four numbers of a piece a lane: levels, one byte each, and parents by id to where their
- * ids are in shared memory.  Returns the last snapshot that has a vertex of its own. */
-INLINE u32 put(const Params &p, const uint2 piece, const u32 (&at_snapshot)[AHEAD], u32 k, u32 base,
-               u8 *level, u32 *parent, u32 lane) {
-    const u32 word = piece.x, part = lane * 4 & 31, v = word * 32 + part;
-    u32 seen[AHEAD], firsts = 0, top = 0;
-    /* all that may be needed is asked for at once */
-#pragma unroll
-    for (int j = 0; j < AHEAD; j++) seen[j] = p.snapshot[word + at_snapshot[j]];
-    uint4 f4 = make_uint4(0, 0, 0, 0), g4 = f4;
-    if (p.parents) {
-        firsts = p.by_first[word];
-        f4 = load_once4(p.first_id + v);
-        g4 = *(const uint4 *)(p.parent + v);
-    }
-    const uint2 at2 = *(const uint2 *)(p.place + v);
-    const u32 pushed = seen[0] >> part & 15, bare = bare_word(p, word) >> part & ~pushed & 15;
-    u32 found = pushed | bare, levels = 0;
-#pragma unroll
-    for (u32 j = 1; j < AHEAD; j++) {
-        const u32 fresh = seen[j] >> part & ~found & 15;
-        levels += spread(fresh, 0) * j;
-        if (fresh) top = j;
-        found |= fresh;
-    }
-#pragma unroll 1
-    for (u32 j = AHEAD; j <= k; j++) {
-        const u32 fresh = p.snapshot[j * p.stride + word] >> part & ~found & 15;
-        levels += spread(fresh, 0) * j;
-        if (fresh) top = j;
-        found |= fresh;
-    }
-    levels += base * 0x01010101u;
-    if (pushed) {
-        const uint4 d = *(const uint4 *)(p.direct + v);
-        const u32 direct = d.x & 255 | (d.y & 255) << 8 | (d.z & 255) << 16 | d.w << 24;
-        const u32 bytes = bytes_of(pushed);
-        levels = levels & ~bytes | direct & bytes;
-    }
-    found &= piece.y >> part & ~bare;
-    u32 who[4] = {f4.x, f4.y, f4.z, f4.w};
-    const u32 other[4] = {g4.x, g4.y, g4.z, g4.w}, stored = found & ~(firsts >> part);
-    if (p.parents) {
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            if (stored >> i & 1) who[i] = name_of(p, other[i]);
-    }
-    const u32 at[4] = {at2.x & 0xffff, at2.x >> 16, at2.y & 0xffff, at2.y >> 16};
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        if (!(found >> i & 1)) continue;
-        level[at[i]] = levels >> 8 * i;
-        parent[at[i]] = who[i];
-    }
-    return top;
-}
-
-/* The same where levels need more than a byte; out: [ids] of this block. */
-INLINE u32 put_wide(const Params &p, const uint2 piece, u32 k, u32 base, int *out, u32 *parent,
-                    u32 lane) {
-    u32 top = 0;
-    for (u32 i = 0; i < 4; i++) {
-        const u32 bit = (lane * 4 & 31) + i, v = piece.x * 32 + bit;
-        if (!(piece.y >> bit & 1)) continue;
-        const int level = level_of(p, v, k, base);
-        if (level < 0) continue;
-        if (level > (int)(base + top)) top = level - base;
-        const u32 at = p.place[v];
-        out[at] = level;
-        if (!p.parents) continue;
-        const bool first = p.by_first[piece.x] >> bit & 1;
-        parent[at] = first ? p.first_id[v] : name_of(p, p.parent[v]);
-    }
-    return top;
-}
-
-/* The same of vertices of trees, whose levels are told already; moved: their parents, too. */
-INLINE void put_trees(const Params &p, const uint2 piece, bool moved, bool wide, int *out,
-                      u8 *level, u32 *parent, u32 lane) {
-    const u32 part = lane * 4 & 31, v = piece.x * 32 + part, mine = piece.y >> part & 15;
-    uint4 l4 = make_uint4(0, 0, 0, 0), f4 = l4;
-    const u32 bytes = wide ? 0 : *(const u32 *)(tree_bytes(p) + (v - p.active));
-    if (wide) l4 = load_once4(p.direct + v);
-    if (p.parents) f4 = load_once4(moved ? p.parent + v : p.first_id + v);
-    const uint2 at2 = *(const uint2 *)(p.place + v);
-    const u32 at[4] = {at2.x & 0xffff, at2.x >> 16, at2.y & 0xffff, at2.y >> 16};
-    const u32 levels[4] = {l4.x, l4.y, l4.z, l4.w}, f[4] = {f4.x, f4.y, f4.z, f4.w};
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        const u32 one = wide ? levels[i] : bytes >> 8 * i & 255;
-        if (!(mine >> i & 1) || one == (wide ? NONE : 255u)) continue;
-        if (wide) out[at[i]] = one;
-        else level[at[i]] = one;
-        if (p.parents) parent[at[i]] = moved ? name_of(p, f[i]) : f[i];
-    }
-}
-
-/* Roots of a set that have no edges, in a block of ids; by its threads. */
-INLINE void lone_roots(const Params &p, u64 first, u64 end, bool wide) {
-    u64 low = 0, high = p.lone_count; /* the first that is not before the block */
-    while (low < high) {
-        const u64 mid = low + (high - low) / 2;
-        if (p.lones[mid] < first) low = mid + 1;
-        else high = mid;
-    }
-    for (u64 i = low + threadIdx.x; i < p.lone_count && p.lones[i] < end; i += GROUP) {
-        const u64 at = p.lones[i];
-        if (wide) p.level_wide[at] = 0;
-        else p.level_out[at] = 0;
-        if (p.parents) ((ID *)p.parent_out)[at] = (ID)p.lones[p.lone_count + i];
-    }
-}
 
 extern "C" __global__ void __launch_bounds__(GROUP, 3) results(const Params p) {
     extern __shared__ uint4 dynamic[];
@@ -151,56 +16,22 @@ extern "C" __global__ void __launch_bounds__(GROUP, 3) results(const Params p) {
     /* the host makes room and comes again */
     const bool wide = too_deep(p, p.state->depth);
     if (wide && !p.level_wide) return;
-    const u32 k = p.state->k, base = p.state->base, thread = threadIdx.x, ids = p.block_ids;
-    const u32 lane = thread & 31; /* a block of threads for each block of ids */
-    const uint4 none = make_uint4(ALL, ALL, ALL, ALL);
-    const u64 first = (u64)blockIdx.x * ids;
-    const u32 end = p.piece_at[blockIdx.x + 1];
-    u32 q = p.piece_at[blockIdx.x] + thread / 8, top = 0;
-    uint2 next = q < end ? p.piece[q] : make_uint2(0, 0);
-    u32 *parent = (u32 *)dynamic, at_snapshot[AHEAD];
-    u8 *level = (u8 *)(parent + ids);
     u32 moved = 0; /* the root is in a tree of several edges, so that parents there are others */
     if (p.active < p.every && p.bound == p.active) end_of(p, number_of(p, p.root), moved);
     clean(p, p.next_snapshot, p.next_by_first);
-    for (u32 j = 0; j < AHEAD; j++) at_snapshot[j] = (j < k ? j : k) * (u32)p.stride;
-    for (u32 i = thread; i < (ids + ids / 4) / 4; i += GROUP) ((uint4 *)parent)[i] = none;
-    if (wide)
-        for (u32 i = thread; i < ids; i += GROUP) p.level_wide[first + i] = -1;
-    __syncthreads();
-    for (; q < end; q += GROUP / 8) {
-        const uint2 piece = next;
-        if (q + GROUP / 8 < end) next = p.piece[q + GROUP / 8];
-        int *out = p.level_wide + first;
-        u32 last = 0;
-        if (piece.x >= p.words) put_trees(p, piece, moved, wide, out, level, parent, lane);
-        else
-            last = wide ? put_wide(p, piece, k, base, out, parent, lane)
-                        : put(p, piece, at_snapshot, k, base, level, parent, lane);
-        if (last > top) top = last;
-    }
-    /* a root without edges, or one that is not searched */
-    const bool alone = blockIdx.x == p.root / ids && number_of(p, p.root) >= p.active;
-    const u32 own = p.root % ids;
-    if (alone) __syncthreads(); /* after what its neighbour tells */
-    if (thread == 0 && alone) {
-        if (wide) p.level_wide[p.root] = 0;
-        level[own] = 0;
-        if (sizeof(ID) == 4) parent[own] = (u32)p.root_id;
-    }
-    __syncthreads();
-    if (!wide)
-        for (u32 i = thread; i < ids / 16; i += GROUP)
-            ((uint4 *)(p.level_out + first))[i] = ((const uint4 *)level)[i];
-    if (p.parents && sizeof(ID) == 4)
-        for (u32 i = thread; i < ids / 4; i += GROUP)
-            ((uint4 *)(p.parent_out + first))[i] = ((const uint4 *)parent)[i];
-    if (p.parents && sizeof(ID) == 8)
-        for (u32 i = thread; i < ids; i += GROUP)
-            ((ID *)p.parent_out)[first + i] = alone && i == own ? p.root_id : id_of(p, parent[i]);
-    if (p.lone_count) {
-        __syncthreads();
-        lone_roots(p, first, first + ids, wide);
-    }
-    tell_highest(p, top, lane);
+    const auto told = [&](u32 v, u32(&level)[4], u32(&from)[4]) {
+        uint4 l4 = make_uint4(0, 0, 0, 0), f4 = l4;
+        const u32 bytes = wide ? 0 : *(const u32 *)(tree_bytes(p) + (v - p.active));
+        if (wide) l4 = load_once4(p.direct + v);
+        if (p.parents) f4 = load_once4(moved ? p.parent + v : p.first_id + v);
+        const u32 one[4] = {l4.x, l4.y, l4.z, l4.w}, f[4] = {f4.x, f4.y, f4.z, f4.w};
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const u32 byte = bytes >> 8 * i & 255;
+            level[i] = wide ? one[i] : byte == 255 ? NONE : byte, from[i] = f[i];
+        }
+    };
+    const u32 top = put_blocks<1>(p, blockIdx.x, 1, GROUP, p.state->k, p.state->base, wide, moved,
+                                  dynamic, told);
+    tell_highest(p, top, threadIdx.x & 31);
 }

@@ -27,57 +27,69 @@ INLINE void tell_highest(const Params &p, u32 snapshot, u32 lane) {
     if (lane == 0 && top > *(volatile u64 *)highest) atomicMax(highest, (u64)top);
 }
 
-/* Results by number; a thread takes a word. */
-INLINE void results_by_number(const Params &p, u32 k, u32 base, bool wide) {
-    const u32 last = p.active >> 5, tail = ALL << (p.active & 31);
+#define SHARE (CODES ? 16 : 8) /* vertices of a thread: fewer where they are few */
+
+/* Results by number.  The last blocks take the first vertices, as the first blocks have those of
+ * trees.  codes: these are made, too (trees.cuh) */
+INLINE void results_by_number(const Params &p, u32 k, u32 base, bool wide, bool codes) {
     u32 top = 0;
-    for (u32 w = blockIdx.x * THREADS + threadIdx.x; w < p.words; w += gridDim.x * THREADS) {
-        const u32 *snapshot = p.snapshot + w;
-        const u32 pushed = snapshot[0], pad = w < last ? 0u : w == last ? tail : ALL;
-        const u32 v0 = w * 32, bare = bare_word(p, w) & ~pushed;
-        u32 seen = pushed | bare, later[EARLY], out[8];
+    for (u32 i = (gridDim.x - 1 - blockIdx.x) * THREADS + threadIdx.x; i < p.words * 32 / SHARE;
+         i += gridDim.x * THREADS) {
+        const u32 w = i * SHARE / 32, part = i * SHARE & 31, v0 = i * SHARE;
+        const u32 *snapshot = p.snapshot + w, all = ALL >> (32 - SHARE);
+        u32 later[EARLY], out[SHARE / 4];
+        const u32 pushed = snapshot[0] >> part & all;
 #pragma unroll
-        for (int j = 0; j < EARLY; j++) later[j] = j < (int)k ? snapshot[(j + 1) * p.stride] : 0u;
+        for (int j = 0; j < EARLY; j++)
+            later[j] = j < (int)k ? snapshot[(j + 1) * p.stride] >> part & all : 0u;
+        const u32 bare = bare_word(p, w) >> part & ~pushed & all;
+        u32 seen = pushed | bare, j = 0, fresh;
+#pragma unroll
+        for (int z = 0; z < SHARE / 4; z++) out[z] = 0;
+        const auto add = [&](u32 now) {
+            fresh = now & ~seen;
+            seen |= now, j++;
+            if (fresh && j > top) top = j;
+#pragma unroll
+            for (int z = 0; z < SHARE / 4; z++) out[z] += spread(fresh, z) * (base + j);
+        };
+        u32 low = 0, high = 0; /* bits of codes */
+#pragma unroll
+        for (int e = 0; e < EARLY; e++) {
+            add(later[e]);
+            if (e < 3 && (e + 1 & 1)) low |= fresh;
+            if (e < 3 && (e + 1 & 2)) high |= fresh;
+        }
+#pragma unroll 1
+        while (j < k) add(snapshot[(j + 1) * p.stride] >> part & all);
+        if (codes) {
+            u16 *code = (u16 *)(p.code + w) + part / 16;
+            code[0] = low, code[2] = high;
+        }
+        const u32 open = ~seen & all | bare;
         if (wide) {
-            for (u32 v = v0; v < v0 + 32 && v < p.active; v++) {
+            for (u32 v = v0; v < v0 + SHARE && v < p.active; v++) {
                 const int level = level_of(p, v, k, base);
                 p.level_wide[v] = level;
                 if (level > (int)(base + top)) top = level - base;
-                if (level < 0 && p.parents) p.parent[v] = NONE;
             }
         } else {
 #pragma unroll
-            for (int z = 0; z < 8; z++) out[z] = 0;
-            u32 j = 0;
-#pragma unroll
-            for (; j < EARLY; j++) {
-                const u32 fresh = later[j] & ~seen;
-                seen |= later[j];
-                if (fresh && top <= j) top = j + 1;
-#pragma unroll
-                for (int z = 0; z < 8; z++) out[z] |= spread(fresh, z) * (base + j + 1);
+            for (int z = 0; z < SHARE / 4; z++) {
+                if (pushed >> 4 * z & 15) {
+                    const uint4 d = *(const uint4 *)(p.direct + v0 + 4 * z);
+                    const u32 own = d.x & 255 | (d.y & 255) << 8 | (d.z & 255) << 16 | d.w << 24;
+                    out[z] |= own & spread(pushed, z) * 255;
+                }
+                out[z] |= spread(open, z) * 255;
             }
-#pragma unroll 1
-            for (; j < k; j++) {
-                const u32 now = snapshot[(j + 1) * p.stride], fresh = now & ~seen;
-                seen |= now;
-                if (fresh && top <= j) top = j + 1;
-#pragma unroll
-                for (int z = 0; z < 8; z++) out[z] |= spread(fresh, z) * (base + j + 1);
-            }
-#pragma unroll
-            for (int z = 0; z < 8; z++) out[z] |= spread(~seen | bare, z) * 255;
-            if (p.parents)
-                for (u32 open = ~seen | bare; open; open &= open - 1)
-                    p.parent[v0 + __ffs(open) - 1] = NONE;
-            uint4 *to = (uint4 *)(p.level_out + v0);
-            to[0] = make_uint4(out[0], out[1], out[2], out[3]);
-            to[1] = make_uint4(out[4], out[5], out[6], out[7]);
-            for (u32 set = pushed & ~pad; set; set &= set - 1) {
-                const u32 v = v0 + __ffs(set) - 1;
-                p.level_out[v] = p.direct[v];
-            }
+            u32 *to = (u32 *)(p.level_out + v0);
+            constexpr int last = SHARE / 4 - 1;
+            if (SHARE == 16) *(uint4 *)to = make_uint4(out[0], out[1], out[last - 1], out[last]);
+            else *(uint2 *)to = make_uint2(out[0], out[1]);
         }
+        if (p.parents)
+            for (u32 one = open; one; one &= one - 1) p.parent[v0 + __ffs(one) - 1] = NONE;
     }
     tell_highest(p, top, threadIdx.x & 31);
 }

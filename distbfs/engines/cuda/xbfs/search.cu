@@ -9,12 +9,14 @@
  * visited: then levels are not run on without a meeting, and one more meeting counts them.
  * A search from a set begins with all of it as a queue, or with a pull (seeds.cuh).
  * Vertices of trees are not searched, but get their results at the end (trees.cuh).
+ * With AT_ONCE all results are written here, by id, too, without another meeting; where levels
+ * need more than a byte, a launch without it goes on.
  * It also ends, without results, after a level in which block 0 sees the host's word.
  * Where some edges are not seen, their bits are looked at besides (MASKED, rows.cuh).
  * Data: search.cuh.  Sources: Beamer, Asanovic, Patterson 2012 (direction); Gaihre et al.
  * 2019 (XBFS, scan-free queues, decisions at run time); Yasui, Fujisawa 2015 (order).
  *
- * variants: OFFSET=u32 COUNT=0 IN_IDS=0 SPLIT=0 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=0 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=0 | OFFSET=u32 COUNT=1 IN_IDS=0 SPLIT=0 | OFFSET=u32 COUNT=1 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=1 IN_IDS=0 SPLIT=0 | OFFSET=u64 COUNT=1 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=0 SPLIT=1 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=1 | OFFSET=u64 COUNT=1 IN_IDS=0 SPLIT=1 | OFFSET=u64 COUNT=1 IN_IDS=1 SPLIT=1 | OFFSET=u32,u64 COUNT=0,1 IN_IDS=0,1 SPLIT=0 MASKED=1 | OFFSET=u64 COUNT=0,1 IN_IDS=0,1 SPLIT=1 MASKED=1
+ * variants: OFFSET=u32 COUNT=0 IN_IDS=0 SPLIT=0 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=0 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=0 | OFFSET=u32 COUNT=1 IN_IDS=0 SPLIT=0 | OFFSET=u32 COUNT=1 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=1 IN_IDS=0 SPLIT=0 | OFFSET=u64 COUNT=1 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=0 SPLIT=1 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=1 | OFFSET=u64 COUNT=1 IN_IDS=0 SPLIT=1 | OFFSET=u64 COUNT=1 IN_IDS=1 SPLIT=1 | OFFSET=u32,u64 COUNT=0,1 IN_IDS=0,1 SPLIT=0 MASKED=1 | OFFSET=u64 COUNT=0,1 IN_IDS=0,1 SPLIT=1 MASKED=1 | OFFSET=u32 COUNT=0 IN_IDS=0 SPLIT=0 AT_ONCE=1 CODES=0 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 AT_ONCE=1 CODES=0,1
  */
 #include "search.cuh"
 #include "gather.cuh"
@@ -22,9 +24,10 @@
 #include "pull.cuh"
 #include "pull_last.cuh"
 #include "push.cuh"
-#include "results.cuh"
+#include "results_by_id.cuh"
 #include "seeds.cuh"
-#include "trees.cuh"
+
+#define TOGETHER 3 /* blocks of ids whose results a block writes */
 
 INLINE void take(State &s, u64 size, u64 edges, u64 hubs) {
     s.count = (u32)size, s.hubs = (u32)hubs;
@@ -45,6 +48,46 @@ INLINE void pulled(const Params &p, State &s, u32 left, bool last) {
 /* Whether there are levels to search: what is found is not all, nor as deep as is wanted. */
 INLINE bool goes_on(const Params &p, const State &s) {
     return s.phase < FINISHING && (s.phase != PUSHING || (s.count && s.depth < p.last));
+}
+
+/* Levels of trees, and with AT_ONCE all results; room: shared memory. */
+INLINE void finish(const Params &p, u32 root, u32 *room, const State &s) {
+    __shared__ Way way;
+    const u32 k = s.k, base = s.base, ids = TOGETHER * p.block_ids;
+    const bool wide = !AT_ONCE && too_deep(p, s.depth), pruned = p.active < p.every;
+    uint2 *held = (uint2 *)(room + (AT_ONCE && IN_IDS ? ids / 4 * 5 : 0));
+    const Trees trees = {p, way, held, k, base};
+    if (pruned) {
+        if (threadIdx.x == 0) walk(p, root, way);
+        if (CODES) hold_codes(p, held);
+        else __syncthreads();
+        if (!AT_ONCE || !IN_IDS) tell_trees(p, base, wide, way.length, trees);
+    }
+    if (AT_ONCE) clean(p, p.next_snapshot, p.next_by_first);
+    if (AT_ONCE && !IN_IDS) results_by_number(p, k, base, false, false);
+#if AT_ONCE && IN_IDS
+    const u32 first = blockIdx.x * TOGETHER, left = p.blocks - first;
+    if (first >= p.blocks) return;
+    const bool moved = pruned && way.length;
+    u32 top = 0;
+    const auto tell = [&](u32 v, u32(&level)[4], u32(&from)[4]) {
+        const uint4 u4 = *(const uint4 *)(p.first + v);
+        u32 parent[4] = {u4.x, u4.y, u4.z, u4.w};
+        uint4 f4 = u4;
+        if (p.parents && !moved) f4 = load_once4(p.first_id + v);
+        const u32 f[4] = {f4.x, f4.y, f4.z, f4.w};
+        int reached[4];
+        trees(v, parent, reached);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            level[i] = reached[i], from[i] = moved ? parent[i] : f[i];
+            if (reached[i] > (int)(base + top)) top = reached[i] - base;
+        }
+    };
+    const u32 last = put_blocks<TOGETHER>(p, first, left < TOGETHER ? left : TOGETHER, THREADS, k,
+                                          base, false, moved, room, tell);
+    tell_highest(p, last > top ? last : top, threadIdx.x & 31);
+#endif
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) {
@@ -121,6 +164,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
         if (p.targets && s.depth && s.phase != FINISHING &&
             !grid_sum(&c->barrier, turn, missed(p, visited)))
             s.phase = FINISHING;
+        if (AT_ONCE && s.phase == FINISHING && too_deep(p, s.depth)) break;
         if (p.stop && s.depth && stop && goes_on(p, s)) {
             s.phase = STOPPED;
             break;
@@ -250,22 +294,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             s.base = s.k = s.tails = 0, s.phase = PUSHING;
             NOTE(GATHER, s.count, s.edges)
             break;
-        default: /* FINISHING; results by id are written by another kernel */
-            if (p.active < p.every) {
-                make_codes(p, s.k);
-                grid_sum(&c->barrier, turn, 0);
-                park(&parked, r);
-                find_trees(p, root, (uint2 *)room, s.k, s.base, too_deep(p, s.depth));
-                r = unpark(&parked);
-            }
-            if (!IN_IDS) {
+        default: { /* FINISHING */
+            const bool coded = CODES && p.active < p.every;
+            if (IN_IDS && coded) make_codes(p, s.k);
+            if (!IN_IDS && !AT_ONCE) {
                 park(&parked, r);
                 clean(p, p.next_snapshot, p.next_by_first);
-                results_by_number(p, s.k, s.base, too_deep(p, s.depth));
+                results_by_number(p, parked.s.k, parked.s.base, too_deep(p, parked.s.depth), coded);
                 r = unpark(&parked);
-                NOTE(RESULTS, 0, 0)
             }
+            if (coded) grid_sum(&c->barrier, turn, 0);
+            park(&parked, r);
+            finish(p, root, room, parked.s);
+            r = unpark(&parked);
+            if (!IN_IDS || AT_ONCE) NOTE(RESULTS, 0, 0)
             s.phase = DONE, s.dirty = 0;
+        }
         }
     }
     /* a launch without a meeting: all must have read the state */

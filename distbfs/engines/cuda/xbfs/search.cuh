@@ -3,7 +3,7 @@
  * Vertices are numbers (graph/device_graph.py): hubs first.  `snapshot[0]` is the bitmap
  * of visited vertices while levels push; a marking push or a pull reads snapshot k and
  * writes snapshot k + 1, so that levels can be told at the end from the snapshots alone;
- * results by id are written by a kernel of their own (results.cu).
+ * results by id are written by a kernel of their own (results.cu), or with AT_ONCE by the search.
  * Level of a vertex: `direct` if its bit is in snapshot 0, else `base` + the number of
  * the first snapshot that has its bit.
  */
@@ -141,6 +141,13 @@ struct Params {
     u32 bound;                /* columns from it on are not searched, ALL: none is; of a part,
                                  positions */
 };
+
+#ifndef AT_ONCE
+#define AT_ONCE 0 /* the blocks of a search write all results at once, as ids are few */
+#endif
+#ifndef CODES
+#define CODES 1 /* tables that vertices of trees look up, unless they are few: trees.cuh */
+#endif
 
 #ifndef MASKED
 #define MASKED 0 /* some edges are not seen: rows.cuh */

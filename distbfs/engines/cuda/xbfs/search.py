@@ -59,7 +59,7 @@ TREES = "trees"  # step of levels that trees alone have
 COUNTERS = 4  # of a level: edge checks, looks at bits of hubs, columns of tails, lines
 LINE_BYTES = 128  # what a read of host memory brings
 TAIL_COUNTS = ("tail_edges", TAIL_BYTES)  # of a level, where rows have tails
-DONE, STOPPED = 4, 5  # of Phase in search.cuh
+FINISHING, DONE, STOPPED = 3, 4, 5  # of Phase in search.cuh
 
 
 def tail_counts(counts: Ids) -> dict[str, list[int]]:
@@ -139,17 +139,26 @@ class FastSearch:
         self._highest = [ctypes.c_uint64.from_buffer(came, at) for at in places]
         self._turn, self._results_taken, self._word = 0, False, StopWord()
         self._views: dict[bool, tuple[Any, Any]] = {}
-        self._launches: dict[tuple[int, bool], programs.Launch] = {}
+        self._launches: dict[tuple[int, bool, bool], programs.Launch] = {}
         self._masked = False
         self._counts: Any = None
         self._trace: Any = None
         self._results = self._arrays.results_launch(self.params) if in_ids else None
-        self._launch(0)
+        self._few = self._arrays.forms_of_few(in_ids=in_ids)
+        self._launch(0, few=self._serves_few())
         self._reset()
 
-    def _launch(self, count: int) -> programs.Launch:
-        """Return the search without (0) or with (1) counters."""
-        form = count, self._masked
+    def _serves_few(self, *, records: bool = False) -> bool:
+        """Whether a search may begin in the form for few vertices."""
+        return bool(self._few) and not (records or self._masked)
+
+    def _launch(self, count: int, *, few: bool) -> programs.Launch:
+        """Return the search without (0) or with (1) counters.
+
+        few: in the form for few vertices, which writes results by id, too, but no
+        levels that need more than a byte: then a search goes on in the other
+        """
+        form = count, self._masked, few
         if form not in self._launches:
             module = programs.Module(
                 KERNELS / "search.cu",
@@ -158,8 +167,10 @@ class FastSearch:
                 IN_IDS=int(self.in_ids),
                 SPLIT=int(self.graph.tails is not None),
                 **mask(self._masked),
+                **(self._few if few else {}),
             )
-            launch = self._arrays.search_launch(module, self.params)
+            at_once = few and self.in_ids
+            launch = self._arrays.search_launch(module, self.params, at_once=at_once)
             self._launches[form] = launch
         return self._launches[form]
 
@@ -170,7 +181,7 @@ class FastSearch:
             if self._cluster is not None:
                 self._cluster.see(view)
         self._masked = view is not None
-        self._launch(0)
+        self._launch(0, few=self._serves_few())
 
     def _reset(self) -> None:
         """Make the next search begin with bitmaps that it clears itself."""
@@ -202,11 +213,12 @@ class FastSearch:
         self.params.counts = self._counts.data.ptr if records else 0
         if records:
             self._counts.fill(0)
-        launch = self._launch(int(records))
+        few = self._serves_few(records=records)
+        launch = self._launch(int(records), few=few)
         seconds, launches, depth = 0.0, 0, 0
         steps: list[tuple[str, float]] = []
         while True:
-            spent = self._run(launch)
+            spent = self._run(launch, few=few)
             seconds += spent
             launches += 1
             phase, last_depth, depth = self._state.phase, depth, self._state.depth
@@ -219,7 +231,9 @@ class FastSearch:
                 steps[-1] = (steps[-1][0], steps[-1][1] + spent)
             if phase == DONE:
                 break
-            if phase != STOPPED:  # a launch a level
+            if phase != STOPPED:  # a launch a level, or levels need more than a byte
+                few = few and phase != FINISHING
+                launch = self._launch(int(records), few=few)
                 if stop is None or not stop():
                     continue
                 self._reset()
@@ -300,7 +314,8 @@ class FastSearch:
         self._ask(root, WHOLE)
         self._begin(NO_LIMIT)
         self.params.trace, self.params.counts = self._trace.data.ptr, 0
-        self._run(self._launch(0))
+        few = self._serves_few()
+        self._run(self._launch(0, few=few), few=few)
         self.params.trace = 0
         rows = self._trace.get().reshape(-1, 4)
         rows = rows[rows[:, 0] > 0]
@@ -347,12 +362,13 @@ class FastSearch:
         p.snapshot, p.next_snapshot = p.next_snapshot, p.snapshot
         p.by_first, p.next_by_first = p.next_by_first, p.by_first
 
-    def _run(self, launch: programs.Launch) -> float:
+    def _run(self, launch: programs.Launch, *, few: bool) -> float:
         """Launch once, with the counters that the launch before has cleared."""
         p, other = self.params, self._turn
         self._turn = other ^ 1
         p.control, p.other = self._controls[self._turn], self._controls[other]
-        return launch.timed(then=self._results, back=self._back, word=self._word)
+        then = None if few else self._results
+        return launch.timed(then=then, back=self._back, word=self._word)
 
     def _result(self, depth: int, seconds: float, launches: int) -> DeviceResult:
         narrow, state = not too_deep(self.params, depth), self._state

@@ -60,16 +60,22 @@ INLINE void make_codes(const Params &p, u32 k) {
     }
 }
 
-/* The code of a searched vertex; held: [coded], those of the first words. */
-INLINE u32 code_of(const Params &p, u32 v, const uint2 *held) {
+/* The code of a searched vertex; held: [coded], those of the first words.  Without CODES the
+ * snapshots tell it. */
+INLINE u32 code_of(const Params &p, u32 v, const uint2 *held, u32 k) {
     const u32 w = v >> 5, at = v & 31;
+#if CODES
     const uint2 c = w < p.coded ? held[w] : __ldcg(p.code + w);
+#else
+    u32 seen;
+    const uint2 c = code_word(p, w, k, seen);
+#endif
     return (c.x >> at & 1) | (c.y >> at & 1) << 1;
 }
 
 /* Level of a searched vertex, -1 where it is unvisited. */
 INLINE int searched_level(const Params &p, u32 v, const uint2 *held, u32 k, u32 base) {
-    const u32 j = code_of(p, v, held);
+    const u32 j = code_of(p, v, held, k);
     return j && j <= k ? base + j : level_of(p, v, k, base);
 }
 
@@ -103,36 +109,49 @@ INLINE void hold_codes(const Params &p, uint2 *held) {
     __syncthreads();
 }
 
-/* Levels and parents of all vertices that are not searched, after codes are made; by number, or
- * for results by id.  held: as of hold_codes; below(v, u): v is one below its first neighbour u,
- * which may have a code; else other(v, parent) tells the level, -1 where v is unreached, and may
- * change the parent; moved: some are others than first neighbours */
+/* The levels of four vertices that are not searched, -1 where they are unreached.
+ * parent: their first neighbours, by number; held: as of code_of; below(v, u): v is one below
+ * its first neighbour u, which may have a code; else other(v, parent) tells the level, -1 where
+ * v is unreached, and may change the parent */
 template <class Below, class Other>
-INLINE void tell_trees(const Params &p, const uint2 *held, u32 k, u32 base, bool wide, bool moved,
-                       const Below &below, const Other &other) {
+INLINE void levels_of_four(const Params &p, u32 v, u32 (&parent)[4], int (&level)[4],
+                           const uint2 *held, u32 k, u32 base, const Below &below,
+                           const Other &other) {
+    u32 code[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) { /* all that may be needed is asked for at once */
+        code[i] = below(v + i, parent[i]) ? code_of(p, parent[i], held, k) : 0u;
+        if (code[i] > k) code[i] = 0;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        level[i] = base + code[i] + 1;
+        if (v + i >= p.every) level[i] = -1;
+        else if (!code[i]) level[i] = other(v + i, parent[i]);
+        if (level[i] > 0 && (u32)level[i] > p.last) level[i] = -1;
+    }
+}
+
+/* Levels and parents of all vertices that are not searched; by number, or for results by id.
+ * levels(v, parent, level): see levels_of_four; moved: some parents are others than first
+ * neighbours */
+template <class Levels>
+INLINE void tell_trees(const Params &p, u32 base, bool wide, bool moved, const Levels &levels) {
     u32 top = 0;
     for (u32 v = p.active + (blockIdx.x * THREADS + threadIdx.x) * 4; v < p.every;
          v += gridDim.x * THREADS * 4) {
         const uint4 f4 = *(const uint4 *)(p.first + v);
-        u32 parent[4] = {f4.x, f4.y, f4.z, f4.w}, code[4], bytes = 0;
+        u32 parent[4] = {f4.x, f4.y, f4.z, f4.w}, bytes = 0;
         int level[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++) { /* all that may be needed is asked for at once */
-            code[i] = below(v + i, parent[i]) ? code_of(p, parent[i], held) : 0u;
-            if (code[i] > k) code[i] = 0;
-        }
+        levels(v, parent, level);
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            level[i] = base + code[i] + 1;
-            if (v + i >= p.every) level[i] = -1;
-            else if (!code[i]) level[i] = other(v + i, parent[i]);
-            if (level[i] > 0 && (u32)level[i] > p.last) level[i] = -1;
             if (level[i] > (int)(base + top)) top = level[i] - base;
             bytes |= (u32)(level[i] & 255) << 8 * i;
             if (level[i] < 0) parent[i] = NONE;
         }
-        const uint4 levels = make_uint4(level[0], level[1], level[2], level[3]);
-        if (wide) *(uint4 *)(IN_IDS ? (int *)p.direct + v : p.level_wide + v) = levels;
+        const uint4 l4 = make_uint4(level[0], level[1], level[2], level[3]);
+        if (wide) *(uint4 *)(IN_IDS ? (int *)p.direct + v : p.level_wide + v) = l4;
         else *(u32 *)(IN_IDS ? tree_bytes(p) + (v - p.active) : p.level_out + v) = bytes;
         if (p.parents && (!IN_IDS || moved))
             *(uint4 *)(p.parent + v) = make_uint4(parent[0], parent[1], parent[2], parent[3]);
@@ -140,13 +159,17 @@ INLINE void tell_trees(const Params &p, const uint2 *held, u32 k, u32 base, bool
     tell_highest(p, top, threadIdx.x & 31);
 }
 
-/* The same on one device, which has whole trees. */
-INLINE void find_trees(const Params &p, u32 root, uint2 *held, u32 k, u32 base, bool wide) {
-    __shared__ Way way;
-    if (threadIdx.x == 0) walk(p, root, way);
-    hold_codes(p, held);
-    tell_trees(
-        p, held, k, base, wide, way.length, [&](u32, u32 u) { return u < p.active && !way.length; },
-        [&](u32 v, u32 &parent) { return tree_level(p, v, way, held, k, base, parent); });
-}
+/* Levels of vertices of whole trees, which one device has; see levels_of_four. */
+struct Trees {
+    const Params &p;
+    const Way &way;
+    const uint2 *held;
+    u32 k, base;
+    __device__ __forceinline__ void operator()(u32 v, u32 (&parent)[4], int (&level)[4]) const {
+        levels_of_four(
+            p, v, parent, level, held, k, base,
+            [&](u32, u32 u) { return u < p.active && !way.length; },
+            [&](u32 v, u32 &parent) { return tree_level(p, v, way, held, k, base, parent); });
+    }
+};
 #endif
