@@ -29,7 +29,7 @@ from fast_graphs import (
 from graphs import NO_VERTEX, Tuples, complete, grid, kronecker, random_tuples, uniform
 
 from distbfs.engines.base import Until
-from distbfs.engines.cuda.xbfs import arrays
+from distbfs.engines.cuda.xbfs import arrays, ranges
 from distbfs.engines.cuda.xbfs.arrays import Arrays
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import UsageError
@@ -127,7 +127,7 @@ def test_thresholds_that_force_each_way(device, monkeypatch, in_ids, named):
 def test_marks_by_short_and_long_ranges(device, monkeypatch, in_ids, fetch_edges):
     """Those of hubs are cut once; a frontier of few edges takes several as one."""
     device.multiprocessors = 3
-    monkeypatch.setattr(arrays, "FETCHED_WORDS", 4)
+    monkeypatch.setattr(ranges, "FETCHED_WORDS", 4)
     limits = {"mark_edges": 0, "pull_edges": HUGE, "fetch_edges": fetch_edges}
     faults, groups = Faults(), []
     for name in SHAPES:

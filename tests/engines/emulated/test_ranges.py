@@ -5,7 +5,7 @@ import pytest
 
 from distbfs.device import cuda
 from distbfs.engines.cuda.common import memory
-from distbfs.engines.cuda.xbfs.arrays import range_bounds, range_count, range_group
+from distbfs.engines.cuda.xbfs.ranges import range_bounds, range_count, range_group
 
 ROOM = 64
 

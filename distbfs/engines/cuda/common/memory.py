@@ -18,10 +18,8 @@ from distbfs.engines.cuda.xbfs.arrays import (
     MOST_HUBS,
     MOST_SHARED,
     QUEUE_SHARE,
-    range_count,
-    range_group,
-    range_room,
 )
+from distbfs.engines.cuda.xbfs.ranges import range_count, range_group, range_room
 from distbfs.engines.cuda.xbfs.shared import ALONE, PAIR_BYTES, RANGES, WORDS
 from distbfs.generate.cuda import id_word
 from distbfs.graph.degrees import DegreeHistogram

@@ -14,12 +14,8 @@ import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE
 from distbfs.device import cuda
-from distbfs.engines.cuda.xbfs.arrays import (
-    CODE_BYTES,
-    Arrays,
-    Params,
-    parted_bounds,
-)
+from distbfs.engines.cuda.xbfs.arrays import CODE_BYTES, Arrays, Params
+from distbfs.engines.cuda.xbfs.ranges import parted_bounds
 from distbfs.engines.cuda.xbfs.search import State
 from distbfs.errors import LaunchError
 from distbfs.exchange.peer_memory import PeerGroup

@@ -1,0 +1,85 @@
+"""Destination ranges of marking pushes: words of a bitmap, cut for equal load."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from distbfs.device import cuda
+from distbfs.types import Array
+
+TABLE_BYTES = 4 * (1028 + 2 * 1024 + 1024 + 32) + 64  # beside a range, of a block
+BASE_LOAD = 0.3  # of all edges from hubs: what words cost that have none
+MOST_BASE = 0.34  # of the cost of all ranges: what words cost without edges, at most
+FEWEST_RANGES = 4  # of each block, unless one does: blocks are to end together
+FETCHED_WORDS = 1536  # of a range, in the mean: L2 holds the parents of 132 of them
+MOST_FETCHED = 8  # ranges of a block for that, at most: cuts need memory
+
+
+def range_room(shared: int) -> int:
+    """Return the most words of a destination range in so many bytes a block."""
+    return (shared - TABLE_BYTES) // 4 - 8
+
+
+def range_count(units: int, least: int, longest: int) -> int:
+    """Return the number of destination ranges: ``least``, one a block, or a multiple.
+
+    A multiple has at least FEWEST_RANGES a block.
+    """
+    several = -(-units // int(MOST_BASE * least * longest))
+    return least * (max(several, FEWEST_RANGES) if several > 1 else 1)
+
+
+def range_group(words: int, least: int, longest: int) -> int:
+    """Return how many ranges are to make up one of ``range_count``."""
+    ranges = range_count(words, least, longest)
+    parts = (words + ranges * FETCHED_WORDS // 2) // (ranges * FETCHED_WORDS)
+    return max(1, min(parts, MOST_FETCHED * least // ranges))
+
+
+def tree_ranges(least: int, group: int) -> int:
+    """Return the least ranges of words of trees: with groups, one a block at least."""
+    return -(-least // group)
+
+
+def range_bounds(
+    edges: Any, least: int, longest: int, group: int = 1
+) -> tuple[Array, int]:
+    """Return (bounds of ranges [r + 1], the most units of one) of about equal load.
+
+    edges: CuPy float64, from hubs, of each unit
+    longest: units of a range, at most. They all cost something: at least BASE_LOAD of
+    what all edges cost, more where ranges without edges would be too long, and
+    ``range_count`` tells how many ranges keep that below MOST_BASE of the whole.
+    group: ranges that are taken as one at times, ``longest`` at most then
+    """
+    cp, units = cuda.cupy(), len(edges)
+    ranges = range_count(units, least, longest - 1) * group
+    cuts = longest // group - 1  # they are at whole units
+    bounds = np.zeros(ranges + 1, dtype=np.uint32)
+    if units:
+        base = max(BASE_LOAD / (1 + BASE_LOAD), units / (ranges * cuts))
+        upto = cp.cumsum(edges)
+        upto *= (1 - base) / max(float(upto[-1]), 1.0)
+        upto += cp.arange(1, units + 1) * (base / units)
+        share = float(upto[-1]) / ranges
+        bounds[1:-1] = cp.searchsorted(upto, cp.arange(1, ranges) * share).get()
+        bounds[-1] = units
+    return bounds, int(np.diff(bounds).max())
+
+
+def parted_bounds(
+    edges: Any, apart: int, least: int, others: int, longest: int, group: int = 1
+) -> tuple[Array, int, int]:
+    """Return (bounds, most units, ranges before unit ``apart``), cut there, too.
+
+    As ``range_bounds`` cuts what is before it in ``least``, and after it in ``others``.
+    """
+    bounds, most = range_bounds(edges[:apart], least, longest, group)
+    own = len(bounds) - 1
+    if apart < len(edges):
+        more, other = range_bounds(edges[apart:], others, longest, group)
+        bounds = np.concatenate([bounds, more[1:] + np.uint32(apart)])
+        most = max(most, other)
+    return bounds, most, own
