@@ -53,6 +53,6 @@ def test_a_block_has_one_range_or_several(words, each):
 )
 def test_parents_of_ranges_lie_in_l2(words, parts):
     """Unless cuts would need too much memory: at most eight ranges of a block."""
-    assert range_group(words, 132, memory.RANGE_WORDS) == parts
-    ranges = range_count(words, 132, memory.RANGE_WORDS) * parts
-    assert ranges <= 8 * 132
+    ranges = range_count(words, 132, memory.RANGE_WORDS)
+    assert range_group(words, ranges, 132) == parts
+    assert ranges * parts <= 8 * 132

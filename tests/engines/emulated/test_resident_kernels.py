@@ -32,7 +32,7 @@ from graphs import (
 from resident_parts import look, resident_driver
 
 from distbfs.engines.cuda.xbfs import arrays as fast_arrays
-from distbfs.engines.cuda.xbfs import shared
+from distbfs.engines.cuda.xbfs import ranges, shared
 from distbfs.errors import DistbfsError, SearchStopped, UsageError
 
 BOTH = [True, False]
@@ -77,6 +77,27 @@ def test_thresholds_that_force_each_way(device, named):
         for root in dict.fromkeys(some_roots(source, 3)):
             look(driver, source, root)
         driver.close()
+
+
+@INTERNAL
+@pytest.mark.parametrize("fetch_edges", [0, HUGE])
+def test_marks_by_short_and_long_ranges(device, monkeypatch, internal, fetch_edges):
+    """Those of hubs are cut once; a frontier of few edges takes several as one."""
+    device.multiprocessors = 3
+    monkeypatch.setattr(ranges, "FETCHED_WORDS", 4)
+    limits = {"mark_edges": 0, "pull_edges": HUGE, "fetch_edges": fetch_edges}
+    groups = []
+    for k, name in enumerate(("random", "kronecker", "hubs", "granules", "long-rows")):
+        source, parts = SHAPES[name](), (2, 3, 4)[k % 3]
+        told = {"internal_ids": internal, "overrides": limits}
+        driver = resident_driver(source, parts, **told)
+        p = driver._parts[0].params.own
+        assert p.ranges % p.group == 0
+        groups.append(p.hubs and p.group)
+        for root in dict.fromkeys(some_roots(source, 3)):
+            look(driver, source, root)
+        driver.close()
+    assert max(groups) > 2
 
 
 def test_every_step_is_seen(device):

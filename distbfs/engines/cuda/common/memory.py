@@ -70,10 +70,8 @@ def search_bytes(
     results = (1 + 4 * parents) * n if in_ids else 5 * active
     queues = QUEUE_ENTRIES * (active // QUEUE_SHARE if queue is None else queue)
     words = active // 32
-    group = 1
-    if cut is None:
-        cut = words, multiprocessors
-        group = range_group(*cut, RANGE_WORDS)
+    cut = cut or (words, multiprocessors)
+    group = range_group(words, range_count(*cut, RANGE_WORDS), multiprocessors)
     splits = split_bytes(active, m, *cut) * group
     blocks = max(n // BLOCK_IDS, 3 * multiprocessors)
     pieces = PIECE * min(words + blocks * CLASSES, active)

@@ -18,6 +18,7 @@ from distbfs.engines.base import Until
 from distbfs.engines.cuda.xbfs.ranges import (
     TABLE_BYTES,
     parted_bounds,
+    range_count,
     range_group,
     range_room,
     tree_ranges,
@@ -340,13 +341,20 @@ class Arrays:
             self._point(name, 4 * (room + 64))
 
     def set_limits(
-        self, m: int, mean_next: float, pull_share: int | None = None
+        self,
+        m: int,
+        mean_next: float,
+        pull_share: int | None = None,
+        active: int | None = None,
     ) -> None:
-        """Set the limits of pushes for a graph of m stored edges."""
+        """Set the limits of pushes for a graph of m stored edges.
+
+        active: vertices of all devices that search together
+        """
         limits = PushLimits.of(m, mean_next, pull_share or PULL_SHARE)
         self.params.mark_edges = limits.mark_edges
         self.params.pull_edges = limits.pull_edges
-        self.params.fetch_edges = max(1, self.graph.active // FETCH_SHARE)
+        self.params.fetch_edges = max(1, (active or self.graph.active) // FETCH_SHARE)
         if self.graph.tails is not None:
             self.params.pull_tails = pull_tails(m, self.graph.tails.kept)
         for name, value in self._overrides.items():
@@ -572,7 +580,7 @@ class Arrays:
         Words of trees have ranges of their own, the last ones.
         """
         p, grid, room = self.params, self.grid, self.range_room
-        group = range_group(p.words, grid, room - 1)
+        group = range_group(p.words, range_count(p.words, grid, room - 1), grid)
         edges, others = self.weights(p.hubs), tree_ranges(grid, group)
         self.cut(*parted_bounds(edges, p.words, grid, others, room, group), group)
 

@@ -164,8 +164,8 @@ INLINE void search_level(const Between &b, u32 *room, u32 &turn, State &s) {
         if (COUNT && lead && checks) *checks = s.edges;
         s.step = GRID_PUSH;
     } else if (s.phase == PUSHING) {
-        mark(p, p.queue[now], s.count, s.edges, p.hub_queue[now], s.hubs,
-             Marks{p, visited, p.snapshot + p.stride}, room, warp, warps, lane);
+        mark(p, p.queue[now], s.count, s.edges, s.edges >= p.fetch_edges, p.hub_queue[now],
+             s.hubs, Marks{p, visited, p.snapshot + p.stride}, room, warp, warps, lane);
         if (COUNT && lead && checks) *checks = s.edges;
         s.base = s.depth, s.k = 1, s.phase = PULLING, s.step = MARK_PUSH;
     } else {

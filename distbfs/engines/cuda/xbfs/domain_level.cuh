@@ -49,7 +49,8 @@ INLINE bool mark_level(const Member &r, JointState &j, Received &received, u32 *
     u32 *old = p.snapshot, *fresh = old + p.stride;
     const u32 now = j.s.depth & 1;
     count_tails(p, p.queue[now], j.s.count, counts_of(p, j.s.depth + 1), warp, warps, lane);
-    mark(p, p.queue[now], j.s.count, j.s.edges, p.hub_queue[now], j.s.hubs,
+    const bool many = j.edges >= p.fetch_edges;
+    mark(p, p.queue[now], j.s.count, j.s.edges, many, p.hub_queue[now], j.s.hubs,
          Sending{r, old, fresh, replica_of(r, r.index, j.now), sent, counts}, room, warp, warps,
          lane);
     reload();
@@ -63,7 +64,7 @@ INLINE bool mark_level(const Member &r, JointState &j, Received &received, u32 *
         some = true;
     }
     if (some && !meet_here(r, j)) return false;
-    merge_ranges(r, fresh, j.now ^ 1, room);
+    merge_ranges(r, fresh, j.now ^ 1, room, many ? 1 : p.group);
     return true;
 }
 

@@ -17,6 +17,20 @@ INLINE u32 number_from(const Member &r, u32 granule, u32 part) {
     return (granule + r.parts - 1 - part) / r.parts << 10;
 }
 
+/* A part's own words of a range of words by position: their ends. */
+INLINE uint2 own_words(const Member &r, u32 w0, u32 w1) {
+    const u32 end = number_from(r, w1 >> 5, r.index) >> 5;
+    return make_uint2(number_from(r, w0 >> 5, r.index) >> 5, end < r.own.words ? end : r.own.words);
+}
+
+/* Own parents of a range; old: bits of vertices that have one. */
+INLINE void fetch_parents(const Member &r, u32 w0, u32 w1, const u32 *old) {
+    if (!r.own.parents) return;
+    const uint2 own = own_words(r, w0, w1);
+    for (u32 w = own.x + threadIdx.x; w < own.y; w += THREADS)
+        if (~old[w]) prefetch(r.own.parent + w * 32); /* a line */
+}
+
 /* Marks of one device; columns are positions. */
 struct Sending {
     const Member &r;
@@ -47,11 +61,12 @@ struct Sending {
     __device__ __forceinline__ void row(bool some, u32 v, u32 u, u32 lane) const {
         found(some, v, u, sent, [&](u32 part) { return pairs_at(r, part, r.index, 0); }, lane);
     }
-    __device__ __forceinline__ void begin(u32, u32, bool) const {
+    __device__ __forceinline__ void begin(u32 w0, u32 w1, bool many) const {
+        if (many) fetch_parents(r, w0, w1, old);
         if (threadIdx.x < MOST_PARTS) count[threadIdx.x] = 0;
     }
-    __device__ __forceinline__ void take(bool some, u32 v, u32 u, u32 range, u32 lane) const {
-        const u32 granule = r.own.range[range] >> 5;
+    __device__ __forceinline__ void take(bool some, u32 v, u32 u, u32 w0, u32 lane) const {
+        const u32 granule = w0 >> 5;
         found(some, v, u, count, [&](u32 part) {
             return pairs_at(r, part, r.index, 1) + number_from(r, granule, part);
         }, lane);
@@ -79,14 +94,15 @@ INLINE void merge_pairs(const Member &r, const uint2 *list, u32 count, u32 *fres
 }
 
 /* Pairs of all ranges; writes own words of `fresh`, and those that change of all replicas.
- * room: dynamic shared memory, the own words of a range */
-INLINE void merge_ranges(const Member &r, u32 *fresh, u32 which, u32 *room) {
+ * room: dynamic shared memory, the own words of a range; group: as they were marked */
+INLINE void merge_ranges(const Member &r, u32 *fresh, u32 which, u32 *room, u32 group) {
     const Params &p = r.own;
     const u32 *own = replica_of(r, r.index, which);
-    for (u32 range = blockIdx.x; range < p.ranges; range += gridDim.x) {
-        const u32 n0 = number_from(r, p.range[range] >> 5, r.index);
-        const u32 w0 = n0 >> 5, w1 = number_from(r, p.range[range + 1] >> 5, r.index) >> 5;
-        const u32 end = w1 < p.words ? w1 : p.words;
+    for (u32 range = blockIdx.x; range * group < p.ranges; range += gridDim.x) {
+        const u32 r0 = p.range[range * group], r1 = p.range[(range + 1) * group];
+        const uint2 words = own_words(r, r0, r1);
+        const u32 n0 = words.x * 32, w0 = words.x, end = words.y;
+        if (group == 1 && p.group > 1) fetch_parents(r, r0, r1, fresh);
         for (u32 w = w0 + threadIdx.x; w < end; w += THREADS) room[w - w0] = __ldcg(fresh + w);
         __syncthreads();
         for (u32 s = 0; s < r.parts; s++) {

@@ -152,7 +152,7 @@ INLINE void mark_range(const Params &p, const u32 *hub, u32 hubs, u32 range, u32
                         u32 *word = seen + ((v[j] >> 5) - w0);
                         if (!(*(volatile u32 *)word & bit)) found = !(atomicOr(word, bit) & bit);
                     }
-                    sink.take(found, v[j], who[at[j]], range, lane);
+                    sink.take(found, v[j], who[at[j]], w0, lane);
                 }
             }
         }
@@ -183,11 +183,12 @@ struct Uncut {
     }
 };
 
-/* The whole level; the caller meets all blocks afterwards.  edges: of the queue */
+/* The whole level; the caller meets all blocks afterwards.  edges: of the queue; many: of
+ * the queues of all devices */
 template <class Sink>
-INLINE void mark(const Params &p, const uint4 *queue, u32 count, u64 edges, const u32 *hub,
-                 u32 hubs, const Sink &sink, u32 *room, u32 warp, u32 warps, u32 lane) {
-    const bool many = edges >= p.fetch_edges;
+INLINE void mark(const Params &p, const uint4 *queue, u32 count, u64 edges, bool many,
+                 const u32 *hub, u32 hubs, const Sink &sink, u32 *room, u32 warp, u32 warps,
+                 u32 lane) {
     const u32 group = many ? 1 : p.group;
     for (u32 r = blockIdx.x; r * group < p.ranges; r += gridDim.x)
         mark_range(p, hub, hubs, r, group, many, sink, room, lane, threadIdx.x >> 5);

@@ -31,11 +31,13 @@ def range_count(units: int, least: int, longest: int) -> int:
     return least * (max(several, FEWEST_RANGES) if several > 1 else 1)
 
 
-def range_group(words: int, least: int, longest: int) -> int:
-    """Return how many ranges are to make up one of ``range_count``."""
-    ranges = range_count(words, least, longest)
+def range_group(words: int, ranges: int, grid: int) -> int:
+    """Return how many ranges are to make up one of as many as ``range_count`` tells.
+
+    words: of this device; grid: blocks
+    """
     parts = (words + ranges * FETCHED_WORDS // 2) // (ranges * FETCHED_WORDS)
-    return max(1, min(parts, MOST_FETCHED * least // ranges))
+    return max(1, min(parts, MOST_FETCHED * grid // ranges))
 
 
 def tree_ranges(least: int, group: int) -> int:

@@ -180,8 +180,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             } else if (may_pull && s.edges >= p.mark_edges) {
                 count_tails(p, p.queue[now], s.count, counts_of(p, s.depth + 1), warp, warps, lane);
                 park(&parked, r);
-                mark(p, p.queue[now], s.count, s.edges, p.hub_queue[now], s.hubs,
-                     Marks{p, visited, visited + p.stride}, room, warp, warps, lane);
+                mark(p, p.queue[now], s.count, s.edges, s.edges >= p.fetch_edges,
+                     p.hub_queue[now], s.hubs, Marks{p, visited, visited + p.stride}, room, warp,
+                     warps, lane);
                 r = unpark(&parked);
                 grid_sum(&c->barrier, turn, 0, 0, 0, 0, p.stop, &stop);
                 s.base = s.depth++;

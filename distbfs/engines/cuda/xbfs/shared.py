@@ -15,7 +15,7 @@ import numpy as np
 from distbfs.build.cuda.domain import GRANULE
 from distbfs.device import cuda
 from distbfs.engines.cuda.xbfs.arrays import CODE_BYTES, Arrays, Params
-from distbfs.engines.cuda.xbfs.ranges import parted_bounds
+from distbfs.engines.cuda.xbfs.ranges import parted_bounds, range_count, range_group
 from distbfs.engines.cuda.xbfs.search import State
 from distbfs.errors import LaunchError
 from distbfs.exchange.peer_memory import PeerGroup
@@ -147,19 +147,20 @@ class SharedMemory:
         bounds: Array,
         longest: int,
         own: int,
+        group: int,
         facts: Array,
     ) -> None:
         """Use shared memory, and what is true of all devices.
 
         memory: uint8 [shared_bytes], zeros; bases: [devices] addresses of that of all
-        bounds, longest, own: of destination ranges, as of ``Arrays.cut``
+        bounds, longest, own, group: of destination ranges, as of ``Arrays.cut``
         facts: summed and the largest
         """
         params, devices = self.arrays.params, self.devices
         mean_next = float(facts[0]) / max(self._edges, 1)
         share = PULL_SHARE if devices > 1 else None
-        self.arrays.set_limits(self._edges, mean_next, share)
-        self.arrays.cut(bounds, longest, own)
+        self.arrays.set_limits(self._edges, mean_next, share, self._active)
+        self.arrays.cut(bounds, longest, own, group)
         places = self._places(params.cuts)
         self.memory = memory
         if self.arrays.searched is not None:
@@ -204,17 +205,17 @@ def connect_devices(
     if world.allreduce(ends, "max").sum():
         raise LaunchError("the devices of a domain are not of one kind")
     facts = np.concatenate([squares, most])
-    bounds, longest, own = _cut(world, devices, int(facts[1]))
-    sizes = [one.shared_bytes(len(bounds) - 1) for one in devices]
+    cuts = _cut(world, devices, int(facts[1]))
+    sizes = [one.shared_bytes(len(cuts[0]) - 1) for one in devices]
     arrays, tables = group.share(sizes, "memory that parts share")
     for one, array, table in zip(devices, arrays, tables, strict=True):
         with cuda.cupy().cuda.Device(one.device):
-            one.connect(array, table, bounds, longest, own, facts)
+            one.connect(array, table, *cuts, facts)
 
 
 def _cut(
     world: World, devices: Sequence[SharedMemory], hubs: int
-) -> tuple[Array, int, int]:
+) -> tuple[Array, int, int, int]:
     """Return destination ranges as of ``Arrays.cut``, words by position."""
     first = devices[0]
     load, mine = np.zeros((first.granules, first.devices)), []
@@ -229,7 +230,10 @@ def _cut(
     apart = len(flat) if searched is None else searched // GRANULE * first.devices
     with cuda.cupy().cuda.Device(first.device):
         room, grid = first.arrays.range_room // WORDS, first.arrays.grid
+        least = RANGES * grid
+        words = apart * WORDS // first.devices  # of a device
+        group = range_group(words, range_count(apart, least, room - 1), grid)
         bounds, longest, own = parted_bounds(
-            cuda.cupy().asarray(flat), apart, RANGES * grid, 1, room
+            cuda.cupy().asarray(flat), apart, least, 1, room, group
         )
-    return bounds * np.uint32(WORDS), longest * WORDS, own
+    return bounds * np.uint32(WORDS), longest * WORDS, own, group
