@@ -33,7 +33,7 @@ INLINE void tell_highest(const Params &p, u32 snapshot, u32 lane) {
  * trees.  codes: these are made, too (trees.cuh) */
 INLINE void results_by_number(const Params &p, u32 k, u32 base, bool wide, bool codes) {
     u32 top = 0;
-    for (u32 i = (gridDim.x - 1 - blockIdx.x) * THREADS + threadIdx.x; i < p.words * 32 / SHARE;
+    for (u32 i = (gridDim.x - 1 - blockIdx.x) * THREADS + threadIdx.x; i < p.words * (32 / SHARE);
          i += gridDim.x * THREADS) {
         const u32 w = i * SHARE / 32, part = i * SHARE & 31, v0 = i * SHARE;
         const u32 *snapshot = p.snapshot + w, all = ALL >> (32 - SHARE);
