@@ -26,7 +26,13 @@ import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from distbfs.errors import DistbfsError, LaunchError, PeerFailed, ResourceError
+from distbfs.errors import (
+    DistbfsError,
+    InputError,
+    LaunchError,
+    PeerFailed,
+    ResourceError,
+)
 from distbfs.exchange.abort import abort_ranks, end_after, last_words, say
 from distbfs.exchange.launcher import Launch, find_launch
 
@@ -73,12 +79,14 @@ def describe_error(error: BaseException, rank: int | None = None) -> str:
 def wait_turn(rank: int, error: BaseException | None = None) -> None:
     """Let lower ranks print first: 0.3 s for rank 1, at most 2 s.
 
-    A rank whose error follows from another rank's waits longest.
+    Wrong use and bad input are mostly seen by all, on busy hosts at different times:
+    ranks above 0 wait 2 s.  One whose error follows from another rank's waits longest.
     """
     if isinstance(error, PeerFailed):
         time.sleep(GRACE)
     elif rank:
-        time.sleep(min(0.1 + 0.2 * rank, 2.0))
+        seen_by_all = error is not None and exit_code(error) == InputError.exit_code
+        time.sleep(2.0 if seen_by_all else min(0.1 + 0.2 * rank, 2.0))
 
 
 class AbortHook:
@@ -163,7 +171,7 @@ def explain_launch_error(launch: Launch | None) -> None:
         if not isinstance(error, LaunchError):
             before(kind, error, trace)
             return
-        wait_turn(launch.rank if launch else 0)
+        wait_turn(launch.rank if launch else 0, error)
         say(describe_error(error))
         raise SystemExit(error.exit_code)
 

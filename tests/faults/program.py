@@ -55,7 +55,9 @@ def fail() -> None:
 
 world = worlds.start(grace=float(sys.argv[3])) if sys.argv[3:] else worlds.start()
 world.barrier()
-if what == "all-raise":
+if what == "all-raise-late" and world.rank == failing:
+    time.sleep(1.2)
+if what.startswith("all-raise"):
     raise InputError("seen by every rank")
 if what == "all-exit-2":
     sys.exit(2)
