@@ -302,3 +302,5 @@ def test_constants_are_those_of_the_kernels():
     assert f"#define ALONE {shared.ALONE} " in text
     text = (fast_arrays.KERNELS / "search.cuh").read_text(encoding="utf-8")
     assert f"#define NARROW {fast_arrays.NARROW} " in text
+    text = (fast_arrays.KERNELS / "search.cu").read_text(encoding="utf-8")
+    assert f"#define TOGETHER {fast_arrays.RESULT_BLOCKS} " in text

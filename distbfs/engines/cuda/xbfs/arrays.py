@@ -255,7 +255,9 @@ class Arrays:
         if deep or not in_ids:
             self.widen()
         if self._trees is not None and names is None:
-            self.take_codes(self._point("code", 2 * self._words).data.ptr, self._words)
+            codes = self._point("code", 2 * self._words).data.ptr
+            few = in_ids and self.forms_of_few(in_ids=True)
+            self.take_codes(codes, self._words, at_once=bool(few))
 
     @property
     def searched(self) -> int | None:
@@ -283,12 +285,15 @@ class Arrays:
         p.ranges = self._cuts[trees is None]
         return new
 
-    def take_codes(self, address: int, words: int) -> None:
-        """Take the table that vertices of trees look up, and room in shared memory."""
+    def take_codes(self, address: int, words: int, *, at_once: bool = False) -> None:
+        """Take the table that vertices of trees look up, and room in shared memory.
+
+        at_once: results by id are in shared memory, too
+        """
         p, trees = self.params, self._trees
         own = CODES_A_VERTEX * (trees.count if trees else 0) // self.grid
         room = self.shared_bytes
-        if self.forms_of_few(in_ids=True):
+        if at_once:
             results = RESULT_BLOCKS * self._block_bytes
             room = max(room, results) - results
         p.coded = min(room // CODE_BYTES, words, own) // 2 * 2

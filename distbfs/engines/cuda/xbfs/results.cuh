@@ -10,6 +10,15 @@ INLINE u32 spread(u32 word, int nibble) {
     return ((word >> 4 * nibble & 15) * 0x00204081u) & 0x01010101u;
 }
 
+/* Bytes of 255 where a nibble has its bits. */
+INLINE u32 bytes_of(u32 nibble) { return spread(nibble, 0) * 255; }
+
+/* Bytes of the levels of four vertices from v on that are pushed: where `pushed` has bits. */
+INLINE u32 pushed_levels(const Params &p, u64 v, u32 pushed) {
+    const uint4 d = *(const uint4 *)(p.direct + v);
+    return (d.x & 255 | (d.y & 255) << 8 | (d.z & 255) << 16 | d.w << 24) & bytes_of(pushed);
+}
+
 /* Level of a number, -1 where it is unvisited. */
 INLINE int level_of(const Params &p, u32 v, u32 k, u32 base) {
     if (bit_of(p.snapshot, v)) return p.direct[v];
@@ -76,12 +85,9 @@ INLINE void results_by_number(const Params &p, u32 k, u32 base, bool wide, bool 
         } else {
 #pragma unroll
             for (int z = 0; z < SHARE / 4; z++) {
-                if (pushed >> 4 * z & 15) {
-                    const uint4 d = *(const uint4 *)(p.direct + v0 + 4 * z);
-                    const u32 own = d.x & 255 | (d.y & 255) << 8 | (d.z & 255) << 16 | d.w << 24;
-                    out[z] |= own & spread(pushed, z) * 255;
-                }
-                out[z] |= spread(open, z) * 255;
+                const u32 own = pushed >> 4 * z & 15;
+                if (own) out[z] |= pushed_levels(p, v0 + 4 * z, own);
+                out[z] |= bytes_of(open >> 4 * z);
             }
             u32 *to = (u32 *)(p.level_out + v0);
             constexpr int last = SHARE / 4 - 1;

@@ -31,9 +31,6 @@ INLINE ID id_of(const Params &p, u32 name) {
     return (ID)p.vertices[name] * p.shares + (name >> 10) % p.shares;
 }
 
-/* Bytes of 255 where a nibble has its bits. */
-INLINE u32 bytes_of(u32 nibble) { return spread(nibble, 0) * 255; }
-
 /* Four numbers of a piece a lane: levels, one byte each, and parents by id to where their
  * ids are in shared memory.  Returns the last snapshot that has a vertex of its own. */
 INLINE u32 put(const Params &p, const uint2 piece, const u32 (&at_snapshot)[AHEAD], u32 k, u32 base,
@@ -67,12 +64,7 @@ INLINE u32 put(const Params &p, const uint2 piece, const u32 (&at_snapshot)[AHEA
         found |= fresh;
     }
     levels += base * 0x01010101u;
-    if (pushed) {
-        const uint4 d = *(const uint4 *)(p.direct + v);
-        const u32 direct = d.x & 255 | (d.y & 255) << 8 | (d.z & 255) << 16 | d.w << 24;
-        const u32 bytes = bytes_of(pushed);
-        levels = levels & ~bytes | direct & bytes;
-    }
+    if (pushed) levels = levels & ~bytes_of(pushed) | pushed_levels(p, v, pushed);
     found &= piece.y >> part & ~bare;
     u32 who[4] = {f4.x, f4.y, f4.z, f4.w};
     const u32 other[4] = {g4.x, g4.y, g4.z, g4.w}, stored = found & ~(firsts >> part);
