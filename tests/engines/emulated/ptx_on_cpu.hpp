@@ -39,10 +39,10 @@ INLINE u64 look(const u64 *p) {
     emulated::let_others_write();
     return x;
 }
+INLINE u64 look_acquire(const u64 *p) { return look(p); }
 INLINE int load_cached(const int *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 INLINE int load_relaxed(const int *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 INLINE void store_relaxed(int *p, int x) { __atomic_store_n(p, x, __ATOMIC_RELAXED); }
-INLINE void acquire() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 INLINE void fence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 INLINE void store_system(u64 *p, u64 x) { __atomic_store_n(p, x, __ATOMIC_RELEASE); }

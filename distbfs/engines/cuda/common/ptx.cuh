@@ -60,6 +60,11 @@ INLINE u64 look(const u64 *p) {
     asm volatile("ld.relaxed.gpu.global.u64 %0,[%1];" : "=l"(x) : "l"(p) : "memory");
     return x;
 }
+INLINE u64 look_acquire(const u64 *p) {
+    u64 x;
+    asm volatile("ld.acquire.gpu.global.u64 %0,[%1];" : "=l"(x) : "l"(p) : "memory");
+    return x;
+}
 INLINE int load_cached(const int *p) {
     int x;
     asm volatile("ld.global.ca.s32 %0,[%1];" : "=r"(x) : "l"(p));
@@ -73,7 +78,6 @@ INLINE int load_relaxed(const int *p) {
 INLINE void store_relaxed(int *p, int x) {
     asm volatile("st.relaxed.gpu.global.s32 [%0],%1;" ::"l"(p), "r"(x) : "memory");
 }
-INLINE void acquire() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 
 /* Between devices, whose memory is mapped here. */
 INLINE void fence_system() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }

@@ -203,12 +203,11 @@ INLINE bool meet_here(const Member &r, JointState &j, bool learn = false) {
             u32 polls = 0;
             over = 0;
             add_release(&d->arrived_here, 1);
-            while (look(&d->arrived_here) < all) {
+            while (look_acquire(&d->arrived_here) < all) {
                 if (++polls % POLLS) continue;
                 over = look_system(&r.mailbox[r.index]->failed) != 0;
                 if (over) break;
             }
-            acquire();
         }
         __syncwarp();
         if (learn && lane < sizeof(JointState) / 8)
