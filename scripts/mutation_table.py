@@ -97,8 +97,8 @@ MUTATIONS = (
     Mutation(
         "trees-beyond-the-last-level",
         f"{CUDA}/xbfs/trees.cuh",
-        "if (level[i] > 0 && (u32)level[i] > p.last) level[i] = -1;",
-        "",
+        "return ASKED(level > 0 && (u32)level > p.last) ? -1 : level;",
+        "return level;",
         "vertices of trees have levels beyond the last one that is wanted",
         (f"{FAST}::test_trees_from_every_place",),
     ),
@@ -650,6 +650,14 @@ MUTATIONS = (
         "seen[i] = 0;",
         "a marking push finds visited vertices again",
         (f"{FAST}::test_thresholds_that_force_each_way[ids-always-mark]",),
+    ),
+    Mutation(
+        "fast-mark-rows-forgets-visited",
+        "distbfs/engines/cuda/xbfs/mark.cuh",
+        "marks.merge(w, marks.word(w));",
+        "marks.merge(w, 0);",
+        "vertices visited before a marking push without ranges are found again",
+        (f"{FAST}::test_thresholds_that_force_each_way[ids-always-mark-rows]",),
     ),
     Mutation(
         "fast-pull-parent",
@@ -1601,7 +1609,7 @@ MUTATIONS = (
     Mutation(
         "whole-fast-push-limit",
         "distbfs/engines/cuda/xbfs/search.cu",
-        "} else if (s.depth >= p.last) {",
+        "} else if (ends(p, s)) {",
         "} else if (s.depth > p.last) {",
         "pushes go one level beyond the limit",
         (f"{FAST_ENDS}::test_levels_and_targets[ids-auto]",),
@@ -1609,7 +1617,7 @@ MUTATIONS = (
     Mutation(
         "whole-fast-pull-limit",
         "distbfs/engines/cuda/xbfs/search.cu",
-        "if (!left || !found || s.depth >= p.last) s.phase",
+        "if (!left || !found || ends(p, s)) s.phase",
         "if (!left || !found || s.depth > p.last) s.phase",
         "pulls go one level beyond the limit",
         (f"{FAST_ENDS}::test_after_every_step",),
@@ -1625,7 +1633,7 @@ MUTATIONS = (
     Mutation(
         "whole-resident-push-limit",
         "distbfs/engines/cuda/xbfs/domain.cu",
-        "if (j.known && (!j.count || s.depth >= p.last)) {",
+        "if (j.known && (!j.count || ends(r, j))) {",
         "if (j.known && (!j.count || s.depth > p.last)) {",
         "pushes of several devices go one level beyond the limit",
         (f"{RESIDENT_ENDS}::test_levels_and_targets[ids-auto]",),
@@ -1633,7 +1641,7 @@ MUTATIONS = (
     Mutation(
         "whole-resident-pull-limit",
         "distbfs/engines/cuda/xbfs/domain.cu",
-        "if (!left || !found || s.depth >= r.own.last) s.phase",
+        "if (!left || !found || ends(r, j)) s.phase",
         "if (!left || !found || s.depth > r.own.last) s.phase",
         "pulls of several devices go one level beyond the limit",
         (f"{RESIDENT_ENDS}::test_after_every_step",),
@@ -2398,7 +2406,7 @@ MUTATIONS = (
     Mutation(
         "stop-forgotten-by-block",
         "distbfs/engines/cuda/xbfs/search.cu",
-        "s.edges > SMALL || (p.stop && stop)) break;",
+        "s.edges > SMALL || (host && stop)) break;",
         "s.edges > SMALL) break;",
         "block 0 pushes on in small levels whatever the host says",
         (f"{STOPS_ON_DEVICE}::test_every_kind_of_level[ids-alone]",),

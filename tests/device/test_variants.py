@@ -38,7 +38,8 @@ COUNTED = {**WIDTH, "COUNT": FLAG}
 BETWEEN = {**COUNTED, "IN_IDS": (1,), "SEVERAL": (0, 1), **NAMES}
 LOOP = {**WIDTH, "IN_IDS": (1,), **NAMES}
 BLOCKS = {**WIDTH, "THREADS": BLOCK_THREADS}
-FEW = {"OFFSET": ("u32",), "COUNT": (0,), "SPLIT": (0,), "AT_ONCE": (1,)}
+PLAIN = {"COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (0,)}
+FEW = {**PLAIN, "OFFSET": ("u32",), "AT_ONCE": (1,), "CODES": FLAG}
 
 
 def shortened(names):
@@ -118,6 +119,7 @@ LOADS = {
                 "SPLIT": (1,),
                 "MASKED": (1,),
             },
+            {**PLAIN, **WIDTH, "PLAIN": (1,)},
         )
     ],
     "engines/cuda/xbfs/search.py": [
@@ -134,8 +136,9 @@ LOADS = {
                 "SPLIT": (1,),
                 "MASKED": (1,),
             },
-            {**FEW, "IN_IDS": (0,), "CODES": (0,)},
-            {**FEW, "IN_IDS": (1,), "CODES": FLAG},
+            FEW,
+            {**FEW, "PLAIN": (1,)},
+            {**PLAIN, **WIDTH, "PLAIN": (1,)},
         )
     ],
     "engines/cuda/xbfs/between.py": [

@@ -59,11 +59,12 @@ SHAPES = {
     "bipartite": lambda: shuffled(bipartite(70, 190)),
 }
 OVERRIDES = {
-    "always-mark": {"mark_edges": 0, "pull_edges": HUGE},
+    "always-mark": {"mark_edges": 0, "row_edges": 0, "pull_edges": HUGE},
+    "always-mark-rows": {"mark_edges": 0, "row_edges": HUGE, "pull_edges": HUGE},
     "mark-early": {"mark_edges": 50, "pull_edges": HUGE, "tile": 8},
     "pull-at-once": {"pull_edges": 0},
     "pull-early": {"mark_edges": HUGE, "pull_edges": 50, "tile": 8},
-    "mark-then-pull": {"mark_edges": 20, "pull_edges": 400},
+    "mark-then-pull": {"mark_edges": 20, "row_edges": 60, "pull_edges": 400},
     "never-pull": {"mark_edges": HUGE, "pull_edges": HUGE},
     "no-hub-bits": {"hub_words": 0, "pull_edges": 30, "tile": 4},
     "few-hub-bits": {"hub_words": 4, "mark_edges": 30, "tile": 8},
@@ -71,7 +72,7 @@ OVERRIDES = {
 MADE = {}
 
 
-def none_of_few(self, *, in_ids):
+def none_of_few(self):
     """Instead of ``Arrays.forms_of_few``: searches of many vertices."""
     return {}
 
@@ -128,7 +129,7 @@ def test_marks_by_short_and_long_ranges(device, monkeypatch, in_ids, fetch_edges
     """Those of hubs are cut once; a frontier of few edges takes several as one."""
     device.multiprocessors = 3
     monkeypatch.setattr(ranges, "FETCHED_WORDS", 4)
-    limits = {"mark_edges": 0, "pull_edges": HUGE, "fetch_edges": fetch_edges}
+    limits = {**OVERRIDES["always-mark"], "fetch_edges": fetch_edges}
     faults, groups = Faults(), []
     for name in SHAPES:
         made = host(name)

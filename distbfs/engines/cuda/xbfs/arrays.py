@@ -35,6 +35,7 @@ WARP_WORDS = WAIT + WAIT // 4 + 2 * HALF + 2 * TILE_WORDS * 32 + TILE_WORDS * 16
 LEAST_BLOCK_IDS, MOST_BLOCK_IDS = 64, 12288  # ids whose results a block writes
 RESULT_THREADS, RESULT_BLOCKS = 512, 3  # threads of such a block; on a multiprocessor
 MOST_SHARED = 210 << 10  # the rest is L1
+ROW_EDGES = 64  # of a warp, at most, where rows of hubs are not cut by range
 FETCH_SHARE = 16  # of all vertices: edges of a frontier that is worth it
 PIECE = 128
 HUB_DEGREE, MOST_HUBS = 512, 1 << 17
@@ -64,8 +65,8 @@ POINTERS = (
     ["stop", "roots", "lones", "tail_row", "seen", "tail_seen", "more", "bare"],
 )
 LONGS = (
-    *("far", "tail_count", "m", "stride", "mark_edges", "fetch_edges"),
-    *("pull_edges", "pull_tails", "n", "root", "root_id"),
+    *("far", "tail_count", "m", "stride", "mark_edges", "row_edges"),
+    *("fetch_edges", "pull_edges", "pull_tails", "n", "root", "root_id"),
 )
 WORDS = (
     ["active", "words", "several", "hubs", "ranges", "pieces"],
@@ -217,6 +218,8 @@ class Arrays:
         shared = min(cuda.shared_limit() - 4096, MOST_SHARED)
         self._most_shared, self.range_room = shared, range_room(shared)
         hub_room = (shared - WARPS * WARP_WORDS * 4) // 4
+        bits = (columns or 32 * words) // 32
+        hub_words = min(HUB_WORDS, hub_room, bits, max(bits // 3, 1024)) // 4 * 4
         block_ids = ids_of_a_block(g.n, RESULT_BLOCKS * self.grid)
         self.params = Params(
             row=g.offsets.data.ptr,
@@ -230,7 +233,7 @@ class Arrays:
             every=g.active,
             hubs=hubs,
             pieces=pieces,
-            hub_words=min(HUB_WORDS, hub_room, (columns or 32 * words) // 32) // 4 * 4,
+            hub_words=hub_words,
             blocks=max(-(-g.n // block_ids), 1),
             block_ids=block_ids,
             shares=shares,
@@ -256,7 +259,7 @@ class Arrays:
             self.widen()
         if self._trees is not None and names is None:
             codes = self._point("code", 2 * self._words).data.ptr
-            few = in_ids and self.forms_of_few(in_ids=True)
+            few = in_ids and self.forms_of_few()
             self.take_codes(codes, self._words, at_once=bool(few))
 
     @property
@@ -359,6 +362,7 @@ class Arrays:
         limits = PushLimits.of(m, mean_next, pull_share or PULL_SHARE)
         self.params.mark_edges = limits.mark_edges
         self.params.pull_edges = limits.pull_edges
+        self.params.row_edges = ROW_EDGES * self.grid * WARPS
         self.params.fetch_edges = max(1, (active or self.graph.active) // FETCH_SHARE)
         if self.graph.tails is not None:
             self.params.pull_tails = pull_tails(m, self.graph.tails.kept)
@@ -377,11 +381,18 @@ class Arrays:
         numbers[: len(targets)] = self.graph.numbers_of(targets)
         params.targets, params.sought = numbers.data.ptr, len(targets)
 
-    def forms_of_few(self, *, in_ids: bool) -> dict[str, int]:
+    def plain(self, params: Params) -> bool:
+        """Whether nothing is asked of a search but all levels from one root."""
+        p = params
+        one_way = p.push_only or p.pull_only
+        asked = p.from_set or p.targets or p.stop or one_way or p.last != NO_LIMIT
+        return self.graph.tails is None and not asked
+
+    def forms_of_few(self) -> dict[str, int]:
         """Return definitions of kernels for few vertices, none where there are many.
 
         AT_ONCE: results of all ids fit the shared memory of all blocks; CODES: 0 where
-        vertices of trees are few, which results by number want, too
+        vertices of trees are few
         """
         trees, threads = self._trees, THREADS * self.grid
         if (
@@ -392,7 +403,7 @@ class Arrays:
         ):
             return {}
         codes = int(trees is not None and trees.count > UNCODED * threads)
-        return {"AT_ONCE": 1, "CODES": codes} if in_ids or not codes else {}
+        return {"AT_ONCE": 1, "CODES": codes}
 
     def results_launch(self, params: Params) -> programs.Launch:
         """Return the kernel that writes results by id."""

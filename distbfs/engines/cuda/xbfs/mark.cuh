@@ -98,18 +98,22 @@ INLINE void mark_range(const Params &p, const u32 *hub, u32 hubs, u32 range, u32
     u32 *before = seen + ((w1 - w0 + 3) & ~3u);
     u64 *shift = (u64 *)(before + THREADS + 4);
     u32 *who = (u32 *)(shift + THREADS), *sums = who + THREADS;
+    u32 u, length;
+    u64 begin;
+    const auto piece_of = [&](u32 i) { /* what the range has of the row of a hub */
+        u = length = 0, begin = 0;
+        if (i >= hubs) return;
+        u = hub[i];
+        const u32 *cut = p.split + (u64)u * (p.cuts + 1), first = cut[r0];
+        begin = (u64)p.row[u] + first;
+        length = cut[r1] - first;
+    };
+    piece_of(threadIdx.x); /* on its way while bits are read */
     sink.begin(w0, w1, many);
     for (u32 i = threadIdx.x; i < w1 - w0; i += THREADS) seen[i] = sink.word(w0 + i);
     __syncthreads();
     for (u32 h0 = 0; h0 < hubs; h0 += THREADS) {
-        u32 u = 0, length = 0;
-        u64 begin = 0;
-        if (h0 + threadIdx.x < hubs) {
-            u = hub[h0 + threadIdx.x];
-            const u32 *cut = p.split + (u64)u * (p.cuts + 1), first = cut[r0];
-            begin = (u64)p.row[u] + first;
-            length = cut[r1] - first;
-        }
+        if (h0) piece_of(h0 + threadIdx.x);
         const u32 upto = warp_scan(length, lane);
         if (lane == 31) sums[warp] = upto;
         __syncthreads();
@@ -175,6 +179,22 @@ template <class Sink> struct RowMarks {
     }
 };
 
+/* Where all rows are marked alike many come to the same hubs: what is marked is looked at. */
+struct FewMarks : Marks {
+    __device__ __forceinline__ u32 seen(u32 v) const {
+        return Marks::seen(v) | (v < p.active ? fresh[v >> 5] : 0u);
+    }
+};
+
+/* The whole level where the queue has few edges, without ranges: these are chains of loads
+ * and meetings of a block, which few edges do not pay for. */
+INLINE void mark_few(const Params &p, const uint4 *queue, u32 count, u32 edges,
+                     const Marks &marks, u32 warp, u32 warps, u32 lane) {
+    for (u32 w = warp * 32 + lane; w < p.words; w += warps * 32) marks.merge(w, marks.word(w));
+    const FewMarks few = {marks};
+    push(p, queue, count, edges, RowMarks<FewMarks>{few}, warp, warps, lane);
+}
+
 /* All columns but those of hubs that lie on the device. */
 struct Uncut {
     const Params &p;
@@ -190,30 +210,37 @@ INLINE void mark(const Params &p, const uint4 *queue, u32 count, u64 edges, bool
                  const u32 *hub, u32 hubs, const Sink &sink, u32 *room, u32 warp, u32 warps,
                  u32 lane) {
     const u32 group = many ? 1 : p.group;
+#if SPLIT
     for (u32 r = blockIdx.x; r * group < p.ranges; r += gridDim.x)
         mark_range(p, hub, hubs, r, group, many, sink, room, lane, threadIdx.x >> 5);
-#if SPLIT
     push(p, queue, count, (u32)edges, RowMarks<Sink>{sink}, warp, warps, lane, Uncut{p});
-    return;
-#endif
-    if (count == hubs) return;
+#else
     /* few rows are taken in pieces, many by the lane */
     const bool pieces = (u64)count * p.pieces <= 16ull * warps;
-    const u32 all = pieces ? count * p.pieces : count;
+    const u32 all = count == hubs ? 0 : pieces ? count * p.pieces : count;
     const u32 rounds = (count + warps * 32 - 1) / (warps * 32);
     const u32 each = pieces ? 1 : (count + rounds * warps - 1) / (rounds * warps);
+    u32 u, length;
+    u64 begin;
+    const auto piece_of = [&](u32 from) {
+        u = length = 0, begin = 0;
+        if (lane >= each || from + lane >= all) return;
+        const u32 i = from + lane, skip = pieces ? i % p.pieces * PIECE : 0;
+        const uint4 e = queue[pieces ? i / p.pieces : i];
+        if (e.x < p.hubs || e.w <= skip) return;
+        u = e.x, begin = row_of(p, e) + skip;
+        length = pieces && e.w - skip > PIECE ? PIECE : e.w - skip;
+    };
+    if (pieces) { /* their columns are on their way to L2 while hubs are marked */
+        piece_of(warp);
+        for (u32 e = 0; e < length; e += 32) prefetch(p.adj + begin + e);
+    }
+    for (u32 r = blockIdx.x; r * group < p.ranges; r += gridDim.x)
+        mark_range(p, hub, hubs, r, group, many, sink, room, lane, threadIdx.x >> 5);
     for (u32 from = warp * each; from < all; from += warps * each) {
-        u32 u = 0, length = 0;
-        u64 begin = 0;
-        if (lane < each && from + lane < all) {
-            const u32 i = from + lane, skip = pieces ? i % p.pieces * PIECE : 0;
-            const uint4 e = queue[pieces ? i / p.pieces : i];
-            u = e.x;
-            begin = (u64)p.row[u] + skip;
-            length = u < p.hubs || e.w <= skip ? 0 : e.w - skip;
-            if (pieces && length > PIECE) length = PIECE;
-        }
+        piece_of(from);
         if (__any_sync(ALL, length)) mark_rows(p, u, begin, length, sink, lane);
     }
+#endif
 }
 #endif

@@ -192,7 +192,7 @@ INLINE u32 put_blocks(const Params &p, u32 from, u32 count, u32 threads, u32 k, 
     if (p.parents && sizeof(ID) == 8)
         for (u32 i = thread; i < ids; i += threads)
             ((ID *)p.parent_out)[first + i] = alone && i == own ? p.root_id : id_of(p, parent[i]);
-    if (p.lone_count) {
+    if (ASKED(p.lone_count)) {
         __syncthreads();
         lone_roots(p, first, first + ids, threads, wide);
     }

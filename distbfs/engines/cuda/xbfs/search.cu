@@ -9,14 +9,15 @@
  * visited: then levels are not run on without a meeting, and one more meeting counts them.
  * A search from a set begins with all of it as a queue, or with a pull (seeds.cuh).
  * Vertices of trees are not searched, but get their results at the end (trees.cuh).
- * With AT_ONCE all results are written here, by id, too, without another meeting; where levels
- * need more than a byte, a launch without it goes on.
+ * The form PLAIN has nothing but the search of all levels from one root: what nobody asks for
+ * costs small graphs a tenth.  With AT_ONCE all results are written here, by id, too, without
+ * another meeting; where levels need more than a byte, a launch of the other form goes on.
  * It also ends, without results, after a level in which block 0 sees the host's word.
  * Where some edges are not seen, their bits are looked at besides (MASKED, rows.cuh).
  * Data: search.cuh.  Sources: Beamer, Asanovic, Patterson 2012 (direction); Gaihre et al.
  * 2019 (XBFS, scan-free queues, decisions at run time); Yasui, Fujisawa 2015 (order).
  *
- * variants: OFFSET=u32 COUNT=0 IN_IDS=0 SPLIT=0 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=0 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=0 | OFFSET=u32 COUNT=1 IN_IDS=0 SPLIT=0 | OFFSET=u32 COUNT=1 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=1 IN_IDS=0 SPLIT=0 | OFFSET=u64 COUNT=1 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=0 SPLIT=1 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=1 | OFFSET=u64 COUNT=1 IN_IDS=0 SPLIT=1 | OFFSET=u64 COUNT=1 IN_IDS=1 SPLIT=1 | OFFSET=u32,u64 COUNT=0,1 IN_IDS=0,1 SPLIT=0 MASKED=1 | OFFSET=u64 COUNT=0,1 IN_IDS=0,1 SPLIT=1 MASKED=1 | OFFSET=u32 COUNT=0 IN_IDS=0 SPLIT=0 AT_ONCE=1 CODES=0 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 AT_ONCE=1 CODES=0,1
+ * variants: OFFSET=u32 COUNT=0 IN_IDS=0 SPLIT=0 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=0 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=0 | OFFSET=u32 COUNT=1 IN_IDS=0 SPLIT=0 | OFFSET=u32 COUNT=1 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=1 IN_IDS=0 SPLIT=0 | OFFSET=u64 COUNT=1 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=0 SPLIT=1 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=1 | OFFSET=u64 COUNT=1 IN_IDS=0 SPLIT=1 | OFFSET=u64 COUNT=1 IN_IDS=1 SPLIT=1 | OFFSET=u32,u64 COUNT=0,1 IN_IDS=0,1 SPLIT=0 MASKED=1 | OFFSET=u64 COUNT=0,1 IN_IDS=0,1 SPLIT=1 MASKED=1 | OFFSET=u32 COUNT=0 IN_IDS=0,1 SPLIT=0 AT_ONCE=1 CODES=0,1 | OFFSET=u32 COUNT=0 IN_IDS=0,1 SPLIT=0 AT_ONCE=1 CODES=0,1 PLAIN=1 | OFFSET=u32,u64 COUNT=0 IN_IDS=0,1 SPLIT=0 PLAIN=1
  */
 #include "search.cuh"
 #include "gather.cuh"
@@ -34,20 +35,23 @@ INLINE void take(State &s, u64 size, u64 edges, u64 hubs) {
     s.edges = sizeof(OFFSET) == 8 ? edges : size >> 32;
 }
 
+/* Whether the last level that is wanted has been searched. */
+INLINE bool ends(const Params &p, const State &s) { return ASKED(s.depth >= p.last); }
+
 /* A pull is done and leaves `left` vertices. */
 INLINE void pulled(const Params &p, State &s, u32 left, bool last) {
     const u32 found = s.left - left;
     s.depth++, s.k++, s.step = last ? PULL_LAST : PULL;
     s.left = left, s.tails += last;
-    if (!left || !found || s.depth >= p.last) s.phase = FINISHING;
-    else if (p.pull_only) s.phase = PULLING;
+    if (!left || !found || ends(p, s)) s.phase = FINISHING;
+    else if (ASKED(p.pull_only)) s.phase = PULLING;
     else if (last ? s.tails >= MOST_TAILS && found <= SMALL : (u64)found * 8 < left && !few(p, left))
         s.phase = GATHERING;
 }
 
 /* Whether there are levels to search: what is found is not all, nor as deep as is wanted. */
 INLINE bool goes_on(const Params &p, const State &s) {
-    return s.phase < FINISHING && (s.phase != PUSHING || (s.count && s.depth < p.last));
+    return s.phase < FINISHING && (s.phase != PUSHING || (s.count && !ends(p, s)));
 }
 
 /* Levels of trees, and with AT_ONCE all results; room: shared memory. */
@@ -59,10 +63,11 @@ INLINE void finish(const Params &p, u32 root, u32 *room, const State &s) {
     const Trees trees = {p, way, held, k, base};
     if (pruned) {
         if (threadIdx.x == 0) walk(p, root, way);
-        if (CODES) hold_codes(p, held);
+        if (CODES && !WRITTEN) hold_codes(p, held);
         else __syncthreads();
         if (!AT_ONCE || !IN_IDS) tell_trees(p, base, wide, way.length, trees);
     }
+    if (WRITTEN) return;
     if (AT_ONCE) clean(p, p.next_snapshot, p.next_by_first);
     if (AT_ONCE && !IN_IDS) results_by_number(p, k, base, false, false);
 #if AT_ONCE && IN_IDS
@@ -104,15 +109,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
     Run r = {*p.state, 0, 0, 0, p.budget};
     State &s = r.s;
     u32 &turn = r.turn, &used = r.used, &traced = r.traced, &budget = r.budget;
-    const u32 root = p.from_set ? NONE : p.numbers[p.root];
+    const u32 root = ASKED(p.from_set) ? NONE : p.numbers[p.root];
 #define NOTE(what, vertices, edge_count)                                                 \
-    if (lead && p.trace && traced < p.rows) {                                            \
+    if (lead && ASKED(p.trace) && traced < p.rows) {                                            \
         u64 *t = p.trace + (u64)traced++ * 4;                                            \
         t[0] = nanoseconds(), t[1] = (u64)(what) << 32 | s.depth, t[2] = (vertices),     \
         t[3] = (edge_count);                                                             \
     }
     NOTE(START, 0, 0)
-    if (p.stop) { /* the level that a search begins with need not be 0 */
+    const u64 *host = ASKED(p.stop);
+    if (host) { /* the level that a search begins with need not be 0 */
         if (threadIdx.x == 0) stop = 0;
         __syncthreads();
     }
@@ -125,25 +131,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
         }
         u32 edges; /* from the root to where the search begins, on their level */
         u32 start = end_of(p, root, edges);
-        if (start == NONE || edges > p.last) start = NONE, edges = 0;
+        if (start == NONE || ASKED(edges > p.last)) start = NONE, edges = 0;
         const bool some = start != NONE || p.root_count;
         s.k = s.tails = 0, s.dirty = 1, s.step = START;
         s.depth = s.base = edges;
         s.phase = some ? PUSHING : FINISHING;
         s.count = some, s.hubs = start < p.hubs, s.left = p.active - p.bare_count;
-        s.edges = start != NONE ? degree_at(p, start, p.row[start]) : 0;
+        const OFFSET begin = start != NONE ? p.row[start] : 0;
+        s.edges = start != NONE ? degree_at(p, start, begin) : 0;
         if (lead && start != NONE) {
             u32 before = root; /* what leads there */
             if (edges)
                 while (above(p, before) != start) before = above(p, before);
-            p.queue[edges & 1][0] = make_uint4(start, 0, (u32)p.row[start], (u32)s.edges);
+            p.queue[edges & 1][0] = make_uint4(start, 0, (u32)begin, (u32)s.edges);
             if (start < p.hubs) p.hub_queue[edges & 1][0] = start;
             atomicOr(p.snapshot + (start >> 5), 1u << (start & 31));
             p.direct[start] = edges;
             if (p.parents) p.parent[start] = before;
         }
         /* others may look at the root only after a meeting; block 0 alone may at once */
-        if (p.from_set) {
+        if (ASKED(p.from_set)) {
             Mail *mail = &c->mail[used++ % 3];
             begin_set(p, Queue{p.queue[0], p.hub_queue[0], mail}, warp, warps, lane,
                       [](u32 v) { return v; });
@@ -151,7 +158,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             if (p.from_set == BY_QUEUE) take(s, news[0], news[1], news[2]);
             else s.count = p.root_count, s.edges = p.pull_edges;
         } else if (s.edges > SMALL || s.edges >= p.mark_edges ||
-                   pulls_at_once(p, s.count, s.edges) || p.pull_only || s.depth >= p.last)
+                   pulls_at_once(p, s.count, s.edges) || ASKED(p.pull_only) || ends(p, s))
             grid_sum(&c->barrier, turn, 0);
         else __syncthreads();
     }
@@ -160,12 +167,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
         u32 *visited = p.snapshot + s.k * p.stride;
         const u32 now = s.depth & 1;
         Mail *mail = &c->mail[used % 3], *later = &c->mail[(used + 1) % 3];
-        const bool may_pull = !p.push_only;
-        if (p.targets && s.depth && s.phase != FINISHING &&
+        const bool may_pull = !ASKED(p.push_only);
+        if (ASKED(p.targets) && s.depth && s.phase != FINISHING &&
             !grid_sum(&c->barrier, turn, missed(p, visited)))
             s.phase = FINISHING;
         if (AT_ONCE && s.phase == FINISHING && too_deep(p, s.depth)) break;
-        if (p.stop && s.depth && stop && goes_on(p, s)) {
+        if (host && s.depth && stop && goes_on(p, s)) {
             s.phase = STOPPED;
             break;
         }
@@ -173,21 +180,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
         case PUSHING:
             if (!s.count) {
                 s.phase = FINISHING, s.depth--; /* the last level has found nothing */
-            } else if (s.depth >= p.last) {
+            } else if (ends(p, s)) {
                 s.phase = FINISHING;
-            } else if (may_pull && (pulls_at_once(p, s.count, s.edges) || p.pull_only)) {
+            } else if (may_pull && (pulls_at_once(p, s.count, s.edges) || ASKED(p.pull_only))) {
                 s.phase = PULLING, s.base = s.depth;
             } else if (may_pull && s.edges >= p.mark_edges) {
                 count_tails(p, p.queue[now], s.count, counts_of(p, s.depth + 1), warp, warps, lane);
                 park(&parked, r);
-                mark(p, p.queue[now], s.count, s.edges, s.edges >= p.fetch_edges,
-                     p.hub_queue[now], s.hubs, Marks{p, visited, visited + p.stride}, room, warp,
-                     warps, lane);
+                const Marks marks = {p, visited, visited + p.stride};
+                if (s.edges <= p.row_edges)
+                    mark_few(p, p.queue[now], s.count, (u32)s.edges, marks, warp, warps, lane);
+                else
+                    mark(p, p.queue[now], s.count, s.edges, s.edges >= p.fetch_edges,
+                         p.hub_queue[now], s.hubs, marks, room, warp, warps, lane);
                 r = unpark(&parked);
-                grid_sum(&c->barrier, turn, 0, 0, 0, 0, p.stop, &stop);
+                grid_sum(&c->barrier, turn, 0, 0, 0, 0, host, &stop);
                 s.base = s.depth++;
                 if (COUNT && lead && s.depth < p.rows) p.counts[s.depth] = s.edges;
-                s.k = 1, s.phase = s.depth < p.last ? PULLING : FINISHING;
+                s.k = 1, s.phase = ends(p, s) ? FINISHING : PULLING;
                 s.step = MARK_PUSH, budget--;
                 NOTE(MARK_PUSH, s.count, s.edges)
             } else {
@@ -208,7 +218,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                                     counts_of(p, s.depth + 1), by, of, lane);
                         park(&parked, r);
                         /* the last warp, which has no edges of small frontiers */
-                        if (small && p.stop && threadIdx.x == THREADS - 1) stop = look(p.stop);
+                        if (small && host && threadIdx.x == THREADS - 1) stop = look(host);
                         push(p, p.queue[s.depth & 1], s.count, (u32)s.edges,
                              Claim{p, visited, s.depth + 1, next}, by, of, lane);
                         __syncthreads();
@@ -219,14 +229,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                         if (!small) break;
                         take(s, own.size, own.edges, own.hubs);
                         __syncthreads();
-                        if (!budget || !s.count || s.edges > SMALL || (p.stop && stop)) break;
-                        if (s.depth >= p.last || p.targets) break;
+                        if (!budget || !s.count || s.edges > SMALL || (host && stop)) break;
+                        if (ends(p, s) || ASKED(p.targets)) break;
                         if (may_pull && (s.edges >= p.mark_edges || pulls_at_once(p, s.count, s.edges))) break;
                     }
                     if (small && threadIdx.x == 0) c->run = r;
                 }
                 grid_sum(&c->barrier, turn, 0, small ? (const u64 *)&c->run : &mail->size,
-                         small ? sizeof(Run) / 8 : 3, news, p.stop, &stop);
+                         small ? sizeof(Run) / 8 : 3, news, host, &stop);
                 if (small) {
                     const u32 mine = turn;
                     r = *(const Run *)news;
@@ -252,7 +262,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                 const u32 open = pull(p, visited, visited + p.stride, visited, room, hub_words,
                                       warp, warps, lane, checks, Nothing());
                 r = unpark(&parked);
-                const u32 left = (u32)grid_sum(&c->barrier, turn, open, 0, 0, 0, p.stop, &stop);
+                const u32 left = (u32)grid_sum(&c->barrier, turn, open, 0, 0, 0, host, &stop);
                 const u32 found = s.left - left;
                 pulled(p, s, left, false);
                 budget--;
@@ -265,13 +275,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                 const u32 open = pull_last(p, visited, visited + p.stride, visited, room, one,
                                            kept, warp, warps, lane, checks, NoMore());
                 r = unpark(&parked);
-                const u32 left = (u32)grid_sum(&c->barrier, turn, open, 0, 0, 0, p.stop, &stop);
+                const u32 left = (u32)grid_sum(&c->barrier, turn, open, 0, 0, 0, host, &stop);
                 const u32 found = s.left - left;
                 pulled(p, s, left, true);
                 budget--;
                 NOTE(s.step, found, left)
-                if (s.phase != PULLING || !budget || s.k + 2 > SNAPSHOTS || p.targets ||
-                    (p.stop && stop))
+                if (s.phase != PULLING || !budget || s.k + 2 > SNAPSHOTS || ASKED(p.targets) ||
+                    (host && stop))
                     break;
                 visited += p.stride;
                 if (COUNT && checks) checks = s.depth + 1 < p.rows ? checks + 1 : 0;
@@ -298,10 +308,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
         default: { /* FINISHING */
             const bool coded = CODES && p.active < p.every;
             if (IN_IDS && coded) make_codes(p, s.k);
-            if (!IN_IDS && !AT_ONCE) {
+            if (!IN_IDS && (!AT_ONCE || WRITTEN)) {
+                const bool wide = !AT_ONCE && too_deep(p, s.depth);
                 park(&parked, r);
                 clean(p, p.next_snapshot, p.next_by_first);
-                results_by_number(p, parked.s.k, parked.s.base, too_deep(p, parked.s.depth), coded);
+                results_by_number(p, parked.s.k, parked.s.base, wide, coded && !WRITTEN);
                 r = unpark(&parked);
             }
             if (coded) grid_sum(&c->barrier, turn, 0);

@@ -119,6 +119,7 @@ struct Params {
     u64 far, tail_count;      /* where tails are, from adj on; their columns */
     u64 m, stride;
     u64 mark_edges;           /* a push of so many edges is followed by a pull */
+    u64 row_edges;            /* one of at most so many takes rows, and no ranges */
     u64 fetch_edges;          /* one of so many takes short ranges and fetches their parents */
     u64 pull_edges;           /* a frontier of so many edges is not pushed at all */
     u64 pull_tails;           /* nor one with so many of them in tails */
@@ -145,9 +146,14 @@ struct Params {
 #ifndef AT_ONCE
 #define AT_ONCE 0 /* the blocks of a search write all results at once, as ids are few */
 #endif
+#ifndef PLAIN
+#define PLAIN 0 /* nothing is asked of a search but all levels from one root */
+#endif
+#define ASKED(what) (PLAIN ? 0 : (what)) /* code that nobody needs would still be fetched */
 #ifndef CODES
 #define CODES 1 /* tables that vertices of trees look up, unless they are few: trees.cuh */
 #endif
+#define WRITTEN (AT_ONCE && CODES && !IN_IDS) /* instead of tables, they read levels */
 
 #ifndef MASKED
 #define MASKED 0 /* some edges are not seen: rows.cuh */

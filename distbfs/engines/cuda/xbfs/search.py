@@ -139,12 +139,12 @@ class FastSearch:
         self._highest = [ctypes.c_uint64.from_buffer(came, at) for at in places]
         self._turn, self._results_taken, self._word = 0, False, StopWord()
         self._views: dict[bool, tuple[Any, Any]] = {}
-        self._launches: dict[tuple[int, bool, bool], programs.Launch] = {}
+        self._launches: dict[tuple[int, bool, bool, bool], programs.Launch] = {}
         self._masked = False
         self._counts: Any = None
         self._trace: Any = None
         self._results = self._arrays.results_launch(self.params) if in_ids else None
-        self._few = self._arrays.forms_of_few(in_ids=in_ids)
+        self._few = self._arrays.forms_of_few()
         self._launch(0, few=self._serves_few())
         self._reset()
 
@@ -152,13 +152,14 @@ class FastSearch:
         """Whether a search may begin in the form for few vertices."""
         return bool(self._few) and not (records or self._masked)
 
-    def _launch(self, count: int, *, few: bool) -> programs.Launch:
+    def _launch(self, count: int, *, few: bool, plain: bool = False) -> programs.Launch:
         """Return the search without (0) or with (1) counters.
 
         few: in the form for few vertices, which writes results by id, too, but no
-        levels that need more than a byte: then a search goes on in the other
+        levels that need more than a byte: then a search goes on in the other; plain: in
+        the form in which nothing else can be asked
         """
-        form = count, self._masked, few
+        form = count, self._masked, few, plain
         if form not in self._launches:
             module = programs.Module(
                 KERNELS / "search.cu",
@@ -167,6 +168,7 @@ class FastSearch:
                 IN_IDS=int(self.in_ids),
                 SPLIT=int(self.graph.tails is not None),
                 **mask(self._masked),
+                **({"PLAIN": 1} if plain else {}),
                 **(self._few if few else {}),
             )
             at_once = few and self.in_ids
@@ -214,7 +216,8 @@ class FastSearch:
         if records:
             self._counts.fill(0)
         few = self._serves_few(records=records)
-        launch = self._launch(int(records), few=few)
+        plain = not (stepwise or self._masked) and self._arrays.plain(self.params)
+        launch = self._launch(int(records), few=few, plain=plain)
         seconds, launches, depth = 0.0, 0, 0
         steps: list[tuple[str, float]] = []
         while True:
