@@ -9,12 +9,13 @@
  * are found, their bits are set one by one (domain_late.cuh).  Where a search has targets,
  * all devices meet once more after each level and add up how many are missing.  Where the
  * word of a host was seen, all end after the same level, without results.
+ * The form PLAIN has only all levels from one root; some devices may take it, and not others.
  * Where rows have tails in host memory (SPLIT), each device reads its own, and where some
  * edges are not seen (MASKED), it looks at the bits of its own columns besides (rows.cuh).
  * Data: domain.cuh; meetings: domain_meet.cuh.  Sources: those of search.cu; Pan, Pearce,
  * Owens 2018 (owner v mod p).
  *
- * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=0,1 SPLIT=0 | OFFSET=u64 COUNT=0,1 IN_IDS=0,1 SPLIT=1 | OFFSET=u32,u64 COUNT=0,1 IN_IDS=0,1 SPLIT=0 MASKED=1 | OFFSET=u64 COUNT=0,1 IN_IDS=0,1 SPLIT=1 MASKED=1
+ * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=0,1 SPLIT=0 | OFFSET=u64 COUNT=0,1 IN_IDS=0,1 SPLIT=1 | OFFSET=u32,u64 COUNT=0,1 IN_IDS=0,1 SPLIT=0 MASKED=1 | OFFSET=u64 COUNT=0,1 IN_IDS=0,1 SPLIT=1 MASKED=1 | OFFSET=u32,u64 COUNT=0 IN_IDS=0,1 SPLIT=0 PLAIN=1
  */
 #include "domain.cuh"
 #include "domain_late.cuh"
@@ -27,6 +28,9 @@
 #include "pull_last.cuh"
 #include "seeds.cuh"
 
+/* Whether the last level that is wanted has been searched. */
+INLINE bool ends(const Member &r, const JointState &j) { return ASKED(j.s.depth >= r.own.last); }
+
 /* A pull is done and leaves `left` vertices of all. */
 INLINE void pulled(const Member &r, JointState &j, u64 left, bool last) {
     State &s = j.s;
@@ -34,8 +38,8 @@ INLINE void pulled(const Member &r, JointState &j, u64 left, bool last) {
     s.depth++, s.k++, s.step = last ? PULL_LAST : PULL;
     s.left = (u32)left, s.tails += last, j.now ^= 1;
     j.listed = last && j.late, j.lates += j.listed, j.late = found <= MOST_LATE;
-    if (!left || !found || s.depth >= r.own.last) s.phase = FINISHING;
-    else if (r.own.pull_only) s.phase = PULLING;
+    if (!left || !found || ends(r, j)) s.phase = FINISHING;
+    else if (ASKED(r.own.pull_only)) s.phase = PULLING;
     else if (last ? s.tails >= MOST_TAILS && found <= SMALL : found * 8 < left && !few(r, left))
         s.phase = GATHERING;
 }
@@ -96,10 +100,10 @@ INLINE bool narrow(const Member &r, JointState &j) {
         }
         if (lead) {
             j.known = 1;
-            j.going = j.count && j.most <= ALONE && pushes(r, j) && j.s.depth < p.last;
+            j.going = j.count && j.most <= ALONE && pushes(r, j) && !ends(r, j);
             /* a level that is looked through for targets ends with a meeting of all blocks:
              * its control may be written again only then */
-            if ((p.targets && j.s.depth) || j.stop) j.going = 0;
+            if ((ASKED(p.targets) && j.s.depth) || j.stop) j.going = 0;
             if (known) note(r, j, BLOCK_PUSH, j.count, j.edges);
         }
         __syncthreads();
@@ -110,7 +114,7 @@ INLINE bool narrow(const Member &r, JointState &j) {
 /* Whether there are levels to search: what is found is not all, nor as deep as is wanted. */
 INLINE bool goes_on(const Member &r, const JointState &j) {
     const State &s = j.s;
-    const bool over = s.phase == PUSHING && j.known && (!j.count || s.depth >= r.own.last);
+    const bool over = s.phase == PUSHING && j.known && (!j.count || ends(r, j));
     return s.phase < FINISHING && !over;
 }
 
@@ -205,13 +209,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
     }
     if (first) begin(r, j);
     __syncthreads();
-    if (p.from_set && !begin_at_set(r, j, warp, warps, lane)) return;
+    if (ASKED(p.from_set) && !begin_at_set(r, j, warp, warps, lane)) return;
     while (j.s.phase < DONE) {
         const State &s = j.s;
         u32 *visited = p.snapshot + s.k * p.stride;
         Mail *mail = &p.control->mail[j.used % 3];
         u32 *sent = r.device->sent[j.used % 3];
-        if (p.targets && s.depth && s.phase != FINISHING) {
+        if (ASKED(p.targets) && s.depth && s.phase != FINISHING) {
             if (!meet(r, j, missed(p, visited), 0, 0, received)) return;
             if (first && !sum_of(r, received, VALUE)) j.s.phase = FINISHING;
             __syncthreads();
@@ -226,7 +230,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
         switch (s.phase) {
         case PUSHING: {
             const bool by_queue = pushes(r, j);
-            if (j.known && (!j.count || s.depth >= p.last)) {
+            if (j.known && (!j.count || ends(r, j))) {
                 __syncthreads();
                 if (first) {
                     j.s.phase = FINISHING;
@@ -245,7 +249,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
             }
             /* a root that is a leaf is no neighbour of what is pulled */
             const bool may_pull = s.depth || p.active == p.every;
-            if (!p.push_only && may_pull && (pulls_at_once(r, j) || p.pull_only)) {
+            if (!ASKED(p.push_only) && may_pull && (pulls_at_once(r, j) || ASKED(p.pull_only))) {
                 if (!j.complete) {
                     publish_changes(r, visited, j.now);
                     if (!meet(r, j, 0, 0, 0, received)) return;
@@ -277,7 +281,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
                     take(r, j, received);
                 } else {
                     j.s.base = s.depth - 1, j.s.k = 1, j.s.step = MARK_PUSH;
-                    j.s.phase = s.depth < p.last ? PULLING : FINISHING;
+                    j.s.phase = ends(r, j) ? FINISHING : PULLING;
                     j.now ^= 1, j.complete = 1, j.late = j.listed = 0;
                 }
                 if (lead) note(r, j, by_queue ? s.step : MERGE, j.count, j.edges);
@@ -328,7 +332,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
                 if (!pull_ends(r, j, received, fresh, open, true, tell.is)) return;
                 visited = fresh;
                 if (COUNT && checks) checks = s.depth + 1 < p.rows ? checks + 1 : 0;
-            } while (s.phase == PULLING && s.k + 2 <= SNAPSHOTS && !p.targets && !j.stop);
+            } while (s.phase == PULLING && s.k + 2 <= SNAPSHOTS && !ASKED(p.targets) && !j.stop);
             break;
         }
         case GATHERING: {

@@ -129,7 +129,7 @@ class MemberSearch:
         self._met = 0
         self._trace: Any = None
         self._counts: Any = None
-        self._launches: dict[tuple[int, bool], programs.Launch] = {}
+        self._launches: dict[tuple[int, bool, bool], programs.Launch] = {}
         self._masked = False
         self._turn, self._word = 0, StopWord()
         self._lone: Ids = np.zeros(0, np.int64)  # roots of a set without edges
@@ -175,8 +175,12 @@ class MemberSearch:
         return level[self.part.graph.vertices[: self.own.active]]
 
     def _launch(self, count: int) -> programs.Launch:
-        """Return the search without (0) or with (1) counters."""
-        form = count, self._masked
+        """Return the search without (0) or with (1) counters.
+
+        In the form in which nothing else can be asked, if nothing is.
+        """
+        plain = not (count or self._masked) and self.arrays.plain(self.own)
+        form = count, self._masked, plain
         if form not in self._launches:
             module = programs.Module(
                 KERNELS / "domain.cu",
@@ -185,6 +189,7 @@ class MemberSearch:
                 IN_IDS=int(self.in_ids),
                 SPLIT=int(self.part.graph.tails is not None),
                 **mask(self._masked),
+                **({"PLAIN": 1} if plain else {}),
             )
             self._launches[form] = self.arrays.search_launch(module, self.params)
         return self._launches[form]

@@ -28,13 +28,14 @@ INLINE bool pulls_at_once(const Member &r, const JointState &j) {
 
 INLINE bool pushes(const Member &r, const JointState &j) {
     const Params &p = r.own;
-    return p.push_only || (!pulls_at_once(r, j) && j.edges < p.mark_edges && !p.pull_only);
+    return ASKED(p.push_only) ||
+           (!pulls_at_once(r, j) && j.edges < p.mark_edges && !ASKED(p.pull_only));
 }
 
 /* A line of the trace, by one thread: what all devices have done. */
 INLINE void note(const Member &r, JointState &j, u32 what, u64 vertices, u64 edges,
                  u32 ahead = 0) {
-    if (!r.own.trace || j.traced >= r.own.rows) return;
+    if (!ASKED(r.own.trace) || j.traced >= r.own.rows) return;
     u64 *t = r.own.trace + (u64)j.traced++ * 4;
     t[0] = nanoseconds(), t[1] = (u64)what << 32 | (j.s.depth + ahead);
     t[2] = vertices, t[3] = edges;

@@ -138,7 +138,8 @@ INLINE bool exchange(const Member &r, JointState &j, u64 met, u64 own, const Mai
 
 /* The host's word, to the first thread of block 0; it is on its way while the block meets. */
 INLINE u32 look_up(const Member &r) {
-    return r.own.stop && blockIdx.x == 0 && threadIdx.x == 0 ? (u32)look(r.own.stop) : 0;
+    const u64 *stop = ASKED(r.own.stop);
+    return stop && blockIdx.x == 0 && threadIdx.x == 0 ? (u32)look(stop) : 0;
 }
 
 /* All blocks of all devices meet; false where the search has failed.  Joint states are in
