@@ -1,5 +1,7 @@
 """Sessions of one device: from tuples, stores and parts to results by input id."""
 
+import gc
+
 import numpy as np
 import pytest
 from device_parts import check_result, checked_searches
@@ -266,6 +268,7 @@ def test_opened_by_a_program():
 
 
 def held():
+    gc.collect()  # what earlier tests have left
     cuda.release()
     return cuda.cupy().get_default_memory_pool().used_bytes()
 
