@@ -97,8 +97,8 @@ MUTATIONS = (
     Mutation(
         "trees-beyond-the-last-level",
         f"{CUDA}/xbfs/trees.cuh",
-        "return ASKED(level > 0 && (u32)level > p.last) ? -1 : level;",
-        "return level;",
+        "if (ASKED(level[i] > 0 && (u32)level[i] > p.last)) level[i] = -1;",
+        "",
         "vertices of trees have levels beyond the last one that is wanted",
         (f"{FAST}::test_trees_from_every_place",),
     ),

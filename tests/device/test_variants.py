@@ -38,8 +38,12 @@ COUNTED = {**WIDTH, "COUNT": FLAG}
 BETWEEN = {**COUNTED, "IN_IDS": (1,), "SEVERAL": (0, 1), **NAMES}
 LOOP = {**WIDTH, "IN_IDS": (1,), **NAMES}
 BLOCKS = {**WIDTH, "THREADS": BLOCK_THREADS}
-PLAIN = {"COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (0,)}
-FEW = {**PLAIN, "OFFSET": ("u32",), "AT_ONCE": (1,), "CODES": FLAG}
+PLAIN = {"COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (0,), "PLAIN": (1,)}
+FEW = {"OFFSET": ("u32",), "COUNT": (0,), "SPLIT": (0,), "AT_ONCE": (1,)}
+FEW_FORMS = [
+    {**FEW, "IN_IDS": (0,), "CODES": (0,)},
+    {**FEW, "IN_IDS": (1,), "CODES": FLAG},
+]
 
 
 def shortened(names):
@@ -119,7 +123,7 @@ LOADS = {
                 "SPLIT": (1,),
                 "MASKED": (1,),
             },
-            {**PLAIN, **WIDTH, "PLAIN": (1,)},
+            {**PLAIN, **WIDTH},
         )
     ],
     "engines/cuda/xbfs/search.py": [
@@ -136,9 +140,9 @@ LOADS = {
                 "SPLIT": (1,),
                 "MASKED": (1,),
             },
-            FEW,
-            {**FEW, "PLAIN": (1,)},
-            {**PLAIN, **WIDTH, "PLAIN": (1,)},
+            *FEW_FORMS,
+            *({**form, "PLAIN": (1,)} for form in FEW_FORMS),
+            {**PLAIN, **WIDTH},
         )
     ],
     "engines/cuda/xbfs/between.py": [

@@ -72,7 +72,7 @@ OVERRIDES = {
 MADE = {}
 
 
-def none_of_few(self):
+def none_of_few(self, *, in_ids):
     """Instead of ``Arrays.forms_of_few``: searches of many vertices."""
     return {}
 

@@ -259,7 +259,7 @@ class Arrays:
             self.widen()
         if self._trees is not None and names is None:
             codes = self._point("code", 2 * self._words).data.ptr
-            few = in_ids and self.forms_of_few()
+            few = in_ids and self.forms_of_few(in_ids=True)
             self.take_codes(codes, self._words, at_once=bool(few))
 
     @property
@@ -388,11 +388,11 @@ class Arrays:
         asked = p.from_set or p.targets or p.stop or one_way or p.last != NO_LIMIT
         return self.graph.tails is None and not asked
 
-    def forms_of_few(self) -> dict[str, int]:
+    def forms_of_few(self, *, in_ids: bool) -> dict[str, int]:
         """Return definitions of kernels for few vertices, none where there are many.
 
         AT_ONCE: results of all ids fit the shared memory of all blocks; CODES: 0 where
-        vertices of trees are few
+        vertices of trees are few, which results by number want, too
         """
         trees, threads = self._trees, THREADS * self.grid
         if (
@@ -403,7 +403,7 @@ class Arrays:
         ):
             return {}
         codes = int(trees is not None and trees.count > UNCODED * threads)
-        return {"AT_ONCE": 1, "CODES": codes}
+        return {"AT_ONCE": 1, "CODES": codes} if in_ids or not codes else {}
 
     def results_launch(self, params: Params) -> programs.Launch:
         """Return the kernel that writes results by id."""

@@ -17,7 +17,7 @@
  * Data: search.cuh.  Sources: Beamer, Asanovic, Patterson 2012 (direction); Gaihre et al.
  * 2019 (XBFS, scan-free queues, decisions at run time); Yasui, Fujisawa 2015 (order).
  *
- * variants: OFFSET=u32 COUNT=0 IN_IDS=0 SPLIT=0 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=0 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=0 | OFFSET=u32 COUNT=1 IN_IDS=0 SPLIT=0 | OFFSET=u32 COUNT=1 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=1 IN_IDS=0 SPLIT=0 | OFFSET=u64 COUNT=1 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=0 SPLIT=1 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=1 | OFFSET=u64 COUNT=1 IN_IDS=0 SPLIT=1 | OFFSET=u64 COUNT=1 IN_IDS=1 SPLIT=1 | OFFSET=u32,u64 COUNT=0,1 IN_IDS=0,1 SPLIT=0 MASKED=1 | OFFSET=u64 COUNT=0,1 IN_IDS=0,1 SPLIT=1 MASKED=1 | OFFSET=u32 COUNT=0 IN_IDS=0,1 SPLIT=0 AT_ONCE=1 CODES=0,1 | OFFSET=u32 COUNT=0 IN_IDS=0,1 SPLIT=0 AT_ONCE=1 CODES=0,1 PLAIN=1 | OFFSET=u32,u64 COUNT=0 IN_IDS=0,1 SPLIT=0 PLAIN=1
+ * variants: OFFSET=u32 COUNT=0 IN_IDS=0 SPLIT=0 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=0 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=0 | OFFSET=u32 COUNT=1 IN_IDS=0 SPLIT=0 | OFFSET=u32 COUNT=1 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=1 IN_IDS=0 SPLIT=0 | OFFSET=u64 COUNT=1 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=0 SPLIT=1 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=1 | OFFSET=u64 COUNT=1 IN_IDS=0 SPLIT=1 | OFFSET=u64 COUNT=1 IN_IDS=1 SPLIT=1 | OFFSET=u32,u64 COUNT=0,1 IN_IDS=0,1 SPLIT=0 MASKED=1 | OFFSET=u64 COUNT=0,1 IN_IDS=0,1 SPLIT=1 MASKED=1 | OFFSET=u32 COUNT=0 IN_IDS=0 SPLIT=0 AT_ONCE=1 CODES=0 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 AT_ONCE=1 CODES=0,1 | OFFSET=u32 COUNT=0 IN_IDS=0 SPLIT=0 AT_ONCE=1 CODES=0 PLAIN=1 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 AT_ONCE=1 CODES=0,1 PLAIN=1 | OFFSET=u32,u64 COUNT=0 IN_IDS=0,1 SPLIT=0 PLAIN=1
  */
 #include "search.cuh"
 #include "gather.cuh"
@@ -63,11 +63,10 @@ INLINE void finish(const Params &p, u32 root, u32 *room, const State &s) {
     const Trees trees = {p, way, held, k, base};
     if (pruned) {
         if (threadIdx.x == 0) walk(p, root, way);
-        if (CODES && !WRITTEN) hold_codes(p, held);
+        if (CODES) hold_codes(p, held);
         else __syncthreads();
         if (!AT_ONCE || !IN_IDS) tell_trees(p, base, wide, way.length, trees);
     }
-    if (WRITTEN) return;
     if (AT_ONCE) clean(p, p.next_snapshot, p.next_by_first);
     if (AT_ONCE && !IN_IDS) results_by_number(p, k, base, false, false);
 #if AT_ONCE && IN_IDS
@@ -308,11 +307,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
         default: { /* FINISHING */
             const bool coded = CODES && p.active < p.every;
             if (IN_IDS && coded) make_codes(p, s.k);
-            if (!IN_IDS && (!AT_ONCE || WRITTEN)) {
-                const bool wide = !AT_ONCE && too_deep(p, s.depth);
+            if (!IN_IDS && !AT_ONCE) {
                 park(&parked, r);
                 clean(p, p.next_snapshot, p.next_by_first);
-                results_by_number(p, parked.s.k, parked.s.base, wide, coded && !WRITTEN);
+                results_by_number(p, parked.s.k, parked.s.base, too_deep(p, parked.s.depth), coded);
                 r = unpark(&parked);
             }
             if (coded) grid_sum(&c->barrier, turn, 0);

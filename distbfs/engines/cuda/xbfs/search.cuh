@@ -153,7 +153,6 @@ struct Params {
 #ifndef CODES
 #define CODES 1 /* tables that vertices of trees look up, unless they are few: trees.cuh */
 #endif
-#define WRITTEN (AT_ONCE && CODES && !IN_IDS) /* instead of tables, they read levels */
 
 #ifndef MASKED
 #define MASKED 0 /* some edges are not seen: rows.cuh */

@@ -144,7 +144,7 @@ class FastSearch:
         self._counts: Any = None
         self._trace: Any = None
         self._results = self._arrays.results_launch(self.params) if in_ids else None
-        self._few = self._arrays.forms_of_few()
+        self._few = self._arrays.forms_of_few(in_ids=in_ids)
         self._launch(0, few=self._serves_few())
         self._reset()
 

@@ -64,7 +64,7 @@ INLINE void make_codes(const Params &p, u32 k) {
  * snapshots tell it. */
 INLINE u32 code_of(const Params &p, u32 v, const uint2 *held, u32 k) {
     const u32 w = v >> 5, at = v & 31;
-#if CODES && !WRITTEN
+#if CODES
     const uint2 c = w < p.coded ? held[w] : __ldcg(p.code + w);
 #else
     u32 seen;
@@ -109,11 +109,6 @@ INLINE void hold_codes(const Params &p, uint2 *held) {
     __syncthreads();
 }
 
-/* A level, -1 where it is beyond the last that is wanted. */
-INLINE int wanted(const Params &p, int level) {
-    return ASKED(level > 0 && (u32)level > p.last) ? -1 : level;
-}
-
 /* The levels of four vertices that are not searched, -1 where they are unreached.
  * parent: their first neighbours, by number; held: as of code_of; below(v, u): v is one below
  * its first neighbour u, which may have a code; else other(v, parent) tells the level, -1 where
@@ -133,7 +128,7 @@ INLINE void levels_of_four(const Params &p, u32 v, u32 (&parent)[4], int (&level
         level[i] = base + code[i] + 1;
         if (v + i >= p.every) level[i] = -1;
         else if (!code[i]) level[i] = other(v + i, parent[i]);
-        level[i] = wanted(p, level[i]);
+        if (ASKED(level[i] > 0 && (u32)level[i] > p.last)) level[i] = -1;
     }
 }
 
@@ -164,33 +159,17 @@ INLINE void tell_trees(const Params &p, u32 base, bool wide, bool moved, const L
     tell_highest(p, top, threadIdx.x & 31);
 }
 
-/* Levels of vertices of whole trees, which one device has; see levels_of_four.  WRITTEN: all
- * blocks have met after levels by number were written, in a byte. */
+/* Levels of vertices of whole trees, which one device has; see levels_of_four. */
 struct Trees {
     const Params &p;
     const Way &way;
     const uint2 *held;
     u32 k, base;
     __device__ __forceinline__ void operator()(u32 v, u32 (&parent)[4], int (&level)[4]) const {
-#if WRITTEN
-        u32 byte[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            byte[i] = parent[i] < p.active ? __ldcg(p.level_out + parent[i]) : 255;
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            level[i] = byte[i] == 255 ? -1 : (int)byte[i] + 1;
-            if (v + i >= p.every) continue;
-            if (parent[i] >= p.active || way.length)
-                level[i] = tree_level(p, v + i, way, held, k, base, parent[i]);
-            level[i] = wanted(p, level[i]);
-        }
-#else
         levels_of_four(
             p, v, parent, level, held, k, base,
             [&](u32, u32 u) { return u < p.active && !way.length; },
             [&](u32 v, u32 &parent) { return tree_level(p, v, way, held, k, base, parent); });
-#endif
     }
 };
 #endif
