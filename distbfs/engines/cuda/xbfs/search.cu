@@ -10,7 +10,7 @@
  * A search from a set begins with all of it as a queue, or with a pull (seeds.cuh).
  * Vertices of trees are not searched, but get their results at the end (trees.cuh).
  * The form PLAIN has nothing but the search of all levels from one root: what nobody asks for
- * costs small graphs a tenth.  With AT_ONCE all results are written here, by id, too, without
+ * costs small graphs a twentieth.  With AT_ONCE all results are written here, by id, too, without
  * another meeting; where levels need more than a byte, a launch of the other form goes on.
  * It also ends, without results, after a level in which block 0 sees the host's word.
  * Where some edges are not seen, their bits are looked at besides (MASKED, rows.cuh).
