@@ -74,7 +74,7 @@ typedef long long i64;
 #define INLINE static inline
 INLINE u64 look(const u64 *p) { return *p; }
 INLINE void add_release(u64 *p, u64 x) { *p += x; }
-INLINE void acquire() {}
+INLINE u64 look_acquire(const u64 *p) { return *p; }
 INLINE void reload() {}
 """
 BASE = Path(module.__file__).parents[1] / "engines" / "cuda" / "common" / "base.cuh"
