@@ -1633,7 +1633,7 @@ MUTATIONS = (
     Mutation(
         "whole-resident-push-limit",
         "distbfs/engines/cuda/xbfs/domain.cu",
-        "if (j.known && (!j.count || ends(r, j))) {",
+        "if (j.known && (!j.count || ends(p, s))) {",
         "if (j.known && (!j.count || s.depth > p.last)) {",
         "pushes of several devices go one level beyond the limit",
         (f"{RESIDENT_ENDS}::test_levels_and_targets[ids-auto]",),
@@ -1641,7 +1641,7 @@ MUTATIONS = (
     Mutation(
         "whole-resident-pull-limit",
         "distbfs/engines/cuda/xbfs/domain.cu",
-        "if (!left || !found || ends(r, j)) s.phase",
+        "if (!left || !found || ends(r.own, s)) s.phase",
         "if (!left || !found || s.depth > r.own.last) s.phase",
         "pulls of several devices go one level beyond the limit",
         (f"{RESIDENT_ENDS}::test_after_every_step",),

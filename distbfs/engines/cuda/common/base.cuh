@@ -119,9 +119,9 @@ INLINE u64 grid_sum(Barrier *b, u32 &turn, u32 value, const u64 *news = 0, u32 w
                     u64 *into = 0, const u64 *stop = 0, u32 *stopped = 0) {
     __shared__ u32 part[32];
     __shared__ u64 total;
-    const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     u32 ends = 0; /* on its way while the block meets */
     if (stop && blockIdx.x == 0 && threadIdx.x == 0) ends = (u32)look(stop);
+    const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     u32 sum = __reduce_add_sync(ALL, value);
     if (lane == 0) part[warp] = sum;
     __syncthreads();

@@ -40,6 +40,7 @@ FETCH_SHARE = 16  # of all vertices: edges of a frontier that is worth it
 PIECE = 128
 HUB_DEGREE, MOST_HUBS = 512, 1 << 17
 HUB_WORDS = 16000  # bits of hubs in shared memory
+HUB_SHARE, LEAST_HUB_WORDS = 3, 1024  # no more than a share of all, or that, pays
 PAD = 1024
 CODE_BYTES = 8  # of a word of trees.cuh
 CODES_A_VERTEX = 2  # words that a block copies for a vertex of a tree, at most
@@ -219,7 +220,8 @@ class Arrays:
         self._most_shared, self.range_room = shared, range_room(shared)
         hub_room = (shared - WARPS * WARP_WORDS * 4) // 4
         bits = (columns or 32 * words) // 32
-        hub_words = min(HUB_WORDS, hub_room, bits, max(bits // 3, 1024)) // 4 * 4
+        most = max(bits // HUB_SHARE, LEAST_HUB_WORDS)
+        hub_words = min(HUB_WORDS, hub_room, bits, most) // 4 * 4
         block_ids = ids_of_a_block(g.n, RESULT_BLOCKS * self.grid)
         self.params = Params(
             row=g.offsets.data.ptr,

@@ -28,9 +28,6 @@
 #include "pull_last.cuh"
 #include "seeds.cuh"
 
-/* Whether the last level that is wanted has been searched. */
-INLINE bool ends(const Member &r, const JointState &j) { return ASKED(j.s.depth >= r.own.last); }
-
 /* A pull is done and leaves `left` vertices of all. */
 INLINE void pulled(const Member &r, JointState &j, u64 left, bool last) {
     State &s = j.s;
@@ -38,7 +35,7 @@ INLINE void pulled(const Member &r, JointState &j, u64 left, bool last) {
     s.depth++, s.k++, s.step = last ? PULL_LAST : PULL;
     s.left = (u32)left, s.tails += last, j.now ^= 1;
     j.listed = last && j.late, j.lates += j.listed, j.late = found <= MOST_LATE;
-    if (!left || !found || ends(r, j)) s.phase = FINISHING;
+    if (!left || !found || ends(r.own, s)) s.phase = FINISHING;
     else if (ASKED(r.own.pull_only)) s.phase = PULLING;
     else if (last ? s.tails >= MOST_TAILS && found <= SMALL : found * 8 < left && !few(r, left))
         s.phase = GATHERING;
@@ -100,7 +97,7 @@ INLINE bool narrow(const Member &r, JointState &j) {
         }
         if (lead) {
             j.known = 1;
-            j.going = j.count && j.most <= ALONE && pushes(r, j) && !ends(r, j);
+            j.going = j.count && j.most <= ALONE && pushes(r, j) && !ends(p, j.s);
             /* a level that is looked through for targets ends with a meeting of all blocks:
              * its control may be written again only then */
             if ((ASKED(p.targets) && j.s.depth) || j.stop) j.going = 0;
@@ -114,7 +111,7 @@ INLINE bool narrow(const Member &r, JointState &j) {
 /* Whether there are levels to search: what is found is not all, nor as deep as is wanted. */
 INLINE bool goes_on(const Member &r, const JointState &j) {
     const State &s = j.s;
-    const bool over = s.phase == PUSHING && j.known && (!j.count || ends(r, j));
+    const bool over = s.phase == PUSHING && j.known && (!j.count || ends(r.own, s));
     return s.phase < FINISHING && !over;
 }
 
@@ -230,7 +227,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
         switch (s.phase) {
         case PUSHING: {
             const bool by_queue = pushes(r, j);
-            if (j.known && (!j.count || ends(r, j))) {
+            if (j.known && (!j.count || ends(p, s))) {
                 __syncthreads();
                 if (first) {
                     j.s.phase = FINISHING;
@@ -281,7 +278,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
                     take(r, j, received);
                 } else {
                     j.s.base = s.depth - 1, j.s.k = 1, j.s.step = MARK_PUSH;
-                    j.s.phase = ends(r, j) ? FINISHING : PULLING;
+                    j.s.phase = ends(p, s) ? FINISHING : PULLING;
                     j.now ^= 1, j.complete = 1, j.late = j.listed = 0;
                 }
                 if (lead) note(r, j, by_queue ? s.step : MERGE, j.count, j.edges);

@@ -210,11 +210,7 @@ INLINE void mark(const Params &p, const uint4 *queue, u32 count, u64 edges, bool
                  const u32 *hub, u32 hubs, const Sink &sink, u32 *room, u32 warp, u32 warps,
                  u32 lane) {
     const u32 group = many ? 1 : p.group;
-#if SPLIT
-    for (u32 r = blockIdx.x; r * group < p.ranges; r += gridDim.x)
-        mark_range(p, hub, hubs, r, group, many, sink, room, lane, threadIdx.x >> 5);
-    push(p, queue, count, (u32)edges, RowMarks<Sink>{sink}, warp, warps, lane, Uncut{p});
-#else
+#if !SPLIT
     /* few rows are taken in pieces, many by the lane */
     const bool pieces = (u64)count * p.pieces <= 16ull * warps;
     const u32 all = count == hubs ? 0 : pieces ? count * p.pieces : count;
@@ -235,8 +231,12 @@ INLINE void mark(const Params &p, const uint4 *queue, u32 count, u64 edges, bool
         piece_of(warp);
         for (u32 e = 0; e < length; e += 32) prefetch(p.adj + begin + e);
     }
+#endif
     for (u32 r = blockIdx.x; r * group < p.ranges; r += gridDim.x)
         mark_range(p, hub, hubs, r, group, many, sink, room, lane, threadIdx.x >> 5);
+#if SPLIT
+    push(p, queue, count, (u32)edges, RowMarks<Sink>{sink}, warp, warps, lane, Uncut{p});
+#else
     for (u32 from = warp * each; from < all; from += warps * each) {
         piece_of(from);
         if (__any_sync(ALL, length)) mark_rows(p, u, begin, length, sink, lane);

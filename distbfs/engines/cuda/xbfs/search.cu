@@ -35,9 +35,6 @@ INLINE void take(State &s, u64 size, u64 edges, u64 hubs) {
     s.edges = sizeof(OFFSET) == 8 ? edges : size >> 32;
 }
 
-/* Whether the last level that is wanted has been searched. */
-INLINE bool ends(const Params &p, const State &s) { return ASKED(s.depth >= p.last); }
-
 /* A pull is done and leaves `left` vertices. */
 INLINE void pulled(const Params &p, State &s, u32 left, bool last) {
     const u32 found = s.left - left;
@@ -110,7 +107,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
     u32 &turn = r.turn, &used = r.used, &traced = r.traced, &budget = r.budget;
     const u32 root = ASKED(p.from_set) ? NONE : p.numbers[p.root];
 #define NOTE(what, vertices, edge_count)                                                 \
-    if (lead && ASKED(p.trace) && traced < p.rows) {                                            \
+    if (lead && ASKED(p.trace) && traced < p.rows) {                                     \
         u64 *t = p.trace + (u64)traced++ * 4;                                            \
         t[0] = nanoseconds(), t[1] = (u64)(what) << 32 | s.depth, t[2] = (vertices),     \
         t[3] = (edge_count);                                                             \

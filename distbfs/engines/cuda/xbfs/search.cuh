@@ -158,6 +158,9 @@ struct Params {
 #define MASKED 0 /* some edges are not seen: rows.cuh */
 #endif
 
+/* Whether the last level that is wanted has been searched. */
+INLINE bool ends(const Params &p, const State &s) { return ASKED(s.depth >= p.last); }
+
 /* The vertices of word w that have no edge that is seen.  Pulls take them as visited, so that
  * snapshots after the first may have their bits; nobody gives them a level for it. */
 INLINE u32 bare_word(const Params &p, u32 w) {
