@@ -452,7 +452,7 @@ MUTATIONS = (
     Mutation(
         "cluster-never-gives-up",
         "distbfs/engines/cuda/xbfs/cluster.cu",
-        "else *s.broken = 1;",
+        "else *s.broken = TOO_MANY;",
         "else *s.broken = 0;",
         "messages that have no room are lost in silence",
         (f"{CLUSTER}::test_cluster_gives_up_where_inboxes_are_too_small",),
@@ -463,6 +463,14 @@ MUTATIONS = (
         "p.row[v] + 3; j < p.row[v + 1]",
         "p.row[v] + 4; j < p.row[v + 1]",
         "the fourth neighbour of a longer row is left out",
+        (f"{CLUSTER}::test_cluster",),
+    ),
+    Mutation(
+        "cluster-two-turns",
+        "distbfs/engines/cuda/xbfs/cluster.cu",
+        "#define TURNS 3",
+        "#define TURNS 2",
+        "a block sends into inboxes that another still reads",
         (f"{CLUSTER}::test_cluster",),
     ),
     # searches that end early
@@ -2454,7 +2462,7 @@ MUTATIONS = (
     Mutation(
         "stop-cluster",
         "distbfs/engines/cuda/xbfs/cluster.cu",
-        "if (told & 4) {",
+        "if (told & STOP) {",
         "if (told & 8) {",
         "a cluster searches on whatever the host says",
         (f"{STOPS_ON_DEVICE}::test_by_a_cluster[ids-90]",),

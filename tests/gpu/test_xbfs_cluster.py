@@ -70,7 +70,8 @@ NARROW_GRAPHS = {
 def test_cluster(in_ids, parents, inside, wide, monkeypatch):
     """inside: whether visited bits are in shared memory."""
     if not inside:
-        room = 2 * cluster.MEMBERS * cluster.ROOM * cluster.MESSAGE_BYTES
+        room = cluster.TURNS * cluster.MEMBERS * cluster.ROOM
+        room *= cluster.MESSAGE_BYTES
         limit = room + cluster.STATIC_BYTES
         monkeypatch.setattr(cuda, "shared_limit", lambda: limit)
     wrong = []

@@ -77,6 +77,33 @@ INLINE void wait() { emulated::wait_for_cluster(); }
 template <class T> T *there(T *local, u32 to) {
     return (T *)emulated::address_in_cluster(local, to);
 }
-INLINE void send(uint4 *local, u32 to, u32 x, u32 y, u32 z) { *there(local, to) = {x, y, z, 0}; }
 INLINE void tell(u32 *local, u32 to, u32 x) { *there(local, to) = x; }
+
+/* The high half of a barrier counts how often it has opened, the low one what is awaited:
+ * bytes, and that somebody says how many. */
+constexpr int SAID = 1 << 20;
+INLINE void make_barrier(u64 *barrier) { *barrier = SAID; }
+INLINE void count_at(u64 *barrier, int change) {
+    u64 old = __atomic_load_n(barrier, __ATOMIC_RELAXED), now;
+    do {
+        const int left = (int)old + change;
+        now = left ? (old >> 32 << 32) | (u32)left : ((old >> 32) + 1) << 32 | SAID;
+    } while (!__atomic_compare_exchange_n(barrier, &old, now, false, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_RELAXED));
+}
+INLINE void send(uint2 *local, u64 *barrier, u32 to, u32 x, u32 y) {
+    *there(local, to) = {x, y};
+    count_at(there(barrier, to), -8);
+}
+INLINE void send(u32 *local, u64 *barrier, u32 to, u32 x) {
+    *there(local, to) = x;
+    count_at(there(barrier, to), -4);
+}
+INLINE void expect(u64 *barrier, u32 to, u32 bytes) {
+    count_at(there(barrier, to), (int)bytes - SAID);
+}
+INLINE void await(u64 *barrier, u32 parity) {
+    while ((__atomic_load_n(barrier, __ATOMIC_ACQUIRE) >> 32 & 1) == parity)
+        emulated::let_others_write();
+}
 #endif

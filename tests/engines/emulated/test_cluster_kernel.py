@@ -22,6 +22,7 @@ from distbfs.engines.cuda.xbfs.cluster import (
     MEMBERS,
     MESSAGE_BYTES,
     ROOM,
+    TURNS,
     ClusterSearch,
 )
 from distbfs.engines.cuda.xbfs.search import FastSearch
@@ -29,7 +30,7 @@ from distbfs.engines.cuda.xbfs.search import FastSearch
 BOTH = [True, False]
 IN_IDS = pytest.mark.parametrize("in_ids", BOTH, ids=["ids", "numbers"])
 FIXED = 2048  # bytes of shared memory that are not asked for by size
-ROOMS = {"shared": 227 << 10, "global": 2 * MEMBERS * ROOM * MESSAGE_BYTES + FIXED}
+ROOMS = {"shared": 227 << 10, "global": TURNS * MEMBERS * ROOM * MESSAGE_BYTES + FIXED}
 
 GRAPHS = {
     "path": path(50),
@@ -96,7 +97,7 @@ def test_a_cluster_of_one(device, in_ids):
 
 
 def test_cluster_gives_up_where_inboxes_are_too_small(device):
-    for source in (uniform(6000, 90_000), star(4000)):
+    for source in (uniform(6000, 90_000), star(6000)):
         made = HostGraph(source)
         assert by_cluster(made, int(source.degrees.argmax())) is None
     device.capability = "80"

@@ -129,21 +129,58 @@ INLINE u32 there(const void *local, u32 to) {
     asm volatile("mapa.shared::cluster.u32 %0,%1,%2;" : "=r"(far) : "r"(at), "r"(to));
     return far;
 }
-/* Words into the shared memory of block `to`, where this block has `local`. */
-INLINE void send(uint4 *local, u32 to, u32 x, u32 y, u32 z) {
-    asm volatile("st.shared::cluster.v4.u32 [%0],{%1,%2,%3,%4};" ::"r"(there(local, to)), "r"(x),
-                 "r"(y), "r"(z), "r"(0)
-                 : "memory");
-}
 INLINE void tell(u32 *local, u32 to, u32 x) {
     asm volatile("st.shared::cluster.u32 [%0],%1;" ::"r"(there(local, to)), "r"(x) : "memory");
+}
+/* A barrier in shared memory opens when somebody has said how many bytes it is to expect,
+ * and so many have come; then again, for the next. */
+INLINE void make_barrier(u64 *barrier) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0],1;\n\tfence.mbarrier_init.release.cluster;" ::"r"(
+                     (u32)__cvta_generic_to_shared(barrier))
+                 : "memory");
+}
+/* Words into the shared memory of block `to`, where this block has `local` and `barrier`. */
+INLINE void send(uint2 *local, u64 *barrier, u32 to, u32 x, u32 y) {
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 "
+                 "[%0],{%2,%3},[%1];" ::"r"(there(local, to)),
+                 "r"(there(barrier, to)), "r"(x), "r"(y)
+                 : "memory");
+}
+INLINE void send(u32 *local, u64 *barrier, u32 to, u32 x) {
+    asm volatile(
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0],%2,[%1];" ::"r"(
+            there(local, to)),
+        "r"(there(barrier, to)), "r"(x)
+        : "memory");
+}
+INLINE void expect(u64 *barrier, u32 to, u32 bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cluster.b64 _,[%0],%1;" ::"r"(
+                     there(barrier, to)),
+                 "r"(bytes)
+                 : "memory");
+}
+/* Wait until a barrier has opened for the time that has this parity; the first has 0. */
+INLINE void await(u64 *barrier, u32 parity) {
+    const u32 at = (u32)__cvta_generic_to_shared(barrier);
+    u32 open;
+    do asm volatile("{\n\t.reg .pred p;\n\t"
+                    "mbarrier.try_wait.parity.shared::cta.b64 p,[%1],%2;\n\t"
+                    "selp.u32 %0,1,0,p;\n\t}"
+                    : "=r"(open)
+                    : "r"(at), "r"(parity)
+                    : "memory");
+    while (!open);
 }
 #else
 INLINE u32 cluster_rank() { return 0; }
 INLINE u32 cluster_size() { return 1; }
 INLINE void arrive() {}
 INLINE void wait() { __syncthreads(); }
-INLINE void send(uint4 *local, u32, u32 x, u32 y, u32 z) { *local = make_uint4(x, y, z, 0); }
 INLINE void tell(u32 *local, u32, u32 x) { *local = x; }
+INLINE void make_barrier(u64 *) {}
+INLINE void send(uint2 *local, u64 *, u32, u32 x, u32 y) { *local = make_uint2(x, y); }
+INLINE void send(u32 *local, u64 *, u32, u32 x) { *local = x; }
+INLINE void expect(u64 *, u32, u32) {}
+INLINE void await(u64 *, u32) { __syncwarp(); } /* one warp sends, and waits */
 #endif
 #endif

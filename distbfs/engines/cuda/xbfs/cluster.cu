@@ -4,7 +4,7 @@
  * the time between two levels.  Vertex v belongs to block v mod R of the cluster, which
  * holds its visited bit in shared memory.  A found neighbour is written into the inbox
  * that its block keeps for this one, so that places are counted locally; the counts
- * follow, the cluster meets, and each warp works off one inbox.
+ * follow, and each warp works off one inbox as soon as all of it has come.
  * Data: record [active]: four neighbours, NONE where there are fewer; with more than four
  * the last is MORE and the row goes on in adj; columns that are
  * not seen are NONE.  Results are by id or number, levels int;
@@ -20,7 +20,10 @@
 
 #define MORE 0xfffffffeu
 #define MEMBERS 16 /* blocks of a cluster, at most */
-#define ROOM 192   /* messages of an inbox, a multiple of 32 */
+#define ROOM 256   /* messages of an inbox */
+#define TURNS 3    /* levels whose messages there is room for */
+
+enum Says { FOUND = 1, TOO_MANY = 2, STOP = 4 }; /* of a block, with each level */
 
 struct ClusterParams {
     const OFFSET *row;     /* [active + 1] */
@@ -40,19 +43,31 @@ struct ClusterParams {
     u32 last, sought;      /* the last level that is searched; how many targets */
 };
 
+/* What a block sends to the others in a level. */
 struct Sender {
-    uint4 *inbox;  /* of this block, in the memory of each: [ROOM] */
+    uint2 *inbox;  /* of this block, in the memory of each: [ROOM] */
+    u32 *letter;   /* of this block, there: messages << 3 | what this block says */
+    u64 *barrier;  /* there: opens when all that was sent has come */
     u32 *sent;     /* [members] messages of this level */
     u32 *broken;
     u32 members;
 };
 
-INLINE void pass_on(const ClusterParams &p, const Sender &s, u32 u, u32 from, u32 name) {
+INLINE void pass_on(const ClusterParams &p, const Sender &s, u32 u, u32 from) {
     const u32 to = u & (s.members - 1), place = atomicAdd(s.sent + to, 1u);
     prefetch(p.record + u);
     if (p.in_ids) prefetch(p.vertices + u);
-    if (place < ROOM) send(s.inbox + place, to, u, from, name);
-    else *s.broken = 1;
+    if (place < ROOM) send(s.inbox + place, s.barrier, to, u, from);
+    else *s.broken = TOO_MANY;
+}
+
+/* The first warp tells each block how many messages there are for it. */
+INLINE void close(const Sender &s, u32 lane, u32 says) {
+    if (lane >= s.members) return;
+    const u32 all = s.sent[lane], count = all < ROOM ? all : ROOM;
+    s.sent[lane] = 0;
+    send(s.letter, s.barrier, lane, count << 3 | says);
+    expect(s.barrier, lane, count * 8 + 4);
 }
 
 /* Whether this thread's share of the targets has one of this block that is not visited. */
@@ -68,46 +83,60 @@ INLINE bool misses(const ClusterParams &p, const u32 *bits, u32 me, u32 members,
     return some;
 }
 
-/* An inbox holds (vertex, parent, name of the parent), from the front; what is read is
- * set to NONE again.  Each block tells all whether it found vertices; so all learn a level
- * late that there are none any more.  The first block tells so, too, that the host wants the
- * search to end, which it looks up while it waits.  With targets the cluster meets once more
- * a level. */
+/* An inbox holds (vertex, parent), from the front.  A warp waits for one inbox alone, and its
+ * block tells all what it has sent when all its warps have worked off theirs: so a block sends
+ * for the level after next at most, while others may still read what was sent for this one.
+ * Each block says whether it found vertices; so all learn a level late that there are none any
+ * more.  The first block says, too, that the host wants the search to end, which it looks up
+ * while it waits.  With targets the cluster meets once a level. */
 extern "C" __global__ void __launch_bounds__(32 * MEMBERS, 1) search(const ClusterParams p) {
     extern __shared__ uint4 dynamic[];
-    __shared__ u32 busy[2][MEMBERS], sent[2][MEMBERS], missing[MEMBERS], broken, some[2];
+    __shared__ u64 barriers[TURNS][MEMBERS];
+    __shared__ u32 letters[TURNS][MEMBERS], sent[TURNS][MEMBERS], missing[2][MEMBERS];
+    __shared__ u32 some[TURNS], heard[TURNS], broken, stop; /* found here; said by all */
     const u32 members = cluster_size(), me = cluster_rank(), shift = 31 - __clz(members);
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    uint4 *inboxes = dynamic; /* [2][members][ROOM] */
-    u32 *bits = (u32 *)(dynamic + 2 * members * ROOM);
+    uint2 *inboxes = (uint2 *)dynamic; /* [TURNS][members][ROOM] */
+    u32 *bits = (u32 *)(inboxes + TURNS * members * ROOM);
     if (!p.visited)
         for (u32 i = threadIdx.x; i < p.words; i += blockDim.x) bits[i] = 0;
-    for (u32 i = threadIdx.x; i < 2 * members * ROOM; i += blockDim.x) inboxes[i].x = NONE;
     if (threadIdx.x < MEMBERS)
-        for (int k = 0; k < 2; k++) busy[k][threadIdx.x] = 1, sent[k][threadIdx.x] = 0;
-    if (threadIdx.x == 0) broken = some[0] = some[1] = 0;
-    __syncthreads();
+        for (int k = 0; k < TURNS; k++)
+            make_barrier(&barriers[k][threadIdx.x]), sent[k][threadIdx.x] = 0;
+    if (threadIdx.x < TURNS) some[threadIdx.x] = heard[threadIdx.x] = 0;
+    if (threadIdx.x == 0) broken = stop = 0;
     const u32 root = p.numbers[p.root];
-    if (root != NONE && (root & (members - 1)) == me && threadIdx.x == 0)
-        inboxes[0] = make_uint4(root, root, p.in_ids ? p.root : root, 0);
     arrive();
     wait();
-    u32 level = 0, side = 0;
-    u64 stop = 0; /* of the first thread: what it has seen of the host's word */
-    for (;; level++, side ^= 1) {
-        const Sender sender = {inboxes + ((side ^ 1) * members + me) * ROOM, sent[side], &broken,
-                               members};
+    const auto sender_of = [&](u32 turn, u32 to) {
+        return Sender{inboxes + (to * members + me) * ROOM, &letters[to][me], &barriers[to][me],
+                      sent[turn], &broken, members};
+    };
+    if (warp == 0) {
+        const Sender sender = sender_of(TURNS - 1, 0);
+        if (me == 0 && lane == 0 && root != NONE) pass_on(p, sender, root, root);
+        __syncwarp();
+        close(sender, lane, FOUND);
+    }
+    u32 level = 0, turn = 0, round = 0, following;
+    for (;; level++, round ^= turn == TURNS - 1, turn = following) {
+        following = turn == TURNS - 1 ? 0 : turn + 1;
+        const Sender sender = sender_of(turn, following);
         u32 late_at = NONE, late_parent = 0;
+        if (p.stop && me == 0 && threadIdx.x == blockDim.x - 1 && look(p.stop)) stop = STOP;
         if (warp < members) {
-            uint4 *inbox = inboxes + (side * members + warp) * ROOM;
-            for (u32 i = lane; i < ROOM; i += 32) {
-                const uint4 e = inbox[i];
-                const u32 v = e.x;
+            const uint2 *inbox = inboxes + (turn * members + warp) * ROOM;
+            await(&barriers[turn][warp], round);
+            const u32 letter = letters[turn][warp], count = letter >> 3;
+            if (lane == 0 && (letter & 7)) atomicOr(heard + turn, letter & 7);
+            for (u32 first = 0; first < count; first += 32) {
                 bool fresh = false;
-                if (v != NONE) {
-                    inbox[i].x = NONE;
+                if (first + lane < count) {
+                    const uint2 e = inbox[first + lane];
+                    const u32 v = e.x;
                     const uint4 near = __ldg(p.record + v);
                     const u32 name = p.in_ids ? __ldg(p.vertices + v) : v;
+                    const u32 parent = p.in_ids ? __ldg(p.vertices + e.y) : e.y;
                     u32 old;
                     if (p.visited) old = atomicOr(p.visited + (v >> 5), 1u << (v & 31)) >> (v & 31);
                     else {
@@ -116,15 +145,15 @@ extern "C" __global__ void __launch_bounds__(32 * MEMBERS, 1) search(const Clust
                     }
                     fresh = !(old & 1);
                     if (fresh && level < p.last) {
-                        if (near.x != e.y && near.x < MORE) pass_on(p, sender, near.x, v, name);
-                        if (near.y != e.y && near.y < MORE) pass_on(p, sender, near.y, v, name);
-                        if (near.z != e.y && near.z < MORE) pass_on(p, sender, near.z, v, name);
-                        if (near.w != e.y && near.w < MORE) pass_on(p, sender, near.w, v, name);
+                        if (near.x != e.y && near.x < MORE) pass_on(p, sender, near.x, v);
+                        if (near.y != e.y && near.y < MORE) pass_on(p, sender, near.y, v);
+                        if (near.z != e.y && near.z < MORE) pass_on(p, sender, near.z, v);
+                        if (near.w != e.y && near.w < MORE) pass_on(p, sender, near.w, v);
                         if (near.w == MORE)
                             for (OFFSET j = p.row[v] + 3; j < p.row[v + 1]; j++) {
                                 const u32 u = load_once(p.adj + j);
                                 if (MASKED && !(p.seen[j >> 5] >> (j & 31) & 1)) continue;
-                                if (u != e.y) pass_on(p, sender, u, v, name);
+                                if (u != e.y) pass_on(p, sender, u, v);
                             }
                     }
                     if (fresh) {
@@ -132,46 +161,39 @@ extern "C" __global__ void __launch_bounds__(32 * MEMBERS, 1) search(const Clust
                             p.level_out[late_at] = level;
                             if (p.parent_out) p.parent_out[late_at] = late_parent;
                         }
-                        late_at = name, late_parent = e.z;
+                        late_at = name, late_parent = parent;
                     }
                 }
-                if (__any_sync(ALL, fresh) && lane == 0) some[side] = 1;
-                if (!__all_sync(ALL, v != NONE)) break;
+                if (__any_sync(ALL, fresh) && lane == 0) some[turn] = FOUND;
             }
         }
-        if (warp == 0) { /* what this block found one level ago; its threads have met since */
-            u32 news = broken ? 2 : some[side ^ 1] || level == 0;
-            news |= __shfl_sync(ALL, (u32)stop, 0) << 2;
-            if (lane < members) tell(&busy[side][me], lane, news), sent[side ^ 1][lane] = 0;
-            __syncwarp();
-            if (lane == 0) some[side ^ 1] = 0;
+        if (threadIdx.x == 0) some[following] = heard[following] = 0;
+        __syncthreads();
+        const u32 told = heard[turn]; /* of the level before */
+        if (warp == 0) {
+            const u32 says = some[turn] | broken | stop;
+            close(sender, lane, __shfl_sync(ALL, says, 0));
         }
-        arrive();
-        if (p.stop && me == 0 && threadIdx.x == 0) stop = look(p.stop);
         if (late_at != NONE) {
             p.level_out[late_at] = level;
             if (p.parent_out) p.parent_out[late_at] = late_parent;
         }
-        wait();
-        u32 told = 0;
-        for (u32 k = 0; k < members; k++) told |= busy[side][k];
-        if (told == 0 || told == 4 || told & 2) {
-            /* the level before found nothing */
+        if (told & TOO_MANY || !(told & FOUND)) {
             if (me == 0 && threadIdx.x == 0)
                 p.state[0] = level < 2 ? 0 : level - 2, p.state[1] = told >> 1 & 1;
             break;
         }
-        if (told & 4) {
+        if (told & STOP) {
             if (me == 0 && threadIdx.x == 0) p.state[0] = level, p.state[1] = 2;
             break;
         }
         if (p.targets) {
             const u32 some_missing = __syncthreads_or(misses(p, bits, me, members, shift));
-            if (threadIdx.x < members) tell(&missing[me], threadIdx.x, some_missing);
+            if (threadIdx.x < members) tell(&missing[level & 1][me], threadIdx.x, some_missing);
             arrive();
             wait();
             u32 all = 0;
-            for (u32 k = 0; k < members; k++) all |= missing[k];
+            for (u32 k = 0; k < members; k++) all |= missing[level & 1][k];
             if (!all) {
                 if (me == 0 && threadIdx.x == 0) p.state[0] = level, p.state[1] = 0;
                 break;
@@ -182,8 +204,10 @@ extern "C" __global__ void __launch_bounds__(32 * MEMBERS, 1) search(const Clust
         p.level_out[p.root] = 0;
         if (p.parent_out) p.parent_out[p.root] = p.root;
     }
+    /* no block may leave while others still send to it */
+    if (warp < members) await(&barriers[following][warp], round ^ (following == 0));
     arrive();
-    wait(); /* no block may leave while others still write to it */
+    wait();
 }
 
 /* record [active]; seen: a bit for each column, null: all are seen */

@@ -17,7 +17,7 @@ from distbfs.errors import SearchStopped
 from distbfs.graph.device_graph import DeviceGraph
 
 SOURCE = Path(__file__).with_name("cluster.cu")
-MEMBERS, ROOM, MESSAGE_BYTES = 16, 192, 16
+MEMBERS, ROOM, TURNS, MESSAGE_BYTES = 16, 256, 3, 8
 LARGEST_MEAN = 4.0  # mean degree of a neighbour, Σd²/Σd
 STATIC_BYTES = 2048
 FULL, STOPPED = 1, 2  # how a search has ended that is not complete
@@ -66,7 +66,7 @@ class ClusterSearch:
         self._ended = Back(self._state)
         modern = int(cuda.cupy().cuda.Device().compute_capability) >= 90
         members = MEMBERS if modern else 1
-        inbox = 2 * members * ROOM * MESSAGE_BYTES
+        inbox = TURNS * members * ROOM * MESSAGE_BYTES
         words = graph.active // members // 32 + 2
         inside = inbox + 4 * words <= cuda.shared_limit() - STATIC_BYTES
         self._visited: Any = None
