@@ -5,7 +5,7 @@
  * tests the first neighbours of four (staged by cp.async while the tile before is
  * worked on), then second to eighth neighbours from columns while many are left; else
  * the unvisited ones are first gathered.  Vertices that need their row wait in a queue
- * of the warp until 32 are together, so that all lanes work; rows are read 16 bytes at
+ * of the warp until 32 are together, so that all lanes work; rows are read 32 bytes at
  * a time, long rests by the whole warp.  Where few vertices are left: pull_last.cuh.
  */
 #ifndef DISTBFS_XBFS_PULL_CUH
@@ -13,6 +13,7 @@
 #include "rows.cuh"
 #include "search.cuh"
 
+#define READ 8       /* columns of a row that a lane reads at once, of one sector */
 #define LONG_REST 64 /* edges that the whole warp reads */
 
 /* One warp's work of a pull. */
@@ -42,8 +43,8 @@ INLINE bool scan_rest(Puller &w, u32 v, u64 at, u64 to, u32 &hits) {
         const u64 a = at + w.lane, b = a + 32;
         const u32 x = a < to ? load_once(p.adj + a) : 0u;
         const u32 y = b < to ? load_once(p.adj + b) : 0u;
-        const bool hx = a < to && w.visited(x) && edge_seen(p, a);
-        const bool hy = b < to && w.visited(y) && edge_seen(p, b);
+        const u32 both[2] = {x, y}, seen = w.visited.of(both, (u32)(a < to) | (u32)(b < to) << 1);
+        const bool hx = seen & 1 && edge_seen(p, a), hy = seen & 2 && edge_seen(p, b);
         if (COUNT) w.checks += (a < to) + (b < to);
         winner = __ballot_sync(ALL, hx || hy);
         if (winner && w.lane == __ffs(winner) - 1) found(w, v, hx ? x : y), hits++;
@@ -53,7 +54,7 @@ INLINE bool scan_rest(Puller &w, u32 v, u64 at, u64 to, u32 &hits) {
 
 /* A step for 32 waiting vertices: FRESH ones have not read their row yet.  What is left of
  * a row counts its tail, which is read by the whole warp. */
-template <bool FRESH, int VECTORS> INLINE u32 step(Puller &w) {
+template <bool FRESH> INLINE u32 step(Puller &w) {
     const Params &p = w.p;
     u32 &size = FRESH ? w.waiting : w.halves;
     const u32 count = size < 32 ? size : 32;
@@ -77,36 +78,20 @@ template <bool FRESH, int VECTORS> INLINE u32 step(Puller &w) {
     }
     __syncwarp();
     if (at < end) {
-        const OFFSET block = at & ~(OFFSET)(VECTORS * 4 - 1);
-        u32 u[VECTORS * 4], parent = 0;
-#pragma unroll
-        for (int i = 0; i < VECTORS; i++) {
-            const uint4 x = load_once4(p.adj + block + 4 * i);
-            u[4 * i] = x.x, u[4 * i + 1] = x.y, u[4 * i + 2] = x.z, u[4 * i + 3] = x.w;
-        }
-        bool hit = false;
+        const OFFSET block = at & ~(OFFSET)(READ - 1);
+        const uint4 x = load_once4(p.adj + block), y = load_once4(p.adj + block + 4);
+        const u32 u[READ] = {x.x, x.y, x.z, x.w, y.x, y.y, y.z, y.w};
+        const u32 before = (1u << (at - block)) - 1, whole = (1u << READ) - 1;
+        const u32 inside = (end - block < READ ? (1u << (end - block)) - 1 : whole) & ~before;
+        if (COUNT) w.checks += __popc(inside);
+        u32 hit = w.visited.of(u, inside), parent = 0;
 #if MASKED
-        const u32 seen = p.seen[block >> 5] >> (block & 31); /* they are in one word */
-        u32 may = 0;
-#pragma unroll
-        for (int i = 0; i < VECTORS * 4; i++) {
-            const bool inside = block + i >= at && block + i < end;
-            if (COUNT && inside) w.checks++;
-            may |= (u32)(inside && w.visited(u[i])) << i;
-        }
-        may &= seen;
-#pragma unroll
-        for (int i = VECTORS * 4 - 1; i >= 0; i--)
-            if (may >> i & 1) hit = true, parent = u[i];
-#else
-#pragma unroll
-        for (int i = VECTORS * 4 - 1; i >= 0; i--) {
-            const bool inside = block + i >= at && block + i < end;
-            if (COUNT && inside) w.checks++;
-            if (inside && w.visited(u[i])) hit = true, parent = u[i];
-        }
+        hit &= p.seen[block >> 5] >> (block & 31); /* they are in one word */
 #endif
-        at = block + VECTORS * 4;
+#pragma unroll
+        for (int i = READ - 1; i >= 0; i--)
+            if (hit >> i & 1) parent = u[i];
+        at = block + READ;
         if (hit) {
             found(w, v, parent);
             hits = 1;
@@ -147,8 +132,8 @@ INLINE u32 drain(Puller &w, bool all) {
     u32 hits = 0;
 #pragma unroll 1
     while (true) {
-        if (w.halves >= 32 || (all && w.halves && !w.waiting)) hits += step<false, 2>(w);
-        else if (w.waiting >= 32 || (all && w.waiting)) hits += step<true, 1>(w);
+        if (w.halves >= 32 || (all && w.halves && !w.waiting)) hits += step<false>(w);
+        else if (w.waiting >= 32 || (all && w.waiting)) hits += step<true>(w);
         else return hits;
     }
 }
@@ -194,10 +179,7 @@ INLINE u32 dense_step(Puller &w, u32 word0, u32 i, u32 old, const u32 *first) {
         return 0;
     }
     const uint4 f4 = *(const uint4 *)(first + i * 32 + w.lane * 4);
-    u32 f[4] = {f4.x, f4.y, f4.z, f4.w}, hit = 0;
-#pragma unroll
-    for (int j = 0; j < 4; j++)
-        if (open >> j & 1) hit |= (u32)w.visited(f[j]) << j;
+    u32 f[4] = {f4.x, f4.y, f4.z, f4.w}, hit = w.visited.of(f, open);
     if (COUNT) w.checks += __popc(open);
     const u32 by_first = hit;
     u32 miss = open & ~hit & with_more(p, v), skip = 1;
@@ -212,9 +194,13 @@ INLINE u32 dense_step(Puller &w, u32 word0, u32 i, u32 old, const u32 *first) {
                 /* no more columns are seen, unless some are in a tail */
                 if (MASKED && p.bare && g[j] == v + j && (!SPLIT || v + j >= p.tailed))
                     miss &= ~(1u << j);
-                if (miss >> j & 1 && w.visited(g[j])) hit |= 1u << j, f[j] = g[j];
             }
             if (COUNT) w.checks += __popc(miss);
+            const u32 more = w.visited.of(g, miss);
+            hit |= more;
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+                if (more >> j & 1) f[j] = g[j];
         }
         miss &= ~hit & below(v, p.listed[skip]);
         skip++;

@@ -201,5 +201,23 @@ struct Visited {
         if (w >= hub_words) bits = all[w];
         return bits >> (v & 31) & 1;
     }
+    /* Which of u[i] with bit i in `wanted` are visited; all are asked for before one is
+     * waited for. */
+    template <int N> __device__ __forceinline__ u32 of(const u32 (&u)[N], u32 wanted) const {
+        u32 bits[N], seen = 0;
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            const u32 w = u[i] >> 5;
+            const bool far = wanted >> i & 1 && w >= hub_words;
+#if COUNT
+            looks += wanted >> i & 1 && !far;
+#endif
+            bits[i] = hub[w < hub_words ? w : 0u];
+            if (far) bits[i] = all[w];
+        }
+#pragma unroll
+        for (int i = 0; i < N; i++) seen |= (bits[i] >> (u[i] & 31) & 1) << i;
+        return seen & wanted;
+    }
 };
 #endif
