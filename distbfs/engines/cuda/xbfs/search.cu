@@ -56,7 +56,7 @@ INLINE void finish(const Params &p, u32 root, u32 *room, const State &s) {
     __shared__ Way way;
     const u32 k = s.k, base = s.base, ids = TOGETHER * p.block_ids;
     const bool wide = !AT_ONCE && too_deep(p, s.depth), pruned = p.active < p.every;
-    uint2 *held = (uint2 *)(room + (AT_ONCE && IN_IDS ? ids / 4 * 5 : 0));
+    uint2 *held = (uint2 *)(room + (AT_ONCE && IN_IDS && p.coded ? ids / 4 * 5 : 0));
     const Trees trees = {p, way, held, k, base};
     if (pruned) {
         if (threadIdx.x == 0) walk(p, root, way);

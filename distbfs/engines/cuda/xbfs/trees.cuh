@@ -60,23 +60,40 @@ INLINE void make_codes(const Params &p, u32 k) {
     }
 }
 
-/* The code of a searched vertex; held: [coded], those of the first words.  Without CODES the
- * snapshots tell it. */
-INLINE u32 code_of(const Params &p, u32 v, const uint2 *held, u32 k) {
-    const u32 w = v >> 5, at = v & 31;
+/* The codes of searched vertices v[i] that are `wanted`, 0 of the others; all words are asked
+ * for before one is waited for.  held: [coded], those of the first words; one at least can be
+ * read.  Without CODES the snapshots tell them. */
+template <int N>
+INLINE void codes_of(const Params &p, const u32 (&v)[N], const bool (&wanted)[N],
+                     const uint2 *held, u32 k, u32 (&code)[N]) {
+    uint2 c[N];
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        const u32 w = wanted[i] ? v[i] >> 5 : 0u;
 #if CODES
-    const uint2 c = w < p.coded ? held[w] : __ldcg(p.code + w);
+        const bool far = wanted[i] && w >= p.coded;
+        c[i] = held[far ? 0u : w];
+        if (far) c[i] = __ldcg(p.code + w);
 #else
-    u32 seen;
-    const uint2 c = code_word(p, w, k, seen);
+        u32 seen;
+        c[i] = code_word(p, w, k, seen);
 #endif
-    return (c.x >> at & 1) | (c.y >> at & 1) << 1;
+    }
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        const u32 at = v[i] & 31;
+        code[i] = wanted[i] ? (c[i].x >> at & 1) | (c[i].y >> at & 1) << 1 : 0u;
+        if (code[i] > k) code[i] = 0;
+    }
 }
 
 /* Level of a searched vertex, -1 where it is unvisited. */
 INLINE int searched_level(const Params &p, u32 v, const uint2 *held, u32 k, u32 base) {
-    const u32 j = code_of(p, v, held, k);
-    return j && j <= k ? base + j : level_of(p, v, k, base);
+    const u32 one[1] = {v};
+    const bool wanted[1] = {true};
+    u32 code[1];
+    codes_of(p, one, wanted, held, k, code);
+    return code[0] ? base + code[0] : level_of(p, v, k, base);
 }
 
 /* Level of a vertex of a tree, -1 where it is unreached, and its parent, by number. */
@@ -118,11 +135,10 @@ INLINE void levels_of_four(const Params &p, u32 v, u32 (&parent)[4], int (&level
                            const uint2 *held, u32 k, u32 base, const Below &below,
                            const Other &other) {
     u32 code[4];
+    bool coded[4];
 #pragma unroll
-    for (int i = 0; i < 4; i++) { /* all that may be needed is asked for at once */
-        code[i] = below(v + i, parent[i]) ? code_of(p, parent[i], held, k) : 0u;
-        if (code[i] > k) code[i] = 0;
-    }
+    for (int i = 0; i < 4; i++) coded[i] = below(v + i, parent[i]);
+    codes_of(p, parent, coded, held, k, code);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         level[i] = base + code[i] + 1;
