@@ -69,6 +69,8 @@ HELD = frozenset(
         *("h200_nccl_22", "h200_nccl_25", "h200_nvshmem_22", "h200_nvshmem_25"),
         "host_24",
         *("graph500_27_2", "graph500_27_2_internal"),
+        *("graph500_26_4", "graph500_26_4_internal"),
+        *("graph500_28_4", "graph500_28_4_internal"),
         *("graph500_31_ef8_2", "graph500_27_domains_nvshmem"),
         "graph500_27_domains_nccl",
         *("resident 4 x 28", "resident 2 x 27", "resident 2 x 27 internal"),
