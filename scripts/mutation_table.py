@@ -582,8 +582,8 @@ MUTATIONS = (
     Mutation(
         "masked-rows-are-all-seen",
         "distbfs/engines/cuda/xbfs/pull.cuh",
-        "        may &= seen;",
-        "        may |= seen;",
+        "hit &= p.seen[block >> 5] >> (block & 31);",
+        "hit &= p.seen[block >> 5] | ALL;",
         "pulls find neighbours along edges that are not seen",
         (f"{MASKED}::test_masks_in_every_way[kronecker]",),
     ),
@@ -670,9 +670,17 @@ MUTATIONS = (
     Mutation(
         "fast-pull-parent",
         "distbfs/engines/cuda/xbfs/pull.cuh",
-        "if (miss >> j & 1 && w.visited(g[j])) hit |= 1u << j, f[j] = g[j];",
-        "if (miss >> j & 1 && w.visited(g[j])) hit |= 1u << j;",
+        "if (more >> j & 1) f[j] = g[j];",
+        "if (more >> j & 1) f[j] = f[j];",
         "vertices found by a later neighbour have the first as parent",
+        (f"{FAST}::test_thresholds_that_force_each_way[numbers-pull-at-once]",),
+    ),
+    Mutation(
+        "fast-pull-far-bits",
+        "distbfs/engines/cuda/xbfs/search.cuh",
+        "if (far) bits[i] = all[w];",
+        "if (far) bits[i] = 0;",
+        "vertices beyond those whose bits are in shared memory are never visited",
         (f"{FAST}::test_thresholds_that_force_each_way[numbers-pull-at-once]",),
     ),
     Mutation(
