@@ -684,6 +684,22 @@ MUTATIONS = (
         (f"{FAST}::test_thresholds_that_force_each_way[numbers-pull-at-once]",),
     ),
     Mutation(
+        "fast-window-stays",
+        "distbfs/engines/cuda/xbfs/pull_windows.cuh",
+        "w.visited.from = word;",
+        "w.visited.from = 0;",
+        "bits of a window that has moved are taken for the first",
+        (f"{FAST}::test_thresholds_that_force_each_way[numbers-windows]",),
+    ),
+    Mutation(
+        "fast-window-rows",
+        "distbfs/engines/cuda/xbfs/pull_windows.cuh",
+        "enqueue4(w, mine & below(v, p.listed[skip - 1]), v, skip);",
+        "enqueue4(w, 0, v, skip);",
+        "a pull by windows forgets what its columns have not found",
+        (f"{FAST}::test_thresholds_that_force_each_way[numbers-windows]",),
+    ),
+    Mutation(
         "fast-hub-bits-unused",
         "distbfs/engines/cuda/xbfs/search.cu",
         "s.left >= p.active / 8 ? p.hub_words : 0;",

@@ -44,6 +44,10 @@ FEW_FORMS = [
     {**FEW, "IN_IDS": (0,), "CODES": (0,)},
     {**FEW, "IN_IDS": (1,), "CODES": FLAG},
 ]
+WINDOWED = [
+    {"OFFSET": ("u32",), "COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (0,)},
+    {**PLAIN, "OFFSET": ("u32",)},
+]
 
 
 def shortened(names):
@@ -143,6 +147,7 @@ LOADS = {
             *FEW_FORMS,
             *({**form, "PLAIN": (1,)} for form in FEW_FORMS),
             {**PLAIN, **WIDTH},
+            *({**form, "WINDOWS": (1,)} for form in WINDOWED),
         )
     ],
     "engines/cuda/xbfs/between.py": [

@@ -68,6 +68,8 @@ OVERRIDES = {
     "never-pull": {"mark_edges": HUGE, "pull_edges": HUGE},
     "no-hub-bits": {"hub_words": 0, "pull_edges": 30, "tile": 4},
     "few-hub-bits": {"hub_words": 4, "mark_edges": 30, "tile": 8},
+    "windows": {"window_words": 8, "pull_edges": 30},
+    "small-windows": {"window_words": 4, "pull_edges": 0},
 }
 MADE = {}
 

@@ -23,6 +23,7 @@ from distbfs.engines.cuda.xbfs.ranges import (
     range_room,
     tree_ranges,
 )
+from distbfs.engines.cuda.xbfs.windows import SAMPLE, WINDOW_WORDS, pays, windows_of
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import SEARCHED_UNIT, DeviceGraph, Tails
 from distbfs.types import Array, Ids, Root
@@ -31,7 +32,8 @@ KERNELS = Path(__file__).parent
 THREADS, WARPS = 1024, 32
 SNAPSHOTS, COLUMNS, TILE_WORDS = 20, 7, 8
 WAIT, HALF = 160, 64
-WARP_WORDS = WAIT + WAIT // 4 + 2 * HALF + 2 * TILE_WORDS * 32 + TILE_WORDS * 16 + 16
+QUEUE_WORDS = WAIT + WAIT // 4 + 2 * HALF  # of a warp, STAGE_AT in search.cuh
+WARP_WORDS = QUEUE_WORDS + 2 * TILE_WORDS * 32 + TILE_WORDS * 16 + 16
 LEAST_BLOCK_IDS, MOST_BLOCK_IDS = 64, 12288  # ids whose results a block writes
 RESULT_THREADS, RESULT_BLOCKS = 512, 3  # threads of such a block; on a multiprocessor
 MOST_SHARED = 210 << 10  # the rest is L1
@@ -76,7 +78,7 @@ WORDS = (
     ["parents", "budget", "rows", "push_only", "pull_only", "last", "sought"],
     ["from_set", "root_count", "lone_count"],
     ["tailed", "kept", "bare_count", "cuts", "group", "every", "chain"],
-    ["coded", "bound"],
+    [*(f"window{k}" for k in range(COLUMNS + 2)), "window_words", "coded", "bound"],
 )
 
 
@@ -253,6 +255,7 @@ class Arrays:
         self._places()
         self.longest_range = 0
         if names is None:
+            self._place_windows()
             self.cut_ranges()
         self._state(in_ids=in_ids, parents=parents)
         if queues != "later":
@@ -423,11 +426,19 @@ class Arrays:
         return kernel.prepare(params, params.blocks, RESULT_THREADS, shared=shared)
 
     def search_launch(
-        self, module: programs.Module, params: Any, *, at_once: bool = False
+        self,
+        module: programs.Module,
+        params: Any,
+        *,
+        at_once: bool = False,
+        windows: bool = False,
     ) -> programs.Launch:
-        """Return a whole search; params: its argument; at_once: with results by id."""
+        """Return a whole search.
+
+        params: its argument; at_once: with results by id; windows: with these
+        """
         results = RESULT_BLOCKS * self._block_bytes if at_once else 0
-        shared = max(self.shared_bytes, results)
+        shared = self._window_bytes if windows else max(self.shared_bytes, results)
         return module.kernel("search").prepare(
             params, self.grid, THREADS, shared=shared, cooperative=True
         )
@@ -448,6 +459,16 @@ class Arrays:
         return max(
             WARPS * WARP_WORDS * 4 + max(self.params.hub_words, 4) * 4,
             RESULT_THREADS,
+            4 * (self.longest_range + 4) + TABLE_BYTES,
+        )
+
+    @property
+    def _window_bytes(self) -> int:
+        """The same where pulls go column by column; the rest of L1 is for loads."""
+        return max(
+            WARPS * QUEUE_WORDS * 4 + self.params.window_words * 4,
+            WARPS * WARP_WORDS * 4 + 16,
+            CODE_BYTES * self.params.coded,
             4 * (self.longest_range + 4) + TABLE_BYTES,
         )
 
@@ -552,6 +573,30 @@ class Arrays:
         bare = self._point("bare", self._words)
         bare.view(np.uint8)[: len(bits)] = bits
         p.bare_count = active - int(cp.count_nonzero(seen.ends[:active]))
+
+    def _place_windows(self) -> None:
+        """Find where pulls go column by column, with a window for each (windows.py)."""
+        g, p = self.graph, self.params
+        forced = self._overrides.get("window_words")
+        sizes = [g.active, *(int(g.at_least[k + 2]) for k in range(COLUMNS))]
+        few = min(sizes) < SAMPLE or self._words < 2 * WINDOW_WORDS
+        if self.offset != "u32" or g.tails is not None or (few and not forced):
+            p.window_words = 0
+            return
+        arrays = [
+            self.held["first"],
+            *(self.held[f"column{k}"] for k in range(COLUMNS)),
+        ]
+        columns = []
+        for array, size in zip(arrays, sizes, strict=True):
+            sample = array[: max(size, 1) : max(size // SAMPLE, 1)]
+            columns.append(np.sort(sample.get().astype(np.int64) >> 5))
+        room = min(forced or WINDOW_WORDS, self._words // 4 * 4)
+        starts = windows_of(columns, self._words, room)
+        used = forced or pays(columns, starts, room, p.hub_words)
+        p.window_words = room if used else 0
+        for k, start in enumerate(starts):
+            setattr(p, f"window{k}", start)
 
     def show(self, params: Params, seen: SeenEdges | None) -> None:
         """See some edges, or all, in searches that take a copy of the arguments."""

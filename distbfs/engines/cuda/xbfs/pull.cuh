@@ -19,7 +19,7 @@
 /* One warp's work of a pull. */
 struct Puller {
     const Params &p;
-    const Visited visited;
+    Visited visited;
     u32 *fresh;   /* next snapshot */
     u32 *wait;    /* [WAIT] vertices */
     u8 *skip;     /* [WAIT] how many of their neighbours have been tested */

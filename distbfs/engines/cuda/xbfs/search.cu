@@ -17,13 +17,14 @@
  * Data: search.cuh.  Sources: Beamer, Asanovic, Patterson 2012 (direction); Gaihre et al.
  * 2019 (XBFS, scan-free queues, decisions at run time); Yasui, Fujisawa 2015 (order).
  *
- * variants: OFFSET=u32 COUNT=0 IN_IDS=0 SPLIT=0 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=0 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=0 | OFFSET=u32 COUNT=1 IN_IDS=0 SPLIT=0 | OFFSET=u32 COUNT=1 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=1 IN_IDS=0 SPLIT=0 | OFFSET=u64 COUNT=1 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=0 SPLIT=1 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=1 | OFFSET=u64 COUNT=1 IN_IDS=0 SPLIT=1 | OFFSET=u64 COUNT=1 IN_IDS=1 SPLIT=1 | OFFSET=u32,u64 COUNT=0,1 IN_IDS=0,1 SPLIT=0 MASKED=1 | OFFSET=u64 COUNT=0,1 IN_IDS=0,1 SPLIT=1 MASKED=1 | OFFSET=u32 COUNT=0 IN_IDS=0 SPLIT=0 AT_ONCE=1 CODES=0 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 AT_ONCE=1 CODES=0,1 | OFFSET=u32 COUNT=0 IN_IDS=0 SPLIT=0 AT_ONCE=1 CODES=0 PLAIN=1 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 AT_ONCE=1 CODES=0,1 PLAIN=1 | OFFSET=u32,u64 COUNT=0 IN_IDS=0,1 SPLIT=0 PLAIN=1
+ * variants: OFFSET=u32 COUNT=0 IN_IDS=0 SPLIT=0 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=0 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=0 | OFFSET=u32 COUNT=1 IN_IDS=0 SPLIT=0 | OFFSET=u32 COUNT=1 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=1 IN_IDS=0 SPLIT=0 | OFFSET=u64 COUNT=1 IN_IDS=1 SPLIT=0 | OFFSET=u64 COUNT=0 IN_IDS=0 SPLIT=1 | OFFSET=u64 COUNT=0 IN_IDS=1 SPLIT=1 | OFFSET=u64 COUNT=1 IN_IDS=0 SPLIT=1 | OFFSET=u64 COUNT=1 IN_IDS=1 SPLIT=1 | OFFSET=u32,u64 COUNT=0,1 IN_IDS=0,1 SPLIT=0 MASKED=1 | OFFSET=u64 COUNT=0,1 IN_IDS=0,1 SPLIT=1 MASKED=1 | OFFSET=u32 COUNT=0 IN_IDS=0 SPLIT=0 AT_ONCE=1 CODES=0 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 AT_ONCE=1 CODES=0,1 | OFFSET=u32 COUNT=0 IN_IDS=0 SPLIT=0 AT_ONCE=1 CODES=0 PLAIN=1 | OFFSET=u32 COUNT=0 IN_IDS=1 SPLIT=0 AT_ONCE=1 CODES=0,1 PLAIN=1 | OFFSET=u32,u64 COUNT=0 IN_IDS=0,1 SPLIT=0 PLAIN=1 | OFFSET=u32 COUNT=0 IN_IDS=0,1 SPLIT=0 WINDOWS=1 | OFFSET=u32 COUNT=0 IN_IDS=0,1 SPLIT=0 PLAIN=1 WINDOWS=1
  */
 #include "search.cuh"
 #include "gather.cuh"
 #include "mark.cuh"
 #include "pull.cuh"
 #include "pull_last.cuh"
+#include "pull_windows.cuh"
 #include "push.cuh"
 #include "results_by_id.cuh"
 #include "seeds.cuh"
@@ -255,8 +256,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             u64 *checks = counts_of(p, s.depth + 1);
             park(&parked, r);
             if (!last) {
-                const u32 open = pull(p, visited, visited + p.stride, visited, room, hub_words,
-                                      warp, warps, lane, checks, Nothing());
+                u32 *fresh = visited + p.stride;
+                const u32 open =
+                    WINDOWS && hub_words
+                        ? pull_in_windows(p, visited, fresh, room, warp, warps, lane)
+                        : pull(p, visited, fresh, visited, room, WINDOWS ? 0 : hub_words, warp,
+                               warps, lane, checks, Nothing());
                 r = unpark(&parked);
                 const u32 left = (u32)grid_sum(&c->barrier, turn, open, 0, 0, 0, host, &stop);
                 const u32 found = s.left - left;

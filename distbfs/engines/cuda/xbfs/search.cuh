@@ -138,6 +138,8 @@ struct Params {
                                  are taken as one where edges are few */
     u32 every, chain;         /* vertices, those of trees as well, which come after `active`;
                                  edges from one of these to the others at most: trees.cuh */
+    u32 window[COLUMNS + 2];  /* with WINDOWS: first words of those for each column, for rows */
+    u32 window_words;         /* of each; 0: without */
     u32 coded;                /* words of codes that shared memory holds */
     u32 bound;                /* columns from it on are not searched, ALL: none is; of a part,
                                  positions */
@@ -152,6 +154,10 @@ struct Params {
 #define ASKED(what) (PLAIN ? 0 : (what)) /* code that nobody needs would still be fetched */
 #ifndef CODES
 #define CODES 1 /* tables that vertices of trees look up, unless they are few: trees.cuh */
+#endif
+
+#ifndef WINDOWS
+#define WINDOWS 0 /* pulls of most vertices go column by column: pull_windows.cuh */
 #endif
 
 #ifndef MASKED
@@ -186,19 +192,25 @@ INLINE u32 missed(const Params &p, const u32 *visited) {
     return count;
 }
 
-/* Visited bits: the first words, hubs, from shared memory. */
+/* Visited bits: some words from shared memory, the first ones, hubs, or a window. */
 struct Visited {
     const u32 *hub, *all;
     u32 hub_words;
+#if WINDOWS
+    u32 from = 0; /* the first of them */
+#else
+    static constexpr u32 from = 0;
+#endif
 #if COUNT
     mutable u32 looks = 0; /* at the bits of hubs */
 #endif
     __device__ __forceinline__ bool operator()(u32 v) const {
+        const u32 w = v >> 5, at = w - from;
 #if COUNT
-        looks += v >> 5 < hub_words;
+        looks += at < hub_words;
 #endif
-        u32 w = v >> 5, bits = hub[w < hub_words ? w : 0u];
-        if (w >= hub_words) bits = all[w];
+        u32 bits = hub[at < hub_words ? at : 0u];
+        if (at >= hub_words) bits = all[w];
         return bits >> (v & 31) & 1;
     }
     /* Which of u[i] with bit i in `wanted` are visited; all are asked for before one is
@@ -207,12 +219,12 @@ struct Visited {
         u32 bits[N], seen = 0;
 #pragma unroll
         for (int i = 0; i < N; i++) {
-            const u32 w = u[i] >> 5;
-            const bool far = wanted >> i & 1 && w >= hub_words;
+            const u32 w = u[i] >> 5, at = w - from;
+            const bool far = wanted >> i & 1 && at >= hub_words;
 #if COUNT
             looks += wanted >> i & 1 && !far;
 #endif
-            bits[i] = hub[w < hub_words ? w : 0u];
+            bits[i] = hub[at < hub_words ? at : 0u];
             if (far) bits[i] = all[w];
         }
 #pragma unroll

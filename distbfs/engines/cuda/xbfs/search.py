@@ -160,6 +160,7 @@ class FastSearch:
         the form in which nothing else can be asked
         """
         form = count, self._masked, few, plain
+        windows = bool(self.params.window_words) and not (count or self._masked or few)
         if form not in self._launches:
             module = programs.Module(
                 KERNELS / "search.cu",
@@ -169,10 +170,13 @@ class FastSearch:
                 SPLIT=int(self.graph.tails is not None),
                 **mask(self._masked),
                 **({"PLAIN": 1} if plain else {}),
+                **({"WINDOWS": 1} if windows else {}),
                 **(self._few if few else {}),
             )
             at_once = few and self.in_ids
-            launch = self._arrays.search_launch(module, self.params, at_once=at_once)
+            launch = self._arrays.search_launch(
+                module, self.params, at_once=at_once, windows=windows
+            )
             self._launches[form] = launch
         return self._launches[form]
 

@@ -1,0 +1,60 @@
+"""Where neighbours lie: windows of visited bits for pulls without hubs.
+
+Columns of rows rise, so the k-th neighbours of all vertices lie around one place. Where
+hubs are, that is the front for all columns, and pulls keep its bits in shared memory.
+Where there are none, places of later columns lie further back, and a pull goes from
+column to column with a window of bits that moves (``pull_windows.cuh``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+
+from distbfs.types import Array
+
+WINDOW_WORDS = 28000  # bits of a window: more would leave loads that wait too little L1
+SAMPLE = 4096  # vertices whose neighbours are looked at
+BEGINS = 0.1  # a window begins where that share of a column has come
+ROWS_BEGIN = 0.35  # and the one for rows, by the last column
+MOVES = 0.08  # a window moves where that share more of a column lies in it
+PAYS = 0.25  # so much more of all columns lies in windows than in the bits of hubs
+
+
+def windows_of(columns: Sequence[Array], words: int, room: int) -> list[int]:
+    """Return the first words of windows, for each column and for the rest of rows.
+
+    columns: int64 [sample] each, words of the k-th neighbours of a sample, rising
+    words: of the whole bitmap; room: words of a window, a multiple of 4
+    """
+    top = max(words - room, 0) // 4 * 4
+
+    def place(column: Array, share: float) -> int:
+        return min(int(np.quantile(column, share)) // 4 * 4, top)
+
+    def moved(now: int, column: Array) -> int:
+        best = place(column, BEGINS)
+        more = share_in(column, best, room) - share_in(column, now, room)
+        return best if more > MOVES else now
+
+    starts = list(accumulate(columns, moved, initial=0))[1:]
+    return [*starts, place(columns[-1], ROWS_BEGIN)]
+
+
+def share_in(column: Array, start: int, room: int) -> float:
+    """Return the share of a rising column that lies in a window."""
+    low, high = np.searchsorted(column, [start, start + room])
+    return float(high - low) / max(len(column), 1)
+
+
+def pays(
+    columns: Sequence[Array], starts: Sequence[int], room: int, hub_words: int
+) -> bool:
+    """Return whether windows have more of the neighbours than the bits of hubs."""
+    inside = np.mean(
+        [share_in(c, s, room) for c, s in zip(columns, starts, strict=False)]
+    )
+    near = np.mean([share_in(c, 0, hub_words) for c in columns])
+    return bool(inside - near >= PAYS)
