@@ -710,8 +710,8 @@ MUTATIONS = (
     Mutation(
         "fast-hub-bits-wrong",
         "distbfs/engines/cuda/xbfs/search.cuh",
-        "bits = hub[w < hub_words ? w : 0u];",
-        "bits = hub[0];",
+        "bits[i] = hub[at < hub_words ? at : 0u];",
+        "bits[i] = hub[0];",
         "all hubs have the bits of the first",
         (f"{FAST}::test_thresholds_that_force_each_way[ids-pull-at-once]",),
     ),
