@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from distbfs.engines.cuda.xbfs.windows import pays, share_in, windows_of
+from distbfs.engines.cuda.xbfs.windows import (
+    WINDOW_WORDS,
+    pays,
+    place_windows,
+    share_in,
+    windows_of,
+)
 
 WORDS, ROOM, HUBS, COLUMNS = 1 << 18, 28000, 16000, 8
 
@@ -53,3 +59,22 @@ def test_windows_lie_in_the_bitmap():
     columns = [np.full(100, 63)] * COLUMNS
     assert windows_of(columns, 64, 16) == [48] * (COLUMNS + 1)
     assert windows_of(columns, 12, 16) == [0] * (COLUMNS + 1)
+
+
+class Column(np.ndarray):
+    """A column of which ``get`` is a copy to the host."""
+
+    def get(self):
+        return np.asarray(self)
+
+
+@pytest.mark.parametrize(("rows", "used"), [(uniform, True), (hubs, False)])
+def test_windows_are_placed_by_a_sample(rows, used):
+    words = columns_of(rows(np.random.default_rng(7)))
+    columns = [((column << 5).astype(np.uint32).view(Column), 4096) for column in words]
+    room, _ = place_windows(columns, WORDS, HUBS, None)
+    assert room == (WINDOW_WORDS if used else 0)
+    assert place_windows(columns, WORDS, HUBS, 64)[0] == 64
+    few = [(column, 4000) for column, _ in columns]
+    assert place_windows(few, WORDS, HUBS, None) == (0, [])
+    assert place_windows(columns, 2 * WINDOW_WORDS - 4, HUBS, None) == (0, [])

@@ -23,7 +23,7 @@ from distbfs.engines.cuda.xbfs.ranges import (
     range_room,
     tree_ranges,
 )
-from distbfs.engines.cuda.xbfs.windows import SAMPLE, WINDOW_WORDS, pays, windows_of
+from distbfs.engines.cuda.xbfs.windows import place_windows
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import SEARCHED_UNIT, DeviceGraph, Tails
 from distbfs.types import Array, Ids, Root
@@ -456,8 +456,11 @@ class Arrays:
     @property
     def shared_bytes(self) -> int:
         """Dynamic shared memory of a block: for pulls and for destination ranges."""
+        return self._tile_bytes(self.params.hub_words)
+
+    def _tile_bytes(self, hub_words: int) -> int:
         return max(
-            WARPS * WARP_WORDS * 4 + max(self.params.hub_words, 4) * 4,
+            WARPS * WARP_WORDS * 4 + max(hub_words, 4) * 4,
             RESULT_THREADS,
             4 * (self.longest_range + 4) + TABLE_BYTES,
         )
@@ -467,9 +470,8 @@ class Arrays:
         """The same where pulls go column by column; the rest of L1 is for loads."""
         return max(
             WARPS * QUEUE_WORDS * 4 + self.params.window_words * 4,
-            WARPS * WARP_WORDS * 4 + 16,
             CODE_BYTES * self.params.coded,
-            4 * (self.longest_range + 4) + TABLE_BYTES,
+            self._tile_bytes(0),
         )
 
     @property
@@ -576,25 +578,16 @@ class Arrays:
 
     def _place_windows(self) -> None:
         """Find where pulls go column by column, with a window for each (windows.py)."""
-        g, p = self.graph, self.params
-        forced = self._overrides.get("window_words")
-        sizes = [g.active, *(int(g.at_least[k + 2]) for k in range(COLUMNS))]
-        few = min(sizes) < SAMPLE or self._words < 2 * WINDOW_WORDS
-        if self.offset != "u32" or g.tails is not None or (few and not forced):
-            p.window_words = 0
+        g, p, held = self.graph, self.params, self.held
+        forced, p.window_words = self._overrides.get("window_words"), 0
+        if self.offset != "u32" or g.tails is not None:
             return
-        arrays = [
-            self.held["first"],
-            *(self.held[f"column{k}"] for k in range(COLUMNS)),
+        columns = [
+            (held["first"], g.active),
+            *((held[f"column{k}"], int(g.at_least[k + 2])) for k in range(COLUMNS)),
         ]
-        columns = []
-        for array, size in zip(arrays, sizes, strict=True):
-            sample = array[: max(size, 1) : max(size // SAMPLE, 1)]
-            columns.append(np.sort(sample.get().astype(np.int64) >> 5))
-        room = min(forced or WINDOW_WORDS, self._words // 4 * 4)
-        starts = windows_of(columns, self._words, room)
-        used = forced or pays(columns, starts, room, p.hub_words)
-        p.window_words = room if used else 0
+        room, starts = place_windows(columns, self._words, p.hub_words, forced)
+        p.window_words = room
         for k, start in enumerate(starts):
             setattr(p, f"window{k}", start)
 

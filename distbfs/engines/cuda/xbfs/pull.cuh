@@ -159,6 +159,15 @@ INLINE u32 below(u32 v, u32 limit) {
     return v + 4 <= limit ? 15u : v >= limit ? 0u : (1u << (limit - v)) - 1;
 }
 
+/* The word of which eight lanes have four bits each, from bit `part` on; by a whole warp. */
+INLINE u32 word_of(u32 four, u32 part) {
+    u32 word = four << part;
+    word |= __shfl_xor_sync(ALL, word, 1);
+    word |= __shfl_xor_sync(ALL, word, 2);
+    word |= __shfl_xor_sync(ALL, word, 4);
+    return word;
+}
+
 /* Which of v … v + 3 have columns to test besides the first. */
 INLINE u32 with_more(const Params &p, u32 v) {
 #if MASKED
@@ -218,15 +227,9 @@ INLINE u32 dense_step(Puller &w, u32 word0, u32 i, u32 old, const u32 *first) {
                 if (stored >> j & 1) p.parent[v + j] = f[j];
         }
     }
-    u32 bits = hit << part;
-    bits |= __shfl_xor_sync(ALL, bits, 1);
-    bits |= __shfl_xor_sync(ALL, bits, 2);
-    bits |= __shfl_xor_sync(ALL, bits, 4);
+    const u32 bits = word_of(hit, part);
     if (IN_IDS) {
-        u32 firsts = by_first << part;
-        firsts |= __shfl_xor_sync(ALL, firsts, 1);
-        firsts |= __shfl_xor_sync(ALL, firsts, 2);
-        firsts |= __shfl_xor_sync(ALL, firsts, 4);
+        const u32 firsts = word_of(by_first, part);
         if (part == 0 && firsts) red_or(p.by_first + word, firsts);
     }
     u32 left = 0;

@@ -31,9 +31,7 @@ INLINE u32 pull_in_windows(const Params &p, const u32 *old, u32 *fresh, u32 *roo
         commit_copies();
         wait_copies<0>();
         __syncthreads();
-#if WINDOWS
         w.visited.from = word;
-#endif
     };
     for (u32 base = 0; base < pieces; base += FOURS * warps) {
         const auto vertex = [&](u32 j) { return (base + j * warps + warp) * 128 + lane * 4; };
@@ -69,10 +67,7 @@ INLINE u32 pull_in_windows(const Params &p, const u32 *old, u32 *fresh, u32 *roo
                 for (u32 i = 0; i < PAIR; i++) {
                     const u32 v = vertex(g + i), hit = hits >> 4 * i & 15;
                     if (IN_IDS && k == 0) {
-                        u32 firsts = hit << part;
-                        firsts |= __shfl_xor_sync(ALL, firsts, 1);
-                        firsts |= __shfl_xor_sync(ALL, firsts, 2);
-                        firsts |= __shfl_xor_sync(ALL, firsts, 4);
+                        const u32 firsts = word_of(hit, part);
                         if (part == 0 && firsts) red_or(p.by_first + (v >> 5), firsts);
                     } else if (p.parents) {
 #pragma unroll
@@ -89,10 +84,7 @@ INLINE u32 pull_in_windows(const Params &p, const u32 *old, u32 *fresh, u32 *roo
 #pragma unroll 1
         for (u32 j = 0; j < FOURS; j++) {
             const u32 v = vertex(j), word = v >> 5, mine = (u32)(open >> 4 * j) & 15;
-            u32 bits = mine << part;
-            bits |= __shfl_xor_sync(ALL, bits, 1);
-            bits |= __shfl_xor_sync(ALL, bits, 2);
-            bits |= __shfl_xor_sync(ALL, bits, 4);
+            const u32 bits = word_of(mine, part);
             if (part == 0 && word < p.words) fresh[word] = ~bits;
             left += __popc(mine);
             __syncwarp();

@@ -196,22 +196,13 @@ INLINE u32 missed(const Params &p, const u32 *visited) {
 struct Visited {
     const u32 *hub, *all;
     u32 hub_words;
-#if WINDOWS
     u32 from = 0; /* the first of them */
-#else
-    static constexpr u32 from = 0;
-#endif
 #if COUNT
     mutable u32 looks = 0; /* at the bits of hubs */
 #endif
     __device__ __forceinline__ bool operator()(u32 v) const {
-        const u32 w = v >> 5, at = w - from;
-#if COUNT
-        looks += at < hub_words;
-#endif
-        u32 bits = hub[at < hub_words ? at : 0u];
-        if (at >= hub_words) bits = all[w];
-        return bits >> (v & 31) & 1;
+        const u32 one[1] = {v};
+        return of(one, 1);
     }
     /* Which of u[i] with bit i in `wanted` are visited; all are asked for before one is
      * waited for. */

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,31 @@ BEGINS = 0.1  # a window begins where that share of a column has come
 ROWS_BEGIN = 0.35  # and the one for rows, by the last column
 MOVES = 0.08  # a window moves where that share more of a column lies in it
 PAYS = 0.25  # so much more of all columns lies in windows than in the bits of hubs
+
+
+def place_windows(
+    columns: Sequence[tuple[Any, int]], words: int, hub_words: int, forced: int | None
+) -> tuple[int, list[int]]:
+    """Return (words of a window, first words of windows); 0 where they do not pay.
+
+    columns: k-th neighbours, CuPy uint32, and how many vertices have one
+    words, hub_words: of the whole bitmap, and of what shared memory has of it otherwise
+    forced: words of a window in any case
+    """
+    few = words < 2 * WINDOW_WORDS or min(size for _, size in columns) < SAMPLE
+    if few and not forced:
+        return 0, []
+    room = min(forced or WINDOW_WORDS, words // 4 * 4)
+    samples = [sample_of(column, size) for column, size in columns]
+    starts = windows_of(samples, words, room)
+    used = forced or pays(samples, starts, room, hub_words)
+    return room if used else 0, starts
+
+
+def sample_of(column: Any, size: int) -> Array:
+    """Return the words of some of a column's neighbours, rising, int64."""
+    some = column[: max(size, 1) : max(size // SAMPLE, 1)].get()
+    return np.sort(some.astype(np.int64) >> 5)
 
 
 def windows_of(columns: Sequence[Array], words: int, room: int) -> list[int]:
