@@ -121,8 +121,8 @@ INLINE void search_level(const Between &b, u32 *room) {
             pull(p, visited, fresh, replica, room, hub_words, warp, warps, lane, checks,
                  Publish{b, fresh, which});
         reload();
+        if (last) publish_last(b, fresh, which, warp, warps, lane);
         if (!meet_here(b, j)) return;
-        publish_changes(b, fresh, which);
         if (first) j.s.step = last ? PULL_LAST : PULL, j.s.tails += last, j.s.k++, j.now ^= 1;
     }
     __syncthreads();

@@ -5,8 +5,8 @@
  * each device; as long as rows are short, such a level is one exchange of messages between
  * these blocks.  Wider ones are pushed by queue, pairs for owners meanwhile; a push that is
  * followed by a pull marks; pulls read the replica of one snapshot and make the next, whose
- * words go to all devices inside the pull, and those that change later after it; where few
- * are found, their bits are set one by one (domain_late.cuh).  Where a search has targets,
+ * words go to all devices inside the pull, and those that change later when their block has
+ * no more to do; where few are found, their bits are set one by one (domain_late.cuh).  Where a search has targets,
  * all devices meet once more after each level and add up how many are missing.  Where the
  * word of a host was seen, all end after the same level, without results.
  * The form PLAIN has only all levels from one root; some devices may take it, and not others.
@@ -51,34 +51,42 @@ INLINE bool narrow(const Member &r, JointState &j) {
     __shared__ u32 sent[MOST_PARTS];
     __shared__ Received received;
     u32 *filter = replica_of(r, r.index, j.now);
+    if (!j.known && !ASKED(p.from_set)) { /* the root's device may push before others know */
+        __syncthreads();
+        if (lead && j.s.count) {
+            j.count = 1, j.edges = j.most = j.s.edges;
+            j.known = j.most <= ALONE && pushes(r, j) && !ends(p, j.s);
+        }
+        __syncthreads();
+    }
     while (true) {
         const bool known = j.known;
+        const u32 level = j.s.depth + 1, to = level & 1;
         if (lead) {
             own.size = known ? 0 : j.s.edges << 32 | j.s.count;
             own.edges = known ? 0 : j.s.edges, own.hubs = known ? 0 : j.s.hubs;
         }
         if (threadIdx.x < MOST_PARTS) sent[threadIdx.x] = 0;
         __syncthreads();
-        const u32 to = (j.s.depth & 1) ^ 1;
         const Queue next = {p.queue[to], p.hub_queue[to], &own};
         if (known) {
-            count_tails(p, p.queue[to ^ 1], j.s.count, counts_of(p, j.s.depth + 1), warp, WARPS, lane);
+            count_tails(p, p.queue[to ^ 1], j.s.count, counts_of(p, level), warp, WARPS, lane);
             push(p, p.queue[to ^ 1], j.s.count, (u32)j.s.edges,
-                 Send{r, p.snapshot, filter, j.s.depth + 1, next, sent, true}, warp, WARPS, lane);
+                 Send{r, p.snapshot, filter, level, next, sent, true}, warp, WARPS, lane);
             __syncthreads();
-            if (lead) {
-                j.s.depth++, j.s.step = BLOCK_PUSH, j.complete = 0;
-                if (COUNT && j.s.depth < p.rows) p.counts[j.s.depth] += j.s.edges;
-            }
+            if (COUNT && lead && level < p.rows) p.counts[level] += j.s.edges;
         }
-        if (!post(r, j, own, sent, received)) return false;
-        const u64 pairs = sum_of(r, received, SENT);
-        if (lead) take(r, j, received);
+        if (!post(r, j, known, own, sent, received)) return false;
+        const u64 pushed = sum_of(r, received, VALUE), pairs = sum_of(r, received, SENT);
+        if (lead) {
+            if (pushed) j.s.depth = level, j.s.step = BLOCK_PUSH, j.complete = 0;
+            take(r, j, received);
+        }
         if (pairs) {
             for (u32 t = 0; t < r.parts; t++)
                 if (t != r.index)
                     claim_pairs(r, few_at(r, r.index, t, to), received.word[t][FOR_YOU],
-                                p.snapshot, j.s.depth, next, warp, WARPS, lane);
+                                p.snapshot, level, next, warp, WARPS, lane);
             if (threadIdx.x < MOST_PARTS) sent[threadIdx.x] = 0;
             __syncthreads();
             if (lead) { /* what they are at most will do while rows are short */
@@ -87,11 +95,11 @@ INLINE bool narrow(const Member &r, JointState &j) {
                 j.known = j.most <= ALONE && pushes(r, j);
                 j.s.count = (u32)own.size, j.s.hubs = (u32)own.hubs;
                 j.s.edges = sizeof(OFFSET) == 8 ? own.edges : own.size >> 32;
-                if (j.s.count) j.deepest = j.s.depth;
+                if (j.s.count) j.deepest = level;
             }
             __syncthreads();
             if (!j.known) {
-                if (!post(r, j, own, sent, received)) return false;
+                if (!post(r, j, 0, own, sent, received)) return false;
                 if (lead) take(r, j, received);
             }
         }
@@ -101,7 +109,7 @@ INLINE bool narrow(const Member &r, JointState &j) {
             /* a level that is looked through for targets ends with a meeting of all blocks:
              * its control may be written again only then */
             if ((ASKED(p.targets) && j.s.depth) || j.stop) j.going = 0;
-            if (known) note(r, j, BLOCK_PUSH, j.count, j.edges);
+            if (pushed) note(r, j, BLOCK_PUSH, j.count, j.edges);
         }
         __syncthreads();
         if (!j.going) return true;
@@ -154,14 +162,9 @@ INLINE bool begin_at_set(const Member &r, JointState &j, u32 warp, u32 warps, u3
     return true;
 }
 
-/* What follows a pull that leaves `open` vertices to this thread; false where the search
- * has failed.  late: all replicas have its words already */
-INLINE bool pull_ends(const Member &r, JointState &j, Received &received, const u32 *fresh, u32 open,
-                      bool last, bool late) {
-    if (!late) {
-        if (!meet_here(r, j)) return false;
-        publish_changes(r, fresh, j.now ^ 1);
-    }
+/* What follows a pull that leaves `open` vertices to this thread, and whose words are in all
+ * replicas; false where the search has failed. */
+INLINE bool pull_ends(const Member &r, JointState &j, Received &received, u32 open, bool last) {
     if (!meet(r, j, open, 0, 0, received)) return false;
     if (threadIdx.x == 0) {
         const u64 left = sum_of(r, received, VALUE), found = j.s.left - left;
@@ -307,7 +310,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
                     pull(p, visited, fresh, replica_of(r, r.index, j.now), room, hub_words, warp,
                          warps, lane, checks, Publish{r, fresh, j.now ^ 1});
                 reload();
-                if (!pull_ends(r, j, received, fresh, open, false, false)) return;
+                if (!pull_ends(r, j, received, open, false)) return;
                 break;
             }
             Last one;
@@ -326,7 +329,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
                 const u32 open = pull_last(p, visited, fresh, replica_of(r, r.index, j.now), room,
                                            one, kept, warp, warps, lane, checks, tell);
                 reload();
-                if (!pull_ends(r, j, received, fresh, open, true, tell.is)) return;
+                if (!tell.is) publish_last(r, fresh, j.now ^ 1, warp, warps, lane);
+                if (!pull_ends(r, j, received, open, true)) return;
                 visited = fresh;
                 if (COUNT && checks) checks = s.depth + 1 < p.rows ? checks + 1 : 0;
             } while (s.phase == PULLING && s.k + 2 <= SNAPSHOTS && !ASKED(p.targets) && !j.stop);
@@ -360,13 +364,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
             break;
         }
         default: /* FINISHING; results by id are written by another kernel */
-            if (p.active < p.every && !level_leaves(r, j, room, received)) return;
-            clean_replicas(r);
-            if (!IN_IDS) {
+            if (p.active < p.every) tell_codes(r, j);
+            if (!IN_IDS) { /* while codes are on their way */
                 clean(p, p.next_snapshot, p.next_by_first);
                 results_by_number(p, s.k, s.base, too_deep(p, s.depth), false);
-                if (lead) note(r, j, RESULTS, 0, 0);
             }
+            clean_replica(r, j.now ^ 1);
+            if (p.active < p.every && !level_leaves(r, j, room, received)) return;
+            clean_replica(r, j.now);
+            if (!IN_IDS && lead) note(r, j, RESULTS, 0, 0);
             __syncthreads();
             if (first) j.s.phase = DONE, j.s.dirty = 0;
             __syncthreads();

@@ -16,24 +16,37 @@
 
 #define CODED 3 /* snapshots that have codes */
 
-/* Own words of codes for all devices; levels that have none become direct ones. */
+/* Levels of word w that have no code become direct ones; seen: what has one. */
+INLINE void direct_levels(const Params &p, u32 w, u32 k, u32 base, u32 seen) {
+    if (p.snapshot[k * p.stride + w] == seen) return;
+    for (u32 j = CODED + 1; j <= k; j++) {
+        const u32 now = p.snapshot[j * p.stride + w];
+        for (u32 fresh = now & ~seen; fresh; fresh &= fresh - 1)
+            p.direct[w * 32 + __ffs(fresh) - 1] = base + j;
+        seen |= now;
+    }
+}
+
+/* Own words of codes for all devices, two at a time. */
 INLINE void publish_codes(const Member &r, u32 k, u32 base) {
     const Params &p = r.own;
-    for (u32 w = blockIdx.x * THREADS + threadIdx.x; w < p.words; w += gridDim.x * THREADS) {
-        u32 seen;
-        const uint2 code = code_word(p, w, k, seen);
-        const u32 at = place_of(r, w);
-        for (u32 i = 0; i < r.parts; i++) { /* not all to the same device at once */
-            const u32 t = r.index + i < r.parts ? r.index + i : r.index + i - r.parts;
-            r.code[t][at] = code;
+    const u32 stride = gridDim.x * THREADS;
+    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < p.words / 2; i += stride) {
+        uint2 in[CODED + 1];
+#pragma unroll
+        for (u32 j = 0; j <= CODED; j++)
+            in[j] = j <= k ? *(const uint2 *)(p.snapshot + j * p.stride + 2 * i)
+                           : make_uint2(ALL, ALL);
+        const uint2 x = code_word(in[0].x, in[1].x, in[2].x, in[3].x);
+        const uint2 y = code_word(in[0].y, in[1].y, in[2].y, in[3].y);
+        const u32 at = place_of(r, 2 * i);
+        for (u32 one = 0; one < r.parts; one++) { /* not all to the same device at once */
+            const u32 t = r.index + one < r.parts ? r.index + one : r.index + one - r.parts;
+            *(uint4 *)(r.code[t] + at) = make_uint4(x.x, x.y, y.x, y.y);
         }
-        if (k <= CODED || p.snapshot[k * p.stride + w] == seen) continue;
-        for (u32 j = CODED + 1; j <= k; j++) {
-            const u32 now = p.snapshot[j * p.stride + w];
-            for (u32 fresh = now & ~seen; fresh; fresh &= fresh - 1)
-                p.direct[w * 32 + __ffs(fresh) - 1] = base + j;
-            seen |= now;
-        }
+        if (k <= CODED) continue;
+        direct_levels(p, 2 * i, k, base, in[CODED].x);
+        direct_levels(p, 2 * i + 1, k, base, in[CODED].y);
     }
 }
 
@@ -71,14 +84,18 @@ INLINE void find_leaves(const Member &r, const u32 *reached, uint2 *held, u32 k,
     });
 }
 
-/* All devices end a search so; false where it has failed.  room: dynamic shared memory */
+/* What all devices must know of this one for their leaves. */
+INLINE void tell_codes(const Member &r, const JointState &j) {
+    if (!j.complete) publish_changes(r, r.own.snapshot + j.s.k * r.own.stride, j.now);
+    publish_codes(r, j.s.k, j.s.base);
+}
+
+/* All devices end a search so, after `tell_codes`; false where it has failed.
+ * room: dynamic shared memory */
 INLINE bool level_leaves(const Member &r, JointState &j, u32 *room, Received &received) {
-    const Params &p = r.own;
-    const u32 k = j.s.k, base = j.s.base;
-    if (!j.complete) publish_changes(r, p.snapshot + k * p.stride, j.now);
-    publish_codes(r, k, base);
     if (!meet(r, j, 0, 0, 0, received)) return false;
-    find_leaves(r, replica_of(r, r.index, j.now), (uint2 *)room, k, base, too_deep(p, j.s.depth));
+    find_leaves(r, replica_of(r, r.index, j.now), (uint2 *)room, j.s.k, j.s.base,
+                too_deep(r.own, j.s.depth));
     return meet_here(r, j);
 }
 #endif

@@ -171,15 +171,16 @@ INLINE bool meet(const Member &r, JointState &j, u32 value, const Mail *mail, co
     return !received.failed;
 }
 
-/* One block of each device meets those of the others; mail, sent: shared. */
-INLINE bool post(const Member &r, JointState &j, const Mail &mail, const u32 *sent,
+/* One block of each device meets those of the others; value: summed over all; mail, sent:
+ * shared. */
+INLINE bool post(const Member &r, JointState &j, u32 value, const Mail &mail, const u32 *sent,
                  Received &received) {
     const u32 lane = threadIdx.x & 31;
     const u32 stop = look_up(r);
     __syncthreads();
     if (threadIdx.x < 32) {
         const u64 turn = j.turn + 1;
-        Outgoing out = {0, (u32)mail.size, (u32)mail.hubs, 0, 0, sent};
+        Outgoing out = {value, (u32)mail.size, (u32)mail.hubs, 0, 0, sent};
         out.edges = sizeof(OFFSET) == 8 ? mail.edges : mail.size >> 32;
         if (__shfl_sync(ALL, stop, 0)) out.hubs |= TOP_BIT;
         out.all = __reduce_add_sync(ALL, lane < r.parts ? sent[lane] : 0u);

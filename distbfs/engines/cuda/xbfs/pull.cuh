@@ -304,6 +304,7 @@ INLINE bool is_dense(u32 open, u32 words) {
 /* What is done with a tile when its words are written: nothing. */
 struct Nothing {
     __device__ __forceinline__ void operator()(u32, u32) const {}
+    __device__ __forceinline__ void end(u32, u32) const {}
 };
 
 /* The whole level; returns this thread's share of the vertices still unvisited.
@@ -311,7 +312,8 @@ struct Nothing {
  * neighbours, as adj names them
  * room: dynamic shared memory, WARP_WORDS a warp and then the bits of hubs
  * done: called by a warp with the first word and the words of a tile; later steps may
- * still set bits there. */
+ * still set bits there.  done.end(tiles, words) is called by all threads when theirs are
+ * set, where a block has tiles blockIdx.x, + gridDim.x, ... */
 template <class Done>
 INLINE u32 pull(const Params &p, const u32 *old, u32 *fresh, const u32 *all, u32 *room,
                 u32 hub_words, u32 warp, u32 warps, u32 lane, u64 *checks, const Done &done) {
@@ -378,6 +380,7 @@ INLINE u32 pull(const Params &p, const u32 *old, u32 *fresh, const u32 *all, u32
         turn ^= 1;
     }
     wait_copies<0>();
+    done.end(tiles, words);
 #if COUNT
     if (checks) {
         const u32 sum = __reduce_add_sync(ALL, w.checks);

@@ -41,23 +41,25 @@ INLINE u32 end_of(const Params &p, u32 root, u32 &edges) {
     return root;
 }
 
-/* The codes of word w; seen: what the first three snapshots after pushes have of it. */
-INLINE uint2 code_word(const Params &p, u32 w, u32 k, u32 &seen) {
+/* The codes of a word from what the snapshot of pushes and the first three after it have. */
+INLINE uint2 code_word(u32 a, u32 b, u32 c, u32 d) {
+    return make_uint2((b & ~a) | (d & ~c), (c & ~b) | (d & ~c));
+}
+
+/* The codes of word w. */
+INLINE uint2 code_word(const Params &p, u32 w, u32 k) {
     u32 in[4];
 #pragma unroll
     for (u32 j = 0; j < 4; j++) in[j] = j <= k ? p.snapshot[j * p.stride + w] : ALL;
-    seen = in[3];
-    return make_uint2((in[1] & ~in[0]) | (in[3] & ~in[2]), (in[2] & ~in[1]) | (in[3] & ~in[2]));
+    return code_word(in[0], in[1], in[2], in[3]);
 }
 
 /* Where most vertices are: in one of the first three snapshots after pushes.  A code of two
  * bits says in which, 0: look elsewhere.  uint2 of a word: low and high bits.  All blocks meet
  * before they read it. */
 INLINE void make_codes(const Params &p, u32 k) {
-    for (u32 w = blockIdx.x * THREADS + threadIdx.x; w < p.words; w += gridDim.x * THREADS) {
-        u32 seen;
-        p.code[w] = code_word(p, w, k, seen);
-    }
+    for (u32 w = blockIdx.x * THREADS + threadIdx.x; w < p.words; w += gridDim.x * THREADS)
+        p.code[w] = code_word(p, w, k);
 }
 
 /* The codes of searched vertices v[i] that are `wanted`, 0 of the others; all words are asked
@@ -75,8 +77,7 @@ INLINE void codes_of(const Params &p, const u32 (&v)[N], const bool (&wanted)[N]
         c[i] = held[far ? 0u : w];
         if (far) c[i] = __ldcg(p.code + w);
 #else
-        u32 seen;
-        c[i] = code_word(p, w, k, seen);
+        c[i] = code_word(p, w, k);
 #endif
     }
 #pragma unroll
@@ -153,10 +154,13 @@ INLINE void levels_of_four(const Params &p, u32 v, u32 (&parent)[4], int (&level
  * neighbours */
 template <class Levels>
 INLINE void tell_trees(const Params &p, u32 base, bool wide, bool moved, const Levels &levels) {
-    u32 top = 0;
-    for (u32 v = p.active + (blockIdx.x * THREADS + threadIdx.x) * 4; v < p.every;
-         v += gridDim.x * THREADS * 4) {
-        const uint4 f4 = *(const uint4 *)(p.first + v);
+    const u32 stride = gridDim.x * THREADS * 4;
+    u32 v = p.active + (blockIdx.x * THREADS + threadIdx.x) * 4, top = 0;
+    uint4 next = make_uint4(0, 0, 0, 0);
+    if (v < p.every) next = *(const uint4 *)(p.first + v);
+    for (; v < p.every; v += stride) {
+        const uint4 f4 = next;
+        if (v + stride < p.every) next = *(const uint4 *)(p.first + v + stride);
         u32 parent[4] = {f4.x, f4.y, f4.z, f4.w}, bytes = 0;
         int level[4];
         levels(v, parent, level);
