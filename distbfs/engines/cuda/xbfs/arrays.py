@@ -45,6 +45,7 @@ HUB_WORDS = 16000  # bits of hubs in shared memory
 HUB_SHARE, LEAST_HUB_WORDS = 3, 1024  # no more than a share of all, or that, pays
 PAD = 1024
 CODE_BYTES = 8  # of a word of trees.cuh
+LATER_BYTES = 4 * 64 * WARPS  # of vertices that wait there
 CODES_A_VERTEX = 2  # words that a block copies for a vertex of a tree, at most
 UNCODED = 2  # vertices of trees a thread, at most, where no codes are made
 TAIL_SHARE = 240  # of all edges; see ``pull_tails``
@@ -300,10 +301,10 @@ class Arrays:
         """
         p, trees = self.params, self._trees
         own = CODES_A_VERTEX * (trees.count if trees else 0) // self.grid
-        room = self.shared_bytes
+        room = self.shared_bytes - LATER_BYTES
         if at_once:
             results = RESULT_BLOCKS * self._block_bytes
-            room = max(room, results) - results
+            room = max(self.shared_bytes, results) - results
         p.coded = min(room // CODE_BYTES, words, own) // 2 * 2
         p.code = address
 
@@ -470,7 +471,7 @@ class Arrays:
         """The same where pulls go column by column; the rest of L1 is for loads."""
         return max(
             WARPS * QUEUE_WORDS * 4 + self.params.window_words * 4,
-            CODE_BYTES * self.params.coded,
+            LATER_BYTES + CODE_BYTES * self.params.coded,
             self._tile_bytes(0),
         )
 

@@ -364,11 +364,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
             break;
         }
         default: /* FINISHING; results by id are written by another kernel */
-            if (p.active < p.every) tell_codes(r, j);
-            if (!IN_IDS) { /* while codes are on their way */
-                clean(p, p.next_snapshot, p.next_by_first);
-                results_by_number(p, s.k, s.base, too_deep(p, s.depth), false);
-            }
+            tell_codes(r, j);
+            if (!IN_IDS) clean(p, p.next_snapshot, p.next_by_first);
             clean_replica(r, j.now ^ 1);
             if (p.active < p.every && !level_leaves(r, j, room, received)) return;
             clean_replica(r, j.now);

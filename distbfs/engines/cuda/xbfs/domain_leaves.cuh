@@ -14,8 +14,6 @@
 #include "domain_publish.cuh"
 #include "trees.cuh"
 
-#define CODED 3 /* snapshots that have codes */
-
 /* Levels of word w that have no code become direct ones; seen: what has one. */
 INLINE void direct_levels(const Params &p, u32 w, u32 k, u32 base, u32 seen) {
     if (p.snapshot[k * p.stride + w] == seen) return;
@@ -56,46 +54,68 @@ INLINE u64 id_at(const Member &r, u32 position) {
     return r.own.shares ? (u64)name * r.parts + owner_of(r, position).part : name;
 }
 
-/* Level of a leaf whose neighbour has no code, -1 where it is unreached.
- * reached: bits of all vertices, by position */
-INLINE int leaf_level(const Member &r, u32 neighbour, const u32 *reached) {
-    if (neighbour >= r.own.bound) /* a leaf, too: none but a root leads there */
-        return id_at(r, neighbour) == r.own.root_id ? 1 : -1;
-    if (!bit_of(reached, neighbour)) return -1;
-    const Owner to = owner_of(r, neighbour);
-    return (int)__ldcg(r.direct[to.part] + to.number) + 1;
-}
+/* Leaves of this device; see Trees. */
+struct Leaves {
+    const Member &r;
+    const u32 *reached; /* bits of all vertices, by position */
+    const uint2 *held;
+    u32 k, base, root;
+    __device__ __forceinline__ bool below(u32 v, u32 u) const {
+        return u < r.own.bound && v != root;
+    }
+    __device__ __forceinline__ int other(u32 v, u32 &parent) const {
+        if (v == root) {
+            parent = position_of(r, root);
+            return 0;
+        }
+        if (parent >= r.own.bound) /* a leaf, too: none but a root leads there */
+            return id_at(r, parent) == r.own.root_id ? 1 : -1;
+        if (!bit_of(reached, parent)) return -1;
+        const Owner to = owner_of(r, parent);
+        return (int)__ldcg(r.direct[to.part] + to.number) + 1;
+    }
+};
 
-/* Levels and parents of this device's leaves; see tell_trees. */
-INLINE void find_leaves(const Member &r, const u32 *reached, uint2 *held, u32 k, u32 base,
-                        bool wide) {
-    const Params &p = r.own;
-    const u32 root = p.root == ELSEWHERE ? NONE : number_of(p, p.root);
-    hold_codes(p, held);
-    tell_trees(p, base, wide, false, [&](u32 v, u32(&parent)[4], int(&level)[4]) {
-        levels_of_four(
-            p, v, parent, level, held, k, base,
-            [&](u32 v, u32 u) { return u < p.bound && v != root; },
-            [&](u32 v, u32 &parent) {
-                if (v != root) return leaf_level(r, parent, reached);
-                parent = position_of(r, root);
-                return 0;
-            });
-    });
-}
+/* Codes for all devices, made as results are: two threads have a word. */
+struct AllCodes {
+    const Member &r;
+    bool wanted;
+    __device__ __forceinline__ void operator()(u32 i, u32 low, u32 high) const {
+        if (!wanted) return;
+        const u32 at = place_of(r, i / 2) * 2 + (i & 1);
+        const u32 other = __shfl_xor_sync(ALL, i & 1 ? low : high, 1);
+        const u32 word = i & 1 ? other | high << 16 : low | other << 16;
+        for (u32 one = 0; one < r.parts; one++) { /* not all to the same device at once */
+            const u32 t = r.index + one < r.parts ? r.index + one : r.index + one - r.parts;
+            ((u32 *)r.code[t])[at] = word;
+        }
+    }
+    __device__ __forceinline__ void later(u32 v, u32 bits, u32 level) const {
+        for (; wanted && bits; bits &= bits - 1) r.own.direct[v + __ffs(bits) - 1] = level;
+    }
+};
 
-/* What all devices must know of this one for their leaves. */
+/* What all devices must know of this one for their leaves, where these are left out, and
+ * results by number. */
 INLINE void tell_codes(const Member &r, const JointState &j) {
-    if (!j.complete) publish_changes(r, r.own.snapshot + j.s.k * r.own.stride, j.now);
-    publish_codes(r, j.s.k, j.s.base);
+    const Params &p = r.own;
+    const u32 k = j.s.k, base = j.s.base;
+    const bool wanted = p.active < p.every;
+    if (wanted && !j.complete) publish_changes(r, p.snapshot + k * p.stride, j.now);
+    if (!IN_IDS) results_by_number(p, k, base, too_deep(p, j.s.depth), AllCodes{r, wanted});
+    else if (wanted) publish_codes(r, k, base);
 }
 
 /* All devices end a search so, after `tell_codes`; false where it has failed.
  * room: dynamic shared memory */
 INLINE bool level_leaves(const Member &r, JointState &j, u32 *room, Received &received) {
+    const Params &p = r.own;
+    uint2 *held = (uint2 *)(room + WARPS * LATER);
+    const u32 root = p.root == ELSEWHERE ? NONE : number_of(p, p.root);
     if (!meet(r, j, 0, 0, 0, received)) return false;
-    find_leaves(r, replica_of(r, r.index, j.now), (uint2 *)room, j.s.k, j.s.base,
-                too_deep(r.own, j.s.depth));
+    hold_codes(p, held);
+    tell_trees(p, Leaves{r, replica_of(r, r.index, j.now), held, j.s.k, j.s.base, root},
+               too_deep(p, j.s.depth), false, room);
     return meet_here(r, j);
 }
 #endif

@@ -10,6 +10,7 @@
 #ifndef DISTBFS_XBFS_DOMAIN_MARK_CUH
 #define DISTBFS_XBFS_DOMAIN_MARK_CUH
 #include "mark.cuh"
+#include "domain_publish.cuh"
 #include "domain_push.cuh"
 
 /* The first number of a part from a granule of all parts on. */
@@ -39,12 +40,17 @@ struct Sending {
     u32 *filter; /* the replica by position */
     u32 *sent;   /* [parts], of the queue's other rows */
     u32 *count;  /* shared [MOST_PARTS], of the range */
-    __device__ __forceinline__ u32 word(u32 w) const {
-        const Owner o = owner_of(r, w << 5);
-        return o.part == r.index ? old[o.number >> 5] : filter[w];
+    /* from the words of a position on, of its granule */
+    __device__ __forceinline__ const u32 *words(u32 v) const {
+        const Owner o = owner_of(r, v);
+        return o.part == r.index ? old + (o.number >> 5) : filter + (v >> 5);
+    }
+    __device__ __forceinline__ void copy(u32 *to, u32 w0, u32 w1) const {
+        for (u32 i = 4 * threadIdx.x; i < w1 - w0; i += 4 * THREADS)
+            *(uint4 *)(to + i) = *(const uint4 *)words((w0 + i) << 5);
     }
     __device__ __forceinline__ u32 seen(u32 v) const {
-        return v < r.own.bound ? word(v >> 5) : ALL;
+        return v < r.own.bound ? *words(v) : ALL;
     }
     __device__ __forceinline__ u32 set(u32 v, u32 bit) const {
         const Owner o = owner_of(r, v);
@@ -71,9 +77,12 @@ struct Sending {
             return pairs_at(r, part, r.index, 1) + number_from(r, granule, part);
         }, lane);
     }
-    __device__ __forceinline__ void merge(u32 w, u32 bits) const {
-        const Owner o = owner_of(r, w << 5);
-        if (bits && o.part == r.index) red_or(fresh + (o.number >> 5), bits);
+    __device__ __forceinline__ void merge(const u32 *bits, u32 w0, u32 w1) const {
+        const uint2 own = own_words(r, w0, w1);
+        for (u32 w = own.x + threadIdx.x; w < own.y; w += THREADS) {
+            const u32 mine = bits[place_of(r, w) - w0];
+            if (mine) red_or(fresh + w, mine);
+        }
     }
     __device__ __forceinline__ void end(u32 range) const {
         const u32 t = threadIdx.x; /* all counting was before a __syncthreads */
@@ -97,13 +106,13 @@ INLINE void merge_pairs(const Member &r, const uint2 *list, u32 count, u32 *fres
  * room: dynamic shared memory, the own words of a range; group: as they were marked */
 INLINE void merge_ranges(const Member &r, u32 *fresh, u32 which, u32 *room, u32 group) {
     const Params &p = r.own;
-    const u32 *own = replica_of(r, r.index, which);
     for (u32 range = blockIdx.x; range * group < p.ranges; range += gridDim.x) {
         const u32 r0 = p.range[range * group], r1 = p.range[(range + 1) * group];
         const uint2 words = own_words(r, r0, r1);
         const u32 n0 = words.x * 32, w0 = words.x, end = words.y;
         if (group == 1 && p.group > 1) fetch_parents(r, r0, r1, fresh);
-        for (u32 w = w0 + threadIdx.x; w < end; w += THREADS) room[w - w0] = __ldcg(fresh + w);
+        for (u32 w = w0 + 4 * threadIdx.x; w < end; w += 4 * THREADS)
+            *(uint4 *)(room + (w - w0)) = __ldcg((const uint4 *)(fresh + w));
         __syncthreads();
         for (u32 s = 0; s < r.parts; s++) {
             if (s == r.index) continue;
@@ -125,11 +134,10 @@ INLINE void merge_ranges(const Member &r, u32 *fresh, u32 which, u32 *room, u32 
             }
         }
         __syncthreads();
-        for (u32 w = w0 + threadIdx.x; w < end; w += THREADS) {
-            const u32 bits = room[w - w0], at = place_of(r, w);
-            fresh[w] = bits;
-            if (bits == __ldcg(own + at)) continue;
-            for (u32 t = 0; t < r.parts; t++) replica_of(r, t, which)[at] = bits;
+        for (u32 w = w0 + 4 * threadIdx.x; w < end; w += 4 * THREADS) {
+            const uint4 bits = *(const uint4 *)(room + (w - w0));
+            *(uint4 *)(fresh + w) = bits;
+            publish_changed(r, bits, w, which);
         }
         __syncthreads();
     }

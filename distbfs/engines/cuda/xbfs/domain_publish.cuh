@@ -3,10 +3,9 @@
 #define DISTBFS_XBFS_DOMAIN_PUBLISH_CUH
 #include "domain.cuh"
 
-/* Four words from `word` on, where this device's replica has others. */
-INLINE void publish_changed(const Member &r, const u32 *words, u32 word, u32 which) {
+/* x: the four words from `word` on, where this device's replica has others. */
+INLINE void publish_changed(const Member &r, const uint4 &x, u32 word, u32 which) {
     const u32 at = place_of(r, word);
-    const uint4 x = __ldcg((const uint4 *)(words + word));
     const uint4 y = __ldcg((const uint4 *)(replica_of(r, r.index, which) + at));
     if (x.x == y.x && x.y == y.y && x.z == y.z && x.w == y.w) return;
     for (u32 k = 0; k < r.parts; k++) { /* not all to the same device at once */
@@ -33,7 +32,8 @@ struct Publish {
         for (u32 i = threadIdx.x;; i += THREADS) {
             const u32 tile = i / pieces * gridDim.x + blockIdx.x;
             if (tile >= tiles) break;
-            publish_changed(r, fresh, tile * words + i % pieces * 4, which);
+            const u32 word = tile * words + i % pieces * 4;
+            publish_changed(r, __ldcg((const uint4 *)(fresh + word)), word, which);
         }
     }
 };
@@ -45,7 +45,7 @@ INLINE void publish_last(const Member &r, const u32 *words, u32 which, u32 warp,
     for (u32 at = warp + (lane >> 3) * warps;; at += 4 * warps) {
         const u32 word = at * 32 + (lane & 7) * 4;
         if (word >= r.own.words) break;
-        publish_changed(r, words, word, which);
+        publish_changed(r, __ldcg((const uint4 *)(words + word)), word, which);
     }
 }
 
@@ -53,7 +53,7 @@ INLINE void publish_last(const Member &r, const u32 *words, u32 which, u32 warp,
 INLINE void publish_changes(const Member &r, const u32 *words, u32 which) {
     const u32 count = r.own.words / 4, stride = gridDim.x * THREADS;
     for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < count; i += stride)
-        publish_changed(r, words, i * 4, which);
+        publish_changed(r, __ldcg((const uint4 *)words + i), i * 4, which);
 }
 
 /* A replica as a search begins with it. */

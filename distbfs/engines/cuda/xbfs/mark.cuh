@@ -24,8 +24,10 @@ struct Marks {
     const Params &p;
     const u32 *old;
     u32 *fresh;
-    /* bits of the words from `w` on that are visited */
-    __device__ __forceinline__ u32 word(u32 w) const { return old[w]; }
+    /* to shared memory: the visited bits of words w0 ... w1 - 1 */
+    __device__ __forceinline__ void copy(u32 *to, u32 w0, u32 w1) const {
+        for (u32 i = threadIdx.x; i < w1 - w0; i += THREADS) to[i] = old[w0 + i];
+    }
     /* of a row that is not cut: the visited bits of its word; to set one */
     __device__ __forceinline__ u32 seen(u32 v) const {
         return v < p.active ? old[v >> 5] : ALL; /* those of trees are not searched */
@@ -36,7 +38,7 @@ struct Marks {
     __device__ __forceinline__ void row(bool found, u32 v, u32 u, u32) const {
         if (found && p.parents) p.parent[v] = u;
     }
-    /* of a range: before all, each that is found, its words at the end, after all */
+    /* of a range: before all, each that is found, what `copy` has taken at the end, after all */
     __device__ __forceinline__ void begin(u32 w0, u32 w1, bool many) const {
         if (!many || !p.parents) return;
         for (u32 w = w0 + threadIdx.x; w < w1; w += THREADS)
@@ -45,8 +47,9 @@ struct Marks {
     __device__ __forceinline__ void take(bool found, u32 v, u32 u, u32, u32) const {
         if (found && p.parents) p.parent[v] = u;
     }
-    __device__ __forceinline__ void merge(u32 w, u32 bits) const {
-        if (bits) red_or(fresh + w, bits);
+    __device__ __forceinline__ void merge(const u32 *bits, u32 w0, u32 w1) const {
+        for (u32 i = threadIdx.x; i < w1 - w0; i += THREADS)
+            if (bits[i]) red_or(fresh + w0 + i, bits[i]);
     }
     __device__ __forceinline__ void end(u32) const {}
 };
@@ -110,7 +113,7 @@ INLINE void mark_range(const Params &p, const u32 *hub, u32 hubs, u32 range, u32
     };
     piece_of(threadIdx.x); /* on its way while bits are read */
     sink.begin(w0, w1, many);
-    for (u32 i = threadIdx.x; i < w1 - w0; i += THREADS) seen[i] = sink.word(w0 + i);
+    sink.copy(seen, w0, w1);
     __syncthreads();
     for (u32 h0 = 0; h0 < hubs; h0 += THREADS) {
         if (h0) piece_of(h0 + threadIdx.x);
@@ -162,7 +165,7 @@ INLINE void mark_range(const Params &p, const u32 *hub, u32 hubs, u32 range, u32
         }
         __syncthreads();
     }
-    for (u32 i = threadIdx.x; i < w1 - w0; i += THREADS) sink.merge(w0 + i, seen[i]);
+    sink.merge(seen, w0, w1);
     sink.end(range);
     __syncthreads();
 }
@@ -190,7 +193,10 @@ struct FewMarks : Marks {
  * and meetings of a block, which few edges do not pay for. */
 INLINE void mark_few(const Params &p, const uint4 *queue, u32 count, u32 edges,
                      const Marks &marks, u32 warp, u32 warps, u32 lane) {
-    for (u32 w = warp * 32 + lane; w < p.words; w += warps * 32) marks.merge(w, marks.word(w));
+    for (u32 w = warp * 32 + lane; w < p.words; w += warps * 32) {
+        const u32 bits = marks.old[w];
+        if (bits) red_or(marks.fresh + w, bits);
+    }
     const FewMarks few = {marks};
     push(p, queue, count, edges, RowMarks<FewMarks>{few}, warp, warps, lane);
 }

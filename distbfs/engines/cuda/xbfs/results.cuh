@@ -4,6 +4,7 @@
 #include "search.cuh"
 
 #define EARLY 4 /* snapshots that are asked for at once */
+#define CODED 3 /* snapshots that have codes: trees.cuh */
 
 /* Four bits of a word as four bytes of 0 or 1. */
 INLINE u32 spread(u32 word, int nibble) {
@@ -39,8 +40,10 @@ INLINE void tell_highest(const Params &p, u32 snapshot, u32 lane) {
 #define SHARE (CODES ? 16 : 8) /* vertices of a thread: fewer where they are few */
 
 /* Results by number.  The last blocks take the first vertices, as the first blocks have those of
- * trees.  codes: these are made, too (trees.cuh) */
-INLINE void results_by_number(const Params &p, u32 k, u32 base, bool wide, bool codes) {
+ * trees.  codes(i, low, high) is called with the codes of share i, by whole warps, and
+ * codes.later(v, bits, level) where some of its vertices, from v on, have none for that level */
+template <class Codes>
+INLINE void results_by_number(const Params &p, u32 k, u32 base, bool wide, const Codes &codes) {
     u32 top = 0;
     for (u32 i = (gridDim.x - 1 - blockIdx.x) * THREADS + threadIdx.x; i < p.words * (32 / SHARE);
          i += gridDim.x * THREADS) {
@@ -66,15 +69,16 @@ INLINE void results_by_number(const Params &p, u32 k, u32 base, bool wide, bool 
 #pragma unroll
         for (int e = 0; e < EARLY; e++) {
             add(later[e]);
-            if (e < 3 && (e + 1 & 1)) low |= fresh;
-            if (e < 3 && (e + 1 & 2)) high |= fresh;
+            if (e < CODED && (e + 1 & 1)) low |= fresh;
+            if (e < CODED && (e + 1 & 2)) high |= fresh;
+            if (e >= CODED && fresh) codes.later(v0, fresh, base + j);
         }
 #pragma unroll 1
-        while (j < k) add(snapshot[(j + 1) * p.stride] >> part & all);
-        if (codes) {
-            u16 *code = (u16 *)(p.code + w) + part / 16;
-            code[0] = low, code[2] = high;
+        while (j < k) {
+            add(snapshot[(j + 1) * p.stride] >> part & all);
+            if (fresh) codes.later(v0, fresh, base + j);
         }
+        codes(i, low, high);
         const u32 open = ~seen & all | bare;
         if (wide) {
             for (u32 v = v0; v < v0 + SHARE && v < p.active; v++) {

@@ -57,16 +57,19 @@ INLINE void finish(const Params &p, u32 root, u32 *room, const State &s) {
     __shared__ Way way;
     const u32 k = s.k, base = s.base, ids = TOGETHER * p.block_ids;
     const bool wide = !AT_ONCE && too_deep(p, s.depth), pruned = p.active < p.every;
-    uint2 *held = (uint2 *)(room + (AT_ONCE && IN_IDS && p.coded ? ids / 4 * 5 : 0));
-    const Trees trees = {p, way, held, k, base};
+    const u32 before = !AT_ONCE ? WARPS * LATER : IN_IDS && p.coded ? ids / 4 * 5 : 0;
+    uint2 *held = (uint2 *)(room + before);
+    Trees trees = {p, way, held, k, base, NONE, p.active};
     if (pruned) {
         if (threadIdx.x == 0) walk(p, root, way);
         if (CODES) hold_codes(p, held);
         else __syncthreads();
-        if (!AT_ONCE || !IN_IDS) tell_trees(p, base, wide, way.length, trees);
+        if (way.length) trees.on = root;
+        if (way.length > 1) trees.bound = 0;
+        if (!AT_ONCE || !IN_IDS) tell_trees(p, trees, wide, way.length, room);
     }
     if (AT_ONCE) clean(p, p.next_snapshot, p.next_by_first);
-    if (AT_ONCE && !IN_IDS) results_by_number(p, k, base, false, false);
+    if (AT_ONCE && !IN_IDS) results_by_number(p, k, base, false, OwnCodes{p, false});
 #if AT_ONCE && IN_IDS
     const u32 first = blockIdx.x * TOGETHER, left = p.blocks - first;
     if (first >= p.blocks) return;
@@ -79,7 +82,7 @@ INLINE void finish(const Params &p, u32 root, u32 *room, const State &s) {
         if (p.parents && !moved) f4 = load_once4(p.first_id + v);
         const u32 f[4] = {f4.x, f4.y, f4.z, f4.w};
         int reached[4];
-        trees(v, parent, reached);
+        levels_of_four(p, trees, v, parent, reached);
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             level[i] = reached[i], from[i] = moved ? parent[i] : f[i];
@@ -312,7 +315,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             if (!IN_IDS && !AT_ONCE) {
                 park(&parked, r);
                 clean(p, p.next_snapshot, p.next_by_first);
-                results_by_number(p, parked.s.k, parked.s.base, too_deep(p, parked.s.depth), coded);
+                results_by_number(p, parked.s.k, parked.s.base, too_deep(p, parked.s.depth),
+                                  OwnCodes{p, coded});
                 r = unpark(&parked);
             }
             if (coded) grid_sum(&c->barrier, turn, 0);

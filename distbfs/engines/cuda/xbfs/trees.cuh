@@ -11,6 +11,7 @@
 #include "results.cuh"
 
 #define MOST_CHAIN 16 /* edges from a vertex of a tree to the rest: trees.py */
+#define LATER 64      /* vertices of a warp that wait for a level that no code tells */
 
 /* Levels that do not fit a byte may come: those of trees are deeper than what is searched. */
 INLINE bool too_deep(const Params &p, u32 depth) { return depth + 2 * p.chain > NARROW; }
@@ -40,6 +41,18 @@ INLINE u32 end_of(const Params &p, u32 root, u32 &edges) {
     for (edges = 0; root != NONE && root >= p.active; edges++) root = above(p, root);
     return root;
 }
+
+/* Codes of searched vertices, made as their results are. */
+struct OwnCodes {
+    const Params &p;
+    bool wanted;
+    __device__ __forceinline__ void operator()(u32 i, u32 low, u32 high) const {
+        if (!wanted) return;
+        u16 *code = (u16 *)(p.code + i / 2) + (i & 1);
+        code[0] = low, code[2] = high;
+    }
+    __device__ __forceinline__ void later(u32, u32, u32) const {}
+};
 
 /* The codes of a word from what the snapshot of pushes and the first three after it have. */
 INLINE uint2 code_word(u32 a, u32 b, u32 c, u32 d) {
@@ -127,69 +140,109 @@ INLINE void hold_codes(const Params &p, uint2 *held) {
     __syncthreads();
 }
 
-/* The levels of four vertices that are not searched, -1 where they are unreached.
- * parent: their first neighbours, by number; held: as of code_of; below(v, u): v is one below
- * its first neighbour u, which may have a code; else other(v, parent) tells the level, -1 where
- * v is unreached, and may change the parent */
-template <class Below, class Other>
-INLINE void levels_of_four(const Params &p, u32 v, u32 (&parent)[4], int (&level)[4],
-                           const uint2 *held, u32 k, u32 base, const Below &below,
-                           const Other &other) {
-    u32 code[4];
+/* Levels of four vertices that are not searched, and have first neighbours `parent`, where
+ * codes tell them; -1 of others.  tree: as of Trees.  Returns bits of those that its `other`
+ * must be asked for. */
+template <class Tree>
+INLINE u32 levels_by_code(const Params &p, const Tree &tree, u32 v, const u32 (&parent)[4],
+                          int (&level)[4]) {
+    u32 code[4], others = 0;
     bool coded[4];
 #pragma unroll
-    for (int i = 0; i < 4; i++) coded[i] = below(v + i, parent[i]);
-    codes_of(p, parent, coded, held, k, code);
+    for (int i = 0; i < 4; i++) coded[i] = v + i < p.every && tree.below(v + i, parent[i]);
+    codes_of(p, parent, coded, tree.held, tree.k, code);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        level[i] = base + code[i] + 1;
-        if (v + i >= p.every) level[i] = -1;
-        else if (!code[i]) level[i] = other(v + i, parent[i]);
+        level[i] = code[i] ? (int)(tree.base + code[i] + 1) : -1;
+        if (v + i < p.every && !code[i]) others |= 1u << i;
+    }
+    return others;
+}
+
+/* All of them, those that are wanted. */
+template <class Tree>
+INLINE void levels_of_four(const Params &p, const Tree &tree, u32 v, u32 (&parent)[4],
+                           int (&level)[4]) {
+    const u32 others = levels_by_code(p, tree, v, parent, level);
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        if (others >> i & 1) level[i] = tree.other(v + i, parent[i]);
         if (ASKED(level[i] > 0 && (u32)level[i] > p.last)) level[i] = -1;
     }
 }
 
 /* Levels and parents of all vertices that are not searched; by number, or for results by id.
- * levels(v, parent, level): see levels_of_four; moved: some parents are others than first
- * neighbours */
-template <class Levels>
-INLINE void tell_trees(const Params &p, u32 base, bool wide, bool moved, const Levels &levels) {
-    const u32 stride = gridDim.x * THREADS * 4;
-    u32 v = p.active + (blockIdx.x * THREADS + threadIdx.x) * 4, top = 0;
+ * Those without a code wait until a warp has 32 of them.
+ * tree: see Trees; moved: some parents are others than first neighbours; wait: shared, [LATER]
+ * a warp */
+template <class Tree>
+INLINE void tell_trees(const Params &p, const Tree &tree, bool wide, bool moved, u32 *wait) {
+    const u32 lane = threadIdx.x & 31, stride = gridDim.x * THREADS * 4;
+    u32 *own = wait + (threadIdx.x >> 5) * LATER, size = 0, top = 0;
+    int *out_wide = IN_IDS ? (int *)p.direct : p.level_wide;
+    u8 *out = IN_IDS ? tree_bytes(p) - p.active : p.level_out;
+    const bool parents = p.parents && (!IN_IDS || moved);
+    const auto wanted = [&](int level) {
+        if (ASKED(level > 0 && (u32)level > p.last)) level = -1;
+        if (level > (int)(tree.base + top)) top = level - tree.base;
+        return level;
+    };
+    const auto ask = [&](u32 v) {
+        u32 parent = p.first[v];
+        const int level = wanted(tree.other(v, parent));
+        if (wide) out_wide[v] = level;
+        else out[v] = level;
+        if (parents) p.parent[v] = level < 0 ? NONE : parent;
+    };
+    u32 v = p.active + (blockIdx.x * THREADS + threadIdx.x) * 4;
     uint4 next = make_uint4(0, 0, 0, 0);
     if (v < p.every) next = *(const uint4 *)(p.first + v);
-    for (; v < p.every; v += stride) {
+    for (; __any_sync(ALL, v < p.every); v += stride) {
         const uint4 f4 = next;
         if (v + stride < p.every) next = *(const uint4 *)(p.first + v + stride);
         u32 parent[4] = {f4.x, f4.y, f4.z, f4.w}, bytes = 0;
         int level[4];
-        levels(v, parent, level);
+        const u32 others = levels_by_code(p, tree, v, parent, level);
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            if (level[i] > (int)(base + top)) top = level[i] - base;
+            level[i] = wanted(level[i]);
             bytes |= (u32)(level[i] & 255) << 8 * i;
             if (level[i] < 0) parent[i] = NONE;
         }
-        const uint4 l4 = make_uint4(level[0], level[1], level[2], level[3]);
-        if (wide) *(uint4 *)(IN_IDS ? (int *)p.direct + v : p.level_wide + v) = l4;
-        else *(u32 *)(IN_IDS ? tree_bytes(p) + (v - p.active) : p.level_out + v) = bytes;
-        if (p.parents && (!IN_IDS || moved))
-            *(uint4 *)(p.parent + v) = make_uint4(parent[0], parent[1], parent[2], parent[3]);
+        if (v < p.every) {
+            if (wide)
+                *(uint4 *)(out_wide + v) = make_uint4(level[0], level[1], level[2], level[3]);
+            else *(u32 *)(out + v) = bytes;
+            if (parents)
+                *(uint4 *)(p.parent + v) = make_uint4(parent[0], parent[1], parent[2], parent[3]);
+        }
+        if (!__any_sync(ALL, others)) continue;
+#pragma unroll 1
+        for (int i = 0; i < 4; i++) {
+            const u32 who = __ballot_sync(ALL, others >> i & 1);
+            if (others >> i & 1) own[size + __popc(who & lanes_below(lane))] = v + i;
+            size += __popc(who);
+            __syncwarp();
+            if (size >= 32) size -= 32, ask(own[size + lane]);
+            __syncwarp();
+        }
     }
-    tell_highest(p, top, threadIdx.x & 31);
+    if (lane < size) ask(own[lane]);
+    tell_highest(p, top, lane);
 }
 
-/* Levels of vertices of whole trees, which one device has; see levels_of_four. */
+/* Vertices of whole trees, which one device has. */
 struct Trees {
     const Params &p;
     const Way &way;
-    const uint2 *held;
+    const uint2 *held; /* as of codes_of */
     u32 k, base;
-    __device__ __forceinline__ void operator()(u32 v, u32 (&parent)[4], int (&level)[4]) const {
-        levels_of_four(
-            p, v, parent, level, held, k, base,
-            [&](u32, u32 u) { return u < p.active && !way.length; },
-            [&](u32 v, u32 &parent) { return tree_level(p, v, way, held, k, base, parent); });
+    u32 on, bound; /* the way's only vertex; p.active, 0 where the way is longer */
+    /* whether v is one below its first neighbour u, which may have a code */
+    __device__ __forceinline__ bool below(u32 v, u32 u) const { return u < bound && v != on; }
+    /* the level of any, -1 where it is unreached; may change the parent */
+    __device__ __forceinline__ int other(u32 v, u32 &parent) const {
+        return tree_level(p, v, way, held, k, base, parent);
     }
 };
 #endif
