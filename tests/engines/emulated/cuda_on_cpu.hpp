@@ -174,6 +174,7 @@ static inline int __ffsll(long long x) { return __builtin_ffsll(x); }
 static inline int __clz(int x) { return x ? __builtin_clz(x) : 32; }
 template <class T> T __ldg(const T *p) { return *p; }
 template <class T> T __ldcs(const T *p) { return *p; }
+template <class T> void __stcs(T *p, const T &x) { *p = x; }
 template <class T> T __ldcg(const T *p) { return *(const volatile T *)p; }
 /* A status that others may write meanwhile: the value is old when it comes. */
 static inline int __ldcg(const int *p) {

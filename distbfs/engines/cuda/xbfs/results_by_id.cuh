@@ -185,10 +185,10 @@ INLINE u32 put_blocks(const Params &p, u32 from, u32 count, u32 threads, u32 k, 
     __syncthreads();
     if (!wide)
         for (u32 i = thread; i < ids / 16; i += threads)
-            ((uint4 *)(p.level_out + first))[i] = ((const uint4 *)level)[i];
+            __stcs((uint4 *)(p.level_out + first) + i, ((const uint4 *)level)[i]);
     if (p.parents && sizeof(ID) == 4)
         for (u32 i = thread; i < ids / 4; i += threads)
-            ((uint4 *)(p.parent_out + first))[i] = ((const uint4 *)parent)[i];
+            __stcs((uint4 *)(p.parent_out + first) + i, ((const uint4 *)parent)[i]);
     if (p.parents && sizeof(ID) == 8)
         for (u32 i = thread; i < ids; i += threads)
             ((ID *)p.parent_out)[first + i] = alone && i == own ? p.root_id : id_of(p, parent[i]);
