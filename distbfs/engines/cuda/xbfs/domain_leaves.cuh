@@ -30,21 +30,16 @@ INLINE void publish_codes(const Member &r, u32 k, u32 base) {
     const Params &p = r.own;
     const u32 stride = gridDim.x * THREADS;
     for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < p.words / 2; i += stride) {
-        uint2 in[CODED + 1];
-#pragma unroll
-        for (u32 j = 0; j <= CODED; j++)
-            in[j] = j <= k ? *(const uint2 *)(p.snapshot + j * p.stride + 2 * i)
-                           : make_uint2(ALL, ALL);
-        const uint2 x = code_word(in[0].x, in[1].x, in[2].x, in[3].x);
-        const uint2 y = code_word(in[0].y, in[1].y, in[2].y, in[3].y);
+        uint2 seen;
+        const uint4 codes = code_words(p, i, k, seen);
         const u32 at = place_of(r, 2 * i);
         for (u32 one = 0; one < r.parts; one++) { /* not all to the same device at once */
             const u32 t = r.index + one < r.parts ? r.index + one : r.index + one - r.parts;
-            *(uint4 *)(r.code[t] + at) = make_uint4(x.x, x.y, y.x, y.y);
+            *(uint4 *)(r.code[t] + at) = codes;
         }
         if (k <= CODED) continue;
-        direct_levels(p, 2 * i, k, base, in[CODED].x);
-        direct_levels(p, 2 * i + 1, k, base, in[CODED].y);
+        direct_levels(p, 2 * i, k, base, seen.x);
+        direct_levels(p, 2 * i + 1, k, base, seen.y);
     }
 }
 

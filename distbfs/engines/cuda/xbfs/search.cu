@@ -59,13 +59,11 @@ INLINE void finish(const Params &p, u32 root, u32 *room, const State &s) {
     const bool wide = !AT_ONCE && too_deep(p, s.depth), pruned = p.active < p.every;
     const u32 before = !AT_ONCE ? WARPS * LATER : IN_IDS && p.coded ? ids / 4 * 5 : 0;
     uint2 *held = (uint2 *)(room + before);
-    Trees trees = {p, way, held, k, base, NONE, p.active};
+    const Trees trees = {p, way, held, k, base};
     if (pruned) {
         if (threadIdx.x == 0) walk(p, root, way);
         if (CODES) hold_codes(p, held);
         else __syncthreads();
-        if (way.length) trees.on = root;
-        if (way.length > 1) trees.bound = 0;
         if (!AT_ONCE || !IN_IDS) tell_trees(p, trees, wide, way.length, room);
     }
     if (AT_ONCE) clean(p, p.next_snapshot, p.next_by_first);

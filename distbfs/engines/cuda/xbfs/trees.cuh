@@ -59,6 +59,19 @@ INLINE uint2 code_word(u32 a, u32 b, u32 c, u32 d) {
     return make_uint2((b & ~a) | (d & ~c), (c & ~b) | (d & ~c));
 }
 
+/* The codes of words 2 i and 2 i + 1; seen: what the first three snapshots after pushes have */
+INLINE uint4 code_words(const Params &p, u32 i, u32 k, uint2 &seen) {
+    uint2 in[CODED + 1];
+#pragma unroll
+    for (u32 j = 0; j <= CODED; j++)
+        in[j] = j <= k ? *(const uint2 *)(p.snapshot + j * p.stride + 2 * i)
+                       : make_uint2(ALL, ALL);
+    seen = in[CODED];
+    const uint2 x = code_word(in[0].x, in[1].x, in[2].x, in[3].x);
+    const uint2 y = code_word(in[0].y, in[1].y, in[2].y, in[3].y);
+    return make_uint4(x.x, x.y, y.x, y.y);
+}
+
 /* The codes of word w. */
 INLINE uint2 code_word(const Params &p, u32 w, u32 k) {
     u32 in[4];
@@ -71,8 +84,9 @@ INLINE uint2 code_word(const Params &p, u32 w, u32 k) {
  * bits says in which, 0: look elsewhere.  uint2 of a word: low and high bits.  All blocks meet
  * before they read it. */
 INLINE void make_codes(const Params &p, u32 k) {
-    for (u32 w = blockIdx.x * THREADS + threadIdx.x; w < p.words; w += gridDim.x * THREADS)
-        p.code[w] = code_word(p, w, k);
+    uint2 seen;
+    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < p.words / 2; i += gridDim.x * THREADS)
+        ((uint4 *)p.code)[i] = code_words(p, i, k, seen);
 }
 
 /* The codes of searched vertices v[i] that are `wanted`, 0 of the others; all words are asked
@@ -202,7 +216,9 @@ INLINE void tell_trees(const Params &p, const Tree &tree, bool wide, bool moved,
         if (v + stride < p.every) next = *(const uint4 *)(p.first + v + stride);
         u32 parent[4] = {f4.x, f4.y, f4.z, f4.w}, bytes = 0;
         int level[4];
-        const u32 others = levels_by_code(p, tree, v, parent, level);
+        u32 others = 0; /* few vertices do not pay for a queue */
+        if (CODES) others = levels_by_code(p, tree, v, parent, level);
+        else levels_of_four(p, tree, v, parent, level);
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             level[i] = wanted(level[i]);
@@ -237,9 +253,9 @@ struct Trees {
     const Way &way;
     const uint2 *held; /* as of codes_of */
     u32 k, base;
-    u32 on, bound; /* the way's only vertex; p.active, 0 where the way is longer */
-    /* whether v is one below its first neighbour u, which may have a code */
-    __device__ __forceinline__ bool below(u32 v, u32 u) const { return u < bound && v != on; }
+    /* whether v is one below its first neighbour u if that has a code; what the way leads to
+     * was pushed, and has none */
+    __device__ __forceinline__ bool below(u32, u32 u) const { return u < p.active; }
     /* the level of any, -1 where it is unreached; may change the parent */
     __device__ __forceinline__ int other(u32 v, u32 &parent) const {
         return tree_level(p, v, way, held, k, base, parent);
