@@ -35,7 +35,8 @@ INLINE void pulled(const Member &r, JointState &j, u64 left, bool last) {
     s.depth++, s.k++, s.step = last ? PULL_LAST : PULL;
     s.left = (u32)left, s.tails += last, j.now ^= 1;
     j.listed = last && j.late, j.lates += j.listed, j.late = found <= MOST_LATE;
-    if (!left || !found || ends(r.own, s)) s.phase = FINISHING;
+    /* what has found as many as the largest component has can go nowhere else */
+    if (left <= r.outside || !found || ends(r.own, s)) s.phase = FINISHING;
     else if (ASKED(r.own.pull_only)) s.phase = PULLING;
     else if (last ? s.tails >= MOST_TAILS && found <= SMALL : found * 8 < left && !few(r, left))
         s.phase = GATHERING;

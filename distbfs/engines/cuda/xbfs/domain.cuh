@@ -95,7 +95,9 @@ struct Member {
     u64 magic;                  /* ceil(2^32 / parts) */
     u64 patience;               /* ns that a peer is waited for */
     u64 active_all;             /* vertices that are searched, of all parts */
-    u32 parts, index, all_words, room, longest, pad; /* longest: row of all parts */
+    u32 parts, index, all_words, room, longest; /* longest: row of all parts */
+    u32 outside;                /* vertices of all parts that are searched, and not of a
+                                   component that has half of them or more; 0: not known */
 };
 
 INLINE u32 *replica_of(const Member &r, u32 part, u32 which) {

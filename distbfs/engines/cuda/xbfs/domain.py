@@ -23,6 +23,7 @@ from distbfs.engines.base import WHOLE, Until
 from distbfs.engines.cuda.xbfs.arrays import (
     ELSEWHERE,
     KERNELS,
+    NO_LIMIT,
     ROWS,
     Arrays,
     last_and_targets,
@@ -131,6 +132,7 @@ class MemberSearch:
         self._counts: Any = None
         self._launches: dict[tuple[int, bool, bool], programs.Launch] = {}
         self._masked = False
+        self._outside = 0  # see ``Member`` in domain.cuh
         self._turn, self._word = 0, StopWord()
         self._lone: Ids = np.zeros(0, np.int64)  # roots of a set without edges
 
@@ -158,6 +160,7 @@ class MemberSearch:
             self.arrays.clear()
             self._reset()
         self.params.active_all = self.vertices
+        self.params.outside = 0 if together else self._outside
 
     @property
     def leaves_out(self) -> bool:
@@ -297,7 +300,19 @@ class MemberSearch:
         highest = state.base + int.from_bytes(kept[at : at + 8], sys.byteorder)
         levels = 1 + (highest if state.k else max(control.deepest, highest))
         end = 1 + state.depth if state.phase == STOPPED else 0
+        if state.phase == DONE:
+            self._learn(state)
         return seconds, levels, failed, end
+
+    def _learn(self, state: State) -> None:
+        """Keep how many vertices are outside a component with half of them or more.
+
+        Every part learns the same of a search that ended with a pull.
+        """
+        p, left = self.own, state.left
+        whole = not (p.from_set or p.targets or self._masked) and p.last == NO_LIMIT
+        if whole and state.k and 2 * left <= self.vertices:
+            self._outside = left
 
     def _results_again(self) -> float:
         """Write levels that need more than a byte, for the first time; in seconds."""

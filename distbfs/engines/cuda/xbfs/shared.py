@@ -70,7 +70,7 @@ class MemberParams(ctypes.Structure):
         ("device", ctypes.c_void_p),
         *((x, ctypes.c_uint64) for x in ("magic", "patience", "active_all")),
         *((x, ctypes.c_uint32) for x in ("parts", "index", "all_words")),
-        *((x, ctypes.c_uint32) for x in ("room", "longest", "pad")),
+        *((x, ctypes.c_uint32) for x in ("room", "longest", "outside")),
     )
 
 
