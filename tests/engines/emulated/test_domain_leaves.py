@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from fast_graphs import HUGE, beside, chained, lone, pairs, path, shuffled
+from device_parts import joined
+from fast_graphs import HUGE, beside, chained, complete, lone, pairs, path, shuffled
 from graphs import Tuples, kronecker, random_tuples, uniform
 from resident_parts import look, resident_driver, resident_parts
 
@@ -87,6 +88,42 @@ def test_between_searches_of_all(device, internal):
         assert found.levels > 1
         assert not driver._parts[0].leaves_out
         look(driver, source, root)
+    driver.close()
+
+
+@pytest.mark.parametrize("internal", [True, False], ids=["internal", "ids"])
+def test_a_component_that_is_known(device, internal):
+    """Later searches in it end with its last vertex; others as before."""
+    large = leafy(uniform(4000, 24_000), 6000)
+    source = shuffled(beside(large, complete(6), path(7)))
+    limits = {"overrides": {"pull_edges": 10}, "internal_ids": internal}
+    driver = resident_driver(source, 2, **limits)
+    hub = int(source.degrees.argmax())
+    level = source.distances(hub)
+    others = np.flatnonzero((level < 0) & (source.degrees > 1))
+    steps = set()
+    for root in others:
+        look(driver, source, int(root), records=True)
+        assert driver._parts[0].params.outside == 0
+        steps |= {name for name, *_ in driver._parts[0].steps()}
+    assert "pull" in steps
+    for k in range(3):
+        look(driver, source, hub, records=True)
+        found = [line[2] for line in driver._parts[0].steps() if "pull" in line[0]]
+        assert (0 in found) == (k == 0)
+    outside = 0
+    for part in driver._parts:
+        searched = part.part.graph.vertices[: part.own.active].get().astype(int)
+        ids = part.part.layout.global_of(part.part.index, searched)
+        outside += int((level[ids] < 0).sum())
+    for root in (*others[:3], int(np.flatnonzero(source.degrees == 1)[0])):
+        look(driver, source, int(root))
+        assert {part.params.outside for part in driver._parts} == {outside}
+    for until in (Until(depth=2), Until(targets=np.array([others[0]]))):
+        look(driver, source, hub, until=until)
+    found = driver.search(np.unique([hub, others[0]]))
+    assert joined(found.level, source.n)[others[0]] == 0
+    look(driver, source, hub)
     driver.close()
 
 
