@@ -68,7 +68,6 @@ HELD = frozenset(
         *("nvshmem_18", "nvshmem_22", "nvshmem_25_ef32", "nvshmem_25_th24"),
         *("h200_nccl_22", "h200_nccl_25", "h200_nvshmem_22", "h200_nvshmem_25"),
         "host_24",
-        *("graph500_27_2", "graph500_27_2_internal"),
         *("graph500_26_4", "graph500_26_4_internal"),
         *("graph500_28_4", "graph500_28_4_internal"),
         *("graph500_31_ef8_2", "graph500_27_domains_nvshmem"),
