@@ -6,9 +6,10 @@
  * these blocks.  Wider ones are pushed by queue, pairs for owners meanwhile; a push that is
  * followed by a pull marks; pulls read the replica of one snapshot and make the next, whose
  * words go to all devices inside the pull, and those that change later when their block has
- * no more to do; where few are found, their bits are set one by one (domain_late.cuh).  Where a search has targets,
- * all devices meet once more after each level and add up how many are missing.  Where the
- * word of a host was seen, all end after the same level, without results.
+ * no more to do; where few are found, their bits are set one by one (domain_late.cuh).
+ * Where a search has targets, all devices meet once more after each level and add up how
+ * many are missing.  Where the word of a host was seen, all end after the same level,
+ * without results.
  * The form PLAIN has only all levels from one root; some devices may take it, and not others.
  * Where rows have tails in host memory (SPLIT), each device reads its own, and where some
  * edges are not seen (MASKED), it looks at the bits of its own columns besides (rows.cuh).

@@ -1,8 +1,8 @@
 /* Late pulls between devices: few vertices are found, and their bits are set one by one.
  *
- * A pull of many vertices writes whole words to all replicas and meets twice (see
- * domain_publish.cuh).  Here the bit of each vertex is set in all replicas when it is
- * found, so that devices meet once.  The replica that is made was made last two levels ago:
+ * A pull of many vertices writes whole words to all replicas, and looks at all of its words
+ * once more (domain_publish.cuh).  Here the bit of each vertex is set in all replicas when it
+ * is found, and no word is looked at.  The replica that is made was made last two levels ago:
  * what the level before has found is kept in a list and set in it, too.
  */
 #ifndef DISTBFS_XBFS_DOMAIN_LATE_CUH
