@@ -97,8 +97,8 @@ MUTATIONS = (
     Mutation(
         "trees-beyond-the-last-level",
         f"{CUDA}/xbfs/trees.cuh",
-        "if (ASKED(level[i] > 0 && (u32)level[i] > p.last)) level[i] = -1;",
-        "",
+        "return ASKED(level > 0 && (u32)level > p.last) ? -1 : level;",
+        "return level;",
         "vertices of trees have levels beyond the last one that is wanted",
         (f"{FAST}::test_trees_from_every_place",),
     ),
@@ -742,8 +742,8 @@ MUTATIONS = (
     Mutation(
         "fast-flush-level",
         "distbfs/engines/cuda/xbfs/gather.cuh",
-        "= base + j;",
-        "= base + k;",
+        "now & ~seen, base + j);",
+        "now & ~seen, base + k);",
         "levels that are written out are those of the last snapshot",
         (f"{FAST}::test_levels_beyond_the_snapshots_are_flushed",),
     ),
@@ -864,8 +864,8 @@ MUTATIONS = (
     Mutation(
         "leaves-of-late-levels-by-number",
         "distbfs/engines/cuda/xbfs/domain_leaves.cuh",
-        "for (; wanted && bits; bits &= bits - 1)",
-        "for (; wanted && bits & 1u << 31; bits &= bits - 1)",
+        "if (wanted) write_levels(r.own, v, bits, level);",
+        "",
         "leaves of vertices that were found late get an old level by number",
         (f"{LEAVES}::test_every_way",),
     ),
@@ -888,8 +888,8 @@ MUTATIONS = (
     Mutation(
         "component-that-is-small",
         "distbfs/engines/cuda/xbfs/domain.py",
-        "2 * left <= self.vertices",
-        "left <= self.vertices",
+        "2 * state.left <= self.vertices",
+        "state.left <= self.vertices",
         "searches end when as many are found as a small component has",
         (f"{LEAVES}::test_a_component_that_is_known",),
     ),

@@ -31,7 +31,7 @@ from distbfs.types import Array, Ids, Root
 KERNELS = Path(__file__).parent
 THREADS, WARPS = 1024, 32
 SNAPSHOTS, COLUMNS, TILE_WORDS = 20, 7, 8
-WAIT, HALF = 160, 64
+WAIT, HALF, LATER = 160, 64, 64  # as in search.cuh and trees.cuh
 QUEUE_WORDS = WAIT + WAIT // 4 + 2 * HALF  # of a warp, STAGE_AT in search.cuh
 WARP_WORDS = QUEUE_WORDS + 2 * TILE_WORDS * 32 + TILE_WORDS * 16 + 16
 LEAST_BLOCK_IDS, MOST_BLOCK_IDS = 64, 12288  # ids whose results a block writes
@@ -45,7 +45,7 @@ HUB_WORDS = 16000  # bits of hubs in shared memory
 HUB_SHARE, LEAST_HUB_WORDS = 3, 1024  # no more than a share of all, or that, pays
 PAD = 1024
 CODE_BYTES = 8  # of a word of trees.cuh
-LATER_BYTES = 4 * 64 * WARPS  # of vertices that wait there
+LATER_BYTES = 4 * LATER * WARPS  # of vertices that wait there
 CODES_A_VERTEX = 2  # words that a block copies for a vertex of a tree, at most
 UNCODED = 2  # vertices of trees a thread, at most, where no codes are made
 TAIL_SHARE = 240  # of all edges; see ``pull_tails``
@@ -301,10 +301,8 @@ class Arrays:
         """
         p, trees = self.params, self._trees
         own = CODES_A_VERTEX * (trees.count if trees else 0) // self.grid
-        room = self.shared_bytes - LATER_BYTES
-        if at_once:
-            results = RESULT_BLOCKS * self._block_bytes
-            room = max(self.shared_bytes, results) - results
+        before = RESULT_BLOCKS * self._block_bytes if at_once else LATER_BYTES
+        room = max(self.shared_bytes, before) - before
         p.coded = min(room // CODE_BYTES, words, own) // 2 * 2
         p.code = address
 

@@ -57,7 +57,7 @@ INLINE bool narrow(const Member &r, JointState &j) {
         __syncthreads();
         if (lead && j.s.count) {
             j.count = 1, j.edges = j.most = j.s.edges;
-            j.known = j.most <= ALONE && pushes(r, j) && !ends(p, j.s);
+            j.known = pushes_alone(r, j) && !ends(p, j.s);
         }
         __syncthreads();
     }
@@ -94,7 +94,7 @@ INLINE bool narrow(const Member &r, JointState &j) {
             if (lead) { /* what they are at most will do while rows are short */
                 const u64 more = pairs * r.longest;
                 j.edges += more, j.most += more, j.count += pairs;
-                j.known = j.most <= ALONE && pushes(r, j);
+                j.known = pushes_alone(r, j);
                 j.s.count = (u32)own.size, j.s.hubs = (u32)own.hubs;
                 j.s.edges = sizeof(OFFSET) == 8 ? own.edges : own.size >> 32;
                 if (j.s.count) j.deepest = level;
@@ -107,7 +107,7 @@ INLINE bool narrow(const Member &r, JointState &j) {
         }
         if (lead) {
             j.known = 1;
-            j.going = j.count && j.most <= ALONE && pushes(r, j) && !ends(p, j.s);
+            j.going = j.count && pushes_alone(r, j) && !ends(p, j.s);
             /* a level that is looked through for targets ends with a meeting of all blocks:
              * its control may be written again only then */
             if ((ASKED(p.targets) && j.s.depth) || j.stop) j.going = 0;

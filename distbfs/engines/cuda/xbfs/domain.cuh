@@ -104,6 +104,11 @@ INLINE u32 *replica_of(const Member &r, u32 part, u32 which) {
     return r.replica[part] + (u64)which * r.all_words;
 }
 
+/* The k-th device that this one writes to: not all write to the same one at once. */
+INLINE u32 in_turn(const Member &r, u32 k) {
+    return r.index + k < r.parts ? r.index + k : r.index + k - r.parts;
+}
+
 /* Where a part's pairs lie at their owner: `which` 0 by queue, 1 by range. */
 INLINE uint2 *pairs_at(const Member &r, u32 owner, u32 sender, u32 which) {
     const u32 slot = sender - (sender > owner);

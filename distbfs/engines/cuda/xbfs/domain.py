@@ -132,7 +132,7 @@ class MemberSearch:
         self._counts: Any = None
         self._launches: dict[tuple[int, bool, bool], programs.Launch] = {}
         self._masked = False
-        self._outside = 0  # see ``Member`` in domain.cuh
+        self._outside, self._together = 0, False  # see ``Member``; ``_search_leaves``
         self._turn, self._word = 0, StopWord()
         self._lone: Ids = np.zeros(0, np.int64)  # roots of a set without edges
 
@@ -160,6 +160,7 @@ class MemberSearch:
             self.arrays.clear()
             self._reset()
         self.params.active_all = self.vertices
+        self._together = together
         self.params.outside = 0 if together else self._outside
 
     @property
@@ -309,10 +310,9 @@ class MemberSearch:
 
         Every part learns the same of a search that ended with a pull.
         """
-        p, left = self.own, state.left
-        whole = not (p.from_set or p.targets or self._masked) and p.last == NO_LIMIT
-        if whole and state.k and 2 * left <= self.vertices:
-            self._outside = left
+        whole = not self._together and self.own.last == NO_LIMIT
+        if whole and state.k and 2 * state.left <= self.vertices:
+            self._outside = state.left
 
     def _results_again(self) -> float:
         """Write levels that need more than a byte, for the first time; in seconds."""

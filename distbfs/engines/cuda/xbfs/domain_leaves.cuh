@@ -19,8 +19,7 @@ INLINE void direct_levels(const Params &p, u32 w, u32 k, u32 base, u32 seen) {
     if (p.snapshot[k * p.stride + w] == seen) return;
     for (u32 j = CODED + 1; j <= k; j++) {
         const u32 now = p.snapshot[j * p.stride + w];
-        for (u32 fresh = now & ~seen; fresh; fresh &= fresh - 1)
-            p.direct[w * 32 + __ffs(fresh) - 1] = base + j;
+        write_levels(p, w * 32, now & ~seen, base + j);
         seen |= now;
     }
 }
@@ -33,10 +32,7 @@ INLINE void publish_codes(const Member &r, u32 k, u32 base) {
         uint2 seen;
         const uint4 codes = code_words(p, i, k, seen);
         const u32 at = place_of(r, 2 * i);
-        for (u32 one = 0; one < r.parts; one++) { /* not all to the same device at once */
-            const u32 t = r.index + one < r.parts ? r.index + one : r.index + one - r.parts;
-            *(uint4 *)(r.code[t] + at) = codes;
-        }
+        for (u32 t = 0; t < r.parts; t++) *(uint4 *)(r.code[in_turn(r, t)] + at) = codes;
         if (k <= CODED) continue;
         direct_levels(p, 2 * i, k, base, seen.x);
         direct_levels(p, 2 * i + 1, k, base, seen.y);
@@ -80,13 +76,10 @@ struct AllCodes {
         const u32 at = place_of(r, i / 2) * 2 + (i & 1);
         const u32 other = __shfl_xor_sync(ALL, i & 1 ? low : high, 1);
         const u32 word = i & 1 ? other | high << 16 : low | other << 16;
-        for (u32 one = 0; one < r.parts; one++) { /* not all to the same device at once */
-            const u32 t = r.index + one < r.parts ? r.index + one : r.index + one - r.parts;
-            ((u32 *)r.code[t])[at] = word;
-        }
+        for (u32 t = 0; t < r.parts; t++) ((u32 *)r.code[in_turn(r, t)])[at] = word;
     }
     __device__ __forceinline__ void later(u32 v, u32 bits, u32 level) const {
-        for (; wanted && bits; bits &= bits - 1) r.own.direct[v + __ffs(bits) - 1] = level;
+        if (wanted) write_levels(r.own, v, bits, level);
     }
 };
 

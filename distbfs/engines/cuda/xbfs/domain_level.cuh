@@ -32,6 +32,11 @@ INLINE bool pushes(const Member &r, const JointState &j) {
            (!pulls_at_once(r, j) && j.edges < p.mark_edges && !ASKED(p.pull_only));
 }
 
+/* Whether block 0 of each device pushes the next level. */
+INLINE bool pushes_alone(const Member &r, const JointState &j) {
+    return j.most <= ALONE && pushes(r, j);
+}
+
 /* A line of the trace, by one thread: what all devices have done. */
 INLINE void note(const Member &r, JointState &j, u32 what, u64 vertices, u64 edges,
                  u32 ahead = 0) {

@@ -8,10 +8,7 @@ INLINE void publish_changed(const Member &r, const uint4 &x, u32 word, u32 which
     const u32 at = place_of(r, word);
     const uint4 y = __ldcg((const uint4 *)(replica_of(r, r.index, which) + at));
     if (x.x == y.x && x.y == y.y && x.z == y.z && x.w == y.w) return;
-    for (u32 k = 0; k < r.parts; k++) { /* not all to the same device at once */
-        const u32 t = r.index + k < r.parts ? r.index + k : r.index + k - r.parts;
-        *(uint4 *)(replica_of(r, t, which) + at) = x;
-    }
+    for (u32 k = 0; k < r.parts; k++) *(uint4 *)(replica_of(r, in_turn(r, k), which) + at) = x;
 }
 
 /* Words of a tile as a pull leaves them, and those that change later. */

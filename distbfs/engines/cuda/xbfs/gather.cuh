@@ -30,8 +30,7 @@ INLINE void flush(const Params &p, u32 k, u32 base) {
         u32 seen = p.snapshot[w];
         for (u32 j = 1; j <= k; j++) {
             const u32 now = p.snapshot[j * p.stride + w] & ~bare;
-            for (u32 fresh = now & ~seen; fresh; fresh &= fresh - 1)
-                p.direct[w * 32 + __ffs(fresh) - 1] = base + j;
+            write_levels(p, w * 32, now & ~seen, base + j);
             seen |= now;
         }
         p.snapshot[w] = seen;

@@ -182,6 +182,11 @@ INLINE u32 number_of(const Params &p, u64 id) {
     return number_in(p.members, p.numbers, id);
 }
 
+/* Give vertices from v on, those with bits, a direct level. */
+INLINE void write_levels(const Params &p, u32 v, u32 bits, u32 level) {
+    for (; bits; bits &= bits - 1) p.direct[v + __ffs(bits) - 1] = level;
+}
+
 /* This thread's share of the targets that are not visited. */
 INLINE u32 missed(const Params &p, const u32 *visited) {
     u32 count = 0;

@@ -59,7 +59,8 @@ INLINE uint2 code_word(u32 a, u32 b, u32 c, u32 d) {
     return make_uint2((b & ~a) | (d & ~c), (c & ~b) | (d & ~c));
 }
 
-/* The codes of words 2 i and 2 i + 1; seen: what the first three snapshots after pushes have */
+/* The codes of words 2 i and 2 i + 1; seen: what the first three snapshots after pushes
+ * have of them. */
 INLINE uint4 code_words(const Params &p, u32 i, u32 k, uint2 &seen) {
     uint2 in[CODED + 1];
 #pragma unroll
@@ -74,9 +75,9 @@ INLINE uint4 code_words(const Params &p, u32 i, u32 k, uint2 &seen) {
 
 /* The codes of word w. */
 INLINE uint2 code_word(const Params &p, u32 w, u32 k) {
-    u32 in[4];
+    u32 in[CODED + 1];
 #pragma unroll
-    for (u32 j = 0; j < 4; j++) in[j] = j <= k ? p.snapshot[j * p.stride + w] : ALL;
+    for (u32 j = 0; j <= CODED; j++) in[j] = j <= k ? p.snapshot[j * p.stride + w] : ALL;
     return code_word(in[0], in[1], in[2], in[3]);
 }
 
@@ -173,6 +174,11 @@ INLINE u32 levels_by_code(const Params &p, const Tree &tree, u32 v, const u32 (&
     return others;
 }
 
+/* A level, -1 where it is beyond the last that is wanted. */
+INLINE int up_to_last(const Params &p, int level) {
+    return ASKED(level > 0 && (u32)level > p.last) ? -1 : level;
+}
+
 /* All of them, those that are wanted. */
 template <class Tree>
 INLINE void levels_of_four(const Params &p, const Tree &tree, u32 v, u32 (&parent)[4],
@@ -181,7 +187,7 @@ INLINE void levels_of_four(const Params &p, const Tree &tree, u32 v, u32 (&paren
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         if (others >> i & 1) level[i] = tree.other(v + i, parent[i]);
-        if (ASKED(level[i] > 0 && (u32)level[i] > p.last)) level[i] = -1;
+        level[i] = up_to_last(p, level[i]);
     }
 }
 
@@ -197,7 +203,7 @@ INLINE void tell_trees(const Params &p, const Tree &tree, bool wide, bool moved,
     u8 *out = IN_IDS ? tree_bytes(p) - p.active : p.level_out;
     const bool parents = p.parents && (!IN_IDS || moved);
     const auto wanted = [&](int level) {
-        if (ASKED(level > 0 && (u32)level > p.last)) level = -1;
+        level = up_to_last(p, level);
         if (level > (int)(tree.base + top)) top = level - tree.base;
         return level;
     };
