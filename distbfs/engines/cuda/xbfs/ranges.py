@@ -10,6 +10,7 @@ from distbfs.device import cuda
 from distbfs.types import Array
 
 TABLE_BYTES = 4 * (1028 + 2 * 1024 + 1024 + 32) + 64  # beside a range, of a block
+RANGE_SHARED = 192 << 10  # with a range: more would leave 28 KB of L1, not 60
 BASE_LOAD = 0.3  # of all edges from hubs: what words cost that have none
 MOST_BASE = 0.34  # of the cost of all ranges: what words cost without edges, at most
 FEWEST_RANGES = 4  # of each block, unless one does: blocks are to end together
@@ -18,8 +19,12 @@ MOST_FETCHED = 8  # ranges of a block for that, at most: cuts need memory
 
 
 def range_room(shared: int) -> int:
-    """Return the most words of a destination range in so many bytes a block."""
-    return (shared - TABLE_BYTES) // 4 - 8
+    """Return the most words of a destination range in so many bytes a block.
+
+    L1 holds loads that wait: beyond RANGE_SHARED pulls of bitmaps that L2 does not hold
+    took a third longer (scale 31 on four H200).
+    """
+    return (min(shared, RANGE_SHARED) - TABLE_BYTES) // 4 - 8
 
 
 def range_count(units: int, least: int, longest: int) -> int:
