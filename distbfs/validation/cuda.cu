@@ -7,6 +7,7 @@
  *      its parent, or for levels only to a vertex one level nearer to the root.  A
  *      possible tree edge of another device's vertex goes to that device, which checks it
  *   3. its own vertices: rule 5, or the nearer neighbour
+ * Before these, levels are derived where there are parents alone (derived_cuda.py).
  * Faults are counted per block, with the lowest position of each kind.
  * Rules: Graph500 specification 2.0, Section "Validation".
  *
@@ -81,6 +82,8 @@ struct Check {
     u32 split;                    /* log2 of `parts`; 0 where it is none */
     const u64 *roots;             /* [root_count], rising, of a set; null: there is one */
     u64 root_count;
+    u32 *fresh;                   /* [per / 32], bits of the vertices of level `depth` */
+    u64 depth;
 };
 
 /* Whether a vertex is the root, or one of those of a set. */
@@ -182,6 +185,31 @@ INLINE int level_of(const Check &c, u32 state, const Place &place) {
     const u32 none = unreached(c), code = state & none;
     if (code == none) return -1;
     return c.shallow && code == none - 1 ? c.level[place.part][place.local] : (int)code;
+}
+
+/* Levels of a part by its parents, one level at a time: those whose parent has a bit in `states`,
+ * which has the level before, or at level 0 those that are their own parents. */
+extern "C" __global__ void __launch_bounds__(256) derive_levels(const Check c) {
+    LEVEL *level = (LEVEL *)c.level[c.part];
+    const PARENT *parent = c.parent[c.part];
+    const u64 end = locals_of(c, c.part);
+    const u32 lane = lane_id();
+    u64 count = 0;
+    for (u64 k = thread_of(); k - lane < end; k += threads_of()) {
+        bool hit = false;
+        if (k < end && level[k] < 0) {
+            const i64 of = parent[k];
+            if (of >= 0 && of < (i64)c.n)
+                hit = c.depth ? state_at(c, spot_of(c, place_of(c, (ID)of)))
+                              : (u64)of == k * c.parts + c.part;
+        }
+        if (hit) level[k] = (LEVEL)c.depth;
+        const u32 hits = __ballot_sync(ALL, hit);
+        if (hits && lane == 0) atomicOr(&c.fresh[(k - lane) >> 5], hits << (k - lane & 31));
+        count += hit;
+    }
+    count = warp_sum(count);
+    if (lane == 0) atomicAdd(c.filled, count);
 }
 
 /* States of a part without marks. */

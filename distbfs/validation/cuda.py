@@ -45,8 +45,9 @@ from distbfs.validation.cuda_device import (
     Seat,
     Shard,
 )
+from distbfs.validation.derived_cuda import levels_on_devices
 from distbfs.validation.faults import KINDS, Tally, checked_roots
-from distbfs.validation.host import BOTH, LEVELS, Validation
+from distbfs.validation.host import Validation, names_of_rules
 from distbfs.validation.states import (
     CHUNK,
     DIVISORS,
@@ -73,7 +74,7 @@ NOT_HERE = np.iinfo(np.int64).min
 def validate_on_device(
     tuples: DeviceTuples,
     root: Root,
-    level: DeviceArray,
+    level: DeviceArray | None,
     parent: DeviceArray | None,
     *,
     chunk: int = CHUNK,
@@ -96,6 +97,7 @@ def validate_on_devices(
     parts: int,
     root: Root,
     *,
+    levels: bool | None = None,
     parents: bool | None = None,
     chunk: int = CHUNK,
     copies: DeviceCopies | None = None,
@@ -104,7 +106,7 @@ def validate_on_devices(
 
     seats: of this rank, none where it has no results; together they have all parts
     root: as in ``host.validate``
-    parents: whether the result has parents (default: as the first shard)
+    levels, parents: which of them the result has (default: as the first shard)
     chunk: tuples of one piece; with several devices also less, as memory allows
     copies: between the devices of different ranks, numbered in the order of ``seats``;
     None on all ranks: data of other ranks pass through host memory
@@ -113,14 +115,18 @@ def validate_on_devices(
     where device memory is short.
     """
     started = time.perf_counter()
+    if levels is None:
+        levels = seats[0].shards[0].level is not None
     if parents is None:
         parents = seats[0].shards[0].parent is not None
-    _check_arguments(n, parts, seats, chunk, parents=parents)
+    _check_arguments(n, parts, seats, chunk, levels=levels, parents=parents)
     roots = checked_roots(root, n)
     check = _Check(world, seats, n, parts, roots, copies, parents=parents)
     with cuda.memory_of("validation"), closing(check):
+        if not levels:
+            check.derive()
         report = check.run(min(chunk, MAX_CHUNK))
-        errors = check.tally(report).errors(roots)
+        errors = check.tally(report).errors(roots, derived=not levels)
     return Validation(
         valid=not errors,
         errors=errors,
@@ -128,12 +134,18 @@ def validate_on_devices(
         reached=int(report[REACHED]),
         depth=int(report[DEPTH]) - 1,
         seconds=time.perf_counter() - started,
-        checked=BOTH if parents else LEVELS,
+        checked=names_of_rules(levels=levels, parents=parents),
     )
 
 
 def _check_arguments(
-    n: int, parts: int, seats: Sequence[Seat], chunk: int, *, parents: bool
+    n: int,
+    parts: int,
+    seats: Sequence[Seat],
+    chunk: int,
+    *,
+    levels: bool,
+    parents: bool,
 ) -> None:
     """Raise UsageError for arguments that the kernels do not support."""
     if n > MAX_VERTICES:
@@ -144,7 +156,7 @@ def _check_arguments(
         raise UsageError(f"chunk is {chunk}; allowed: 1 and more")
     for shard in (shard for seat in seats for shard in seat.shards):
         count = local_count(n, parts, shard.index)
-        if not _fits(shard.level, count, LEVEL_TYPES):
+        if levels and not _fits(shard.level, count, LEVEL_TYPES):
             raise UsageError(
                 f"levels are not one contiguous array of {count} elements of dtype "
                 f"{', '.join(LEVEL_TYPES)}"
@@ -191,6 +203,11 @@ class _Check:
             for k, seat in enumerate(seats, first)
         ]
         self._all = Devices(world, devices, counts, device_of, copies)
+
+    def derive(self) -> None:
+        """Give the devices levels where they have parents alone (collective)."""
+        vertices = local_count(self._n, self._parts, 0)
+        levels_on_devices(self._all, self._n, self._parts, vertices)
 
     def run(self, chunk: int) -> Ids:
         """Return the report of all passes on all devices, int64 [REPORT_WORDS].

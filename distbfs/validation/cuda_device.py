@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -60,6 +60,8 @@ class CheckParams(ctypes.Structure):
         *((name, ctypes.c_uint32) for name in ("print", "prints", "each", "split")),
         ("roots", ctypes.c_void_p),
         ("root_count", ctypes.c_uint64),
+        ("fresh", ctypes.c_void_p),
+        ("depth", ctypes.c_uint64),
     )
 
 
@@ -67,14 +69,20 @@ class CheckParams(ctypes.Structure):
 class Shard:
     """Results of the vertices index, index + parts, index + 2 parts, …, on a device.
 
-    level: CuPy [local], int8, int16 or int32, -1 where unreached
+    level: CuPy [local], int8, int16 or int32, -1 where unreached; None on all shards if
+    only parents were requested
     parent: CuPy [local], int32 or int64, ids, -1 where there is none; None on all
     shards if only levels were requested
     """
 
     index: int
-    level: DeviceArray
-    parent: DeviceArray | None
+    level: Any
+    parent: Any
+
+    @property
+    def count(self) -> int:
+        """The number of its vertices."""
+        return len(self.parent if self.level is None else self.level)
 
 
 @dataclass(frozen=True)
@@ -113,10 +121,19 @@ class CheckingDevice:
     def __init__(self, seat: Seat, own: int, share: tuple[int, int]) -> None:
         self.seat, self.own = seat, own
         self._next, self._end = share
-        self._unseen = sum([len(shard.level) for shard in seat.shards])
+        self._unseen = sum([shard.count for shard in seat.shards])
         self._ids = np.dtype(seat.tuples.dtype)
         self._held: dict[str, Any] = {}
         self._pieces, self._shares = self._chunks(), self._vertex_pieces()
+
+    def have(self, shards: Sequence[Shard]) -> None:
+        """Take the same results with levels."""
+        self.seat = replace(self.seat, shards=shards)
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Blocks and threads of kernels over vertices."""
+        return cuda.multiprocessors() * VERTEX_BLOCKS, BLOCK
 
     def deepest(self) -> int:
         """Return the deepest level on this device."""

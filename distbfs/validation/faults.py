@@ -35,6 +35,10 @@ TEXTS = {
     "edge": "rule 5: {count} tree edges are not among the tuples, e.g. vertex {a} with "
     "parent {x}",
 }
+DERIVED_SET = (
+    "rule 1: {count} vertices have parents that lead to none that is its own parent, "
+    "e.g. vertex {a} with parent {y}"
+)
 KINDS = {name: row for row, name in enumerate(TEXTS)}
 
 
@@ -91,8 +95,11 @@ class Tally:
                 merged.add(kind, *row)
         return merged
 
-    def errors(self, roots: Ids) -> list[str]:
-        """Return one line for each kind of fault found; roots: [k], rising."""
+    def errors(self, roots: Ids, *, derived: bool = False) -> list[str]:
+        """Return one line for each kind of fault found.
+
+        roots: [k], rising; derived: levels are those that parents make
+        """
         named, own = f"the root {roots[0]}", "its own parent"
         if len(roots) > 1:
             named = f"the {len(roots)} roots from {roots[0]} to {roots[-1]}"
@@ -100,7 +107,9 @@ class Tally:
         return [
             text.format(count=count, roots=named, own=own, a=a, b=b, x=x, y=y)
             for text, (count, _, a, b, x, y) in zip(
-                TEXTS.values(), self.rows.tolist(), strict=True
+                (TEXTS | {"set": DERIVED_SET} if derived else TEXTS).values(),
+                self.rows.tolist(),
+                strict=True,
             )
             if count
         ]

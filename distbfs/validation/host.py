@@ -15,6 +15,9 @@ a parent if and only if it has a level;
 A search for levels alone must satisfy the same rules by its levels: the root alone is
 at level 0, rules 3 and 4, and each other reached vertex is joined by a tuple to a
 vertex one level nearer. Then each level is the distance from the root.
+
+Of a search for parents alone, levels are derived from them (derived.py); parents that
+do not lead to a vertex that is its own parent are a fault by rule 1.
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ from distbfs.types import (
 )
 from distbfs.validation import tuple_checks as scan
 from distbfs.validation.block_values import REPLICATED_LIMIT, Lookup, make_lookup
+from distbfs.validation.derived import levels_of_block
 from distbfs.validation.faults import Tally, checked_roots
 
 if TYPE_CHECKING:
@@ -47,6 +51,7 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20
 BOTH = "levels and parents: rules 1 to 5"
 LEVELS = "levels only: rules 3 and 4, and levels in place of rules 1, 2 and 5"
+PARENTS = "parents only: rules 1 to 5, with levels derived from them"
 EMPTY: Ids = np.zeros(0, dtype=np.int64)
 SCAN_FAULTS = {scan.OUTSIDE: "outside", scan.HALF: "half", scan.SPAN: "span"}
 
@@ -71,11 +76,18 @@ class Validation:
     checked: str
 
 
+def names_of_rules(*, levels: bool, parents: bool) -> str:
+    """Return what is checked of a search for levels, for parents or for both."""
+    if not levels:
+        return PARENTS
+    return BOTH if parents else LEVELS
+
+
 def validate(
     world: World,
     source: TupleSource,
     root: Root,
-    level: Levels,
+    level: Levels | None,
     parent: Array | None,
     *,
     limit: int = REPLICATED_LIMIT,
@@ -86,7 +98,7 @@ def validate(
 
     root: an id, or those of a search from a set, integers [k], each once
     level, parent: this rank's block, vertices slice_bounds(n, size, rank) in input ids,
-    level int32, parent int32 or int64, or None if only levels were requested
+    level int32, parent int32 or int64; None if it was not requested, level or parent
     limit: bytes up to which results are replicated (n · 12) and not routed
     chunk: tuples and vertices of one piece
 
@@ -97,6 +109,9 @@ def validate(
     n = source.n
     roots = checked_roots(root, n)
     _check_blocks(world, n, level, parent)
+    derived = level is None
+    if level is None:
+        level = levels_of_block(world, n, np.asarray(parent), limit, chunk)
     lookup = make_lookup(world, n, level, parent, limit)
     block = Block(slice_bounds(n, world.size, world.rank)[0], level, parent)
     tally = Tally()
@@ -110,7 +125,7 @@ def validate(
     nedge, reached = world.allreduce(sums, "sum").tolist()
     deepest = np.array([level.max(initial=UNREACHED)], dtype=np.int64)
     depth = int(world.allreduce(deepest, "max")[0])
-    errors = tally.errors(roots)
+    errors = tally.errors(roots, derived=derived)
     seconds = np.array([time.perf_counter() - started])
     return Validation(
         valid=not errors,
@@ -119,7 +134,7 @@ def validate(
         reached=reached,
         depth=depth,
         seconds=float(world.allreduce(seconds, "max")[0]),
-        checked=LEVELS if parent is None else BOTH,
+        checked=names_of_rules(levels=not derived, parents=parent is not None),
     )
 
 
@@ -152,22 +167,27 @@ def among(roots: Ids, ids: Ids) -> Marks:
     return marks
 
 
-def _check_blocks(world: World, n: int, level: Levels, parent: Array | None) -> None:
+def _check_blocks(
+    world: World, n: int, level: Levels | None, parent: Array | None
+) -> None:
     """Raise UsageError on all ranks if a block has a wrong shape or dtype."""
     low, high = slice_bounds(n, world.size, world.rank)
-    fits = level.dtype == np.int32 and level.shape == (high - low,)
+    fits, shape = level is not None or parent is not None, (high - low,)
+    if level is not None:
+        fits &= level.dtype == np.int32 and level.shape == shape
     if parent is not None:
-        fits &= parent.dtype in (np.int32, np.int64) and parent.shape == level.shape
-    flags = np.zeros((2, world.size), dtype=np.int64)
-    flags[:, world.rank] = (not fits, parent is not None)
-    wrong, parents = world.allreduce(flags.reshape(-1), "sum").reshape(2, -1)
+        fits &= parent.dtype in (np.int32, np.int64) and parent.shape == shape
+    flags = np.zeros((3, world.size), dtype=np.int64)
+    flags[:, world.rank] = (not fits, level is not None, parent is not None)
+    wrong, *there = world.allreduce(flags.reshape(-1), "sum").reshape(3, -1)
     if wrong.any():
         raise UsageError(
             f"the result on rank {wrong.argmax()} is not one int32 level and one int32 "
             "or int64 parent for each vertex of its block"
         )
-    if parents.min() != parents.max():
-        raise UsageError(f"rank {parents.argmin()} has no parents, other ranks have")
+    for name, some in zip(("levels", "parents"), there, strict=True):
+        if some.min() != some.max():
+            raise UsageError(f"rank {some.argmin()} has no {name}, other ranks have")
 
 
 def _check_vertices(

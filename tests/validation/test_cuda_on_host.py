@@ -21,13 +21,13 @@ from hypothesis import given, settings
 
 from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
+from distbfs.validation import between, cuda_device, derived_cuda
 from distbfs.validation import cuda as module
-from distbfs.validation import cuda_device
 from distbfs.validation.cuda import validate_on_device
 from distbfs.validation.faults import TEXTS
 from distbfs.validation.host import validate
 
-from .test_validate import mutations, search
+from .test_validate import asked, mutations, search
 
 TYPES = [(x, y) for x in module.LEVEL_TYPES for y in module.PARENT_TYPES]
 STAND_INS = """
@@ -129,6 +129,8 @@ def host_device(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kernels")
     arrays = SimpleNamespace(
         empty=np.empty,
+        zeros=np.zeros,
+        full=np.full,
         asarray=np.asarray,
         asnumpy=np.copy,
         cuda=SimpleNamespace(
@@ -150,6 +152,8 @@ def host_device(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "cuda", stand_in)
         patch.setattr(cuda_device, "cuda", stand_in)
+        patch.setattr(derived_cuda, "cuda", stand_in)
+        patch.setattr(between, "cuda", stand_in)
         patch.setattr(cuda_device, "programs", kernels)
         cuda_device.kernels_for.cache_clear()
         yield np
@@ -178,18 +182,21 @@ def holds(values, dtype):
 
 def compare(xp, source, root, level, parent, types=TYPES, **options):
     """Compare with the host for each pair of dtypes that can hold the result."""
-    level = np.asarray(level, dtype=np.int32)
+    if level is not None:
+        level = np.asarray(level, dtype=np.int32)
     expected = validate(SoloWorld(), source, root, level, parent, threads=1)
     tuples = ArrayTuples(source, xp)
     if parent is None:  # whose type then makes no difference
         types = list({x: (x, y) for x, y in types}.values())
+    if level is None:
+        types = list({y: (x, y) for x, y in types}.values())
     for level_type, parent_type in types:
         if not (holds(level, level_type) and holds(parent, parent_type)):
             continue
         verdict = validate_on_device(
             tuples,
             root,
-            xp.asarray(level.astype(level_type)),
+            None if level is None else xp.asarray(level.astype(level_type)),
             None if parent is None else xp.asarray(parent.astype(parent_type)),
             **options,
         )
@@ -284,17 +291,19 @@ def test_planted_faults_are_told_as_the_host_tells_them(host_device, graph):
         with_parents = compare(host_device, *case, types, chunk=1000)
         few = max(37, source.tuples // 13)
         levels = compare(host_device, *case[:-1], None, chunk=few)
+        *known, _, parent_of = case
+        parents = compare(host_device, *known, None, parent_of, types, chunk=1000)
         if name == "none":
             assert with_parents.valid
             assert levels.valid
+            assert parents.valid
 
 
 @settings(max_examples=150, deadline=None)
 @given(mutations())
 def test_answers_are_those_of_the_host(host_device, case):
-    n, u, v, root, level, parent, with_parents = case
-    given_parent = parent if with_parents else None
-    compare(host_device, Tuples(n, u, v), root, level, given_parent, chunk=5)
+    n, u, v, root, *known = case
+    compare(host_device, Tuples(n, u, v), root, *asked(*known), chunk=5)
 
 
 def test_kinds_stand_in_the_order_of_their_texts():

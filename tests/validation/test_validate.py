@@ -43,6 +43,7 @@ def search(n, u, v, root):
 def is_search(n, u, v, root, level, parent):
     """Whether a result is right, by distances and by looking at each tree edge."""
     distance, _ = search(n, u, v, root)
+    level = distance if level is None else level
     if not np.array_equal(distance, level):
         return False
     if parent is None:
@@ -68,8 +69,8 @@ def run(size, source, root, level, parent, **options):
 
     def work(world):
         low, high = slice_bounds(source.n, world.size, world.rank)
-        block = None if parent is None else parent[low:high]
-        return validate(world, source, root, level[low:high], block, **options)
+        blocks = (None if x is None else x[low:high] for x in (level, parent))
+        return validate(world, source, root, *blocks, **options)
 
     results = on_ranks(size, work)
     assert all(x == results[0] for x in results)
@@ -102,18 +103,28 @@ def graphs(draw, smallest=1, largest=9):
     return n, [a for a, _ in edges], [b for _, b in edges], root
 
 
+def asked(level, parent, wanted):
+    """What a search gives that was asked for both, or for one of them."""
+    return level if wanted != "parent" else None, parent if wanted != "level" else None
+
+
+WANTED = st.sampled_from(["both", "level", "parent"])
+
+
 @FAST
-@given(graphs(), st.booleans())
-@example((1, [], [], 0), True)
-@example((1, [0, 0], [0, 0], 0), False)
-@example((5, [], [], 3), True)
-@example((4, [0, 0, 1, 1], [1, 1, 0, 1], 0), True)
-@example((4, [0, 1], [1, 2], np.array([2, 0, 3, 1])), True)
-def test_accepts_a_search(graph, with_parents):
+@given(graphs(), WANTED)
+@example((1, [], [], 0), "both")
+@example((1, [0, 0], [0, 0], 0), "level")
+@example((1, [0, 0], [0, 0], 0), "parent")
+@example((5, [], [], 3), "both")
+@example((4, [0, 0, 1, 1], [1, 1, 0, 1], 0), "both")
+@example((4, [0, 1], [1, 2], np.array([2, 0, 3, 1])), "both")
+@example((4, [0, 1], [1, 2], np.array([2, 0, 3, 1])), "parent")
+def test_accepts_a_search(graph, wanted):
     n, u, v, root = graph
     level, parent = search(n, u, v, root)
     source = Tuples(n, u, v)
-    verdict = answers(source, root, level, parent if with_parents else None)
+    verdict = answers(source, root, *asked(level, parent, wanted))
     assert verdict.valid
     assert verdict.errors == []
     assert verdict.nedge == count_edges(u, v, level)
@@ -144,15 +155,14 @@ def mutations(draw):
             level[x] = parent[x] = -1
         else:
             level[x], parent[x] = draw(st.integers(0, n - 1)), draw(ids)
-    return n, u, v, root, level, parent, draw(st.booleans())
+    return n, u, v, root, level, parent, draw(WANTED)
 
 
 @settings(max_examples=250, deadline=None)
 @given(mutations())
 def test_rejects_exactly_what_is_no_search(case):
-    n, u, v, root, level, parent, with_parents = case
-    if not with_parents:
-        parent = None
+    n, u, v, root, *known = case
+    level, parent = asked(*known)
     verdict = answers(Tuples(n, u, v), root, level, parent)
     right = is_search(n, u, v, root, level, parent)
     assert verdict.valid == right
@@ -266,6 +276,98 @@ def test_levels_only_says_so_and_finds_a_level_without_support():
     assert answers(PATH, 0, PATH_LEVEL, PATH_PARENT).checked.endswith("rules 1 to 5")
 
 
+# what parents are changed, of which vertices, to what; all messages that tell of it
+ROOTLESS = "rule 1: {} vertices have parents that lead to none that is its own parent"
+HALF = "rules 3 and 4: 1 tuples join a reached and an unreached vertex, e.g. "
+LEVEL_0 = "rule 1: the root 0 alone must be at level 0"
+OWN = "rule 1: the root 0 alone must be its own parent"
+FAULTS_OF_PARENTS = {
+    "wrong parent": (
+        {3: 1},
+        ["rule 5: 1 tree edges are not among the tuples, e.g. vertex 3 with parent 1"],
+    ),
+    "cycle": (
+        {4: 5, 5: 4},
+        [f"{ROOTLESS.format(2)}, e.g. vertex 4 with parent 5"],
+    ),
+    "cycle of three": (
+        {1: 3, 2: 1, 3: 2},
+        [
+            f"{HALF}(0, 1) at levels 0 and -1",
+            f"{ROOTLESS.format(3)}, e.g. vertex 1 with parent 3",
+        ],
+    ),
+    "parent that is not reached": (
+        {4: 5},
+        [f"{ROOTLESS.format(1)}, e.g. vertex 4 with parent 5"],
+    ),
+    "below one that is not reached": (
+        {2: 5},
+        [
+            f"{HALF}(1, 2) at levels 1 and -1",
+            f"{ROOTLESS.format(2)}, e.g. vertex 2 with parent 5",
+        ],
+    ),
+    "another root": (
+        {4: 4, 5: 4},
+        [
+            f"{LEVEL_0}; 1 vertices are not so, e.g. vertex 4 at level 0",
+            f"{OWN}; 1 vertices are not so, e.g. vertex 4 with parent 4",
+        ],
+    ),
+    "not the root": (
+        {0: 1, 1: 1},
+        [
+            f"{LEVEL_0}; 2 vertices are not so, e.g. vertex 0 at level 1",
+            f"{OWN}; 2 vertices are not so, e.g. vertex 0 with parent 1",
+        ],
+    ),
+    "lost": (
+        {3: -1},
+        [f"{HALF}(2, 3) at levels 2 and -1"],
+    ),
+    "outside": (
+        {3: 6},
+        [
+            "parents: 1 are outside -1 … n-1, e.g. 6 of vertex 3",
+            f"{HALF}(2, 3) at levels 2 and -1",
+            f"{ROOTLESS.format(1)}, e.g. vertex 3 with parent 6",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS_OF_PARENTS)
+def test_faults_of_parents_alone(name):
+    changes, messages = FAULTS_OF_PARENTS[name]
+    parent = PATH_PARENT.copy()
+    parent[[*changes]] = [*changes.values()]
+    verdict = answers(PATH, 0, None, parent)
+    assert verdict.errors == messages
+    assert verdict.checked.startswith("parents only: rules 1 to 5")
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 255, 256, 257, 700])
+def test_levels_of_long_chains_of_parents(n):
+    """A path is right; its last vertex may be told to begin a cycle with any other."""
+    path = np.arange(n, dtype=np.int64)
+    source = Tuples(n, path[:-1], path[1:])
+    parent = np.maximum(path - 1, 0)
+    verdict = answers(source, 0, None, parent)
+    assert (verdict.valid, verdict.depth, verdict.reached) == (True, n - 1, n)
+    for length in (2, 3, 4, 5, 64, n - 1):
+        if 1 < length < n:
+            first = n - length
+            parent[first] = n - 1
+            verdict = answers(source, 0, None, parent)
+            count = ROOTLESS.format(length)
+            assert (
+                verdict.errors[-1]
+                == f"{count}, e.g. vertex {first} with parent {n - 1}"
+            )
+            parent[first] = first - 1
+
+
 def test_a_tuple_that_spans_two_levels_is_found():
     """A path beside an edge, with the levels of the path: no other rule is broken."""
     source = Tuples(3, [0, 1, 0], [1, 2, 2])
@@ -321,11 +423,22 @@ def test_wrong_root_and_blocks_are_refused_on_all_ranks():
     with pytest.raises(UsageError, match="rank 1 has no parents"):
         on_ranks(2, some)
 
+    def others(world):
+        low, high = slice_bounds(6, world.size, world.rank)
+        given_level = None if world.rank else level[low:high]
+        return validate(world, PATH, 0, given_level, parent[low:high])
+
+    with pytest.raises(UsageError, match="rank 1 has no levels"):
+        on_ranks(2, others)
+    with pytest.raises(UsageError, match="rank 0"):
+        run(2, PATH, 0, None, None)
+
 
 @FEW
 @given(mutations(), st.integers(1, 5))
 def test_compiled_scan_equals_numpy(case, seed):
-    n, u, v, _root, level, parent, with_parents = case
+    n, u, v, _root, level, parent, wanted = case
+    with_parents = wanted != "level"
     rng = np.random.default_rng(seed)
     extra = rng.integers(-2, n + 2, (2, 700))
     u = np.concatenate((np.array(u, np.int64), extra[0]))

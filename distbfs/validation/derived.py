@@ -1,0 +1,58 @@
+"""Levels of a search that gave parents alone, from the parents.
+
+A vertex that is its own parent has level 0, and others one more than their parents. A
+vertex from which parents do not lead there, but out of range, to one without a parent
+or into a cycle, has level -1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from distbfs.types import UNREACHED, slice_bounds
+from distbfs.validation.block_values import make_lookup
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from distbfs.types import Array, Ids, Levels, World
+
+EMPTY: Ids = np.zeros(0, dtype=np.int64)
+
+
+def levels_of_block(
+    world: World, n: int, parent: Array, limit: int, chunk: int
+) -> Levels:
+    """Return the levels of this rank's block, int32 (collective).
+
+    parent: integers [block], as of ``host.validate``, with limit and chunk
+
+    Pointer jumping: each vertex knows one above it, twice as far in each round.
+    """
+    low, high = slice_bounds(n, world.size, world.rank)
+    ids = np.arange(low, high, dtype=np.int64)
+    above = np.where((parent >= 0) & (parent < n), parent, UNREACHED).astype(np.int64)
+    hops = ((above >= 0) & (above != ids)).astype(np.int32)
+    level: Levels = np.full(len(ids), UNREACHED, dtype=np.int32)
+
+    def pieces() -> Iterator[tuple[Ids]]:
+        waiting = np.flatnonzero((above >= 0) & (level < 0))
+        for start in range(0, len(waiting), chunk):
+            yield (waiting[start : start + chunk],)
+
+    for _ in range(n.bit_length() + 1):
+        lookup = make_lookup(world, n, hops, above, limit)
+        changed, further, higher = False, hops.copy(), above.copy()
+        for (some,) in lookup.rounds(pieces(), (EMPTY,)):
+            more, top = lookup.fetch(above[some])
+            ends = (top == above[some]) & (more == 0)
+            level[some[ends]] = hops[some[ends]]
+            further[some] = np.minimum(hops[some] + more, n)
+            higher[some] = top
+            changed |= not ends.all()
+        hops, above = further, higher
+        if not world.allreduce(np.array([changed], dtype=np.int64), "max")[0]:
+            break
+    return level
