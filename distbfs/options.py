@@ -213,6 +213,12 @@ class ExchangeOptions:
         check_range("chunk_elements", self.chunk_elements, 1, (1 << 31) - 1)
 
 
+def check_wanted(*, levels: bool, parents: bool) -> None:
+    """Raise UsageError where a search would give neither."""
+    if not (levels or parents):
+        raise UsageError("a search without levels and without parents gives nothing")
+
+
 FACTOR_OPTIONS = tuple(item.name for item in fields(SubgraphFactors))
 MEMORY_OPTIONS = ("device_memory", "host_memory")
 EXCHANGE_OPTIONS = ("exchange", *(item.name for item in fields(ExchangeOptions)[1:]))
@@ -224,7 +230,7 @@ class SearchOptions:
 
     engine, method: per-device engine and its variant ("" = the engine's default)
     threads: threads of a rank, 0 = what the system allows
-    parents: whether parents are found as well as levels
+    levels, parents: what a search gives, one of them at least
     direction: "auto", or "push" / "pull" to force one where there is a choice
     stepwise: use the host level loop even where the engine can run alone
     internal_ids: leave results of an engine on a device in the numbers of its graph
@@ -240,6 +246,7 @@ class SearchOptions:
     engine: str = "openmp"
     method: str = ""
     threads: int = 0
+    levels: bool = True
     parents: bool = True
     direction: str = "auto"
     stepwise: bool = False
@@ -252,6 +259,7 @@ class SearchOptions:
     own: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
+        check_wanted(levels=self.levels, parents=self.parents)
         check_range("threads", self.threads, 0, 4096)
         check_choice("direction", self.direction, ("auto", "push", "pull"))
         for name in MEMORY_OPTIONS:

@@ -183,6 +183,20 @@ def check_search(source, root, level, parent):
     return wanted
 
 
+def levels_by(parent):
+    """Return the levels that parents tell, int32: -1 where they lead to no root."""
+    parent = parent.astype(np.int64)
+    level = np.where(parent == np.arange(len(parent)), 0, -1).astype(np.int32)
+    waiting = np.flatnonzero((level < 0) & (parent >= 0))
+    for depth in range(1, len(parent)):
+        fresh = level[parent[waiting]] == depth - 1
+        if not fresh.any():
+            break
+        level[waiting[fresh]] = depth
+        waiting = waiting[~fresh]
+    return level
+
+
 def some_roots(source, count, seed=0):
     """A few roots in random order: hubs, and vertices without edges where any are."""
     rng = np.random.default_rng(seed)

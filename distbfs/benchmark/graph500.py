@@ -170,9 +170,8 @@ def validation_on_devices(session: Session, source: TupleSource) -> Check:
             for device, at in places.items()
         ]
         known = (layout.n, layout.parts, outcome.roots)
-        return validate_on_devices(
-            world, seats, *known, parents=outcome.has_parents, copies=copies
-        )
+        has = {"levels": outcome.has_levels, "parents": outcome.has_parents}
+        return validate_on_devices(world, seats, *known, **has, copies=copies)
 
     return check
 

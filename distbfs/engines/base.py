@@ -68,14 +68,14 @@ WHOLE = Until()
 class WholeResult:
     """Levels and parents of one search; arrays stay valid until the next search.
 
-    level: int32 [n] by vertex id, -1 = unreached
+    level: int32 [n] by vertex id, -1 = unreached, or None when not asked for
     parent: int32 [n] by vertex id, -1 = unreached, or None when not asked for
     levels: number of levels run; the last finds nothing unless the search ended early
     order: integers [reached], ids in the order of a queue that scans the part's rows
     from left to right, or None where unknown
     """
 
-    level: Array
+    level: Array | None
     parent: Array | None
     levels: int
     records: list[LevelRecord] = field(default_factory=list)
@@ -384,7 +384,7 @@ class DelegateSearch(CarryingSearch, Protocol):
 class DeviceResult:
     """Results of one search; device arrays, valid until the next search.
 
-    level: CuPy int8, of levels to 126, or int32; -1 = unreached
+    level: CuPy int8, of levels to 126, or int32; -1 = unreached, or None
     parent: CuPy int32, -1 = unreached, or None
     Both by id [n]; by number [active] where internal ids were asked for.
     levels: the largest level plus one

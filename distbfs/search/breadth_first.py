@@ -29,6 +29,7 @@ def bfs(
     *,
     depth_limit: int | None = None,
     targets: Iterable[Any] | None = None,
+    levels: bool = True,
     parents: bool = True,
     method: str = "",
     direction: str = "auto",
@@ -58,8 +59,8 @@ def bfs(
         The last level that is searched, 0 or more; by default all are.
     targets : iterable of vertices, optional
         The search ends with the level that finds the last of them.
-    parents : bool, default True
-        Whether parents are found as well as levels.
+    levels, parents : bool, default True
+        What the result has, one of them at least.
     method : str, optional
         Variant of the engine, "" for its default.
     direction : {"auto", "push", "pull"}
@@ -118,6 +119,8 @@ def bfs(
     array([ 0,  1,  2, -1, -1], dtype=int32)
     >>> distbfs.bfs(graph, 2, targets=[1]).reached
     3
+    >>> distbfs.bfs(graph, 0, levels=False).parent
+    array([0, 0, 1, 2, 3], dtype=int32)
     >>> distbfs.bfs(graph, [0, 4]).level
     array([0, 1, 2, 1, 0], dtype=int32)
     >>> distbfs.bfs(graph, 0, "openmp", vertices=[True, True, True, False, True]).level
@@ -128,6 +131,7 @@ def bfs(
         engine=engine,
         method=method,
         threads=threads,
+        levels=levels,
         parents=parents,
         direction=direction,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -68,7 +68,7 @@ def once(method: Callable[[Result], Value]) -> Callable[[Result], Value]:
 
 
 class Result(ResultPaths):
-    """Levels and parents of one search, where they were found.
+    """Levels and parents of one search, or one of both.
 
     Made by ``bfs`` and ``Session.search``.  Arrays are indexed by vertex id and hold -1
     for what was not reached.  Each source is its own parent, at level 0.
@@ -88,8 +88,8 @@ class Result(ResultPaths):
         Wall time of the slowest rank, None where it is ``seconds``.
     engine : str
         Name of the engine that searched.
-    has_parents : bool
-        Whether parents were found.
+    has_levels, has_parents : bool
+        Whether the search was made with them.
     order : ndarray of int64, shape (reached,), or None
         Ids in the order in which a queue finds them; only by method "ordered".
     records : list of dict
@@ -145,7 +145,7 @@ class Result(ResultPaths):
         self.seconds, self.wall_seconds = seconds, wall_seconds
         self.records, self.phases = outcome.records, outcome.phases
         self.parent_cost: ParentCost = outcome.parent_cost
-        self.engine, self.has_parents = engine, parents
+        self.engine, self.has_levels, self.has_parents = engine, True, parents
         self.order = None
         if outcome.order is not None:
             self.order = np.asarray(outcome.order, dtype=np.int64)
@@ -199,6 +199,23 @@ class Result(ResultPaths):
             )
         return self._outcome.level, self._outcome.parent
 
+    def drop_levels(self) -> None:
+        """Let go of the levels, but for how many there are (collective).
+
+        Examples
+        --------
+        >>> import distbfs
+        >>> path = distbfs.Graph.from_edges([0, 1], [1, 2])
+        >>> result = distbfs.bfs(path, 0)
+        >>> result.drop_levels()
+        >>> result.level is None, result.depth
+        (True, 2)
+        """
+        _ = self.depth
+        none = [None] * len(self._outcome.level)
+        self._outcome = self._outcome.copy_with(none, self._outcome.parent)
+        self.has_levels = False
+
     def keep(self) -> Result:
         """Return a result that later searches of the session do not overwrite.
 
@@ -227,8 +244,10 @@ class Result(ResultPaths):
         """
         level, parent = (list(arrays) for arrays in self._arrays())
         if self._outcome.give is None:
-            level = [copied(x) for x in level]
-            parent = [None if x is None else copied(x) for x in parent]
+            level, parent = (
+                [None if x is None else copied(x) for x in arrays]
+                for arrays in (level, parent)
+            )
         else:
             self._outcome.give()
         kept: Result = object.__new__(Result)
@@ -243,8 +262,8 @@ class Result(ResultPaths):
     def shards(self) -> list[tuple[Any, Any]]:
         """Pairs (level, parent) of arrays, one for each device or part of this rank.
 
-        Entry k of part i is vertex ``k * parts + i``, in internal ids.  Parent is None
-        where it was not asked for.  Local: other ranks take no part.
+        Entry k of part i is vertex ``k * parts + i``, in internal ids.  What was not
+        asked for is None.  Local: other ranks take no part.
         """
         return list(zip(*self._arrays(), strict=True))
 
@@ -252,18 +271,18 @@ class Result(ResultPaths):
     def level(self) -> Any:
         """Hops from the nearest source, shape (n,), by vertex id; -1 for unreached.
 
-        int8, int16 or int32.  A NumPy array, or a CuPy array where one device holds
-        all.  It raises UsageError where the vertices lie on several devices or ranks:
-        use ``to_numpy``.
+        int8, int16 or int32; None where levels were not asked for.  A NumPy array, or a
+        CuPy array where one device holds all.  It raises UsageError where the vertices
+        lie on several devices or ranks: use ``to_numpy``.
         """
-        return self._whole(0)
+        return self._whole(0) if self.has_levels else None
 
     @property
     def parent(self) -> Any:
         """The vertex before each on a shortest path, shape (n,), by vertex id.
 
         int32 or int64; -1 for unreached; None where parents were not asked for.  It
-        lies where ``level`` lies, and raises the same errors.
+        lies where ``level`` lies or would lie, and raises the same errors.
         """
         return self._whole(1) if self.has_parents else None
 
@@ -279,21 +298,32 @@ class Result(ResultPaths):
         return self._numpy()[which]
 
     @once
-    def _numpy(self) -> tuple[Array, Ids | None]:
+    def _numpy(self) -> tuple[Array | None, Ids | None]:
         level, parent = self._arrays()
         vertices = self._vertices
-        levels = vertices.block(level, np.int32)
+        levels = vertices.block(level, np.int32) if self.has_levels else None
         if not self.has_parents:
             return levels, None
         return levels, vertices.outside(vertices.block(parent, np.int64))
 
-    def to_numpy(self) -> tuple[Array, Ids | None]:
+    def _level_block(self) -> Array:
+        """Return levels as of ``to_numpy``; UsageError where there are none."""
+        self._need_levels()
+        return self.to_numpy()[0]
+
+    def _parent_block(self) -> Ids:
+        """Return parents as of ``to_numpy``; UsageError where there are none."""
+        self._need_parents()
+        return cast("Ids", self.to_numpy()[1])
+
+    def to_numpy(self) -> tuple[Array | Any, Ids | None]:
         """Return levels and parents in host memory.
 
         Returns
         -------
-        level : ndarray of int32, shape (n,)
-            By vertex id; it may share memory with the result.
+        level : ndarray of int32, shape (n,), or None
+            By vertex id; it may share memory with the result.  None where levels were
+            not asked for.
         parent : ndarray of int64, shape (n,), or None
             The same for parents.
 
@@ -312,7 +342,7 @@ class Result(ResultPaths):
         self._arrays()
         return self._numpy()
 
-    def at(self, vertices: Any) -> tuple[Array, Ids | None]:
+    def at(self, vertices: Any) -> tuple[Array | Any, Ids | None]:
         """Return levels and parents of some vertices.
 
         Parameters
@@ -322,10 +352,10 @@ class Result(ResultPaths):
 
         Returns
         -------
-        level : ndarray of int32, shape (k,)
-            -1 for unreached.
+        level : ndarray of int32, shape (k,), or None
+            -1 for unreached; None where levels were not asked for.
         parent : ndarray of int64, shape (k,), or None
-            None where parents were not asked for.
+            The same for parents.
 
         Raises
         ------
@@ -353,17 +383,24 @@ class Result(ResultPaths):
             ids = ids.astype(np.int64).ravel()
             self._vertices.check(ids, "")
         return self._vertices.values_at(
-            level, parent, ids, parents=self.has_parents, take=self._take
+            *(level, parent, ids),
+            levels=self.has_levels,
+            parents=self.has_parents,
+            take=self._take,
         )
+
+    def _of_reached(self) -> Sequence[Any]:
+        """Return the arrays of the shards that are -1 for unreached vertices alone."""
+        return self._arrays()[0 if self.has_levels else 1]
 
     @property
     @once
     def reached(self) -> int:
         """Number of vertices reached, the sources among them."""
         count = 0
-        for level in self._arrays()[0]:
-            with device_of(level):
-                count += int((level >= 0).sum())
+        for values in self._of_reached():
+            with device_of(values):
+                count += int((values >= 0).sum())
         return int(self._vertices.world.allreduce(np.array([count]))[0])
 
     @property
@@ -372,9 +409,11 @@ class Result(ResultPaths):
         """The largest level."""
         deepest = [-1]
         for level in self._arrays()[0]:
-            with device_of(level):
-                deepest.append(int(level.max()) if level.size else -1)
-        return int(self._vertices.world.allreduce(np.array([max(deepest)]), "max")[0])
+            if level is not None and level.size:
+                with device_of(level):
+                    deepest.append(int(level.max()))
+        most = int(self._vertices.world.allreduce(np.array([max(deepest)]), "max")[0])
+        return most if most >= 0 else self._outcome.levels - 1
 
     @property
     @once
@@ -384,8 +423,8 @@ class Result(ResultPaths):
         Loops and repeats count, each tuple once.  Of a directed graph: tuples that
         leave a reached vertex.  ``nedge / seconds`` is TEPS.
         """
-        shards = zip(self._vertices.shards, self._arrays()[0], strict=True)
-        ends = sum(shard.ends_reached(level) for shard, level in shards)
+        shards = zip(self._vertices.shards, self._of_reached(), strict=True)
+        ends = sum(shard.ends_reached(values) for shard, values in shards)
         return int(self._vertices.world.allreduce(np.array([ends]))[0]) // 2
 
     def level_counts(self) -> Ids:
@@ -396,6 +435,11 @@ class Result(ResultPaths):
         ndarray of int64, shape (depth + 1,)
             Vertices by level.
 
+        Raises
+        ------
+        UsageError
+            The search was made without levels.
+
         Examples
         --------
         >>> import distbfs
@@ -403,6 +447,7 @@ class Result(ResultPaths):
         >>> distbfs.bfs(star, 1).level_counts()
         array([1, 1, 2])
         """
+        self._need_levels()
         counts = np.zeros(self.depth + 1, dtype=np.int64)
         for level in self._arrays()[0]:
             with device_of(level):
@@ -459,7 +504,7 @@ class Result(ResultPaths):
         Raises
         ------
         UsageError
-            ``k`` is negative.
+            ``k`` is negative, or the search was made without levels.
 
         Examples
         --------
@@ -470,7 +515,7 @@ class Result(ResultPaths):
         """
         if k < 0:
             raise UsageError(f"level is {k}; allowed: 0 or more")
-        return self.named(self._first() + np.flatnonzero(self.to_numpy()[0] == k))
+        return self.named(self._first() + np.flatnonzero(self._level_block() == k))
 
     def _first(self) -> int:
         vertices = self._vertices
@@ -506,12 +551,12 @@ class Result(ResultPaths):
         at = vertex if self._names is None else self._names.id_of(vertex)
         self._vertices.check(np.array([at]))
         self._need_parents()
-        steps = [int(at)]
-        distance = int(self.at(np.array(steps))[0][0])
-        if distance < 0:
+        steps, above = [int(at)], self._parent_of(int(at))
+        if above < 0:
             raise UsageError(f"{vertex} was not reached from {self._origin()}")
-        for _ in range(distance):
-            steps.append(self._parent_of(steps[-1]))
+        while above != steps[-1]:
+            steps.append(above)
+            above = self._parent_of(above)
         steps.reverse()
         if self._names is None:
             return steps
@@ -530,9 +575,9 @@ class Result(ResultPaths):
         Returns
         -------
         ndarray, shape (reached - k, 2)
-            Rows (parent, child), by the level of the child, then by its id; in the
-            order of the queue where that is known.  On several ranks, the children of
-            this rank's block.
+            Rows (parent, child), by the level of the child, if there are levels, then
+            by its id; in the order of the queue where that is known.  On several ranks,
+            the children of this rank's block.
 
         Raises
         ------
@@ -548,14 +593,15 @@ class Result(ResultPaths):
                [0, 2],
                [0, 3]])
         """
-        self._need_parents()
-        level, parent = self.to_numpy()
+        level, parent = self.to_numpy()[0], self._parent_block()
         if self.order is not None:
             child = self.order[len(self.roots) :]
         else:
-            child = np.flatnonzero(level > 0)
-            child = child[np.argsort(level[child], kind="stable")]
-        pairs = [parent[child], self._first() + child]  # type: ignore[index]
+            own = self._first() + np.arange(len(parent))
+            child = np.flatnonzero((parent >= 0) & (parent != own))
+            if level is not None:
+                child = child[np.argsort(level[child], kind="stable")]
+        pairs = [parent[child], self._first() + child]
         return self.named(np.stack(pairs, axis=1))
 
     def _columns(self) -> dict[str, Array]:
@@ -564,9 +610,12 @@ class Result(ResultPaths):
         Names are int64 where all are integers, else objects, and None for no parent.
         """
         level, parent = self.to_numpy()
-        block = self._first() + np.arange(len(level))
+        world, n = self._vertices.world, self._vertices.layout.n
+        block = np.arange(*slice_bounds(n, world.size, world.rank))
         names = whole_names(self.named(block))
-        columns = {"vertex": names, "level": level}
+        columns = {"vertex": names}
+        if level is not None:
+            columns["level"] = level
         if parent is not None:
             before = self.named(np.maximum(parent, 0)).astype(names.dtype)
             before[parent < 0] = -1 if names.dtype == np.int64 else None
@@ -579,9 +628,10 @@ class Result(ResultPaths):
         Returns
         -------
         pandas.DataFrame
-            Columns ``vertex`` (names as in the graph), ``level`` and, where found,
-            ``parent``. Both are -1 for unreached; where names are no integers, such a
-            parent is missing. On several ranks, the vertices of this rank's block.
+            Columns ``vertex`` (names as in the graph), and ``level`` and ``parent`` as
+            far as they were asked for. Both are -1 for unreached; where names are no
+            integers, such a parent is missing. On several ranks, the vertices of this
+            rank's block.
 
         Raises
         ------
@@ -657,6 +707,11 @@ class Result(ResultPaths):
         dict
             Vertex to level, rising by id.  On several ranks, of this rank's block.
 
+        Raises
+        ------
+        UsageError
+            The search was made without levels.
+
         Examples
         --------
         >>> import distbfs
@@ -664,7 +719,7 @@ class Result(ResultPaths):
         >>> distbfs.bfs(path, 1).to_dict()
         {0: 1, 1: 0, 2: 1}
         """
-        level = self.to_numpy()[0]
+        level = self._level_block()
         reached = np.flatnonzero(level >= 0)
         names = self.named(self._first() + reached).tolist()
         return dict(zip(names, level[reached].tolist(), strict=True))
@@ -683,7 +738,8 @@ class Result(ResultPaths):
         Raises
         ------
         UsageError
-            The search was made without parents, or the result lies on several ranks.
+            The search was made without levels or without parents, or the result lies on
+            several ranks.
 
         Notes
         -----
@@ -697,21 +753,24 @@ class Result(ResultPaths):
         >>> order.tolist(), predecessors.tolist()
         ([1, 0, 2, 3], [1, -9999, 0, 0])
         """
-        self._need_parents()
+        level, parent = self._level_block(), self._parent_block()
         if self._vertices.world.size > 1:
             raise UsageError("the result lies on several ranks; allowed: to_numpy()")
-        level, parent = self.to_numpy()
         order = self.order
         if order is None:
             reached = np.flatnonzero(level >= 0)
             order = reached[np.argsort(level[reached], kind="stable")]
         kind = np.int32 if len(level) < 1 << 31 else np.int64
-        before = np.where(level > 0, parent, NO_PREDECESSOR)  # type: ignore[arg-type]
+        before = np.where(level > 0, parent, NO_PREDECESSOR)
         return order.astype(kind), before.astype(kind)
 
     def _need_parents(self) -> None:
         if not self.has_parents:
             raise UsageError("the search was made without parents")
+
+    def _need_levels(self) -> None:
+        if not self.has_levels:
+            raise UsageError("the search was made without levels")
 
 
 def copied(array: AnyArray) -> AnyArray:

@@ -1,7 +1,8 @@
 """The result file of many searches; an interrupted run can resume it.
 
-``OUT.h5`` holds ``sources`` int64 [k], ``level`` int32 [k, n] and, unless only levels
-were requested, ``parent`` int64 [k, n], in input ids; its attribute ``ids`` is "input".
+``OUT.h5`` holds ``sources`` int64 [k], ``level`` int32 [k, n] and ``parent`` int64 [k,
+n], or one of both if only that was requested, in input ids; its attribute ``ids`` is
+"input".
 Where a search began at several vertices, ``sources`` has the smallest of them, and all
 those of search i are ``set_sources[set_bounds[i] : set_bounds[i + 1]]``, int64; both
 exist if any search of the file began at several. ``paths`` [k, n], uint64 or float64,
@@ -109,7 +110,7 @@ class ResultBlocks:
     def write(
         self,
         row: int,
-        level: Array,
+        level: Array | None,
         parent: Array | None,
         paths: Array | None = None,
     ) -> None:
@@ -119,11 +120,9 @@ class ResultBlocks:
         Raises DiskFull or InputError for I/O errors.
         """
         try:
-            self._put("level", row, level)
-            if parent is not None:
-                self._put("parent", row, parent)
-            if paths is not None:
-                self._put(PATHS, row, paths)
+            for name, values in (("level", level), ("parent", parent), (PATHS, paths)):
+                if values is not None:
+                    self._put(name, row, values)
             os.fsync(self._handle)
         except OSError as error:
             raise system_error(error, self._path) from error
@@ -138,8 +137,9 @@ class ResultBlocks:
 
     def token(self, row: int, values: bytes | None = None) -> bytes:
         """Write a token at the place of a row, or return the bytes there."""
-        size = min(TOKEN, KINDS["level"].itemsize * self._columns)
-        at = self._places["level"] + KINDS["level"].itemsize * row * self._columns
+        name = next(name for name in KINDS if name in self._places)
+        each = KINDS[name].itemsize * self._columns
+        size, at = min(TOKEN, each), self._places[name] + each * row
         if values is not None:
             os.pwrite(self._handle, values[:size], at)
             os.fsync(self._handle)
@@ -376,6 +376,7 @@ class ResultFile(PartialFile):
     sources: of each search, an id or those of a set
     columns: number of vertices
     identity: a text that identifies the graph and the kind of result
+    levels, parents: which of both there are
     ids: the vertices' ids in their file, if they differ
     paths: the dtype of numbers of shortest paths, "" without them
     """
@@ -387,11 +388,13 @@ class ResultFile(PartialFile):
         columns: int,
         identity: str,
         *,
-        parents: bool,
+        levels: bool = True,
+        parents: bool = True,
         ids: IdMap | None = None,
         paths: str = "",
     ) -> None:
-        kinds = {k: KINDS[k] for k in KINDS if parents or k != "parent"}
+        wanted = {"level": levels, "parent": parents}
+        kinds = {name: kind for name, kind in KINDS.items() if wanted[name]}
         if paths:
             kinds[PATHS] = np.dtype(paths)
         shape = (len(sources), columns)
@@ -418,7 +421,7 @@ class ResultFile(PartialFile):
         offsets = {name: int(file[name].id.get_offset()) for name in self._kinds}
         return str(self._partial.absolute()), offsets
 
-    def write(self, row: int, level: Array, parent: Array | None) -> None:
+    def write(self, row: int, level: Array | None, parent: Array | None) -> None:
         """Write one whole search; mark it done once it is synced."""
         path, places = self.places
         with ResultBlocks(Path(path), places, self._columns, 0) as blocks:
@@ -469,7 +472,7 @@ class SharedResult:
     def write(
         self,
         row: int,
-        level: Array,
+        level: Array | None,
         parent: Array | None,
         paths: Array | None = None,
     ) -> None:

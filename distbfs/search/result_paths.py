@@ -26,7 +26,8 @@ class ResultPaths(ABC):
     """Methods of ``Result`` that need levels, and the graph that was searched.
 
     They are collective, as those of ``Result``, and raise UsageError where the graph
-    lies on several devices or the search saw a part of it only.
+    lies on several devices, the search saw a part of it only, or it was made without
+    levels.
     """
 
     _vertices: VertexMap
@@ -39,11 +40,15 @@ class ResultPaths(ABC):
         """Return (levels, parents) of the shards of this rank."""
 
     @abstractmethod
+    def _need_levels(self) -> None:
+        """Raise UsageError where the search was made without levels."""
+
+    @abstractmethod
     def _origin(self) -> str:
         """Return the sources as messages name them."""
 
     @abstractmethod
-    def at(self, vertices: Any) -> tuple[Array, Ids | None]:
+    def at(self, vertices: Any) -> tuple[Array | Any, Ids | None]:
         """Return (level int32 [k], …) of ids."""
 
     @abstractmethod
@@ -83,6 +88,7 @@ class ResultPaths(ABC):
         >>> distbfs.bfs(square, 0).path_counts()
         array([1, 1, 1, 2, 2], dtype=uint64)
         """
+        self._need_levels()
         level, _ = self._arrays()
         vertices = self._vertices
         levels = self._outcome.levels
@@ -99,6 +105,7 @@ class ResultPaths(ABC):
 
     def _reached(self, target: Any) -> int:
         """Return the id of a vertex that was reached; UsageError for others."""
+        self._need_levels()
         at = target if self._names is None else self._names.id_of(target)
         self._vertices.check(np.array([at]), "target ")
         if self.at(np.array([at]))[0][0] < 0:
@@ -238,6 +245,7 @@ class ResultPaths(ABC):
         >>> distbfs.bfs(path, 3).edges_within(2).edges.tolist()
         [[3, 2], [2, 1]]
         """
+        self._need_levels()
         most = depth_limit("hops", hops)
         table = self._paths.edges_within(self._arrays()[0], most)
         u, v = (self._vertices.outside(np.ascontiguousarray(x)) for x in table.T[:2])

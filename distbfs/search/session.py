@@ -14,7 +14,7 @@ from distbfs.device import cuda
 from distbfs.device.take import FEW, Ahead
 from distbfs.engines.base import WHOLE, Until
 from distbfs.errors import DistbfsError, InputError, UsageError
-from distbfs.options import check_several
+from distbfs.options import check_several, check_wanted
 from distbfs.search.paths import NO_PATHS, PATHS_OF_ALL
 from distbfs.search.result import Names, Result
 from distbfs.search.sight import Sight, sight_of
@@ -384,6 +384,7 @@ class Session:
         self,
         source: Any,
         *,
+        levels: bool = True,
         parents: bool = True,
         depth_limit: int | None = None,
         targets: Iterable[Any] | None = None,
@@ -399,8 +400,8 @@ class Session:
             An id, or the name of a node where the graph has names.  A list, set, range,
             array or tuple is a set: levels are hops from the nearest of its vertices.
             A tuple that is the name of a node is that node.
-        parents : bool, default True
-            Whether the result has parents too, where the session finds them.
+        levels, parents : bool, default True
+            Whether the result has them, where the session's searches give them.
         depth_limit : int, optional
             The last level that is searched, 0 or more.
         targets : iterable of vertices, optional
@@ -423,8 +424,9 @@ class Session:
         Raises
         ------
         UsageError
-            A source or target is no vertex, a source is not seen, a set is empty, or
-            the engine searches from one vertex only.
+            A source or target is no vertex, a source is not seen, a set is empty, the
+            engine searches from one vertex only, or neither levels nor parents are
+            left.
         SearchStopped
             ``stop`` said so on one rank while levels were left; raised on all ranks.
 
@@ -442,6 +444,9 @@ class Session:
         ...     found.reached, [entry["direction"] for entry in found.records]
         (2, ['push'])
         """
+        levels = levels and self.options.levels
+        parents = parents and self.options.parents
+        check_wanted(levels=levels, parents=parents)
         root = self._roots_of(source)
         self._check_seen(root)
         until = self._until(depth_limit, targets)
@@ -456,7 +461,8 @@ class Session:
         turn = self._searches
         self.world.barrier()
         began = time.perf_counter()
-        with kept(self._trace, "search", root=first), self._taking(wanted) as take:
+        taking = self._taking(wanted if levels else None)
+        with kept(self._trace, "search", root=first), taking as take:
             outcome = self._runner.search(
                 inside, parents=parents, until=until, stop=stop, records=records
             )
@@ -465,11 +471,11 @@ class Session:
         if self.world.size > 1:
             wall = float(self.world.allreduce(np.array([wall]), "max")[0])
         on_device = outcome.seconds is not None
-        return Result(
+        result = Result(
             self.vertices if self._sight is None else self._sight.vertices,
             outcome,
             root,
-            parents=parents and self.options.parents,
+            parents=parents,
             seconds=wall if outcome.seconds is None else outcome.seconds,
             wall_seconds=wall if on_device else None,
             source=source,
@@ -479,6 +485,9 @@ class Session:
             take=take,
             paths=self.paths,
         )
+        if not levels:  # engines may have them all the same
+            result.drop_levels()
+        return result
 
     @property
     def on_devices(self) -> bool:

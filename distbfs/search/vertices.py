@@ -90,13 +90,16 @@ class Shard:
     connected: Callable[[Ids], Array]
     device: int | None = None
 
-    def ends_reached(self, level: AnyArray) -> int:
-        """Return the ends of input tuples at reached vertices."""
+    def ends_reached(self, values: AnyArray) -> int:
+        """Return the ends of input tuples at reached vertices.
+
+        values: levels or parents, -1 of unreached vertices alone
+        """
         total = 0
-        with device_of(level):
+        with device_of(values):
             for some in row_slices(len(self.ends)):
                 at = some if self.rows is None else self.rows[some]
-                reached = level[at] >= 0
+                reached = values[at] >= 0
                 total += int((self.ends[some] * reached).sum(dtype=np.int64))
         return total
 
@@ -221,27 +224,31 @@ class VertexMap:
         parent: Sequence[AnyArray],
         ids: Ids,
         *,
+        levels: bool,
         parents: bool,
         take: Take = values_of,
-    ) -> tuple[Array, Array | None]:
-        """Return (level int32 [k], parent int64 [k] or None) of input ids (collective).
+    ) -> tuple[Array | None, Array | None]:
+        """Return (level int32 [k], parent int64 [k]) of input ids (collective).
 
-        level, parent: of the shards of this rank; the result is equal on all ranks
+        level, parent: of the shards of this rank; the result is equal on all ranks,
+        None in place of what is not wanted
         take: returns levels at places of the one array that holds all, on the host
         """
         if self.whole_here:
-            levels = take(level[0], ids).astype(np.int32)
-            return levels, values_of(parent[0], ids).astype(
-                np.int64
-            ) if parents else None
-        values = np.full((1 + parents, len(ids)), UNREACHED, dtype=np.int64)
+            return (
+                take(level[0], ids).astype(np.int32) if levels else None,
+                values_of(parent[0], ids).astype(np.int64) if parents else None,
+            )
+        wanted = [level] * levels + [parent] * parents
+        values = np.full((len(wanted), len(ids)), UNREACHED, dtype=np.int64)
         for k, places, rows in self._here(self.inside(ids)):
-            arrays = (level[k], parent[k]) if parents else (level[k],)
-            for row, array in enumerate(arrays):
-                values[row, places] = values_of(array, rows)
+            for row, arrays in enumerate(wanted):
+                values[row, places] = values_of(arrays[k], rows)
         values = self.world.allreduce(values, "max")
-        levels = values[0].astype(np.int32)
-        return levels, self.outside(values[1]) if parents else None
+        return (
+            values[0].astype(np.int32) if levels else None,
+            self.outside(values[-1]) if parents else None,
+        )
 
     def block(self, arrays: Sequence[AnyArray], dtype: type[np.number[Any]]) -> Array:
         """Return this rank's block of values by input id, on the host (collective).

@@ -25,8 +25,12 @@ class Faults:
             found = search.search(root, records=records, until=until)
         except ResourceError as error:
             end_of_device(f"{case}: {error}")
-        parents = settings.get("parents", True)
-        form = {"in_ids": search.in_ids, "parents": parents, "until": until}
+        form = {
+            "in_ids": search.in_ids,
+            "levels": settings.get("levels", True) or records,
+            "parents": settings.get("parents", True),
+            "until": until,
+        }
         said = fault(made, root, found, **form)
         if said is None and records:
             said = records_fault(made, root, found, until)

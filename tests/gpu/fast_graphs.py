@@ -4,7 +4,15 @@ from functools import cache
 
 import numpy as np
 from device_graphs import HostGraph, hubs, small
-from graphs import Tuples, complete, grid, kronecker, random_tuples, uniform
+from graphs import (
+    Tuples,
+    complete,
+    grid,
+    kronecker,
+    levels_by,
+    random_tuples,
+    uniform,
+)
 
 from distbfs.device import cuda
 from distbfs.engines.base import WHOLE, Until
@@ -181,16 +189,21 @@ def untils(levels, root):
     return ends
 
 
-def fault(made, root, found, *, in_ids=True, parents=True, until=WHOLE):
+def fault(made, root, found, *, in_ids=True, levels=True, parents=True, until=WHOLE):
     """Return what is wrong with a result, one line, or None.
 
     made: HostGraph; root: id; found: DeviceResult, by id or by number
     """
+    if (found.level is not None) != levels:
+        return "levels are there or not, against what was asked for"
     by_id = cut(wanted_levels(made, root), until)
     if found.levels != by_id.max() + 1:
         return f"{found.levels} levels, not {by_id.max() + 1}"
     wanted = by_id if in_ids else by_id[made.vertices]
-    level = host_levels(found.level)
+    if levels:
+        level = host_levels(found.level)
+    else:
+        level = levels_by(host_parents(found.parent))
     if level.shape != wanted.shape:
         return f"{len(level)} levels instead of {len(wanted)}"
     bad = np.flatnonzero(level != wanted)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from device_parts import joined
 from fast_graphs import cut
-from graphs import check_search
+from graphs import check_search, levels_by
 
 from distbfs.build.cuda.domain import GRANULE, construct_domain
 from distbfs.build.cuda.room import LEAST_KEPT, Fit, Room
@@ -172,6 +172,8 @@ def look(driver, source, root, *, until=WHOLE, **options):
     """Search and assert that the result is right; return it."""
     found = driver.search(root, until=until, **options)
     level, parent = (joined(x, source.n) for x in (found.level, found.parent))
+    if level is None:
+        level = levels_by(parent)
     if until is WHOLE:
         wanted = check_search(source, root, level.astype(np.int32), parent)
     else:

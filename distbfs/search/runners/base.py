@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 class Found:
     """A runner's result on this rank; arrays are valid until its next search.
 
-    level[i]: integers of the rank's i-th shard by local id, -1 = unreached
+    level[i]: integers of the rank's i-th shard by local id, -1 = unreached, or None
     parent[i]: the same shape, internal ids, -1 = unreached, or None
-    levels: of the search, the same on all ranks; seconds: device time of the slowest
-    device, None where the host's clock is used
+    levels: of the search, the same on all ranks; where no levels are written, all of
+    them have vertices
+    seconds: device time of the slowest device, None where the host's clock is used
     phases: this rank's seconds; order: see ``WholeResult``; give: see ``DeviceResult``
     """
 

@@ -151,10 +151,12 @@ class OnDevice:
         """Convert results by number to results by id, in device memory."""
         cp, vertices = cuda.cupy(), self._graph.vertices
         with cuda.memory_of("results in input ids"):
-            levels = cp.full(self._graph.n, -1, dtype=level.dtype)
-            levels[vertices] = level
             at = cp.asarray(root) if isinstance(root, np.ndarray) else root
-            levels[at] = 0
+            levels = None
+            if level is not None:
+                levels = cp.full(self._graph.n, -1, dtype=level.dtype)
+                levels[vertices] = level
+                levels[at] = 0
             if parent is None:
                 return [levels], [None]
             parents = cp.full(self._graph.n, -1, dtype=np.int32)

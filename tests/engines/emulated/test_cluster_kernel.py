@@ -48,11 +48,11 @@ GRAPHS = {
 }
 
 
-def by_cluster(made, root, *, in_ids=True, parents=True):
+def by_cluster(made, root, *, in_ids=True, levels=True, parents=True):
     """Return the result of the second of two equal searches, None where it gave up."""
     cp = cuda.cupy()
     count = made.source.n if in_ids else made.active
-    level = cp.full(count, 77, cp.int32)
+    level = cp.full(count, 77, cp.int32) if levels else None
     parent = cp.full(count, 77, cp.int32) if parents else None
     search = ClusterSearch(made.graph, level, parent, in_ids=in_ids)
     for _ in range(2):

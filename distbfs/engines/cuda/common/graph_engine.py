@@ -205,7 +205,7 @@ class OnHost:
         parent = None
         if result.parent is not None:
             parent = host_parents(result.parent).astype(np.int32)
-        level = host_levels(result.level)
+        level = None if result.level is None else host_levels(result.level)
         return WholeResult(level, parent, result.levels, list(result.records))
 
 

@@ -50,6 +50,7 @@ def search_bytes(
     m: int,
     *,
     parents: bool = True,
+    levels: bool = True,
     in_ids: bool = True,
     queue: int | None = None,
     listed: int | None = None,
@@ -67,7 +68,7 @@ def search_bytes(
     """
     if listed is None:
         listed = min(LISTS * active, max(m - active, 0))
-    results = (1 + 4 * parents) * n if in_ids else 5 * active
+    results = (levels + 4 * parents) * n if in_ids else 5 * levels * active
     queues = QUEUE_ENTRIES * (active // QUEUE_SHARE if queue is None else queue)
     words = active // 32
     cut = cut or (words, multiprocessors)
@@ -75,7 +76,8 @@ def search_bytes(
     splits = split_bytes(active, m, *cut) * group
     blocks = max(n // BLOCK_IDS, 3 * multiprocessors)
     pieces = PIECE * min(words + blocks * CLASSES, active)
-    sparse = SPARSE_VERTEX * active + 4 * n if m <= SPARSE_DEGREE * active else 0
+    wide = 4 * levels * n  # by one cluster of blocks
+    sparse = SPARSE_VERTEX * active + wide if m <= SPARSE_DEGREE * active else 0
     fixed = FIXED + LIST_PADS + pieces + splits
     return FAST_VERTEX * active + queues + 4 * listed + results + sparse + fixed
 
@@ -97,6 +99,7 @@ def member_bytes(
     *,
     several: int | None = None,
     parents: bool = True,
+    levels: bool = True,
     multiprocessors: int = MULTIPROCESSORS,
 ) -> dict[str, int]:
     """Return a device's bytes in a domain of equal devices, by kind.
@@ -114,6 +117,7 @@ def member_bytes(
         *(n, local, own, edges, devices),
         several=None if several is None else -(-several // devices),
         parents=parents,
+        levels=levels,
         multiprocessors=multiprocessors,
     )
     return {"graph": graph, "search": search, "total": graph + search}
@@ -132,6 +136,7 @@ def member_search_bytes(
     devices: int,
     *,
     parents: bool = True,
+    levels: bool = True,
     in_ids: bool = True,
     push_only: bool = False,
     listed: int | None = None,
@@ -150,6 +155,7 @@ def member_search_bytes(
         active,
         m,
         parents=parents,
+        levels=levels,
         in_ids=in_ids,
         queue=active if push_only else min(active, devices * active // QUEUE_SHARE),
         listed=listed,

@@ -123,8 +123,8 @@ def pull_tails(m: int, kept: int) -> int:
 
 
 def too_deep(params: Params, depth: int) -> bool:
-    """Return whether levels may not fit a byte, those of trees included; trees.cuh."""
-    return bool(depth + 2 * params.chain > NARROW)
+    """Return whether levels are wanted that may not fit a byte; trees.cuh."""
+    return bool(params.level_out) and bool(depth + 2 * params.chain > NARROW)
 
 
 def mask(masked: bool) -> dict[str, int]:
@@ -189,8 +189,9 @@ class Arrays:
         limits of all devices say, "later": see ``make_queues``
     mean_next: mean degree of a neighbour, Σd²/Σd; squares: Σd²; longest: degree
     longest_range: words of the longest destination range
-    level: CuPy int8, wide (None until ``widen``), parent (or None): int32 or int64,
-        -1 = unreached, as the search writes them
+    levels: false: parents alone are wanted; see ``want_levels``
+    level: CuPy int8 (or None), wide (None until ``widen``), parent (or None): int32 or
+        int64, -1 = unreached, as the search writes them
     """
 
     def __init__(
@@ -199,6 +200,7 @@ class Arrays:
         *,
         in_ids: bool,
         parents: bool,
+        levels: bool = True,
         names: Any = None,
         shares: int = 0,
         deep: bool = False,
@@ -213,7 +215,9 @@ class Arrays:
         self.names = g.vertices if names is None else names
         self.grid, self._devices = cuda.multiprocessors(), devices
         self.held: dict[str, Any] = {}
+        self.level: Any = None
         self.wide: Any = None
+        self.parent: Any = None
         self.offset = "u32" if g.offsets.dtype.itemsize == 4 else "u64"
         self._module = programs.Module(KERNELS / "prepare.cu", OFFSET=self.offset)
         hubs, self.mean_next, pieces = self._degrees(lanes)
@@ -258,10 +262,11 @@ class Arrays:
         if names is None:
             self._place_windows()
             self.cut_ranges()
-        self._state(in_ids=in_ids, parents=parents)
+        self._state(in_ids=in_ids, parents=parents, levels=levels)
         if queues != "later":
             self.make_queues(g.active, every=queues == "all")
-        if deep or not in_ids:
+        self._wide_at_once = deep or not in_ids
+        if levels and self._wide_at_once:
             self.widen()
         if self._trees is not None and names is None:
             codes = self._point("code", 2 * self._words).data.ptr
@@ -330,7 +335,7 @@ class Arrays:
 
     def widen(self) -> None:
         """Make room for levels beyond a byte."""
-        self.wide = cuda.cupy().empty(len(self.level), dtype=np.int32)
+        self.wide = cuda.cupy().empty(self._results_room, dtype=np.int32)
         self.params.level_wide = self.wide.data.ptr
 
     def make_queues(
@@ -656,7 +661,7 @@ class Arrays:
             rows = (g.offsets, g.columns)
             self._run("splits", *rows, p.hubs, p.cuts, held, split)
 
-    def _state(self, *, in_ids: bool, parents: bool) -> None:
+    def _state(self, *, in_ids: bool, parents: bool, levels: bool) -> None:
         """Make what a search writes."""
         p = self.params
         sizes = {
@@ -671,25 +676,40 @@ class Arrays:
         }
         for name, size in sizes.items():
             self._point(name, size)
-        out = max(p.blocks * p.block_ids if in_ids else self._words * 32, 64)
-        self.parent: Any = None
+        ids = p.blocks * p.block_ids
+        self._results_room = max(ids if in_ids else self._words * 32, 64)
         if parents and not in_ids:
             self.parent = self.held["parent"].view(np.int32)
             p.parent_out = self.parent.data.ptr
-        self._make_results(out, parents=parents and in_ids)
+        self._make_results(parents=parents and in_ids, levels=levels)
 
-    def _make_results(self, room: int, *, parents: bool) -> None:
+    def _make_results(self, *, parents: bool, levels: bool) -> None:
         """Make the arrays that levels, and parents by id, are written to."""
-        cp, p = cuda.cupy(), self.params
-        self.level = cp.empty(room, dtype=cp.int8)
-        p.level_out = self.level.data.ptr
+        cp, p, room = cuda.cupy(), self.params, self._results_room
+        if levels:
+            self.level = cp.empty(room, dtype=cp.int8)
+            p.level_out = self.level.data.ptr
         if parents:
             self.parent = cp.empty(room, dtype=cp.int64 if p.shares else cp.int32)
             p.parent_out = self.parent.data.ptr
+
+    def want_levels(self, params: Params, *, wanted: bool) -> None:
+        """Let searches write levels, with room for them once they do, or parents alone.
+
+        params: ``self.params``, or a copy
+        """
+        if wanted and self.level is None:
+            self._make_results(parents=False, levels=True)
+            if self._wide_at_once:
+                self.widen()
+        params.level_out = self.level.data.ptr if wanted else 0
+        params.level_wide = self.wide.data.ptr if self.wide is not None else 0
 
     def renew(self) -> None:
         """Take other arrays for results by id; those that there are stay as they are.
 
         The room beyond a byte stays: it holds no result then.
         """
-        self._make_results(len(self.level), parents=self.parent is not None)
+        self._make_results(
+            parents=self.parent is not None, levels=self.level is not None
+        )

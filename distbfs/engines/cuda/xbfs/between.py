@@ -47,6 +47,7 @@ from distbfs.engines.cuda.xbfs.search import (
     COUNTERS,
     TAIL_COUNTS,
     State,
+    cut,
     tail_counts,
 )
 from distbfs.engines.cuda.xbfs.seeds import BY_QUEUE, begin_at_root, begin_at_set
@@ -644,7 +645,10 @@ class BetweenLevels:
         self._dirty, self.depth = False, levels
 
     def finish(self) -> tuple[Any, Any]:
-        """Return levels, int8 or int32, and parents by local id, CuPy arrays."""
+        """Return levels, int8 or int32, and parents by local id, CuPy arrays.
+
+        Either is None where it was not asked for.
+        """
         arrays, count = self.arrays, self.part.local_count
         with self.device:
             if self._dirty:
@@ -653,7 +657,5 @@ class BetweenLevels:
                 self.results(main.ptr)
                 self._dirty = False
             deep = too_deep(arrays.params, self.depth)
-            level = (arrays.wide if deep else arrays.level)[:count]
-            if arrays.parent is None:
-                return level, None
-            return level, arrays.parent[:count]
+            level = arrays.wide if deep else arrays.level
+            return cut(level, count), cut(arrays.parent, count)

@@ -32,7 +32,7 @@ struct ClusterParams {
     const u32 *numbers;    /* [n], id -> number */
     const u32 *vertices;   /* [active], number -> id */
     u32 *visited;          /* [words], zeros, where shared memory is too small, or null */
-    int *level_out;        /* [n or active] */
+    int *level_out;        /* [n or active] or null */
     u32 *parent_out;       /* [n or active] or null */
     u32 *state;            /* [4]: levels; 1 where an inbox was too small, 2 where the host
                               ended the search; checks, queue */
@@ -158,7 +158,7 @@ extern "C" __global__ void __launch_bounds__(32 * MEMBERS, 1) search(const Clust
                     }
                     if (fresh) {
                         if (late_at != NONE) {
-                            p.level_out[late_at] = level;
+                            if (p.level_out) p.level_out[late_at] = level;
                             if (p.parent_out) p.parent_out[late_at] = late_parent;
                         }
                         late_at = name, late_parent = parent;
@@ -175,7 +175,7 @@ extern "C" __global__ void __launch_bounds__(32 * MEMBERS, 1) search(const Clust
             close(sender, lane, __shfl_sync(ALL, says, 0));
         }
         if (late_at != NONE) {
-            p.level_out[late_at] = level;
+            if (p.level_out) p.level_out[late_at] = level;
             if (p.parent_out) p.parent_out[late_at] = late_parent;
         }
         if (told & TOO_MANY || !(told & FOUND)) {
@@ -201,7 +201,7 @@ extern "C" __global__ void __launch_bounds__(32 * MEMBERS, 1) search(const Clust
         }
     }
     if (root == NONE && me == 0 && threadIdx.x == 0 && p.in_ids) {
-        p.level_out[p.root] = 0;
+        if (p.level_out) p.level_out[p.root] = 0;
         if (p.parent_out) p.parent_out[p.root] = p.root;
     }
     /* no block may leave while others still send to it */

@@ -50,7 +50,7 @@ def suits(mean_next: float) -> bool:
 class ClusterSearch:
     """Searches that write results to arrays of another search.
 
-    level: CuPy int32, parent: CuPy int32 or None
+    level, parent: CuPy int32 or None
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class ClusterSearch:
             numbers=graph.numbers.data.ptr,
             vertices=graph.vertices.data.ptr,
             visited=0 if inside else self._visited.data.ptr,
-            level_out=level.data.ptr,
+            level_out=0 if level is None else level.data.ptr,
             parent_out=0 if parent is None else parent.data.ptr,
             state=self._state.data.ptr,
             active=graph.active,

@@ -103,6 +103,7 @@ class MemberSearch:
             graph,
             in_ids=self.in_ids,
             parents=options.parents,
+            levels=options.levels,
             names=part.names,
             shares=part.layout.parts if part.wide else 0,
             columns=len(part.names),
@@ -238,6 +239,8 @@ class MemberSearch:
                 targets[layout.part_of(targets) == self.part.index]
             )
         self.arrays.end_with(p, last, targets)
+        if not self.options.levels:  # records count the vertices of levels
+            self.arrays.want_levels(p, wanted=records)
         some = isinstance(root, np.ndarray) or targets is not None
         self._search_leaves(together=some or self._masked)
         if isinstance(root, np.ndarray):
@@ -322,15 +325,18 @@ class MemberSearch:
         return 0.0 if self._results is None else self._results.timed(back=self._copy)
 
     def results(self) -> tuple[Any, Any]:
-        """Return (level int8 or int32, parent int32 or int64, or None), by local id.
+        """Return (level int8 or int32, parent int32 or int64), by local id.
 
-        Of searches in internal ids, results are turned to ids here.
+        Either is None where it was not asked for.  Of searches in internal ids, results
+        are turned to ids here.
         """
         cp, a = cuda.cupy(), self.arrays
         count = self.part.local_count if self.in_ids else self.part.graph.active
-        level = (a.wide if self._wide else a.level)[:count]
-        if not self.in_ids:
-            level = self._by_id(level, ids=False)
+        level = None
+        if self.own.level_out:
+            level = (a.wide if self._wide else a.level)[:count]
+            if not self.in_ids:
+                level = self._by_id(level, ids=False)
         if a.parent is None:
             return level, None
         parent = a.parent[:count]

@@ -72,6 +72,7 @@ class XbfsEngine:
         return FastSearch(
             graph,
             parents=o.parents,
+            levels=o.levels,
             in_ids=not o.internal_ids,
             direction=o.direction,
             stepwise=o.stepwise,
@@ -85,6 +86,7 @@ class XbfsEngine:
             active,
             m,
             parents=o.parents,
+            levels=o.levels,
             in_ids=not o.internal_ids,
             queue=active if o.direction == "push" else None,
             listed=int(at_least[2 : 2 + LISTS].sum()),
@@ -106,6 +108,7 @@ class XbfsEngine:
             m,
             layout.parts,
             parents=o.parents,
+            levels=o.levels,
             in_ids=not o.internal_ids,
             push_only=o.direction == "push",
             listed=int(at_least[2 : 2 + LISTS].sum()),
@@ -118,6 +121,7 @@ class XbfsEngine:
         return share_bytes(
             share,
             parents=self.options.parents,
+            levels=self.options.levels,
             multiprocessors=cuda.multiprocessors(),
         )
 
@@ -156,6 +160,7 @@ class XbfsEngine:
             share.graph,
             in_ids=True,
             parents=self.options.parents,
+            levels=self.options.levels,
             deep=True,
             names=share.ids,
             shares=share.layout.parts if share.ids.dtype.itemsize == 8 else 0,

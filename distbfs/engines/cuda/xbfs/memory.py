@@ -52,7 +52,11 @@ DEVIATIONS = 4  # of the delegates of a lane from their mean, at most
 
 
 def part_bytes(
-    shape: PartShape, *, parents: bool = True, multiprocessors: int = MULTIPROCESSORS
+    shape: PartShape,
+    *,
+    parents: bool = True,
+    levels: bool = True,
+    multiprocessors: int = MULTIPROCESSORS,
 ) -> dict[str, int]:
     """Return the device memory of one part that is searched on a GPU, bytes by kind.
 
@@ -94,6 +98,7 @@ def part_bytes(
         *(shape.n, local, places, m, positions, shape.owned, shape.domain),
         listed=LISTS * first + listed,
         parents=parents,
+        levels=levels,
         multiprocessors=multiprocessors,
     )
     boxes = shape.domain + others * (1 + box_words(shape))
@@ -197,7 +202,11 @@ def split_part(
 
 
 def share_bytes(
-    share: ShareCounts, *, parents: bool = True, multiprocessors: int = MULTIPROCESSORS
+    share: ShareCounts,
+    *,
+    parents: bool = True,
+    levels: bool = True,
+    multiprocessors: int = MULTIPROCESSORS,
 ) -> int:
     """Return the bytes of a share's searches, without inner graph and outer edges."""
     layout, index, domains = share.layout, share.index, share.domains
@@ -207,6 +216,7 @@ def share_bytes(
         *(share.delegates, owned, domains.sizes[domains.domain_of(index)]),
         listed=int(share.at_least[2 : 2 + LISTS].sum()),
         parents=parents,
+        levels=levels,
         multiprocessors=multiprocessors,
     )
     boxes = int(box_bounds(domains, index, share.outer_edges, share.owned)[-1])
@@ -227,6 +237,7 @@ def _searching_bytes(
     *,
     listed: int,
     parents: bool,
+    levels: bool,
     multiprocessors: int,
 ) -> int:
     """Return the bytes that a search writes, and those of arrays of neighbours.
@@ -234,7 +245,7 @@ def _searching_bytes(
     n: of the whole graph; active, m: of the inner graph; devices: of the domain
     listed: as of ``search_bytes``
     """
-    form: dict[str, Any] = {"parents": parents, "listed": listed}
+    form: dict[str, Any] = {"parents": parents, "levels": levels, "listed": listed}
     form["multiprocessors"] = multiprocessors
     if devices == 1:
         search = search_bytes(local, active, m, queue=active, **form)
@@ -243,7 +254,7 @@ def _searching_bytes(
     else:
         counts = (n, local, active, m, devices)
         search = member_search_bytes(*counts, push_only=True, **form)
-    search += WIDE_LEVEL * local + active // 8
+    search += WIDE_LEVEL * levels * local + active // 8
     return search + 4 * owned + 2 * 8 * mask_words(delegates)
 
 

@@ -86,7 +86,7 @@ INLINE void results_by_number(const Params &p, u32 k, u32 base, bool wide, const
                 p.level_wide[v] = level;
                 if (level > (int)(base + top)) top = level - base;
             }
-        } else {
+        } else if (p.level_out) {
 #pragma unroll
             for (int z = 0; z < SHARE / 4; z++) {
                 const u32 own = pushed >> 4 * z & 15;

@@ -32,7 +32,8 @@ INLINE ID id_of(const Params &p, u32 name) {
 }
 
 /* Four numbers of a piece a lane: levels, one byte each, and parents by id to where their
- * ids are in shared memory.  Returns the last snapshot that has a vertex of its own. */
+ * ids are in shared memory.  Returns the last snapshot that has a vertex of its own.  Levels
+ * that nobody wants are made of what is there, and not written out. */
 INLINE u32 put(const Params &p, const uint2 piece, const u32 (&at_snapshot)[AHEAD], u32 k, u32 base,
                u8 *level, u32 *parent, u32 lane) {
     const u32 word = piece.x, part = lane * 4 & 31, v = word * 32 + part;
@@ -64,7 +65,7 @@ INLINE u32 put(const Params &p, const uint2 piece, const u32 (&at_snapshot)[AHEA
         found |= fresh;
     }
     levels += base * 0x01010101u;
-    if (pushed) levels = levels & ~bytes_of(pushed) | pushed_levels(p, v, pushed);
+    if (pushed && p.level_out) levels = levels & ~bytes_of(pushed) | pushed_levels(p, v, pushed);
     found &= piece.y >> part & ~bare;
     u32 who[4] = {f4.x, f4.y, f4.z, f4.w};
     const u32 other[4] = {g4.x, g4.y, g4.z, g4.w}, stored = found & ~(firsts >> part);
@@ -132,7 +133,7 @@ INLINE void lone_roots(const Params &p, u64 first, u64 end, u32 threads, bool wi
     for (u64 i = low + threadIdx.x; i < p.lone_count && p.lones[i] < end; i += threads) {
         const u64 at = p.lones[i];
         if (wide) p.level_wide[at] = 0;
-        else p.level_out[at] = 0;
+        else if (p.level_out) p.level_out[at] = 0;
         if (p.parents) ((ID *)p.parent_out)[at] = (ID)p.lones[p.lone_count + i];
     }
 }
@@ -183,7 +184,7 @@ INLINE u32 put_blocks(const Params &p, u32 from, u32 count, u32 threads, u32 k, 
         if (sizeof(ID) == 4) parent[own] = (u32)p.root_id;
     }
     __syncthreads();
-    if (!wide)
+    if (!wide && p.level_out)
         for (u32 i = thread; i < ids / 16; i += threads)
             __stcs((uint4 *)(p.level_out + first) + i, ((const uint4 *)level)[i]);
     if (p.parents && sizeof(ID) == 4)

@@ -97,7 +97,8 @@ struct Params {
     uint2 *code;              /* [words], with trees: trees.cuh; of a part by position */
     uint4 *queue[2];          /* [active + 1]: vertex, edges before it, row, degree */
     u32 *hub_queue[2];        /* [hubs] */
-    u8 *level_out;            /* [n or active], -1 as a signed byte: unreached */
+    u8 *level_out;            /* [n or active], -1 as a signed byte: unreached; null: parents
+                                 alone are wanted */
     int *level_wide;          /* [n or active], instead where levels pass NARROW */
     u32 *parent_out;          /* [n or active]; u64 by id with shares */
     Control *control, *other; /* the other is cleared for the next launch */

@@ -70,6 +70,11 @@ def tail_counts(counts: Ids) -> dict[str, list[int]]:
     }
 
 
+def cut(array: Any, count: int) -> Any:
+    """Return the first elements of an array; None stays."""
+    return None if array is None else array[:count]
+
+
 class State(ctypes.Structure):
     """``State`` in search.cuh."""
 
@@ -85,6 +90,7 @@ class FastSearch:
     """Searches a graph on one device.
 
     in_ids: results by id (else by number); stepwise: a launch a level
+    levels: false: parents alone, but for searches with records, which count levels
     direction: "push" or "pull" takes one direction at all levels
     overrides: arguments of the kernel to set otherwise, for measurements and tests:
         mark_edges, pull_edges (see ``PushLimits``), tile (4 or 8), hub_words
@@ -98,6 +104,7 @@ class FastSearch:
         graph: DeviceGraph,
         *,
         parents: bool = True,
+        levels: bool = True,
         in_ids: bool = True,
         direction: str = "auto",
         stepwise: bool = False,
@@ -111,6 +118,7 @@ class FastSearch:
         if direction == "push" and graph.m >= 1 << 32:
             raise UsageError("direction 'push' alone serves graphs below 2^32 edges")
         self.graph, self.in_ids, self._stepwise = graph, in_ids, stepwise
+        self._levels = levels
         settings = {
             "push_only": direction == "push",
             "pull_only": direction == "pull",
@@ -118,7 +126,12 @@ class FastSearch:
         }
         with cuda.memory_of("a search"):
             a = Arrays(
-                graph, in_ids=in_ids, parents=parents, overrides=settings, pruned=True
+                graph,
+                in_ids=in_ids,
+                parents=parents,
+                levels=levels,
+                overrides=settings,
+                pruned=True,
             )
             self._arrays = a
             # what is read at the end lies together: it comes in one copy
@@ -128,7 +141,8 @@ class FastSearch:
             self._cluster: ClusterSearch | None = None
             narrow = suits(a.mean_next) and direction == "auto" and graph.active
             if narrow and graph.tails is None:
-                a.widen()
+                if levels:
+                    a.widen()
                 self._cluster = ClusterSearch(graph, a.wide, a.parent, in_ids=in_ids)
         self.params = self._arrays.params
         base, came = self._kept.data.ptr, self._back.pinned.data
@@ -138,7 +152,7 @@ class FastSearch:
         places = (HIGHEST_AT, CONTROL_BYTES + HIGHEST_AT)
         self._highest = [ctypes.c_uint64.from_buffer(came, at) for at in places]
         self._turn, self._results_taken, self._word = 0, False, StopWord()
-        self._views: dict[bool, tuple[Any, Any]] = {}
+        self._views: dict[tuple[bool, bool], tuple[Any, Any]] = {}
         self._launches: dict[tuple[int, bool, bool, bool], programs.Launch] = {}
         self._masked = False
         self._counts: Any = None
@@ -208,7 +222,7 @@ class FastSearch:
         Raises UsageError for a root or a target that is no vertex, SearchStopped.
         """
         stepwise = records or self._stepwise
-        self._ask(root, until, None if stepwise else stop)
+        self._ask(root, until, None if stepwise else stop, counted=records)
         if self._cluster is not None and not (stepwise or self.params.from_set):
             result = self._by_cluster(self._cluster)
             if result is not None:
@@ -271,13 +285,14 @@ class FastSearch:
         return DeviceResult(level, parent, depth + 1, seconds, 1)
 
     def _written(self, *, narrow: bool) -> tuple[Any, Any]:
-        """Return (level, parent or None) that searches write, the same each time."""
-        views = self._views.get(narrow)
+        """Return (level or None, parent or None) as searches write them, kept."""
+        form = narrow, bool(self.params.level_out)
+        views = self._views.get(form)
         if views is None:
             a, count = self._arrays, self.graph.n if self.in_ids else self.graph.active
-            level = (a.level if narrow else a.wide)[:count]
-            views = (level, None if a.parent is None else a.parent[:count])
-            self._views[narrow] = views
+            level = (a.level if narrow else a.wide) if form[1] else None
+            views = cut(level, count), cut(a.parent, count)
+            self._views[form] = views
         return views
 
     def _records(
@@ -334,8 +349,18 @@ class FastSearch:
             steps.append((STEPS[what], depth, int(row[2]), int(row[3]), seconds))
         return steps
 
-    def _ask(self, root: Root, until: Until, stop: Stop | None = None) -> None:
-        """Set the roots, the arrays of results, and the word that can stop a search."""
+    def _ask(
+        self,
+        root: Root,
+        until: Until,
+        stop: Stop | None = None,
+        *,
+        counted: bool = False,
+    ) -> None:
+        """Set the roots, the arrays of results, and the word that can stop a search.
+
+        counted: vertices of each level are
+        """
         p, n = self.params, self.graph.n
         ends = root[[0, -1]].tolist() if isinstance(root, np.ndarray) else [root]
         for one in ends:
@@ -361,6 +386,9 @@ class FastSearch:
             self._arrays.renew()
             self._views.clear()
             self._results_taken = False
+        if not self._levels:
+            with cuda.memory_of("levels of records"):
+                a.want_levels(p, wanted=counted)
 
     def _begin(self, budget: int) -> None:
         """Begin a search with the bitmaps that the last one has cleaned."""

@@ -13,8 +13,10 @@
 #define MOST_CHAIN 16 /* edges from a vertex of a tree to the rest: trees.py */
 #define LATER 64      /* vertices of a warp that wait for a level that no code tells */
 
-/* Levels that do not fit a byte may come: those of trees are deeper than what is searched. */
-INLINE bool too_deep(const Params &p, u32 depth) { return depth + 2 * p.chain > NARROW; }
+/* Levels are wanted that may not fit a byte: those of trees are deeper than what is searched. */
+INLINE bool too_deep(const Params &p, u32 depth) {
+    return depth + 2 * p.chain > NARROW && p.level_out;
+}
 
 /* What v hangs on, NONE where it is the root of a tree that is a component. */
 INLINE u32 above(const Params &p, u32 v) {
@@ -145,7 +147,7 @@ INLINE int tree_level(const Params &p, u32 v, const Way &way, const uint2 *held,
 }
 
 /* Where levels of trees are told to the kernel that writes results by id: a byte each, or
- * `direct` itself where that is too narrow. */
+ * `direct` itself where that is too narrow; 0 of all that are reached where none is wanted. */
 INLINE u8 *tree_bytes(const Params &p) { return (u8 *)(p.direct + p.active); }
 
 /* Copy the first `coded` words of codes; all threads of the block wait for it. */
@@ -201,17 +203,18 @@ INLINE void tell_trees(const Params &p, const Tree &tree, bool wide, bool moved,
     u32 *own = wait + (threadIdx.x >> 5) * LATER, size = 0, top = 0;
     int *out_wide = IN_IDS ? (int *)p.direct : p.level_wide;
     u8 *out = IN_IDS ? tree_bytes(p) - p.active : p.level_out;
-    const bool parents = p.parents && (!IN_IDS || moved);
+    const bool parents = p.parents && (!IN_IDS || moved), levels = IN_IDS || p.level_out;
+    const int most = p.level_out ? 0x7fffffff : 0; /* that is told */
     const auto wanted = [&](int level) {
         level = up_to_last(p, level);
         if (level > (int)(tree.base + top)) top = level - tree.base;
-        return level;
+        return level > most ? most : level;
     };
     const auto ask = [&](u32 v) {
         u32 parent = p.first[v];
         const int level = wanted(tree.other(v, parent));
         if (wide) out_wide[v] = level;
-        else out[v] = level;
+        else if (levels) out[v] = level;
         if (parents) p.parent[v] = level < 0 ? NONE : parent;
     };
     u32 v = p.active + (blockIdx.x * THREADS + threadIdx.x) * 4;
@@ -234,7 +237,7 @@ INLINE void tell_trees(const Params &p, const Tree &tree, bool wide, bool moved,
         if (v < p.every) {
             if (wide)
                 *(uint4 *)(out_wide + v) = make_uint4(level[0], level[1], level[2], level[3]);
-            else *(u32 *)(out + v) = bytes;
+            else if (levels) *(u32 *)(out + v) = bytes;
             if (parents)
                 *(uint4 *)(p.parent + v) = make_uint4(parent[0], parent[1], parent[2], parent[3]);
         }
