@@ -69,6 +69,7 @@ class BenchmarkFigures:
     engine: str
     parts: int = 1
     threshold: int | None = None
+    levels: bool = True
     parents: bool = True
     internal_ids: bool = False
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -285,6 +286,8 @@ def _line(name: str, text: str) -> str:
 
 
 def _result(figures: BenchmarkFigures) -> str:
+    if not figures.levels:
+        return "parents only"
     return "levels and parents" if figures.parents else "levels only"
 
 

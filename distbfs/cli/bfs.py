@@ -123,7 +123,7 @@ def open_kept(
     graph: SearchedGraph,
     sources: Sequence[Root],
     *,
-    parents: bool,
+    options: SearchOptions,
     force: bool,
     hops: int | None,
     paths: str,
@@ -145,7 +145,8 @@ def open_kept(
             sources,
             graph.n,
             identity,
-            parents=parents,
+            levels=options.levels,
+            parents=options.parents,
             ids=graph.ids,
             paths=paths,
         )
@@ -317,6 +318,7 @@ def command(
             json_output=speech.as_json,
             energy=with_energy and hops is not None,
             masked=not view.whole,
+            levels=options.levels,
         )
         opening = prepare(
             world,
@@ -333,7 +335,7 @@ def command(
             output,
             opened,
             sources,
-            parents=options.parents,
+            options=options,
             force=force,
             hops=hops,
             paths=counts or "",

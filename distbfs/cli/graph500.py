@@ -313,6 +313,7 @@ def command(
             searches=searches,
             engine=engine_line(session).removeprefix("engine "),
             parts=session.layout.parts,
+            levels=options.levels,
             parents=options.parents,
             internal_ids=options.internal_ids,
             versions={**versions(), "mpi": str(world.describe()["library"])},

@@ -223,6 +223,8 @@ def command(
     ids = opened.load_ids() if world.rank == 0 else None
     request = make_request(devices=choices.pop("devices"), domain=choices.pop("domain"))
     options = make_search_options(world, **choices)
+    if not options.levels:
+        raise UsageError("a service answers with levels; leave --no-levels out")
     if options.internal_ids:
         raise UsageError("a service answers in input ids; leave --internal-ids out")
     opening = prepare_stored(terminal, opened, options, request)

@@ -88,12 +88,17 @@ class PathsAsked:
         json_output: bool,
         energy: bool,
         masked: bool,
+        levels: bool,
     ) -> None:
         """Raise UsageError for options that do not go together.
 
         energy: whether that of searches of some levels is asked for; masked: whether
-        searches see a part of the graph only
+        searches see a part of the graph only; levels: whether searches give them
         """
+        if self.wanted and not levels:
+            raise UsageError(
+                "--counts, --paths-to and --edges need levels; leave --no-levels out"
+            )
         if masked and self.wanted:
             raise UsageError(
                 "--counts, --paths-to and --edges are of all vertices and edges; leave "

@@ -1,9 +1,9 @@
 """The table that ``distbfs bfs -o FILE.csv`` writes: a line for each vertex.
 
 Columns are ``source``, ``vertex``, ``level`` and ``parent``, in the ids of the file.
-``parent`` is left out where only levels were asked for; ``paths`` follows where they
-were counted.  Level and parent of a vertex that was not reached are -1; where ids are
-text, the parent is empty.  ``source`` is the smallest where a search has several.
+``level`` or ``parent`` is left out where it was not asked for; ``paths`` follows where
+they were counted.  Level and parent of a vertex that was not reached are -1; where ids
+are text, the parent is empty.  ``source`` is the smallest where a search has several.
 """
 
 from __future__ import annotations
@@ -61,9 +61,10 @@ class LevelTable:
             self._writer.writerow(("source", "vertex", *whole))
             self._head = True
         source = name_of(int(result.roots.min()), self._ids)
-        for first in range(0, len(whole["level"]), LINES_AT_ONCE):
+        length = len(next(iter(whole.values())))
+        for first in range(0, length, LINES_AT_ONCE):
             some = {k: x[first : first + LINES_AT_ONCE] for k, x in whole.items()}
-            count = len(some["level"])
+            count = min(LINES_AT_ONCE, length - first)
             vertices = np.arange(first, first + count, dtype=np.int64)
             cells = {k: x.tolist() for k, x in some.items()}
             if parent is not None:

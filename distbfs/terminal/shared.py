@@ -442,6 +442,7 @@ search_options = with_options(
         default=0,
         help="Threads a rank; 0: this rank's share of the cores.  [0]",
     ),
+    SEARCH.option("--no-levels", is_flag=True, help="Give parents only."),
     SEARCH.option("--no-parents", is_flag=True, help="Find levels only."),
     SEARCH.option(
         "--direction",
@@ -531,6 +532,7 @@ search_options = with_options(
 def make_search_options(
     world: Ranks,
     *,
+    no_levels: bool,
     no_parents: bool,
     no_async: bool,
     threads: int,
@@ -538,12 +540,15 @@ def make_search_options(
     **values: Any,
 ) -> SearchOptions:
     """Return search options from those of the command line (collective)."""
+    if no_levels and no_parents:
+        raise UsageError("give either --no-levels or --no-parents")
     for name in FACTOR_OPTIONS:
         factors = values.pop(f"{name}_factors")
         values[name] = Factors(*factors) if factors else None
     values["knobs"] = None if knobs is None else Knobs.parse(knobs)
     values["asynchronous"] = False if no_async else None
     return SearchOptions.named(
+        levels=not no_levels,
         parents=not no_parents,
         threads=threads or share_of_cores(world),
         **{name: value for name, value in values.items() if value is not None},

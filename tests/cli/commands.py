@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 import psutil
 import pytest
+from graphs import levels_by
 from launching import clean_environment, end_tree, find_mpiexec, run, run_ranks
 
 from distbfs.cli import main
@@ -147,8 +148,8 @@ def files_in(folder):
 def results_of(path):
     """Return sources, levels and parents (None without) of a result file."""
     with h5py.File(path) as file:
-        parents = file["parent"][:] if "parent" in file else None
-        return file["sources"][:], file["level"][:], parents
+        both = (file[x][:] if x in file else None for x in ("level", "parent"))
+        return file["sources"][:], *both
 
 
 def rows_done(path):
@@ -173,17 +174,18 @@ def check_search(tuples, root, level, parent):
     assert np.all(np.isin(parent[child] * tuples.n + child, edges))
 
 
-def check_results(tuples, path, sources, *, parents=True):
+def check_results(tuples, path, sources, *, levels=True, parents=True):
     """Check all searches of a result file, in input ids."""
     result, level, parent = results_of(path)
-    assert result.tolist() == list(sources)
-    assert (result.dtype, level.dtype) == (np.int64, np.int32)
-    assert level.shape == (len(result), tuples.n)
+    assert (level is None, parent is None) == (not levels, not parents)
+    assert (result.tolist(), result.dtype) == (list(sources), np.int64)
     if parents:
         assert parent.dtype == np.int64
-        assert parent.shape == level.shape
-    else:
-        assert parent is None
+        assert parent.shape == (len(result), tuples.n)
+    if not levels:
+        level = np.stack([levels_by(row) for row in parent])
+    assert level.dtype == np.int32
+    assert level.shape == (len(result), tuples.n)
     for row, root in enumerate(result.tolist()):
         check_search(tuples, root, level[row], parent[row] if parents else None)
 

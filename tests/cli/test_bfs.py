@@ -227,6 +227,40 @@ def test_no_parents(stores, output, parts):
     check_results(GRAPH, output, SOURCES, parents=False)
 
 
+@pytest.mark.parametrize("parts", [1, 2])
+def test_no_levels(stores, output, parts):
+    words = ("bfs", stores[parts], *options(SOURCES), "--no-levels")
+    report = here(*words, "-o", output, "--json").values
+    check_results(GRAPH, output, SOURCES, levels=False)
+    for row, root in zip(report["searches"], SOURCES, strict=True):
+        distances = GRAPH.distances(root)
+        facts = ((distances >= 0).sum(), distances.max(), nedge(GRAPH, root))
+        assert (row["reached"], row["depth"], row["nedge"]) == facts
+    table = here(*words, "-o", "-").out.splitlines()
+    assert table[0] == "source,vertex,parent"
+    cells = np.array([line.split(",") for line in table[1:]], dtype=int)
+    _, _, parent = results_of(output)
+    np.testing.assert_array_equal(cells[:, 2].reshape(parent.shape), parent)
+
+
+@needs_mpi
+def test_no_levels_of_ranks(stores, output):
+    words = ("bfs", stores[4], *options(SOURCES), "--no-levels", "-o", output)
+    assert on(2, *words).code == 0
+    check_results(GRAPH, output, SOURCES, levels=False)
+
+
+def test_levels_that_are_needed(stores, tmp_path):
+    words = ("bfs", stores[1], "--source", 3, "--no-levels")
+    assert "give either --no-levels or" in here(*words, "--no-parents").refusal
+    for more in (
+        ("--counts", "uint64"),
+        ("--paths-to", 4),
+        ("--edges", tmp_path / "edges.csv"),
+    ):
+        assert "need levels; leave --no-levels out" in here(*words, *more).refusal
+
+
 VARIANTS = [
     (1, ("--engine", "reference")),
     (2, ("--engine", "reference")),
@@ -596,6 +630,7 @@ def test_a_partial_file_of_another_run(stores, output, interrupted):
         ("bfs", stores[1], *options(MANY[::-1]), "-o", output),
         ("bfs", stores[2], *options(MANY), "-o", output),
         (*same, "--no-parents"),
+        (*same, "--no-levels"),
     ):
         text = here(*words).refusal
         assert "is from another run: graph, sources or options differ" in text

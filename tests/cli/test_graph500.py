@@ -24,6 +24,7 @@ from launching import is_open_mpi, needs_mpi
 
 from distbfs.cli import graph500
 from distbfs.search.result import Result
+from distbfs.search.session import Session
 
 GRAPH = random_tuples(150, 260, seed=5)
 ROOTS = 4
@@ -156,6 +157,38 @@ def test_levels_only_is_said(parts):
     assert report["# result:"] == "levels only"
     assert "# parents:" not in report
     assert here(*words, "--json").values["result"] == "levels only"
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_parents_only_are_said_and_validated(parts):
+    words = command(8, "--no-levels", "--parts", parts)
+    report = fields_of(here(*words).out)
+    assert report["# result:"] == "parents only"
+    values = here(*words, "--json").values
+    assert values["result"] == "parents only"
+    assert values["validated"] is True
+    both = here(*command(8, "--parts", parts, "--json")).values["searches"]
+    edges = [search["nedge"] for search in values["searches"]]
+    assert edges == [search["nedge"] for search in both]
+    assert "give either" in here(*words, "--no-parents").refusal
+
+
+def test_a_wrong_parent_is_told(monkeypatch):
+    """Without levels, too: the search of a root that has one is not valid."""
+    search = Session.search
+
+    def wrong(session, *arguments, **options):
+        found = search(session, *arguments, **options)
+        [parent] = found._outcome.parent
+        x = int(np.flatnonzero(parent >= 0)[-1])
+        parent[x] = found.root if parent[x] != found.root else x
+        return found
+
+    monkeypatch.setattr(Session, "search", wrong)
+    done = here(*command(8, "--no-levels", "--parts", 1, "--engine", "reference"))
+    assert done.code == 1
+    assert "No results printed for invalid run." in done.err
+    assert "rule" in done.err
 
 
 def test_skipped_validation_is_said():

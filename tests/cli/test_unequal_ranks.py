@@ -45,6 +45,7 @@ UNLIKE = {
         "--sources is",
     ),
     "parents": ("bfs {A} -s 0", "bfs {A} -s 0 --no-parents", "--no-parents is true"),
+    "levels": ("bfs {A} -s 0", "bfs {A} -s 0 --no-levels", "--no-levels is true"),
     "threads": ("bfs {A} -s 0 --threads 1", "bfs {A} -s 0", "--threads is 0"),
     "engine": (
         "bfs {A} -s 0 --engine openmp",

@@ -87,7 +87,7 @@ def test_runs_that_begin_together(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def written_by_ranks(path, ranks, columns, rows, *, parents):
+def written_by_ranks(path, ranks, columns, rows, *, levels, parents):
     """Each rank writes its block of each row; returns the whole of them."""
     random = np.random.default_rng(columns)
     level = random.integers(-1, 1 << 31, (rows, columns))
@@ -96,13 +96,15 @@ def written_by_ranks(path, ranks, columns, rows, *, parents):
     def work(world):
         result = None
         if world.rank == 0:
-            result = ResultFile(path, np.arange(rows), columns, "", parents=parents)
+            wanted = {"levels": levels, "parents": parents}
+            result = ResultFile(path, np.arange(rows), columns, "", **wanted)
             result.open(force=False)
         start, stop = slice_bounds(columns, world.size, world.rank)
         with SharedResult(world, result, columns, 0) as shared:
             for row in range(rows):
                 own = level[row, start:stop], parent[row, start:stop]
-                shared.write(row, own[0], own[1] if parents else None)
+                own = own[0] if levels else None, own[1] if parents else None
+                shared.write(row, *own)
         if result is not None:
             result.finish()
 
@@ -110,17 +112,18 @@ def written_by_ranks(path, ranks, columns, rows, *, parents):
     return level, parent
 
 
-@pytest.mark.parametrize("parents", [True, False])
+@pytest.mark.parametrize("wanted", [("level", "parent"), ("level",), ("parent",)])
 @pytest.mark.parametrize(("ranks", "columns"), [(1, 9), (3, 1), (3, 2), (4, 1001)])
-def test_each_rank_writes_its_block(tmp_path, ranks, columns, parents):
+def test_each_rank_writes_its_block(tmp_path, ranks, columns, wanted):
     path = tmp_path / "out.h5"
-    level, parent = written_by_ranks(path, ranks, columns, 3, parents=parents)
+    has = {"levels": "level" in wanted, "parents": "parent" in wanted}
+    level, parent = written_by_ranks(path, ranks, columns, 3, **has)
     with h5py.File(path) as file:
         assert file["done"][:].all()
-        np.testing.assert_array_equal(file["level"][:], level)
-        assert ("parent" in file) == parents
-        if parents:
-            np.testing.assert_array_equal(file["parent"][:], parent)
+        assert {"level", "parent"} & set(file) == set(wanted)
+        for name, values in (("level", level), ("parent", parent)):
+            if name in wanted:
+                np.testing.assert_array_equal(file[name][:], values)
 
 
 @pytest.mark.parametrize("there", [True, False])
