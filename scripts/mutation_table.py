@@ -52,6 +52,7 @@ VALIDATE = "tests/validation/test_validate.py"
 TEAM = "tests/device/test_team.py"
 ON_DEVICE = "tests/validation/test_cuda_on_host.py"
 BY_DEVICES = f"{EMULATED}/test_validation_by_devices.py"
+PARENTS_ALONE = f"{EMULATED}/test_parents_alone.py"
 CHOOSE, OPENING = "distbfs/search/choose.py", "distbfs/search/opening.py"
 BETWEEN, DOMAINS = "distbfs/search/runners/between.py", "distbfs/search/domains.py"
 RESULT, VERTICES = "distbfs/search/result.py", "distbfs/search/vertices.py"
@@ -754,6 +755,54 @@ MUTATIONS = (
         "levels += 0 * 0x01010101u;",
         "levels by id are counted from the first pull",
         (f"{FAST}::test_thresholds_that_force_each_way[ids-mark-then-pull]",),
+    ),
+    Mutation(
+        "parents-alone-written-out",
+        f"{CUDA}/xbfs/results_by_id.cuh",
+        "if (!wide && p.level_out)\n",
+        "if (!wide)\n",
+        "levels by id are written where there is no array for them",
+        (f"{PARENTS_ALONE}::test_every_way",),
+    ),
+    Mutation(
+        "parents-alone-by-number",
+        f"{CUDA}/xbfs/results.cuh",
+        "} else if (p.level_out) {",
+        "} else {",
+        "levels by number are written where there is no array for them",
+        (f"{PARENTS_ALONE}::test_every_way",),
+    ),
+    Mutation(
+        "parents-alone-lone-roots",
+        f"{CUDA}/xbfs/results_by_id.cuh",
+        "else if (p.level_out) p.level_out[at] = 0;",
+        "else p.level_out[at] = 0;",
+        "roots without edges of a set write levels that have no array",
+        (f"{PARENTS_ALONE}::test_sets",),
+    ),
+    Mutation(
+        "parents-alone-deep-trees",
+        f"{CUDA}/xbfs/trees.cuh",
+        "return level > most ? most : level;",
+        "return level;",
+        "vertices of trees on level 255 count as unreached where levels are not wanted",
+        (f"{PARENTS_ALONE}::test_levels_of_trees_beyond_a_byte",),
+    ),
+    Mutation(
+        "parents-alone-deep",
+        f"{CUDA}/xbfs/trees.cuh",
+        "return depth + 2 * p.chain > NARROW && p.level_out;",
+        "return depth + 2 * p.chain > NARROW;",
+        "deep searches wait for room of levels that nobody wants",
+        (f"{PARENTS_ALONE}::test_every_way",),
+    ),
+    Mutation(
+        "parents-alone-cluster",
+        f"{CUDA}/xbfs/cluster.cu",
+        "if (p.level_out) p.level_out[p.root] = 0;",
+        "p.level_out[p.root] = 0;",
+        "a cluster writes the level of a root without edges where there is no array",
+        (f"{PARENTS_ALONE}::test_a_cluster_of_the_engine",),
     ),
     Mutation(
         "at-once-in-one-place",
@@ -1656,8 +1705,8 @@ MUTATIONS = (
     Mutation(
         "result-nedge-unreached",
         VERTICES,
-        "reached = level[at] >= 0",
-        "reached = level[at] >= -1",
+        "reached = values[at] >= 0",
+        "reached = values[at] >= -1",
         "tuples that were not reached count for TEPS",
         (f"{SESSION}::test_what_was_reached",),
     ),
@@ -1680,8 +1729,8 @@ MUTATIONS = (
     Mutation(
         "result-values-inside",
         VERTICES,
-        "for k, places, rows in self._here(self.inside(ids)):\n            arrays",
-        "for k, places, rows in self._here(ids):\n            arrays",
+        "for k, places, rows in self._here(self.inside(ids)):\n            for row",
+        "for k, places, rows in self._here(ids):\n            for row",
         "values are those of other vertices where there is a permutation",
         (f"{STOPS}::test_a_few_values",),
     ),
@@ -2263,6 +2312,54 @@ MUTATIONS = (
         "if (p.from_set == BY_PULL) append(",
         "a set's first level is its queue",
         (f"{EMULATED}/test_sets.py::test_one_device",),
+    ),
+    Mutation(
+        "validate-derived-cycles",
+        "distbfs/validation/derived.py",
+        "ends = (top == above[some]) & (more == 0)",
+        "ends = top == above[some]",
+        "cycles of two and four vertices have levels",
+        (f"{VALIDATE}::test_faults_of_parents_alone",),
+    ),
+    Mutation(
+        "validate-derived-steps",
+        "distbfs/validation/derived.py",
+        "hops[some] + more",
+        "hops[some] + 1",
+        "levels from parents are too small beyond the first",
+        (f"{VALIDATE}::test_levels_of_long_chains_of_parents",),
+    ),
+    Mutation(
+        "device-validate-derived-range",
+        "distbfs/validation/cuda.cu",
+        "if (of >= 0 && of < (i64)c.n)\n                hit",
+        "if (of >= 0)\n                hit",
+        "parents outside the graph are looked up",
+        (f"{ON_DEVICE}::test_answers_are_those_of_the_host", DEVICE_FAULTS),
+    ),
+    Mutation(
+        "device-validate-derived-roots",
+        "distbfs/validation/cuda.cu",
+        ": (u64)of == k * c.parts + c.part;",
+        ": is_root(c, k * c.parts + c.part);",
+        "the root has level 0 whatever its parent is",
+        (DEVICE_FAULTS,),
+    ),
+    Mutation(
+        "device-validate-derived-spread",
+        "distbfs/validation/derived_cuda.py",
+        "devices.spread(row_length(vertices) // 32)",
+        "pass",
+        "levels end where parents are of other devices",
+        (f"{BY_DEVICES}::test_depths",),
+    ),
+    Mutation(
+        "device-validate-derived-narrow",
+        "distbfs/validation/derived_cuda.py",
+        "if depth == MOST_NARROW + 1:",
+        "if depth == MOST_NARROW + 3:",
+        "levels from parents pass a byte",
+        (f"{BY_DEVICES}::test_depths",),
     ),
     Mutation(
         "device-validate-rule-1",

@@ -99,6 +99,22 @@ def test_every_way(device, monkeypatch, in_ids, few):
 
 
 @IN_IDS
+def test_levels_of_trees_beyond_a_byte(device, monkeypatch, in_ids):
+    """A byte of 255 says that a vertex of a tree is not reached."""
+    monkeypatch.setattr(Arrays, "forms_of_few", none_of_few)
+    ends = np.arange(260)
+    leaves = np.arange(260, 520)
+    source = Tuples(520, [*ends[:-1], *ends, 259, 259], [*ends[1:], *leaves, 257, 256])
+    made = HostGraph(beside(source, BLOB))
+    search = FastSearch(made.graph, in_ids=in_ids, levels=False)
+    assert search.params.chain
+    faults = Faults()
+    for root in (0, 260, 259, 519):
+        faults.look(made, search, root, "comb", levels=False)
+    faults.tell()
+
+
+@IN_IDS
 def test_the_end_of_a_search(device, in_ids):
     """Last levels and targets, roots in trees and deep ones among them."""
     faults = Faults()
