@@ -46,6 +46,7 @@ from distbfs.graph.device_graph import (
     ISOLATED,
     DeviceGraph,
     Tails,
+    Trees,
 )
 from distbfs.partition.device_part import DevicePart, DeviceRows
 from distbfs.partition.layout import Domains
@@ -58,6 +59,7 @@ KEY_BYTES = 16  # a key and its place in the sort
 SWAP_BYTES = 64  # a key to be sent to another device, with its selection
 SLICE = 1 << 26  # outer edges of one pass
 MOST_TARGETS = WIDE - 1  # of outer edges, whose columns are their indices
+LEAF = 1  # class of leaves on delegates; others have one more than their inner degree
 NUMBERED_VERTEX = 12  # vertices, numbers, tuple_degrees of a part
 
 
@@ -68,11 +70,16 @@ def joined(arrays: Sequence[Any]) -> Any:
     return near[0] if len(near) == 1 else cp.concatenate(near)
 
 
+def inner_at_least(numbering: Numbering, degree: int) -> int:
+    """Return a number above those of normal vertices of at least this inner degree."""
+    return numbering.at_least_of(degree + LEAF + 1 if degree > 1 else LEAF)
+
+
 class InnerLengths:
     """How long the first rows of an inner graph are, in ``room.Degrees``' terms.
 
     delegates: lengths of their rows, which come first, in any order
-    numbering: of normal vertices, by one more than the length of their rows
+    numbering: of normal vertices; see ``inner_at_least``
     """
 
     def __init__(self, delegates: Array, numbering: Numbering) -> None:
@@ -80,7 +87,7 @@ class InnerLengths:
 
     def at_least_of(self, degree: int) -> int:
         """Return a number above those of all rows of at least this length."""
-        some = self._numbering.at_least_of(degree + 1)
+        some = inner_at_least(self._numbering, degree)
         if some:
             return len(self._delegates) + some
         long = np.flatnonzero(self._delegates >= degree)
@@ -144,18 +151,36 @@ class InnerBuilder:
             counts = inside, outside
             self._launch("count_normals", active, self._inside, *rows, *counts)
         inside, self._outside = inside[: part.active], outside[: part.active]
-        # an extra degree makes vertices without inner edges a class of their own
-        numbering = Numbering(self._kernels, inside + np.uint32(1))
+        leaf = (inside == 1) & (cp.diff(nn.offsets[: part.active + 1]) == 0)
+        # the last classes: vertices without inner edges, then leaves on delegates
+        classes = cp.where(leaf, np.uint32(LEAF), inside + np.uint32(LEAF + 1))
+        numbering = Numbering(self._kernels, classes)
         self._numbering = numbering
-        self._order = numbering.vertices
-        self._lengths = numbering.sorted - np.uint32(1)
-        at_least = np.append(numbering.at_least[1:], numbering.at_least[-1:])
-        self._at_least = at_least[:AT_LEAST] + self.normals
+        self._order, ranked = numbering.vertices, numbering.sorted
+        self._lengths = cp.where(
+            ranked == LEAF, np.uint32(1), ranked - np.uint32(LEAF + 1)
+        )
+        self._at_least = self.normals + np.array(
+            [inner_at_least(numbering, k) for k in range(AT_LEAST)]
+        )
+        self._trees = self._left_out(int(cp.count_nonzero(leaf)))
         numbers = numbering.numbers + np.uint32(self.normals)
         del numbering.sorted, numbering.numbers
         self.positions = positions_of(numbers, np.uint32(self.device), self._devices)
         local = part.vertices[: part.active].astype(self._id)
         self.names = local * self._id(part.layout.parts) + self._id(part.index)
+
+    def _left_out(self, leaves: int) -> Trees | None:
+        """Return the leaves on delegates that searches leave out, None where none are.
+
+        The others are whole granules, filled up with leaves.
+        """
+        searched = -(-(self.count - leaves) // GRANULE) * GRANULE
+        if self._devices > 1 or searched >= self.count:
+            return None
+        at_least = self._at_least.copy()
+        at_least[:2] = searched
+        return Trees(self.count - searched, 1, at_least)
 
     def let_go(self, *names: str) -> None:
         """Free subgraphs that are no longer needed; see ``DevicePart``."""
@@ -465,6 +490,7 @@ class InnerBuilder:
             source={},
             seconds=self._clock.seconds,
             tails=tails,
+            trees=self._trees,
         )
         made = InnerPart(
             part.layout,

@@ -6,7 +6,9 @@ some delegates, among them the delegates that it owns. Domains may have any numb
 devices; ``partition.layout.Domains`` maps shares to devices.
 
 On a device, vertices are numbers: its delegates in their global order; a gap; then the
-normal vertices with edges by falling class of their degree inside the domain. Numbers
+normal vertices with edges by falling class of their degree inside the domain, those
+last whose only edge leads to a delegate: ``graph.trees``, of domains of one device, is
+what searches leave out of them. Numbers
 of the devices of a domain are interleaved in granules of 1,024 as positions (see
 domain.py). Delegates have the same positions in every domain, whatever its size (see
 ``Delegates``), so a mask of delegates is the first words of a bitmap by position. With

@@ -201,6 +201,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) late_parents(const __grid_
 
 /* The results kernel of results.cu follows. */
 extern "C" __global__ void __launch_bounds__(THREADS) end(const __grid_constant__ Between b) {
+    level_leaves(b);
     if (blockIdx.x == 0 && threadIdx.x == 0) b.own.state->phase = DONE;
 #if SEVERAL
     clean_replicas(b);

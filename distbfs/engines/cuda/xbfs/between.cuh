@@ -10,9 +10,11 @@
  * the queue's room, from the last place down.  The parent of a vertex that another domain
  * found is an id in a slot behind the names of the positions, and the vertex points there.
  * Between domains a normal vertex is a local id of 32 bits, and the share that says it.
+ * Normal vertices whose only edge leads to a delegate may be left out: between_leaves.cuh.
  */
 #ifndef DISTBFS_BETWEEN_CUH
 #define DISTBFS_BETWEEN_CUH
+#define CODES 0 /* levels of delegates come from the snapshots */
 #include "domain.cuh"
 #if SEVERAL
 #include "domain_late.cuh"
@@ -24,10 +26,11 @@ enum Does { GOES = 1, PUSHES = 2, ASKS = 4 };
 
 /* What is counted between two levels.  OVER: a box had more than its first words; MOST: words
  * that one had; INSIDE: edges of the frontier, while levels push; UNKNOWN:
- * vertices of this share whose parents others have, of all levels. */
+ * vertices of this share whose parents others have, of all levels; LEAVES: of DELEGATES, those
+ * that are left out: the next level has found them, and they are NORMALS of it. */
 enum Count {
-    NORMALS, DELEGATES, OUTER, OPEN_OUTER, LEFT, FOUND, MISSED, FAILED, CHECKS, OVER, MOST, INSIDE,
-    UNKNOWN, COUNTS
+    NORMALS, DELEGATES, OUTER, OPEN_OUTER, LEFT, FOUND, MISSED, LEAVES, FAILED, CHECKS, OVER, MOST,
+    INSIDE, UNKNOWN, COUNTS
 };
 
 /* Its parts are the devices of the domain, zeros where there is one. */
@@ -57,6 +60,9 @@ struct Between : Member {
     const u32 *owned;           /* [owned_count], delegates whose vertices this share has */
     const u32 *is_owned;        /* [normals / 32], the same as bits */
     const u32 *homes;           /* [domains][lanes], the share that has a lane of delegates */
+    const u32 *leaves;          /* [normals], how many that are left out a delegate has here */
+    const u32 *has_leaves;      /* [normals / 32], delegates that have some */
+    u64 *below;                 /* [1], LEAVES of the newest frontier */
     u32 *open;                  /* [1], numbers that are not visited */
     u32 *does;                  /* [2], see Does; which half of report is next */
     const u64 *gathered;        /* [shares][COUNTS], what all have counted */
@@ -124,7 +130,14 @@ INLINE void name_parent(const Between &b, u32 v, u32 slot, NAME id) {
 
 /* Vertex i of a frontier while levels push: of the queue, then of its end. */
 INLINE u32 queued(const Params &p, u32 now, u32 count, u32 i) {
-    return p.queue[now][i < count ? i : p.active - 1 - (i - count)].x;
+    return p.queue[now][i < count ? i : p.every - 1 - (i - count)].x;
+}
+
+/* How many roots are vertices of this device that no bitmap has: without edges, or left out. */
+INLINE u32 lone(const Between &b, const State &s) {
+    if (s.depth) return 0;
+    if (b.own.from_set) return b.own.lone_count;
+    return b.own.root != ELSEWHERE && b.own.numbers[b.own.root] >= b.own.active;
 }
 
 /* A box begins with a word: how many items are in it, and whose it is << 32. */
@@ -227,7 +240,7 @@ INLINE void admit(const Between &b, const State &s, bool *ok, const u32 *v, u32 
         append(p, degree != 0, v[i], begin, degree,
                Queue{p.queue[to], p.hub_queue[to], b.mail + to}, lane);
         const u32 at = take_place(ok[i] && !degree, b.idle + to);
-        if (ok[i] && !degree) p.queue[to][p.active - 1 - at].x = v[i];
+        if (ok[i] && !degree) p.queue[to][p.every - 1 - at].x = v[i];
         if (ok[i]) p.direct[v[i]] = s.depth;
     }
 }

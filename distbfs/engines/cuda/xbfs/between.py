@@ -27,6 +27,7 @@ from distbfs.engines.cuda.xbfs.arrays import (
     THREADS,
     mask,
     too_deep,
+    words_of,
 )
 from distbfs.engines.cuda.xbfs.between_params import (
     ANSWERS,
@@ -159,6 +160,7 @@ class BetweenLevels:
             "box": cp.asarray(self.box_at.astype(np.uint64)),
             "replies": cp.zeros(int(self.reply_at[-1]), np.uint64),
             "known": cp.zeros(part.normals // 32, np.uint32),
+            "below": cp.zeros(1, np.uint64),
             "open": cp.zeros(1, np.uint32),
             "does": cp.zeros(2, np.uint32),
             "device": cp.zeros(ctypes.sizeof(DeviceControl), np.uint8),
@@ -169,6 +171,7 @@ class BetweenLevels:
             "is_owned": self._owned_bits(),
             "homes": cp.asarray(domains.homes().astype(np.uint32)),
         }
+        held["leaves"], held["has_leaves"] = self._leaves()
         self._held = held
         pointers = {name: array.data.ptr for name, array in held.items()}
         self.params = Between(
@@ -230,10 +233,20 @@ class BetweenLevels:
         flags[cp.asarray(self.part.owned)] = 1
         return bitmap(flags)
 
+    def _leaves(self) -> tuple[Any, Any]:
+        """Return how many leaves are left out on each delegate, and which have some.
+
+        CuPy uint32 [normals], only edges that are seen; a bitmap, uint32 [normals / 32]
+        """
+        cp, p, normals = cuda.cupy(), self.arrays.params, self.part.normals
+        on = self.arrays.held["first"][p.active : p.every]
+        counts = cp.bincount(on[on < p.active], minlength=normals).astype(np.uint32)
+        return counts, bitmap((counts > 0).astype(np.uint8))
+
     def _rows_with(self, some: Any) -> Any:
         """Return normal vertices, bool [k], as a bitmap by number, uint32 [words]."""
         cp, p = cuda.cupy(), self.arrays.params
-        flags = cp.zeros(32 * p.words, np.uint8)
+        flags = cp.zeros(32 * words_of(p.every), np.uint8)
         flags[self.part.normals : self.part.normals + len(some)] = some
         return bitmap(flags)
 
@@ -248,6 +261,9 @@ class BetweenLevels:
                 held["has_seen"] = self._rows_with(view.outer.ends > 0)
                 p.outer_seen = view.outer.bits.data.ptr
                 p.has_outer = held["has_seen"].data.ptr
+            held["leaves"], held["has_leaves"] = self._leaves()
+            p.leaves = held["leaves"].data.ptr
+            p.has_leaves = held["has_leaves"].data.ptr
             self.masked = view is not None
             self._load(counting=False)
             cuda.cupy().cuda.Device().synchronize()  # streams of searches are others
@@ -359,10 +375,9 @@ class BetweenLevels:
     def _begin_at(self, local: Ids, delegates: Ids) -> None:
         """Set the roots of a set: local ids of own vertices, and all delegates."""
         numbers = self.part.numbers_of(local)
-        isolated = numbers >= WIDE
         own = self.part.numbers_at(delegates)
-        known = np.concatenate([numbers[~isolated], own[own >= 0]])
-        lone = np.sort(local[isolated])
+        known = np.concatenate([numbers[numbers < WIDE], own[own >= 0]])
+        lone = np.sort(local[numbers >= self.own.active])  # leaves are in both
         ids = self.part.layout.global_of(self.part.index, lone)
         begin_at_set(self.arrays, self.own, known, lone, ids, BY_QUEUE)
 
@@ -653,7 +668,9 @@ class BetweenLevels:
         with self.device:
             if self._dirty:
                 main = cuda.cupy().cuda.get_current_stream()
+                self.own.last = self.depth  # leaves have none beyond
                 self._run("end", main)
+                self.own.last = NO_LIMIT
                 self.results(main.ptr)
                 self._dirty = False
             deep = too_deep(arrays.params, self.depth)

@@ -153,7 +153,8 @@ INLINE void search_level(const Between &b, u32 *room, u32 &turn, State &s) {
         s.base = s.k = s.tails = 0, s.phase = PUSHING;
     }
     const u32 *visited = newest(p, s);
-    if (s.phase == PUSHING && !p.push_only && (pulls_at_once(p, s.count, s.edges) || p.pull_only))
+    const bool pulls = !p.push_only && (pulls_at_once(p, s.count, s.edges) || p.pull_only);
+    if (s.phase == PUSHING && pulls && !lone(b, s)) /* which no pull would see */
         s.phase = PULLING, s.base = s.depth, s.k = 0;
     if (s.phase == PUSHING) count_tails(p, p.queue[now], s.count, checks, warp, warps, lane);
     if (s.phase == PUSHING && (p.push_only || s.edges < p.mark_edges)) {

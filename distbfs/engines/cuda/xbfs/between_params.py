@@ -22,14 +22,15 @@ LINE = 128  # bytes that pieces of memory are aligned to
 MAIL_BYTES = 128  # ``Mail`` in search.cuh
 COUNTED = (
     *("normals", "delegates", "outer", "open_outer", "left", "found", "missed"),
-    *("failed", "checks", "over", "most", "inside", "unknown"),
+    *("leaves", "failed", "checks", "over", "most", "inside", "unknown"),
 )
 POINTERS = (  # behind those of ``MemberParams``
     *("outer_offsets", "outer_columns", "outer_targets", "starts"),
     "locals",
     *("has_outer", "outer_seen", "front", "names", "sent"),
     *("outbox", "box", "replies", "sizes", "known", "found", "mail", "counts"),
-    *("idle", "filled", "mask", "items", "owned", "is_owned", "homes", "open"),
+    *("idle", "filled", "mask", "items", "owned", "is_owned", "homes"),
+    *("leaves", "has_leaves", "below", "open"),
     *("does", "gathered", "report"),
 )
 LONGS = ("sent_words", "item_count", "item_step", "edges_from", "edges_to")

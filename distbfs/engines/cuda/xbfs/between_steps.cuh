@@ -3,6 +3,7 @@
  * `each` calls take(items, writers, ok, lane) for what came, as `each_item` does. */
 #ifndef DISTBFS_BETWEEN_STEPS_CUH
 #define DISTBFS_BETWEEN_STEPS_CUH
+#include "between_leaves.cuh"
 #include "between_level.cuh"
 #include "between_outer.cuh"
 
@@ -32,7 +33,7 @@ INLINE void zero(u64 *words, u64 count) {
 INLINE void forget(const Between &b) {
     const Params &p = b.own;
     const u32 root = root_here(b);
-    const bool some = root != NONE;
+    const bool some = root != NONE, searched = some && root < p.active;
     zero((u64 *)b.sent, b.sent_words / 2); /* two a word, as of known */
     for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < b.normals / 64; i += gridDim.x * THREADS)
         ((u64 *)b.known)[i] = root < b.normals && root >> 6 == i ? 1ull << (root & 63) : 0;
@@ -40,11 +41,12 @@ INLINE void forget(const Between &b) {
     zero(b.sizes, 2 * b.shares);
     empty_boxes(b);
     if (blockIdx.x || threadIdx.x) return;
-    State s = {PUSHING, 0, 0, 0, 0, 0, 0, p.active - some, 0, 1, START};
+    State s = {PUSHING, 0, 0, 0, 0, 0, 0, p.active - searched, 0, 1, START};
     Mail *mail = b.mail;
     mail[0].size = mail[0].edges = mail[0].hubs = 0;
     mail[1] = mail[2] = mail[0];
     b.idle[0] = b.idle[1] = 0, *b.filled = 1;
+    *b.below = root < b.normals ? b.leaves[root] : 0;
     if (some) {
         const OFFSET row = p.row[root];
         const u32 degree = degree_at(p, root, row);
@@ -52,7 +54,7 @@ INLINE void forget(const Between &b) {
         p.hub_queue[0][0] = root;
         mail[0].size = (u64)degree << 32 | 1, mail[0].edges = degree, mail[0].hubs = root < p.hubs;
         s.count = 1, s.hubs = root < p.hubs, s.edges = degree;
-        atomicOr(p.snapshot + (root >> 5), 1u << (root & 31));
+        if (searched) atomicOr(p.snapshot + (root >> 5), 1u << (root & 31));
         p.direct[root] = 0;
         if (p.parents) p.parent[root] = position_here(b, root);
     }
@@ -70,8 +72,10 @@ INLINE void admit_roots(const Between &b) {
     const u32 lane = threadIdx.x & 31;
     for (u64 i = blockIdx.x * (u64)THREADS + threadIdx.x; i - lane < p.root_count;
          i += (u64)gridDim.x * THREADS) {
-        bool some = i < p.root_count;
-        const u32 v = some ? p.roots[i] : 0;
+        const bool mine = i < p.root_count;
+        const u32 v = mine ? p.roots[i] : 0;
+        bool some = mine && v < p.active;
+        append_leaf(b, mine && !some, v, lane);
         admit<1>(b, s, &some, &v, lane);
         if (some && p.parents) p.parent[v] = position_here(b, v);
     }
@@ -112,13 +116,6 @@ struct Items {
     }
 };
 
-/* How many roots are vertices without edges of this device, of which nothing else knows. */
-INLINE u32 lone(const Between &b, const State &s) {
-    if (s.depth) return 0;
-    if (b.own.from_set) return b.own.lone_count;
-    return b.own.root != ELSEWHERE && b.own.numbers[b.own.root] == NONE;
-}
-
 /* This thread's share of what is counted between two levels. */
 INLINE void count_words(const Between &b, const State &s, u32 *count) {
     const Params &p = b.own;
@@ -146,7 +143,9 @@ INLINE void count_words(const Between &b, const State &s, u32 *count) {
     const u32 at = s.depth & 1, size = (u32)__ldcg(&b.mail[at].size), all = size + b.idle[at];
     for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < all; i += gridDim.x * THREADS) {
         const u32 v = queued(p, at, size, i);
+        if (v >= p.active) continue; /* see `lone` */
         count[v < b.normals ? DELEGATES : NORMALS]++;
+        if (v < b.normals) count[LEAVES] += b.leaves[v];
         count[OUTER] += bit_of(b.has_outer, v);
     }
 }
@@ -160,9 +159,11 @@ INLINE void count_found(const Between &b, const State &s) {
 #pragma unroll
     for (int k = 0; k < FAILED; k++) count[k] = 0;
     count_words(b, s, count);
-    if (p.targets) count[MISSED] = missed(p, newest(p, s));
+    count_leaves(b, s, count);
+    if (p.targets) count[MISSED] = missed(b, s);
     if (blockIdx.x == 0 && threadIdx.x == 0) count[MISSED] += b.lost, count[NORMALS] += lone(b, s);
     count[FOUND] = count[NORMALS] + count[DELEGATES];
+    if (blockIdx.x == 0 && threadIdx.x == 0 && s.depth) count[NORMALS] += (u32)*b.below;
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < FAILED; k++) {
@@ -178,6 +179,7 @@ INLINE void count_found(const Between &b, const State &s) {
 INLINE void make_frontier(const Between &b, State s) {
     const Params &p = b.own;
     const u32 left = (u32)__ldcg(b.counts + LEFT);
+    *b.below = __ldcg(b.counts + LEAVES);
     if (s.phase == PUSHING) take(s, b.mail + (s.depth & 1)), b.counts[INSIDE] = s.edges;
 #if SEVERAL /* `level` asks all devices of the domain */
     *b.open = left;

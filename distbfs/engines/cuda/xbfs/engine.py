@@ -171,6 +171,7 @@ class XbfsEngine:
                 "push_only": direction == "push",
                 "pull_only": direction == "pull",
             },
+            pruned=direction != "pull",
             queues="all",
         )
         if domain.devices == 1:

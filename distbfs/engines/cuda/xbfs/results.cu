@@ -17,7 +17,7 @@ extern "C" __global__ void __launch_bounds__(GROUP, 3) results(const Params p) {
     const bool wide = too_deep(p, p.state->depth);
     if (wide && !p.level_wide) return;
     u32 moved = 0; /* the root is in a tree of several edges, so that parents there are others */
-    if (p.active < p.every && p.bound == p.active) end_of(p, number_of(p, p.root), moved);
+    if (p.chain > 1) end_of(p, number_of(p, p.root), moved);
     clean(p, p.next_snapshot, p.next_by_first);
     const auto told = [&](u32 v, u32(&level)[4], u32(&from)[4]) {
         uint4 l4 = make_uint4(0, 0, 0, 0), f4 = l4;

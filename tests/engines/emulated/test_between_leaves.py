@@ -1,0 +1,255 @@
+"""Searches between domains that leave out leaves on delegates, kernels on the CPU."""
+
+import numpy as np
+import pytest
+from device_parts import LARGE, check, device_parts, driver_of, share_searches
+from fast_graphs import HUGE, beside, chained, lone, pairs, path, shuffled, star
+from graphs import kronecker, random_tuples, uniform
+from masked_graphs import random_way, see_between
+from test_between_kernels import each_pair, streamed
+from test_between_loop import looped
+from test_domain_leaves import leafy
+from test_domain_leaves import roots_of as some_roots
+from test_split_between import split  # noqa: F401 - a fixture
+
+from distbfs.build.cuda.domain import GRANULE
+from distbfs.engines.cuda.xbfs import between_params
+from distbfs.options import SearchOptions
+from distbfs.registry import ENGINES, lookup
+from distbfs.search.runners import seat
+
+GRAPHS = {
+    "random": lambda: shuffled(leafy(random_tuples(700, 2500, 11), 8000)),
+    "apart": lambda: shuffled(
+        beside(leafy(uniform(500, 2000), 7000), pairs(200), lone(40), path(9))
+    ),
+    "deep": lambda: chained(path(130), star(4500)),
+    "stars": lambda: shuffled(beside(star(3000), star(2200), star(2))),
+    "kronecker": lambda: kronecker(15, edge_factor=4),
+}
+THRESHOLDS = {"random": 9, "apart": 9, "deep": 4, "stars": 4, "kronecker": 10}
+WAYS = {
+    "as they come": {},
+    "by queue": {"mark_edges": HUGE, "pull_edges": HUGE},
+    "marks": {"mark_edges": 0, "pull_edges": HUGE},
+    "pulls": {"mark_edges": HUGE, "pull_edges": 30, "tile": 8},
+    "pulls at once": {"pull_edges": 0},
+}
+
+
+@pytest.fixture
+def run(form, monkeypatch):
+    """Search level by level with the host, in rounds, on a stream, or in one launch."""
+    if form == "host":
+        for module in (between_params, seat):
+            monkeypatch.setattr(module, "MOST_STREAMED", 1)
+        for name in ("FIRST", "LEAST_FIRST", "MOST_BOXED"):
+            monkeypatch.setattr(between_params, name, 500)
+    by = looped if form == "launch" else streamed
+
+    def searched(source, parts, **options):
+        by(source, parts if form == "launch" else [1] * parts, **options)
+
+    return searched
+
+
+FORMS = ["host", "stream", "launch"]
+
+
+def left_out(searches):
+    """How many vertices are not searched."""
+    return sum(one.own.every - one.own.active for one in searches)
+
+
+def leaves_of(source, threshold, count=3):
+    """Leaves on delegates, and one of another vertex, if there is one."""
+    degrees = source.degrees
+    leaf = np.flatnonzero(degrees == 1)
+    on = np.asarray(source.matrix[leaf].argmax(axis=1)).ravel()
+    hung = degrees[on] > threshold
+    rest = leaf[~hung & (degrees[on] > 1)][:1]
+    return leaf[hung][:count].tolist() + rest.tolist()
+
+
+def expected(source, parts, threshold):
+    """How many are left out where the others are whole granules, at least."""
+    degrees = source.degrees
+    leaf = np.flatnonzero(degrees == 1)
+    on = np.asarray(source.matrix[leaf].argmax(axis=1)).ravel()
+    return max((degrees[on] > threshold).sum() - GRANULE * parts, 0)
+
+
+@pytest.mark.full_blocks
+@each_pair("parts, way, name", [1, 2, 3], list(WAYS), list(GRAPHS))
+def test_every_way(device, id_bits, name, way, parts):
+    source, threshold = GRAPHS[name](), THRESHOLDS[name]
+    placed = device_parts(source, parts, threshold=threshold)
+    driver = driver_of(placed, engine="xbfs")
+    assert left_out(driver._searches) >= expected(source, parts, threshold) > 0
+    for search in driver._searches:
+        for what, value in WAYS[way].items():
+            setattr(search.own, what, value)
+    roots = some_roots(source) + leaves_of(source, threshold)
+    for k, root in enumerate(roots):
+        check(driver, source, root, records=k % 2 == 0)
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("name", list(GRAPHS))
+def test_all_but_hubs_are_left_out_or_none(device, name, parts):
+    """Without delegates there are no leaves on them; nor where all are delegates."""
+    source = GRAPHS[name]()
+    for threshold in (0, 1, LARGE):
+        placed = device_parts(source, parts, threshold=threshold)
+        driver = driver_of(placed, engine="xbfs")
+        assert (left_out(driver._searches) > 0) == (threshold == 1)
+        for root in some_roots(source, 1):
+            check(driver, source, root, records=True)
+
+
+@pytest.mark.parametrize("direction", ["push", "pull"])
+def test_one_direction(device, direction):
+    """Pulls alone would not see a root that is left out: there none is."""
+    source = GRAPHS["random"]()
+    placed = device_parts(source, 2, threshold=9)
+    driver = driver_of(placed, engine="xbfs", direction=direction)
+    assert (left_out(driver._searches) > 0) == (direction == "push")
+    for root in leaves_of(source, 9):
+        check(driver, source, root)
+
+
+def aims_of(source, root):
+    """Ends at levels, and at targets: leaves, near and far."""
+    distances = source.distances(root)
+    leaf = np.flatnonzero((source.degrees == 1) & (distances > 0))
+    near, far = leaf[distances[leaf].argmin()], leaf[distances[leaf].argmax()]
+    aims = [(depth, None) for depth in (0, 1, 2, 3)]
+    aims += [(None, np.array(some)) for some in ([near], [far], sorted({near, far}))]
+    aims += [(2, np.array([far]))]
+    return aims
+
+
+@each_pair("form, name", FORMS[:2], ["random", "stars", "deep"])
+def test_ends(device, id_bits, run, name):
+    source, threshold = GRAPHS[name](), THRESHOLDS[name]
+    hub, leaf = int(source.degrees.argmax()), leaves_of(source, threshold)[0]
+    for root in (hub, leaf):
+        aims = [(None, None), *aims_of(source, root), (None, None)]
+        run(source, 2, aims=aims, roots=[root], threshold=threshold)
+
+
+@each_pair("form, parts, name", FORMS, [2, 3], ["random", "deep"])
+def test_sets_of_roots(device, id_bits, run, name, parts):
+    """Leaves of one delegate, all of them, with it and without."""
+    source, threshold = GRAPHS[name](), THRESHOLDS[name]
+    rng = np.random.default_rng(3)
+    degrees, hub = source.degrees, int(source.degrees.argmax())
+    leaf = np.flatnonzero(degrees == 1)
+    on = np.asarray(source.matrix[leaf].argmax(axis=1)).ravel()
+    own = leaf[on == hub]
+    some = np.sort(rng.choice(source.n, 40, replace=False))
+    roots = [own, np.union1d(own, [hub]), own[1:], leaf, some]
+    roots += [leaf[:2]]
+    run(source, parts, roots=roots, threshold=threshold)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_all_leaves_of_a_star(device, run):
+    """Their hub is the last that is found: no level follows."""
+    source = star(2500)
+    leaves = np.arange(1, source.n)
+    run(source, 2, roots=[leaves, 0, leaves[1:], 5], threshold=4)
+
+
+@each_pair("form, parts, name", FORMS, [2, 3], ["apart", "stars", "deep"])
+def test_forms(device, id_bits, run, name, parts):
+    source, threshold = GRAPHS[name](), THRESHOLDS[name]
+    roots = some_roots(source, 1) + leaves_of(source, threshold, 2)
+    run(source, parts, roots=roots, threshold=threshold)
+
+
+@pytest.mark.parametrize("form", FORMS[:2])
+def test_records(device, run):
+    """A leaf counts in the level after that of its delegate."""
+    source, threshold = GRAPHS["random"](), THRESHOLDS["random"]
+    roots = [int(source.degrees.argmax()), *leaves_of(source, threshold, 1)]
+    options = {"records": True, "roots": roots, "direction": "push"}
+    run(source, 2, threshold=threshold, **options)
+
+
+@pytest.mark.parametrize("name", ["random", "stars"])
+@pytest.mark.parametrize("form", FORMS)
+def test_some_edges(device, run, name):
+    """Edges of leaves, too, may not be seen; then all are seen again."""
+    source, threshold = GRAPHS[name](), THRESHOLDS[name]
+    for seed in range(2):
+        make, left = random_way(source, seed, 0.6)
+
+        def before(runner, world, make=make, left=left):
+            see_between(runner, make, left, world)
+
+        roots = some_roots(left, 1) + leaves_of(left, threshold, 2)
+        roots += leaves_of(source, threshold, 3)
+        sets = [np.flatnonzero(left.degrees == 1)]
+        options = {"before": before, "left": left, "threshold": threshold}
+        run(source, 2, roots=[*roots, *sets], **options)
+
+
+def test_some_edges_with_records(device):
+    source = GRAPHS["random"]()
+    placed = device_parts(source, 2, threshold=9)
+    driver = driver_of(placed, engine="xbfs")
+    make, left = random_way(source, 1, 0.6)
+    roots = some_roots(left, 1) + leaves_of(source, 9)
+    see_between(driver, make, left)
+    for root in roots:
+        check(driver, left, root, records=True)
+    driver.see([None] * 2)
+    for root in roots:
+        check(driver, source, root, records=True)
+
+
+def test_rows_with_tails_in_host_memory(device, split):  # noqa: F811
+    for threshold in (9, 30):
+        streamed(GRAPHS["random"](), (1, 1), threshold=threshold, room=split)
+
+
+def test_several_devices_search_all(device):
+    """A domain of several has leaves of others; one beside it leaves its own out."""
+    source = GRAPHS["random"]()
+    counts = []
+
+    def before(runner, world):
+        every = runner._searches
+        counts.extend((one.part.domain.devices, left_out([one])) for one in every)
+
+    for form in ({}, {"records": True, "direction": "push"}):
+        roots = leaves_of(source, 9)
+        streamed(source, (2, 1), threshold=9, before=before, roots=roots, **form)
+    assert all((count > 0) == (devices == 1) for devices, count in counts)
+
+
+def test_numbers_and_rows(device):
+    """What is left out has one edge, to a delegate; the rest are whole granules."""
+    source, parts, threshold = GRAPHS["apart"](), 2, 9
+    placed = device_parts(source, parts, threshold=threshold)
+    engine = lookup(ENGINES, "engine", "xbfs")(SearchOptions(engine="xbfs"))
+    degrees = source.degrees
+    for search in share_searches(engine, placed):
+        graph, p = search.part.graph, search.own
+        assert p.active % GRANULE == 0
+        assert p.every == graph.active
+        lengths = np.diff(graph.offsets.get().astype(np.int64))
+        last = np.arange(p.active, p.every)
+        local = graph.vertices.get()[last].astype(np.int64)
+        ids = search.part.layout.global_of(search.part.index, local)
+        assert (degrees[ids] == 1).all()
+        assert (lengths[last] == 1).all()
+        on = graph.columns.get()[graph.offsets.get()[last]]
+        assert (on < search.part.delegate_count).all()
+        counts = np.bincount(on, minlength=search.part.normals)
+        leaves = search._held["leaves"].get()
+        np.testing.assert_array_equal(leaves, counts)
+        for k in range(2, len(graph.at_least)):
+            some = np.flatnonzero(lengths[: p.every] >= k)
+            assert graph.at_least[k] > some.max(initial=-1)
