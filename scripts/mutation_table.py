@@ -62,6 +62,7 @@ ENDS = "tests/engines/test_domain_contract.py"
 FAST_ENDS = f"{EMULATED}/test_until_fast.py"
 STOPS_ON_DEVICE = f"{EMULATED}/test_stops_on_device.py"
 LEAVES = f"{EMULATED}/test_domain_leaves.py"
+HUNG_LEAVES = f"{EMULATED}/test_between_leaves.py"
 RESIDENT_ENDS = f"{EMULATED}/test_resident_until.py"
 FAULTS = f"{VALIDATE}::test_every_single_fault_is_found"
 DEVICE_FAULTS = f"{ON_DEVICE}::test_planted_faults_are_told_as_the_host_tells_them"
@@ -1167,6 +1168,70 @@ MUTATIONS = (
         "const u32 degree = ok[i] ? (u32)(p.row[v[i] + 1] - begin) : 0;",
         "tails of vertices that other domains found are not pushed",
         (f"{SPLIT_BETWEEN}::test_each_way_with_the_least_on_the_devices[sizes0]",),
+    ),
+    Mutation(
+        "between-leaf-roots-are-pulled",
+        "distbfs/engines/cuda/xbfs/between_level.cuh",
+        "if (s.phase == PUSHING && pulls && !lone(b, s))",
+        "if (s.phase == PUSHING && pulls)",
+        "a search from a leaf begins with a pull, which does not see it",
+        (f"{HUNG_LEAVES}::test_every_way[64-2-pulls at once-random]",),
+    ),
+    Mutation(
+        "between-leaves-are-not-counted",
+        "distbfs/engines/cuda/xbfs/between_steps.cuh",
+        "count[NORMALS] += (u32)*b.below;",
+        "count[NORMALS] += 0;",
+        "a search ends before the level of its last leaves",
+        (f"{HUNG_LEAVES}::test_a_last_level_of_leaves_alone[launch]",),
+    ),
+    Mutation(
+        "between-root-leaves-are-found-again",
+        "distbfs/engines/cuda/xbfs/between_leaves.cuh",
+        "atomicAdd(b.counts + LEAVES, ~0ull);",
+        "atomicAdd(b.counts + LEAVES, 0ull);",
+        "leaves that are roots are counted once more a level after their delegate",
+        (f"{HUNG_LEAVES}::test_all_leaves_of_a_star[stream]",),
+    ),
+    Mutation(
+        "between-leaves-of-pulls",
+        "distbfs/engines/cuda/xbfs/between_leaves.cuh",
+        "if (s.phase == PULLING) {",
+        "if (false) {",
+        "leaves on delegates that pulls have found are not counted",
+        (f"{HUNG_LEAVES}::test_every_way[64-2-pulls at once-random]",),
+    ),
+    Mutation(
+        "between-leaf-targets-too-early",
+        "distbfs/engines/cuda/xbfs/between_leaves.cuh",
+        "|| (v >= p.active && is_new(b, s, u));",
+        "|| false;",
+        "a leaf is a target that is found with its delegate",
+        (f"{HUNG_LEAVES}::test_ends[64-stream-random]",),
+    ),
+    Mutation(
+        "between-idle-over-leaf-roots",
+        "distbfs/engines/cuda/xbfs/between.cuh",
+        "if (ok[i] && !degree) p.queue[to][p.every - 1 - at]",
+        "if (ok[i] && !degree) p.queue[to][p.active - 1 - at]",
+        "roots without inner edges are put where leaves of the set are",
+        (f"{HUNG_LEAVES}::test_sets_of_roots[32-host-2-random]",),
+    ),
+    Mutation(
+        "between-leaves-beyond-the-last-level",
+        "distbfs/engines/cuda/xbfs/between.py",
+        "self.own.last = self.depth",
+        "self.own.last = NO_LIMIT",
+        "leaves get a level beyond the last that is wanted",
+        (f"{HUNG_LEAVES}::test_ends[64-stream-random]",),
+    ),
+    Mutation(
+        "between-leaves-have-outer-edges",
+        "distbfs/build/cuda/inner.py",
+        "(inside == 1) & (cp.diff(nn.offsets[: part.active + 1]) == 0)",
+        "inside == 1",
+        "vertices with one inner edge are left out though outer edges lead on",
+        (f"{HUNG_LEAVES}::test_every_way[64-3-pulls-random]",),
     ),
     Mutation(
         "inner-tails-of-other-rows",

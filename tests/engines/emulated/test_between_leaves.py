@@ -161,6 +161,13 @@ def test_all_leaves_of_a_star(device, run):
     run(source, 2, roots=[leaves, 0, leaves[1:], 5], threshold=4)
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_a_last_level_of_leaves_alone(device, run):
+    """None of them is searched: those of lower ids fill up granules."""
+    source = chained(star(2500), path(4), star(2000))
+    run(source, 2, roots=[0, 7], threshold=4)
+
+
 @each_pair("form, parts, name", FORMS, [2, 3], ["apart", "stars", "deep"])
 def test_forms(device, id_bits, run, name, parts):
     source, threshold = GRAPHS[name](), THRESHOLDS[name]
