@@ -1178,6 +1178,14 @@ MUTATIONS = (
         (f"{HUNG_LEAVES}::test_every_way[64-2-pulls at once-random]",),
     ),
     Mutation(
+        "between-leaves-count-from-the-root",
+        "distbfs/engines/cuda/xbfs/between_leaves.cuh",
+        "HungLeaves{p, held, s.k, s.base}",
+        "HungLeaves{p, held, s.k, 0}",
+        "codes of delegates are levels, and not what pulls and marks add to pushes",
+        (f"{HUNG_LEAVES}::test_every_way[32-3-marks-deep]",),
+    ),
+    Mutation(
         "between-leaves-are-not-counted",
         "distbfs/engines/cuda/xbfs/between_steps.cuh",
         "count[NORMALS] += (u32)*b.below;",

@@ -311,6 +311,11 @@ class Arrays:
         p.coded = min(room // CODE_BYTES, words, own) // 2 * 2
         p.code = address
 
+    def take_codes_of(self, words: int, held: int) -> None:
+        """Make room for the table of the first words, of which blocks hold so many."""
+        self._point("code", 2 * words)
+        self.params.coded = min(words, held)
+
     @property
     def room(self) -> int:
         """Vertices that arrays of what a search finds have room for."""

@@ -199,9 +199,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) late_parents(const __grid_
     each_item(b, threadIdx.x & 31, LateAnswers{b});
 }
 
+extern "C" __global__ void __launch_bounds__(THREADS) codes(const __grid_constant__ Between b) {
+    code_delegates(b);
+}
+
 /* The results kernel of results.cu follows. */
 extern "C" __global__ void __launch_bounds__(THREADS) end(const __grid_constant__ Between b) {
-    level_leaves(b);
+    __shared__ uint4 room[LEAF_ROOM / 4];
+    level_leaves(b, (u32 *)room);
     if (blockIdx.x == 0 && threadIdx.x == 0) b.own.state->phase = DONE;
 #if SEVERAL
     clean_replicas(b);

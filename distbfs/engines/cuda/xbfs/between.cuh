@@ -14,7 +14,6 @@
  */
 #ifndef DISTBFS_BETWEEN_CUH
 #define DISTBFS_BETWEEN_CUH
-#define CODES 0 /* levels of delegates come from the snapshots */
 #include "domain.cuh"
 #if SEVERAL
 #include "domain_late.cuh"

@@ -63,6 +63,7 @@ from distbfs.types import Choice, Ids, Root
 TOGETHER = ("level", "settle")  # kernels whose blocks meet
 ALONE = ("empty", "tell_sizes", "choose")  # of one block
 FAILED = COUNTED.index("failed")
+HELD_CODES = 4096  # words of delegates whose codes a block holds: between_leaves.cuh
 OVER, CHECKED = COUNTED.index("over"), COUNTED.index("checks")
 WORK = tuple(  # where ``Work`` is counted
     (name, COUNTED.index(counted))
@@ -84,7 +85,7 @@ KERNEL_NAMES = (
         "tell_sizes",
         "answer",
     ),
-    *("take_mask", "take_items", "take_answers", "settle", "choose", "end"),
+    *("take_mask", "take_items", "take_answers", "settle", "choose", "codes", "end"),
     *("ask_parents", "answer_parents", "take_parents", "late_parents"),
 )
 
@@ -172,6 +173,7 @@ class BetweenLevels:
             "homes": cp.asarray(domains.homes().astype(np.uint32)),
         }
         held["leaves"], held["has_leaves"] = self._leaves()
+        arrays.take_codes_of(part.normals // 32, HELD_CODES)
         self._held = held
         pointers = {name: array.data.ptr for name, array in held.items()}
         self.params = Between(
@@ -206,8 +208,7 @@ class BetweenLevels:
         own = self.own = self.params.own
         base = own.control = self._kept.data.ptr
         own.other, own.state = base + CONTROL_BYTES, base + 2 * CONTROL_BYTES
-        own.last = NO_LIMIT
-        own.root = ELSEWHERE
+        own.last, own.root = NO_LIMIT, ELSEWHERE
         self.results = arrays.results_launch(own)
         self._counts: Any = None
         self._launches: dict[tuple[bool, bool], dict[str, programs.Launch]] = {}
@@ -669,6 +670,8 @@ class BetweenLevels:
             if self._dirty:
                 main = cuda.cupy().cuda.get_current_stream()
                 self.own.last = self.depth  # leaves have none beyond
+                if self.own.active < self.own.every:
+                    self._run("codes", main)
                 self._run("end", main)
                 self.own.last = NO_LIMIT
                 self.results(main.ptr)

@@ -13,6 +13,8 @@
 #include "between.cuh"
 #include "trees.cuh"
 
+#define HELD_CODES 4096 /* words of delegates whose codes a block holds: between.py */
+
 /* Leaves on delegates, with the levels of a search; see Trees. */
 struct HungLeaves {
     const Params &p;
@@ -26,12 +28,23 @@ struct HungLeaves {
     }
 };
 
-/* Levels of all leaves that are left out, up to `last`, when all is searched. */
-INLINE void level_leaves(const Between &b) {
+#define LEAF_ROOM (HELD_CODES * 2 + WARPS * LATER) /* words of shared memory */
+
+/* What tells the levels of delegates, for all blocks; they meet before `level_leaves`. */
+INLINE void code_delegates(const Between &b) {
+    if (b.own.active < b.own.every) make_codes(b.own, b.own.state->k, b.normals / 32);
+}
+
+/* Levels of all leaves that are left out, up to `last`, when all is searched.
+ * room: shared, [LEAF_ROOM] */
+INLINE void level_leaves(const Between &b, u32 *room) {
     const Params &p = b.own;
     if (p.active == p.every) return;
     const State &s = *p.state;
-    tell_trees(p, HungLeaves{p, 0, s.k, s.base}, too_deep(p, s.depth), false, 0);
+    uint2 *held = (uint2 *)room;
+    hold_codes(p, held);
+    tell_trees(p, HungLeaves{p, held, s.k, s.base}, too_deep(p, s.depth), false,
+               room + HELD_CODES * 2);
 }
 
 /* Whether a number that is searched was found in the level that ended. */

@@ -403,7 +403,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) loop(const __grid_const
     }
     const u64 last = before + levels + 1;
     if (fine && n.parents && __ldcg(n.next + 2)) fine = swap_parents(n, last, heard, turn);
-    level_leaves(b);
+    code_delegates(b);
+    grid_sum(&b.own.control->barrier, turn, 0);
+    level_leaves(b, (u32 *)dynamic);
     if (blockIdx.x || threadIdx.x) return;
     if (!fine)
         for (u32 kind = 0; kind < SIGNALS; kind++) tell(n, kind, FAILURE);

@@ -255,8 +255,9 @@ def _searching_bytes(
         counts = (n, local, active, m, devices)
         search = member_search_bytes(*counts, push_only=True, **form)
     search += WIDE_LEVEL * levels * local + active // 8
-    search += 4 * owned + 4 * delegates  # leaves on delegates, see between_leaves.cuh
-    return search + 3 * 8 * mask_words(delegates)
+    search += 4 * owned + 2 * 8 * mask_words(delegates)
+    # leaves on delegates: how many, which have some, codes; between_leaves.cuh
+    return search + 4 * delegates + 3 * 8 * mask_words(delegates)
 
 
 def _boxed_words(shares: int, others: int, boxes: int, active: int) -> int:

@@ -309,7 +309,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
             break;
         default: { /* FINISHING */
             const bool coded = CODES && p.active < p.every;
-            if (IN_IDS && coded) make_codes(p, s.k);
+            if (IN_IDS && coded) make_codes(p, s.k, p.words);
             if (!IN_IDS && !AT_ONCE) {
                 park(&parked, r);
                 clean(p, p.next_snapshot, p.next_by_first);

@@ -85,10 +85,10 @@ INLINE uint2 code_word(const Params &p, u32 w, u32 k) {
 
 /* Where most vertices are: in one of the first three snapshots after pushes.  A code of two
  * bits says in which, 0: look elsewhere.  uint2 of a word: low and high bits.  All blocks meet
- * before they read it. */
-INLINE void make_codes(const Params &p, u32 k) {
+ * before they read it.  words: the first ones, that are looked up */
+INLINE void make_codes(const Params &p, u32 k, u32 words) {
     uint2 seen;
-    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < p.words / 2; i += gridDim.x * THREADS)
+    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < words / 2; i += gridDim.x * THREADS)
         ((uint4 *)p.code)[i] = code_words(p, i, k, seen);
 }
 
