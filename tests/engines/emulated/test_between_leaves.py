@@ -3,17 +3,18 @@
 import numpy as np
 import pytest
 from device_parts import LARGE, check, device_parts, driver_of, share_searches
-from fast_graphs import HUGE, beside, chained, lone, pairs, path, shuffled, star
+from fast_graphs import beside, chained, lone, pairs, path, shuffled, star
 from graphs import kronecker, random_tuples, uniform
 from masked_graphs import random_way, see_between
 from test_between_kernels import each_pair, streamed
 from test_between_loop import looped
-from test_domain_leaves import leafy
+from test_domain_leaves import WAYS, leafy
 from test_domain_leaves import roots_of as some_roots
 from test_split_between import split  # noqa: F401 - a fixture
 
 from distbfs.build.cuda.domain import GRANULE
-from distbfs.engines.cuda.xbfs import between_params
+from distbfs.engines.cuda.xbfs import arrays as fast_arrays
+from distbfs.engines.cuda.xbfs import between, between_params
 from distbfs.options import SearchOptions
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.runners import seat
@@ -28,13 +29,6 @@ GRAPHS = {
     "kronecker": lambda: kronecker(15, edge_factor=4),
 }
 THRESHOLDS = {"random": 9, "apart": 9, "deep": 4, "stars": 4, "kronecker": 10}
-WAYS = {
-    "as they come": {},
-    "by queue": {"mark_edges": HUGE, "pull_edges": HUGE},
-    "marks": {"mark_edges": 0, "pull_edges": HUGE},
-    "pulls": {"mark_edges": HUGE, "pull_edges": 30, "tile": 8},
-    "pulls at once": {"pull_edges": 0},
-}
 
 
 @pytest.fixture
@@ -92,6 +86,12 @@ def test_every_way(device, id_bits, name, way, parts):
     roots = some_roots(source) + leaves_of(source, threshold)
     for k, root in enumerate(roots):
         check(driver, source, root, records=k % 2 == 0)
+
+
+def test_blocks_hold_as_many_codes_as_they_have_room_for():
+    """More would lie in what waits behind them in shared memory."""
+    text = (fast_arrays.KERNELS / "between_leaves.cuh").read_text(encoding="utf-8")
+    assert f"#define HELD_CODES {between.HELD_CODES} " in text
 
 
 @pytest.mark.parametrize("parts", [1, 3])

@@ -916,23 +916,32 @@ def test_the_plan_knows_what_is_allocated(
     runner.close()
 
 
-@pytest.mark.parametrize("parents", [True, False])
+@pytest.mark.parametrize(
+    ("levels", "parents"), [(True, True), (True, False), (False, True)]
+)
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_memory_of_a_domain_is_planned(device, id_bits, count, parents):
-    """At most so much, and not much less where the parts have as much."""
+def test_memory_of_a_domain_is_planned(device, id_bits, count, levels, parents):
+    """At most so much, and not much less where the parts have as much.
+
+    Levels that nobody asks for have no room.
+    """
     source = random_tuples(60_000, 70_000, seed=4)
     gc.collect()
     before = allocated(device)
-    driver = resident_driver(source, count, parents=parents)
+    driver = resident_driver(source, count, levels=levels, parents=parents)
     gc.collect()
     used = allocated(device) - before
     active = int((source.degrees > 0).sum())
     counts = (source.n, active, source.matrix.nnz, count)
     form = {"parents": parents, "multiprocessors": 2}
-    sizes = member_bytes(*counts, several=int((source.degrees > 1).sum()), **form)
+    form["several"] = int((source.degrees > 1).sum())
+    sizes = member_bytes(*counts, levels=levels, **form)
     planned = count * (sizes["total"] - CODE)
     assert used <= planned + count * PADS
     assert planned <= 1.25 * used + count * PADS
+    more = member_bytes(*counts, **form)
+    saved = (more["search"] - sizes["search"]) // -(-source.n // count)
+    assert saved in ([0] if levels else [1, 5])  # where one byte may not do: five
     driver.close()
 
 

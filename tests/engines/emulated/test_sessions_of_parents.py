@@ -4,14 +4,11 @@ import gc
 
 import numpy as np
 import pytest
-from graphs import Tuples, kronecker, levels_by, random_tuples, some_sets
+from graphs import Tuples, kronecker, levels_by, some_sets
 from parents_alone import check_parents, check_session
-from resident_parts import resident_driver
 from sessions import open_tuples
 from test_sessions import (
-    CODE,
     DEVICES,
-    PADS,
     SOURCE,
     allocated,
     devices,  # noqa: F401
@@ -21,7 +18,6 @@ from test_sessions import (
 )
 
 from distbfs.benchmark.graph500 import validation_of
-from distbfs.engines.cuda.common.memory import member_bytes
 from distbfs.generate import cuda as device_tuples
 from distbfs.search import choose as choosing
 from distbfs.search.choose import Request
@@ -143,29 +139,6 @@ def test_ids_of_64_bits(devices, monkeypatch, count, internal):  # noqa: F811
     answer = validated(found)
     assert answer.valid, answer.errors
     session.close()
-
-
-@pytest.mark.parametrize("levels", [True, False])
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_memory_of_a_domain_is_planned(device, id_bits, count, levels):
-    """Levels that nobody asks for have no room."""
-    source = random_tuples(60_000, 70_000, seed=4)
-    gc.collect()
-    before = allocated(device)
-    driver = resident_driver(source, count, levels=levels)
-    gc.collect()
-    used = allocated(device) - before
-    active = int((source.degrees > 0).sum())
-    counts = (source.n, active, source.matrix.nnz, count)
-    form, several = {"multiprocessors": 2}, int((source.degrees > 1).sum())
-    sizes = member_bytes(*counts, several=several, levels=levels, **form)
-    planned = count * (sizes["total"] - CODE)
-    assert used <= planned + count * PADS
-    assert planned <= 1.25 * used + count * PADS
-    both = member_bytes(*counts, several=several, **form)
-    saved = (both["search"] - sizes["search"]) // -(-source.n // count)
-    assert saved in ([0] if levels else [1, 5])  # where one byte may not do: five
-    driver.close()
 
 
 @pytest.mark.parametrize("internal", [True, False])

@@ -124,7 +124,7 @@ def pull_tails(m: int, kept: int) -> int:
 
 def too_deep(params: Params, depth: int) -> bool:
     """Return whether levels are wanted that may not fit a byte; trees.cuh."""
-    return bool(params.level_out) and bool(depth + 2 * params.chain > NARROW)
+    return bool(params.level_out and depth + 2 * params.chain > NARROW)
 
 
 def mask(masked: bool) -> dict[str, int]:

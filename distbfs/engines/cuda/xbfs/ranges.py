@@ -21,8 +21,8 @@ MOST_FETCHED = 8  # ranges of a block for that, at most: cuts need memory
 def range_room(shared: int) -> int:
     """Return the most words of a destination range in so many bytes a block.
 
-    L1 holds loads that wait: beyond RANGE_SHARED pulls of bitmaps that L2 does not hold
-    took a third longer (scale 31 on four H200).
+    L1 holds loads that wait: beyond RANGE_SHARED searches whose bitmap L2 does not hold
+    took 29 % longer (scale 31 on four H200).
     """
     return (min(shared, RANGE_SHARED) - TABLE_BYTES) // 4 - 8
 
