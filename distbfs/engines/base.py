@@ -154,10 +154,13 @@ class Targets:
     """The targets of a search that one domain owns, each once.
 
     numbers: int64 [k], of normal vertices; delegates: int64 [l], delegate numbers
+    hung: int64 [j], numbers of delegates on which targets hang that are left out: these
+    are reached one level later
     """
 
     numbers: Ids
     delegates: Ids
+    hung: Ids
 
 
 CHOSEN = ("dd", "dn", "nd")  # subgraphs whose direction is chosen between levels
@@ -178,6 +181,22 @@ class Offer(Protocol):
 
         The array stays unchanged until ``accept``.
         """
+
+
+class LeftOut(Protocol):
+    """Normal vertices whose only edge leads to a delegate, which are not searched.
+
+    They get level and parent in ``DomainSearch.finish``.
+    """
+
+    def hung(self, numbers: Ids) -> tuple[Ids, Ids]:
+        """Return (numbers that are no leaves, delegates of the leaves).
+
+        numbers: int64 [k], as in ``Targets``. Delegates: vertex ids, int64, each once.
+        """
+
+    def check(self) -> None:
+        """Raise DistbfsError if ``finish`` has failed; after that of all domains."""
 
 
 class StartedSearch(Protocol):
@@ -218,6 +237,7 @@ class DomainSearch(StartedSearch, Protocol):
     streamed: it is a ``StreamedSearch``
     in_rounds: a level may send to others in rounds: it is a ``RoundsSearch``; the same
     on all domains
+    leaves: what it leaves out, None where it searches all
     """
 
     part: Any
@@ -227,6 +247,7 @@ class DomainSearch(StartedSearch, Protocol):
     carries_parents: bool
     streamed: bool
     in_rounds: bool
+    leaves: LeftOut | None
 
     def work(self) -> Ids:
         """Measure the next level, whose frontier was found last.

@@ -184,6 +184,7 @@ class ReferencePart:
     """
 
     carries_parents = streamed = in_rounds = False
+    leaves = None
     directions = CHOSEN
     visits, extras = SUBGRAPHS, ()
 

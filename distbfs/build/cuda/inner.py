@@ -99,9 +99,12 @@ class InnerBuilder:
 
     Calls in order: ``measure``, ``fit`` and ``split`` where rows may have tails,
     ``allocate``, the rows, ``finish``.
+
+    count: of numbers; leaves: normal vertices whose only edge leads to a delegate
     """
 
     _split: Split | None = None
+    _trees: Trees | None = None
 
     def __init__(
         self, part: DevicePart, domains: Domains, delegates: Delegates
@@ -163,24 +166,18 @@ class InnerBuilder:
         self._at_least = self.normals + np.array(
             [inner_at_least(numbering, k) for k in range(AT_LEAST)]
         )
-        self._trees = self._left_out(int(cp.count_nonzero(leaf)))
+        self.leaves = int(cp.count_nonzero(leaf))
         numbers = numbering.numbers + np.uint32(self.normals)
         del numbering.sorted, numbering.numbers
         self.positions = positions_of(numbers, np.uint32(self.device), self._devices)
         local = part.vertices[: part.active].astype(self._id)
         self.names = local * self._id(part.layout.parts) + self._id(part.index)
 
-    def _left_out(self, leaves: int) -> Trees | None:
-        """Return the leaves on delegates that searches leave out, None where none are.
-
-        The others are whole granules, filled up with leaves.
-        """
-        searched = -(-(self.count - leaves) // GRANULE) * GRANULE
-        if self._devices > 1 or searched >= self.count:
-            return None
+    def leave_out(self, searched: int) -> None:
+        """Let searches leave out leaves from a number on, the same in the domain."""
         at_least = self._at_least.copy()
         at_least[:2] = searched
-        return Trees(self.count - searched, 1, at_least)
+        self._trees = Trees(self.count - searched, 1, at_least)
 
     def let_go(self, *names: str) -> None:
         """Free subgraphs that are no longer needed; see ``DevicePart``."""

@@ -130,9 +130,14 @@ class DomainBuilder:
                 self.builders.append(made)
         own = np.array([one.device for one in self.builders])
         self._on_ranks = [devices.tolist() for devices in world.allgather(own)]
-        most = int(
-            world.allreduce(np.array([max(x.count for x in self.builders)]), "max")[0]
+        counts = np.array(
+            [[x.count, x.count - x.leaves, -x.count] for x in self.builders]
         )
+        ends = world.allreduce(counts.max(axis=0), "max").tolist()
+        most, searched = ends[0], -(-ends[1] // GRANULE) * GRANULE
+        if searched < -ends[2]:  # whole granules, filled up with leaves
+            for one in self.builders:
+                one.leave_out(searched)
         self._granules = max(-(-most // GRANULE), 1)
         rows = most if self._devices == 1 else self._granules * GRANULE * self._devices
         slots = max(part.active for part in parts) + first.delegate_count

@@ -7,14 +7,14 @@ devices; ``partition.layout.Domains`` maps shares to devices.
 
 On a device, vertices are numbers: its delegates in their global order; a gap; then the
 normal vertices with edges by falling class of their degree inside the domain, those
-last whose only edge leads to a delegate: ``graph.trees``, of domains of one device, is
-what searches leave out of them. Numbers
-of the devices of a domain are interleaved in granules of 1,024 as positions (see
-domain.py). Delegates have the same positions in every domain, whatever its size (see
-``Delegates``), so a mask of delegates is the first words of a bitmap by position. With
-one device, numbers are positions. Rows are numbers, columns positions. A row may be
-empty, and may go on in host memory (``DeviceGraph.tails``). The outer edges, those of
-nn to other domains, are rows by normal number.
+last whose only edge leads to a delegate. Searches leave these out from the same number
+on, a whole granule, on all devices of a domain: ``graph.trees``. Numbers of the devices
+of a domain are interleaved in granules of 1,024 as positions (see domain.py). Delegates
+have the same positions in every domain, whatever its size (see ``Delegates``), so a
+mask of delegates is the first words of a bitmap by position. With one device, numbers
+are positions. Rows are numbers, columns positions. A row may be empty, and may go on in
+host memory (``DeviceGraph.tails``). The outer edges, those of nn to other domains, are
+rows by normal number.
 
 Source: Pan, Pearce, Owens 2018, Section III (the subgraphs of a part).
 """

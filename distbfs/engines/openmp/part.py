@@ -73,6 +73,7 @@ class OpenMPPart:
     """Searches one part level by level (an ``AskingSearch``)."""
 
     carries_parents = streamed = in_rounds = False
+    leaves = None
     directions = CHOSEN
     visits, extras = SUBGRAPHS, ()
 

@@ -185,6 +185,9 @@ class BetweenDomains:
         if self._loop is not None:
             self.mode = "resident"
         self._parents = self._finder()
+        leaves = any(search.leaves is not None for search in searches)
+        leaves = bool(world.allreduce(np.array([leaves], np.int64), "max")[0])
+        self._leaves_out = leaves  # in any domain
 
     @property
     def exchange(self) -> Exchange:
@@ -296,6 +299,9 @@ class BetweenDomains:
         else:
             with clock("parents"):
                 self._streamed.wait()
+        for search in self._searches:
+            if search.leaves is not None:
+                search.leaves.check()
         self._world.doing = ""
         return Found(
             [level for level, _ in results],
@@ -459,7 +465,7 @@ class BetweenDomains:
         self._hidden = self._delegates.count
         targets: list[Targets | None] = [None] * len(self._searches)
         if until.targets is not None:
-            targets = self._targets(np.unique(until.targets))
+            targets = self._targets(np.setdiff1d(until.targets, root))
         if isinstance(root, np.ndarray):
             self._start_set(root, targets, starts, counting=counting)
             return
@@ -496,15 +502,37 @@ class BetweenDomains:
             start.start(own, delegates, counting=counting, targets=wanted)
 
     def _targets(self, ids: Ids) -> list[Targets | None]:
-        """Return the targets that each domain of this rank owns; ids: each once."""
+        """Return the targets that each domain of this rank owns (collective).
+
+        ids: each once, without roots
+        """
         owners, delegates = self._layout.part_of(ids), self._delegates.of(ids)
-        targets: list[Targets | None] = []
+        numbers = []
         for search in self._searches:
-            own = owners == search.part.index
-            normals = self._layout.local_of(ids[own & (delegates < 0)])
-            numbers = search.part.numbers_of(normals)
-            targets.append(Targets(numbers, delegates[own & (delegates >= 0)]))
+            own = (owners == search.part.index) & (delegates < 0)
+            numbers.append(search.part.numbers_of(self._layout.local_of(ids[own])))
+        on = np.zeros(0, np.int64)  # delegates of targets that are left out
+        if self._leaves_out:
+            on = self._hung(numbers)
+        of_leaves, owners_on = self._delegates.of(on), self._layout.part_of(on)
+        targets: list[Targets | None] = []
+        for search, some in zip(self._searches, numbers, strict=True):
+            own = (owners == search.part.index) & (delegates >= 0)
+            hung = of_leaves[owners_on == search.part.index]
+            targets.append(Targets(some, delegates[own], hung))
         return targets
+
+    def _hung(self, numbers: list[Ids]) -> Ids:
+        """Take leaves out of the numbers of targets; return their delegates, ids.
+
+        Of all ranks (collective); numbers: of each domain of this one
+        """
+        hung = [np.zeros(0, np.int64)]
+        for k, search in enumerate(self._searches):
+            if search.leaves is not None:
+                numbers[k], on = search.leaves.hung(numbers[k])
+                hung.append(on)
+        return np.unique(np.concatenate(self._world.allgather(np.concatenate(hung))))
 
     def _level(
         self,

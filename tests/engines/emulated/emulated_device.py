@@ -266,6 +266,7 @@ class EmulatedDevice:
         self.multiprocessors, self.shared, self.capability = 2, 227 << 10, "90"
         self.arrays, self.begun = Guards(kernels), {}
         self.launches, self.one_rank, self.of_rank = 0, False, local()
+        self.latest = {}  # by thread, what was begun last
 
     def install(self, monkeypatch):
         arrays = ArrayModule(self)
@@ -305,17 +306,21 @@ class EmulatedDevice:
         What follows one of them on its device runs after it.  Returns whether it is
         this that runs the kernel.
         """
-        parts = min(arguments.parts, getattr(self.of_rank, "devices", arguments.parts))
-        key, index = (arguments.mailbox[0], get_ident()), arguments.index
+        key, index = self.latest.get(get_ident(), (None, None))
+        last = False
+        if hasattr(arguments, "mailbox"):
+            key, index = (arguments.mailbox[0], get_ident()), arguments.index
+            parts = getattr(self.of_rank, "devices", arguments.parts)
+            last = kernel.name in ("level", "end")
         begun = self.begun.get(key, {})
-        if kernel.name != "level" and index not in begun:
+        if index not in begun and kernel.name not in ("level", "codes", "end"):
             return False
-        self.begun[key] = begun
+        self.begun[key], self.latest[get_ident()] = begun, (key, index)
         pool, calls = begun.setdefault(index, (ThreadPoolExecutor(1), []))
         held = type(arguments).from_buffer_copy(arguments)  # as it is now
         calls.append(pool.submit(kernel.run, [ctypes.addressof(held)], *form))
         calls[-1].held = held
-        if len(begun) == parts:
+        if last and len(begun) == min(arguments.parts, parts):
             for pool, calls in self.begun.pop(key).values():
                 for one in calls:
                     one.result()
@@ -533,10 +538,11 @@ class Launch:
 
     def __call__(self, stream=0):
         device = self.kernel.device
-        shared = hasattr(self.arguments, "mailbox")
-        several = device.one_rank and shared and self.arguments.parts > 1
-        if not several or not device.begin_together(
-            self.kernel, self.arguments, self.form
+        alone = getattr(self.arguments, "parts", 2) == 1  # results have none
+        if (
+            not device.one_rank
+            or alone
+            or not device.begin_together(self.kernel, self.arguments, self.form)
         ):
             self.run()
 

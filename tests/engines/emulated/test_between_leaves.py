@@ -6,7 +6,7 @@ from device_parts import LARGE, check, device_parts, driver_of, share_searches
 from fast_graphs import beside, chained, lone, pairs, path, shuffled, star
 from graphs import kronecker, random_tuples, uniform
 from masked_graphs import random_way, see_between
-from test_between_kernels import each_pair, streamed
+from test_between_kernels import SEVERAL_A_RANK, each_pair, streamed
 from test_between_loop import looped
 from test_domain_leaves import WAYS, leafy
 from test_domain_leaves import roots_of as some_roots
@@ -14,8 +14,9 @@ from test_split_between import split  # noqa: F401 - a fixture
 
 from distbfs.build.cuda.domain import GRANULE
 from distbfs.engines.cuda.xbfs import arrays as fast_arrays
-from distbfs.engines.cuda.xbfs import between, between_params
+from distbfs.engines.cuda.xbfs import between_leaves, between_params
 from distbfs.options import SearchOptions
+from distbfs.partition.layout import Placement
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.runners import seat
 
@@ -28,7 +29,21 @@ GRAPHS = {
     "stars": lambda: shuffled(beside(star(3000), star(2200), star(2))),
     "kronecker": lambda: kronecker(15, edge_factor=4),
 }
+LARGER = {  # with leaves to be left out of three shares that have a granule of delegates
+    "random": lambda: shuffled(leafy(random_tuples(700, 2500, 11), 9000)),
+    "apart": lambda: shuffled(
+        beside(leafy(uniform(500, 2000), 9000), pairs(200), lone(40), path(9))
+    ),
+    "deep": lambda: chained(path(30), star(9000)),
+    "stars": lambda: shuffled(beside(star(5000), star(4000), star(2))),
+    "kronecker": lambda: kronecker(15, edge_factor=8),
+}
 THRESHOLDS = {"random": 9, "apart": 9, "deep": 4, "stars": 4, "kronecker": 10}
+
+
+def graph_of(name, parts):
+    """A graph that has leaves to be left out of so many domains, or devices of some."""
+    return (GRAPHS if isinstance(parts, int) else LARGER)[name]()
 
 
 @pytest.fixture
@@ -42,7 +57,8 @@ def run(form, monkeypatch):
     by = looped if form == "launch" else streamed
 
     def searched(source, parts, **options):
-        by(source, parts if form == "launch" else [1] * parts, **options)
+        sizes = [1] * parts if isinstance(parts, int) else parts
+        by(source, parts if form == "launch" else sizes, **options)
 
     return searched
 
@@ -91,7 +107,7 @@ def test_every_way(device, id_bits, name, way, parts):
 def test_blocks_hold_as_many_codes_as_they_have_room_for():
     """More would lie in what waits behind them in shared memory."""
     text = (fast_arrays.KERNELS / "between_leaves.cuh").read_text(encoding="utf-8")
-    assert f"#define HELD_CODES {between.HELD_CODES} " in text
+    assert f"#define HELD_CODES {between_leaves.HELD_CODES} " in text
 
 
 @pytest.mark.parametrize("parts", [1, 3])
@@ -129,19 +145,28 @@ def aims_of(source, root):
     return aims
 
 
-@each_pair("form, name", FORMS[:2], ["random", "stars", "deep"])
-def test_ends(device, id_bits, run, name):
-    source, threshold = GRAPHS[name](), THRESHOLDS[name]
+@each_pair(
+    "form, parts, name", FORMS[:2], [2, (2, 1), (3,)], ["random", "stars", "deep"]
+)
+def test_ends(device, id_bits, run, parts, name):
+    source, threshold = graph_of(name, parts), THRESHOLDS[name]
     hub, leaf = int(source.degrees.argmax()), leaves_of(source, threshold)[0]
     for root in (hub, leaf):
         aims = [(None, None), *aims_of(source, root), (None, None)]
-        run(source, 2, aims=aims, roots=[root], threshold=threshold)
+        run(source, parts, aims=aims, roots=[root], threshold=threshold)
 
 
-@each_pair("form, parts, name", FORMS, [2, 3], ["random", "deep"])
-def test_sets_of_roots(device, id_bits, run, name, parts):
+FORM_AND_PARTS = [
+    *(("host", 2), ("host", 3), ("stream", 2), ("launch", 2), ("launch", 3)),
+    *(("host", (2,)), ("host", (2, 1)), ("stream", (3,)), ("stream", (2, 1))),
+]
+
+
+@pytest.mark.parametrize(("form", "parts"), FORM_AND_PARTS)
+@pytest.mark.parametrize("name", ["random", "deep"])
+def test_sets_of_roots(device, run, name, parts):
     """Leaves of one delegate, all of them, with it and without."""
-    source, threshold = GRAPHS[name](), THRESHOLDS[name]
+    source, threshold = graph_of(name, parts), THRESHOLDS[name]
     rng = np.random.default_rng(3)
     degrees, hub = source.degrees, int(source.degrees.argmax())
     leaf = np.flatnonzero(degrees == 1)
@@ -175,20 +200,24 @@ def test_forms(device, id_bits, run, name, parts):
     run(source, parts, roots=roots, threshold=threshold)
 
 
+@pytest.mark.parametrize("parts", [2, (2, 1)])
 @pytest.mark.parametrize("form", FORMS[:2])
-def test_records(device, run):
+def test_records(device, run, parts):
     """A leaf counts in the level after that of its delegate."""
-    source, threshold = GRAPHS["random"](), THRESHOLDS["random"]
+    source, threshold = graph_of("random", parts), THRESHOLDS["random"]
     roots = [int(source.degrees.argmax()), *leaves_of(source, threshold, 1)]
     options = {"records": True, "roots": roots, "direction": "push"}
-    run(source, 2, threshold=threshold, **options)
+    run(source, parts, threshold=threshold, **options)
 
 
 @pytest.mark.parametrize("name", ["random", "stars"])
-@pytest.mark.parametrize("form", FORMS)
-def test_some_edges(device, run, name):
+@pytest.mark.parametrize(
+    ("form", "parts"),
+    [*((form, 2) for form in FORMS), ("host", (2, 1)), ("stream", (2,))],
+)
+def test_some_edges(device, run, name, parts):
     """Edges of leaves, too, may not be seen; then all are seen again."""
-    source, threshold = GRAPHS[name](), THRESHOLDS[name]
+    source, threshold = graph_of(name, parts), THRESHOLDS[name]
     for seed in range(2):
         make, left = random_way(source, seed, 0.6)
 
@@ -199,7 +228,7 @@ def test_some_edges(device, run, name):
         roots += leaves_of(source, threshold, 3)
         sets = [np.flatnonzero(left.degrees == 1)]
         options = {"before": before, "left": left, "threshold": threshold}
-        run(source, 2, roots=[*roots, *sets], **options)
+        run(source, parts, roots=[*roots, *sets], **options)
 
 
 def test_some_edges_with_records(device):
@@ -217,23 +246,43 @@ def test_some_edges_with_records(device):
 
 
 def test_rows_with_tails_in_host_memory(device, split):  # noqa: F811
-    for threshold in (9, 30):
-        streamed(GRAPHS["random"](), (1, 1), threshold=threshold, room=split)
+    for sizes, threshold in (((1, 1), 9), ((1, 1), 30), ((2, 1), 9)):
+        source = graph_of("random", 2 if sizes == (1, 1) else sizes)
+        streamed(source, sizes, threshold=threshold, room=split)
 
 
-def test_several_devices_search_all(device):
-    """A domain of several has leaves of others; one beside it leaves its own out."""
-    source = GRAPHS["random"]()
+def by_domains(source, sizes, **options):
+    """As ``streamed``; all domains leave leaves out, and some on other devices."""
     counts = []
 
     def before(runner, world):
-        every = runner._searches
-        counts.extend((one.part.domain.devices, left_out([one])) for one in every)
+        counts.extend(left_out([one]) for one in runner._searches)
 
-    for form in ({}, {"records": True, "direction": "push"}):
-        roots = leaves_of(source, 9)
-        streamed(source, (2, 1), threshold=9, before=before, roots=roots, **form)
-    assert all((count > 0) == (devices == 1) for devices, count in counts)
+    streamed(source, sizes, before=before, **options)
+    assert min(counts) > 0
+
+
+SIZES = [(2,), (2, 1), (3,)]
+
+
+@pytest.mark.full_blocks
+@each_pair("sizes, way, name", SIZES, list(WAYS), list(LARGER))
+def test_domains_of_several_devices(device, id_bits, name, way, sizes):
+    """Leaves of a delegate may be of other devices of its domain."""
+    source, threshold = LARGER[name](), THRESHOLDS[name]
+    form = {"overrides": WAYS[way], "threshold": threshold}
+    roots = some_roots(source, 1) + leaves_of(source, threshold, 2)
+    by_domains(source, sizes, roots=roots, **form)
+
+
+@pytest.mark.parametrize("how", ["pairs", "uneven", "one rank, pairs"])
+def test_devices_of_a_rank(device, how):
+    """One rank ends the searches of its devices, which meet, one after the other."""
+    owners, source = SEVERAL_A_RANK[how], shuffled(leafy(uniform(500, 2000), 12_000))
+    device.one_rank = True
+    placement = Placement.of_domains(owners, 1 + owners[-1][-1])
+    roots = leaves_of(source, 9)
+    by_domains(source, (), owners=placement, roots=roots, threshold=9)
 
 
 def test_numbers_and_rows(device):

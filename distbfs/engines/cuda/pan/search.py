@@ -115,6 +115,7 @@ class CudaPart:
     carries_parents = True
     asks_for_delegates = False
     streamed = in_rounds = False
+    leaves = None
     directions = CHOSEN
     visits, extras = SUBGRAPHS, ()
 

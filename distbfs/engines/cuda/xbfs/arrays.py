@@ -312,8 +312,12 @@ class Arrays:
         p.code = address
 
     def take_codes_of(self, words: int, held: int) -> None:
-        """Make room for the table of the first words, of which blocks hold so many."""
-        self._point("code", 2 * words)
+        """Make room for the table of the first words, of which blocks hold so many.
+
+        There is room where devices share it.
+        """
+        if not self.params.code:
+            self._point("code", 2 * words)
         self.params.coded = min(words, held)
 
     @property
@@ -605,6 +609,21 @@ class Arrays:
         self.see(seen)
         for name in ("seen", "tail_seen", "more"):
             setattr(params, name, getattr(self.params, name))
+
+    def leaves_on(self, rows: int) -> Any:
+        """Return how many columns of the first rows are not searched, of those seen.
+
+        CuPy uint32 [rows]
+        """
+        g, p = self.graph, self.params
+        counts = cuda.cupy().zeros(rows, np.uint32)
+        if p.active < p.every:
+            tail = 0 if g.tails is None else g.tails.columns.ctypes.data
+            pointers = [p.seen, p.tail_row, tail, p.tail_seen]
+            others = (np.uint64(x or 0) for x in pointers)
+            ends = (p.tailed, rows, p.bound, counts)
+            self._run("leaves", g.offsets, g.columns, *others, *ends)
+        return counts
 
     def _places(self) -> None:
         """Find where results go by id: see results.cu."""

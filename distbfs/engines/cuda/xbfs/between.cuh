@@ -59,7 +59,7 @@ struct Between : Member {
     const u32 *owned;           /* [owned_count], delegates whose vertices this share has */
     const u32 *is_owned;        /* [normals / 32], the same as bits */
     const u32 *homes;           /* [domains][lanes], the share that has a lane of delegates */
-    const u32 *leaves;          /* [normals], how many that are left out a delegate has here */
+    const u32 *leaves;          /* [normals], how many that are left out a delegate here has */
     const u32 *has_leaves;      /* [normals / 32], delegates that have some */
     u64 *below;                 /* [1], LEAVES of the newest frontier */
     u32 *open;                  /* [1], numbers that are not visited */
@@ -85,7 +85,8 @@ struct Between : Member {
     u32 delegate;               /* position of the root, NONE: it is no delegate */
     u32 is_short;               /* boxes may have less room than there is for them in a level */
     u32 replying;               /* sizes are told of replies instead of boxes */
-    u32 pad;
+    u32 hung;                   /* of targets, the last: delegates whose leaves are wanted */
+    u32 again[2];               /* of a set, leaves whose delegates are roots, or are found next */
 };
 
 /* The position of a number here, and the number of a position. */

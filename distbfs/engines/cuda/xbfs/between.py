@@ -29,6 +29,7 @@ from distbfs.engines.cuda.xbfs.arrays import (
     too_deep,
     words_of,
 )
+from distbfs.engines.cuda.xbfs.between_leaves import WAITED, HungLeaves
 from distbfs.engines.cuda.xbfs.between_params import (
     ANSWERS,
     ASKS,
@@ -61,9 +62,9 @@ from distbfs.partition.part import mask_words
 from distbfs.types import Choice, Ids, Root
 
 TOGETHER = ("level", "settle")  # kernels whose blocks meet
+MEETING = ("codes", "end")  # those whose blocks meet the blocks of other devices, too
 ALONE = ("empty", "tell_sizes", "choose")  # of one block
 FAILED = COUNTED.index("failed")
-HELD_CODES = 4096  # words of delegates whose codes a block holds: between_leaves.cuh
 OVER, CHECKED = COUNTED.index("over"), COUNTED.index("checks")
 WORK = tuple(  # where ``Work`` is counted
     (name, COUNTED.index(counted))
@@ -173,7 +174,7 @@ class BetweenLevels:
             "homes": cp.asarray(domains.homes().astype(np.uint32)),
         }
         held["leaves"], held["has_leaves"] = self._leaves()
-        arrays.take_codes_of(part.normals // 32, HELD_CODES)
+        self.leaves = None if arrays.searched is None else HungLeaves(part, shared)
         self._held = held
         pointers = {name: array.data.ptr for name, array in held.items()}
         self.params = Between(
@@ -239,9 +240,7 @@ class BetweenLevels:
 
         CuPy uint32 [normals], only edges that are seen; a bitmap, uint32 [normals / 32]
         """
-        cp, p, normals = cuda.cupy(), self.arrays.params, self.part.normals
-        on = self.arrays.held["first"][p.active : p.every]
-        counts = cp.bincount(on[on < p.active], minlength=normals).astype(np.uint32)
+        counts = self.arrays.leaves_on(self.part.normals)
         return counts, bitmap((counts > 0).astype(np.uint8))
 
     def _rows_with(self, some: Any) -> Any:
@@ -274,19 +273,20 @@ class BetweenLevels:
         form = counting, self.masked
         if form in self._launches:
             return
+        several = self.part.domain.devices > 1
         module = programs.Module(
             KERNELS / "between.cu",
             OFFSET=self.arrays.offset,
             COUNT=int(counting),
             IN_IDS=1,
-            SEVERAL=int(self.part.domain.devices > 1),
+            SEVERAL=int(several),
             SPLIT=int(self.part.graph.tails is not None),
             NAME=self.arrays.name_word,
             **mask(self.masked),
         )
         made = self._launches[form] = {}
         for name in KERNEL_NAMES:
-            together = name in TOGETHER
+            together = name in TOGETHER or (several and name in MEETING)
             blocks = 1 if name in ALONE else self.arrays.grid
             shared = self.arrays.shared_bytes if name == "level" else 0
             made[name] = module.kernel(name).prepare(
@@ -349,12 +349,11 @@ class BetweenLevels:
         p, own = self.params, self.own
         own.root = own.root_id = ELSEWHERE
         p.delegate = ISOLATED
+        self._aim(targets)
         several = isinstance(local, np.ndarray)
         if isinstance(local, np.ndarray):
-            self._aim(targets, None)
             self._begin_at(local, np.asarray(delegate))
         else:
-            self._aim(targets, local)
             begin_at_root(own)
             if local is not None:
                 own.root = local
@@ -381,6 +380,9 @@ class BetweenLevels:
         lone = np.sort(local[numbers >= self.own.active])  # leaves are in both
         ids = self.part.layout.global_of(self.part.index, lone)
         begin_at_set(self.arrays, self.own, known, lone, ids, BY_QUEUE)
+        if self.leaves is not None:
+            again = self.leaves.among(numbers, delegates)
+            self.params.again0, self.params.again1 = again
 
     def _count(self, *, counting: bool) -> None:
         """Choose the kernels with or without counters of edge checks."""
@@ -392,16 +394,16 @@ class BetweenLevels:
         if counting:
             self._counts.fill(0)
 
-    def _aim(self, targets: Targets | None, root: int | None) -> None:
-        """Count targets in ``work``; root: local id, it may have no edges."""
-        own, self.params.lost = self.own, 0
-        own.targets = own.sought = 0
+    def _aim(self, targets: Targets | None) -> None:
+        """Count targets in ``work``."""
+        p, own = self.params, self.own
+        p.lost = p.hung = own.targets = own.sought = 0
         if targets is None:
             return
         numbers = targets.numbers[targets.numbers < WIDE]
-        isolated = targets.numbers[targets.numbers >= WIDE] - WIDE
-        self.params.lost = int((isolated != (-1 if root is None else root)).sum())
-        delegates = self.part.numbers_at(targets.delegates)
+        p.lost, p.hung = len(targets.numbers) - len(numbers), len(targets.hung)
+        delegates = np.concatenate([targets.delegates, targets.hung])
+        delegates = self.part.numbers_at(delegates)
         places = np.concatenate([numbers, delegates]).astype(np.uint32)
         if len(places):
             with cuda.memory_of("targets"):
@@ -416,7 +418,8 @@ class BetweenLevels:
 
     def work(self) -> Ids:
         """Return the modelled cost of the next level."""
-        work = self._work_of(self._work.wait()[: len(COUNTED)].tolist())
+        counted = self._work.wait()[: len(COUNTED)].view(np.int64)
+        work = self._work_of(counted.tolist())
         # all domains count the delegates
         mine = 0 if self.part.domain.index else work.delegates
         work = work._replace(delegates=mine)
@@ -427,10 +430,7 @@ class BetweenLevels:
     def _work_of(counted: list[int]) -> Work:
         """Return the counts of a level, in the order of COUNTED."""
         if counted[FAILED]:
-            raise DistbfsError(
-                "a device of a domain waited in vain for another; searches of this "
-                "session are over"
-            )
+            raise DistbfsError(WAITED)
         return Work(**{name: counted[at] for name, at in WORK})
 
     def advance(self, choice: Choice, offer: Offer) -> Sequence[int]:
@@ -670,10 +670,12 @@ class BetweenLevels:
             if self._dirty:
                 main = cuda.cupy().cuda.get_current_stream()
                 self.own.last = self.depth  # leaves have none beyond
-                if self.own.active < self.own.every:
+                if self.leaves is not None:
                     self._run("codes", main)
                 self._run("end", main)
                 self.own.last = NO_LIMIT
+                if self.leaves is not None:
+                    self.leaves.ends(main)
                 self.results(main.ptr)
                 self._dirty = False
             deep = too_deep(arrays.params, self.depth)

@@ -2,37 +2,75 @@
  *
  * They have the last numbers of a device, from `active` on, and are not searched: no bitmap has
  * their bits, and columns to them are passed over.  All domains know the level of a delegate, so a
- * leaf is found one level later and nobody need be told.  It is counted then, so that a search ends
- * after the level of the last of them, and gets level and parent before results are written
- * (trees.cuh).  A search from a leaf pushes its edge as any other.
+ * leaf is found one level later and nobody need be told.  It is counted then, by the device that
+ * has its delegate's row, so that a search ends after the level of the last of them, and gets level
+ * and parent before results are written (trees.cuh).  For that the devices of a domain tell each
+ * other the levels of their delegates.  A search from a leaf pushes its edge as any other.
  * Source: pruning of trees in Graph500 codes (Ueno et al. 2016; Nakao et al. 2021), here of
  * vertices that hang on delegates (Pan, Pearce, Owens 2018).
  */
 #ifndef DISTBFS_BETWEEN_LEAVES_CUH
 #define DISTBFS_BETWEEN_LEAVES_CUH
 #include "between.cuh"
+#if SEVERAL
+#include "domain_leaves.cuh"
+#else
 #include "trees.cuh"
+#endif
 
-#define HELD_CODES 4096 /* words of delegates whose codes a block holds: between.py */
+#define HELD_CODES 4096 /* words of delegates whose codes a block holds: between_leaves.py */
 
 /* Leaves on delegates, with the levels of a search; see Trees. */
 struct HungLeaves {
-    const Params &p;
+    const Between &b;
     const uint2 *held;
     u32 k, base;
     /* a leaf whose edge is not seen is its own first neighbour */
-    __device__ __forceinline__ bool below(u32, u32 u) const { return u < p.active; }
-    __device__ __forceinline__ int other(u32, u32 &u) const {
-        const int level = u < p.active ? level_of(p, u, k, base) : -1;
+    __device__ __forceinline__ bool below(u32, u32 u) const { return u < b.own.bound; }
+    __device__ __forceinline__ int other(u32 v, u32 &u) const {
+        if (!below(v, u)) return -1;
+#if SEVERAL
+        const Owner to = owner_of(b, u);
+        const int level = (int)__ldcg(b.direct[to.part] + to.number);
+#else
+        const int level = level_of(b.own, u, k, base);
+#endif
         return level < 0 ? -1 : level + 1;
     }
 };
 
 #define LEAF_ROOM (HELD_CODES * 2 + WARPS * LATER) /* words of shared memory */
 
-/* What tells the levels of delegates, for all blocks; they meet before `level_leaves`. */
+#if SEVERAL
+/* All devices meet; false where the search has failed. */
+INLINE bool meet_all(const Between &b) {
+    __shared__ JointState j;
+    __shared__ Received received;
+    const bool first = threadIdx.x == 0;
+    if (first) j = b.device->joint;
+    __syncthreads();
+    const bool fine = meet(b, j, 0, 0, 0, received);
+    if (blockIdx.x == 0 && first) b.device->joint = j;
+    return fine;
+}
+#endif
+
+/* What tells the levels of delegates, for all blocks; they meet before `level_leaves`.  Of SEVERAL
+ * devices, for all: codes, and direct levels of what has none, -1 of what is not visited; they meet
+ * before, when the leaves of the last search have theirs. */
 INLINE void code_delegates(const Between &b) {
-    if (b.own.active < b.own.every) make_codes(b.own, b.own.state->k, b.normals / 32);
+    const Params &p = b.own;
+    if (p.active == p.every) return;
+    const State &s = *p.state;
+#if SEVERAL
+    if (!meet_all(b)) return;
+    publish_codes(b, s.k, s.base, b.normals / 64);
+    const u32 *now = newest(p, s), stride = gridDim.x * THREADS;
+    for (u32 w = blockIdx.x * THREADS + threadIdx.x; w < b.normals / 32; w += stride)
+        write_levels(p, w * 32, ~now[w], NONE);
+#else
+    make_codes(p, s.k, b.normals / 32);
+#endif
 }
 
 /* Levels of all leaves that are left out, up to `last`, when all is searched.
@@ -41,9 +79,12 @@ INLINE void level_leaves(const Between &b, u32 *room) {
     const Params &p = b.own;
     if (p.active == p.every) return;
     const State &s = *p.state;
+#if SEVERAL
+    if (!meet_all(b)) return;
+#endif
     uint2 *held = (uint2 *)room;
     hold_codes(p, held);
-    tell_trees(p, HungLeaves{p, held, s.k, s.base}, too_deep(p, s.depth), false,
+    tell_trees(p, HungLeaves{b, held, s.k, s.base}, too_deep(p, s.depth), false,
                room + HELD_CODES * 2);
 }
 
@@ -64,36 +105,40 @@ INLINE void append_leaf(const Between &b, bool mine, u32 v, u32 lane) {
 }
 
 /* This thread's share of the leaves on delegates that pulls have found; those of a queue are
- * counted with it.  Leaves that are roots are not found once more: their delegate is a root, or
- * found by the first level. */
+ * counted with it. */
 INLINE void count_leaves(const Between &b, const State &s, u32 *count) {
     const Params &p = b.own;
-    if (p.active == p.every) return;
+    if (p.active == p.every || s.phase != PULLING) return;
     const u32 first = blockIdx.x * THREADS + threadIdx.x, all = gridDim.x * THREADS;
-    if (s.phase == PULLING) {
-        const u32 *now = newest(p, s), *before = now - p.stride;
-        for (u32 v = first; v < b.normals; v += all) {
-            const u32 w = v >> 5, bits = b.has_leaves[w] & __ldcg(now + w) & ~before[w];
-            if (bits >> (v & 31) & 1) count[LEAVES] += b.leaves[v];
-        }
+    const u32 *now = newest(p, s), *before = now - p.stride;
+    for (u32 v = first; v < b.normals; v += all) {
+        const u32 w = v >> 5, bits = b.has_leaves[w] & __ldcg(now + w) & ~before[w];
+        if (bits >> (v & 31) & 1) count[LEAVES] += b.leaves[v];
     }
-    if (s.depth > 1) return;
-    const u32 roots = p.from_set ? p.root_count : first == 0 && p.root != ELSEWHERE;
-    for (u32 i = first; i < roots; i += all) {
-        const u32 v = p.from_set ? p.roots[i] : p.numbers[p.root];
-        const u32 u = v >= p.active && v < p.every ? p.first[v] : NONE;
-        if (u < p.active && is_new(b, s, u)) atomicAdd(b.counts + LEAVES, ~0ull);
+}
+
+/* The leaves that the level has found: those below the delegates of the one before.  Leaves here
+ * that are roots are not found once more: their delegate is a root, or found by the first level.
+ * It may be another device's, so that this is less than nothing there. */
+INLINE u64 leaves_of_level(const Between &b, const State &s) {
+    const Params &p = b.own;
+    u32 again = 0;
+    if (p.from_set) again = s.depth == 1 ? b.again[0] : s.depth == 2 ? b.again[1] : 0;
+    else if (s.depth == 2 && p.root != ELSEWHERE) {
+        const u32 v = p.numbers[p.root];
+        again = v >= p.active && v < p.every && p.first[v] < p.bound;
     }
+    return *b.below - again;
 }
 
 /* This thread's share of the targets that are not found yet. */
 INLINE u32 missed(const Between &b, const State &s) {
     const Params &p = b.own;
-    const u32 *now = newest(p, s);
+    const u32 *now = newest(p, s), leaves = p.sought - b.hung;
     u32 count = 0;
     for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < p.sought; i += gridDim.x * THREADS) {
-        const u32 v = p.targets[i], u = v < p.active ? v : p.first[v];
-        count += u >= p.active || !bit_of(now, u) || (v >= p.active && is_new(b, s, u));
+        const u32 v = p.targets[i];
+        count += !bit_of(now, v) || (i >= leaves && is_new(b, s, v));
     }
     return count;
 }

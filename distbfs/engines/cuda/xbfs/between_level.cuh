@@ -79,7 +79,9 @@ INLINE void search_level(const Between &b, u32 *room) {
         if (first) j.s.base = j.s.k = j.s.tails = 0, j.s.phase = PUSHING;
         __syncthreads();
     }
-    if (s.phase == PUSHING && !p.push_only && (pulls_at_once(b, j) || p.pull_only)) {
+    /* a root that is a leaf is no neighbour of what is pulled */
+    const bool may_pull = s.depth || p.active == p.every;
+    if (s.phase == PUSHING && !p.push_only && may_pull && (pulls_at_once(b, j) || p.pull_only)) {
         if (!j.complete) {
             publish_changes(b, newest(p, s), j.now);
             if (!meet(b, j, 0, 0, 0, received)) return;

@@ -40,7 +40,7 @@ NUMBERS = (
     *("lanes", "own_lanes", "shares", "share", "id_bits", "way", "needs", "begins"),
     "rule",
     *("pull_share", "boxes", "writer", "skip", "first", "lost", "delegate", "is_short"),
-    *("replying", "pad"),
+    *("replying", "hung", "again0", "again1"),
 )
 
 

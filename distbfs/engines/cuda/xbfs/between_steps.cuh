@@ -163,7 +163,8 @@ INLINE void count_found(const Between &b, const State &s) {
     if (p.targets) count[MISSED] = missed(b, s);
     if (blockIdx.x == 0 && threadIdx.x == 0) count[MISSED] += b.lost, count[NORMALS] += lone(b, s);
     count[FOUND] = count[NORMALS] + count[DELEGATES];
-    if (blockIdx.x == 0 && threadIdx.x == 0 && s.depth) count[NORMALS] += (u32)*b.below;
+    if (blockIdx.x == 0 && threadIdx.x == 0 && s.depth)
+        atomicAdd(b.counts + NORMALS, leaves_of_level(b, s));
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < FAILED; k++) {

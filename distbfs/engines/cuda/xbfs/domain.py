@@ -123,6 +123,7 @@ class MemberSearch:
             granules=part.granules,
             edges=part.edges,
             active=int(part.actives.sum()),
+            coded=self.arrays.searched or 0,
         )
         # what is read at the end lies together: it comes in one copy
         self._kept = cp.zeros(CONTROL_AT + ctypes.sizeof(DeviceControl), dtype=np.uint8)

@@ -24,11 +24,11 @@ INLINE void direct_levels(const Params &p, u32 w, u32 k, u32 base, u32 seen) {
     }
 }
 
-/* Own words of codes for all devices, two at a time. */
-INLINE void publish_codes(const Member &r, u32 k, u32 base) {
+/* The first own words of codes for all devices, in pairs. */
+INLINE void publish_codes(const Member &r, u32 k, u32 base, u32 pairs) {
     const Params &p = r.own;
     const u32 stride = gridDim.x * THREADS;
-    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < p.words / 2; i += stride) {
+    for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < pairs; i += stride) {
         uint2 seen;
         const uint4 codes = code_words(p, i, k, seen);
         const u32 at = place_of(r, 2 * i);
@@ -91,7 +91,7 @@ INLINE void tell_codes(const Member &r, const JointState &j) {
     const bool wanted = p.active < p.every;
     if (wanted && !j.complete) publish_changes(r, p.snapshot + k * p.stride, j.now);
     if (!IN_IDS) results_by_number(p, k, base, too_deep(p, j.s.depth), AllCodes{r, wanted});
-    else if (wanted) publish_codes(r, k, base);
+    else if (wanted) publish_codes(r, k, base, p.words / 2);
 }
 
 /* All devices end a search so, after `tell_codes`; false where it has failed.

@@ -184,6 +184,7 @@ class XbfsEngine:
             granules=domain.granules,
             edges=domain.edges,
             active=domain.active,
+            coded=share.normals,
         )
 
     def describe(self) -> dict[str, Any]:

@@ -90,6 +90,33 @@ INLINE u64 lower_bound(const u32 *values, u64 low, u64 high, u64 x) {
     return low;
 }
 
+/* How many of the rising columns of a row are at least `bound`, of those that are seen; seen: as
+ * in seen_place. */
+INLINE u32 seen_from(const u32 *adj, const u32 *seen, u64 begin, u64 end, u32 bound) {
+    const u64 from = lower_bound(adj, begin, end, bound);
+    u32 count = 0;
+    for (u64 at = from; at < end; at = (at | 31) + 1) {
+        const u64 next = (at | 31) + 1;
+        u32 bits = (seen ? seen[at >> 5] : ALL) & ALL << (at & 31);
+        if (next > end) bits &= ~(ALL << (end & 31));
+        count += __popc(bits);
+    }
+    return count;
+}
+
+/* count [rows]: columns of each of the first rows from `bound` on that are seen
+ * tail_row [tailed + 1], tail, tail_seen: of the rows with tails, their columns and bits */
+extern "C" __global__ void leaves(const OFFSET *row, const u32 *adj, const u32 *seen,
+                                  const u64 *tail_row, const u32 *tail, const u32 *tail_seen,
+                                  u32 tailed, u32 rows, u32 bound, u32 *count) {
+    for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < rows;
+         v += (u64)gridDim.x * blockDim.x) {
+        u32 sum = seen_from(adj, seen, row[v], row[v + 1], bound);
+        if (v < tailed) sum += seen_from(tail, tail_seen, tail_row[v], tail_row[v + 1], bound);
+        count[v] = sum;
+    }
+}
+
 /* Calls take(block of ids, bits) for each piece of a word, in the order of numbers; what
  * has no id here, which is below n, is in none. */
 template <class Take>

@@ -79,6 +79,8 @@ class SharedMemory:
 
     devices, index: of the domain, and which this is; granules: of each device
     edges, active: m of all devices, and how many vertices have a number
+    coded: numbers of each device whose levels others look up for their leaves, where
+    leaves are left out
     """
 
     def __init__(
@@ -90,10 +92,12 @@ class SharedMemory:
         granules: int,
         edges: int,
         active: int,
+        coded: int,
     ) -> None:
         self.arrays, self.devices, self.index = arrays, devices, index
         self.device = int(arrays.graph.numbers.device)
         self.granules, self._edges, self._active = granules, edges, active
+        self._coded = coded if arrays.searched is not None else 0
         self.memory: Any = None
         self._arguments: dict[str, Any] = {"patience": PATIENCE}
 
@@ -121,14 +125,13 @@ class SharedMemory:
     def _places(self, ranges: int) -> dict[str, int]:
         """Return where each shared array begins, the same on all devices."""
         devices, room = self.devices, self.granules * GRANULE
-        searched = self.arrays.searched or 0
         sizes = {
             "mailbox": MAILBOX_BYTES,
             "replica": 8 * self.all_words,
             "inbox": PAIR_BYTES * (devices - 1) * 2 * (room + ALONE),
             "marks": 4 * devices * ranges,
-            "code": CODE_BYTES * devices * searched // 32,
-            "direct": 4 * self.arrays.room if searched else 0,
+            "code": CODE_BYTES * devices * self._coded // 32,
+            "direct": 4 * self.arrays.room if self._coded else 0,
         }
         at, places = 0, {}
         for name, size in sizes.items():
@@ -163,8 +166,8 @@ class SharedMemory:
         self.arrays.cut(bounds, longest, own, group)
         places = self._places(params.cuts)
         self.memory = memory
-        if self.arrays.searched is not None:
-            words = self.arrays.searched * devices // 32
+        if self._coded:
+            words = self._coded * devices // 32
             self.arrays.take_codes(memory.data.ptr + places["code"], words)
             self.arrays.direct_at(memory.data.ptr + places["direct"])
 
@@ -177,7 +180,7 @@ class SharedMemory:
             **self._arguments,
             **{name: each(name) for name in names},
             "magic": -(-(1 << 32) // devices),
-            "active_all": self._active,
+            "active_all": devices * (self.arrays.searched or 0) or self._active,
             "parts": devices,
             "index": self.index,
             "all_words": self.all_words,

@@ -1,0 +1,77 @@
+"""Leaves on delegates, left out by searches between domains (between_leaves.cuh)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from distbfs.build.cuda.inner_part import WIDE, InnerPart
+from distbfs.device import cuda
+from distbfs.device.take import take
+from distbfs.engines.cuda.xbfs.shared import FAILED_AT, SharedMemory
+from distbfs.errors import DistbfsError
+from distbfs.types import Array, Ids, Stream
+
+HELD_CODES = 4096  # words of delegates whose codes a block holds: between_leaves.cuh
+WAITED = (
+    "a device of a domain waited in vain for another; searches of this session are over"
+)
+
+
+class HungLeaves:
+    """Those of one device; a ``LeftOut``. On all devices of a domain, or on none.
+
+    searched: how many numbers of this device are searched
+    """
+
+    def __init__(self, part: InnerPart, shared: SharedMemory) -> None:
+        self._part, self._arrays = part, shared.arrays
+        p, devices = shared.arrays.params, part.domain.devices
+        self.searched, self._bound = p.active, p.bound
+        shared.arrays.take_codes_of(devices * part.normals // 32, HELD_CODES)
+        self._failed: Any = None  # of the devices that meet when a search ends
+        if devices > 1:
+            failed = shared.memory[FAILED_AT : FAILED_AT + 8]
+            self._failed = cuda.HostCopy(failed.view(np.uint64))
+
+    def _of(self, numbers: Array) -> Array:
+        """Return the positions that leaves hang on, of those whose edge is seen."""
+        on = take(self._arrays.held["first"], numbers).astype(np.int64)
+        seen: Array = on[on < self._bound]
+        return seen
+
+    def hung(self, numbers: Ids) -> tuple[Ids, Ids]:
+        """Return (numbers that are no leaves, delegates of the leaves).
+
+        numbers: int64 [k], as in ``Targets``; WIDE or more: no search can reach them.
+        Delegates: vertex ids, int64, each once.
+        """
+        leaf = (numbers >= self.searched) & (numbers < WIDE)
+        with self._part.ids.device:
+            on = self._of(numbers[leaf])
+        lost = np.full(int(leaf.sum()) - len(on), WIDE, np.int64)
+        ids: Ids = np.unique(self._part.delegates[on])
+        return np.concatenate([numbers[~leaf], lost]), ids
+
+    def among(self, roots: Ids, delegates: Ids) -> tuple[int, int]:
+        """Return how many roots are leaves on other roots, and on other delegates.
+
+        roots: int64 [k], numbers; delegates: int64 [j], those that are roots
+        """
+        on = self._of(roots[(roots >= self.searched) & (roots < WIDE)])
+        with_roots = int(np.isin(on, delegates).sum())
+        return with_roots, len(on) - with_roots
+
+    def ends(self, stream: Stream) -> None:
+        """Note whether devices have met, in stream order; for ``check``."""
+        if self._failed is not None:
+            self._failed.begin(stream)
+
+    def check(self) -> None:
+        """Raise DistbfsError if devices of the domain did not meet in ``finish``.
+
+        To be called when all have begun that; waits for its end.
+        """
+        if self._failed is not None and self._failed.wait()[0]:
+            raise DistbfsError(WAITED)
