@@ -1777,7 +1777,7 @@ MUTATIONS = (
     Mutation(
         "between-delegate-targets",
         BETWEEN,
-        "Targets(numbers, delegates[own & (delegates >= 0)])",
+        "Targets(some, delegates[own], hung)",
         "Targets(numbers, delegates[:0])",
         "targets that are delegates are not waited for",
         (f"{ENDS}::test_levels_parents_and_where_searches_end",),

@@ -29,7 +29,7 @@ GRAPHS = {
     "stars": lambda: shuffled(beside(star(3000), star(2200), star(2))),
     "kronecker": lambda: kronecker(15, edge_factor=4),
 }
-LARGER = {  # with leaves to be left out of three shares that have a granule of delegates
+LARGER = {  # with leaves to be left out of shares that have a granule of delegates
     "random": lambda: shuffled(leafy(random_tuples(700, 2500, 11), 9000)),
     "apart": lambda: shuffled(
         beside(leafy(uniform(500, 2000), 9000), pairs(200), lone(40), path(9))
