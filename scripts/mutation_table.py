@@ -1196,10 +1196,10 @@ MUTATIONS = (
     Mutation(
         "between-root-leaves-are-found-again",
         "distbfs/engines/cuda/xbfs/between_leaves.cuh",
-        "again = s.depth == 1 ? b.again[0]",
-        "again = s.depth == 3 ? b.again[0]",
+        ": s.depth == 2 ? b.again[1] : 0;",
+        ": 0;",
         "leaves that are roots are counted once more a level after their delegate",
-        (f"{HUNG_LEAVES}::test_all_leaves_of_a_star[stream]",),
+        (f"{HUNG_LEAVES}::test_sets_of_roots[random-stream-2+1]",),
     ),
     Mutation(
         "between-leaves-of-pulls",
@@ -1215,7 +1215,7 @@ MUTATIONS = (
         "|| (i >= leaves && is_new(b, s, v));",
         "|| false;",
         "a leaf is a target that is found with its delegate",
-        (f"{HUNG_LEAVES}::test_ends[64-stream-random]",),
+        (f"{HUNG_LEAVES}::test_ends[64-stream-3-random]",),
     ),
     Mutation(
         "between-idle-over-leaf-roots",
@@ -1223,7 +1223,7 @@ MUTATIONS = (
         "if (ok[i] && !degree) p.queue[to][p.every - 1 - at]",
         "if (ok[i] && !degree) p.queue[to][p.active - 1 - at]",
         "roots without inner edges are put where leaves of the set are",
-        (f"{HUNG_LEAVES}::test_sets_of_roots[32-host-2-random]",),
+        (f"{HUNG_LEAVES}::test_sets_of_roots[random-host-1+1]",),
     ),
     Mutation(
         "between-leaves-beyond-the-last-level",
@@ -1231,7 +1231,7 @@ MUTATIONS = (
         "self.own.last = self.depth",
         "self.own.last = NO_LIMIT",
         "leaves get a level beyond the last that is wanted",
-        (f"{HUNG_LEAVES}::test_ends[64-stream-random]",),
+        (f"{HUNG_LEAVES}::test_ends[64-stream-3-random]",),
     ),
     Mutation(
         "between-leaves-of-other-devices",
@@ -1239,7 +1239,7 @@ MUTATIONS = (
         "__ldcg(b.direct[to.part] + to.number)",
         "__ldcg(b.own.direct + to.number)",
         "leaves of delegates of other devices that were pushed get a wrong level",
-        (f"{HUNG_LEAVES}::test_domains_of_several_devices",),
+        (f"{HUNG_LEAVES}::test_several_devices[32-2-by queue-random]",),
     ),
     Mutation(
         "between-leaves-of-unvisited-delegates",
@@ -1247,7 +1247,7 @@ MUTATIONS = (
         "write_levels(p, w * 32, ~now[w], NONE);",
         "(void)now[w];",
         "leaves of delegates that are not reached are",
-        (f"{HUNG_LEAVES}::test_domains_of_several_devices",),
+        (f"{HUNG_LEAVES}::test_several_devices[32-2-pulls-stars]",),
     ),
     Mutation(
         "between-leaves-pull-at-once-on-several",
@@ -1255,7 +1255,7 @@ MUTATIONS = (
         "may_pull = s.depth || p.active == p.every;",
         "may_pull = true;",
         "a search from a leaf on several devices begins with a pull",
-        (f"{HUNG_LEAVES}::test_domains_of_several_devices",),
+        (f"{HUNG_LEAVES}::test_several_devices[64-2+1-pulls at once-random]",),
     ),
     Mutation(
         "between-leaf-roots-below-others",
@@ -1263,7 +1263,7 @@ MUTATIONS = (
         "return with_roots, len(on) - with_roots",
         "return 0, len(on)",
         "leaves of a set count once more where their delegate is of it, too",
-        (f"{HUNG_LEAVES}::test_sets_of_roots",),
+        (f"{HUNG_LEAVES}::test_sets_of_roots[random-stream-2+1]",),
     ),
     Mutation(
         "between-leaves-in-tails",
@@ -1279,15 +1279,15 @@ MUTATIONS = (
         "(seen ? seen[at >> 5] : ALL)",
         "ALL",
         "leaves whose edges are not seen are counted",
-        (f"{HUNG_LEAVES}::test_some_edges",),
+        (f"{HUNG_LEAVES}::test_some_edges[stream-2-random]",),
     ),
     Mutation(
         "between-leaves-from-another-number",
         "distbfs/build/cuda/inner_domains.py",
-        "world.allreduce(counts.max(axis=0), \"max\").tolist()",
+        'world.allreduce(counts.max(axis=0), "max").tolist()',
         "counts.max(axis=0).tolist()",
         "ranks of a domain leave out leaves from different numbers on",
-        (f"{HUNG_LEAVES}::test_domains_of_several_devices",),
+        (f"{HUNG_LEAVES}::test_several_devices[32-3-as they come-kronecker]",),
     ),
     Mutation(
         "between-leaf-targets-of-one-rank",
@@ -1295,7 +1295,7 @@ MUTATIONS = (
         "self._world.allgather(np.concatenate(hung))",
         "[np.concatenate(hung)]",
         "a leaf whose delegate is another rank's is no target",
-        (f"{HUNG_LEAVES}::test_ends",),
+        (f"{HUNG_LEAVES}::test_ends[64-stream-3-random]",),
     ),
     Mutation(
         "between-leaves-have-outer-edges",

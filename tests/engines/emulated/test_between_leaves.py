@@ -43,7 +43,12 @@ THRESHOLDS = {"random": 9, "apart": 9, "deep": 4, "stars": 4, "kronecker": 10}
 
 def graph_of(name, parts):
     """A graph that has leaves to be left out of so many domains, or devices of some."""
-    return (GRAPHS if isinstance(parts, int) else LARGER)[name]()
+    return (GRAPHS if max(sizes_of(parts)) == 1 else LARGER)[name]()
+
+
+def sizes_of(parts):
+    """Devices of each domain: of so many domains, or as a sum says, "2+1"."""
+    return [1] * parts if isinstance(parts, int) else [*map(int, parts.split("+"))]
 
 
 @pytest.fixture
@@ -57,8 +62,8 @@ def run(form, monkeypatch):
     by = looped if form == "launch" else streamed
 
     def searched(source, parts, **options):
-        sizes = [1] * parts if isinstance(parts, int) else parts
-        by(source, parts if form == "launch" else sizes, **options)
+        sizes = sizes_of(parts)
+        by(source, len(sizes) if form == "launch" else sizes, **options)
 
     return searched
 
@@ -146,7 +151,7 @@ def aims_of(source, root):
 
 
 @each_pair(
-    "form, parts, name", FORMS[:2], [2, (2, 1), (3,)], ["random", "stars", "deep"]
+    "form, parts, name", FORMS[:2], ["1+1", "2+1", "3"], ["random", "stars", "deep"]
 )
 def test_ends(device, id_bits, run, parts, name):
     source, threshold = graph_of(name, parts), THRESHOLDS[name]
@@ -157,8 +162,9 @@ def test_ends(device, id_bits, run, parts, name):
 
 
 FORM_AND_PARTS = [
-    *(("host", 2), ("host", 3), ("stream", 2), ("launch", 2), ("launch", 3)),
-    *(("host", (2,)), ("host", (2, 1)), ("stream", (3,)), ("stream", (2, 1))),
+    *((form, "1+1") for form in FORMS),
+    *(("host", "1+1+1"), ("launch", "1+1+1")),
+    *(("host", "2"), ("host", "2+1"), ("stream", "3"), ("stream", "2+1")),
 ]
 
 
@@ -200,7 +206,7 @@ def test_forms(device, id_bits, run, name, parts):
     run(source, parts, roots=roots, threshold=threshold)
 
 
-@pytest.mark.parametrize("parts", [2, (2, 1)])
+@pytest.mark.parametrize("parts", ["1+1", "2+1"])
 @pytest.mark.parametrize("form", FORMS[:2])
 def test_records(device, run, parts):
     """A leaf counts in the level after that of its delegate."""
@@ -213,7 +219,7 @@ def test_records(device, run, parts):
 @pytest.mark.parametrize("name", ["random", "stars"])
 @pytest.mark.parametrize(
     ("form", "parts"),
-    [*((form, 2) for form in FORMS), ("host", (2, 1)), ("stream", (2,))],
+    [*((form, "1+1") for form in FORMS), ("host", "2+1"), ("stream", "2")],
 )
 def test_some_edges(device, run, name, parts):
     """Edges of leaves, too, may not be seen; then all are seen again."""
@@ -246,8 +252,8 @@ def test_some_edges_with_records(device):
 
 
 def test_rows_with_tails_in_host_memory(device, split):  # noqa: F811
-    for sizes, threshold in (((1, 1), 9), ((1, 1), 30), ((2, 1), 9)):
-        source = graph_of("random", 2 if sizes == (1, 1) else sizes)
+    for parts, threshold in (("1+1", 9), ("1+1", 30), ("2+1", 9)):
+        source, sizes = graph_of("random", parts), sizes_of(parts)
         streamed(source, sizes, threshold=threshold, room=split)
 
 
@@ -262,17 +268,14 @@ def by_domains(source, sizes, **options):
     assert min(counts) > 0
 
 
-SIZES = [(2,), (2, 1), (3,)]
-
-
 @pytest.mark.full_blocks
-@each_pair("sizes, way, name", SIZES, list(WAYS), list(LARGER))
-def test_domains_of_several_devices(device, id_bits, name, way, sizes):
+@each_pair("parts, way, name", ["2", "2+1", "3"], list(WAYS), list(LARGER))
+def test_several_devices(device, id_bits, name, way, parts):
     """Leaves of a delegate may be of other devices of its domain."""
     source, threshold = LARGER[name](), THRESHOLDS[name]
     form = {"overrides": WAYS[way], "threshold": threshold}
     roots = some_roots(source, 1) + leaves_of(source, threshold, 2)
-    by_domains(source, sizes, roots=roots, **form)
+    by_domains(source, sizes_of(parts), roots=roots, **form)
 
 
 @pytest.mark.parametrize("how", ["pairs", "uneven", "one rank, pairs"])
