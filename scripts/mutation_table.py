@@ -1263,7 +1263,7 @@ MUTATIONS = (
         "return with_roots, len(on) - with_roots",
         "return 0, len(on)",
         "leaves of a set count once more where their delegate is of it, too",
-        (f"{HUNG_LEAVES}::test_sets_of_roots[random-stream-2+1]",),
+        (f"{HUNG_LEAVES}::test_records[stream-2+1]",),
     ),
     Mutation(
         "between-leaves-in-tails",
@@ -1279,7 +1279,7 @@ MUTATIONS = (
         "(seen ? seen[at >> 5] : ALL)",
         "ALL",
         "leaves whose edges are not seen are counted",
-        (f"{HUNG_LEAVES}::test_some_edges[stream-2-random]",),
+        (f"{HUNG_LEAVES}::test_some_edges_with_records",),
     ),
     Mutation(
         "between-leaves-from-another-number",
@@ -1287,7 +1287,7 @@ MUTATIONS = (
         'world.allreduce(counts.max(axis=0), "max").tolist()',
         "counts.max(axis=0).tolist()",
         "ranks of a domain leave out leaves from different numbers on",
-        (f"{HUNG_LEAVES}::test_several_devices[32-3-as they come-kronecker]",),
+        (f"{HUNG_LEAVES}::test_most_of_what_is_searched_is_on_one_device",),
     ),
     Mutation(
         "between-leaf-targets-of-one-rank",
@@ -1295,7 +1295,7 @@ MUTATIONS = (
         "self._world.allgather(np.concatenate(hung))",
         "[np.concatenate(hung)]",
         "a leaf whose delegate is another rank's is no target",
-        (f"{HUNG_LEAVES}::test_ends[64-stream-3-random]",),
+        (f"{HUNG_LEAVES}::test_ends[32-host-3-stars]",),
     ),
     Mutation(
         "between-leaves-have-outer-edges",

@@ -306,14 +306,17 @@ class EmulatedDevice:
         What follows one of them on its device runs after it.  Returns whether it is
         this that runs the kernel.
         """
-        key, index = self.latest.get(get_ident(), (None, None))
         last = False
-        if hasattr(arguments, "mailbox"):
+        if kernel.name == "results":  # of the device that has ended its search
+            key, index = self.latest.get(get_ident(), (None, None))
+        elif getattr(arguments, "parts", 1) > 1:
             key, index = (arguments.mailbox[0], get_ident()), arguments.index
             parts = getattr(self.of_rank, "devices", arguments.parts)
             last = kernel.name in ("level", "end")
+        else:
+            return False
         begun = self.begun.get(key, {})
-        if index not in begun and kernel.name not in ("level", "codes", "end"):
+        if index not in begun and kernel.name not in ("level", "end"):
             return False
         self.begun[key], self.latest[get_ident()] = begun, (key, index)
         pool, calls = begun.setdefault(index, (ThreadPoolExecutor(1), []))
@@ -538,11 +541,8 @@ class Launch:
 
     def __call__(self, stream=0):
         device = self.kernel.device
-        alone = getattr(self.arguments, "parts", 2) == 1  # results have none
-        if (
-            not device.one_rank
-            or alone
-            or not device.begin_together(self.kernel, self.arguments, self.form)
+        if not device.one_rank or not device.begin_together(
+            self.kernel, self.arguments, self.form
         ):
             self.run()
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from device_parts import LARGE, check, device_parts, driver_of, share_searches
 from fast_graphs import beside, chained, lone, pairs, path, shuffled, star
-from graphs import kronecker, random_tuples, uniform
+from graphs import Tuples, kronecker, random_tuples, uniform
 from masked_graphs import random_way, see_between
 from test_between_kernels import SEVERAL_A_RANK, each_pair, streamed
 from test_between_loop import looped
@@ -140,9 +140,9 @@ def test_one_direction(device, direction):
 
 
 def aims_of(source, root):
-    """Ends at levels, and at targets: leaves, near and far."""
+    """Ends at levels, and at targets: leaves, near and far, of those that go out."""
     distances = source.distances(root)
-    leaf = np.flatnonzero((source.degrees == 1) & (distances > 0))
+    leaf = np.flatnonzero((source.degrees == 1) & (distances > 0))[::-1]
     near, far = leaf[distances[leaf].argmin()], leaf[distances[leaf].argmax()]
     aims = [(depth, None) for depth in (0, 1, 2, 3)]
     aims += [(None, np.array(some)) for some in ([near], [far], sorted({near, far}))]
@@ -211,7 +211,9 @@ def test_forms(device, id_bits, run, name, parts):
 def test_records(device, run, parts):
     """A leaf counts in the level after that of its delegate."""
     source, threshold = graph_of("random", parts), THRESHOLDS["random"]
-    roots = [int(source.degrees.argmax()), *leaves_of(source, threshold, 1)]
+    hub = int(source.degrees.argmax())
+    own = np.union1d(source.matrix[hub].indices, [hub])
+    roots = [hub, *leaves_of(source, threshold, 1), own[source.degrees[own] == 1], own]
     options = {"records": True, "roots": roots, "direction": "push"}
     run(source, parts, threshold=threshold, **options)
 
@@ -255,6 +257,8 @@ def test_rows_with_tails_in_host_memory(device, split):  # noqa: F811
     for parts, threshold in (("1+1", 9), ("1+1", 30), ("2+1", 9)):
         source, sizes = graph_of("random", parts), sizes_of(parts)
         streamed(source, sizes, threshold=threshold, room=split)
+    last = chained(star(2500), path(4), star(2000))  # leaves alone
+    streamed(last, (1, 1), threshold=4, roots=[0, 7], room=split)
 
 
 def by_domains(source, sizes, **options):
@@ -276,6 +280,20 @@ def test_several_devices(device, id_bits, name, way, parts):
     form = {"overrides": WAYS[way], "threshold": threshold}
     roots = some_roots(source, 1) + leaves_of(source, threshold, 2)
     by_domains(source, sizes_of(parts), roots=roots, **form)
+
+
+def test_most_of_what_is_searched_is_on_one_device(device):
+    """The others leave out no more than that one can."""
+    core = uniform(1500, 6000)
+    rng = np.random.default_rng(5)
+    leaf = np.arange(13_500)
+    u = np.concatenate([3 * core.u, 3 * rng.integers(0, core.n, len(leaf))])
+    v = np.concatenate([3 * core.v, leaf // 2 * 3 + leaf % 2 + 1])
+    own = np.arange(1500, 5500)
+    u = np.concatenate([u, 3 * rng.integers(0, core.n, len(own))])
+    v = np.concatenate([v, 3 * own])
+    source = Tuples(int(v.max()) + 1, u, v)
+    by_domains(source, (3,), roots=[0, *leaves_of(source, 20, 2)], threshold=20)
 
 
 @pytest.mark.parametrize("how", ["pairs", "uneven", "one rank, pairs"])

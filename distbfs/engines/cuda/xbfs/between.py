@@ -62,7 +62,6 @@ from distbfs.partition.part import mask_words
 from distbfs.types import Choice, Ids, Root
 
 TOGETHER = ("level", "settle")  # kernels whose blocks meet
-MEETING = ("codes", "end")  # those whose blocks meet the blocks of other devices, too
 ALONE = ("empty", "tell_sizes", "choose")  # of one block
 FAILED = COUNTED.index("failed")
 OVER, CHECKED = COUNTED.index("over"), COUNTED.index("checks")
@@ -286,7 +285,7 @@ class BetweenLevels:
         )
         made = self._launches[form] = {}
         for name in KERNEL_NAMES:
-            together = name in TOGETHER or (several and name in MEETING)
+            together = name in TOGETHER or (several and name == "end")
             blocks = 1 if name in ALONE else self.arrays.grid
             shared = self.arrays.shared_bytes if name == "level" else 0
             made[name] = module.kernel(name).prepare(

@@ -41,29 +41,13 @@ struct HungLeaves {
 
 #define LEAF_ROOM (HELD_CODES * 2 + WARPS * LATER) /* words of shared memory */
 
-#if SEVERAL
-/* All devices meet; false where the search has failed. */
-INLINE bool meet_all(const Between &b) {
-    __shared__ JointState j;
-    __shared__ Received received;
-    const bool first = threadIdx.x == 0;
-    if (first) j = b.device->joint;
-    __syncthreads();
-    const bool fine = meet(b, j, 0, 0, 0, received);
-    if (blockIdx.x == 0 && first) b.device->joint = j;
-    return fine;
-}
-#endif
-
 /* What tells the levels of delegates, for all blocks; they meet before `level_leaves`.  Of SEVERAL
- * devices, for all: codes, and direct levels of what has none, -1 of what is not visited; they meet
- * before, when the leaves of the last search have theirs. */
+ * devices, for all: codes, and direct levels of what has none, -1 of what is not visited. */
 INLINE void code_delegates(const Between &b) {
     const Params &p = b.own;
     if (p.active == p.every) return;
     const State &s = *p.state;
 #if SEVERAL
-    if (!meet_all(b)) return;
     publish_codes(b, s.k, s.base, b.normals / 64);
     const u32 *now = newest(p, s), stride = gridDim.x * THREADS;
     for (u32 w = blockIdx.x * THREADS + threadIdx.x; w < b.normals / 32; w += stride)
@@ -80,12 +64,21 @@ INLINE void level_leaves(const Between &b, u32 *room) {
     if (p.active == p.every) return;
     const State &s = *p.state;
 #if SEVERAL
-    if (!meet_all(b)) return;
+    __shared__ JointState j;
+    __shared__ Received received;
+    const bool first = threadIdx.x == 0;
+    if (first) j = b.device->joint;
+    __syncthreads();
+    if (!meet(b, j, 0, 0, 0, received)) return;
 #endif
     uint2 *held = (uint2 *)room;
     hold_codes(p, held);
     tell_trees(p, HungLeaves{b, held, s.k, s.base}, too_deep(p, s.depth), false,
                room + HELD_CODES * 2);
+#if SEVERAL /* none begins to search again while others read its levels */
+    meet(b, j, 0, 0, 0, received);
+    if (blockIdx.x == 0 && first) b.device->joint = j;
+#endif
 }
 
 /* Whether a number that is searched was found in the level that ended. */
