@@ -25,7 +25,8 @@ CHECKED = 18, 100_000  # scale and roots of the cell with many validated searche
 CONTRACT = ("tests/mpi/test_exchange_contract.py",)
 EXCHANGE_RANKS = "tests/gpu/exchange_ranks.py", "check"
 SEARCH_RANKS = "tests/gpu/searching_ranks.py", "brief"
-LOST_RANKS = ("tests/gpu/test_searching_ranks.py", "-k", "ends_all")
+LOST_RANKS = "tests/gpu/test_searching_ranks.py"
+LOSSES = ("killed", "stalled or full")  # 5 tests each
 
 
 @dataclass(frozen=True)
@@ -229,7 +230,7 @@ def plan(grid: Grid) -> list[Job]:
     strong = [x for x in reversed(some) if grid.holds(x, grid.strong)]
     contract = contracts(grid)
     jobs: list[Job] = [grid.cell(most, x, "scales", **y) for x in scales for y in ids]
-    jobs += contract[:2]
+    jobs += contract[: 1 + len(LOSSES)]
     jobs += [grid.cell(x, grid.weak_scale(x), "weak") for x in some]
     jobs += between(grid)
     jobs += [grid.cell(x, grid.strong, "strong") for x in strong]
@@ -291,7 +292,8 @@ def contracts(grid: Grid) -> list[Contract]:
     if grid.devices == 1:
         return [here, Contract(SEARCH_RANKS, 1, ("auto", "first"))]
     jobs = [Contract(EXCHANGE_RANKS, ranks[-1], (*everywhere, "cuda_aware-device"))]
-    jobs.append(Contract(LOST_RANKS, 2, seconds=60.0, launched=False))
+    lost = {"ranks": 2, "seconds": 70.0, "launched": False}
+    jobs += [Contract((LOST_RANKS, "-k", loss), **lost) for loss in LOSSES]
     for count in reversed(ranks):
         kinds: tuple[str, ...] = ("domain", "host") if count > 1 else ("domain", "auto")
         kinds += ("nccl", "nvshmem") * (count == grid.devices)  # one device a rank

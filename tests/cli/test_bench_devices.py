@@ -93,7 +93,8 @@ def bench(monkeypatch, tmp_path):
         path = tmp_path / "tests" / "gpu" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(CONTRACTS)
-    lost = "def test_ends_all():\n    pass\n\ndef test_other():\n    assert False\n"
+    lost = "def test_{}():\n    {}\n\n".format
+    lost = lost("killed", "pass") + lost("full", "pass") + lost("other", "assert False")
     (tmp_path / "tests" / "gpu" / "test_searching_ranks.py").write_text(lost)
     (tmp_path / "fake.py").write_text(FAKE)
     for name in ("bench_store", "check_service", "bench_searches_devices"):
@@ -192,8 +193,9 @@ def test_contracts_go_on_after_one_that_is_wrong(bench, tmp_path, capsys):
     assert first["right"] == ["host-device"]
     assert first["not_run"] == ["cuda_aware-device"]
     assert "nccl-device: ValueError: nccl is wrong (exit code 1)" in first["said"]
-    assert report[1]["name"].startswith("test_searching_ranks.py -k ends_all")
-    assert [report[1][x] for x in ("passed", "failed", "stopped")] == [1, 0, 0]
+    for row, words in zip(report[1:3], ("killed", "stalled or full"), strict=True):
+        assert row["name"].startswith(f"test_searching_ranks.py -k {words}")
+        assert [row[x] for x in ("passed", "failed", "stopped")] == [1, 0, 0]
     last = report[-1]  # the first again, on one rank
     assert sum(x["failed"] for x in report[1:]) == last["failed"] == 1
     assert "nccl is wrong" in capsys.readouterr().err
