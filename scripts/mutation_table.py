@@ -1295,7 +1295,7 @@ MUTATIONS = (
         "self._world.allgather(np.concatenate(hung))",
         "[np.concatenate(hung)]",
         "a leaf whose delegate is another rank's is no target",
-        (f"{HUNG_LEAVES}::test_ends[32-host-3-stars]",),
+        (f"{HUNG_LEAVES}::test_ends[64-stream-3-random]",),
     ),
     Mutation(
         "between-leaves-have-outer-edges",

@@ -309,7 +309,7 @@ class EmulatedDevice:
         last = False
         if kernel.name == "results":  # of the device that has ended its search
             key, index = self.latest.get(get_ident(), (None, None))
-        elif getattr(arguments, "parts", 1) > 1:
+        elif hasattr(arguments, "mailbox") and arguments.parts > 1:
             key, index = (arguments.mailbox[0], get_ident()), arguments.index
             parts = getattr(self.of_rank, "devices", arguments.parts)
             last = kernel.name in ("level", "end")

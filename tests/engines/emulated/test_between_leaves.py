@@ -258,7 +258,8 @@ def test_rows_with_tails_in_host_memory(device, split):  # noqa: F811
         source, sizes = graph_of("random", parts), sizes_of(parts)
         streamed(source, sizes, threshold=threshold, room=split)
     last = chained(star(2500), path(4), star(2000))  # leaves alone
-    streamed(last, (1, 1), threshold=4, roots=[0, 7], room=split)
+    form = {"records": True, "direction": "push", "roots": [0, 7]}
+    streamed(last, (1, 1), threshold=4, room=split, **form)
 
 
 def by_domains(source, sizes, **options):
