@@ -1199,7 +1199,7 @@ MUTATIONS = (
         ": s.depth == 2 ? b.again[1] : 0;",
         ": 0;",
         "leaves that are roots are counted once more a level after their delegate",
-        (f"{HUNG_LEAVES}::test_sets_of_roots[random-stream-2+1]",),
+        (f"{HUNG_LEAVES}::test_sets_of_roots[stream-2+1-random]",),
     ),
     Mutation(
         "between-leaves-of-pulls",
@@ -1223,7 +1223,7 @@ MUTATIONS = (
         "if (ok[i] && !degree) p.queue[to][p.every - 1 - at]",
         "if (ok[i] && !degree) p.queue[to][p.active - 1 - at]",
         "roots without inner edges are put where leaves of the set are",
-        (f"{HUNG_LEAVES}::test_sets_of_roots[random-host-1+1]",),
+        (f"{HUNG_LEAVES}::test_sets_of_roots[host-1+1-random]",),
     ),
     Mutation(
         "between-leaves-beyond-the-last-level",

@@ -161,15 +161,15 @@ def test_ends(device, id_bits, run, parts, name):
         run(source, parts, aims=aims, roots=[root], threshold=threshold)
 
 
-FORM_AND_PARTS = [
-    *((form, "1+1") for form in FORMS),
-    *(("host", "1+1+1"), ("launch", "1+1+1")),
-    *(("host", "2"), ("host", "2+1"), ("stream", "3"), ("stream", "2+1")),
-]
-
-
-@pytest.mark.parametrize(("form", "parts"), FORM_AND_PARTS)
-@pytest.mark.parametrize("name", ["random", "deep"])
+@pytest.mark.parametrize(
+    ("form", "parts", "name"),
+    [
+        *((form, "1+1", name) for form in FORMS for name in ("random", "stars")),
+        *(("host", "1+1+1", "random"), ("launch", "1+1+1", "deep")),
+        *(("host", "2+1", "stars"), ("host", "2", "random"), ("stream", "3", "random")),
+        *(("stream", "2+1", "random"), ("stream", "3", "stars")),
+    ],
+)
 def test_sets_of_roots(device, run, name, parts):
     """Leaves of one delegate, all of them, with it and without."""
     source, threshold = graph_of(name, parts), THRESHOLDS[name]

@@ -166,8 +166,8 @@ def test_depths(form, depth, wanted):
         level = np.arange(depth + 1, dtype=np.int32)
         parent = np.maximum(level - 1, 0).astype(np.int64)
         u[-2] = max(depth - 1 - step, 0)
-        if wanted == "parent" and depth > 300 and step:
-            continue  # one level at a time
+        if wanted == "parent" and depth > 300 and (step or form != WHOLE):
+            continue  # one level at a time, of four bytes from 256 on
         case = source, 0, *asked(level, parent, wanted)
         assert same(told(*case, (4, 2)), *case).valid == (step == 0)
 
