@@ -16,7 +16,7 @@ several ranks, so that a fault loses one cell.  On N devices:
 - strong: scale 28 over 1, 2 … N; shapes: ranks x devices
 - largest: what devices and host memory could hold, downwards
 - stores, many: other scripts, for stored graphs, a service under load, many searches
-- checked: 10^5 searches of scale 18, each validated
+- checked: 10^5 searches of scale 18, of four graphs, each validated
 
 Searches give levels and parents; --validate roots of a cell are validated, more where
 there is time.  Cells run in the order of what matters most, and those that the --budget

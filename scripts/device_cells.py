@@ -21,7 +21,8 @@ SCALES = (22, 26, 28, 31)
 COUNTS = (1, 2, 4, 8)
 EDGE_FACTOR = 16
 HOLDS = 0.9  # of a device's memory, by the least need of a search
-CHECKED = 18, 100_000  # scale and roots of the cell with many validated searches
+CHECKED = 18, 25_000  # scale and roots of cells with many validated searches
+SEEDS = (1, 2, 3, 4)  # of their graphs
 CONTRACT = ("tests/mpi/test_exchange_contract.py",)
 EXCHANGE_RANKS = "tests/gpu/exchange_ranks.py", "check"
 SEARCH_RANKS = "tests/gpu/searching_ranks.py", "brief"
@@ -38,6 +39,7 @@ class Cell:
     domain: devices of a domain where there are several domains, else 0
     internal: whether results keep the ids inside the graph
     roots: searches, all of them validated; 0: as many as the other cells have
+    seed: of the graph and the roots
     """
 
     devices: int
@@ -48,6 +50,7 @@ class Cell:
     domain: int = 0
     internal: bool = False
     roots: int = 0
+    seed: int = 1
 
     @property
     def shape(self) -> str:
@@ -65,7 +68,8 @@ class Cell:
     def name(self) -> str:
         """Name of the cell in tables."""
         roots = f", {self.roots} roots" if self.roots else ""
-        return f"{self.shape}, scale {self.scale}, {self.way}{roots}"
+        seed = f", seed {self.seed}" if self.seed != 1 else ""
+        return f"{self.shape}, scale {self.scale}, {self.way}{roots}{seed}"
 
     @property
     def tuples(self) -> int:
@@ -77,7 +81,7 @@ class Cell:
         of = {"devices": self.devices, "ranks": self.ranks, "shape": self.shape}
         how = {"method": self.method, "domain": self.domain, "internal": self.internal}
         more = {"way": self.way, "uses": list(self.uses)}
-        return {**of, "scale": self.scale, **how, **more}
+        return {**of, "scale": self.scale, "seed": self.seed, **how, **more}
 
 
 @dataclass(frozen=True)
@@ -242,7 +246,10 @@ def plan(grid: Grid) -> list[Job]:
         jobs += programs(grid)
         last = ranks[-1]
         jobs += [grid.cell(most, x, "scales", last, **y) for x in scales for y in ids]
-        jobs.append(grid.cell(most, CHECKED[0], "checked", roots=CHECKED[1]))
+        scale, roots = CHECKED
+        jobs += [
+            grid.cell(most, scale, "checked", roots=roots, seed=seed) for seed in SEEDS
+        ]
     return merged([*jobs, *contract])
 
 
@@ -329,6 +336,7 @@ def words_of(cell: Cell, *, cpu: bool, roots: int, validate: int) -> list[str]:
         words += ["--domain", str(cell.domain), "--exchange", cell.method]
     elif cell.devices > 1:
         words += ["--parts" if cpu else "--domain", str(cell.devices)]
+    words += ["--seed", str(cell.seed)] * (cell.seed != 1)
     words += ["--stepwise"] * cpu
     words += ["--internal-ids"] * cell.internal
     if not validate:
@@ -348,7 +356,7 @@ class Costs:
     check: float
 
 
-ON_DEVICES = Costs(start=9, rank=0.5, root=2e-3, build=1e9, search=2e11, check=5e9)
+ON_DEVICES = Costs(start=9, rank=0.5, root=2.5e-3, build=1e9, search=2e11, check=5e9)
 ON_CPUS = Costs(start=1, rank=0.7, root=0, build=5e6, search=2e7, check=2e7)
 
 
