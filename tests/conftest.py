@@ -3,6 +3,7 @@
 This one, for ``worlds`` and ``graphs``, and ``tests/faults``, which starts real ranks.
 """
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -21,3 +22,9 @@ os.environ.update(
 def pytest_collection_modifyitems(items):
     """Let slow tests begin first: none is left for one process alone at the end."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def pytest_collection_finish():
+    """Leave what all tests share out of collections of garbage, which tests ask for."""
+    gc.collect()
+    gc.freeze()
