@@ -5,20 +5,24 @@
 #include "../common/base.cuh"
 #include "../common/positions.cuh"
 
+/* Bits of the columns from `at` on that are seen, up to the end of a word, or to `end`. */
+INLINE u32 seen_bits(const u32 *seen, u64 at, u64 end) {
+    const u32 bits = seen[at >> 5] & ALL << (at & 31);
+    return (at | 31) < end ? bits : bits & ~(ALL << (end & 31));
+}
+
 /* The place of neighbour `which` (0 is the first) among those from `begin` on that are seen,
  * `end` or more where there are fewer; seen: a bit for each column, null: all are. */
 INLINE u64 seen_place(const u32 *seen, u64 begin, u64 end, u32 which) {
     if (!seen) return begin + which;
     while (begin < end) {
-        const u64 next = (begin | 31) + 1;
-        u32 bits = seen[begin >> 5] & ALL << (begin & 31);
-        if (next > end) bits &= ~(ALL << (end & 31));
+        u32 bits = seen_bits(seen, begin, end);
         if (which < __popc(bits)) {
             for (; which; which--) bits &= bits - 1;
             return (begin & ~31ull) + __ffs(bits) - 1;
         }
         which -= __popc(bits);
-        begin = next;
+        begin = (begin | 31) + 1;
     }
     return end;
 }
@@ -94,13 +98,9 @@ INLINE u64 lower_bound(const u32 *values, u64 low, u64 high, u64 x) {
  * in seen_place. */
 INLINE u32 seen_from(const u32 *adj, const u32 *seen, u64 begin, u64 end, u32 bound) {
     const u64 from = lower_bound(adj, begin, end, bound);
+    if (!seen) return (u32)(end - from);
     u32 count = 0;
-    for (u64 at = from; at < end; at = (at | 31) + 1) {
-        const u64 next = (at | 31) + 1;
-        u32 bits = (seen ? seen[at >> 5] : ALL) & ALL << (at & 31);
-        if (next > end) bits &= ~(ALL << (end & 31));
-        count += __popc(bits);
-    }
+    for (u64 at = from; at < end; at = (at | 31) + 1) count += __popc(seen_bits(seen, at, end));
     return count;
 }
 
