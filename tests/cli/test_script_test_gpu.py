@@ -37,8 +37,13 @@ esac
                 "a race",
             ],
         ),
-        ("1 failed, 2 passed", "none", 1, ["tests: 1 failed, 2 passed"]),
-        ("killed", "none", 1, ["tests: killed"]),
+        (
+            "1 failed, 2 passed",
+            "none",
+            1,
+            ["tests that share devices: 1 failed, 2 passed"],
+        ),
+        ("killed", "none", 1, ["tests of waiting devices: killed"]),
     ],
 )
 def test_summary_and_exit_code(tmp_path, tests, wrong, code, lines):

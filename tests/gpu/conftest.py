@@ -1,14 +1,21 @@
-"""Every test of this folder needs a CUDA device and is skipped, with why, without.
+"""Tests of this folder run on a CUDA device.
 
-Workers of pytest-xdist begin with another device each where there are several.
+Where there is none, those that are marked ``emulated`` and not ``gpu`` run on the
+emulated device, and all others are skipped, with why.  Workers of pytest-xdist begin
+with another device each where there are several.
 """
 
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "engines" / "emulated"))
+
+from emulated_device import EmulatedDevice, Kernels, compiler
 
 from distbfs.device import cuda
 from distbfs.errors import DeviceMissing
@@ -42,12 +49,34 @@ def reason():
     return None
 
 
+NO_DEVICE = reason()
+
+
 def pytest_collection_modifyitems(items):
-    why = reason()
     here = Path(__file__).parent
     for item in items:
         if here not in item.path.parents:
             continue
+        emulated = item.get_closest_marker("emulated") is not None
+        if emulated and item.get_closest_marker("gpu") is None and NO_DEVICE:
+            continue
         item.add_marker(pytest.mark.gpu)
-        if why is not None:
-            item.add_marker(pytest.mark.skip(reason=why))
+        if NO_DEVICE is not None:
+            item.add_marker(pytest.mark.skip(reason=NO_DEVICE))
+
+
+@pytest.fixture(scope="session")
+def emulated_kernels():
+    """Kernels for the CPU, of small blocks."""
+    if compiler() is None:
+        pytest.skip("no C++ compiler")
+    return Kernels(small=True)
+
+
+@pytest.fixture(autouse=NO_DEVICE is not None)
+def emulated_device(emulated_kernels, monkeypatch):
+    """Put the emulator in the place of the device that is missing."""
+    device = EmulatedDevice(emulated_kernels)
+    device.install(monkeypatch)
+    yield device
+    device.check("the end")

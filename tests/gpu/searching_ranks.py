@@ -71,15 +71,20 @@ WHOLE = ("domain", "first")  # ways without an exchange
 SEVERAL = ("pairs", "uneven")  # domains of several devices
 STREAMS = ("streams", "streamed pairs")  # of ranks with several devices, by NCCL
 THRESHOLDS = (0, 6, 40, 1 << 30)
-VARIANTS = (
+SEVERAL_VARIANTS = (
     {},
     {"parents": False},
     {"direction": "push"},
     {"direction": "pull"},
+)
+VARIANTS = (
+    *SEVERAL_VARIANTS[1:],
     {"mask_reduce": "nonblocking"},
     {"local_all2all": True},
+    {"engine": "pan"},
+    {"engine": "pan", "parents": False},
+    {"engine": "pan", "local_all2all": True, "uniquify": True},
 )
-OF_PAN = ({}, {"parents": False}, {"local_all2all": True, "uniquify": True})
 
 
 def session_of(world, source, how, parts, threshold, engine="xbfs", **options):
@@ -123,9 +128,9 @@ def session_of(world, source, how, parts, threshold, engine="xbfs", **options):
 
 def check_whole(world, how, names):
     """Compare searches of one domain with the reference."""
-    for name in names:
+    for k, name in enumerate(names):
         graph = GRAPHS[name]
-        for more in WHOLE_VARIANTS:
+        for more in ({}, WHOLE_VARIANTS[k % len(WHOLE_VARIANTS)]):
             session = session_of(world, graph, how, None, None, **more)
             for root in some_roots(graph, 4):
                 compare(world, session, graph, int(root))
@@ -138,64 +143,55 @@ def check_whole(world, how, names):
             print(name, how, session.why, flush=True)
 
 
-def check(world, exchange):
-    """Compare levels with the reference, and parents by their levels."""
-    for name in GRAPHS:
-        for threshold in THRESHOLDS:
-            for per_rank in (1, 2):
-                plain = name in ("random", "uniform")
-                variants = VARIANTS if plain else VARIANTS[:2]
-                check_parts(world, exchange, name, threshold, per_rank, variants)
+def check(world, exchange, names, per_rank):
+    """Compare levels with the reference, and parents by their levels.
 
-
-def check_parts(world, exchange, name, threshold, per_rank, variants):
-    """The same for one graph in so many parts a rank."""
-    graph = GRAPHS[name]
-    of_pan = OF_PAN if len(variants) > 2 else OF_PAN[:2]
-    for more in (*variants, *({"engine": "pan", **x} for x in of_pan)):
-        parts = per_rank * world.size
-        session = session_of(world, graph, exchange, parts, threshold, **more)
-        for root in some_roots(graph, 3):
-            compare(world, session, graph, int(root))
-        if not more:
-            compare_many(world, session, graph)
-        used = session.describe()["exchange"]
-        session.close()
-    if world.rank == 0:
-        print(name, per_rank, exchange, used, flush=True)
+    Each graph meets each TH; numbers of parts and variants take turns.
+    """
+    for at, name in enumerate(names):
+        graph = GRAPHS[name]
+        for k, threshold in enumerate(THRESHOLDS):
+            parts = per_rank[(at + k) % len(per_rank)] * world.size
+            others = VARIANTS[(5 * at + k) % len(VARIANTS)]
+            for more in ({}, others) if k == at % len(THRESHOLDS) else (others,):
+                session = session_of(world, graph, exchange, parts, threshold, **more)
+                for root in some_roots(graph, 3):
+                    compare(world, session, graph, int(root))
+                if not more:
+                    compare_many(world, session, graph)
+                used = session.describe()["exchange"]
+                session.close()
+            if world.rank == 0:
+                print(name, parts // world.size, exchange, used, flush=True)
 
 
 def check_several(world, how, names):
     """Compare searches of domains of several devices with the reference."""
-    for name in names:
+    for at, name in enumerate(names):
         graph = GRAPHS[name]
-        for threshold in THRESHOLDS:
-            for more in VARIANTS[:4]:
-                session = session_of(world, graph, how, None, threshold, **more)
-                for root in some_roots(graph, 4):
-                    compare(world, session, graph, int(root))
-                if not more:
-                    compare_many(world, session, graph)
-                session.close()
+        for k, threshold in enumerate(THRESHOLDS):
+            more = SEVERAL_VARIANTS[(at + k) % len(SEVERAL_VARIANTS)]
+            session = session_of(world, graph, how, None, threshold, **more)
+            for root in some_roots(graph, 4):
+                compare(world, session, graph, int(root))
+            if not more:
+                compare_many(world, session, graph)
+            session.close()
         if world.rank == 0:
             print(name, how, session.why, flush=True)
 
 
-def brief(world, how):
-    """What takes less time, with a part on each device of this rank."""
+def check_all(world, how, names, per_rank):
+    """Compare in the way that fits."""
     if how in (*SEVERAL, *STREAMS):
-        check_several(world, how, BRIEF)
-        return
-    if how in WHOLE:
-        check_whole(world, how, BRIEF)
-        return
-    devices = len(take_devices(world, share=True))
-    for name in BRIEF:
-        check_parts(world, how, name, 6, devices, VARIANTS)
+        check_several(world, how, names)
+    elif how in WHOLE:
+        check_whole(world, how, names)
+    else:
+        check(world, how, names, per_rank)
 
 
 WHOLE_VARIANTS = (
-    {},
     {"internal_ids": True},
     {"parents": False},
     {"direction": "push"},
@@ -299,13 +295,9 @@ def main():
     take_devices(world, share=True)
     for how in ways:
         if what == "brief":
-            brief(world, how)
-        elif what == "check" and how in (*SEVERAL, *STREAMS):
-            check_several(world, how, GRAPHS)
-        elif what == "check" and how in WHOLE:
-            check_whole(world, how, GRAPHS)
+            check_all(world, how, BRIEF, [len(take_devices(world, share=True))])
         elif what == "check":
-            check(world, how)
+            check_all(world, how, GRAPHS, [1, 2])
         else:
             search_for_ever(world, how, what)
         if world.rank == 0:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numbered_graphs import check, expected
 from test_device_tuples import Tuples
 
 from distbfs.build.cuda import chunks
@@ -12,8 +13,9 @@ from distbfs.build.cuda.graph_of_rows import from_rows
 from distbfs.device import cuda
 from distbfs.errors import InputError, ResourceError, UsageError
 from distbfs.generate.kronecker import Kronecker
-from distbfs.graph.device_graph import COLUMN_PAD, ISOLATED, degree_class
 from distbfs.progress import Sum
+
+pytestmark = pytest.mark.emulated
 
 
 def held(source):
@@ -45,50 +47,6 @@ GRAPHS = {
     "kronecker-9": held(Kronecker(9, 16)),
     "kronecker-13": held(Kronecker(13, 16, 7)),
 }
-
-
-def expected(source):
-    """The arrays of the graph, by NumPy."""
-    n, u, v = source.n, source.u, source.v
-    other = u != v
-    rows, columns = np.r_[u[other], v[other]], np.r_[v[other], u[other]]
-    degrees = np.bincount(rows, minlength=n)
-    classes = degree_class(degrees)
-    order = np.argsort(-classes, kind="stable")
-    vertices = order[: np.count_nonzero(degrees)]
-    active = len(vertices)
-    numbers = np.full(n, ISOLATED, dtype=np.uint32)
-    numbers[vertices] = np.arange(active)
-    keys = np.unique(numbers[rows].astype(np.int64) << 32 | numbers[columns])
-    lengths = np.bincount(keys >> 32, minlength=active)
-    bounds = degree_class(np.arange(18))
-    return {
-        "n": n,
-        "active": active,
-        "m": len(keys),
-        "tuples": source.tuples,
-        "loops": int((~other).sum()),
-        "at_least": [active, *((classes >= c).sum() for c in bounds[1:])],
-        "offsets": np.concatenate([[0], np.cumsum(lengths)]),
-        "columns": np.r_[keys & (1 << 32) - 1, np.zeros(COLUMN_PAD)].astype(np.uint32),
-        "vertices": vertices,
-        "numbers": numbers,
-        "tuple_degrees": np.bincount(np.r_[u, v].astype(np.int64), minlength=n),
-        "source": source.describe(),
-    }
-
-
-def check(graph, wanted, wide=False):
-    for name, value in wanted.items():
-        found = getattr(graph, name)
-        if name in ("offsets", "columns", "vertices", "numbers", "tuple_degrees"):
-            kind = np.uint64 if wide and name == "offsets" else np.uint32
-            assert found.dtype == kind, name
-            found = found.get()
-        np.testing.assert_array_equal(found, value, err_msg=name)
-    assert graph.at_least.dtype == np.int64
-    arrays = (graph.offsets, graph.columns, graph.vertices, graph.numbers)
-    assert graph.nbytes == sum(a.nbytes for a in (*arrays, graph.tuple_degrees))
 
 
 def rows_of(source, seed=5):
@@ -161,7 +119,7 @@ def test_rows_of_another_numbering(name, dtype, buffer_bytes):
     rows = rows_of(source)
     for key in ("offsets", "columns", "vertices", "tuple_degrees"):
         rows[key] = rows[key].astype(dtype)
-    wanted = expected(simple(source))
+    wanted = expected(simple(source), trees=False)
     for key in ("tuples", "loops", "tuple_degrees"):
         wanted[key] = expected(source)[key]
     check(from_rows(**rows, buffer_bytes=buffer_bytes), wanted)
@@ -177,7 +135,8 @@ def simple(source):
 def test_rows_give_the_graph_of_their_tuples(monkeypatch):
     monkeypatch.setattr(chunks, "CHUNK", 777)
     source = simple(GRAPHS["kronecker-13"])
-    check(from_rows(**rows_of(source), buffer_bytes=1 << 18), expected(source))
+    wanted = expected(source, trees=False)
+    check(from_rows(**rows_of(source), buffer_bytes=1 << 18), wanted)
 
 
 def test_rows_that_do_not_fit():
@@ -218,6 +177,7 @@ def test_graphs_that_do_not_fit(monkeypatch, free):
         build(Kronecker(16))
 
 
+@pytest.mark.gpu
 def test_memory_is_given_back():
     graph = build(Kronecker(18))
     pool = cuda.cupy().get_default_memory_pool()

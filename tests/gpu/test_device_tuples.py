@@ -10,6 +10,8 @@ from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.road import Road
 from distbfs.generate.uniform import Uniform
 
+pytestmark = pytest.mark.emulated
+
 
 class Tuples:
     """A TupleSource over arrays, in chunks of 7."""
