@@ -14,7 +14,7 @@ RANKS = (1, 2, 4)
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run all tests that need neither several ranks nor a GPU."""
-    session.install("-e", ".[mpich,test,plot]")
+    session.install("-e", ".[mpich,test-all]")
     chosen = session.posargs or ["tests", "--ignore=tests/mpi", "-n", "auto"]
     session.run("pytest", *chosen)
 
@@ -23,7 +23,7 @@ def tests(session: nox.Session) -> None:
 @nox.parametrize("ranks", RANKS)
 def mpi(session: nox.Session, ranks: int) -> None:
     """Run the tests of MPI."""
-    session.install("-e", ".[mpich,test]")
+    session.install("-e", ".[mpich,test-all]")
     command = ("python", "-m", "pytest", "--with-mpi", "tests/mpi", *session.posargs)
     environment = {"OMP_NUM_THREADS": "1"}
     session.run("mpiexec", "-n", str(ranks), *command, env=environment)

@@ -8,6 +8,9 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+import tiers
+
 sys.path.append(str(Path(__file__).resolve().parent / "faults"))
 
 # There may be more ranks than cores: those of MPICH sleep where they wait for others,
@@ -17,6 +20,20 @@ os.environ.update(
     MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT="100",
     MPIR_CVAR_ENABLE_HEAVY_YIELD="1",
 )
+
+
+def pytest_addoption(parser):
+    tiers.add_options(parser)
+
+
+def pytest_report_header(config):
+    return tiers.header(config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc):
+    yield
+    tiers.choose(metafunc)
 
 
 def pytest_collection_modifyitems(items):

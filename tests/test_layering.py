@@ -93,22 +93,26 @@ def runs_on_import(tree):
         waiting.extend(ast.iter_child_nodes(node))
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_a_room_imports_only_what_stands_above(path):
-    here = place_of(name_of(path))
+def test_a_room_imports_only_what_stands_above():
     wrong = [
-        f"{path.name}:{line} imports {module}"
+        f"{path.relative_to(ROOT)}:{line} imports {module}"
+        for path in FILES
         for module, line in every_import(path)
-        if module.partition(".")[0] == ROOT.name and place_of(module) > here
+        if module.partition(".")[0] == ROOT.name
+        and place_of(module) > place_of(name_of(path))
     ]
     assert not wrong
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_hardware_libraries_wait_for_a_call(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    imports = [name for node in runs_on_import(tree) for name in imports_of(node, "")]
-    assert not HARDWARE & {name.partition(".")[0] for name in imports}
+def test_hardware_libraries_wait_for_a_call():
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in FILES
+        for node in runs_on_import(ast.parse(path.read_text(encoding="utf-8")))
+        for name in imports_of(node, "")
+        if name.partition(".")[0] in HARDWARE
+    ]
+    assert not wrong
 
 
 def test_the_walk_sees_what_it_should():
@@ -129,14 +133,18 @@ def test_the_walk_sees_what_it_should():
 NO_NAMES = {"found", "told", "given"}  # of what a variable holds
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_variables_say_what_they_hold(path):
+def variables_of(path):
+    """Return the names of variables and arguments in the functions of a file."""
     nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     functions = [x for x in nodes if isinstance(x, (ast.FunctionDef, ast.Lambda))]
     inside = [x for function in functions for x in ast.walk(function)]
     names = {x.id for x in inside if isinstance(x, ast.Name)}
-    names |= {x.arg for x in inside if isinstance(x, ast.arg)}
-    assert not names & NO_NAMES
+    return names | {x.arg for x in inside if isinstance(x, ast.arg)}
+
+
+def test_variables_say_what_they_hold():
+    used = {name_of(path): variables_of(path) & NO_NAMES for path in FILES}
+    assert not {module: names for module, names in used.items() if names}
 
 
 ELSEWHERE = [  # words whose meaning is another room's

@@ -5,7 +5,6 @@ import signal
 import h5py
 import networkx as nx
 import numpy as np
-import pyarrow.parquet as parquet
 import pytest
 from commands import (
     DISTBFS,
@@ -220,6 +219,7 @@ def test_sources_of_a_number_and_of_a_file(stores, tmp_path):
 
 
 def test_tables_and_types_of_levels(stores, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
     for dtype in ("int8", "int16", "int32"):
         out = tmp_path / f"{dtype}.parquet"
         run("apsp", stores[2], "--sources", 9, "--dtype", dtype, "-o", out)
@@ -273,6 +273,7 @@ def test_ids_of_the_file(tmp_path):
     pairs.write_text("a c\na x\n")
     done = here("multisearch", "reachability", store, "--pairs", pairs, "--json")
     assert done.values["found"]["answers"] == [True, False]
+    parquet = pytest.importorskip("pyarrow.parquet")
     table = tmp_path / "out.parquet"
     run("apsp", store, "-o", table)
     assert sorted(parquet.read_table(table)["source"].to_pylist()) == list("abcxy")

@@ -33,6 +33,7 @@ def chosen(path, arch):
 COMPILED = [
     pytest.param(
         *(path, definitions, arch, number > 0 or arch != "sm_90" or is_linked(path)),
+        marks=[] if number == 0 and arch == "sm_90" else [pytest.mark.thorough],
         id="-".join([str(path.relative_to(ROOT)), *words, arch]),
     )
     for path in SOURCES

@@ -116,8 +116,9 @@ MORE = {  # constants that Python has, too, and sizes of what it does not mirror
 def structures():
     """Return all structures of the package, also those that are made when needed."""
     for module in pkgutil.walk_packages(distbfs.__path__, "distbfs."):
-        if not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
+        if module.name.endswith(("__main__", "service.connection")):  # needs uvicorn
+            continue
+        importlib.import_module(module.name)
     found, waiting = [bits.structure(1)], [ctypes.Structure]
     job, end = PROGRAM.job()
     found += [job, end, job._fields_[1][1]]

@@ -52,13 +52,26 @@ def reason():
 NO_DEVICE = reason()
 
 
+def runs_emulated(definition):
+    """Whether a test runs where there is no device."""
+    marks = {name: definition.get_closest_marker(name) for name in ("emulated", "gpu")}
+    return marks["emulated"] is not None and marks["gpu"] is None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc):
+    """Of tests that are skipped, collect one case."""
+    yield
+    if NO_DEVICE is not None and not runs_emulated(metafunc.definition):
+        del metafunc._calls[1:]
+
+
 def pytest_collection_modifyitems(items):
     here = Path(__file__).parent
     for item in items:
         if here not in item.path.parents:
             continue
-        emulated = item.get_closest_marker("emulated") is not None
-        if emulated and item.get_closest_marker("gpu") is None and NO_DEVICE:
+        if NO_DEVICE is not None and runs_emulated(item):
             continue
         item.add_marker(pytest.mark.gpu)
         if NO_DEVICE is not None:

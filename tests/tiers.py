@@ -1,0 +1,84 @@
+"""Which cases of parametrized tests a run has.
+
+Usually: of each test so many that any three values of its parameters that meet in one
+case of the product do so in one of the run.  ``--quick``: any two, and none that is
+marked ``thorough``.  ``--slice K``: with these a quarter of the others, those whose
+name hashes to K, so that four runs see all.  Cases are left out before they are
+collected, which takes as long as small tests.
+"""
+
+from zlib import crc32
+
+from covering import covering
+
+SLICES = 4
+
+
+def add_options(parser):
+    group = parser.getgroup("tiers")
+    group.addoption(
+        "--quick", action="store_true", help="of parametrized tests, a covering sample"
+    )
+    group.addoption(
+        "--slice",
+        type=int,
+        choices=range(SLICES),
+        help=f"with --quick: also the cases of this slice of the others, of {SLICES}",
+    )
+
+
+def header(config):
+    """What is left out, in a line, or None."""
+    if not config.option.quick:
+        return None
+    part = config.option.slice
+    if part is None:
+        return "quick: a covering sample of all cases"
+    return f"quick, and slice {part} of {SLICES} (--quick --slice {part}) of all cases"
+
+
+def choose(metafunc):
+    """Leave cases of one test out, as the options say."""
+    options, calls = metafunc.config.option, metafunc._calls
+    if len(calls) < 2:
+        return
+    calls[:] = sampled(calls, 3)
+    if not options.quick:
+        return
+    quick = {id(x) for x in sampled([x for x in calls if not thorough(x)], 2)}
+    name = metafunc.definition.nodeid
+    calls[:] = [
+        call
+        for call in calls
+        if id(call) in quick or slice_of(f"{name}[{call.id}]") == options.slice
+    ]
+
+
+def thorough(call):
+    return any(mark.name == "thorough" for mark in call.marks)
+
+
+def slice_of(nodeid):
+    return crc32(nodeid.encode()) % SLICES
+
+
+def sampled(calls, size):
+    """Return cases in which any ``size`` values that meet do so; in their order."""
+    rows = [{x: value_of(call, x) for x in call.params} for call in calls]
+    names = {x for row in rows for x in row}
+    varied = [x for x in sorted(names) if len({row.get(x) for row in rows}) > 1]
+    if len(varied) <= size - 1:
+        return calls
+    rows = [{x: row[x] for x in varied if x in row} for row in rows]
+    chosen = {id(row) for row in covering(rows, size)}
+    return [call for call, row in zip(calls, rows, strict=True) if id(row) in chosen]
+
+
+def value_of(call, name):
+    """Return the value of a parameter; its place in the list where it has no hash."""
+    value = call.params[name]
+    try:
+        hash(value)
+    except TypeError:
+        return call.indices[name]
+    return type(value), value
