@@ -149,13 +149,20 @@ def _chunks(
     base, most = options.base, (options.most, options.most)
     if sides is not None:
         most = sides.rows - 1 + base, sides.columns - 1 + base
-    ids = [partial(read_id, base=base, most=x) for x in most]
+    canonical = options.relabel == "numbers"
+    ids = [partial(read_id, base=base, most=x, canonical=canonical) for x in most]
     parse = (ids[0], ids[1]) if words is None else (words.number, words.number)
     records = partial(read_records, file, layout=layout, parse=parse)
     if words is not None or layout.columns != (0, 1):
         return records(file.blocks())
     separator = layout.separator.encode()
-    rules = LineRules(separator=separator, base=base, most_u=most[0], most_v=most[1])
+    rules = LineRules(
+        separator=separator,
+        base=base,
+        most_u=most[0],
+        most_v=most[1],
+        canonical=canonical,
+    )
     quoted = records if head.edges is None else None
     return read_pairs(file, rules, head.edges, options.compiled, quoted)
 

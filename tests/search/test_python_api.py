@@ -168,6 +168,9 @@ def test_names_in_tables(name):
     assert result.to_dict() == dict(
         sorted(nx.single_source_shortest_path_length(wanted, "c").items())
     )
+    padded = {"u": ["00501", "0501"], "v": ["501", "7"]}
+    graph = maker_of(name)(table_of(name, padded), relabel=True)
+    assert graph.nodes == ["00501", "0501", "501", "7"]
     sparse = {"u": np.array([10**12, 5, 7]), "v": np.array([5, 7, 5])}
     graph = maker_of(name)(table_of(name, sparse), relabel=True)
     assert graph.nodes == [5, 7, 10**12]
