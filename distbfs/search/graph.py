@@ -426,8 +426,9 @@ class Graph:
             them.
         **options
             ``n`` (number of vertices), ``columns`` (names of the two columns with ids),
-            ``one_based`` (ids begin at 1), ``bipartite`` (rows and columns of a matrix
-            are two sets of vertices).
+            ``one_based`` (ids begin at 1), ``header`` (the first line of an edge list
+            is no edge), ``bipartite`` (rows and columns of a matrix are two sets of
+            vertices).
 
         Returns
         -------

@@ -67,7 +67,7 @@ def test_sparse_numbers(scratch, pairs, piece):
     path.write_text("".join(f"{u},{v}\n" for u, v in pairs))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(relabel, "PAIRS", piece)
-        with opened(path) as source:
+        with opened(path, header=False) as source:
             assert named(source) == pairs
             assert source.ids.kind == "integer"
             assert source.notes == []
@@ -186,7 +186,7 @@ def test_refusals(tmp_path, body, message):
     path = tmp_path / "a.el"
     path.write_text(body)
     with pytest.raises(InputError) as error:
-        opened(path)
+        opened(path, "edge-list")
     assert str(error.value) == f"{path}{message}"
     path.write_bytes(b"a \xff\n")
     with pytest.raises(InputError, match=r":1: id '\\\\xff' is not UTF-8"):
