@@ -257,10 +257,14 @@ def read_records(
     except LineFault as fault:
         raise file.refuse(str(fault), lines.begin) from fault
     except csv.Error as error:
-        what = next((y for x, y in FAULTS.items() if x in str(error)), str(error))
-        raise file.refuse(what, lines.begin) from error
+        raise file.refuse(quote_fault(error), lines.begin) from error
     if numbers:
         yield np.array(numbers, dtype=np.int64).reshape(-1, 2)
+
+
+def quote_fault(error: csv.Error) -> str:
+    """Return what an error of Python's ``csv`` means."""
+    return next((y for x, y in FAULTS.items() if x in str(error)), str(error))
 
 
 def _id(row: list[str], place: int) -> bytes:

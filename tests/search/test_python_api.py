@@ -348,7 +348,7 @@ def test_what_is_said_of_a_file_is_a_warning(tmp_path):
 
 def test_files_that_are_refused(tmp_path):
     path = tmp_path / "graph.el"
-    with pytest.raises(errors.FileError, match="no such file") as caught:
+    with pytest.raises(errors.FileError, match="No such file") as caught:
         Graph.from_file(path)
     assert isinstance(caught.value, OSError)
     path.write_text("0 x\n")
