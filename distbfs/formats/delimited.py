@@ -37,7 +37,7 @@ BRACKET = re.compile("[][{}<>]")
 TAB = re.compile(r'"[^"]*"?|\t')
 INTEGER = re.compile(r"[0-9]+")
 SIGN = re.compile(r"[^\w\s]+")
-END_SIGNS = set(":|=>")
+END_SIGN = re.compile("[:|=>]")
 CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 FAULTS = {
     "new-line": "a carriage return inside the line",
@@ -92,6 +92,8 @@ def doubt_of_edges(sample: bytes, header: bool | None) -> str:
     if usual(layout.names):
         return ""
     rows = _rows(lines, layout.separator)[bool(layout.names) :]
+    if len(sample) >= HEAD_BYTES:
+        rows = rows[:-1]  # the last may have been cut inside quotes
     blanks = layout.separator == " "
     widths = {sum(map(bool, row)) if blanks else len(row) for row in rows}
     sign = _sign(rows)
@@ -111,9 +113,10 @@ def _sign(rows: list[list[str]]) -> str:
     """Return what all records have between the ids besides separators, or ""."""
     between = {row[1] if len(row) > 2 else "" for row in rows}
     ends = {row[0][-1:] for row in rows}
-    return next(
-        (x for x in between if len(between) == 1 and SIGN.fullmatch(x)), ""
-    ) or (next((x for x in ends if len(ends) == 1 and x in END_SIGNS), ""))
+    for signs, allowed in ((between, SIGN), (ends, END_SIGN)):
+        if len(signs) == 1 and allowed.fullmatch(sign := signs.pop()):
+            return sign
+    return ""
 
 
 def resembles_edges(sample: bytes) -> bool:

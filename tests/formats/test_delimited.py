@@ -268,6 +268,7 @@ def test_lines_with_more_than_two_ids_or_signs_are_refused(tmp_path, body, why, 
         "u,v,note\n1,2\n3,4,x\n",
         "a;b;\nb;c;x\n",
         "- a\nb -\n",
+        f'1,2,x,7\n3,4,"y\n{"z" * (1 << 16)}",7\n5,6,x,7\n',
         "# distbfs edge list of ids; convert --relabel reads it\na: b\n",
     ],
 )
