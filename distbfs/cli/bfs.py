@@ -24,7 +24,14 @@ from distbfs.search.result_file import ResultFile, SharedResult
 from distbfs.search.session import Session
 from distbfs.search.view import View
 from distbfs.terminal.asked_paths import PathsAsked, paths_options, print_paths
-from distbfs.terminal.command import INPUT, OUTPUT, SEARCH, FilePath, grouped_command
+from distbfs.terminal.command import (
+    INPUT,
+    OUTPUT,
+    SEARCH,
+    FilePath,
+    InputPath,
+    grouped_command,
+)
 from distbfs.terminal.energy import energy_option, print_energy, searches_energy
 from distbfs.terminal.graph_file import (
     FileOptions,
@@ -228,8 +235,8 @@ def asked_options(
 @INPUT.option(
     "--sources",
     "sources_file",
-    type=FilePath(),
-    help="File with one source a line.",
+    type=InputPath(),
+    help="File with one source a line; - is standard input.",
 )
 @INPUT.option(
     "--source-set",
@@ -255,7 +262,7 @@ def asked_options(
 @SEARCH.option(
     "--vertices",
     "vertices_file",
-    type=FilePath(),
+    type=InputPath(),
     help="Search only these vertices: a file with one id a line, or a .npy file with a "
     "flag for each vertex.",
 )
@@ -288,7 +295,7 @@ def command(
     speech: Speech,
     **choices: Any,
 ) -> None:
-    """Search GRAPH breadth-first: the folder of a store, or a file.
+    """Search GRAPH breadth-first: the folder of a store, or a file, - for stdin.
 
     A file is read as by convert, with the same options; convert stores the graph, which
     makes later searches faster.  Vertices have the ids of the file.

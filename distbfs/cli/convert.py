@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from distbfs.terminal.command import INPUT, OUTPUT, FilePath, grouped_command
+from distbfs.terminal.command import INPUT, OUTPUT, InputPath, grouped_command
 from distbfs.terminal.graph_file import (
     FileOptions,
     file_options,
@@ -32,7 +32,7 @@ from distbfs.terminal.store_writing import (
 
 
 @grouped_command("convert")
-@click.argument("path", type=FilePath())
+@click.argument("path", type=InputPath())
 @OUTPUT.option("--output", "-o", type=PLACE, required=True, help="Folder of the store.")
 @OUTPUT.option("--force", is_flag=True, help="Replace a store that is there.")
 @file_options
@@ -60,7 +60,10 @@ def command(
     speech: Speech,
     **choices: Any,
 ) -> None:
-    """Read the graph file PATH and store it, as undirected without --directed."""
+    """Read the graph file PATH and store it, as undirected without --directed.
+
+    PATH may be compressed, a pipe, or - for standard input.
+    """
     terminal = open_terminal(speech)
     reading = FileOptions.taken(choices)
     directed = reading.directed

@@ -58,6 +58,7 @@ from distbfs.terminal.command import (
     SEARCH,
     Choice,
     FilePath,
+    InputPath,
     grouped_command,
     with_options,
 )
@@ -87,14 +88,15 @@ source_options = with_options(
         "chosen",
         default="all",
         metavar="K|FILE|all",
-        help="K random vertices, those of a file (one id a line), or all.  [all]",
+        help="K random vertices, those of a file (one id a line, - is stdin), or all.  "
+        "[all]",
     ),
     INPUT.option("--seed", default=1, help="Seed of random vertices.  [1]"),
     INPUT.option(
         "--pairs",
-        type=FilePath(),
+        type=InputPath(),
         help=f"File of {takers_of(APPS, 'pairs')}: two ids a line, from and to, "
-        "separated by a tab, a comma or blanks.",
+        "separated by a tab, a comma or blanks; - is standard input.",
     ),
 )
 

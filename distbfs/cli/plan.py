@@ -17,7 +17,13 @@ from distbfs.plan.memory import PartShape
 from distbfs.plan.search_time import NETWORK, SearchTime, load_constants
 from distbfs.plan.threshold import DELEGATES_PER_PART
 from distbfs.store import schema
-from distbfs.terminal.command import ADVANCED, DEVICES, INPUT, grouped_command
+from distbfs.terminal.command import (
+    ADVANCED,
+    DEVICES,
+    INPUT,
+    InputPath,
+    grouped_command,
+)
 from distbfs.terminal.plan_gpus import (
     GpuMemory,
     Machine,
@@ -36,7 +42,7 @@ from distbfs.terminal.plan_input import (
     search_time,
 )
 from distbfs.terminal.plan_text import print_plan
-from distbfs.terminal.shared import PLACE, STORE, Speech, open_terminal, output_options
+from distbfs.terminal.shared import STORE, Speech, open_terminal, output_options
 from distbfs.terminal.sizes import parse_size
 
 FILE_OVERHEAD = 7 << 10  # HDF5 headers of a file, about
@@ -248,7 +254,7 @@ def weigh(
 )
 @ADVANCED.option(
     "--records",
-    type=PLACE,
+    type=InputPath(),
     multiple=True,
     help="Fit the cost model to this file of level records, from a search over parts "
     "(graph500 --records); may be given several times.",
@@ -256,7 +262,7 @@ def weigh(
 @ADVANCED.option(
     "--report",
     "reports",
-    type=PLACE,
+    type=InputPath(),
     multiple=True,
     help="What graph500 --json printed in the run of the --records before it; without "
     "it, records are taken to be of the planned graph and devices.",

@@ -19,11 +19,12 @@ from distbfs.terminal.command import (
     Choice,
     Command,
     FilePath,
+    InputPath,
     with_options,
 )
 
 figure_options = with_options(
-    click.argument("file", type=FilePath()),
+    click.argument("file", type=InputPath()),
     OUTPUT.option(
         "--output",
         "-o",

@@ -30,6 +30,7 @@ class ReaderOptions:
     n: number of vertices, None for one more than the largest id
     directed: edges lead only from the first id to the second
     columns: names of the two columns of a table that hold ids
+    header: the first line of a text is no edge, None: detected
     bipartite: rows and columns of a matrix are two sets of vertices
     relabel: number the vertices anew; ids are any "numbers", or any "text"
     compiled: parse with the C kernel where there is a compiler
@@ -41,6 +42,7 @@ class ReaderOptions:
     relabel: str = ""
     directed: bool = False
     columns: tuple[str, str] | None = None
+    header: bool | None = None
     bipartite: bool = False
     compiled: bool = True
     progress: Progress | None = None
@@ -51,6 +53,8 @@ class ReaderOptions:
         check_choice("relabel", self.relabel, ("", "numbers", "text"))
         if self.relabel and (self.one_based is not None or self.n is not None):
             raise UsageError("relabelled ids have neither a base nor a size; give none")
+        if self.columns and self.header is False:
+            raise UsageError("columns are named by a header; leave out --no-header")
 
     @property
     def base(self) -> int:
@@ -160,8 +164,9 @@ class Reader(Protocol):
 
     ``suffixes`` are the lower-case endings of its files' names. A class sets ``text_ids
     = True`` where ids may be text, ``named_columns = True`` where columns have names,
-    ``bipartite = True`` where files may hold matrices; a method ``resembles(head)``
-    detects files without a magic number.
+    ``header_line = True`` where a line names them, ``bipartite = True`` where files may
+    hold matrices; a method ``resembles(head)`` detects files without a magic number,
+    ``doubt(head, options)`` returns why a detected one may be of another format.
     """
 
     name: str
@@ -189,8 +194,7 @@ def sniff(path: Path) -> str:
 
     Raises InputError for a file that cannot be read or has no known format.
     """
-    with HashedFile(path) as file:
-        head = file.take(HEAD_BYTES).removeprefix(BOM)
+    head = _head(path)
     readers: dict[str, type[Reader]] = {
         name: lookup(READERS, "format", name) for name in READERS
     }
@@ -211,6 +215,12 @@ def sniff(path: Path) -> str:
     )
 
 
+def _head(path: Path) -> bytes:
+    """Return the first bytes of the content of a file."""
+    with HashedFile(path) as file:
+        return file.take(HEAD_BYTES).removeprefix(BOM)
+
+
 def make_reader(path: Path, name: str, options: ReaderOptions) -> Reader:
     """Return a reader for a file, of format ``name`` or, if empty, the detected one."""
     kind: type[Reader] = lookup(READERS, "format", name or sniff(path))
@@ -218,4 +228,10 @@ def make_reader(path: Path, name: str, options: ReaderOptions) -> Reader:
         raise UsageError(f"format {kind.name} has no named columns; leave out columns")
     if options.bipartite and not getattr(kind, "bipartite", False):
         raise UsageError(f"format {kind.name} has no matrices; leave out --bipartite")
+    if options.header is not None and not getattr(kind, "header_line", False):
+        what = f"format {kind.name} has no line that names columns"
+        raise UsageError(f"{what}; leave out --header and --no-header")
+    doubt = getattr(kind, "doubt", None)
+    if doubt is not None and not name and (why := doubt(_head(path), options)):
+        raise InputError(f"{path}: {why}")
     return kind(options)

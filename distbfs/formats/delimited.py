@@ -36,6 +36,8 @@ COMMENTS = "#%"
 BRACKET = re.compile("[][{}<>]")
 TAB = re.compile(r'"[^"]*"?|\t')
 INTEGER = re.compile(r"[0-9]+")
+SIGN = re.compile(r"[^\w\s]+")
+END_SIGN = re.compile("[:|=>]")
 CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 FAULTS = {
     "new-line": "a carriage return inside the line",
@@ -53,22 +55,68 @@ class Layout:
     columns: indices of both ids in a record
     names: their names in the first record, empty if it is an edge
     header: lines of such a first record
+    first: the columns of the first record if it is an edge
     """
 
     separator: str = " "
     columns: tuple[int, int] = (0, 1)
     names: tuple[str, ...] = ()
     header: int = 0
+    first: tuple[str, ...] = ()
 
 
-def find_layout(sample: bytes, wanted: tuple[str, str] | None, where: str) -> Layout:
+def find_layout(
+    sample: bytes,
+    wanted: tuple[str, str] | None,
+    where: str,
+    header: bool | None = None,
+) -> Layout:
     """Detect the layout of a text from its first lines.
 
-    The first record names the columns if ``wanted`` requires it, if two of its names
-    are usual ones and no ids of the next records, or if two columns are integers from
-    the second record on. Raises InputError for a missing name.
+    The first record names the columns if ``header`` says so or ``wanted`` requires it;
+    else, unless ``header`` is False, if two of its names are usual ones and no ids of
+    the next records, or if two columns are integers from the second record on. Raises
+    InputError for a missing name.
     """
-    return _layout(_lines_of(sample), wanted, where)
+    return _layout(_lines_of(sample), wanted, where, header)
+
+
+def doubt_of_edges(sample: bytes, header: bool | None) -> str:
+    """Return why the first lines of a text may not be an edge list, "" if they are.
+
+    Their numbers of columns differ, or a sign such as -> stands between the ids. Files
+    whose columns have usual names are edge lists.
+    """
+    lines = _lines_of(sample)
+    layout = _layout(lines, None, "", header)
+    if usual(layout.names):
+        return ""
+    rows = _rows(lines, layout.separator)[bool(layout.names) :]
+    if len(sample) >= HEAD_BYTES:
+        rows = rows[:-1]  # the last may have been cut inside quotes
+    blanks = layout.separator == " "
+    widths = {sum(map(bool, row)) if blanks else len(row) for row in rows}
+    sign = _sign(rows)
+    if sign:
+        allowed = ", ".join(SEPARATORS.values())
+        return f"{sign!a} stands between the ids of its lines; allowed: {allowed}"
+    if len(widths) < 2 or max(widths) < 3:
+        return ""
+    return (
+        f"lines have {min(widths)} to {max(widths)} columns, as in an adjacency list, "
+        "which cannot be read; --format edge-list takes two columns of each line, "
+        "--header leaves out the first line"
+    )
+
+
+def _sign(rows: list[list[str]]) -> str:
+    """Return what all records have between the ids besides separators, or ""."""
+    between = {row[1] if len(row) > 2 else "" for row in rows}
+    ends = {row[0][-1:] for row in rows}
+    for signs, allowed in ((between, SIGN), (ends, END_SIGN)):
+        if len(signs) == 1 and allowed.fullmatch(sign := signs.pop()):
+            return sign
+    return ""
 
 
 def resembles_edges(sample: bytes) -> bool:
@@ -80,7 +128,7 @@ def resembles_edges(sample: bytes) -> bool:
     if CONTROL.search(sample):
         return False
     lines = _lines_of(sample)
-    separator = _layout(lines, None, "").separator
+    separator = _layout(lines, None, "", None).separator
     rows = _rows(lines, separator)
     counts = {len(row) for row in rows}
     even = len(counts) == 1 and min(counts) > 1
@@ -97,7 +145,12 @@ def _lines_of(sample: bytes) -> list[str]:
     return [x for x in lines if x.strip() and x.lstrip(BLANKS)[0] not in COMMENTS]
 
 
-def _layout(lines: list[str], wanted: tuple[str, str] | None, where: str) -> Layout:
+def _layout(
+    lines: list[str],
+    wanted: tuple[str, str] | None,
+    where: str,
+    header: bool | None,
+) -> Layout:
     def fit(separator: str) -> tuple[bool, bool, float]:
         rows = _rows(lines, separator)
         named = wanted is not None and bool(rows) and set(wanted) <= set(rows[0])
@@ -115,9 +168,9 @@ def _layout(lines: list[str], wanted: tuple[str, str] | None, where: str) -> Lay
     else:
         used = {row[k] for row in rest for k in columns if k < len(row)}
         named = wanted is not None or not used & {first[k] for k in columns}
-        columns = columns if named else (0, 1)
-    if not named:
-        return Layout(separator)
+    named = named if header is None else header
+    if not named or not first:
+        return Layout(separator, first=tuple(first))
     records = cut(lines, separator, strict=False)
     next(records)
     names = tuple(first[k] for k in columns)
@@ -207,10 +260,14 @@ def read_records(
     except LineFault as fault:
         raise file.refuse(str(fault), lines.begin) from fault
     except csv.Error as error:
-        what = next((y for x, y in FAULTS.items() if x in str(error)), str(error))
-        raise file.refuse(what, lines.begin) from error
+        raise file.refuse(quote_fault(error), lines.begin) from error
     if numbers:
         yield np.array(numbers, dtype=np.int64).reshape(-1, 2)
+
+
+def quote_fault(error: csv.Error) -> str:
+    """Return what an error of Python's ``csv`` means."""
+    return next((y for x, y in FAULTS.items() if x in str(error)), str(error))
 
 
 def _id(row: list[str], place: int) -> bytes:

@@ -21,6 +21,7 @@ from distbfs.formats.base import HEAD_BYTES, EdgeFile, ReaderOptions, Sides, Tak
 from distbfs.formats.delimited import (
     SEPARATORS,
     Layout,
+    doubt_of_edges,
     find_layout,
     read_records,
     resembles_edges,
@@ -46,6 +47,7 @@ STATED = re.compile(
 KONECT = re.compile(rb"%[ \t]*(sym|asym|bip)(?:[ \t]+[a-z]+)?[ \t]*\r?\n")
 SIZES = re.compile(rb"%[ \t]*[0-9]+[ \t]+([0-9]{1,18})[ \t]+([0-9]{1,18})[ \t\r\n]")
 BLANK = b" \t\r\n"
+SIZE = re.compile("[0-9]{1,18}")
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class EdgeListReader:
     name = "edge-list"
     text_ids = True
     named_columns = True
+    header_line = True
     bipartite = True
     suffixes = (".el", ".wel", ".txt", ".tsv", ".csv", ".edges", ".edgelist")
 
@@ -89,11 +92,17 @@ class EdgeListReader:
         """Return whether the first lines of a file without magic number are edges."""
         return resembles_edges(head)
 
+    @staticmethod
+    def doubt(head: bytes, options: ReaderOptions) -> str:
+        """Return why the first lines may not be an edge list, "" if they are."""
+        sure = options.columns or KONECT.match(head) or STATED.match(head)
+        return "" if sure else doubt_of_edges(head, options.header)
+
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file; InputError where it is not an edge list or has no edges."""
         options, notes = self.options, []
         words = Words() if options.relabel == "text" else None
-        tuples, largest = 0, 0
+        tuples, first, highest = 0, -1, -1  # ids of the first pair, of the others
         with TextFile(path, progress=options.progress) as file:
             head = read_head(file)
             if head.directed is False:
@@ -105,28 +114,35 @@ class EdgeListReader:
                 options = replace(options, n=head.n)
             sides = _sides(path, head, options)
             layout = Layout()
-            if options.columns or not head.plain:
+            if options.columns or options.header is not None or not head.plain:
                 where = f"{path}:{file.line}"
-                layout = find_layout(file.peek(HEAD_BYTES), options.columns, where)
+                asked = options.columns, where, options.header
+                layout = find_layout(file.peek(HEAD_BYTES), *asked)
             if layout.names:
                 names = " and ".join(ascii(x[:SHOWN]) for x in layout.names)
                 notes.append(f"line {file.line} names the columns; ids are in {names}")
+            begin = file.line
             if words is not None:
                 notes.append(f"{SEPARATORS[layout.separator]} separate the columns")
             for _ in range(layout.header):
                 file.header_line()
             for pairs in _chunks(file, head, layout, options, sides, words):
+                others = pairs if tuples else pairs[1:]
+                first = first if tuples else int(pairs[0].max())
+                highest = max(highest, int(others.max(initial=-1)))
                 take(pairs if sides is None else sides.place(pairs))
                 tuples += len(pairs)
-                if options.n is None:
-                    largest = max(largest, int(pairs.max()) + 1)
             if not tuples and head.edges is None:
                 raise file.refuse("no edges", max(file.line - 1, 1))
+            if layout.first and options.header is None:
+                notes += _on_first(layout, begin, words, tuples, highest + options.base)
             usual = layout.columns == (0, 1)
             unread = f"columns {'after the second' if usual else 'beside the two ids'}"
+            if file.extra < tuples:
+                unread += f", in {file.extra} of {tuples} lines,"
             return EdgeFile(
                 self.name,
-                (options.n or largest) if sides is None else sides.n,
+                (options.n or max(first, highest) + 1) if sides is None else sides.n,
                 tuples,
                 file.digest,
                 words=None if words is None else tuple(words.index),
@@ -135,6 +151,30 @@ class EdgeListReader:
                 one_based=bool(options.one_based),
                 notes=(*notes, *(() if sides is None else sides.notes)),
             )
+
+
+def _on_first(
+    layout: Layout, line: int, words: Words | None, tuples: int, highest: int
+) -> list[str]:
+    """Return a note where the first record may be no edge.
+
+    tuples: records; highest: largest id of the others
+    """
+    first = layout.first
+    if words is not None:
+        ends = " to ".join(ascii(x[:SHOWN]) for x in first[:2])
+        what = f"line {line} is an edge, from {ends}"
+        return [f"{what}; --header leaves it out, if it names columns"]
+    others = tuples - 1
+    numbers = [int(x) for x in first if SIZE.fullmatch(x)]
+    if others < 1 or others not in numbers or len(numbers) != len(first) < 4:
+        return []
+    numbers.remove(others)
+    if min(numbers) < max(highest, 1):
+        return []
+    what = f"line {line} is an edge, but may state sizes, as {others} edges follow"
+    said = f"{what}, with ids up to {highest}"
+    return [f"{said}; --header leaves it out, --no-header keeps it"]
 
 
 def _chunks(
@@ -149,13 +189,20 @@ def _chunks(
     base, most = options.base, (options.most, options.most)
     if sides is not None:
         most = sides.rows - 1 + base, sides.columns - 1 + base
-    ids = [partial(read_id, base=base, most=x) for x in most]
+    canonical = options.relabel == "numbers"
+    ids = [partial(read_id, base=base, most=x, canonical=canonical) for x in most]
     parse = (ids[0], ids[1]) if words is None else (words.number, words.number)
     records = partial(read_records, file, layout=layout, parse=parse)
     if words is not None or layout.columns != (0, 1):
         return records(file.blocks())
     separator = layout.separator.encode()
-    rules = LineRules(separator=separator, base=base, most_u=most[0], most_v=most[1])
+    rules = LineRules(
+        separator=separator,
+        base=base,
+        most_u=most[0],
+        most_v=most[1],
+        canonical=canonical,
+    )
     quoted = records if head.edges is None else None
     return read_pairs(file, rules, head.edges, options.compiled, quoted)
 

@@ -48,8 +48,8 @@ def parse_regular(text: bytes, rules: LineRules) -> tuple[Ids, int] | None:
     if not fit or (not rules.fields and b'"' in text):
         return None
     first = plain
-    u = _numbers(data, begins[first], ends[first])
-    v = _numbers(data, begins[first + 1], ends[first + 1])
+    u = _numbers(data, begins[first], ends[first], rules.canonical)
+    v = _numbers(data, begins[first + 1], ends[first + 1], rules.canonical)
     if u is None or v is None:
         return None
     pairs: Ids = np.stack((u, v), axis=1)
@@ -88,12 +88,14 @@ def _separators_fit(
     )
 
 
-def _numbers(data: Array, begins: Array, ends: Array) -> Ids | None:
+def _numbers(data: Array, begins: Array, ends: Array, canonical: bool) -> Ids | None:
     """Parse the digits at begins … ends-1; None if one may be invalid."""
     values = np.zeros(len(begins), dtype=np.int64)
     length = ends - begins
     longest = int(length.max(initial=0))
     if longest > SAFE_DIGITS:
+        return None
+    if canonical and np.any((data[begins] == ord("0")) & (length > 1)):
         return None
     for place in range(longest):
         active = np.flatnonzero(length > place)

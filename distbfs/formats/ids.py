@@ -5,6 +5,7 @@ Vertex k has the k-th id in rising order: of numbers, or of text by its UTF-8 by
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from distbfs.types import Array, Bytes, Ids
+
+
+CANONICAL = re.compile("0|[1-9][0-9]{0,18}")
 
 
 class IdMap(Protocol):
@@ -73,9 +77,7 @@ class IntegerIds:
 
     def find(self, word: str) -> int:
         """Return the vertex of an id as written, -1 if unknown."""
-        if not (word.isascii() and word.isdigit()) or len(word) > len(str(LARGEST_ID)):
-            return -1
-        if int(word) > LARGEST_ID:
+        if not CANONICAL.fullmatch(word) or int(word) > LARGEST_ID:
             return -1
         at = int(np.searchsorted(self.ids, np.int64(word)))
         return at if at < self.count and int(self.ids[at]) == int(word) else -1

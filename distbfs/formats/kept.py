@@ -121,7 +121,9 @@ def _edge_list(
 ) -> dict[str, Array]:
     with TextFile(path) as file:
         read_head(file)
-        layout = find_layout(file.peek(HEAD_BYTES), options.columns, f"{path}")
+        layout = find_layout(
+            file.peek(HEAD_BYTES), options.columns, f"{path}", options.header
+        )
         header = b"".join(file.header_line() for _ in range(layout.header))
         lines = header.decode(errors="surrogateescape").splitlines(keepends=True)
         first: list[str] = next(cut(lines, layout.separator), []) if lines else []

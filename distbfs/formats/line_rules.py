@@ -25,6 +25,7 @@ class LineRules:
     base: the lowest id as written, 0 or 1
     most_u, most_v: the largest id as written, in the first and second column
     loops: whether both ids may be the same
+    canonical: whether a leading zero makes an id text, as in 007
     """
 
     comments: bytes = b"#%"
@@ -34,9 +35,11 @@ class LineRules:
     most_u: int = LARGEST_ID
     most_v: int = LARGEST_ID
     loops: bool = True
+    canonical: bool = False
 
     def packed(self) -> Ids:
-        """Encode the rules for the kernel, int64 [8]."""
+        """Encode the rules for the kernel, int64 [9]."""
         bytes_of = (*self.separator, self.comments[0], self.comments[-1])
         limits = (self.base, self.most_u, self.most_v, self.fields)
-        return np.array([*limits, *bytes_of, self.loops], dtype=np.int64)
+        flags = (self.loops, self.canonical)
+        return np.array([*limits, *bytes_of, *flags], dtype=np.int64)

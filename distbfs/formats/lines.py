@@ -61,10 +61,10 @@ def read_line(line: bytes, rules: LineRules) -> tuple[int, int] | None:
     columns = split_columns(line, rules.separator)
     if not all(columns[:2]):
         raise LineFault("an empty column")
-    u = read_id(columns[0], rules.base, rules.most_u)
+    u = read_id(columns[0], rules.base, rules.most_u, rules.canonical)
     if len(columns) < 2:
         raise LineFault("one column, where two ids are expected")
-    v = read_id(columns[1], rules.base, rules.most_v)
+    v = read_id(columns[1], rules.base, rules.most_v, rules.canonical)
     if any(b"\r" in more for more in columns[2:]):
         raise LineFault("a carriage return inside the line")
     if rules.fields and len(columns) != rules.fields:
@@ -83,8 +83,11 @@ def split_columns(line: bytes, separator: bytes) -> list[bytes]:
     return [column.strip(b" \t") for column in line.split(separator)]
 
 
-def read_id(token: bytes, base: int, most: int) -> int:
-    """Parse a column to a zero-based id; LineFault if it is invalid."""
+def read_id(token: bytes, base: int, most: int, canonical: bool = False) -> int:
+    """Parse a column to a zero-based id; LineFault if it is invalid.
+
+    canonical: as in ``LineRules``
+    """
     shown = ascii(token[:SHOWN].decode("ascii", "backslashreplace"))
     if not re.fullmatch(rb"[0-9]+", token):
         if re.fullmatch(rb"-[0-9]+", token):
@@ -92,6 +95,8 @@ def read_id(token: bytes, base: int, most: int) -> int:
         kind = "an integer id" if NUMBER.fullmatch(token) else "an id"
         raise LineFault(f"{shown} is not {kind}")
     digits = token.lstrip(b"0") or b"0"
+    if canonical and digits != token:
+        raise LineFault(f"{shown} has a leading zero")
     if len(digits) > len(str(LARGEST_ID)) or int(digits) > LARGEST_ID:
         raise LineFault(f"id {shown} is above 2^63-1")
     value = int(digits)

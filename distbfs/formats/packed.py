@@ -9,16 +9,14 @@ and Graph500 Benchmark 1 specification, section 3.
 from __future__ import annotations
 
 import os
-import tempfile
-from contextlib import ExitStack
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.errors import DiskFull, DistbfsError, InputError, UsageError, system_error
+from distbfs.errors import DistbfsError, InputError, UsageError, system_error
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.line_rules import LARGEST_ID
-from distbfs.formats.text import HashedFile, Progress
+from distbfs.formats.text import HashedFile, Progress, unnamed_copy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from distbfs.types import Array, Ids
 
 CHUNK = 1 << 18
-UNPACK_BYTES = 4 << 20
 PASS_BYTES = 1 << 20  # fits a cache
 
 
@@ -54,20 +51,7 @@ class BinaryFile(HashedFile):
 
     def _unpacked(self) -> IO[bytes]:
         """Decompress the content into an unnamed temporary file."""
-        try:
-            with ExitStack() as stack:
-                out = stack.enter_context(tempfile.TemporaryFile())
-                while data := self.take(UNPACK_BYTES):
-                    out.write(data)
-                out.flush()
-                stack.pop_all()
-                return out
-        except DistbfsError:
-            raise
-        except OSError as error:
-            where = tempfile.gettempdir()
-            what = f"{where}: cannot unpack {self.path}: {error.strerror or error}"
-            raise DiskFull(what) from error
+        return unnamed_copy(self.path, self.take, "unpack")
 
     def close(self) -> None:
         """Close the file, and delete its decompressed copy."""

@@ -22,6 +22,7 @@ typedef struct {
     int64_t comment_a; /* bytes that begin a comment line */
     int64_t comment_b;
     int64_t loops;     /* whether both ids may be the same */
+    int64_t canonical; /* whether ids have no leading zeros */
 } rules;
 
 static inline int blank(uint8_t c)
@@ -34,11 +35,12 @@ static inline int line_end(const uint8_t *p)
     return *p == '\n' || (*p == '\r' && p[1] == '\n');
 }
 
-/* Read digits; return the byte after them, or NULL without digits or above 2^63-1. */
-static inline const uint8_t *number(const uint8_t *p, int64_t *value)
+/* Read digits; return the byte after them, or NULL without digits, above 2^63-1, or, of
+ * canonical ones, where a zero leads. */
+static inline const uint8_t *number(const uint8_t *p, int64_t canonical, int64_t *value)
 {
     uint8_t digit = (uint8_t)(*p - '0');
-    if (digit > 9)
+    if (digit > 9 || (canonical && !digit && (uint8_t)(p[1] - '0') <= 9))
         return NULL;
     uint64_t x = digit;
     for (p++; (digit = (uint8_t)(*p - '0')) <= 9; p++) {
@@ -81,9 +83,9 @@ static const uint8_t *pair(const uint8_t *p, const uint8_t *stop, const rules *r
                            int64_t *u, int64_t *v, int64_t *extra)
 {
     const uint8_t separator = (uint8_t)r->separator;
-    p = number(p, u);
+    p = number(p, r->canonical, u);
     p = p ? next_column(p, separator) : NULL;
-    p = p ? number(p, v) : NULL;
+    p = p ? number(p, r->canonical, v) : NULL;
     if (!p || *u < r->base || *u > r->most_u || *v < r->base || *v > r->most_v)
         return NULL;
     if (!r->loops && *u == *v)
@@ -117,7 +119,8 @@ static const uint8_t *pair(const uint8_t *p, const uint8_t *stop, const rules *r
 /* Return how many pairs a block of text holds before its first bad line.
  *
  * text: [length] bytes, the last one \n
- * packed: base, most_u, most_v, fields, separator, the two bytes of comments, loops
+ * packed: base, most_u, most_v, fields, separator, the two bytes of comments, loops,
+ *         canonical
  * pairs: [capacity][2] zero-based ids; a pair beyond the capacity is a bad line
  * where: [3] the offset of the bad line (-1: none), lines before it, those of them with
  *        more than two columns

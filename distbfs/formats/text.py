@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import re
 import stat
+import tempfile
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, TypeAlias
 
 import xxhash
 
-from distbfs.errors import FileError, InputError, system_error
+from distbfs.errors import (
+    DiskFull,
+    DistbfsError,
+    FileError,
+    InputError,
+    system_error,
+)
 from distbfs.formats.compressed import Unpacker, packing_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from typing_extensions import Self
 
@@ -23,28 +33,75 @@ Progress: TypeAlias = Callable[[int], None]
 BLOCK_BYTES = 16 << 20
 LONGEST_LINE = 16 << 20
 BOM = b"\xef\xbb\xbf"
+COPY_BYTES = 4 << 20
+STDIN = Path("/dev/stdin")
 
 
-def check_readable(path: Path) -> None:
-    """Raise FileError unless a path names a regular file."""
+def open_raw(path: Path) -> IO[bytes]:
+    """Open a file or a pipe; FileError for anything else.
+
+    A terminal, or a socket, is a pipe where it is standard input.
+    """
+    if isinstance(path, Pipe):
+        return path.open_copy()
     try:
         mode = path.stat().st_mode
-    except FileNotFoundError:
-        raise FileError(f"{path}: no such file") from None
+        if stat.S_ISDIR(mode):
+            raise FileError(f"{path}: a directory, not a file")
+        if path == STDIN and (stat.S_ISSOCK(mode) or os.isatty(0)):
+            return os.fdopen(os.dup(0), "rb", buffering=0)
+        if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+            raise FileError(f"{path}: neither a regular file nor a pipe")
+        return path.open("rb", buffering=0)
+    except DistbfsError:
+        raise
     except OSError as error:
         raise system_error(error, path) from error
-    if stat.S_ISDIR(mode):
-        raise FileError(f"{path}: a directory, not a file")
-    if not stat.S_ISREG(mode):
-        raise FileError(f"{path}: not a regular file")
+
+
+def unnamed_copy(path: Path, take: Callable[[int], bytes], what: str) -> IO[bytes]:
+    """Write all that ``take`` gives into a temporary file without a name.
+
+    path, what: for the message of DiskFull, "cannot WHAT PATH"
+    """
+    try:
+        with ExitStack() as stack:
+            out = stack.enter_context(tempfile.TemporaryFile())
+            while data := take(COPY_BYTES):
+                out.write(data)
+            out.seek(0)
+            stack.pop_all()
+            return out
+    except DistbfsError:
+        raise
+    except OSError as error:
+        where = f"{tempfile.gettempdir()}: cannot {what} {path}"
+        raise DiskFull(f"{where}: {error.strerror or error}") from error
+
+
+class Pipe(type(Path())):  # type: ignore[misc]  # the class of paths of this system
+    """The path of a pipe, whose content is copied first, to be read several times."""
+
+    @cached_property
+    def _copy(self) -> IO[bytes]:
+        plain = Path(self)
+        with open_raw(plain) as file:
+            return unnamed_copy(plain, file.read, "copy")
+
+    def open_copy(self) -> IO[bytes]:
+        """Open the copy, which is made at the first call."""
+        return Path(f"/proc/self/fd/{self._copy.fileno()}").open("rb", buffering=0)
+
+
+def rereadable(path: Path) -> Path:
+    """Return a path that can be opened several times, even if it is that of a pipe."""
+    return Pipe(path) if os.path.exists(path) and not os.path.isfile(path) else path
 
 
 def read_text(path: Path) -> str:
     """Read a small UTF-8 text file; InputError names a line that is not UTF-8."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise system_error(error, path) from error
+    with HashedFile(path) as file:
+        data = b"".join(iter(lambda: file.take(BLOCK_BYTES), b""))
     try:
         return data.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -66,7 +123,7 @@ class HashedFile:
 
     def __init__(self, path: Path, *, progress: Progress | None = None) -> None:
         """Open the file; InputError where there is nothing to read."""
-        check_readable(path)
+        self._raw = open_raw(path)
         self.path = path
         self.packing = packing_of(path)
         self._hash = xxhash.xxh3_128()
@@ -75,10 +132,6 @@ class HashedFile:
         self._unpacker: Unpacker | None = None
         if self.packing:
             self._unpacker = Unpacker(path, self.packing, self._fetch)
-        try:
-            self._raw = path.open("rb", buffering=0)
-        except OSError as error:
-            raise system_error(error, path) from error
 
     def __enter__(self) -> Self:
         return self

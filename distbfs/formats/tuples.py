@@ -26,6 +26,7 @@ from distbfs.formats.attributes import Values
 from distbfs.formats.base import ReaderOptions, make_reader
 from distbfs.formats.kept import read_kept
 from distbfs.formats.relabel import Distinct, relabel_numbers, relabel_words
+from distbfs.formats.text import rereadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -174,8 +175,9 @@ def open_tuples(
         summary, ids, spool = None, None, None
         kept: dict[str, Values] = {}
         if world.rank == 0:
-            summary, ids, spool = _spool(world, path, name, asked, folder, stack)
-            kept = _keep(summary, path, name, asked, keep)
+            file = rereadable(path)
+            summary, ids, spool = _spool(world, file, name, asked, folder, stack)
+            kept = _keep(summary, file, name, asked, keep)
         summary = world.broadcast(summary)
         if "fault" in summary:
             raise FAULTS[summary["fault"]](summary["message"])

@@ -9,6 +9,7 @@ their file, ``ids`` [n] are those. ``OUT.parquet`` holds the columns ``source`` 
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -137,5 +138,6 @@ def write_pairs(path: Path, names: list[tuple[str, str]], answers: Array) -> Non
     """Write a line for each pair: both ids as given, and 0 or 1 of bool [q]."""
     blank = {".csv": ",", ".tsv": "\t"}.get(path.suffix.lower(), " ")
     with path.open("x", encoding="utf-8") as out:
-        for (u, v), answer in zip(names, answers.tolist(), strict=True):
-            out.write(f"{u}{blank}{v}{blank}{int(answer)}\n")
+        lines = csv.writer(out, delimiter=blank, lineterminator="\n")
+        for pair, answer in zip(names, answers.tolist(), strict=True):
+            lines.writerow([*pair, int(answer)])

@@ -418,14 +418,17 @@ class Graph:
         directed : bool, default False
             Whether edges lead from the first id to the second only.
         relabel : bool, default False
-            Allow ids that are sparse or text; they name the vertices.
+            Allow ids that are sparse or text; they name the vertices.  Those of an
+            edge list are numbers if all are written as such, without leading zeros,
+            else text.
         keep : sequence of str, optional
             Columns to keep as attributes of the edges, as ``convert --keep`` takes
             them.
         **options
             ``n`` (number of vertices), ``columns`` (names of the two columns with ids),
-            ``one_based`` (ids begin at 1), ``bipartite`` (rows and columns of a matrix
-            are two sets of vertices).
+            ``one_based`` (ids begin at 1), ``header`` (the first line of an edge list
+            is no edge), ``bipartite`` (rows and columns of a matrix are two sets of
+            vertices).
 
         Returns
         -------

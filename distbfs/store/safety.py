@@ -148,6 +148,10 @@ def opened(path: Path, file_bytes: int | None = None) -> Iterator[h5py.File]:
                 yield file
         except DistbfsError:
             raise
+        except BlockingIOError as error:  # of HDF5's lock
+            raise StoreError(
+                "another process is writing the store; try again when it has ended"
+            ) from error
         except (OSError, RuntimeError, KeyError, ValueError) as error:
             if isinstance(error, OSError) and error.errno:
                 raise

@@ -15,7 +15,6 @@ import numpy as np
 from distbfs import registry
 from distbfs.errors import InputError, UsageError
 from distbfs.formats.ids import IdMap
-from distbfs.formats.text import text_lines
 from distbfs.formats.writing import placed
 from distbfs.multisearch.application import Application, Facts, Option, Take
 from distbfs.multisearch.result_files import (
@@ -26,10 +25,10 @@ from distbfs.multisearch.result_files import (
 )
 from distbfs.plan.memory import readable
 from distbfs.report.tables import print_fields, print_table
-from distbfs.terminal.command import SEARCH
+from distbfs.terminal.command import SEARCH, input_path
 from distbfs.terminal.energy import print_energy
 from distbfs.terminal.shared import Terminal
-from distbfs.terminal.sources import agreed_sources, source_of
+from distbfs.terminal.sources import agreed_sources, side_lines, source_of
 from distbfs.types import Array, Ids
 
 COUNT = re.compile("[0-9]{1,18}")
@@ -156,7 +155,7 @@ def pick_sources(
             raise UsageError(f"--sources is {text}; allowed: 0 to {n}, a file, all")
         drawn = np.random.default_rng(seed).choice(n, int(text), replace=False)
         return np.sort(drawn.astype(np.int64))
-    sources = agreed_sources(terminal.world, n, (), Path(text), ids)
+    sources = agreed_sources(terminal.world, n, (), input_path(text), ids)
     if not repeats:
         sources = np.array(list(dict.fromkeys(sources.tolist())), dtype=np.int64)
     return sources
@@ -168,18 +167,14 @@ def read_pairs(
     """Return pairs of a file, int64 [q, 2], and as they were written.
 
     Two ids a line, between them a tab, a comma or blanks, the first of these that is
-    in the line; ``#`` comments.  Raises InputError or UsageError with the line.
+    in the line outside quotes; see ``side_lines``.  Raises InputError or UsageError
+    with the line.
     """
     pairs, names = [], []
-    for number, line in enumerate(text_lines(path), 1):
-        text = line.partition("#")[0].strip()
-        if not text:
-            continue
-        separator = next((one for one in "\t," if one in text), None)
-        words = [word.strip() for word in text.split(separator)]
+    for place, words in side_lines(path, "\t, "):
         if len(words) != 2:
-            raise InputError(f"{path}:{number}: {len(words)} words; allowed: two ids")
-        pairs.append([source_of(word, f"{path}:{number}", n, ids) for word in words])
+            raise InputError(f"{place}: {len(words)} words; allowed: two ids")
+        pairs.append([source_of(word, place, n, ids) for word in words])
         names.append((words[0], words[1]))
     return np.array(pairs, dtype=np.int64).reshape(-1, 2), names
 

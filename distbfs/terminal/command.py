@@ -9,9 +9,13 @@ from typing import Any, TypeVar
 import click
 import cloup
 
+from distbfs.errors import UsageError
+from distbfs.formats.text import STDIN
 from distbfs.registry import did_you_mean
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+STDIN_USED = f"{__name__}.stdin"
 
 INPUT = cloup.OptionGroup("Input")
 CONNECTIONS = cloup.OptionGroup("Connections")
@@ -89,6 +93,26 @@ class FilePath(click.Path):
 
     def __init__(self) -> None:
         super().__init__(path_type=Path, readable=False)
+
+
+def input_path(text: str) -> Path:
+    """Return the path of a file to read; - is standard input, for one file."""
+    if text not in ("-", str(STDIN)):
+        return Path(text)
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        if STDIN_USED in context.meta:
+            raise UsageError("standard input holds one file, and two are read from it")
+        context.meta[STDIN_USED] = text
+    return STDIN
+
+
+class InputPath(FilePath):
+    """The path of a file to read, or - for standard input."""
+
+    def convert(self, value: Any, param: Any, ctx: click.Context | None) -> Any:
+        """Return the path; UsageError for a second file from standard input."""
+        return super().convert(input_path(value), param, ctx)
 
 
 class Choice(click.Choice):  # type: ignore[type-arg]  # generic from click 8.4 on

@@ -56,6 +56,13 @@ file_options = with_options(
         "from and to, or u and v, else the first two.",
     ),
     INPUT.option(
+        "--header/--no-header",
+        default=None,
+        help="Leave out the first line of an edge list, which names columns or states "
+        "sizes, or take it as an edge.  [left out if it has usual names, or names "
+        "above numbers]",
+    ),
+    INPUT.option(
         "--keep",
         multiple=True,
         metavar="COLUMN",
@@ -89,6 +96,7 @@ class FileOptions:
     directed: bool = False
     one_based: bool | None = None
     columns: tuple[str, str] | None = None
+    header: bool | None = None
     keep: tuple[str, ...] = ()
     bipartite: bool = False
 
@@ -117,6 +125,7 @@ def read_file(
             one_based=reading.one_based,
             n=n,
             columns=reading.columns,
+            header=reading.header,
             bipartite=reading.bipartite,
             relabel="numbers" if reading.relabel else "",
             directed=reading.directed,

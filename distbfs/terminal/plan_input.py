@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.engines.streamed import MOST_STREAMED
-from distbfs.errors import InputError, UsageError, system_error
+from distbfs.errors import DistbfsError, InputError, UsageError
 from distbfs.formats.text import read_text
 from distbfs.generate.histogram import separate
 from distbfs.generate.kronecker import MAX_SCALE
@@ -291,10 +291,10 @@ def read_records(path: Path) -> list[Record]:
     """Return the level records of a file of ``--records``; InputError for others."""
     records: list[Record] = []
     try:
-        with path.open(encoding="utf-8") as file:
-            records.extend(Record.parse(json.loads(line)) for line in file)
-    except OSError as error:
-        raise system_error(error, path) from error
+        lines = read_text(path).splitlines()
+        records.extend(Record.parse(json.loads(line)) for line in lines)
+    except DistbfsError:
+        raise
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"{path}, line {len(records) + 1}: not a level record of parts, as "

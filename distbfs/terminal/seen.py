@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.errors import FileError, InputError
+from distbfs.errors import InputError
+from distbfs.formats.compressed import plain_name
+from distbfs.formats.packed import BinaryFile
+from distbfs.formats.text import rereadable
 from distbfs.search.view import View, check_attributes, flags_of
 from distbfs.terminal.sources import read_sources
 
@@ -24,15 +27,13 @@ def read_vertices(path: Path, n: int, ids: IdMap | None) -> Marks:
     A ``.npy`` file holds a flag for each, any other file one id a line, ids of the file
     that the graph came from.  Raises InputError or UsageError for anything else.
     """
-    if path.suffix != ".npy":
+    if not plain_name(path).endswith(".npy"):
         flags = np.zeros(n, np.bool_)
         flags[read_sources((), path, n, ids)] = True
         return flags
     try:
-        with path.open("rb") as file:
-            array = np.lib.format.read_array(file, allow_pickle=False)
-    except OSError as error:
-        raise FileError(f"{path}: {error.strerror or error}") from error
+        with BinaryFile(rereadable(path)) as file:
+            array = np.lib.format.read_array(file.content, allow_pickle=False)
     except ValueError as error:
         what = " ".join(str(error).split())
         raise InputError(f"{path}: not a sound file: {what:.200}") from error

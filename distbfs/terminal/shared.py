@@ -51,6 +51,7 @@ from distbfs.terminal.command import (
     SEARCH,
     Choice,
     FilePath,
+    InputPath,
     with_options,
 )
 from distbfs.terminal.sizes import whole_size
@@ -58,7 +59,7 @@ from distbfs.terminal.streams import NamedFile
 
 LOG = logging.getLogger("distbfs")
 STORE = FilePath()  # that is read: ranks compare what it holds
-GRAPH = FilePath()  # likewise, or a file that rank 0 reads
+GRAPH = InputPath()  # likewise, or a file that rank 0 reads
 PLACE = FilePath()
 LINE_SECONDS = 5.0  # between lines that say how far work is
 AT_ONCE = 0.0  # seconds until a request to stop ends the process

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from distbfs.errors import InputError, UsageError
 from distbfs.exchange.world import Ranks
+from distbfs.formats.delimited import BLANKS, cut, quote_fault
 from distbfs.formats.ids import IdMap
 from distbfs.formats.text import text_lines
+from distbfs.terminal.command import input_path
 from distbfs.types import Ids, Root
 
 NUMBER = re.compile("[0-9]{1,19}")
+COMMENT = re.compile("(?:^|[ \t])#")
+QUOTED = re.compile('"[^"]*"')
+NO_SEPARATOR = "\x1f"  # is in no id
 SHOWN = 40
 
 
@@ -23,7 +29,7 @@ def read_sources(
 ) -> Ids:
     """Return the sources of the command line and of a file, int64 [k].
 
-    One id a line, ``#`` comments; ids are those of the file that the graph came from.
+    One id a line; ids are those of the file that the graph came from.
     Raises UsageError or InputError for what is no vertex.
     """
     sources = [source_of(word, "--source", n, ids) for word in options]
@@ -37,14 +43,34 @@ def read_sources(
 def sources_in(path: Path, n: int, ids: IdMap | None) -> list[int]:
     """Return the vertices that a file names, one a line."""
     sources = []
-    for number, line in enumerate(text_lines(path), 1):
-        text = line.partition("#")[0].strip()
-        if not text:
-            continue
-        if ids is None and not NUMBER.fullmatch(text):
-            raise InputError(f"{path}:{number}: '{text[:SHOWN]}' is no vertex id")
-        sources.append(source_of(text, f"{path}:{number}", n, ids))
+    for place, [word] in side_lines(path, NO_SEPARATOR):
+        if ids is None and not NUMBER.fullmatch(word):
+            raise InputError(f"{place}: '{word[:SHOWN]}' is no vertex id")
+        sources.append(source_of(word, place, n, ids))
     return sources
+
+
+def side_lines(path: Path, separators: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield FILE:LINE and the ids of each line of a file that has some.
+
+    separators: the first of them that is in a line outside quotes separates its ids.
+    Ids may be quoted (RFC 4180); a ``#`` outside quotes, at the begin of a line or
+    after a blank, begins a comment.  Raises InputError for wrong quotes.
+    """
+    for number, line in enumerate(text_lines(path), 1):
+        text = line
+        for mark in COMMENT.finditer(line):
+            if line.count('"', 0, mark.start()) % 2 == 0:
+                text = line[: mark.start()]
+                break
+        text = text.strip(BLANKS)
+        bare = QUOTED.sub("", text)
+        separator = next((x for x in separators if x in bare), separators[-1])
+        try:
+            for words in cut([text] if text else [], separator):
+                yield f"{path}:{number}", [word.strip(BLANKS) for word in words]
+        except csv.Error as error:
+            raise InputError(f"{path}:{number}: {quote_fault(error)}") from error
 
 
 def read_set(option: str, n: int, ids: IdMap | None) -> list[int]:
@@ -54,7 +80,7 @@ def read_set(option: str, n: int, ids: IdMap | None) -> list[int]:
     InputError for none and for what is no vertex.
     """
     if option.startswith("@"):
-        sources = sources_in(Path(option[1:]), n, ids)
+        sources = sources_in(input_path(option[1:]), n, ids)
     else:
         words = [word.strip() for word in option.split(",")]
         sources = [source_of(x, "--source-set", n, ids) for x in words if x]

@@ -114,7 +114,9 @@ def renamed(trial: Trial, truth: Truth) -> tuple[Truth, list[Any]]:
         step = trial.choose(1, 3, 10**6, 10**12)
         names: list[Any] = (np.cumsum(1 + trial.rng.integers(0, step, n))).tolist()
     else:
-        names = [f"{trial.choose(*WORDS)}{k}" for k in range(n)]
+        padded = [f"{'0' * (1 + k % 3)}{k // 3}" for k in range(n)]
+        words = [f"{trial.choose(*WORDS)}{k}" for k in range(n)]
+        names = padded if trial.chance(0.3) else words
     names = [names[k] for k in trial.rng.permutation(n)]
     return Truth(n, pairs.reshape(-1, 2), truth.directed), names
 

@@ -189,14 +189,14 @@ def test_what_is_no_file(folders, name):
     folder, _ = folders
     path = folder / name
     text = here("convert", path, "-o", folder / "store").refusal
-    assert text == f"distbfs: {path}: no such file"
+    assert text == f"distbfs: {path}: No such file or directory"
     path.mkdir()
     text = here("convert", path, "-o", folder / "store").refusal
     assert text == f"distbfs: {path}: a directory, not a file"
     path.rmdir()
     path.symlink_to("/dev/zero")
     text = here("convert", path, "-o", folder / "store").refusal
-    assert text == f"distbfs: {path}: not a regular file"
+    assert text == f"distbfs: {path}: neither a regular file nor a pipe"
     assert files_in(folder) == [name, "spools"]
 
 

@@ -451,7 +451,7 @@ REFUSED = [
     (("convert", "short.mtx", "-o", "new"), "short.mtx:3: "),
     (("convert", "large.mtx", "-o", "new"), "large.mtx:3: "),
     (("convert", "odd.xyz", "-o", "new"), "odd.xyz: the format is not known"),
-    (("convert", "nowhere.txt", "-o", "new"), "nowhere.txt: no such file"),
+    (("convert", "nowhere.txt", "-o", "new"), "nowhere.txt: No such file"),
     (("convert", "papers", "-o", "new"), "papers: "),
     (("convert", "short.mtx", "-o", "new", "--one-based"), "give neither"),
     (("convert", "good.txt", "-o", "new", "--vertices", 20), "good.txt:"),

@@ -65,6 +65,16 @@ def test_directed(named):
     assert rows_of(here(*words))[0]["depth"] == 3
 
 
+def test_the_first_line_may_be_left_out(tmp_path):
+    path = tmp_path / "sizes.txt"
+    path.write_text("5 4\n0 1\n1 2\n2 3\n3 4\n")
+    words = ("bfs", path, "-s", 1, "--json")
+    for header, reached in (((), 6), (("--header",), 5), (("--no-header",), 6)):
+        done = here(*words, *header)
+        assert rows_of(done)[0]["reached"] == reached
+        assert ("may state sizes" in done.err) == (not header)
+
+
 def test_text_ids_need_relabel(named, tmp_path):
     said = "named.csv:2: 'ada' is not an id; --relabel takes ids of any text"
     assert said in here("bfs", named, "-s", "ada").refusal
@@ -78,6 +88,7 @@ def test_what_is_no_store_says_how_to_make_one(file, tmp_path):
     assert here("convert", file, "-o", store).code == 0
     said = "is of graph files, and"
     assert f"--relabel {said}" in here("bfs", store, "-s", 0, "--relabel").refusal
+    assert f"--header {said}" in here("bfs", store, "-s", 0, "--header").refusal
     one_based = here("bfs", store, "-s", 0, "--zero-based").refusal
     assert f"--one-based {said}" in one_based
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from distbfs.errors import InputError, ResourceError
-from distbfs.formats import compressed, packed, text
+from distbfs.formats import compressed, text
 from distbfs.formats.base import ReaderOptions, make_reader, sniff
 from distbfs.formats.compressed import Unpacker, load_zstd
 from formats.packing import PACK
@@ -218,7 +218,7 @@ def test_a_full_disk_while_unpacking(tmp_path, monkeypatch):
     def full():
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(packed.tempfile, "TemporaryFile", full)
+    monkeypatch.setattr(text.tempfile, "TemporaryFile", full)
     with pytest.raises(ResourceError, match=r"cannot unpack .*No space"):
         edges_of(path, "graph500-int64")
 

@@ -3,6 +3,8 @@
 import csv
 import gzip
 import io
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from distbfs.errors import InputError, UsageError
 from distbfs.formats import delimited, text
-from distbfs.formats.base import ReaderOptions
+from distbfs.formats.base import ReaderOptions, make_reader
 from distbfs.formats.edge_list import EdgeListReader
 from distbfs.formats.tuples import open_tuples
 from formats.reading import read, refusal
@@ -62,13 +64,13 @@ def test_names_are_read_as_written(
     path.write_bytes(gzip.compress(data) if packed else data)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text.TextFile.__init__, "__defaults__", (block,))
-        with opened(path) as source:
+        with opened(path, "edge-list") as source:
             assert named(source) == [x[:2] for x in (*first, *rows)]
             said = [x for x in source.notes if "names the columns" in x]
             assert said == [
                 f"{path}: line 1 names the columns; ids are in 'Source' and 'Target'"
             ] * bool(header)
-            assert source.notes[-1].endswith("after the second are ignored")
+            assert ": columns after the second" in source.notes[-1]
 
 
 @FUZZ
@@ -88,7 +90,7 @@ def test_integers_with_quotes_beside_them(scratch, rows, kind, quoting, block, o
         patch.setattr(text.TextFile.__init__, "__defaults__", (block,))
         edge_file, edges = read(EdgeListReader, path, one_based=one)
     assert edges == [[0, 0], *([u - one, v - one] for u, v, _ in rows)]
-    assert edge_file.unread == "columns after the second"
+    assert edge_file.unread.startswith("columns after the second")
 
 
 @pytest.mark.parametrize("quoted", [False, True])
@@ -113,9 +115,9 @@ def test_columns_are_chosen_by_name(tmp_path, kind, quoted):
     assert refusal(EdgeListReader, path, columns=("id", "x")) == wrong
 
 
-def edges_of(path, **options):
+def edges_of(path, name="", **options):
     """The edges of a file by the ids in it, and what is said."""
-    with opened(path, **options) as source:
+    with opened(path, name, **options) as source:
         return named(source), [x.removeprefix(f"{path}: ") for x in source.notes]
 
 
@@ -163,7 +165,127 @@ def test_what_separates_names_is_said(tmp_path, gap, kind):
     path.write_text(f"Alice{gap}Bob\n")
     named, notes = edges_of(path)
     assert named == [("Alice", "Bob")]
-    assert notes[-1] == f"{kind} separate the columns"
+    edge = "line 1 is an edge, from 'Alice' to 'Bob'"
+    assert notes[-1] == f"{edge}; --header leaves it out, if it names columns"
+    assert notes[-2] == f"{kind} separate the columns"
+    assert edges_of(path, header=False)[1] == notes[:-1]
+
+
+@pytest.mark.parametrize(
+    ("first", "rest"),
+    [
+        ("person_a,person_b", ["alice,bob", "bob,carol"]),
+        ("u,v", ["v,w", "w,u"]),
+        ("id 1,id 2,w", ["007,8,1", "8,9,1"]),
+        ("5 4", ["a b", "b c"]),
+    ],
+)
+def test_a_first_line_is_an_edge_or_not_as_one_says(tmp_path, first, rest):
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["# c", first, *rest]) + "\n")
+    pairs = [tuple(row.replace(",", " ").split()[:2]) for row in rest]
+    edges, notes = edges_of(path, header=True)
+    assert edges == pairs
+    names = re.split("[, ]" if "," not in first else ",", first)
+    assert HEAD.format(2, ascii(names[0]), ascii(names[1])) in notes
+    edges, notes = edges_of(path, header=False)
+    assert edges == [(names[0], names[1]), *pairs]
+    assert not [x for x in notes if x.startswith("line 2")]
+
+
+SIZES = [
+    ("5 4", "0 1,1 2,2 3,3 4", {}, 4),
+    ("4 4", "1 2,2 3,3 4,4 1", {"one_based": True}, 4),
+    ("5 5 4", "0 1 7,1 2 7,2 3 7,3 4 7", {}, 4),
+    ("3 5", "0 1,1 2,2 4", {}, 4),
+    ("4 4", "0 1,1 2,2 3,3 4,4 1", {}, None),
+    ("3 4", "0 1,1 2,2 3,3 4", {}, None),
+    ("0 1", "1 2", {}, None),
+    ("0 0", "", {}, None),
+]
+
+
+@pytest.mark.parametrize(("first", "rest", "options", "highest"), SIZES)
+def test_a_first_line_that_may_state_sizes_is_said(
+    tmp_path, first, rest, options, highest
+):
+    path = tmp_path / "a.txt"
+    rows = rest.split(",") if rest else []
+    path.write_text("\n".join([first, *rows]) + "\n")
+    edge_file, edges = read(EdgeListReader, path, **options)
+    said = [x for x in edge_file.notes if x.startswith("line 1 is an edge, but may")]
+    assert bool(said) == (highest is not None)
+    if said:
+        assert (
+            f"as {len(rows)} edges follow, with ids up to {highest}; --hea" in said[0]
+        )
+    options["header"] = False
+    assert read(EdgeListReader, path, **options) == (
+        replace(edge_file, notes=()),
+        edges,
+    )
+    if rows:
+        options["header"] = True
+        left_out = read(EdgeListReader, path, **options)
+        assert left_out[1] == edges[1:]
+        assert left_out[0].n == max(map(max, edges[1:])) + 1
+
+
+DOUBTFUL = [
+    ("0 1 2 3\n1 0 2\n2 0 1\n3 0\n", "lines have 2 to 4 columns, as in an adjacency"),
+    ("a,b,c\nb,c\n", "lines have 2 to 3 columns"),
+    ("5 4\n0 1 .5\n1 2 .5\n", "lines have 2 to 3 columns"),
+    ("a -> b\nb -> c\n", "'->' stands between the ids of its lines; allowed: tabs, "),
+    ("a\t--\tb\n", "'--' stands between"),
+    ("0 : 1\n1 : 2\n", "':' stands between"),
+    ("a: b\nb: c\n", "':' stands between"),
+    ("<x> <p> <y> .\n", "'>' stands between"),
+]
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a"])
+@pytest.mark.parametrize(("body", "why"), DOUBTFUL)
+def test_lines_with_more_than_two_ids_or_signs_are_refused(tmp_path, body, why, name):
+    path = tmp_path / name
+    path.write_text(body)
+    with pytest.raises(InputError) as error:
+        opened(path)
+    unknown = name == "a" and "the format is not known" in str(error.value)
+    assert unknown or str(error.value).startswith(f"{path}: {why}")
+    edges, notes = edges_of(path, name="edge-list")
+    first = re.split("[ ,\t]", body.partition("\n")[0])[:2]
+    assert list(map(str, edges[0])) == first
+    if "\n" in body[:-1] and "stands" not in why:
+        assert re.search(
+            r"columns after the second(, in . of . lines,)? are", notes[-1]
+        )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "0 1 \n1 2\n",
+        "u,v,note\n1,2\n3,4,x\n",
+        "a;b;\nb;c;x\n",
+        "- a\nb -\n",
+        f'1,2,x,7\n3,4,"y\n{"z" * (1 << 16)}",7\n5,6,x,7\n',
+        "# distbfs edge list of ids; convert --relabel reads it\na: b\n",
+    ],
+)
+def test_edge_lists_are_not_doubted(tmp_path, body):
+    path = tmp_path / "a.txt"
+    path.write_text(body)
+    assert edges_of(path)[0]
+
+
+def test_a_header_is_of_edge_lists(tmp_path):
+    path = tmp_path / "a.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n")
+    for header in (True, False):
+        with pytest.raises(UsageError, match="matrix-market has no line that names"):
+            make_reader(path, "", ReaderOptions(header=header))
+    with pytest.raises(UsageError, match="leave out --no-header"):
+        ReaderOptions(header=False, columns=("u", "v"))
 
 
 NUMBERS = [
@@ -199,7 +321,7 @@ def test_bytes_that_are_not_utf8(tmp_path):
         path.write_bytes(body)
         with pytest.raises(InputError, match=rf"a.csv:{line}: id .* is not UTF-8"):
             opened(path)
-    path.write_bytes(b"a,b,\xe9\n# \xe9\nc,d\n")
+    path.write_bytes(b"a,b,\xe9\n# \xe9\nc,d,\n")
     assert edges_of(path)[0] == [("a", "b"), ("c", "d")]
 
 
@@ -209,13 +331,13 @@ def test_lines_of_faults_count_quoted_lines_and_comments(tmp_path, monkeypatch):
     body = '# c\na,b,"x\n# no comment\n"\n\n% c\nc d,e\n'
     path.write_text(body + '"f",\n')
     with pytest.raises(InputError, match=r"a.csv:8: an empty column"):
-        opened(path)
+        opened(path, "edge-list")
     path.write_text(body + 'f,"g\nh\n' + "i,j\n" * 99999)
     with pytest.raises(InputError, match=r"a.csv:8: a column too long, or a quote"):
-        opened(path)
+        opened(path, "edge-list")
     path.write_text(body + "f,g\n\0")
     with pytest.raises(InputError, match=r"a.csv:9: binary data, not text"):
-        opened(path)
+        opened(path, "edge-list")
 
 
 def test_long_files_are_handed_over_in_pieces(tmp_path, monkeypatch):
@@ -249,7 +371,8 @@ def test_konect_files_count_from_1(tmp_path, kind, name):
         assert source.describe()["one_based"] is True
     with open_tuples(Solo(), path, options=ReaderOptions(one_based=False)) as source:
         assert source.n == 5
-        assert source.notes == [f"{path}: columns after the second are ignored"]
+        said = "columns after the second, in 1 of 3 lines, are ignored"
+        assert source.notes == [f"{path}: {said}"]
     with opened(path) as source:
         assert named(source) == [(1, 2), (2, 3), (4, 1)]
     path.write_text(KONECT.format(kind) + "0 1\n")

@@ -32,6 +32,7 @@ RULES = [
     LineRules(base=1, comments=b"%", fields=3, loops=False),
     LineRules(loops=False, separator=b";"),
     LineRules(loops=False),
+    LineRules(canonical=True),
 ]
 
 PIECES = [

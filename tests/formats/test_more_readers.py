@@ -807,7 +807,8 @@ def test_whatever_a_file_holds_it_is_read_or_refused(scratch, kind, data, size):
 
 UNREAD = [
     ("edge-list", b"0 1\n1 2 \n", ""),
-    ("edge-list", b"0 1\n1 2 0.5\n", "columns after the second"),
+    ("edge-list", b"0 1\n1 2 .5\n", "columns after the second, in 1 of 2 lines,"),
+    ("edge-list", b"0 1 1\n1 2 .5\n", "columns after the second"),
     ("dimacs", SAMPLES[DimacsReader][0], "weights"),
     ("metis", b"2 1\n2\n1\n", ""),
     ("metis", b"2 1 1\n2 7\n1 7\n", "sizes and weights"),

@@ -298,12 +298,12 @@ def test_a_line_without_end_is_refused(tmp_path, monkeypatch):
 def test_what_is_no_file_is_refused(tmp_path, name):
     kind = lookup(READERS, "format", name)
     assert kind.name == name
-    assert refusal(kind, tmp_path / "none") == ": no such file"
+    assert refusal(kind, tmp_path / "none") == ": No such file or directory"
     assert refusal(kind, tmp_path) == ": a directory, not a file"
     for path in (tmp_path / "none", tmp_path):
         with pytest.raises(InputError):
             sniff(path)
-    assert refusal(kind, Path("/dev/null")) == ": not a regular file"
+    assert refusal(kind, Path("/dev/null")) == ": neither a regular file nor a pipe"
 
 
 def test_sniff_by_content_then_by_name(tmp_path):

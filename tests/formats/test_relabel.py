@@ -1,6 +1,8 @@
 """Ids that are sparse or text: vertices are numbered anew and keep their names."""
 
+import gzip
 import json
+import re
 
 import numpy as np
 import pytest
@@ -65,7 +67,7 @@ def test_sparse_numbers(scratch, pairs, piece):
     path.write_text("".join(f"{u},{v}\n" for u, v in pairs))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(relabel, "PAIRS", piece)
-        with opened(path) as source:
+        with opened(path, header=False) as source:
             assert named(source) == pairs
             assert source.ids.kind == "integer"
             assert source.notes == []
@@ -111,6 +113,44 @@ def test_numbers_that_are_too_large_or_negative_are_text(tmp_path):
         assert named(source) == [(str(2**64), "-7"), ("007", "7"), ("1.5", "nan")]
 
 
+PADDED = ["00501,1", "0501,2", "501,3"]
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("a.csv", PADDED),
+        ("a.csv", [f'"{row}'.replace(",", '",') for row in PADDED]),
+        ("a.csv.gz", PADDED),
+        ("a.el", [row.replace(",", " ") for row in PADDED]),
+        ("a.csv", ["501,1", "501,2", "501,0003"]),
+    ],
+)
+def test_an_id_of_text_is_its_text(tmp_path, name, rows):
+    body = "\n".join(rows).encode() + b"\n"
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(body) if name.endswith("gz") else body)
+    for compiled in (True, False):
+        with opened(path, compiled=compiled) as source:
+            words = [re.split("[ ,]", row.replace('"', "")) for row in rows]
+            assert named(source) == [tuple(pair) for pair in words]
+            assert source.ids.kind == "text"
+            assert "has a leading zero)" in source.notes[0]
+
+
+def test_numbers_are_named_as_they_are_written(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("501,0\n10,0\n")
+    with opened(path) as source:
+        assert named(source) == [(501, 0), (10, 0)]
+        assert [source.ids.find(x) for x in ("501", "0501", "00", "-0")] == [
+            2,
+            -1,
+            -1,
+            -1,
+        ]
+
+
 def test_numpy_and_graph500_ids(tmp_path):
     pairs = [(LARGEST, 5), (5, 17), (10**12, 5)]
     np.save(tmp_path / "a.npy", np.array(pairs))
@@ -146,7 +186,7 @@ def test_refusals(tmp_path, body, message):
     path = tmp_path / "a.el"
     path.write_text(body)
     with pytest.raises(InputError) as error:
-        opened(path)
+        opened(path, "edge-list")
     assert str(error.value) == f"{path}{message}"
     path.write_bytes(b"a \xff\n")
     with pytest.raises(InputError, match=r":1: id '\\\\xff' is not UTF-8"):

@@ -130,6 +130,17 @@ def test_text_columns(scratch, kind, pairs, form, rows):
         read(path)
 
 
+@pytest.mark.parametrize("kind", sorted(WRITERS))
+def test_the_type_of_a_column_says_whether_ids_are_text(tmp_path, kind):
+    words = ["00501", "0501", "501"]
+    path = tmp_path / "table"
+    for texts in (words, words[2:]):
+        table = pa.table({"src": texts, "dst": ["7"] * len(texts)})
+        WRITERS[kind](table, path, 9)
+        with opened(path) as source:
+            assert named(source) == [(x, "7") for x in texts]
+
+
 def test_sparse_integers(tmp_path):
     path = tmp_path / "a.parquet"
     pairs = [(2**62, 5), (5, 10**12)]

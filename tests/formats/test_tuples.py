@@ -152,7 +152,7 @@ def test_a_bad_file_leaves_no_spool_and_ends_all_ranks(tmp_path, spools):
     assert list(spools.iterdir()) == []
     with pytest.raises(InputError, match="as rank 0 said"):
         open_tuples(Second({"fault": "InputError", "message": "as rank 0 said"}), path)
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match="No such file"):
         open_tuples(Solo(), tmp_path / "none")
     with pytest.raises(UsageError, match=r"allowed: arrow, dimacs, .*matrix-market"):
         open_tuples(Solo(), path, name="other")

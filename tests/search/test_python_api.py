@@ -168,6 +168,9 @@ def test_names_in_tables(name):
     assert result.to_dict() == dict(
         sorted(nx.single_source_shortest_path_length(wanted, "c").items())
     )
+    padded = {"u": ["00501", "0501"], "v": ["501", "7"]}
+    graph = maker_of(name)(table_of(name, padded), relabel=True)
+    assert graph.nodes == ["00501", "0501", "501", "7"]
     sparse = {"u": np.array([10**12, 5, 7]), "v": np.array([5, 7, 5])}
     graph = maker_of(name)(table_of(name, sparse), relabel=True)
     assert graph.nodes == [5, 7, 10**12]
@@ -345,7 +348,7 @@ def test_what_is_said_of_a_file_is_a_warning(tmp_path):
 
 def test_files_that_are_refused(tmp_path):
     path = tmp_path / "graph.el"
-    with pytest.raises(errors.FileError, match="no such file") as caught:
+    with pytest.raises(errors.FileError, match="No such file") as caught:
         Graph.from_file(path)
     assert isinstance(caught.value, OSError)
     path.write_text("0 x\n")
