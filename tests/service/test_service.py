@@ -374,6 +374,7 @@ def test_a_client_that_has_said_all_gets_all(tmp_path):
 
 def test_a_client_that_does_not_read_is_dropped(tmp_path):
     with serving(tmp_path, patience=0.3) as (service, path), Talker(path) as other:
+        assert other.ask({"op": "health"})["ok"]
         with Talker(path) as talker:
             talker.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             everything = {"op": "bfs", "source": 3}
@@ -542,14 +543,20 @@ def test_answers_stay_whole_however_late_a_client_reads(tmp_path):
 
 
 def test_too_many_clients(tmp_path):
-    with serving(tmp_path, clients=2) as (_, path):
+    with serving(tmp_path, clients=2) as (service, path):
+        block(service)
         with Talker(path) as one, Talker(path) as two:
-            assert one.ask({"op": "health"})["ok"]
-            assert two.ask({"op": "health"})["ok"]
+            for talker in (one, two):
+                talker.say({"op": "distances", "source": 3, "targets": [3]})
+            wait_for(lambda: len(service._unanswered) == 2)
             with Talker(path) as three:
                 assert code_of(three.hear()) == "busy"
                 assert three.hear() is None
-            assert one.ask({"op": "health"})["ok"]
+            with pytest.raises(ServiceError, match="are at work already") as caught:
+                connect(path).health()
+            assert caught.value.code == "busy"
+            service.ranks.session.go.set()
+            assert one.hear()["ok"]
         with Talker(path) as again:
             wait_for(lambda: (again.ask({"op": "health"}) or {}).get("ok"))
 
