@@ -13,7 +13,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a full disk or quo
 SHOWN = 100  # characters of a text from outside in a message
 
 
-def shown(text: str, most: int | None = SHOWN) -> str:
+def legible(text: str, most: int | None = SHOWN) -> str:
     r"""Return a text from outside so that a line of a log or a terminal can hold it.
 
     What cannot be printed is escaped as in Python, a line break as ``\n``; a text of

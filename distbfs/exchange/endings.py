@@ -32,7 +32,7 @@ from distbfs.errors import (
     LaunchError,
     PeerFailed,
     ResourceError,
-    shown,
+    legible,
 )
 from distbfs.exchange.abort import abort_ranks, end_after, last_words, say
 from distbfs.exchange.launcher import Launch, find_launch
@@ -73,7 +73,7 @@ def describe_error(error: BaseException, rank: int | None = None) -> str:
         return last_words(f"{place}interrupted")
     if isinstance(error, (DistbfsError, MemoryError)):
         text = " ".join(str(error).split()) or "there is not enough memory"
-        return last_words(place + shown(text, LONGEST))
+        return last_words(place + legible(text, LONGEST))
     lines = traceback.format_exception(type(error), error, error.__traceback__)
     return last_words("".join(lines), place)
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 import msgspec
 from msgspec import UNSET, Meta, UnsetType, inspect
 
-from distbfs.errors import ServiceError, shown
+from distbfs.errors import ServiceError, legible
 from distbfs.service.limits import MAX_ID_TEXT, Limits
 from distbfs.service.operations import (
     OPERATIONS,
@@ -54,7 +54,7 @@ def _shown(value: object) -> str:
         text = json.dumps(value)
     except (TypeError, ValueError, RecursionError):
         text = type(value).__name__
-    return shown(text, SHOWN)
+    return legible(text, SHOWN)
 
 
 def _is(value: object, allowed: str) -> WrongFieldError:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from distbfs.errors import InputError, ServiceError, UsageError, shown
+from distbfs.errors import InputError, ServiceError, UsageError, legible
 from distbfs.service.checker import too_long, unknown_op
 from distbfs.service.encoding import MEDIA_TYPE, Buffer, chunks, encode
 from distbfs.service.openapi import STATUS, describe_api
@@ -218,14 +218,13 @@ class Application:
     async def _no_route(self, request: HttpRequest, error: Exception) -> Response:
         path, headers = request.url.path, getattr(error, "headers", None) or {}
         if getattr(error, "status_code", 404) == 405:
-            text = (
-                f"{path} takes no {shown(request.method)}; allowed: {headers['Allow']}"
-            )
+            text = f"{path} takes no {legible(request.method)}"
+            text = f"{text}; allowed: {headers['Allow']}"
             refused = ServiceError("not_allowed", text)
         elif path.startswith("/v1/"):
             refused = unknown_op(path.removeprefix("/v1/"))
         else:
-            refused = ServiceError("not_found", f"there is no page {shown(path)}")
+            refused = ServiceError("not_found", f"there is no page {legible(path)}")
         response = self._error(refused)
         response.headers.update(headers)
         return response
@@ -356,9 +355,9 @@ def _check_kind(headers: Headers) -> None:
     """Raise ServiceError unless a body is announced as JSON, not compressed."""
     kind = headers.get("content-type", "")
     if kind.partition(";")[0].strip().lower() != "application/json":
-        sent = f"Content-Type is {shown(kind)}" if kind else "Content-Type is missing"
+        sent = f"Content-Type is {legible(kind)}" if kind else "Content-Type is missing"
         raise ServiceError("not_json", f"{sent}; send Content-Type: application/json")
     packing = headers.get("content-encoding", "identity")
     if packing.strip().lower() != "identity":
-        text = f"Content-Encoding is {shown(packing)}; send the body as it is"
+        text = f"Content-Encoding is {legible(packing)}; send the body as it is"
         raise ServiceError("not_json", text)

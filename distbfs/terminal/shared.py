@@ -24,7 +24,7 @@ from distbfs import __version__, registry
 from distbfs.device import cuda
 from distbfs.device.cc import thread_count
 from distbfs.engines.cuda.papers.xbfs.search import BALANCES, FRONTIERS
-from distbfs.errors import UsageError, shown
+from distbfs.errors import UsageError, legible
 from distbfs.exchange.abort import json_line
 from distbfs.exchange.signals import STOP_SIGNALS, StopFlag
 from distbfs.exchange.world import Ranks, start
@@ -69,7 +69,7 @@ class TextLines(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
         """Return the message after the name of the program."""
-        return f"distbfs: {shown(record.message, None)}"
+        return f"distbfs: {legible(record.message, None)}"
 
 
 class JsonLines(logging.Formatter):

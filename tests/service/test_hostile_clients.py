@@ -12,7 +12,7 @@ from serving import SECONDS, Talker, make_service, running, serving, wait_for
 from test_http import REFUSED, TOKEN, dial
 from test_http import serving as serving_http
 
-from distbfs.errors import shown
+from distbfs.errors import legible
 from distbfs.service.client import connect
 from distbfs.service.json_lines import StreamDoor
 from distbfs.terminal.shared import TextLines
@@ -98,10 +98,10 @@ def test_stdin_may_wait():
 
 
 def test_texts_from_outside():
-    assert shown("é a\tb\n\x1b[2K\u202e\udc80") == r"é a\tb\n\x1b[2K\u202e\udc80"
-    assert shown("x" * 101) == "x" * 97 + "..."
-    assert shown("\0" * 1_000_000, 10) == r"\x00\x0..."
-    assert shown("x" * 9999 + "\n", None) == "x" * 9999 + r"\n"
+    assert legible("é a\tb\n\x1b[2K\u202e\udc80") == r"é a\tb\n\x1b[2K\u202e\udc80"
+    assert legible("x" * 101) == "x" * 97 + "..."
+    assert legible("\0" * 1_000_000, 10) == r"\x00\x0..."
+    assert legible("x" * 9999 + "\n", None) == "x" * 9999 + r"\n"
 
 
 @pytest.fixture
