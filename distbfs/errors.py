@@ -10,6 +10,19 @@ import os
 from typing import ClassVar
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a full disk or quota
+SHOWN = 100  # characters of a text from outside in a message
+
+
+def legible(text: str, most: int | None = SHOWN) -> str:
+    r"""Return a text from outside so that a line of a log or a terminal can hold it.
+
+    What cannot be printed is escaped as in Python, a line break as ``\n``; a text of
+    more than ``most`` characters is cut, None: never.
+    """
+    line = text if most is None else text[: most + 1]
+    if not line.isprintable():
+        line = "".join(x if x.isprintable() else ascii(x)[1:-1] for x in line)
+    return line if most is None or len(line) <= most else line[: most - 3] + "..."
 
 
 class DistbfsError(Exception):
@@ -156,7 +169,7 @@ class ServiceError(DistbfsError, OSError):
         "unauthorized": 2,
         "not_found": 2,  # no such page or service
         "not_allowed": 2,  # a method of HTTP
-        "not_json": 2,  # the type of a body
+        "not_json": 2,  # the type or the compression of a body
         "busy": 1,  # the queue is full, or there are too many clients
         "too_many": 1,  # requests of one client
         "deadline": 1,

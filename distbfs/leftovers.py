@@ -1,9 +1,22 @@
-"""Files and folders to remove when a signal ends this process."""
+"""Unfinished files: removed when a signal ends this process, or after it was killed.
 
+A file that appears complete or not at all is written in a hidden folder beside its
+place. The process that writes holds a lock in the folder, so that a later one can tell
+whether it lives. On file systems without locks the folders of killed processes stay.
+"""
+
+import fcntl
+import os
+import re
+import secrets
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
+
+HIDDEN = re.compile(r"\.partial-[0-9a-f]{16}")  # names of the folders
+LOCK = ".lock"  # a file in each
 
 _paths: set[Path] = set()
 _lock = Lock()
@@ -32,3 +45,69 @@ def remove_all() -> None:
             shutil.rmtree(path, ignore_errors=True)
         with suppress(OSError):
             path.unlink()
+
+
+@contextmanager
+def hidden_folder(parent: Path) -> Iterator[Path]:
+    """Yield a new folder, which is removed at the end with what is left in it.
+
+    Raises OSError where there can be none.
+    """
+    handle = None
+    while handle is None:
+        made = parent / f".partial-{secrets.token_hex(8)}"
+        note(made)
+        try:
+            made.mkdir(mode=0o700)
+            handle = _held(made)
+        finally:
+            if handle is None:
+                forget(made)
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+        os.close(handle)
+        forget(made)
+
+
+def _opened(folder: Path) -> int:
+    """Return the descriptor of the file in a folder that is locked."""
+    kind = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.open(folder / LOCK, kind, 0o600)
+
+
+def _held(folder: Path) -> int | None:
+    """Lock a new folder; return its descriptor, None if a sweep is removing it."""
+    try:
+        handle = _opened(folder)
+    except FileNotFoundError:
+        return None
+    swept = False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        swept = True
+    except OSError:
+        pass  # there are no locks here, and so no sweeps
+    if not swept and folder.exists():
+        return handle
+    os.close(handle)
+    return None
+
+
+def sweep(parent: Path) -> None:
+    """Remove the hidden folders of processes that were killed; ignore failures."""
+    names: list[str] = []
+    with suppress(OSError):
+        names = [name for name in os.listdir(parent) if HIDDEN.fullmatch(name)]
+    for name in names:
+        with suppress(OSError):
+            if (parent / name).is_symlink():
+                continue
+            handle = _opened(parent / name)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(parent / name, ignore_errors=True)
+            finally:
+                os.close(handle)

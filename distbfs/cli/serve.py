@@ -238,6 +238,8 @@ def command(
             )
         with flag.within(AT_ONCE):
             session = opening.open()
+        # requests are answered or late by then, unless a search hears nothing
+        stack.enter_context(flag.within(limits.deadline + limits.patience))
         trace = start_trace(trace_file, session)
         ranks = Ranks(session, flag, trace)
         if world.rank:

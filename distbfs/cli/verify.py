@@ -11,7 +11,7 @@ from typing import Any
 import click
 import numpy as np
 
-from distbfs.errors import StoreError
+from distbfs.errors import StoreError, legible
 from distbfs.report.tables import shown
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.verify import Verification, add_part, check_ids, check_totals
@@ -93,11 +93,11 @@ def array_bytes(store: Store) -> int:
 def print_verification(values: dict[str, Any]) -> None:
     """Print what was found, one finding a line, or that all is well."""
     for finding in values["findings"]:
-        click.echo(finding)
+        click.echo(legible(finding, None))
     if values["ok"]:
         parts = "1 part" if values["parts"] == 1 else f"{shown(values['parts'])} parts"
         click.echo(
-            f"{values['store']}: all is well; {parts}, "
+            f"{shown(values['store'])}: all is well; {parts}, "
             f"{shown(sum(values['edges'].values()))} edges and "
             f"{shown(values['bytes'])} bytes checked in {values['seconds']:.3g} s"
         )

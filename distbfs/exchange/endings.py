@@ -32,6 +32,7 @@ from distbfs.errors import (
     LaunchError,
     PeerFailed,
     ResourceError,
+    legible,
 )
 from distbfs.exchange.abort import abort_ranks, end_after, last_words, say
 from distbfs.exchange.launcher import Launch, find_launch
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from distbfs.types import World
 
 GRACE = 5.0
+LONGEST = 4000  # characters of the line of an error
 INTERRUPTED = 130
 
 
@@ -71,7 +73,7 @@ def describe_error(error: BaseException, rank: int | None = None) -> str:
         return last_words(f"{place}interrupted")
     if isinstance(error, (DistbfsError, MemoryError)):
         text = " ".join(str(error).split()) or "there is not enough memory"
-        return last_words(place + text)
+        return last_words(place + legible(text, LONGEST))
     lines = traceback.format_exception(type(error), error, error.__traceback__)
     return last_words("".join(lines), place)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -118,14 +117,14 @@ def placed(path: Path, *, force: bool) -> Iterator[Path]:
     behind.
     """
     check_place(path, force=force)
-    if path.exists() and not path.is_file():
-        partial = path
-    else:
-        partial = path.with_name(f".{secrets.token_hex(8)}.partial-{path.name}")
-        leftovers.note(partial)
     try:
-        yield partial
-        if partial is not path:
+        if path.exists() and not path.is_file():
+            yield path
+            return
+        leftovers.sweep(path.parent)
+        with leftovers.hidden_folder(path.parent) as folder:
+            partial = folder / path.name
+            yield partial
             with partial.open("rb") as done:
                 os.fsync(done.fileno())
             give_name(partial, path, force=force)
@@ -133,11 +132,6 @@ def placed(path: Path, *, force: bool) -> Iterator[Path]:
         raise
     except OSError as error:
         raise system_error(error, path) from error
-    finally:
-        if partial is not path:
-            with suppress(OSError):
-                partial.unlink()
-            leftovers.forget(partial)
 
 
 def give_name(complete: Path, path: Path, *, force: bool) -> None:

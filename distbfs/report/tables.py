@@ -9,6 +9,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from distbfs.errors import legible
+
 
 def shown(value: Any) -> str:
     """Return a value as a table shows it."""
@@ -17,10 +19,10 @@ def shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {shown(item)}" for key, item in value.items())
+        return ", ".join(f"{shown(key)} {shown(item)}" for key, item in value.items())
     if isinstance(value, (list, tuple)):
         return ", ".join(shown(item) for item in value)
-    return str(value)
+    return legible(str(value), None)
 
 
 def print_lines(table: Table) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 import msgspec
 from msgspec import UNSET, Meta, UnsetType, inspect
 
-from distbfs.errors import ServiceError
+from distbfs.errors import ServiceError, legible
 from distbfs.service.limits import MAX_ID_TEXT, Limits
 from distbfs.service.operations import (
     OPERATIONS,
@@ -30,6 +30,7 @@ from distbfs.service.operations import (
 from distbfs.service.vertex_names import Names
 
 SHOWN = 40  # characters of a wrong value in a message
+NAMES = ", ".join(OPERATIONS)
 REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -53,7 +54,7 @@ def _shown(value: object) -> str:
         text = json.dumps(value)
     except (TypeError, ValueError, RecursionError):
         text = type(value).__name__
-    return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
+    return legible(text, SHOWN)
 
 
 def _is(value: object, allowed: str) -> WrongFieldError:
@@ -82,6 +83,16 @@ def read_json(data: bytes) -> Any:
     except (ValueError, RecursionError) as error:
         why = "nested too deeply" if isinstance(error, RecursionError) else error
         raise ServiceError("bad_request", f"not JSON: {why}") from error
+
+
+def unknown_op(name: object) -> ServiceError:
+    """Return the refusal of an operation that there is not."""
+    return ServiceError("unknown_op", f"op{_is(name, NAMES)}")
+
+
+def too_long(limits: Limits) -> ServiceError:
+    """Return the refusal of a request of too many bytes."""
+    return ServiceError("too_large", f"a request has up to {limits.line} bytes")
 
 
 class Checker:
@@ -155,9 +166,11 @@ class Checker:
         name = value.get("op", op)
         if op and name != op:
             return "bad_request", f"op{_is(name, op)}"
+        if name is None:
+            return "bad_request", f"a request lacks 'op'; allowed: {NAMES}"
         if not isinstance(name, str) or name not in OPERATIONS:
-            text = f"op{_is(name, ', '.join(OPERATIONS))}"
-            return "unknown_op", text
+            refused = unknown_op(name)
+            return refused.code, str(refused)
         return self._field(error, value, name)
 
     def _field(

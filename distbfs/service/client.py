@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 import msgspec
@@ -395,7 +395,7 @@ def _broken(address: object, error: object, seconds: float) -> ServiceError:
     if isinstance(error, (TimeoutError, BlockingIOError)):
         why = f"no answer within {seconds:g} seconds"
     elif isinstance(error, OSError):
-        why = "the connection has ended"
+        why = "the connection has ended before the answer"
     else:
         why = "what answers is no service of distbfs"
     return ServiceError("broken", f"{address}: {why}")
@@ -418,19 +418,23 @@ class SocketClient(Client):
 
     def __init__(self, path: Path, timeout: float = SECONDS) -> None:
         self._path, self._timeout = path, timeout
+        self._next = 0
+        self._connect()
+
+    def _connect(self) -> None:
+        self._rest = b""
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         # the kernel's own: Python's would ask before each call whether it may block
-        limit = struct.pack("@ll", *divmod(max(round(timeout * 1e6), 1), 1_000_000))
+        spent = max(round(self._timeout * 1e6), 1)
+        limit = struct.pack("@ll", *divmod(spent, 1_000_000))
         for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             self._socket.setsockopt(socket.SOL_SOCKET, option, limit)
         try:
-            self._socket.connect(str(path))
+            self._socket.connect(str(self._path))
         except OSError as error:
             self._socket.close()
-            why = error.strerror or str(error)
-            raise ServiceError("not_found", f"{path}: no service: {why}") from error
-        self._rest = b""
-        self._next = 0
+            text = f"{self._path}: no service: {error.strerror or error}"
+            raise ServiceError("not_found", text) from error
 
     def _line(self) -> bytes:
         """Return the next line, without its end; nothing at the end."""
@@ -451,23 +455,44 @@ class SocketClient(Client):
     def call(self, op: str, **fields: Any) -> dict[str, Any]:
         """Ask for an operation; see ``Client.call``."""
         self._next += 1
-        request = encoded({"id": self._next, "op": op, **fields})
+        request = encoded({"id": self._next, "op": op, **fields}) + b"\n"
         try:
-            self._socket.sendall(request + b"\n")
-            while line := self._line():
-                answer = decode(line)
-                fill(answer, self)
-                if not isinstance(answer, dict) or answer.get("id") in (
-                    self._next,
-                    None,
-                ):
-                    return checked(answer)
+            try:
+                return self._answer(request)
+            except (BrokenPipeError, ConnectionResetError):
+                self._last_word()
+            self._connect()  # an idle client has given way; nothing was read of this
+            try:
+                return self._answer(request)
+            except (BrokenPipeError, ConnectionResetError):
+                self._last_word()
+                raise
         except ServiceError:
             raise
         except (OSError, ValueError) as error:
             self.close()
             raise _broken(self._path, error, self._timeout) from error
-        raise ServiceError("broken", f"{self._path}: the service has ended")
+
+    def _answer(self, request: bytes) -> dict[str, Any]:
+        """Send the last request and return its answer."""
+        self._socket.sendall(request)
+        while line := self._line():
+            answer = decode(line)
+            fill(answer, self)
+            numbers = (self._next, None)
+            if not isinstance(answer, dict) or answer.get("id") in numbers:
+                return checked(answer)
+        raise ServiceError("broken", f"{self._path}: the connection has ended")
+
+    def _last_word(self) -> None:
+        """Raise ServiceError if the service has said why it ended the connection."""
+        try:
+            last = self._line()
+        except OSError:
+            last = b""
+        self.close()
+        if last:
+            checked(decode(last))
 
     def close(self) -> None:
         """Leave the service."""
@@ -508,7 +533,7 @@ class HttpClient(Client):
     def call(self, op: str, **fields: Any) -> dict[str, Any]:
         """Ask for an operation; see ``Client.call``."""
         request = Request(  # noqa: S310
-            f"{self._url}/v1/{op}",
+            f"{self._url}/v1/{quote(op, safe='')}",
             data=encoded(fields),
             headers={"Content-Type": "application/json"},
         )
@@ -520,7 +545,8 @@ class HttpClient(Client):
             raise
         except URLError as error:
             why = error.reason
-            if isinstance(why, TimeoutError) or not isinstance(why, OSError):
+            broken = (TimeoutError, BrokenPipeError, ConnectionResetError)
+            if isinstance(why, broken) or not isinstance(why, OSError):
                 raise _broken(self._url, why, self._timeout) from error
             text = f"{self._url}: no service: {why.strerror or why}"
             raise ServiceError("not_found", text) from error

@@ -10,11 +10,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from distbfs.errors import ServiceError
-from distbfs.service.limits import Limits
+from distbfs.service.limits import Limits, Patience, longest_idle
 
+NO_HTTP = "not a request of HTTP/1.1, or its head is too long"
 LOOK = 0.5  # most seconds between checks of a connection
 
 
@@ -33,7 +35,7 @@ class Connection(H11Protocol):
         self._limits = limits
         self._refuse = refuse
         self._head = True  # whether the head of a request is arriving
-        self._quiet = 0.0  # seconds without progress
+        self._patience = Patience(limits.patience)
         self._left = 0  # bytes of answers not sent at the last check
         self._timer: asyncio.TimerHandle | None = None
 
@@ -63,6 +65,22 @@ class Connection(H11Protocol):
         self._head = self._head or self.idle
         super().data_received(data)
 
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002
+        """Refuse what is no HTTP as what is no request, and end the connection."""
+        if self.cycle is not None:  # its answer would be one too many
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            refused = self._refuse(ServiceError("bad_request", NO_HTTP))
+            head = h11.Response(
+                status_code=refused.status_code,
+                headers=refused.raw_headers,
+                reason=b"Bad Request",
+            )
+            for event in (head, h11.Data(data=refused.body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
     def on_response_complete(self) -> None:
         """Record that a request has been answered."""
         self._head, self.since = False, self.loop.time()
@@ -81,9 +99,8 @@ class Connection(H11Protocol):
 
     def _make_room(self, others: list[Any], why: str) -> None:
         """Drop the client that has been idle longest; if none, refuse this one."""
-        idle = [x for x in others if x.idle]
-        if idle:
-            min(idle, key=lambda x: x.since).transport.abort()
+        if idle := longest_idle(others):
+            idle.transport.abort()
         elif len(self.connections) > 2 * self._limits.clients:
             self.transport.abort()
         else:
@@ -96,10 +113,9 @@ class Connection(H11Protocol):
     def _look(self, seconds: float) -> None:
         """Drop a client without progress for too long."""
         left = self.transport.get_write_buffer_size()
-        waits = (self.idle and self._head) or (left and left >= self._left)
+        waits = (self.idle and self._head) or (left > 0 and left >= self._left)
         self._left = left
-        self._quiet = self._quiet + seconds if waits else 0.0
-        if self._quiet >= self._limits.patience:
+        if self._patience.over(seconds, waits=waits):
             self.transport.abort()
         else:
             self._watch()

@@ -13,7 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from distbfs.errors import InputError, ServiceError, UsageError
+from distbfs.errors import InputError, ServiceError, UsageError, legible
+from distbfs.service.checker import too_long, unknown_op
 from distbfs.service.encoding import MEDIA_TYPE, Buffer, chunks, encode
 from distbfs.service.openapi import STATUS, describe_api
 from distbfs.service.operations import (
@@ -27,6 +28,7 @@ from distbfs.service.service import Service
 from distbfs.service.tokens import Guard
 
 if TYPE_CHECKING:
+    from starlette.datastructures import Headers
     from starlette.requests import Request as HttpRequest
     from starlette.responses import Response
     from uvicorn import Server
@@ -103,6 +105,8 @@ class HttpDoor:
             self._app.starlette(),
             http=partial(Connection, limits, self._app.refuse),  # type: ignore[arg-type]
             log_config=None,
+            log_level="error",  # its warnings are of what clients send
+            ws="none",  # connections of a WebSocket have no limits
             access_log=False,
             lifespan="off",
             server_header=False,
@@ -167,13 +171,15 @@ class Application:
                 for op in OPERATIONS
             ),
         ]
-        return Starlette(
+        made = Starlette(
             routes=routes,
             exception_handlers={
                 HTTPException: self._no_route,
                 ServiceError: self._refused,
             },
         )
+        made.router.redirect_slashes = False
+        return made
 
     def refuse(self, error: ServiceError) -> Response:
         """Return the answer to a refused client."""
@@ -210,12 +216,17 @@ class Application:
         return self._json(answer, status, headers)
 
     async def _no_route(self, request: HttpRequest, error: Exception) -> Response:
-        status = getattr(error, "status_code", 404)
-        code = "not_allowed" if status == 405 else "not_found"
-        text = f"{request.method} {request.url.path}"
-        response = self._error(ServiceError(code, text))
-        for name, value in (getattr(error, "headers", None) or {}).items():
-            response.headers[name] = value
+        path, headers = request.url.path, getattr(error, "headers", None) or {}
+        if getattr(error, "status_code", 404) == 405:
+            text = f"{path} takes no {legible(request.method)}"
+            text = f"{text}; allowed: {headers['Allow']}"
+            refused = ServiceError("not_allowed", text)
+        elif path.startswith("/v1/"):
+            refused = unknown_op(path.removeprefix("/v1/"))
+        else:
+            refused = ServiceError("not_found", f"there is no page {legible(path)}")
+        response = self._error(refused)
+        response.headers.update(headers)
         return response
 
     async def _refused(self, request: HttpRequest, error: Exception) -> Response:
@@ -224,10 +235,10 @@ class Application:
         return self._error(error, request.url.path.rpartition("/")[2])
 
     def _check_token(self, request: HttpRequest) -> None:
-        if not self._guard.allows(request.headers.get("authorization")):
-            raise ServiceError(
-                "unauthorized", "give the token: Authorization: Bearer …"
-            )
+        header = request.headers.get("authorization")
+        if not self._guard.allows(header):
+            text = f"the token is {'wrong' if header else 'missing'}; send the header "
+            raise ServiceError("unauthorized", f"{text}Authorization: Bearer TOKEN")
 
     async def _file(self, request: HttpRequest) -> Response:
         from starlette.responses import Response  # noqa: PLC0415
@@ -256,9 +267,7 @@ class Application:
     async def _operation(self, request: HttpRequest) -> Response:
         self._check_token(request)
         op = request.url.path.rpartition("/")[2]
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json":
-            raise ServiceError("not_json", "the body is application/json")
+        _check_kind(request.headers)
         checked = self._service.checker.check(await self._body(request), op)
         if MEDIA_TYPE in request.headers.get("accept", "") and hasattr(
             checked, "arrays"
@@ -287,20 +296,33 @@ class Application:
         return self._json(answer, status, {"X-Request-Id": name})
 
     async def _body(self, request: HttpRequest) -> bytes:
-        """Return the body; reads at most the allowed length of a request."""
+        """Return the body; keeps at most the allowed length of a request.
+
+        The rest of a longer one is read, as some clients hear no answer before.
+        """
+        from starlette.requests import ClientDisconnect  # noqa: PLC0415
+
         most, data = self._service.limits.line, bytearray()
+        patience, long = self._service.limits.patience, False
 
         async def read() -> None:
+            nonlocal long
             async for part in request.stream():
-                data.extend(part)
-                if len(data) > most:
-                    text = f"a request has up to {most} bytes"
-                    raise ServiceError("too_large", text)
+                long = long or len(data) + len(part) > most
+                if not long:
+                    data.extend(part)
 
         try:
-            await asyncio.wait_for(read(), self._service.limits.patience)
+            await asyncio.wait_for(read(), patience)
         except asyncio.TimeoutError as error:
-            raise ServiceError("bad_request", "the body takes too long") from error
+            if not long:
+                text = f"the body has not come within {patience:g} seconds"
+                raise ServiceError("bad_request", text) from error
+        except ClientDisconnect as error:
+            text = "the client has left before the end of the body"
+            raise ServiceError("gone", text) from error
+        if long:
+            raise too_long(self._service.limits)
         return bytes(data)
 
     async def _search(
@@ -327,3 +349,15 @@ class Application:
         finally:
             gone = gone or not answer.done()
         return answer.result()
+
+
+def _check_kind(headers: Headers) -> None:
+    """Raise ServiceError unless a body is announced as JSON, not compressed."""
+    kind = headers.get("content-type", "")
+    if kind.partition(";")[0].strip().lower() != "application/json":
+        sent = f"Content-Type is {legible(kind)}" if kind else "Content-Type is missing"
+        raise ServiceError("not_json", f"{sent}; send Content-Type: application/json")
+    packing = headers.get("content-encoding", "identity")
+    if packing.strip().lower() != "identity":
+        text = f"Content-Encoding is {legible(packing)}; send the body as it is"
+        raise ServiceError("not_json", text)

@@ -12,7 +12,9 @@ from collections.abc import Callable
 from threading import Lock
 
 from distbfs.errors import DistbfsError, ServiceError
+from distbfs.service.checker import too_long
 from distbfs.service.encoding import Buffer, encode
+from distbfs.service.limits import Patience, longest_idle
 from distbfs.service.operations import Answer, Request
 from distbfs.service.quota import Quota
 from distbfs.service.service import Service
@@ -29,6 +31,11 @@ class Splitter:
         self._limit = limit
         self._rest = bytearray()
         self._skipping = False
+
+    @property
+    def within(self) -> bool:
+        """Whether a line has begun and not ended."""
+        return self._skipping or bool(self._rest)
 
     def feed(self, data: bytes) -> list[bytes | None]:
         """Return complete lines without their ends, None for one that was too long."""
@@ -77,6 +84,8 @@ class Connection:
     loop. Created, and closed, on the loop.
 
     left: called on the loop when the client has disconnected
+    lasting: whether it may say nothing, or half a line, for any time
+    since: when it last became idle
     """
 
     def __init__(
@@ -84,13 +93,17 @@ class Connection:
         service: Service,
         connected: socket.socket,
         left: Callable[[Connection], object],
+        *,
+        lasting: bool = False,
     ) -> None:
         self._service, self._socket, self._left = service, connected, left
         self._handle = connected.fileno()
         self._arrivals = service.tickets.arrivals
         self._loop = asyncio.get_running_loop()
         self._gone = False
-        self._quiet = 0.0  # seconds without the client reading
+        self._lasting, self.since = lasting, time.monotonic()
+        self._patience = Patience(service.limits.patience)
+        self._seen = 0  # requests at the last look
         self._reading = Lock()  # guards what follows; acquired before the other
         self._quota = Quota(service.limits, time.monotonic)
         self._splitter = Splitter(service.limits.line)
@@ -105,6 +118,11 @@ class Connection:
         self._said_all = False
         connected.setblocking(False)
         self._arrivals.add(self._handle, self.read)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request is being answered."""
+        return not self._lines and not self._open  # in this order: a taken one is open
 
     @property
     def _open(self) -> int:
@@ -171,8 +189,7 @@ class Connection:
         began = False  # whether the quota counts it
         try:
             if line is None:
-                most = service.limits.line
-                raise ServiceError("too_large", f"a request has up to {most} bytes")
+                raise too_long(service.limits)
             request = service.checker.check(line)
             self._quota.begin()
             began = True
@@ -254,6 +271,7 @@ class Connection:
     def _answered(self, count: int) -> None:
         """Count answers that the client has read, with ``_sending`` held."""
         self._ended += count
+        self.since = time.monotonic()
         if self._full:
             self._full = False
             self._loop.call_soon_threadsafe(self._resume)
@@ -262,22 +280,22 @@ class Connection:
 
     def _end_if_over(self) -> None:
         """Disconnect a client that is done and has its answers (``_sending`` held)."""
-        if not self._lines and not self._open:  # in this order: a line taken is open
+        if self.idle:
             self._loop.call_soon_threadsafe(self.close)
 
     def look(self) -> None:
-        """Drop a client that closed its end, or reads no answers; every WATCH seconds.
+        """Drop a client that left, or keeps the service waiting; every WATCH seconds.
 
         Its requests are not searched any more.
         """
-        if not self._open:
-            return
+        said = self._begun and not self._splitter.within
+        silent = self.idle and not said and self._begun == self._seen
         waits = bool(self._unsent) and not self._taking
-        self._quiet = self._quiet + WATCH if waits else 0.0
-        self._taking = False
-        if self._quiet > self._service.limits.patience:
+        waits = waits or (silent and not self._lasting)
+        self._seen, self._taking = self._begun, False
+        if self._patience.over(WATCH, waits=waits):
             self.close()
-        else:
+        elif self._open:
             self.drop_if_left()
 
     def drop_if_left(self) -> None:
@@ -292,10 +310,10 @@ class Connection:
             context = {"message": "a client's connection", "exception": error}
             self._loop.call_exception_handler(context)
 
-    def close(self) -> None:
+    def close(self, *, if_idle: bool = False) -> None:
         """Disconnect the client (on the loop)."""
         with self._reading, self._sending:
-            if self._gone:
+            if self._gone or (if_idle and not self.idle):
                 return
             self._gone = True
             self._arrivals.remove(self._handle)
@@ -312,22 +330,32 @@ class Clients:
         self._all: set[Connection] = set()
 
     def room_for(self, most: int) -> bool:
-        """Return whether fewer than ``most`` are connected, without those that left."""
+        """Return whether fewer than ``most`` are connected.
+
+        Those that left do not count, and the one that is idle longest gives way.
+        """
         if len(self._all) >= most:
             for connection in list(self._all):
                 connection.drop_if_left()
+        if len(self._all) >= most and (idle := longest_idle(self._all)):
+            idle.close(if_idle=True)
         return len(self._all) < most
 
     def add(
-        self, connected: socket.socket, left: Callable[[], object] = lambda: None
+        self,
+        connected: socket.socket,
+        left: Callable[[], object] = lambda: None,
+        *,
+        lasting: bool = False,
     ) -> None:
-        """Accept a client; ``left`` is called when it has disconnected."""
+        """Accept a client; see ``Connection``."""
 
         def gone(connection: Connection) -> None:
             self._all.discard(connection)
             left()
 
-        self._all.add(Connection(self._service, connected, gone))
+        made = Connection(self._service, connected, gone, lasting=lasting)
+        self._all.add(made)
 
     async def watch(self) -> None:
         """Check all clients until cancelled; then disconnect them."""
@@ -378,7 +406,7 @@ class SocketDoor:
             return
         with connected:
             connected.setblocking(False)
-            error = ServiceError("busy", f"{most} clients are connected already")
+            error = ServiceError("busy", f"{most} connections are at work already")
             answer = self._service.refused(error, "", self._service.name())
             with contextlib.suppress(OSError):  # it has disconnected already
                 connected.send(encode(answer)[0])
@@ -401,7 +429,7 @@ class StreamDoor:
     async def open(self) -> None:
         """Start reading."""
         loop = asyncio.get_running_loop()
-        self._clients.add(self._socket, self._service.drain)
+        self._clients.add(self._socket, self._service.drain, lasting=True)
         self._tasks = [loop.create_task(self._clients.watch())]
 
     async def close(self) -> None:

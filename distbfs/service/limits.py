@@ -1,8 +1,10 @@
-"""Limits of a service, checked on creation."""
+"""Limits of a service, and of the connections of its clients."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from distbfs.options import check_range
 
@@ -24,8 +26,8 @@ class Limits:
     binary: values in an answer as arrays of NumPy
     files: results in the folder of results
     deadline: seconds for a request, from its arrival, unless it sets fewer
-    patience: seconds until a client is dropped that does not read its answers, or does
-    not send a whole head or body of a request over HTTP
+    patience: seconds until a client is dropped that does not read its answers, sends
+    nothing at first, or does not end the line, or the head or body, of a request
     """
 
     queue: int = 64
@@ -59,3 +61,36 @@ class Limits:
         check_range("line", self.line, 256, 1 << 30)
         for name in ("deadline", "patience"):
             check_range(name, getattr(self, name), 1e-3, 1e6)
+
+
+class Patience:
+    """Seconds for which a client keeps the service waiting."""
+
+    def __init__(self, most: float) -> None:
+        self._most, self._spent = most, 0.0
+
+    def over(self, seconds: float, *, waits: bool) -> bool:
+        """Count seconds, from 0 again unless it ``waits``; return if they are most."""
+        self._spent = self._spent + seconds if waits else 0.0
+        return self._spent >= self._most
+
+
+class Connected(Protocol):
+    """A connection of a client."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request is being answered."""
+
+    @property
+    def since(self) -> float:
+        """When it last became idle."""
+
+
+Client = TypeVar("Client", bound=Connected)
+
+
+def longest_idle(clients: Iterable[Client]) -> Client | None:
+    """Return the client that gives way to a new one, None where all are at work."""
+    idle = [client for client in clients if client.idle]
+    return min(idle, key=lambda client: client.since, default=None)

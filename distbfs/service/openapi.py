@@ -43,7 +43,7 @@ TEXTS = {
     401: "The token is missing or wrong.",
     409: "There is a result of that name.",
     413: "The request is too long, or the answer would be.",
-    415: "The body is not application/json.",
+    415: "The body is not announced as application/json, or is compressed.",
     429: "The client asks too much at once, or too often.",
     503: "Too many requests wait, or the service ends.",
     504: "The deadline passed.",

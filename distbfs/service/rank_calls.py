@@ -26,6 +26,7 @@ from distbfs.timing import Trace, kept
 from distbfs.types import Array, Ids, Stop
 
 Step = Sequence[Any]
+OFTEN = 256  # vertices of a path between two looks at the deadline
 
 
 def _never() -> bool:
@@ -90,7 +91,8 @@ class Ranks:
     ) -> tuple[float, list[Any]]:
         """Search on all ranks (rank 0); return (seconds, result of each step).
 
-        stop: called between levels; SearchStopped when it returns True
+        stop: called between levels and between steps, and within long ones;
+        SearchStopped when it returns True
         """
         call = {"do": "search", "source": source, "parents": parents, "steps": steps}
         return self._run(self._on_all_ranks(call), stop)
@@ -157,16 +159,27 @@ class Ranks:
         )
         values = []
         for name, *arguments in steps:
+            self._go_on(stop)
             with kept(self._trace, name):
+                if name == "path":
+                    arguments.append(stop)
                 values.append(self._steps[name](result, *arguments))
         return result.seconds, values
+
+    def _go_on(self, stop: Stop) -> None:
+        """Raise SearchStopped on all ranks if one is to stop (collective)."""
+        asked, world = stop(), self.session.world
+        if world.size > 1:
+            asked = bool(world.allreduce(np.array([asked], dtype=np.int64), "max")[0])
+        if asked:
+            raise SearchStopped("the answer was not finished")
 
     def _at(self, result: Result, ids: Ids) -> list[int]:
         """Return the levels of vertices."""
         return result.at(ids)[0].tolist()
 
     def _path(
-        self, result: Result, target: int, longest: int
+        self, result: Result, target: int, longest: int, stop: Stop
     ) -> tuple[int, list[int] | None]:
         """Return (level of the target, the vertices from the source to it or None).
 
@@ -177,9 +190,11 @@ class Ranks:
         distance = int(level[0])
         if not 0 <= distance < longest:
             return distance, None
-        for _ in range(distance):
+        for step in range(distance):
             if parent is None:
                 raise ValueError("a path needs parents")
+            if step % OFTEN == OFTEN - 1:
+                self._go_on(stop)
             path.append(int(parent[0]))
             _, parent = result.at(np.array(path[-1:]))
         return distance, path[::-1]

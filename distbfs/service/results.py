@@ -1,17 +1,16 @@
 """The folder of results: files with safe names, complete or absent.
 
-A file is written in a hidden folder of its own and linked to its name when it is
-complete; nothing is ever replaced. HDF5 files look like those of ``distbfs bfs -o``;
-``.npy`` files hold one array each: ``NAME.level.npy``, ``NAME.parent.npy`` and, where
-vertices have other ids in their file, ``NAME.ids.npy``: vertex v is ids[v] there.
+A file is written in a hidden folder of its own (``leftovers``) and linked to its name
+when it is complete; nothing is ever replaced. HDF5 files look like those of ``distbfs
+bfs -o``; ``.npy`` files hold one array each: ``NAME.level.npy``, ``NAME.parent.npy``
+and, where vertices have other ids in their file, ``NAME.ids.npy``: vertex v is ids[v]
+there.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -20,7 +19,9 @@ from typing import Protocol
 
 import numpy as np
 
+from distbfs import leftovers
 from distbfs.errors import (
+    FULL,
     DiskFull,
     DistbfsError,
     InputError,
@@ -31,7 +32,6 @@ from distbfs.formats.ids import IdMap
 from distbfs.search.result_file import ResultFile
 from distbfs.types import Array, Root
 
-HIDDEN = ".partial-"
 KEPT = ".ids.npy"
 ENDINGS = {"hdf5": (".h5",), "npy": (".level.npy", ".parent.npy")}
 
@@ -70,6 +70,8 @@ class ArrayFiles:
 class ResultFolder:
     """A folder, resolved once, including links on the way to it.
 
+    What killed services left unfinished in it is removed.
+
     limit: most files in it; ids: the vertices' ids of their file, if they differ.
     Raises InputError unless it is a folder.
     """
@@ -81,7 +83,9 @@ class ResultFolder:
             path.mkdir(mode=0o700, exist_ok=True)
             self.path = path.resolve(strict=True)
             self._folder = self.path.stat()
-            self._try_to_write()
+            leftovers.sweep(self.path)
+            with leftovers.hidden_folder(self.path):
+                pass
         except OSError as error:
             reason = error.strerror or "it cannot be used"
             raise InputError(f"{path}: no folder for results: {reason}") from error
@@ -89,10 +93,6 @@ class ResultFolder:
         self._identity = identity
         self._ids = ids
         self._numbers = count(1)
-
-    def _try_to_write(self) -> None:
-        with tempfile.TemporaryDirectory(prefix=HIDDEN, dir=self.path):
-            pass
 
     def _endings(self, form: str, *, parents: bool) -> tuple[str, ...]:
         endings = ENDINGS[form] if parents else ENDINGS[form][:1]
@@ -113,11 +113,10 @@ class ResultFolder:
         now = self.path.lstat()
         if (now.st_dev, now.st_ino) != (self._folder.st_dev, self._folder.st_ino):
             raise ServiceError("no_room", "the folder of results was replaced")
-        there = os.listdir(self.path)
+        there = [x for x in os.listdir(self.path) if not leftovers.HIDDEN.fullmatch(x)]
         if len(there) + len(names) > self._limit:
-            raise ServiceError(
-                "no_room", f"the folder of results holds {self._limit} files already"
-            )
+            text = f"the folder of results holds {len(there)} of {self._limit} files"
+            raise ServiceError("no_room", f"{text}; {len(names)} more are needed")
         for name in names:
             if name in there:
                 raise ServiceError("exists", f"there is a result {name} already")
@@ -152,8 +151,7 @@ class ResultFolder:
         self._check(names)
         paths = [str(self.path / item) for item in names]
         try:
-            with tempfile.TemporaryDirectory(prefix=HIDDEN, dir=self.path) as made:
-                work = Path(made)
+            with leftovers.hidden_folder(self.path) as work:
                 if form == "hdf5":
                     hdf5 = work / endings[0]
                     with ResultFile(
@@ -195,7 +193,7 @@ class ResultFolder:
 def _refusal(error: OSError | DistbfsError) -> ServiceError:
     if isinstance(error, FileExistsError):
         return ServiceError("exists", "there is a result of that name already")
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+    if isinstance(error, OSError) and error.errno in FULL:
         return ServiceError("no_room", "the disk of the results is full")
     reason = getattr(error, "strerror", None) or error
     return ServiceError("no_room", f"no result can be written: {reason}")

@@ -14,7 +14,7 @@ import click
 import numpy as np
 
 from distbfs.engines.path_counts import DTYPES
-from distbfs.errors import UsageError
+from distbfs.errors import UsageError, legible
 from distbfs.exchange.world import Ranks
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.formats.writing import check_place, placed, text_file
@@ -190,9 +190,9 @@ def print_paths(rows: Sequence[dict[str, Any]]) -> None:
         of = row["paths_to"]
         pair = f"from {row['source']} to {of['target']}"
         if of["distance"] < 0:
-            click.echo(f"no path {pair}")
+            click.echo(legible(f"no path {pair}", None))
             continue
         paths = counted(of["count"], "shortest path")
-        click.echo(f"{paths} {pair}, length {of['distance']}")
+        click.echo(legible(f"{paths} {pair}, length {of['distance']}", None))
         for path in of["paths"]:
-            click.echo("  " + " ".join(map(str, path)))
+            click.echo(legible("  " + " ".join(map(str, path)), None))

@@ -24,7 +24,7 @@ from distbfs import __version__, registry
 from distbfs.device import cuda
 from distbfs.device.cc import thread_count
 from distbfs.engines.cuda.papers.xbfs.search import BALANCES, FRONTIERS
-from distbfs.errors import UsageError
+from distbfs.errors import UsageError, legible
 from distbfs.exchange.abort import json_line
 from distbfs.exchange.signals import STOP_SIGNALS, StopFlag
 from distbfs.exchange.world import Ranks, start
@@ -63,6 +63,14 @@ GRAPH = InputPath()  # likewise, or a file that rank 0 reads
 PLACE = FilePath()
 LINE_SECONDS = 5.0  # between lines that say how far work is
 AT_ONCE = 0.0  # seconds until a request to stop ends the process
+
+
+class TextLines(logging.Formatter):
+    """One line a message, whatever it quotes."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        """Return the message after the name of the program."""
+        return f"distbfs: {legible(record.message, None)}"
 
 
 class JsonLines(logging.Formatter):
@@ -194,8 +202,8 @@ def open_terminal(speech: Speech) -> Terminal:
     """Start the ranks and the log (collective)."""
     world = start()
     handler = logging.StreamHandler(sys.stderr)
-    plain = logging.Formatter("distbfs: %(message)s")
-    handler.setFormatter(JsonLines() if speech.log_format == "json" else plain)
+    as_json = speech.log_format == "json"
+    handler.setFormatter(JsonLines() if as_json else TextLines())
     LOG.handlers = [handler] if world.rank == 0 else [logging.NullHandler()]
     LOG.propagate = False
     LOG.setLevel(logging.WARNING if speech.quiet else logging.INFO)

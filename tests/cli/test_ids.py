@@ -361,3 +361,18 @@ def test_a_konect_file_counts_from_1(tmp_path):
     done = here(*words, "--zero-based")
     assert done.values["n"] == 4
     assert done.err == ""
+
+
+def test_ids_and_names_of_files_are_told_as_what_can_be_printed(tmp_path):
+    """A terminal does not obey them; JSON has them as they are."""
+    path, turned = tmp_path / "graph\x1b[2K.csv", "a\u202e"
+    path.write_text(f"{turned},b\n")
+    words = ("bfs", path, "--relabel", "--source", "b", "--paths-to", turned)
+    done = here(*words)
+    assert r"from b to a\u202e" in done.out
+    refused = here("bfs", path, "--relabel", "--source", "none\x1b[2K")
+    for text in (done.out, done.err, refused.err):
+        assert all(line.isprintable() for line in text.splitlines())
+    assert r"graph\x1b[2K.csv" in here("bfs", tmp_path / "no" / path.name).err
+    [row] = here(*words, "--json").values["searches"]
+    assert row["paths_to"]["target"] == turned

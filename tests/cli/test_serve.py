@@ -199,6 +199,32 @@ def test_a_killed_rank_ends_it_and_it_starts_again(rank, stores, tmp_path):
         assert finish(process).code == 0
 
 
+DEAF = """
+import functools, sys, threading
+from distbfs.cli import main, serve
+from distbfs.service.rank_calls import Ranks
+from distbfs.terminal.streams import run_program
+
+serve.Limits = functools.partial(serve.Limits, patience=0.2)
+Ranks._path = lambda *_: threading.Event().wait()
+run_program(lambda: main.run(sys.argv[1:]))
+"""
+
+
+def test_a_search_that_hears_nothing_ends_by_sigterm(stores, tmp_path):
+    path = str(tmp_path / "s")
+    words = ["serve", str(stores / "1"), "--socket", path, "--deadline", "0.2"]
+    process = begin(1, [sys.executable, "-c", DEAF, *words], environment())
+    assert process.stdout.readline() == "ready\n"
+    with connect(path) as client, pytest.raises(ServiceError) as caught:
+        client.path(0, 1)
+    assert caught.value.code == "deadline"
+    process.terminate()
+    done = finish(process)
+    assert done.code == 143
+    assert done.err.endswith("distbfs: ended by SIGTERM\n")
+
+
 STUCK = r"rank (\d) has given no sign of life for \d+ s"
 
 

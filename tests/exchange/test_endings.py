@@ -43,6 +43,10 @@ def test_known_errors_are_one_line() -> None:
     assert text == "distbfs: rank 3: what where\n"
     assert describe_error(MemoryError()) == "distbfs: there is not enough memory\n"
     assert describe_error(KeyboardInterrupt()) == "distbfs: interrupted\n"
+    quoting = describe_error(InputError("\x1b[2K\udcff" + "x" * 70_000))
+    assert quoting.startswith(r"distbfs: \x1b[2K\udcffxxx")
+    assert quoting.endswith("xxx...\n")
+    assert len(quoting) < 4100
 
 
 def test_other_errors_show_where() -> None:

@@ -114,9 +114,9 @@ def test_statuses(http):
         (400, "bad_request", post("/v1/bfs", json={"op": "path", "source": 1})),
         (400, "bad_request", post("/v1/bfs", json={"op": None, "source": 1})),
         (413, "too_large", post("/v1/bfs", json={"name": "x" * 3000})),
-        (415, "not_json", post("/v1/bfs", content="{}")),
-        (404, "not_found", post("/v1/none", json={})),
-        (404, "not_found", http.get("/v1/")),
+        (404, "unknown_op", post("/v1/none", json={})),
+        (404, "unknown_op", http.get("/v1/bfs/")),
+        (404, "not_found", http.get("/v2/bfs")),
         (405, "not_allowed", http.get("/v1/bfs")),
         (405, "not_allowed", http.delete("/healthz")),
     ]:
@@ -124,6 +124,14 @@ def test_statuses(http):
         assert STATUS[code] == wanted
     assert http.get("/v1/bfs").headers["allow"] == "POST"
     form = {"content-type": "application/json"}
+    for headers, text in [
+        ({}, "Content-Type is missing; send Content-Type: application/json"),
+        ({"content-type": "text/x"}, "Content-Type is text/x; send Content-Type: app"),
+        ({**form, "content-encoding": "gzip"}, "Content-Encoding is gzip; send the bo"),
+    ]:
+        answer = post("/v1/bfs", content="{}", headers=headers)
+        assert (answer.status_code, code_of(answer)) == (415, "not_json")
+        assert text in answer.text
     for text in (b"", b"[", b"\xff", b"[" * 1900, *LONE):
         assert post("/v1/bfs", content=text, headers=form).status_code == 400
 
@@ -169,7 +177,11 @@ def test_a_body_without_end():
             )
             more = "Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
             slow.sendall((head + more).encode())
-            assert b" 400 " in slow.recv(1000)
+            heard = slow.recv(1000)
+            while b"}" not in heard:
+                heard += slow.recv(1000)
+            assert b" 400 " in heard
+            assert b"the body has not come within 0.2 seconds" in heard
 
 
 def dial(address):

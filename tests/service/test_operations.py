@@ -189,7 +189,7 @@ def test_what_is_asked_for():
         (b"NaN", "bad_request", "NaN is no JSON"),
         (b"1" * 5000, "bad_request", "not JSON"),
         ([], "bad_request", "a request is a JSON object"),
-        ({}, "unknown_op", "op is null; allowed: bfs, distances"),
+        ({}, "bad_request", "a request lacks 'op'; allowed: bfs, distances"),
         ({"op": "x" * 500}, "unknown_op", "xxx..."),
         ({"op": "health", "x": 1}, "bad_request", 'health has no field "x"'),
         ({"op": "bfs"}, "bad_request", "bfs lacks 'source'"),

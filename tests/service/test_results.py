@@ -112,8 +112,19 @@ def test_the_number_of_files_is_limited(tmp_path):
     folder = folder_in(tmp_path, limit=2)
     write(folder)
     write(folder)
-    with pytest.raises(ServiceError, match="holds 2 files already"):
+    with pytest.raises(ServiceError, match="holds 2 of 2 files; 1 more are needed"):
         write(folder)
+
+
+def test_what_a_killed_service_left_is_removed_and_never_counts(tmp_path):
+    dead = tmp_path / "out" / ".partial-0123456789abcdef"
+    dead.mkdir(parents=True)
+    (dead / ".h5.partial").write_text("half")
+    folder = folder_in(tmp_path, limit=1)
+    assert names(folder) == []
+    dead.mkdir()  # of another service that is killed later
+    write(folder, name="a")
+    assert names(folder) == [dead.name, "a.h5"]
 
 
 def test_links_to_the_folder_are_resolved_once(tmp_path):

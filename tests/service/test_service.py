@@ -32,6 +32,8 @@ from test_operations import LIKELY
 import distbfs
 from distbfs.errors import InputError, ServiceError, UsageError
 from distbfs.search.paths import NoPaths
+from distbfs.search.result import Result
+from distbfs.service import rank_calls
 from distbfs.service.checker import Checker
 from distbfs.service.client import connect
 from distbfs.service.client_thread import listen
@@ -328,12 +330,45 @@ def test_deadlines_stop_searches(tmp_path):
         for request in (
             {"op": "distances", "source": 1, "targets": [0]},
             {"op": "multi_bfs", "sources": [1, 2], "result": "summary"},
+            {"op": "bfs", "sources": [1, 2]},
+            {"op": "reachable", "source": 1, "targets": [0]},
+            {"op": "path", "source": 1, "target": 2},
+            {"op": "all_paths", "source": 1, "target": 2},
         ):
             answer = talker.ask({"id": 5, "deadline": 0.05, **request})
             assert (answer["id"], code_of(answer)) == (5, "deadline")
-        assert service.ranks.session.searches == 2
+        assert service.ranks.session.searches == 6
         service.ranks.session.go.set()
         assert talker.ask({"op": "distances", "source": 1, "targets": [1]})["ok"]
+
+
+def test_deadlines_stop_what_follows_a_search(tmp_path, monkeypatch):
+    """A long walk along parents, and the step after a slow one."""
+    counts, at, calls = Result.level_counts, Result.at, []
+
+    def slow(method):
+        def call(*arguments):
+            calls.append(method)
+            time.sleep(0.001 if method is at else 0.1)
+            return method(*arguments)
+
+        return call
+
+    monkeypatch.setattr(Result, "at", slow(at))
+    monkeypatch.setattr(Result, "level_counts", slow(counts))
+    monkeypatch.setattr(Result, "nedge", property(slow(lambda _: 0)))
+    monkeypatch.setattr(rank_calls, "OFTEN", 5)
+    source = Tuples(1000, range(999), range(1, 1000))
+    with serving(tmp_path, source) as (service, path), Talker(path) as talker:
+        for request, most in (
+            ({"op": "path", "source": 0, "target": 999}, 60),
+            ({"op": "bfs", "source": 0, "result": "summary"}, 1),
+        ):
+            calls.clear()
+            answer = talker.ask({"deadline": 0.05, **request})
+            assert code_of(answer) == "deadline"
+            wait_for(lambda: service.stats()["running"] == 0)
+            assert 0 < len(calls) <= most
 
 
 def test_a_late_request_does_not_stop_one_that_shares_its_search(tmp_path):
@@ -374,6 +409,7 @@ def test_a_client_that_has_said_all_gets_all(tmp_path):
 
 def test_a_client_that_does_not_read_is_dropped(tmp_path):
     with serving(tmp_path, patience=0.3) as (service, path), Talker(path) as other:
+        assert other.ask({"op": "health"})["ok"]
         with Talker(path) as talker:
             talker.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             everything = {"op": "bfs", "source": 3}
@@ -542,14 +578,20 @@ def test_answers_stay_whole_however_late_a_client_reads(tmp_path):
 
 
 def test_too_many_clients(tmp_path):
-    with serving(tmp_path, clients=2) as (_, path):
+    with serving(tmp_path, clients=2) as (service, path):
+        block(service)
         with Talker(path) as one, Talker(path) as two:
-            assert one.ask({"op": "health"})["ok"]
-            assert two.ask({"op": "health"})["ok"]
+            for talker in (one, two):
+                talker.say({"op": "distances", "source": 3, "targets": [3]})
+            wait_for(lambda: len(service._unanswered) == 2)
             with Talker(path) as three:
                 assert code_of(three.hear()) == "busy"
                 assert three.hear() is None
-            assert one.ask({"op": "health"})["ok"]
+            with pytest.raises(ServiceError, match="are at work already") as caught:
+                connect(path).health()
+            assert caught.value.code == "busy"
+            service.ranks.session.go.set()
+            assert one.hear()["ok"]
         with Talker(path) as again:
             wait_for(lambda: (again.ask({"op": "health"}) or {}).get("ok"))
 
