@@ -8,13 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from distbfs.errors import InputError, UsageError
+from distbfs.errors import UsageError
 from distbfs.exchange.world import Ranks
-from distbfs.formats.ids import IdMap
+from distbfs.formats.ids import IdMap, first_of, no_vertex
 from distbfs.formats.text import text_lines
 from distbfs.types import Ids, Root
 
-NUMBER = re.compile("[0-9]{1,19}")
 SHOWN = 40
 
 
@@ -24,7 +23,7 @@ def read_sources(
     """Return the sources of the command line and of a file, int64 [k].
 
     One id a line, ``#`` comments; ids are those of the file that the graph came from.
-    Raises UsageError or InputError for what is no vertex.
+    Raises UsageError for what is no vertex.
     """
     sources = [source_of(word, "--source", n, ids) for word in options]
     if path is not None:
@@ -41,8 +40,6 @@ def sources_in(path: Path, n: int, ids: IdMap | None) -> list[int]:
         text = line.partition("#")[0].strip()
         if not text:
             continue
-        if ids is None and not NUMBER.fullmatch(text):
-            raise InputError(f"{path}:{number}: '{text[:SHOWN]}' is no vertex id")
         sources.append(source_of(text, f"{path}:{number}", n, ids))
     return sources
 
@@ -50,8 +47,8 @@ def sources_in(path: Path, n: int, ids: IdMap | None) -> list[int]:
 def read_set(option: str, n: int, ids: IdMap | None) -> list[int]:
     """Return the vertices of one ``--source-set``, rising, each once.
 
-    option: ids between commas, or @FILE with one a line.  Raises UsageError or
-    InputError for none and for what is no vertex.
+    option: ids between commas, or @FILE with one a line.  Raises UsageError for none
+    and for what is no vertex.
     """
     if option.startswith("@"):
         sources = sources_in(Path(option[1:]), n, ids)
@@ -110,18 +107,18 @@ def source_of(
     word: str, place: str, n: int, ids: IdMap | None, what: str = "source"
 ) -> int:
     """Return the vertex of an id; UsageError ``PLACE: …`` where there is none."""
-    if ids is not None:
+    first = first_of(ids)
+    if ids is not None and first is None:
         vertex = ids.find(word)
         if vertex < 0:
             raise UsageError(f"{place}: {what} {word[:SHOWN]!a} is no id of the graph")
         return vertex
+    first = first or 0
     if not re.fullmatch(r"-?[0-9]{1,40}", word):
         raise UsageError(
-            f"{place}: {word[:SHOWN]!a} is no vertex id; allowed: 0 to {n - 1}, or "
-            "other ids if the graph was read with --relabel"
+            f"{place}: {word[:SHOWN]!a} is no vertex id; allowed: {first} to "
+            f"{first + n - 1}, or other ids if the graph was read with --relabel"
         )
-    if not 0 <= int(word) < n:
-        raise UsageError(
-            f"{place}: {what} {int(word)} is not a vertex; allowed: 0 to {n - 1}"
-        )
-    return int(word)
+    if not 0 <= int(word) - first < n:
+        raise UsageError(f"{place}: {what} {int(word)} {no_vertex(n, first)}")
+    return int(word) - first
