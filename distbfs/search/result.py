@@ -576,9 +576,7 @@ class Result(ResultPaths):
             steps.append(above)
             above = self._parent_of(above)
         steps.reverse()
-        if self._names is None:
-            return steps
-        return [self._names.named(np.array([step]))[0] for step in steps]
+        return self._called(steps)
 
     def _parent_of(self, vertex: int) -> int:
         vertices = self._vertices

@@ -375,7 +375,7 @@ def test_results_of_a_file_that_counts_from_1(tmp_path, stored):
         assert found.level.tolist() == [2, 1, 0, -1]
         assert found.parent.tolist() == [1, 2, 2, -1]
         assert found.sources.tolist() == [3]
-        assert found.path_to(1) == [3, 2, 1]
+        assert repr(found.path_to(1)) == "[3, 2, 1]"
         assert list(found.all_paths_to(1)) == [[3, 2, 1]]
         assert found.to_dict() == {1: 2, 2: 1, 3: 0}
         assert found.tree().tolist() == [[3, 2], [2, 1]]
