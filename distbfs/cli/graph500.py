@@ -360,7 +360,7 @@ def in_ids_of_the_file(
     """Return figures whose roots have the ids that the store keeps, if it does."""
     if ids is None:
         return searches
-    more = "(vertices are numbers of the store here)"
+    more = "(vertices are numbers of the store here, from 0)"
     return [
         replace(
             figures,

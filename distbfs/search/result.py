@@ -102,9 +102,9 @@ class Result(ResultPaths):
 
     Notes
     -----
-    Where vertices have names, and so where a file counts them from 1, arrays and
-    ``parent`` go by ids all the same: id k is the vertex ``named(k)``.  Everything else
-    takes and gives names.
+    Where vertices have names, and so where a file counts them from 1, arrays,
+    ``parent``, ``order``, ``roots`` and ``root`` go by ids all the same, from 0, and
+    ``named`` gives the names of ids.  Everything else takes and gives names.
 
     Results of ``bfs`` stay valid.  Those of a session are overwritten by its next
     search, unless ``keep`` has copied them.  On several ranks, properties and methods

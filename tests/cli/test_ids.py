@@ -235,7 +235,7 @@ def test_what_is_wrong_is_told_in_ids_of_the_file(case, tmp_path, monkeypatch):
     assert done.code == 1
     match = re.search("search from root (.*): rule 1", done.err)
     assert match[1] in {str(x) for x in known}
-    assert "(vertices are numbers of the store here)" in done.err
+    assert "(vertices are numbers of the store here, from 0)" in done.err
 
 
 @needs_mpi

@@ -355,6 +355,8 @@ def test_a_file_that_counts_from_1_names_vertices(tmp_path):
     many = distbfs.search_many(graph, "reachability", [(1, 3), (3, 4)], "reference")
     assert many["reachable"].tolist() == [True, False]
     assert distbfs.path_lengths(graph, [3]).tolist() == [[2, 1, 0, -1]]
+    central = distbfs.search_many(graph, "betweenness", None, "reference")
+    assert central.facts["largest"][0] == [2, central["value"][1]]
     other = Graph.from_file(path_from_1(tmp_path), first_id=0)
     assert (other.nodes, other.neighbors(1).tolist()) == (None, [0, 2])
 
