@@ -14,7 +14,7 @@ import numpy as np
 
 from distbfs.exchange.watch import Watch
 from distbfs.exchange.world import Ranks
-from distbfs.formats.ids import IdMap
+from distbfs.formats.ids import IdMap, name_of
 from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table
 from distbfs.search.choose import Request
@@ -311,6 +311,11 @@ def command(
         n, ids = opened.n, opened.ids
         sources = agreed_roots(world, n, words, sources_file, sets, ids)
         view = agreed_view(world, opened, where, vertices_file)
+        for root in sources:
+            view.check_sources(
+                np.atleast_1d(root),
+                lambda some: [world.broadcast(name_of(int(some[0]), ids))],
+            )
         asked = PathsAsked(
             world,
             counts,
@@ -370,7 +375,7 @@ def command(
                 write_records(log, outcome, ids)
                 kept.write(row, outcome, asked.counted)
                 tick(int(kept.done.sum()))
-        finish_trace(terminal, trace_file, trace)
+        finish_trace(terminal, trace_file, trace, ids)
         energy = None
         if with_energy and rows:
             again = [sources[row] for row in waiting[: len(rows)].tolist()]

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from distbfs import registry
+from distbfs.formats.ids import first_of
 from distbfs.formats.writing import Edges, Writer, placed, writer_for
 from distbfs.report.tables import print_fields
 from distbfs.store.hdf5 import Store, open_store
@@ -69,7 +70,8 @@ def write(
     manifest = store.manifest
     source = StoreTuples(store)
     m = manifest.m if manifest.directed else manifest.m // 2
-    ids = store.load_ids() if writer.keeps_ids else None
+    ids = store.load_ids()
+    first = first_of(ids)
 
     def chunks() -> Iterator[Ids]:
         written = 0
@@ -79,10 +81,16 @@ def write(
             done(written)
 
     with terminal.progress("writing", m) as done, placed(output, force=force) as at:
-        graph = Edges(manifest.n, m, chunks, ids, manifest.directed)
+        kept = ids if writer.keeps_ids else None
+        graph = Edges(manifest.n, m, chunks, kept, manifest.directed)
         writer.write(at, graph)
-    if manifest.ids is not None and ids is None:
+    if not writer.keeps_ids and first is None:
         terminal.say(f"{output}: vertices by number, without the ids of their file")
+    elif not writer.keeps_ids and first != writer.first:
+        terminal.say(
+            f"{output}: {writer.name} counts vertices from {writer.first}, the store "
+            f"from {first}"
+        )
     values = {
         "store": str(store.folder),
         "file": str(output),

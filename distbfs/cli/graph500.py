@@ -295,7 +295,7 @@ def command(
             LOG.warning(
                 "stopped on request after %d of %d searches", len(searches), len(chosen)
             )
-        finish_trace(terminal, trace_file, trace)
+        finish_trace(terminal, trace_file, trace, ids)
         if records is not None:
             write_level_records(session, chosen[: len(searches)], log, stop, ids)
         energy = measured_energy(session, searches) if with_energy else None
@@ -360,7 +360,7 @@ def in_ids_of_the_file(
     """Return figures whose roots have the ids that the store keeps, if it does."""
     if ids is None:
         return searches
-    more = "(vertices are numbers of the store here)"
+    more = "(vertices are numbers of the store here, from 0)"
     return [
         replace(
             figures,

@@ -98,7 +98,8 @@ def relabelling(relabel: Mapping[str, Any]) -> str:
 def kept_ids(values: Mapping[str, Any]) -> dict[str, str]:
     """Return in words what is kept of the ids in the file."""
     if "ids" not in values:
-        return {}
+        first = values.get("first_id")
+        return {"ids": f"whole numbers from {first}, as in the file"} if first else {}
     kinds = {"integer": "whole numbers", "text": "text"}
     return {"ids": f"{kinds[values['ids']['kind']]}, as in the file"}
 

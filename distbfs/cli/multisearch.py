@@ -63,6 +63,7 @@ from distbfs.terminal.command import (
     with_options,
 )
 from distbfs.terminal.energy import energy_of, energy_option
+from distbfs.terminal.graph_file import first_id_option
 from distbfs.terminal.shared import (
     AT_ONCE,
     STORE,
@@ -98,6 +99,7 @@ source_options = with_options(
         help=f"File of {takers_of(APPS, 'pairs')}: two ids a line, from and to, "
         "separated by a tab, a comma or blanks; - is standard input.",
     ),
+    first_id_option,
 )
 
 run_options = with_options(
@@ -179,6 +181,7 @@ def command(
     device_memory: int | None,
     host_memory: int | None,
     with_energy: bool,
+    first_id: int | None,
     patience: float | None,
     speech: Speech,
     **own: Any,
@@ -190,7 +193,7 @@ def command(
     check_input(application, output, force=force, pairs=pairs)
     opened = open_store(store)
     manifest = opened.manifest
-    ids = opened.load_ids() if world.rank == 0 else None
+    ids = opened.load_ids(first_id) if world.rank == 0 else None
     with ExitStack() as stack:
         flag = stack.enter_context(stop_requests())
         stack.enter_context(Watch(world, patience, lambda: flag.requested))

@@ -15,6 +15,7 @@ from msgspec import to_builtins
 from distbfs.errors import UsageError
 from distbfs.exchange.signals import StopFlag
 from distbfs.exchange.watch import Watch
+from distbfs.formats.ids import IdMap, first_of
 from distbfs.service.client_thread import (
     Door,
     Front,
@@ -38,6 +39,7 @@ from distbfs.terminal.command import (
     grouped_command,
     with_options,
 )
+from distbfs.terminal.graph_file import first_id_option
 from distbfs.terminal.shared import (
     AT_ONCE,
     STORE,
@@ -116,9 +118,16 @@ limit_options = with_options(*map(limit_option, LIMITS))
 
 
 def about(
-    store: Store, path: Path, engine: dict[str, Any], ranks: int
+    store: Store,
+    path: Path,
+    ids: IdMap | None,
+    engine: dict[str, Any],
+    ranks: int,
 ) -> dict[str, Any]:
-    """Return the facts about the graph for ``stats`` (JSON values)."""
+    """Return the facts about the graph for ``stats`` (JSON values).
+
+    ids: the vertices' ids of their file
+    """
     manifest = store.manifest
     return {
         "store": str(path),
@@ -126,6 +135,7 @@ def about(
         "m": manifest.m,
         "tuples": manifest.tuples,
         "ids": None if manifest.ids is None else manifest.ids.kind,
+        "first_id": None if manifest.ids is not None else first_of(ids),
         "parts": manifest.parts,
         "ranks": ranks,
         "engine": engine,
@@ -190,6 +200,7 @@ def open_doors(
     help="Folder for results that are too large for an answer.",
 )
 @limit_options
+@first_id_option
 @trace_option
 @search_options
 @patience_option
@@ -198,6 +209,7 @@ def command(
     store: Path,
     results: Path | None,
     trace_file: Path | None,
+    first_id: int | None,
     patience: float | None,
     speech: Speech,
     **choices: Any,
@@ -220,7 +232,7 @@ def command(
         ways.check()
     opened = open_store(store)
     manifest = opened.manifest
-    ids = opened.load_ids() if world.rank == 0 else None
+    ids = opened.load_ids(first_id) if world.rank == 0 else None
     request = make_request(devices=choices.pop("devices"), domain=choices.pop("domain"))
     options = make_search_options(world, **choices)
     if not options.levels:
@@ -245,14 +257,14 @@ def command(
         if world.rank:
             ranks.follow()
         else:
-            facts = about(opened, store, session.describe(), world.size)
+            facts = about(opened, store, ids, session.describe(), world.size)
             service = Service(
                 ranks, limits, facts, folder, ids=ids, trouble=watch.trouble
             )
             terminal.say_engine(session)
             answer(terminal, service, ways, flag)
             ranks.end()
-        finish_trace(terminal, trace_file, trace)
+        finish_trace(terminal, trace_file, trace, ids)
         session.close()
 
 

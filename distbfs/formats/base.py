@@ -27,6 +27,7 @@ class ReaderOptions:
     """Facts about a file that it does not state itself.
 
     one_based: ids in the file start at 1, not at 0; None: as the format defines
+    first_id: the caller's id of the first vertex, 0 or 1; None: that of the file
     n: number of vertices, None for one more than the largest id
     directed: edges lead only from the first id to the second
     columns: names of the two columns of a table that hold ids
@@ -46,12 +47,16 @@ class ReaderOptions:
     bipartite: bool = False
     compiled: bool = True
     progress: Progress | None = None
+    first_id: int | None = None
 
     def __post_init__(self) -> None:
         if self.n is not None:
             check_range("n", self.n, 1)
         check_choice("relabel", self.relabel, ("", "numbers", "text"))
-        if self.relabel and (self.one_based is not None or self.n is not None):
+        if self.first_id is not None:
+            check_range("first_id", self.first_id, 0, 1)
+        stated = {self.one_based, self.first_id, self.n} - {None}
+        if self.relabel and stated:
             raise UsageError("relabelled ids have neither a base nor a size; give none")
         if self.columns and self.header is False:
             raise UsageError("columns are named by a header; leave out --no-header")
@@ -73,7 +78,8 @@ class ReaderOptions:
         """
         states = f"{what} states its size, and its ids start at {first}"
         if self.one_based is not None or self.n is not None:
-            raise UsageError(f"{states}; give neither")
+            other = "; another first_id counts them otherwise" * (self.n is None)
+            raise UsageError(f"{states}; give neither{other}")
         if self.relabel:
             raise UsageError(f"{states}; they are not relabelled")
 
@@ -84,17 +90,18 @@ class ReaderOptions:
                 f"{path}: ids of {what} name one set of vertices; leave out --bipartite"
             )
 
-    def sides(self, rows: int, columns: int, where: str) -> Sides:
+    def sides(self, rows: int, columns: int, where: str, base: int = 0) -> Sides:
         """Return the vertices of a matrix; InputError unless it is square or bipartite.
 
-        ``where``: the file, and the line if there is one.
+        ``where``: the file, and the line if there is one; ``base``: its lowest id.
         """
         if rows != columns and not self.bipartite:
             raise InputError(
                 f"{where}: a matrix of {rows} rows and {columns} columns; --bipartite "
                 "reads them as two sets of vertices"
             )
-        sides = Sides(rows, columns, self.bipartite)
+        first = base if self.first_id is None else self.first_id
+        sides = Sides(rows, columns, self.bipartite, first)
         if sides.n > LARGEST_ID:
             raise InputError(f"{where}: {rows} rows and {columns} columns are too many")
         return sides
@@ -112,11 +119,13 @@ class Sides:
     """The vertices of a matrix: rows are numbered from 0, and columns too.
 
     apart: columns are numbered after the rows, as other vertices
+    first: the first vertex, as notes call it
     """
 
     rows: int
     columns: int
     apart: bool
+    first: int = 0
 
     @property
     def n(self) -> int:
@@ -126,8 +135,8 @@ class Sides:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for the user on the numbers of vertices."""
-        rows = f"{self.rows} rows are vertices from 0 on"
-        columns = f"{self.columns} columns from {self.rows} on"
+        rows = f"{self.rows} rows are vertices from {self.first} on"
+        columns = f"{self.columns} columns from {self.first + self.rows} on"
         return (f"{rows}, {columns}",) if self.apart else ()
 
     def place(self, pairs: Ids) -> Ids:
@@ -144,7 +153,7 @@ class EdgeFile:
     words: for text ids, the distinct ones by number
     unread: ignored data of edges, as "weights"
     directed: the file says that its edges lead one way
-    one_based: ids in the file start at 1, as requested or detected
+    one_based: ids in the file start at 1, as requested, detected or by the format
     notes: remarks for the user on how the file was read
     """
 

@@ -11,6 +11,7 @@ import ctypes
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -37,6 +38,7 @@ SOURCE = Path(__file__).with_suffix(".c")
 COMPILED = {"int32", "uint32", "int64"}  # dtypes that columns.c takes
 USUAL = (("src", "dst"), ("source", "target"), ("from", "to"), ("u", "v"))
 VERTICES, DIRECTED = b"distbfs.vertices", b"distbfs.directed"
+ONE_BASED = b"distbfs.one_based"
 ROWS = 1 << 18
 NAMES_SHOWN = 8
 BROKEN = (OSError, ValueError, LookupError, TypeError, RuntimeError, MemoryError)
@@ -123,6 +125,8 @@ class Table:
         self.chosen = choose(names, options.columns, self.where)
         self.names = [names[k] for k in self.chosen]
         self.others = len(names) - len(set(self.chosen))
+        if options.one_based is None and not options.relabel:
+            options = replace(options, one_based=stated.get(ONE_BASED) == b"1")
         self.options = options
         self.words = Words() if options.relabel == "text" else None
         self._library = None
@@ -203,7 +207,8 @@ class Table:
         words = None if self.words is None else tuple(self.words.index)
         unread = "columns beside the two ids" if self.others else ""
         n = largest if self.n is None else self.n
-        return EdgeFile(name, n, tuples, "", words, unread, self.directed)
+        one_based = bool(self.options.one_based)
+        return EdgeFile(name, n, tuples, "", words, unread, self.directed, one_based)
 
     def _ids(self, array: Any, column: str, begin: int) -> Ids:
         """Return the ids of a piece of a column; begin: its first row."""

@@ -107,7 +107,9 @@ class DimacsReader:
                 take(pairs)
                 tuples += len(pairs)
             digest = file.digest
-            return EdgeFile(self.name, nodes, tuples, digest, unread="weights")
+            return EdgeFile(
+                self.name, nodes, tuples, digest, unread="weights", one_based=True
+            )
 
 
 def _problem(file: TextFile) -> tuple[int, int]:

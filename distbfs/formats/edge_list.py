@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 UNFIT = re.compile(r'[ \t,]|^["#%]')
 STATED = re.compile(
-    rb"# distbfs (directed )?edge list"
+    rb"# distbfs (directed )?(one-based )?edge list"
     rb"(?:: ([0-9]{1,19}) vertices, ([0-9]{1,18}) edges| of ids;[^\n]*)\n"
 )
 KONECT = re.compile(rb"%[ \t]*(sym|asym|bip)(?:[ \t]+[a-z]+)?[ \t]*\r?\n")
@@ -55,6 +55,7 @@ class Head:
     """Facts in the comments before the first edge.
 
     n, edges: vertices and edges of a file written by distbfs, else 0 and None
+    one_based: whether the file says that ids begin at 1
     plain: blanks separate two ids, and no line names columns
     directed: whether edges lead one way, None if not stated
     kind: of a KONECT file: "sym", "asym" or "bip"; "" of others
@@ -63,6 +64,7 @@ class Head:
 
     n: int = 0
     edges: int | None = None
+    one_based: bool = False
     plain: bool = False
     directed: bool | None = None
     kind: str = ""
@@ -107,9 +109,10 @@ class EdgeListReader:
             head = read_head(file)
             if head.directed is False:
                 options.check_undirected(path, "an undirected edge list")
-            if head.kind and not options.relabel and options.one_based is None:
+            if head.one_based and not options.relabel and options.one_based is None:
                 options = replace(options, one_based=True)
-                notes.append("a KONECT file, whose ids begin at 1")
+                if head.kind:
+                    notes.append("a KONECT file, whose ids begin at 1")
             if head.n and not options.relabel and options.n is None:
                 options = replace(options, n=head.n)
             sides = _sides(path, head, options)
@@ -228,31 +231,33 @@ def _sides(path: Path, head: Head, options: ReaderOptions) -> Sides | None:
             largest = [x.max(axis=0) + 1 for x in read_pairs(file, rules)]
         rows, columns = np.max([(0, 0), *largest], axis=0).tolist()
         most = rows, columns
-    return options.sides(*most, f"{path}:2")
+    return options.sides(*most, f"{path}:2", options.base)
 
 
 class EdgeListWriter:
     """Writes edge lists: sizes in the first line, then an edge a line.
 
-    Where vertices have their own ids, no sizes are written, and a vertex without edges
-    has a loop.
+    Where vertices have ids that are not consecutive, no sizes are written, and a vertex
+    without edges has a loop.
     """
 
     name = "edge-list"
     suffixes = EdgeListReader.suffixes
     keeps_ids = True
     packs = True
+    first = 0
 
     def write(self, path: Path, graph: Edges) -> None:
         """Write a graph; InputError for ids that a line cannot hold."""
         ids = graph.ids
-        kind = "directed edge list" if graph.directed else "edge list"
+        way = "directed " if graph.directed else ""
+        kind = f"{way}{'one-based ' if graph.one_based else ''}edge list"
         with text_file(path) as out:
-            if ids is None:
+            if ids is None or graph.one_based:
                 head = f"# distbfs {kind}: {graph.n} vertices, {graph.m} edges\n"
                 out.write(head.encode())
                 for pairs in graph.chunks():
-                    out.write(lines_of(pairs))
+                    out.write(lines_of(pairs + graph.one_based))
                 return
             words = "--relabel --directed" if graph.directed else "--relabel"
             head = f"# distbfs {kind} of ids; convert {words} reads it\n"
@@ -267,7 +272,7 @@ def lines_of_ids(pairs: Ids, ids: IdMap) -> bytes:
     Raises InputError for an id that a line cannot hold.
     """
     if isinstance(ids, IntegerIds):
-        return lines_of(ids.ids[pairs])
+        return lines_of(ids.named(pairs))
     names = ids.names(pairs.ravel())
     for name in names:
         if UNFIT.search(str(name)):
@@ -288,14 +293,15 @@ def read_head(file: TextFile) -> Head:
     file.unread(line)
     stated, konect = STATED.fullmatch(first), KONECT.match(first)
     if stated:
-        directed, n = bool(stated[1]), int(stated[2] or 0)
-        if stated[2] is None:
+        directed, n = bool(stated[1]), int(stated[3] or 0)
+        if stated[3] is None:
             return Head(plain=True, directed=directed)
         if not 0 < n <= LARGEST_ID:
             raise file.refuse(f"{n} vertices", 1)
-        return Head(n, int(stated[3]), plain=True, directed=directed)
+        one_based = bool(stated[2])
+        return Head(n, int(stated[4]), one_based, plain=True, directed=directed)
     if konect is None:
         return Head()
     sizes = SIZES.match(second)
     sides = (int(sizes[1]), int(sizes[2])) if sizes else None
-    return Head(plain=True, kind=konect[1].decode(), sides=sides)
+    return Head(one_based=True, plain=True, kind=konect[1].decode(), sides=sides)

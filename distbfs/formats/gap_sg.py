@@ -217,6 +217,7 @@ class GapWriter:
     name = "gap-sg"
     suffixes = (".sg",)
     keeps_ids = False
+    first = 0
     packs = False
 
     def write(self, path: Path, graph: Edges) -> None:

@@ -37,6 +37,9 @@ class IdMap(Protocol):
     def names(self, vertices: Ids) -> list[int] | list[str]:
         """Return the ids of vertices, int64 [k]."""
 
+    def named(self, vertices: Ids) -> Array:
+        """Return the ids of vertices, int64 of any shape: int64, or text as objects."""
+
     def find(self, word: str) -> int:
         """Return the vertex of an id as written, -1 if unknown."""
 
@@ -47,6 +50,19 @@ class IdMap(Protocol):
 def name_of(vertex: int, ids: IdMap | None) -> int | str:
     """Return the id of a vertex in its input file."""
     return vertex if ids is None else ids.names(np.array([vertex]))[0]
+
+
+def first_of(ids: IdMap | None) -> int | None:
+    """Return the id of the first of consecutive ids, None where ids are others."""
+    if ids is None:
+        return 0
+    return ids.first if isinstance(ids, CountedIds) else None
+
+
+def no_vertex(n: int, first: int = 0) -> str:
+    """Return how messages say that a number is no vertex of ``n`` from ``first`` on."""
+    allowed = f"allowed: {first} to {first + n - 1}" if n else "the graph has none"
+    return f"is not a vertex; {allowed}"
 
 
 class IntegerIds:
@@ -73,18 +89,51 @@ class IntegerIds:
 
     def names(self, vertices: Ids) -> list[int]:
         """Return the ids of vertices, int64 [k]."""
-        return [int(x) for x in self.ids[vertices]]
+        names: list[int] = self.named(vertices).tolist()
+        return names
+
+    def named(self, vertices: Ids) -> Ids:
+        """Return the ids of vertices, int64 of any shape."""
+        return self.ids[vertices]
 
     def find(self, word: str) -> int:
         """Return the vertex of an id as written, -1 if unknown."""
         if not CANONICAL.fullmatch(word) or int(word) > LARGEST_ID:
             return -1
-        at = int(np.searchsorted(self.ids, np.int64(word)))
-        return at if at < self.count and int(self.ids[at]) == int(word) else -1
+        return self.place(int(word))
+
+    def place(self, number: int) -> int:
+        """Return the vertex of an id from 0 to LARGEST_ID, -1 if unknown."""
+        at = int(np.searchsorted(self.ids, np.int64(number)))
+        return at if at < self.count and int(self.ids[at]) == number else -1
 
     def fault(self) -> str:
         """Return "": the constructor has checked all rules."""
         return ""
+
+
+class CountedIds(IntegerIds):
+    """The ids ``first`` to ``first + count - 1``, which take no memory."""
+
+    def __init__(self, count: int, first: int = 1) -> None:
+        self._count, self.first = count, first
+
+    @property
+    def count(self) -> int:
+        """Number of vertices."""
+        return self._count
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the ids as an array, made anew."""
+        return {"ids": self.named(np.arange(self.count, dtype=np.int64))}
+
+    def named(self, vertices: Ids) -> Ids:
+        """Return the ids of vertices, int64 of any shape."""
+        return vertices + self.first
+
+    def place(self, number: int) -> int:
+        """Return the vertex of an id, -1 if unknown."""
+        return number - self.first if 0 <= number - self.first < self.count else -1
 
 
 class TextIds:
@@ -126,6 +175,11 @@ class TextIds:
     def names(self, vertices: Ids) -> list[str]:
         """Return the ids of vertices, int64 [k]."""
         return [self.word(int(x)).decode(errors="replace") for x in vertices]
+
+    def named(self, vertices: Ids) -> Array:
+        """Return the ids of vertices, int64 of any shape, as objects."""
+        names = np.array(self.names(vertices.ravel()), dtype=object)
+        return names.reshape(vertices.shape)
 
     def find(self, word: str) -> int:
         """Return the vertex of an id as written, -1 if unknown."""

@@ -61,7 +61,7 @@ class MatrixMarketReader:
                 self.options.check_one_set(path, f"a {symmetry} matrix")
             rows, columns, entries = self.sizes(file, symmetry)
             where = f"{path}:{file.line - 1}"
-            sides = self.options.sides(rows, columns, where)
+            sides = self.options.sides(rows, columns, where, base=1)
             rules = LineRules(
                 comments=b"%",
                 fields=COLUMNS[field],
@@ -74,8 +74,15 @@ class MatrixMarketReader:
                 take(sides.place(pairs))
                 tuples += len(pairs)
             unread = "" if field == "pattern" else "values"
-            n, digest, notes = sides.n, file.digest, sides.notes
-            return EdgeFile(self.name, n, tuples, digest, unread=unread, notes=notes)
+            return EdgeFile(
+                self.name,
+                sides.n,
+                tuples,
+                file.digest,
+                unread=unread,
+                one_based=True,
+                notes=sides.notes,
+            )
 
     @staticmethod
     def header(file: TextFile) -> tuple[str, str]:
@@ -131,6 +138,7 @@ class MatrixMarketWriter:
     name = "matrix-market"
     suffixes = MatrixMarketReader.suffixes
     keeps_ids = False
+    first = 1
     packs = True
 
     def write(self, path: Path, graph: Edges) -> None:

@@ -235,8 +235,8 @@ class MetisReader:
             if not mirror.even():
                 raise InputError(f"{path}: an edge is not listed from both ends")
             unread = "sizes and weights" if header.before or header.step > 1 else ""
-            n, m = header.n, header.m
-            return EdgeFile(self.name, n, m, file.digest, unread=unread)
+            n, m, digest = header.n, header.m, file.digest
+            return EdgeFile(self.name, n, m, digest, unread=unread, one_based=True)
 
 
 def _header(file: TextFile) -> Header:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.columns import (
     DIRECTED,
+    ONE_BASED,
     ROWS,
     VERTICES,
     Piece,
@@ -99,35 +100,38 @@ class ParquetWriter:
 
     Numbers are stored uncompressed, in 32 bits where they fit: about as long as
     compressed 64-bit ones, and read many times as fast. Metadata hold the number of
-    vertices and whether edges lead one way. Where vertices have their own ids, the
-    columns hold those instead of a number of vertices, and a vertex without edges has a
-    loop.
+    vertices, whether ids begin at 1, and whether edges lead one way. Where vertices
+    have ids that are not consecutive, the columns hold those instead of a number of
+    vertices, and a vertex without edges has a loop.
     """
 
     name = "parquet"
     suffixes = ParquetReader.suffixes
     keeps_ids = True
     packs = False
+    first = 0
 
     def write(self, path: Path, graph: Edges) -> None:
         """Write a graph; LibraryMissing if pyarrow is not installed."""
         pyarrow, parquet = load("pyarrow"), load("pyarrow.parquet")
-        ids = graph.ids
+        ids = None if graph.one_based else graph.ids
         text = ids is not None and ids.kind == "text"
         kind = pyarrow.int64()
         if text:
             kind = pyarrow.string()
-        elif ids is None and graph.n <= 1 << 31:
+        elif ids is None and graph.n + graph.one_based <= 1 << 31:
             kind = pyarrow.int32()
         stated = {DIRECTED: b"1" if graph.directed else b"0"}
         if ids is None:
             stated[VERTICES] = str(graph.n).encode()
+        if graph.one_based:
+            stated[ONE_BASED] = b"1"
         schema = pyarrow.schema([("src", kind), ("dst", kind)], stated)
         chunks = graph.chunks() if ids is None else graph.with_lone()
         form = {} if text else {"compression": "none", "use_dictionary": False}
         with parquet.ParquetWriter(path, schema, **form) as out:
             for pairs in chunks:
-                sides: list[Any] = [pairs[:, 0], pairs[:, 1]]
+                sides: list[Any] = [*(pairs + graph.one_based).T]
                 if ids is not None:
                     sides = [ids.names(side) for side in sides]
                 columns = [pyarrow.array(side, kind) for side in sides]

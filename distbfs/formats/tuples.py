@@ -24,6 +24,7 @@ from distbfs.errors import (
 )
 from distbfs.formats.attributes import Values
 from distbfs.formats.base import ReaderOptions, make_reader
+from distbfs.formats.ids import CountedIds
 from distbfs.formats.kept import read_kept
 from distbfs.formats.relabel import Distinct, relabel_numbers, relabel_words
 from distbfs.formats.text import rereadable
@@ -52,7 +53,7 @@ class FileTuples:
 
     The spool holds int64 pairs in the order of the file, in this machine's byte order.
     ``pairs``, int64 [tuples, 2], is a map of it;
-    ``ids`` are the vertices' ids in the file, on rank 0, if they were relabelled;
+    ``ids`` are the vertices' ids in the file, on rank 0, if they are not 0 to n - 1;
     ``notes`` are remarks for the user; ``attributes`` are the kept columns, by name,
     one value a tuple.
     """
@@ -270,8 +271,13 @@ def _spool(
     if edges.directed and not options.directed:
         notes.append(f"{path}: directed edges are taken both ways without --directed")
     facts: dict[str, Any] = {"format": edges.format, "xxh3_128": edges.digest}
-    if options.one_based or edges.one_based:
+    first = int(options.one_based or edges.one_based)
+    if first:
         facts["one_based"] = True
+    if options.first_id is not None:
+        first = options.first_id
+    if ids is None and first:
+        ids = CountedIds(edges.n, first)
     summary = {
         "spool": place,
         "n": edges.n if ids is None else ids.count,

@@ -15,6 +15,7 @@ import numpy as np
 from distbfs import leftovers
 from distbfs.errors import DistbfsError, UsageError, system_error
 from distbfs.formats.compressed import load_zstd, packing_of, plain_name
+from distbfs.formats.ids import first_of
 from distbfs.registry import WRITERS, lookup
 
 if TYPE_CHECKING:
@@ -41,6 +42,11 @@ class Edges:
     ids: IdMap | None = None
     directed: bool = False
 
+    @property
+    def one_based(self) -> bool:
+        """Whether the ids are numbers from 1 on."""
+        return first_of(self.ids) == 1
+
     def with_lone(self) -> Iterator[Ids]:
         """Yield the edges, int64 [k, 2], then a loop at each vertex without edges."""
         lone = np.ones(self.n, dtype=np.bool_)
@@ -56,13 +62,14 @@ class Writer(Protocol):
     """Writes files of one format; ``suffixes`` are the endings of their names.
 
     ``keeps_ids``: whether they can hold the vertices' own ids, ``packs``: whether they
-    may be compressed.
+    may be compressed; ``first``: the id of the first vertex where they hold numbers.
     """
 
     name: str
     suffixes: tuple[str, ...]
     keeps_ids: bool
     packs: bool
+    first: int
 
     def write(self, path: Path, graph: Edges) -> None:
         """Write a graph to a new file.

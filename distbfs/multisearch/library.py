@@ -219,6 +219,10 @@ def run_application(
             unfinished=file if first else None,
         )
         facts = app.run(task, **own)
+        if rows := facts.get("largest"):
+            names = graph.named(np.array([vertex for vertex, _ in rows])).tolist()
+            values = (value for _, value in rows)
+            facts["largest"] = [*map(list, zip(names, values, strict=True))]
         if file is not None and first:
             file.remove()
     return Results(kept.values, facts | searcher.tails)

@@ -55,8 +55,7 @@ class BackendGraph:
     @cached_property
     def nodes(self) -> list[Any]:
         """The nodes in the order of the original graph."""
-        named = self.graph.nodes
-        return list(range(self.graph.n)) if named is None else named
+        return list(self.graph)
 
     @cached_property
     def _adj(self) -> dict[Any, None]:

@@ -16,6 +16,7 @@ from distbfs.build.cuda.room import PAIR_BYTES
 from distbfs.errors import UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.formats.attributes import Values
+from distbfs.formats.ids import no_vertex
 from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.options import SearchOptions, check_several
 from distbfs.partition.part import Part
@@ -57,11 +58,16 @@ class Graph:
     ----------
     directed : bool
         Whether edges lead one way only.
-    nodes : list or None
-        Names of the vertices by id, None where they are 0 … n-1.
+    nodes : sequence or None
+        Names of the vertices, None where they are 0 … n-1.  It is ``range(1, n + 1)``
+        for a file that counts from 1.
 
     Notes
     -----
+    A vertex is named as in its source wherever a call takes or gives vertices.  Arrays
+    with a value for each vertex are indexed from 0, also where names are numbers from
+    1: entry k is of vertex ``nodes[k]``, and ``id_of`` gives the k of a vertex.
+
     Searches of one graph run one after the other, also from several threads.  The graph
     stays prepared after the first search.  A forked child process may search it unless
     its edges are in the memory of a device; a pickled copy can be searched, too.
@@ -84,7 +90,7 @@ class Graph:
         *,
         tuples: HeldTuples | None = None,
         directed: bool = False,
-        nodes: list[Any] | None = None,
+        nodes: Sequence[Any] | None = None,
         index: dict[Any, int] | None = None,
     ) -> None:
         """Take a part, or tuples that a part is built of when it is needed."""
@@ -92,7 +98,7 @@ class Graph:
         self.directed, self.nodes = directed, nodes
         self._index = index
         self._names: Array | None = None
-        if nodes is not None:
+        if nodes is not None and not isinstance(nodes, range):
             if index is None:
                 self._index = {name: k for k, name in enumerate(nodes)}
             self._names = np.fromiter(nodes, dtype=object, count=len(nodes))
@@ -130,7 +136,7 @@ class Graph:
 
     def __contains__(self, vertex: object) -> bool:
         if self._index is None:
-            return vertex in range(self.n)
+            return self._number(vertex) >= 0
         try:
             return vertex in self._index
         except TypeError:  # it, or what is in it, cannot be a name
@@ -200,7 +206,7 @@ class Graph:
         src: Array,
         dst: Array,
         n: Any,
-        nodes: list[Any] | None,
+        nodes: Sequence[Any] | None,
         attributes: Mapping[str, Values] = MappingProxyType({}),
         *,
         directed: bool,
@@ -428,7 +434,8 @@ class Graph:
             ``n`` (number of vertices), ``columns`` (names of the two columns with ids),
             ``one_based`` (ids begin at 1), ``header`` (the first line of an edge list
             is no edge), ``bipartite`` (rows and columns of a matrix are two sets of
-            vertices).
+            vertices), ``first_id`` (0 or 1: call the first vertex so, whatever the file
+            does).
 
         Returns
         -------
@@ -616,6 +623,11 @@ class Graph:
         return self._tuples.n if self._tuples is not None else self.part.layout.n
 
     @property
+    def first_id(self) -> int:
+        """The name of the first vertex where names are consecutive numbers: 0 or 1."""
+        return self.nodes.start if isinstance(self.nodes, range) else 0
+
+    @property
     def m(self) -> int:
         """Number of stored edges; an undirected one is stored in both directions."""
         if self._part is None:
@@ -709,7 +721,9 @@ class Graph:
         >>> distbfs.Graph.from_networkx(nx.path_graph("abc")).named(np.array([2, 0]))
         array(['c', 'a'], dtype=object)
         """
-        return ids if self._names is None else self._names[ids]
+        if self._names is not None:
+            return self._names[ids]
+        return ids + self.first_id if self.first_id else ids
 
     def by_name(self, values: Any) -> dict[Any, Any]:
         """Return a value for each vertex as a dictionary by vertex.
@@ -936,11 +950,18 @@ class Graph:
             if vertex not in self:
                 raise UsageError(f"{vertex!r:.60} is no node of the graph")
             return self._index[vertex]
-        whole = isinstance(vertex, (int, np.integer)) and not isinstance(vertex, bool)
-        if not whole or not 0 <= vertex < self.n:
-            allowed = f"allowed: 0 to {self.n - 1}" if self.n else "the graph has none"
-            raise UsageError(f"{vertex!r:.60} is not a vertex; {allowed}")
-        return int(vertex)
+        place = self._number(vertex)
+        if place < 0:
+            wrong = no_vertex(self.n, self.first_id)
+            raise UsageError(f"{vertex!r:.60} {wrong}")
+        return place
+
+    def _number(self, vertex: object) -> int:
+        """Return the id of a vertex whose name is a number, -1 for any other object."""
+        if not isinstance(vertex, (int, np.integer)) or isinstance(vertex, bool):
+            return -1
+        place = int(vertex) - self.first_id
+        return place if place < self.n else -1
 
     @property
     def lent_tuples(self) -> HeldTuples | None:
@@ -994,7 +1015,7 @@ class Graph:
                     f"engine {options.engine} searches parts; open a store or tuples"
                 )
             source = Source(self.n, 1, self.directed, graph=self)
-            names = None if self._names is None else self
+            names = None if self.nodes is None else self
             request = Request(masked=masked)
             self._sessions[key] = open_source(
                 SoloWorld(), source, options, request, names=names

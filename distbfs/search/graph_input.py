@@ -17,6 +17,7 @@ from distbfs.errors import DeviceMissing, InputError, UsageError, WrongTypeError
 from distbfs.exchange.world import SoloWorld
 from distbfs.formats.attributes import Values
 from distbfs.formats.base import ReaderOptions
+from distbfs.formats.ids import first_of
 from distbfs.formats.tuples import open_tuples
 from distbfs.graph.csr import CSR, row_offsets
 from distbfs.options import BuildOptions, check_integer, check_range, type_name
@@ -347,7 +348,7 @@ def symmetric(rows: CSR) -> bool:
 
 def read_ends(
     path: Path, name: str, *, relabel: bool, keep: Sequence[str], **options: Any
-) -> tuple[Array, Array, int, list[Any] | None, Mapping[str, Values]]:
+) -> tuple[Array, Array, int, Sequence[Any] | None, Mapping[str, Values]]:
     """Return (src, dst, n, names or None, attributes) of the edges of a file.
 
     src, dst: int64 [edges]; name: the format, "" to find it out; keep: columns that are
@@ -363,8 +364,10 @@ def read_ends(
         for note in source.notes:
             warnings.warn(note, stacklevel=3)
         ids = source.ids
-        names: list[Any] | None = None
-        if ids is not None:
+        names: Sequence[Any] | None = None
+        if first := first_of(ids):
+            names = range(first, first + source.n)
+        elif ids is not None:
             names = list(ids.names(np.arange(ids.count, dtype=np.int64)))
         u, v = source.pairs[:, 0], source.pairs[:, 1]
         return u, v, source.n, names, source.attributes

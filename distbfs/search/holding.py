@@ -69,7 +69,7 @@ def watching(done: Sum) -> Watch:
 class OwnGraph(Protocol):
     """A graph of a Python program's own data (a ``search.graph.Graph``)."""
 
-    nodes: list[Any] | None
+    nodes: Sequence[Any] | None
 
     @property
     def part(self) -> Part:

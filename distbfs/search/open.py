@@ -65,6 +65,7 @@ def open(  # noqa: A001
     domain: int | None = None,
     parts: int | None = None,
     threshold: int | None = None,
+    first_id: int | None = None,
     **options: Any,
 ) -> Session:
     """Open a graph for many searches, on devices or CPUs, on one rank or many.
@@ -91,6 +92,9 @@ def open(  # noqa: A001
         For edge tuples: number of parts, by default one a rank.
     threshold : int, optional
         For edge tuples: the degree above which vertices are delegates.
+    first_id : {0, 1}, optional
+        For a store whose vertices are numbers: call the first of them so; by default as
+        in the file that it was converted from.
     **options
         Options of ``distbfs bfs`` with underscores, as ``method``, ``threads``,
         ``direction``, ``stepwise``, ``mask_reduce``, ``device_memory`` (bytes), and
@@ -133,12 +137,14 @@ def open(  # noqa: A001
     world: World = ranks or SoloWorld()
     chosen = SearchOptions.named(engine=engine, exchange=exchange, **options)
     made = source_of(source, world, parts, threshold, chosen.threads)
+    if first_id is not None and made.store is None:
+        raise UsageError("first_id is for stores; edges of a program count from 0")
     separate = "threshold" if threshold is not None else "parts" if parts else ""
     request = Request(parts, separate, devices, domain)
     names: Names | None = None
     if made.graph is not None and made.graph.nodes is not None:
         names = made.graph
-    elif made.store is not None and (ids := made.store.load_ids()) is not None:
+    elif made.store is not None and (ids := made.store.load_ids(first_id)) is not None:
         names = StoreNames(ids)
     session = open_source(world, made, chosen, request, names=names)
     if ranks is not None:

@@ -340,8 +340,9 @@ def learn_levels(runner: Runner, session: Session) -> None:
     """
     n = session.n
     ids = np.random.default_rng(LEARNT_FROM).integers(max(n, 1), size=8 * LEARNT_FROM)
-    for vertex in ids[session.connected(ids)][:LEARNT_FROM] if n else ():
-        runner.search(session.vertices.one_inside(int(vertex)))
+    vertices = session.vertices
+    for vertex in ids[vertices.connected(ids)][:LEARNT_FROM] if n else ():
+        runner.search(vertices.one_inside(int(vertex)))
 
 
 def shares_of(opening: Opening) -> tuple[Source, Placement]:

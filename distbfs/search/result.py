@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 import numpy as np
 
 from distbfs.errors import UsageError, WrongTypeError
+from distbfs.options import check_several
 from distbfs.search.frames import (
     arrow_table,
     html_table,
@@ -70,8 +71,8 @@ def once(method: Callable[[Result], Value]) -> Callable[[Result], Value]:
 class Result(ResultPaths):
     """Levels and parents of one search, or one of both.
 
-    Made by ``bfs`` and ``Session.search``.  Arrays are indexed by vertex id and hold -1
-    for what was not reached.  Each source is its own parent, at level 0.
+    Made by ``bfs`` and ``Session.search``.  Arrays are indexed by vertex id, from 0,
+    and hold -1 for what was not reached.  Each source is its own parent, at level 0.
 
     Attributes
     ----------
@@ -101,6 +102,10 @@ class Result(ResultPaths):
 
     Notes
     -----
+    Where vertices have names, and so where a file counts them from 1, arrays,
+    ``parent``, ``order``, ``roots`` and ``root`` go by ids all the same, from 0, and
+    ``named`` gives the names of ids.  Everything else takes and gives names.
+
     Results of ``bfs`` stay valid.  Those of a session are overwritten by its next
     search, unless ``keep`` has copied them.  On several ranks, properties and methods
     other than ``keep`` and ``shards`` are collective, and equal on all ranks where
@@ -347,20 +352,21 @@ class Result(ResultPaths):
 
         Parameters
         ----------
-        vertices : array_like of int, shape (k,)
-            Vertex ids; equal on all ranks.
+        vertices : array_like of vertices, shape (k,)
+            Ids, or names of nodes; equal on all ranks.
 
         Returns
         -------
         level : ndarray of int32, shape (k,), or None
             -1 for unreached; None where levels were not asked for.
-        parent : ndarray of int64, shape (k,), or None
-            The same for parents.
+        parent : ndarray, shape (k,), or None
+            The same for parents: int64; where nodes have names of their own, those as
+            objects, None for unreached.
 
         Raises
         ------
         WrongTypeError
-            ``vertices`` are no integers.
+            ``vertices`` are no integers, and the graph has no names.
         UsageError
             One of them is no vertex.
 
@@ -371,7 +377,14 @@ class Result(ResultPaths):
         >>> distbfs.bfs(path, 0).at([3, 1])
         (array([3, 1], dtype=int32), array([2, 0]))
         """
-        level, parent = self._arrays()
+        if self._names is not None:
+            several = check_several("vertices", vertices)
+            named = [self._names.id_of(vertex) for vertex in several]
+            levels, parents = self._at(np.array(named, dtype=np.int64))
+            if parents is not None:
+                kind = self.named(parents[:0]).dtype
+                parents = self._named_parents(parents, kind)
+            return levels, parents
         ids = vertices
         if not (isinstance(ids, np.ndarray) and ids.dtype == np.int64):
             ids = np.asarray(vertices)
@@ -382,6 +395,11 @@ class Result(ResultPaths):
                 )
             ids = ids.astype(np.int64).ravel()
             self._vertices.check(ids, "")
+        return self._at(ids)
+
+    def _at(self, ids: Ids) -> tuple[Array | Any, Ids | None]:
+        """Return (level int32 [k], parent int64 [k]) of ids, int64 [k] (collective)."""
+        level, parent = self._arrays()
         return self._vertices.values_at(
             *(level, parent, ids),
             levels=self.has_levels,
@@ -558,15 +576,13 @@ class Result(ResultPaths):
             steps.append(above)
             above = self._parent_of(above)
         steps.reverse()
-        if self._names is None:
-            return steps
-        return [self._names.named(np.array([step]))[0] for step in steps]
+        return self._called(steps)
 
     def _parent_of(self, vertex: int) -> int:
         vertices = self._vertices
         if vertices.whole_here and not vertices.on_devices:
             return int(self._outcome.parent[0][vertex])
-        _, parent = self.at(np.array([vertex]))
+        _, parent = self._at(np.array([vertex]))
         return -1 if parent is None else int(parent[0])
 
     def tree(self) -> Array:
@@ -617,10 +633,14 @@ class Result(ResultPaths):
         if level is not None:
             columns["level"] = level
         if parent is not None:
-            before = self.named(np.maximum(parent, 0)).astype(names.dtype)
-            before[parent < 0] = -1 if names.dtype == np.int64 else None
-            columns["parent"] = before
+            columns["parent"] = self._named_parents(parent, names.dtype)
         return columns
+
+    def _named_parents(self, parent: Ids, kind: Any) -> Array:
+        """Return the names of parents, of dtype int64 or object; of -1: -1 or None."""
+        names = self.named(np.maximum(parent, 0)).astype(kind)
+        names[parent < 0] = -1 if kind == np.int64 else None
+        return names
 
     def to_pandas(self) -> Any:
         """Return a pandas DataFrame, a row for each vertex.

@@ -48,7 +48,7 @@ class ResultPaths(ABC):
         """Return the sources as messages name them."""
 
     @abstractmethod
-    def at(self, vertices: Any) -> tuple[Array | Any, Ids | None]:
+    def _at(self, ids: Ids) -> tuple[Array | Any, Ids | None]:
         """Return (level int32 [k], …) of ids."""
 
     @abstractmethod
@@ -108,7 +108,7 @@ class ResultPaths(ABC):
         self._need_levels()
         at = target if self._names is None else self._names.id_of(target)
         self._vertices.check(np.array([at]), "target ")
-        if self.at(np.array([at]))[0][0] < 0:
+        if self._at(np.array([at]))[0][0] < 0:
             raise UsageError(f"{target} was not reached from {self._origin()}")
         return int(at)
 

@@ -14,6 +14,7 @@ from distbfs.device import cuda
 from distbfs.device.take import FEW, Ahead
 from distbfs.engines.base import WHOLE, Until
 from distbfs.errors import DistbfsError, InputError, UsageError
+from distbfs.formats.ids import no_vertex
 from distbfs.options import check_several, check_wanted
 from distbfs.search.paths import NO_PATHS, PATHS_OF_ALL
 from distbfs.search.result import Names, Result
@@ -200,12 +201,12 @@ class Session:
         return dict(self._notes)
 
     def check(self, vertices: Ids) -> None:
-        """Raise UsageError for ids that are no vertices.
+        """Raise UsageError for what is no vertex.
 
         Parameters
         ----------
-        vertices : ndarray of int64, shape (k,)
-            Vertex ids.
+        vertices : ndarray, shape (k,)
+            int64 ids, or names where the graph has names.
 
         Examples
         --------
@@ -214,15 +215,15 @@ class Session:
         >>> with distbfs.open(distbfs.Graph.from_edges([0], [1])) as session:
         ...     session.check(np.array([0, 1]))
         """
-        self.vertices.check(vertices)
+        self.vertices.check(self._ids(vertices))
 
-    def connected(self, ids: Ids) -> Array:
+    def connected(self, vertices: Ids) -> Array:
         """Return which vertices have a neighbour besides themselves.
 
         Parameters
         ----------
-        ids : ndarray of int64, shape (k,)
-            Vertex ids, equal on all ranks.
+        vertices : ndarray, shape (k,)
+            int64 ids, or names where the graph has names; equal on all ranks.
 
         Returns
         -------
@@ -238,7 +239,14 @@ class Session:
         ...     session.connected(np.array([0, 2]))
         array([ True, False])
         """
-        return self.vertices.connected(ids)
+        return self.vertices.connected(self._ids(vertices))
+
+    def _ids(self, vertices: Any) -> Ids:
+        """Return the ids of vertices, as they are where the graph has no names."""
+        if self._names is None:
+            ids: Ids = vertices
+            return ids
+        return np.array([self._names.id_of(x) for x in vertices], dtype=np.int64)
 
     def view(
         self, vertices: Any = None, edges: Any = None, where: str | None = None
@@ -322,8 +330,7 @@ class Session:
             return self._names.id_of(vertex)
         whole = isinstance(vertex, (int, np.integer)) and not isinstance(vertex, bool)
         if not whole or not 0 <= vertex < self.n:
-            allowed = f"allowed: 0 to {self.n - 1}" if self.n else "the graph has none"
-            raise UsageError(f"{what} {vertex!r:.60} is not a vertex; {allowed}")
+            raise UsageError(f"{what} {vertex!r:.60} {no_vertex(self.n)}")
         return int(vertex)
 
     def _roots_of(self, source: Any) -> Root:
@@ -341,16 +348,9 @@ class Session:
         if self._view is None:
             return
         ids = np.atleast_1d(np.asarray(root, dtype=np.int64))
-        hidden = ids[~self._view.sees(ids)]
-        if not len(hidden):
-            return
-        some = hidden[:1] if self._names is None else self._names.named(hidden[:1])
-        name = f"{some.tolist()[0]!r:.60}"
-        if len(ids) == 1:
-            raise UsageError(f"source {name} is a vertex that is not seen")
-        raise UsageError(
-            f"{len(hidden)} of {len(ids)} sources are vertices that are not seen; the "
-            f"first is {name}"
+        names = self._names
+        self._view.check_sources(
+            ids, lambda some: (some if names is None else names.named(some)).tolist()
         )
 
     def _until(self, depth_limit: int | None, targets: Iterable[Any] | None) -> Until:
@@ -412,9 +412,9 @@ class Session:
             about each millisecond.  Given on all ranks or on none.
         records : bool, default False
             Whether each level is counted and timed, which is slower.
-        wanted : ndarray of int64, shape (k,), optional
-            Ids that ``Result.at`` is asked for next; where one device searches, their
-            levels come with the search.
+        wanted : ndarray, shape (k,), optional
+            Vertices that ``Result.at`` is asked for next, int64 ids or names; where one
+            device searches, their levels come with the search.
 
         Returns
         -------
@@ -461,7 +461,8 @@ class Session:
         turn = self._searches
         self.world.barrier()
         began = time.perf_counter()
-        taking = self._taking(wanted if levels else None)
+        known = None if wanted is None or not levels else self._ids(wanted)
+        taking = self._taking(known)
         with kept(self._trace, "search", root=first), taking as take:
             outcome = self._runner.search(
                 inside, parents=parents, until=until, stop=stop, records=records

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.errors import UsageError
+from distbfs.formats.ids import first_of, no_vertex
 
 if TYPE_CHECKING:
     from distbfs.formats.ids import IdMap
@@ -24,7 +25,11 @@ class StoreNames:
         """Return the id of a vertex; UsageError for an unknown one."""
         place = self._place(vertex)
         if place < 0:
-            raise UsageError(f"{vertex!r:.60} is no id of the graph")
+            first = first_of(self._ids)
+            why = "is no id of the graph"
+            if first is not None:
+                why = no_vertex(self._ids.count, first)
+            raise UsageError(f"{vertex!r:.60} {why}")
         return place
 
     def __contains__(self, vertex: object) -> bool:
@@ -37,6 +42,4 @@ class StoreNames:
 
     def named(self, ids: Array) -> Array:
         """Return the names of vertices, integers of any shape: int64 or objects."""
-        names = self._ids.names(ids.ravel())
-        kind = np.int64 if self._kind is int else object
-        return np.array(names, dtype=kind).reshape(ids.shape)
+        return self._ids.named(ids)

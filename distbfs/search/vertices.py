@@ -17,6 +17,7 @@ import numpy as np
 from distbfs.device import cuda
 from distbfs.device.take import take
 from distbfs.errors import UsageError
+from distbfs.formats.ids import no_vertex
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph
 from distbfs.partition.delegates import DelegateNumbers
 from distbfs.types import (
@@ -173,8 +174,7 @@ class VertexMap:
         n = self.layout.n
         outside = ids[(ids < 0) | (ids >= n)]
         if len(outside):
-            allowed = f"allowed: 0 to {n - 1}" if n else "the graph has none"
-            raise UsageError(f"{what}{outside[0]} is not a vertex; {allowed}")
+            raise UsageError(f"{what}{outside[0]} {no_vertex(n)}")
 
     @cached_property
     def whole_here(self) -> bool:

@@ -107,6 +107,22 @@ class View:
             for a, b in masks
         )
 
+    def check_sources(self, ids: Ids, names: Callable[[Ids], list[Any]]) -> None:
+        """Raise UsageError where a source, one of ids [k], is not seen.
+
+        names: returns what the caller calls some ids
+        """
+        hidden = ids[~self.sees(ids)]
+        if not len(hidden):
+            return
+        name = f"{names(hidden[:1])[0]!r:.60}"
+        if len(ids) == 1:
+            raise UsageError(f"source {name} is a vertex that is not seen")
+        raise UsageError(
+            f"{len(hidden)} of {len(ids)} sources are vertices that are not seen; the "
+            f"first is {name}"
+        )
+
     def sees(self, vertices: Ids) -> Marks:
         """Return which vertices, ids int64 [k], are seen, bool [k]."""
         if self.vertices is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from distbfs.errors import ServiceError
 from distbfs.service.limits import Limits
@@ -19,7 +19,6 @@ from distbfs.service.operations import (
     DistancesAnswer,
     MultiBfs,
     MultiBfsAnswer,
-    Name,
     Path,
     PathAnswer,
     ReachableAnswer,
@@ -100,7 +99,7 @@ class Answers:
         for level, parent in rows():
             self._inline(request, answer.searches[-1], level, parent)
         if where == "inline":
-            answer.ids = self._all_ids()
+            self._tell_ids(answer)
         return answer
 
     def check(self, request: Request) -> None:
@@ -225,7 +224,7 @@ class Answers:
             parent = None
         if self._where(request) == "inline":
             self._inline(request, answer, level, parent)
-            answer.ids = self._all_ids()
+            self._tell_ids(answer)
         else:
             answer.files = self._file(request, [request.start], [(level, parent)])
         return answer
@@ -238,11 +237,15 @@ class Answers:
         search.level = level if as_arrays else level.tolist()
         if parent is not None:
             keep = as_arrays and self.names.ids is None
-            search.parent = parent if keep else self.names.each(parent)
+            each = self.names.numbers if keep else self.names.each
+            search.parent = each(parent)
 
-    def _all_ids(self) -> list[Name] | UnsetType:
-        """Return the names of all vertices, if they have any."""
-        return UNSET if self.names.ids is None else self.names.all()
+    def _tell_ids(self, answer: BfsAnswer | MultiBfsAnswer) -> None:
+        """Say which vertices inline results are of, where not from 0 on."""
+        if self.names.ids is not None:
+            answer.ids = self.names.all()
+        elif self.names.first:
+            answer.first_id = self.names.first
 
     def _file(
         self, request: WithResults, sources: Sequence[Source], rows: Iterable[Row]

@@ -107,7 +107,7 @@ class Checker:
         }
         self._any = msgspec.json.Decoder(AnyRequest, dec_hook=self.convert)
         self._plain = self._any
-        if names.ids is None:
+        if names.first == 0:
             kind = _of_numbers(names.n, limits.ids)
             self._plain = msgspec.json.Decoder(kind, dec_hook=self.convert)
         self._one = {

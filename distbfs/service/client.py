@@ -36,8 +36,9 @@ SECONDS = 70.0  # more than the longest answer takes by default
 class Client(ABC):
     """A connection to a service; a context manager, for one thread at a time.
 
-    Made by ``distbfs.connect``.  Vertices are numbers, NumPy's too, or the ids that the
-    store keeps (``convert --relabel``).  Several vertices are given as a sequence, or
+    Made by ``distbfs.connect``.  Vertices are called as in the file of the store:
+    numbers from 0 or from 1, NumPy's too, or the ids that it keeps (``convert
+    --relabel``).  Several vertices are given as a sequence, or
     as an array of integers.
 
     Every method raises ServiceError, with a ``code``, where there is no good answer,
@@ -110,7 +111,8 @@ class Client(ABC):
         dict
             Always ``reached``, ``depth``, ``nedge``, ``seconds``, ``TEPS`` and
             ``levels`` (vertices of each level).  Also ``level`` and ``parent`` (n
-            values, -1 for unreached): arrays of int32 and int64, or lists where
+            values, -1 for unreached; where vertices are counted from 1, ``first_id`` is
+            1, the vertex of the first value): arrays of int32 and int64, or lists where
             ``arrays="json"`` is given; parents are always a list where vertices have
             ids of a file.  Or, in place of these, ``files``: the paths of the files
             that the service has written.

@@ -59,9 +59,10 @@ ROUTES = {
 
 def schemas_of(names: Names, limits: Limits) -> Callable[[type], dict[str, Any]]:
     """Return the JSON schemas of fields that depend on a graph and on limits."""
-    vertex: dict[str, Any] = {"type": "integer", "minimum": 0, "maximum": names.n - 1}
-    if names.ids is not None:
-        vertex = {"type": ["integer", "string"]}
+    vertex: dict[str, Any] = {"type": ["integer", "string"]}
+    if names.first is not None:
+        first, last = names.first, names.first + names.n - 1
+        vertex = {"type": "integer", "minimum": first, "maximum": last}
     several = {"type": "array", "items": vertex, "minItems": 1, "maxItems": limits.ids}
     least, most = SMALLEST_DEADLINE, limits.deadline
     seconds = {"type": "number", "minimum": least, "maximum": most}

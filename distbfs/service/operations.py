@@ -266,6 +266,7 @@ class Search(Struct, kw_only=True):
 
 
 Ids: TypeAlias = Annotated[list[Name], about("of all vertices")] | UnsetType
+FirstId: TypeAlias = Annotated[int, about("of the first vertex, if not 0")] | UnsetType
 Files: TypeAlias = Annotated[list[str], about("paths of results")] | UnsetType
 
 
@@ -275,6 +276,7 @@ class BfsAnswer(Search, kw_only=True):
     id: Id = None
     ok: Literal[True] = True
     ids: Ids = UNSET
+    first_id: FirstId = UNSET
     files: Files = UNSET
 
 
@@ -283,6 +285,7 @@ class MultiBfsAnswer(Good, kw_only=True):
 
     searches: list[Search]
     ids: Ids = UNSET
+    first_id: FirstId = UNSET
     files: Files = UNSET
 
 

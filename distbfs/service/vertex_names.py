@@ -7,18 +7,20 @@ from typing import cast
 
 import numpy as np
 
-from distbfs.formats.ids import IdMap
+from distbfs.formats.ids import IdMap, first_of
 from distbfs.types import Array, Ids
 
 
 class Names:
     """The vertices 0 … n-1 and their names.
 
-    ids: the vertices' ids in the graph's file, None if they are numbers there too
+    ids: the vertices' ids in the graph's file, None if they are 0 … n-1 there too
+    first: the first vertex's name where names are numbers without gaps, else None
     """
 
     def __init__(self, n: int, ids: IdMap | None = None) -> None:
-        self.n, self.ids = n, ids
+        self.n, self.first = n, first_of(ids)
+        self.ids = ids if self.first is None else None
 
     @property
     def kind(self) -> str:
@@ -28,7 +30,9 @@ class Names:
     @property
     def allowed(self) -> str:
         """Description of valid names, for messages."""
-        return f"vertices 0 to {self.n - 1}" if self.ids is None else "ids of the graph"
+        if self.first is None:
+            return "ids of the graph"
+        return f"vertices {self.first} to {self.first + self.n - 1}"
 
     def find(self, value: object) -> int:
         """Return the vertex that a JSON value names, -1 for an unknown name.
@@ -41,29 +45,30 @@ class Names:
         if self.ids is not None:
             known = type(value) in (int, str)
             return self.ids.find(str(value)) if known else -1
-        return value if type(value) is int and 0 <= value < self.n else -1
+        vertex = value - (self.first or 0) if type(value) is int else -1
+        return vertex if 0 <= vertex < self.n else -1
 
     def find_all(self, values: Sequence[object]) -> list[int]:
         """Return the vertices that JSON values name, at least one; -1 for unknown ones.
 
         Fast where all are numbers of vertices.
         """
-        if self.ids is None and {*map(type, values)} == {int}:
+        if self.first is not None and {*map(type, values)} == {int}:
             numbers = cast("Sequence[int]", values)
-            if min(numbers) >= 0 and max(numbers) < self.n:
-                return list(numbers)
+            if min(numbers) >= self.first and max(numbers) - self.first < self.n:
+                return [number - self.first for number in numbers]
         return [*map(self.find, values)]
 
     def of(self, vertex: int) -> int | str:
         """Return the name of a vertex."""
         if self.ids is None:
-            return int(vertex)
+            return int(vertex) + (self.first or 0)
         return self.ids.names(np.array([vertex], dtype=np.int64))[0]
 
     def each(self, vertices: Array) -> list[int | str | None]:
         """Return the names of vertices, integers [k]; of -1: -1, or None for ids."""
         if self.ids is None:
-            numbers: list[int | str | None] = vertices.tolist()
+            numbers: list[int | str | None] = self.numbers(vertices).tolist()
             return numbers
         names: list[int | str | None] = [None] * len(vertices)
         named: Ids = np.flatnonzero(vertices >= 0)
@@ -71,6 +76,12 @@ class Names:
         for place, name in zip(named.tolist(), each, strict=True):
             names[place] = name
         return names
+
+    def numbers(self, vertices: Array) -> Array:
+        """Return the names of vertices, integers [k], that are numbers; -1 stays."""
+        if not self.first:
+            return vertices
+        return np.where(vertices < 0, vertices, vertices + self.first)
 
     def all(self) -> list[int | str | None]:
         """Return the names of all vertices in order."""

@@ -17,9 +17,9 @@ import h5py
 import numpy as np
 import xxhash
 
-from distbfs.errors import PeerFailed, StoreError
+from distbfs.errors import PeerFailed, StoreError, UsageError
 from distbfs.formats.attributes import Attribute
-from distbfs.formats.ids import id_map
+from distbfs.formats.ids import CountedIds, id_map
 from distbfs.graph.csr import CSR
 from distbfs.options import check_range
 from distbfs.partition.part import Part
@@ -253,14 +253,23 @@ class Store:
         check_range("part", index, 0, self.manifest.parts - 1)
         return self.manifest.records[index].array_bytes
 
-    def load_ids(self) -> IdMap | None:
-        """Return the vertices' ids of their file, None if the store keeps none.
+    def load_ids(self, first_id: int | None = None) -> IdMap | None:
+        """Return the vertices' ids of their file, None if they are 0 to n - 1.
 
-        Checked like parts. Raises StoreError.
+        first_id: the id of the first vertex, 0 or 1, in place of the file's
+        Checked like parts. Raises StoreError, UsageError for a ``first_id`` of ids that
+        are not consecutive.
         """
         record = self.manifest.ids
+        if first_id is not None:
+            check_range("first_id", first_id, 0, 1)
+            if record is not None:
+                raise UsageError(
+                    f"{self.folder} has ids of its own; first_id is for numbers"
+                )
         if record is None:
-            return None
+            first = self.manifest.first_id if first_id is None else first_id
+            return CountedIds(self.manifest.n, first) if first else None
         with safety.opened(self.folder / schema.IDS_NAME, record.file_bytes) as file:
             safety.check_attributes(file, schema.ids_attributes(record.count))
             datasets = safety.check_objects(file, record.specs(), record.file_bytes)

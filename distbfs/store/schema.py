@@ -207,6 +207,7 @@ class Manifest:
     records: one for each part, in order
     statistics: JSON, degree statistics
     ids: record of the ids in the file, None if the store keeps none
+    first_id: the first vertex's id in the file, where ids are consecutive: 0 or 1
     attributes: of edges: name -> {"kind": …}, of text {"kind": "text", "words": […]}
     """
 
@@ -224,6 +225,7 @@ class Manifest:
     created_by: str = f"distbfs {__version__}"
     format_version: int = FORMAT_VERSION
     ids: IdsRecord | None = None
+    first_id: int = 0
     attributes: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -231,6 +233,7 @@ class Manifest:
             raise StoreError(wrong_version(self.format_version))
         for name in COUNTS:
             object.__setattr__(self, name, check_count(name, getattr(self, name)))
+        check_count("first_id", self.first_id, 0 if self.ids is not None else 1)
         self._check_json()
         try:
             layout = Layout(self.n, self.parts)
@@ -362,6 +365,8 @@ class Manifest:
         out["created_by"] = self.created_by
         if self.ids is not None:
             out["ids"] = asdict(self.ids)
+        if self.first_id:
+            out["first_id"] = self.first_id
         if self.attributes:
             out["attributes"] = self.attributes
         return out
@@ -381,6 +386,7 @@ class Manifest:
             raise StoreError(f"the manifest is not valid JSON: {error}") from error
         kept = values.pop("ids", None) if isinstance(values, dict) else None
         attributes = values.pop("attributes", {}) if isinstance(values, dict) else {}
+        first = values.pop("first_id", 0) if isinstance(values, dict) else 0
         totals = (*SUBGRAPHS, "m", "parts")
         own = (*COUNTS, *JSON_FIELDS, "created_by", "format_version", "records")
         check_mapping("the manifest", values, (*own, *totals))
@@ -389,7 +395,8 @@ class Manifest:
         records = tuple(PartRecord.from_dict(item) for item in values["records"])
         fields = {name: values[name] for name in own if name != "records"}
         ids = None if kept is None else IdsRecord.from_dict(kept)
-        manifest = cls(**fields, records=records, ids=ids, attributes=attributes)
+        fields |= {"ids": ids, "first_id": first, "attributes": attributes}
+        manifest = cls(**fields, records=records)
         for name in totals:
             check_count(name, values[name])
             if values[name] != getattr(manifest, name):

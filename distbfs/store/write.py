@@ -9,7 +9,7 @@ from pathlib import Path
 from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.build.host.kept import attributes_of, construct_kept, with_attributes
 from distbfs.build.host.parts import BuildSummary
-from distbfs.formats.ids import IdMap
+from distbfs.formats.ids import IdMap, first_of
 from distbfs.generate.counted import Counted
 from distbfs.options import BuildOptions
 from distbfs.partition.device_part import parts_to_host
@@ -97,7 +97,8 @@ def write_graph(
             tuples, loops, repeats = counts
             summary = replace(summary, tuples=tuples, loops=loops, repeats=repeats)
         if world.rank == 0:
-            kept = None if ids is None else writer.write_ids(ids)
+            first = first_of(ids)
+            kept = writer.write_ids(ids) if ids is not None and first is None else None
             writer.finish(
                 Manifest(
                     n=summary.n,
@@ -112,6 +113,7 @@ def write_graph(
                     records=tuple(every[k] for k in range(parts)),
                     statistics=summary.histogram.summary(),
                     ids=kept,
+                    first_id=first or 0,
                     attributes=described_attributes,
                 )
             )

@@ -15,6 +15,7 @@ from distbfs import registry
 from distbfs.errors import UsageError
 from distbfs.formats.attributes import Values
 from distbfs.formats.base import ReaderOptions
+from distbfs.formats.ids import first_of
 from distbfs.formats.tuples import FileTuples, open_tuples
 from distbfs.options import BuildOptions
 from distbfs.search.holding import Source
@@ -24,6 +25,13 @@ from distbfs.terminal.shared import Terminal, directed_option, is_file, stored_g
 
 if TYPE_CHECKING:
     from distbfs.formats.ids import IdMap
+
+first_id_option = INPUT.option(
+    "--first-id",
+    type=click.IntRange(0, 1),
+    help="Count vertices from 0 or from 1, whatever their file does, where you name "
+    "them and in results.  [as in the file]",
+)
 
 SPREAD = 1  # usual seed of the hash that spreads vertices over parts
 
@@ -47,6 +55,7 @@ file_options = with_options(
         help="Where ids of an edge list, a table or NumPy pairs begin; other formats "
         "define it.  [zero-based; KONECT: one-based]",
     ),
+    first_id_option,
     INPUT.option(
         "--columns",
         nargs=2,
@@ -95,6 +104,7 @@ class FileOptions:
     relabel: bool = False
     directed: bool = False
     one_based: bool | None = None
+    first_id: int | None = None
     columns: tuple[str, str] | None = None
     header: bool | None = None
     keep: tuple[str, ...] = ()
@@ -106,8 +116,8 @@ class FileOptions:
         return cls(**{name: choices.pop(name) for name in cls.__dataclass_fields__})
 
     def refuse_for_store(self, path: Path) -> None:
-        """Raise UsageError where any is given beside a store."""
-        usual = vars(FileOptions())
+        """Raise UsageError where any but first_id is given beside a store."""
+        usual = vars(FileOptions(first_id=self.first_id))
         typed = [name for name, value in vars(self).items() if value != usual[name]]
         if typed:
             spelt = {"name": "format", "one_based": "one-based"}
@@ -123,6 +133,7 @@ def read_file(
     with terminal.progress("reading", size) as done:
         reader = ReaderOptions(
             one_based=reading.one_based,
+            first_id=reading.first_id,
             n=n,
             columns=reading.columns,
             header=reading.header,
@@ -168,7 +179,7 @@ def open_graph(
     """
     if not is_file(path):
         reading.refuse_for_store(path)
-        return of_store(terminal, path)
+        return of_store(terminal, path, reading.first_id)
     tuples = stack.enter_context(read_file(terminal, path, reading))
     for note in tuples.notes:
         terminal.say(note)
@@ -185,13 +196,21 @@ def open_graph(
         ),
         progress=terminal.progress,
     )
-    facts = [tuples.describe(), reading.directed, reading.relabel, reading.bipartite]
+    facts = [
+        tuples.describe(),
+        first_of(tuples.ids),
+        reading.directed,
+        reading.relabel,
+        reading.bipartite,
+    ]
     held = {k: Values(x.array[:0], x.words) for k, x in tuples.attributes.items()}
     return SearchedGraph(source, tuples.ids, facts, held)
 
 
-def of_store(terminal: Terminal, path: Path) -> SearchedGraph:
-    """Open a store."""
+def of_store(
+    terminal: Terminal, path: Path, first_id: int | None = None
+) -> SearchedGraph:
+    """Open a store; first_id: as ``Store.load_ids`` takes it."""
     store = open_store(path)
     manifest = store.manifest
     digests = manifest.digests[0]
@@ -201,5 +220,6 @@ def of_store(terminal: Terminal, path: Path) -> SearchedGraph:
         name: Values(np.zeros(0, np.int32), tuple(x["words"]) if "words" in x else None)
         for name, x in manifest.attributes.items()
     }
-    ids = store.load_ids() if terminal.world.rank == 0 else None
+    ids = store.load_ids(first_id) if terminal.world.rank == 0 else None
+    facts += [f"vertices from {first} on"] if (first := first_of(ids)) else []
     return SearchedGraph(stored_graph(terminal, store), ids, facts, held)

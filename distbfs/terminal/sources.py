@@ -12,12 +12,11 @@ import numpy as np
 from distbfs.errors import InputError, UsageError
 from distbfs.exchange.world import Ranks
 from distbfs.formats.delimited import BLANKS, cut, quote_fault
-from distbfs.formats.ids import IdMap
+from distbfs.formats.ids import IdMap, first_of, no_vertex
 from distbfs.formats.text import text_lines
 from distbfs.terminal.command import input_path
 from distbfs.types import Ids, Root
 
-NUMBER = re.compile("[0-9]{1,19}")
 COMMENT = re.compile("(?:^|[ \t])#")
 QUOTED = re.compile('"[^"]*"')
 NO_SEPARATOR = "\x1f"  # is in no id
@@ -30,7 +29,7 @@ def read_sources(
     """Return the sources of the command line and of a file, int64 [k].
 
     One id a line; ids are those of the file that the graph came from.
-    Raises UsageError or InputError for what is no vertex.
+    Raises UsageError for what is no vertex.
     """
     sources = [source_of(word, "--source", n, ids) for word in options]
     if path is not None:
@@ -44,8 +43,6 @@ def sources_in(path: Path, n: int, ids: IdMap | None) -> list[int]:
     """Return the vertices that a file names, one a line."""
     sources = []
     for place, [word] in side_lines(path, NO_SEPARATOR):
-        if ids is None and not NUMBER.fullmatch(word):
-            raise InputError(f"{place}: '{word[:SHOWN]}' is no vertex id")
         sources.append(source_of(word, place, n, ids))
     return sources
 
@@ -76,8 +73,8 @@ def side_lines(path: Path, separators: str) -> Iterator[tuple[str, list[str]]]:
 def read_set(option: str, n: int, ids: IdMap | None) -> list[int]:
     """Return the vertices of one ``--source-set``, rising, each once.
 
-    option: ids between commas, or @FILE with one a line.  Raises UsageError or
-    InputError for none and for what is no vertex.
+    option: ids between commas, or @FILE with one a line.  Raises UsageError for none
+    and for what is no vertex.
     """
     if option.startswith("@"):
         sources = sources_in(input_path(option[1:]), n, ids)
@@ -136,18 +133,18 @@ def source_of(
     word: str, place: str, n: int, ids: IdMap | None, what: str = "source"
 ) -> int:
     """Return the vertex of an id; UsageError ``PLACE: …`` where there is none."""
-    if ids is not None:
+    first = first_of(ids)
+    if ids is not None and first is None:
         vertex = ids.find(word)
         if vertex < 0:
             raise UsageError(f"{place}: {what} {word[:SHOWN]!a} is no id of the graph")
         return vertex
+    first = first or 0
     if not re.fullmatch(r"-?[0-9]{1,40}", word):
         raise UsageError(
-            f"{place}: {word[:SHOWN]!a} is no vertex id; allowed: 0 to {n - 1}, or "
-            "other ids if the graph was read with --relabel"
+            f"{place}: {word[:SHOWN]!a} is no vertex id; allowed: {first} to "
+            f"{first + n - 1}, or other ids if the graph was read with --relabel"
         )
-    if not 0 <= int(word) < n:
-        raise UsageError(
-            f"{place}: {what} {int(word)} is not a vertex; allowed: 0 to {n - 1}"
-        )
-    return int(word)
+    if not 0 <= int(word) - first < n:
+        raise UsageError(f"{place}: {what} {int(word)} {no_vertex(n, first)}")
+    return int(word) - first

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from distbfs.device import cuda
+from distbfs.formats.ids import IdMap, name_of
 from distbfs.formats.writing import check_place
 from distbfs.report.trace import gather_trace, write_trace
 from distbfs.search.session import Session
@@ -28,10 +29,15 @@ def start_trace(path: Path | None, session: Session) -> Trace | None:
     return trace
 
 
-def finish_trace(terminal: Terminal, path: Path | None, trace: Trace | None) -> None:
-    """Write the trace of all ranks (collective)."""
+def finish_trace(
+    terminal: Terminal, path: Path | None, trace: Trace | None, ids: IdMap | None
+) -> None:
+    """Write the trace of all ranks (collective); ids: of the file, on rank 0."""
     if path is None or trace is None:
         return
     values = gather_trace(terminal.world, terminal.world.hosts, trace)
     if values is not None:
+        for event in values["traceEvents"]:
+            if "root" in event["args"]:
+                event["args"]["root"] = name_of(event["args"]["root"], ids)
         write_trace(path, values)

@@ -39,7 +39,7 @@ class Written:
     """A file: what it holds, its ending, and what convert must be told.
 
     truth: the graph that it stands for; names: what it calls the vertices, where that
-    is not their numbers
+    is not their numbers; first: 1 where they are numbers from 1
     """
 
     data: bytes
@@ -47,6 +47,12 @@ class Written:
     truth: Truth
     options: list[str] = field(default_factory=list)
     names: list[Any] | None = None
+    first: int = 0
+
+    def __post_init__(self) -> None:
+        self.first = self.first or int("--one-based" in self.options)
+        if self.first:
+            self.names = list(range(1, self.truth.n + 1))
 
 
 def joined(rows: list[list[Any]], separator: str, end: str = "\n") -> str:
@@ -133,7 +139,7 @@ def matrix_market(trial: Trial, truth: Truth) -> Written:
     sizes = joined([[truth.n, truth.n, len(rows)]], " ")
     head = f"%%MatrixMarket matrix coordinate {kind} {symmetry}\n"
     text = head + trial.choose("", "% c\n", "%\n% 1 2\n") + sizes + joined(rows, " ")
-    return Written(text.encode(), trial.choose(".mtx", ".mm"), truth)
+    return Written(text.encode(), trial.choose(".mtx", ".mm"), truth, first=1)
 
 
 def rows_of(n: int, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -194,14 +200,14 @@ def metis(trial: Trial, truth: Truth) -> Written:
     if trial.chance(0.3):
         lines.insert(trial.below(len(lines)), "% a comment 1 2")
     suffix = trial.choose(".graph", ".metis")
-    return Written(("\n".join(lines) + "\n").encode(), suffix, held)
+    return Written(("\n".join(lines) + "\n").encode(), suffix, held, first=1)
 
 
 def dimacs(_: Trial, truth: Truth) -> Written:
     """Write arcs of the shortest-path challenge."""
     rows = [["a", u + 1, v + 1, 1 + u % 9] for u, v in truth.pairs.tolist()]
     head = joined([["c", "arcs"], ["p", "sp", truth.n, len(rows)]], " ")
-    return Written((head + joined(rows, " ")).encode(), ".gr", truth)
+    return Written((head + joined(rows, " ")).encode(), ".gr", truth, first=1)
 
 
 def galois(trial: Trial, truth: Truth) -> Written:

@@ -196,7 +196,8 @@ def export(trial: Trial, made: Written, store: Path) -> None:
         if n is not None:
             equal("export", n, truth.n, f"vertices in {path.name}")
         edges = truth.simple
-        if kept is None and made.names is not None:  # by number, which is not known
+        known = kept is not None or made.names is None or made.first
+        if not known:  # by number
             pairs = [(u, v) for u, v in pairs if int(u) != int(v)]
             equal("export", len(pairs), len(edges), f"edges in {path.name}")
             return
@@ -212,4 +213,4 @@ def export(trial: Trial, made: Written, store: Path) -> None:
         again = trial.folder / "again"
         trial.good("convert", path, "-o", again, "--force")
         plain = Truth(truth.n, sorted(truth.simple))
-        search(trial, Written(b"", "", plain), again)
+        search(trial, Written(b"", "", plain, first=int(ending == ".mtx")), again)

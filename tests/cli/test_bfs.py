@@ -684,7 +684,7 @@ def test_sources_out_of_range(stores, output):
     file = output.with_name("sources.txt")
     for line, text in [
         ("150", "2: source 150 is not a vertex; allowed: 0 to 149"),
-        ("-1", "2: '-1' is no vertex id"),
+        ("-1", "2: source -1 is not a vertex"),
         ("1.5", "2: '1.5' is no vertex id"),
         ("1 2", "2: '1 2' is no vertex id"),
         ("9" * 5000, "2: '999"),

@@ -274,7 +274,7 @@ def file(request, tmp_path_factory):
 
 @pytest.mark.parametrize("parts", [1, 2, 4])
 def test_results_of_a_converted_graph_are_in_input_ids(file, parts, make, tmp_path):
-    store = make("graph", "convert", file, "--parts", parts)
+    store = make("graph", "convert", file, "--parts", parts, "--first-id", 0)
     assert counts_of(store) == counts(RANDOM)
     relabel = {"method": "hash", "seed": 1} if parts > 1 else {"method": "none"}
     assert manifest(store).relabel == relabel
@@ -309,7 +309,7 @@ def test_options_of_an_edge_list(make, tmp_path):
     store = make("graph", "convert", path, *words)
     tuples = Tuples(5, [0, 1], [1, 2])
     assert counts_of(store) == counts(tuples)
-    search(store, tmp_path / "out.h5", (0, 2, 4))
+    search(store, tmp_path / "out.h5", (1, 3, 5))
     check_results(tuples, tmp_path / "out.h5", (0, 2, 4))
 
 

@@ -235,7 +235,7 @@ def test_what_is_wrong_is_told_in_ids_of_the_file(case, tmp_path, monkeypatch):
     assert done.code == 1
     match = re.search("search from root (.*): rule 1", done.err)
     assert match[1] in {str(x) for x in known}
-    assert "(vertices are numbers of the store here)" in done.err
+    assert "(vertices are numbers of the store here, from 0)" in done.err
 
 
 @needs_mpi
@@ -259,7 +259,7 @@ def test_zero_based_is_the_usual_base(tmp_path):
         store = tmp_path / "".join(("store", *words))
         counts[words] = here("convert", path, "-o", store, *words, "--json").values["n"]
     assert list(counts.values()) == [4, 4, 3]
-    check = here("bfs", tmp_path / "store--one-based", "-s", 0, "-o", tmp_path / "o")
+    check = here("bfs", tmp_path / "store--one-based", "-s", 1, "-o", tmp_path / "o")
     assert check.code == 0
     matrix = tmp_path / "a.mtx"
     matrix.write_text("%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n")
@@ -337,9 +337,9 @@ def test_bipartite_files(tmp_path, name, body):
     assert "--bipartite reads" in here(*words).refusal
     done = here(*words, "--bipartite", "--json")
     assert (done.values["n"], done.values["m"]) == (5, 4)
-    said = f"distbfs: {path}: 2 rows are vertices from 0 on, 3 columns from 2 on\n"
+    said = f"distbfs: {path}: 2 rows are vertices from 1 on, 3 columns from 3 on\n"
     assert done.err.endswith(said)
-    answer = here("bfs", tmp_path / "store", "-s", 0, "-o", tmp_path / "out.h5")
+    answer = here("bfs", tmp_path / "store", "-s", 1, "-o", tmp_path / "out.h5")
     assert answer.code == 0
     with h5py.File(tmp_path / "out.h5") as file:
         assert file["level"][0].tolist() == [0, -1, 1, -1, -1]
@@ -376,3 +376,127 @@ def test_ids_and_names_of_files_are_told_as_what_can_be_printed(tmp_path):
     assert r"graph\x1b[2K.csv" in here("bfs", tmp_path / "no" / path.name).err
     [row] = here(*words, "--json").values["searches"]
     assert row["paths_to"]["target"] == turned
+
+
+FROM_1 = {
+    "a.mtx": "%%MatrixMarket matrix coordinate pattern general\n4 4 3\n1 2\n2 3\n3 4\n",
+    "a.gr": "p sp 4 3\na 1 2 5\na 2 3 5\na 3 4 5\n",
+    "a.metis": "4 3\n2\n1 3\n2 4\n3\n",
+    "out.konect": "% sym unweighted\n1 2\n2 3\n3 4\n",
+    "a.el": "1 2\n2 3\n3 4\n",
+}
+
+
+@pytest.mark.parametrize("name", sorted(FROM_1))
+def test_files_that_count_from_1(tmp_path, name):
+    """The path 1 2 3 4, searched as a file and as a store; a part keeps the base."""
+    path, store, parts = tmp_path / name, tmp_path / "store", tmp_path / "parts"
+    path.write_text(FROM_1[name])
+    words = ("--one-based",) if name == "a.el" else ()
+    assert here("convert", path, "-o", store, *words).code == 0
+    assert here("partition", store, "-o", parts, "--parts", 2).code == 0
+    assert "ids            whole numbers from 1" in here("info", store).out
+    for graph, more in ((path, words), (store, ()), (parts, ())):
+        done = here("bfs", graph, *more, "-s", 4, "--hops", 2, "-o", "-")
+        assert done.out.split() == TABLE.split()
+        refused = here("bfs", graph, *more, "-s", 0)
+        *_, line = refused.err.splitlines()
+        assert line == "distbfs: --source: source 0 is not a vertex; allowed: 1 to 4"
+        assert refused.code == 2
+        other = here("bfs", graph, *more, "-s", 0, "--first-id", 0, "-o", "-")
+        assert other.out.split()[1:] == ["0,0,0,0", "0,1,1,0", "0,2,2,1", "0,3,3,2"]
+
+
+TABLE = "source,vertex,level,parent 4,1,-1,-1 4,2,2,3 4,3,1,4 4,4,0,4"
+
+
+def path_of(folder, ids):
+    """A file with one of some ids a line."""
+    path = folder / "ids.txt"
+    path.write_text(ids.replace(" ", "\n"))
+    return path
+
+
+@pytest.fixture
+def from_1(tmp_path):
+    """The store of the path 1 2 3 4."""
+    (tmp_path / "a.mtx").write_text(FROM_1["a.mtx"])
+    store = tmp_path / "store"
+    assert here("convert", tmp_path / "a.mtx", "-o", store).code == 0
+    return store
+
+
+def test_all_that_bfs_takes_and_gives_counts_from_1(from_1, tmp_path):
+    out, trace = tmp_path / "out.h5", tmp_path / "trace.json"
+    words = ("--sources", path_of(tmp_path, "3"), "--source-set", "2,4")
+    words = (*words, "--paths-to", 1, "-o", out, "--trace", trace)
+    values = here("bfs", from_1, *words, "--json").values["searches"]
+    assert [x.get("source", x.get("sources")) for x in values] == [3, [2, 4]]
+    assert [x["paths_to"]["paths"] for x in values] == [[[3, 2, 1]], [[2, 1]]]
+    assert values[1]["paths_to"]["target"] == 1
+    events = json.loads(trace.read_text())["traceEvents"]
+    assert [x["args"]["root"] for x in events if x["name"] == "search"] == [3, 2]
+    with h5py.File(out) as found:
+        ids = found["ids"][:]
+        assert ids.tolist() == [1, 2, 3, 4]
+        assert ids[found["sources"][:]].tolist() == [3, 2]
+        assert found["level"][0].tolist() == [2, 1, 0, 1]
+        assert ids[found["parent"][0]].tolist() == [2, 3, 3, 3]
+    text = here("bfs", from_1, "-s", 4, "-o", out, "--first-id", 0).refusal
+    assert "source 4 is not a vertex; allowed: 0 to 3" in text
+    edges = here("bfs", from_1, "-s", 1, "--hops", 1, "--edges", "-").out.split()
+    assert edges == ["u,v,level_u,level_v", "1,2,0,1"]
+    seen = path_of(tmp_path, "1 2")
+    text = here("bfs", from_1, "-s", 4, "--vertices", seen).refusal
+    assert "source 4 is a vertex that is not seen" in text
+
+
+def test_other_commands_count_from_1(from_1, tmp_path):
+    pairs, out = tmp_path / "pairs.txt", tmp_path / "out.csv"
+    pairs.write_text("1 4\n4 1\n")
+    words = ("multisearch", "reachability", from_1, "--pairs", pairs, "-o", out)
+    assert here(*words).code == 0
+    assert out.read_text() == "1,4,1\n4,1,1\n"
+    pairs.write_text("0 4\n")
+    assert "source 0 is not a vertex; allowed: 1 to 4" in here(*words[:5]).refusal
+    assert here(*words[:5], "--first-id", 0).refusal.endswith("allowed: 0 to 3")
+    words = ("--sources", path_of(tmp_path, "4"), "-o", tmp_path / "out.h5")
+    assert here("multisearch", "apsp", from_1, *words).code == 0
+    with h5py.File(tmp_path / "out.h5") as found:
+        assert found["ids"][:].tolist() == [1, 2, 3, 4]
+        assert found["level"][:].tolist() == [[3, 2, 1, 0]]
+    found = here("multisearch", "betweenness", from_1, "--json").values["found"]
+    rows = found["largest"]
+    assert sorted(row[0] for row in rows) == [1, 2, 3, 4]
+    assert {row[0] for row in rows[:2]} == {2, 3}
+    words = ("graph500", "--graph", from_1, "--roots", 4, "--json")
+    report = here(*words).values
+    assert sorted(x["root"] for x in report["searches"]) == [1, 2, 3, 4]
+
+
+@needs_mpi
+def test_ranks_count_from_1(from_1):
+    for graph in (from_1, from_1.with_name("a.mtx")):
+        done = on(2, "bfs", graph, "-s", 4, "--hops", 2, "-o", "-")
+        assert (done.code, done.out.split()) == (0, TABLE.split())
+        done = on(2, "bfs", graph, "-s", 0)
+        assert (done.code, "allowed: 1 to 4" in done.err) == (2, True)
+
+
+def test_ids_of_a_store_have_no_first_one(case, tmp_path):
+    path, names = case
+    store = convert(path, tmp_path / "store")
+    text = here("bfs", store, "-s", names[0], "--first-id", 1).refusal
+    assert "has ids of its own; first_id is for numbers" in text
+    again = ("convert", path, "-o", tmp_path / "again", "--relabel", "--first-id", 0)
+    assert "neither a base nor a size" in here(*again).refusal
+
+
+def test_a_service_counts_from_1(from_1):
+    asked = [{"op": "distances", "source": k, "targets": [4]} for k in (1, 0)]
+    near, wrong, stats = served(1, from_1, [*asked, {"op": "stats"}])
+    assert near["distances"] == [3]
+    assert "source is 0; allowed: vertices 1 to 4" in wrong["error"]["message"]
+    assert (stats["graph"]["ids"], stats["graph"]["first_id"]) == (None, 1)
+    _, other = served(1, from_1, [asked[1], {"op": "stats"}], "--first-id", 0)
+    assert other["graph"]["first_id"] == 0

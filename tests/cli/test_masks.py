@@ -53,7 +53,8 @@ def test_ranks(kept):
 def test_vertices_and_refusals(tmp_path):
     (tmp_path / "m.mtx").write_text(MATRIX)
     store = tmp_path / "store"
-    assert on(1, "convert", tmp_path / "m.mtx", "-o", store, "--keep", "w").code == 0
+    words = ("-o", store, "--keep", "w", "--first-id", "0")
+    assert on(1, "convert", tmp_path / "m.mtx", *words).code == 0
     assert reached(store, "--where", "w <= 2") == 3
     np.save(tmp_path / "seen.npy", np.array([True, True, False, True]))
     (tmp_path / "seen.txt").write_text("0\n1\n3\n")

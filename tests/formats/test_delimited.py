@@ -396,7 +396,7 @@ def test_bipartite_konect_files(tmp_path, sizes):
     assert (edge_file.n, edge_file.one_based) == (7, True)
     assert edge_file.notes == (
         "a KONECT file, whose ids begin at 1",
-        "2 rows are vertices from 0 on, 5 columns from 2 on",
+        "2 rows are vertices from 1 on, 5 columns from 3 on",
     )
     for options in ({"relabel": "numbers"}, {"n": 9}):
         with pytest.raises(UsageError, match="a bipartite KONECT graph st"):

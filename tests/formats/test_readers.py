@@ -113,7 +113,7 @@ def test_rectangular_matrix_and_matrix_without_entries(tmp_path):
     )
     edge_file, edges = read(MatrixMarketReader, path, bipartite=True)
     assert (edge_file.n, edges) == (12, [[2, 11], [0, 3]])
-    assert edge_file.notes == ("3 rows are vertices from 0 on, 9 columns from 3 on",)
+    assert edge_file.notes == ("3 rows are vertices from 1 on, 9 columns from 4 on",)
     path.write_text(head + "3 3 1\n3 3\n")
     edge_file, edges = read(MatrixMarketReader, path, bipartite=True)
     assert (edge_file.n, edges) == (6, [[2, 5]])

@@ -85,7 +85,7 @@ def test_what_goes_out_comes_back_equal(scratch, name, graph, step):
             patch.setattr(gap_sg, "CHUNK", step)
             write(made(n, pairs, step=step), path)
         assert sniff(path) == name
-        assert back(path) == (n, sorted(pairs), None, [])
+        assert back(path, first_id=0) == (n, sorted(pairs), None, [])
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -116,7 +116,7 @@ def test_text_is_compressed_by_the_ending(tmp_path, name, ending):
     path = tmp_path / f"graph{KINDS[name].suffixes[0]}{ending}"
     pairs = [(u, u + 1) for u in range(2000)]
     write(made(2500, pairs), path)
-    assert back(path) == (2500, pairs, None, [])
+    assert back(path, first_id=0) == (2500, pairs, None, [])
     assert path.stat().st_size < 2000 * 8
 
 

@@ -1,6 +1,7 @@
 """What graphs and results answer, tables of other libraries, files, and errors."""
 
 import inspect
+import pickle
 import subprocess
 import sys
 
@@ -335,6 +336,79 @@ def test_graphs_of_files(tmp_path):
     assert distbfs.bfs(named, "z").path_to("x") == ["z", "y", "x"]
 
 
+def path_from_1(folder):
+    """A file of the path 1 2 3 and of vertex 4, in which ids begin at 1."""
+    path = folder / "path.mtx"
+    head = "%%MatrixMarket matrix coordinate pattern general\n4 4 2\n"
+    path.write_text(f"{head}1 2\n2 3\n")
+    return path
+
+
+def test_a_file_that_counts_from_1_names_vertices(tmp_path):
+    graph = Graph.from_file(path_from_1(tmp_path))
+    assert (graph.nodes, graph.first_id, graph.id_of(4)) == (range(1, 5), 1, 3)
+    assert list(graph) == list(range(1, 5))
+    assert [x in graph for x in (0, 1, 4, 5, "1", [1])] == [0, 1, 1, 0, 0, 0]
+    assert graph.neighbors(2).tolist() == [1, 3]
+    assert graph.edges().tolist() == [[1, 2], [2, 3]]
+    assert pickle.loads(pickle.dumps(graph)) == graph != Graph.from_edges(graph.edges())
+    for wrong in (0, 5, True, 1.0, "1"):
+        with pytest.raises(errors.UsageError, match="is not a vertex; allowed: 1 to 4"):
+            distbfs.bfs(graph, wrong)
+    many = distbfs.search_many(graph, "reachability", [(1, 3), (3, 4)], "reference")
+    assert many["reachable"].tolist() == [True, False]
+    assert distbfs.path_lengths(graph, [3]).tolist() == [[2, 1, 0, -1]]
+    central = distbfs.search_many(graph, "betweenness", None, "reference")
+    assert central.facts["largest"][0] == [2, central["value"][1]]
+    other = Graph.from_file(path_from_1(tmp_path), first_id=0)
+    assert (other.nodes, other.neighbors(1).tolist()) == (None, [0, 2])
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_results_of_a_file_that_counts_from_1(tmp_path, stored):
+    path = path_from_1(tmp_path)
+    graph = Graph.from_file(path)
+    if stored:
+        tuples = open_tuples(SoloWorld(), path)
+        graph = tmp_path / "store"
+        write_graph(SoloWorld(), tuples, graph, 2, BuildOptions(), ids=tuples.ids)
+    with distbfs.open(graph, engine="reference") as session:
+        assert session.connected(np.array([1, 4])).tolist() == [True, False]
+        with pytest.raises(errors.UsageError, match="allowed: 1 to 4"):
+            session.search(0)
+        found = session.search(np.array([3]), targets=[1])
+        assert found.level.tolist() == [2, 1, 0, -1]
+        assert found.parent.tolist() == [1, 2, 2, -1]
+        assert found.sources.tolist() == [3]
+        assert repr(found.path_to(1)) == "[3, 2, 1]"
+        assert list(found.all_paths_to(1)) == [[3, 2, 1]]
+        assert found.to_dict() == {1: 2, 2: 1, 3: 0}
+        assert found.tree().tolist() == [[3, 2], [2, 1]]
+        assert found.frontier(1).tolist() == [2]
+        assert found.edges_within(1).edges.tolist() == [[3, 2]]
+        assert found.to_pandas().to_numpy().tolist()[2:] == [[3, 0, 3], [4, -1, -1]]
+        level, parent = found.at([1, 4])
+        assert (level.tolist(), parent.tolist()) == ([2, -1], [2, -1])
+        with pytest.raises(errors.UsageError, match="0 is not a vertex; allowed"):
+            found.at([0])
+        with pytest.raises(errors.UsageError, match="4 was not reached from"):
+            found.path_to(4)
+        session.see(session.view(vertices=[True, True, True, False]))
+        with pytest.raises(errors.UsageError, match="source 4 is a vertex that is not"):
+            session.search(4)
+    if stored:
+        with distbfs.open(graph, engine="reference", first_id=0) as session:
+            assert session.search(0).to_dict() == {0: 0, 1: 1, 2: 2}
+
+
+def test_values_of_named_vertices():
+    found = distbfs.bfs(Graph.from_networkx(nx.path_graph("abc")), "a", depth_limit=1)
+    level, parent = found.at(["c", "b"])
+    assert (level.tolist(), parent.tolist()) == ([-1, 1], [None, "a"])
+    with pytest.raises(errors.UsageError, match="0 is no node of the graph"):
+        found.at([0])
+
+
 def test_what_is_said_of_a_file_is_a_warning(tmp_path):
     path = tmp_path / "graph.mtx"
     path.write_text(
@@ -342,7 +416,7 @@ def test_what_is_said_of_a_file_is_a_warning(tmp_path):
     )
     with pytest.warns(UserWarning, match="values are ignored") as seen:
         graph = Graph.from_file(path)
-    assert graph == Graph.from_edges([(0, 1), (1, 2)])
+    assert graph.edges().tolist() == [[1, 2], [2, 3]]
     assert seen[0].filename == __file__
 
 

@@ -63,18 +63,23 @@ def slow_session(parts, options, permutation=None):
     return session
 
 
-def make_service(source=SOURCE, results=None, *, options=None, metrics=None, **limits):
-    """A service that does not run yet."""
+def make_service(
+    source=SOURCE, results=None, *, options=None, metrics=None, ids=None, **limits
+):
+    """A service that does not run yet; ids: what the file calls its vertices."""
     made, _ = build(source, 1)
     chosen = SearchOptions.named(threads=1, **(options or {}))
     session = slow_session(made, chosen)
     limits = Limits(**limits)
-    folder = None if results is None else ResultFolder(results, limits.files, "test")
+    folder = None
+    if results is not None:
+        folder = ResultFolder(results, limits.files, "test", ids)
     ranks = Ranks(session, StopFlag())
     ranks.near = lambda *_: None  # every answer takes a search, which can be held up
     if ranks.together is not None:
         ranks.together.fewest = FEWEST  # as where no edges are looked up
-    return Service(ranks, limits, {"n": source.n}, folder, metrics or Metrics())
+    known = {"n": source.n}
+    return Service(ranks, limits, known, folder, metrics or Metrics(), ids=ids)
 
 
 @contextlib.contextmanager

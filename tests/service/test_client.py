@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from graphs import Tuples
@@ -17,7 +18,11 @@ from serving import SOURCE, serving
 
 import distbfs
 from distbfs.errors import ServiceError
+from distbfs.formats.ids import CountedIds
 from distbfs.service import client as module
+from distbfs.service.limits import Limits
+from distbfs.service.openapi import request_schemas
+from distbfs.service.vertex_names import Names
 
 WANTED = SOURCE.distances(3)
 PROGRAM = """\
@@ -56,6 +61,41 @@ def test_numbers_of_numpy(tmp_path):
             client.call("distances", source=3, targets=[1j])
         assert caught.value.code == "bad_request"
         assert client.health() == {"state": "ready"}
+
+
+def test_vertices_that_count_from_1(tmp_path):
+    """The path 1 2 3 and the vertex 4, as arrays, as JSON and as files."""
+    path = Tuples(4, np.array([0, 1]), np.array([1, 2]))
+    ids, results = CountedIds(4), tmp_path / "results"
+    started = serving(tmp_path, path, ids=ids, results=results)
+    with started as (_, address), distbfs.connect(address) as client:
+        assert client.distances(3, [1, 2, 4]) == [2, 1, -1]
+        assert client.reachable(1, np.array([3, 4])) == [True, False]
+        assert client.path(3, 1) == [3, 2, 1]
+        assert client.all_paths(3, 1)["edges"] == [[2, 1], [3, 2]]
+        for arrays in ("npy", "json"):
+            one = client.call("bfs", source=3, arrays=arrays)
+            assert (one["source"], one["first_id"]) == (3, 1)
+            assert list(one["level"]) == [2, 1, 0, -1]
+            assert list(one["parent"]) == [2, 3, 3, -1]
+        several = client.bfs([4, 1], result="summary")
+        assert (several["sources"], "first_id" in several) == ([1, 4], False)
+        many = client.multi_bfs([1, 4])
+        assert [x["source"] for x in many["searches"]] == [1, 4]
+        assert many["first_id"] == 1
+        client.bfs(3, result="file", format="npy", name="a")
+        client.bfs(3, result="file", name="b")
+        for wrong in (0, 5, "1"):
+            with pytest.raises(ServiceError, match="allowed: vertices 1 to 4"):
+                client.distances(wrong, [1])
+            with pytest.raises(ServiceError, match="allowed: vertices 1 to 4"):
+                client.distances(1, [wrong])
+    assert np.load(results / "a.ids.npy").tolist() == [1, 2, 3, 4]
+    with h5py.File(results / "b.h5") as found:
+        assert found["ids"][:].tolist() == [1, 2, 3, 4]
+        assert found["level"][0].tolist() == [2, 1, 0, -1]
+    vertex = request_schemas(Names(4, ids), Limits())["bfs"]["properties"]["source"]
+    assert {"minimum": 1, "maximum": 4}.items() <= vertex.items()
 
 
 def test_examples_in_docstrings(tmp_path, monkeypatch):

@@ -172,3 +172,26 @@ def test_other_kinds_of_files_are_still_not_replaced(store):
     with pytest.raises(StoreError, match="no part of a graph store"):
         write(store.folder, MAPS["text"], overwrite=True)
     assert schema.IDS_NAME == "ids.h5"
+
+
+def test_a_store_keeps_where_its_file_counts_from(tmp_path):
+    tuples = random_tuples(N, 90, seed=4)
+    parts = make_parts(N, 1, 9, tuples)
+    for first in (0, 1):
+        with StoreWriter(tmp_path / f"from-{first}") as writer:
+            records = [writer.write_part(part) for part in parts]
+            facts = {"first_id": first}.items()
+            writer.finish(make_manifest(parts, records, tuples, facts))
+    plain, counted = (open_store(tmp_path / f"from-{k}") for k in (0, 1))
+    assert "first_id" not in plain.manifest.summary()  # as in older stores
+    assert plain.load_ids() is None
+    assert counted.manifest.summary()["first_id"] == 1
+    assert counted.load_ids().names(np.array([0, N - 1])) == [1, N]
+    assert [counted.load_ids().find(x) for x in ("0", "1", str(N + 1))] == [-1, 0, -1]
+    assert counted.load_ids(first_id=0) is None
+    assert plain.load_ids(first_id=1).find("1") == 0
+    assert verify_store(counted).ok
+    for wrong in (2, -1, 0.5, None, "1"):
+        forge_manifest(counted, lambda x, wrong=wrong: x.update(first_id=wrong))
+        with pytest.raises(StoreError, match="first_id is"):
+            open_store(counted.folder)
