@@ -37,6 +37,7 @@ from distbfs.search.graph_input import (
 from distbfs.search.graph_rows import edge_pairs, neighbours_of, sorted_rows
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
+from distbfs.search.program_arrays import array_of
 from distbfs.search.session import Session
 from distbfs.search.view import View
 from distbfs.types import Array, Ids
@@ -177,7 +178,7 @@ class Graph:
         WrongTypeError
             Ids or ``n`` are no integers.
         InputError
-            An array has another shape, or an id is outside 0 … n-1.
+            An array has another shape, or an id is masked, null or outside 0 … n-1.
 
         Notes
         -----
@@ -575,7 +576,7 @@ class Graph:
         WrongTypeError
             An array does not support DLPack, or holds no integers.
         InputError
-            An array has another shape, or an id is outside 0 … n-1.
+            An array has another shape, or an id is masked, null or outside 0 … n-1.
 
         Examples
         --------
@@ -728,7 +729,7 @@ class Graph:
         >>> path.by_name(path.degrees)
         {0: 1, 1: 2, 2: 1}
         """
-        return dict(zip(self, np.asarray(values).tolist(), strict=True))
+        return dict(zip(self, array_of(values, "values").tolist(), strict=True))
 
     def neighbors(self, vertex: Any) -> Array:
         """Return the vertices that edges lead to from a vertex.
@@ -859,7 +860,7 @@ class Graph:
     def attributes(self) -> dict[str, str]:
         """Kinds of the edge attributes that the graph keeps, by name.
 
-        A kind is "int64", "float64" or "text".
+        A kind is "int64", "float64", "float32", "float16" or "text".
 
         Examples
         --------

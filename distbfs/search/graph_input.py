@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,8 @@ from distbfs.options import BuildOptions, check_integer, check_range, type_name
 from distbfs.partition.device_part import to_device
 from distbfs.partition.part import Part
 from distbfs.search.graph_rows import loopless, part_of_rows
+from distbfs.search.program_arrays import array_of, check_whole
+from distbfs.search.vertices import host_array, is_of_device
 from distbfs.types import Array, Ids
 
 CHUNK = 1 << 20
@@ -54,7 +55,7 @@ class HeldTuples:
     @property
     def lent(self) -> bool:
         """Whether both arrays are in device memory."""
-        return hasattr(self.u, "get") and hasattr(self.v, "get")
+        return is_of_device(self.u) and is_of_device(self.v)
 
     @property
     def on_device_alone(self) -> bool:
@@ -132,8 +133,7 @@ def sent(src: Array, dst: Array) -> tuple[Any, Any]:
 
 def on_host(values: Any) -> Ids:
     """Return integers as int64 in host memory; no copy where they are that."""
-    array: Array = values.get() if hasattr(values, "get") else values
-    return np.ascontiguousarray(array, dtype=np.int64)
+    return np.ascontiguousarray(host_array(values), dtype=np.int64)
 
 
 def ends_of(src: Any, dst: Any) -> tuple[Array, Array]:
@@ -141,7 +141,7 @@ def ends_of(src: Any, dst: Any) -> tuple[Array, Array]:
     if dst is not None:
         return integers(src, "src"), integers(dst, "dst")
     pairs = np.zeros((0, 2), np.int64)
-    array = as_array(src, "edges array")
+    array = array_of(src, "edges array")
     if array.size or array.ndim == 2:
         pairs = check_integers(array, "edges array", 2)
     if pairs.shape[1] != 2:
@@ -149,21 +149,9 @@ def ends_of(src: Any, dst: Any) -> tuple[Array, Array]:
     return pairs[:, 0], pairs[:, 1]
 
 
-def as_array(values: Any, name: str) -> Array:
-    """Return values of a program as an array; WrongTypeError where they are none."""
-    if isinstance(values, (AbstractSet, Iterator)):
-        values = list(values)
-    try:
-        return np.asarray(values)
-    except ValueError as error:
-        raise InputError(f"{name} is no array: {error}") from error
-    except TypeError as error:  # of arrays on devices, too
-        raise WrongTypeError(f"{name} is no array: {error}") from error
-
-
 def integers(values: Any, name: str) -> Array:
     """Return a one-dimensional array of integers; an error for anything else."""
-    array = as_array(values, name)
+    array = array_of(values, name)
     if not array.size and array.ndim == 1:
         return np.zeros(0, dtype=np.int64)
     return check_integers(array, name)
@@ -185,6 +173,7 @@ def shared(values: Any, name: str) -> Any:
     if not hasattr(values, "__dlpack__"):
         kind = type_name(values)
         raise WrongTypeError(f"{name} is of type {kind}, which has no DLPack")
+    check_whole(values, name)
     if values.__dlpack_device__()[0] in HOST_DEVICES:
         return check_integers(np.from_dlpack(values), name)
     return check_integers(cuda.cupy().from_dlpack(values), name)

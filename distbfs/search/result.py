@@ -17,6 +17,7 @@ from distbfs.search.frames import (
     whole_names,
 )
 from distbfs.search.paths import NO_PATHS
+from distbfs.search.program_arrays import array_of
 from distbfs.search.result_paths import ResultPaths
 from distbfs.search.sources import described
 from distbfs.search.vertices import (
@@ -373,15 +374,15 @@ class Result(ResultPaths):
         """
         level, parent = self._arrays()
         ids = vertices
-        if not (isinstance(ids, np.ndarray) and ids.dtype == np.int64):
-            ids = np.asarray(vertices)
+        if not (type(ids) is np.ndarray and ids.dtype == np.int64):
+            ids = array_of(vertices, "vertices")
             if ids.size and ids.dtype.kind not in "iu":
                 raise WrongTypeError(
                     "vertices are asked for by ids, integers; results by name are in "
                     "to_dict(), to_pandas() and the like"
                 )
             ids = ids.astype(np.int64).ravel()
-            self._vertices.check(ids, "")
+        self._vertices.check(ids, "")
         return self._vertices.values_at(
             *(level, parent, ids),
             levels=self.has_levels,

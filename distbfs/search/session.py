@@ -14,8 +14,9 @@ from distbfs.device import cuda
 from distbfs.device.take import FEW, Ahead
 from distbfs.engines.base import WHOLE, Until
 from distbfs.errors import DistbfsError, InputError, UsageError
-from distbfs.options import check_several, check_wanted
+from distbfs.options import check_wanted
 from distbfs.search.paths import NO_PATHS, PATHS_OF_ALL
+from distbfs.search.program_arrays import each_of
 from distbfs.search.result import Names, Result
 from distbfs.search.sight import Sight, sight_of
 from distbfs.search.sources import ids_of_set, vertices_of, without_roots
@@ -359,8 +360,9 @@ class Session:
             return WHOLE
         ids: Ids | None = None
         if targets is not None:
-            several = check_several("targets", targets)
-            named = [self._id_of(vertex, "target") for vertex in several]
+            named = [
+                self._id_of(vertex, "target") for vertex in each_of(targets, "targets")
+            ]
             outside = np.array(named, dtype=np.int64)
             if self._view is not None and not self._view.sees(outside).all():
                 return Until(depth_limit)  # one is never reached
