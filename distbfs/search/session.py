@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from distbfs.device import cuda
 from distbfs.device.take import FEW, Ahead
 from distbfs.engines.base import WHOLE, Until
-from distbfs.errors import DistbfsError, InputError, UsageError
+from distbfs.errors import DistbfsError, InputError, UsageError, WrongTypeError
 from distbfs.options import check_wanted
 from distbfs.search.paths import NO_PATHS, PATHS_OF_ALL
 from distbfs.search.program_arrays import each_of
@@ -148,6 +148,12 @@ class Session:
         self._searches = 0
         self._sight: Sight | None = None
         self._view: View | None = None
+
+    def __reduce__(self) -> NoReturn:
+        raise WrongTypeError(
+            "a session cannot be pickled or copied; allowed: a Graph, or the folder of "
+            "a store, to be opened again"
+        )
 
     @property
     def layout(self) -> Layout:

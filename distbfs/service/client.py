@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from http.client import HTTPException
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
@@ -19,7 +19,7 @@ from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_ope
 import msgspec
 import numpy as np
 
-from distbfs.errors import ServiceError
+from distbfs.errors import ServiceError, WrongTypeError
 from distbfs.search.program_arrays import array_of, each_of, is_array
 from distbfs.service.encoding import fill
 
@@ -353,6 +353,11 @@ class Client(ABC):
             ``state``: "draining".
         """
         return self.call("shutdown")
+
+    def __reduce__(self) -> NoReturn:
+        raise WrongTypeError(
+            "a connection to a service cannot be pickled or copied; connect again"
+        )
 
     def __enter__(self) -> Self:
         return self
