@@ -136,6 +136,12 @@ def kept_in(table: Any, kind: str, keep: Sequence[str]) -> dict[str, Values]:
     return kept
 
 
+def check_counted(n: Any) -> None:
+    """Raise UsageError where the number of vertices to be relabelled is given."""
+    if n is not None:
+        raise UsageError("vertices that are relabelled are counted; leave out n")
+
+
 def renumbered(u: Array, v: Array) -> tuple[Ids, Ids, list[Any]]:
     """Return ends [k] of edges as numbers of the ids that occur, and these, rising."""
     both = np.concatenate([u, v])

@@ -20,7 +20,14 @@ from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.options import SearchOptions, check_several
 from distbfs.partition.part import Part
 from distbfs.search.choose import Request, kind_of
-from distbfs.search.frames import ends_in, html_table, kept_in, library
+from distbfs.search.frames import (
+    check_counted,
+    ends_in,
+    html_table,
+    kept_in,
+    library,
+    renumbered,
+)
 from distbfs.search.graph_input import (
     HeldTuples,
     MatrixTuples,
@@ -154,7 +161,13 @@ class Graph:
 
     @classmethod
     def from_edges(
-        cls, src: Any, dst: Any = None, n: int | None = None, *, directed: bool = False
+        cls,
+        src: Any,
+        dst: Any = None,
+        n: int | None = None,
+        *,
+        relabel: bool = False,
+        directed: bool = False,
     ) -> Graph:
         """Return the graph of edges (src[k], dst[k]), or of pairs.
 
@@ -165,6 +178,9 @@ class Graph:
             ``dst``, ``src`` holds pairs: shape (edges, 2), or a list or set of tuples.
         n : int, optional
             Number of vertices, by default one more than the largest id.
+        relabel : bool, default False
+            Allow ids that are sparse.  Those that occur, in rising order, become the
+            vertices and name them.
         directed : bool, default False
             Whether edges lead from ``src`` to ``dst`` only.
 
@@ -178,7 +194,12 @@ class Graph:
         WrongTypeError
             Ids or ``n`` are no integers.
         InputError
-            An array has another shape, or an id is masked, null or outside 0 … n-1.
+            An array has another shape, an id is masked, null or outside 0 … n-1, or the
+            largest id is far beyond the number of edges, without ``relabel`` or ``n``.
+        UsageError
+            ``n`` is given together with ``relabel``.
+        OutOfMemory
+            The graph does not fit the memory of this machine.
 
         Notes
         -----
@@ -192,8 +213,16 @@ class Graph:
         <distbfs.Graph, undirected, n = 5, m = 4>
         >>> distbfs.Graph.from_edges([(0, 1), (1, 2)], directed=True)
         <distbfs.Graph, directed, n = 3, m = 2>
+        >>> distbfs.Graph.from_edges([3_000_000_000], [1], relabel=True).nodes
+        [1, 3000000000]
         """
-        return cls._of_ends(*ends_of(src, dst), n, None, directed=directed)
+        u, v = ends_of(src, dst)
+        nodes: list[Any] | None = None
+        if relabel:
+            check_counted(n)
+            u, v, nodes = renumbered(u, v)
+            n = len(nodes)
+        return cls._of_ends(u, v, n, nodes, directed=directed)
 
     @classmethod
     def _of_ends(
@@ -232,8 +261,8 @@ class Graph:
         keep: Sequence[str],
         **ways: bool,
     ) -> Graph:
-        if ways["relabel"] and n is not None:
-            raise UsageError("vertices that are relabelled are counted; leave out n")
+        if ways["relabel"]:
+            check_counted(n)
         src, dst, nodes = ends_in(table, kind, *columns, relabel=ways["relabel"])
         if nodes is not None:
             n = len(nodes)

@@ -16,7 +16,7 @@ from distbfs.errors import DeviceMissing, InputError, UsageError, WrongTypeError
 from distbfs.exchange.world import SoloWorld
 from distbfs.formats.attributes import Values
 from distbfs.formats.base import ReaderOptions
-from distbfs.formats.tuples import open_tuples
+from distbfs.formats.tuples import check_dense, open_tuples
 from distbfs.graph.csr import CSR, row_offsets
 from distbfs.options import BuildOptions, check_integer, check_range, type_name
 from distbfs.partition.device_part import to_device
@@ -66,7 +66,7 @@ class HeldTuples:
         """Return the graph in host memory: one part, no delegates, by degree."""
         made: list[Part] = []
         options = BuildOptions(threshold=1 << 62, directed=directed)
-        construct_kept(self, SoloWorld(), 1, options, made.append)
+        construct_kept(self, SoloWorld(), 1, options, made.append, kept=True)
         return made[0]
 
     def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
@@ -182,7 +182,8 @@ def shared(values: Any, name: str) -> Any:
 def check_ends(src: Any, dst: Any, n: int | None) -> HeldTuples:
     """Return edges as tuples; InputError unless ends are vertices.
 
-    n: vertices, None for one more than the largest id; UsageError for no integer
+    n: vertices, None for one more than the largest id, unless that is far more than
+    there are edges; UsageError for no integer
     """
     if n is not None:
         n = check_integer("n", n)
@@ -193,7 +194,13 @@ def check_ends(src: Any, dst: Any, n: int | None) -> HeldTuples:
     if len(src):
         low = min(int(x.min()) for x in (src, dst))
         high = 1 + max(int(x.max()) for x in (src, dst))
-    n = high if n is None else n
+    if n is None:
+        n = high
+        if low >= 0:
+            ways = (
+                "relabel=True numbers those that occur; or give n, if there are so many"
+            )
+            check_dense(n, len(src), "", ways)
     if low < 0 or high > n:
         raise InputError(
             f"an edge has the end {low if low < 0 else high - 1}; allowed: 0 to {n - 1}"
