@@ -141,11 +141,7 @@ class KeptArrays:
     @contextmanager
     def rows(self, dtype: str) -> Iterator[Take]:
         """Yield a function that keeps rows of levels."""
-        level = np.empty(self._shape, dtype=dtype)
-
-        def take(first: int, rows: Array) -> None:
-            level[first : first + len(rows)] = rows
-
+        level, take = paths.held_rows(self._shape, dtype)
         yield take
         self.values["level"] = level
 
@@ -362,6 +358,8 @@ def path_lengths(
     ------
     UsageError
         A source is no vertex, or a length does not fit ``dtype``.
+    OutOfMemory
+        The lengths do not fit the memory of this machine.
 
     Examples
     --------

@@ -16,6 +16,7 @@ from distbfs.engines.cuda.xbfs.search import TAIL_COUNTS
 from distbfs.errors import UsageError
 from distbfs.multisearch import bits
 from distbfs.multisearch.base import (
+    SHARE,
     SUMS,
     Results,
     Runner,
@@ -49,7 +50,6 @@ from distbfs.store.schema import Manifest
 from distbfs.types import Array, Ids, World, slice_bounds
 
 WAYS = ("auto", "sources", "parts")
-SHARE = 0.8  # of a machine's memory that its ranks may use
 ROWS_BYTES = 1 << 28  # of pairwise results passed on at once
 
 

@@ -523,6 +523,8 @@ class Graph:
         InputError
             Its arrays do not fit together: indices outside the shape, offsets that
             fall.
+        OutOfMemory
+            So many vertices do not fit the memory of this machine.
 
         Notes
         -----

@@ -21,6 +21,7 @@ from distbfs.graph.csr import CSR, row_offsets
 from distbfs.options import BuildOptions, check_integer, check_range, type_name
 from distbfs.partition.device_part import to_device
 from distbfs.partition.part import Part
+from distbfs.plan.host_memory import BuildMemory
 from distbfs.search.graph_rows import loopless, part_of_rows
 from distbfs.search.program_arrays import array_of, check_whole
 from distbfs.search.vertices import host_array, is_of_device
@@ -222,6 +223,9 @@ def csr_of(matrix: Any) -> Any:
         )
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
         raise UsageError(f"the matrix has shape {matrix.shape}; allowed: square")
+    # rows take memory by vertex, which a matrix in coordinates does not
+    tuples = HeldTuples((), (), int(matrix.shape[0]))
+    BuildMemory(tuples, kept=True).check(SoloWorld(), 1)
     try:
         if matrix.format in CONSTRUCTED:
             arrays = CONSTRUCTED[matrix.format](matrix)

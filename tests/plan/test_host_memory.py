@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import distbfs
 from distbfs.cli.plan import device_bytes
@@ -74,6 +75,9 @@ def test_vertices_without_edges_take_memory():
     for edges in ([largest], np.array([largest])):
         with pytest.raises(InputError, match=r"3000000001 vertices for 1 edges; allow"):
             distbfs.Graph.from_edges(edges, [1])
+    matrix = sp.coo_array(([1], ([largest], [0])), shape=(largest + 1, largest + 1))
+    with pytest.raises(OutOfMemory, match="3000000001 vertices"):
+        distbfs.Graph.from_scipy(matrix)
     graph = distbfs.Graph.from_edges([(largest, 1), (1, 7)], relabel=True)
     assert distbfs.bfs(graph, largest).to_dict() == {1: 1, 7: 2, largest: 0}
     with pytest.raises(UsageError, match="leave out n"):
