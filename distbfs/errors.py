@@ -5,9 +5,11 @@ disk space, no device, no compiler or no library.  A message is one line: what i
 wrong, where, and what is allowed.
 """
 
+from __future__ import annotations
+
 import errno
 import os
-from typing import ClassVar
+from typing import Any, ClassVar
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a full disk or quota
 SHOWN = 100  # characters of a text from outside in a message
@@ -184,6 +186,20 @@ class ServiceError(DistbfsError, OSError):
         self.code = code
         self.id = request_id
         self.exit_code = self.CODES.get(code, 1)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what makes the error again, which ``args`` alone do not."""
+        return service_error, (type(self), self.args, vars(self))
+
+
+def service_error(
+    kind: type[ServiceError], args: tuple[str, ...], state: dict[str, Any]
+) -> ServiceError:
+    """Return an error as it was pickled or is copied, whatever its class takes."""
+    error = kind.__new__(kind, *args)
+    OSError.__init__(error, *args)
+    vars(error).update(state)
+    return error
 
 
 class LaunchError(DistbfsError):

@@ -178,6 +178,7 @@ class World(Protocol):
 
     rank: int
     size: int
+    hosts: list[str]  # of each rank, by name
     doing: str  # the ranks' present activity, as "level 3", for messages
 
     def barrier(self) -> None:

@@ -28,7 +28,7 @@ ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 class KernelRefused(DeviceMissing):
     """NVRTC cannot compile a kernel; log: the compiler's full output."""
 
-    def __init__(self, message: str, log: str) -> None:
+    def __init__(self, message: str, log: str = "") -> None:  # pickles leave it out
         super().__init__(message)
         self.log = log
 

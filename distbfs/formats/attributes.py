@@ -13,7 +13,7 @@ from distbfs.errors import InputError, UsageError, WrongTypeError
 if TYPE_CHECKING:
     from distbfs.types import Array
 
-KINDS = {"i": np.int64, "u": np.int64, "b": np.int64, "f": np.float64}
+FLOATS = ("float", "double", "halffloat")  # types whose nulls are NaN, by their names
 MOST_WORDS = 1 << 16
 
 
@@ -21,7 +21,7 @@ MOST_WORDS = 1 << 16
 class Values:
     """An attribute of some edges, in their order.
 
-    array: int64, float64, or int32: indices of words
+    array: int64, float of 16, 32 or 64 bits, or int32: indices of words
     words: the distinct texts, rising, of a text attribute; else None
     """
 
@@ -42,7 +42,7 @@ class Attribute:
 
     @property
     def kind(self) -> str:
-        """The type of its values: "int64", "float64" or "text"."""
+        """The type of its values: "int64", "float64", "float32", "float16", "text"."""
         if self.words is not None:
             return "text"
         return str(next(iter(self.values.values())).dtype)
@@ -51,7 +51,8 @@ class Attribute:
 def values_of_column(name: str, column: Array) -> Values:
     """Convert a column [tuples] of a table to an attribute.
 
-    Integers and flags become int64, other numbers float64, texts indices of words.
+    Integers and flags become int64, which compares as they do; other numbers keep their
+    type, up to float64, since 0.1 in float32 is not 0.1; texts become indices of words.
     Raises WrongTypeError for other values, InputError for integers beyond 63 bits and
     for more than MOST_WORDS distinct texts.
     """
@@ -60,8 +61,9 @@ def values_of_column(name: str, column: Array) -> Values:
     kind = column.dtype.kind
     if kind == "u" and len(column) and int(column.max()) >= 1 << 63:
         raise InputError(f"column {name:.40} has integers beyond 63 bits")
-    if kind in KINDS:
-        return Values(np.ascontiguousarray(column, dtype=KINDS[kind]))
+    if kind in "iubf":
+        dtype = f"f{min(column.itemsize, 8)}" if kind == "f" else "i8"
+        return Values(np.ascontiguousarray(column, dtype=dtype))
     texts = column.tolist() if kind in "OU" else [None]
     if not all(isinstance(text, str) for text in texts):
         raise WrongTypeError(

@@ -15,7 +15,7 @@ import numpy as np
 
 from distbfs.errors import InputError, UsageError
 from distbfs.formats.arrow import read_columns as arrow_columns
-from distbfs.formats.attributes import Values, check_names, values_of_column
+from distbfs.formats.attributes import FLOATS, Values, check_names, values_of_column
 from distbfs.formats.base import HEAD_BYTES, ReaderOptions, sniff
 from distbfs.formats.columns import load, opened, sound
 from distbfs.formats.delimited import BLANKS, RecordLines, cut, find_layout
@@ -159,7 +159,7 @@ def _matrix_market(
 def _values(path: Path, label: str, column: Any) -> Array:
     """Return a pyarrow column as an array; InputError for nulls among text."""
     values: Array = column.to_numpy()
-    if column.null_count and not str(column.type).startswith(("float", "double")):
+    if column.null_count and not str(column.type).startswith(FLOATS):
         raise InputError(f"{path}: column {label:.40} has a null, no value")
     return values
 

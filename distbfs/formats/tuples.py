@@ -332,24 +332,27 @@ def _parse(
             return spool, edges, relabel_numbers(spool.path, distinct.ids())
         if edges.words is not None:
             return spool, edges, relabel_words(spool.path, edges.words)
-        _check_dense(path, edges, options)
+        if options.n is None:
+            ways = "formats that do not state their size take --relabel or --vertices"
+            check_dense(edges.n, edges.tuples, f"{path}: ", ways)
         return spool, edges, None
     except BaseException:
         spool.close()
         raise
 
 
-def _check_dense(path: Path, edges: EdgeFile, options: ReaderOptions) -> None:
+def check_dense(n: int, tuples: int, where: str, ways: str) -> None:
     """Raise InputError where nearly all vertices would have no edges.
 
-    The memory of a graph grows with its vertices; a small file must not cause a large
-    allocation by its ids unless their number was given.
+    The memory of a graph grows with its vertices; a few edges must not cause a large
+    allocation by their ids unless the number n was given.
+
+    ways: what allows it
     """
-    most = max(FEW_VERTICES, VERTICES_PER_TUPLE * edges.tuples)
-    if options.n is None and edges.n > most:
+    most = max(FEW_VERTICES, VERTICES_PER_TUPLE * tuples)
+    if n > most:
         raise InputError(
-            f"{path}: {edges.n} vertices for {edges.tuples} edges; allowed: {most}; "
-            "formats that do not state their size take --relabel or --vertices"
+            f"{where}{n} vertices for {tuples} edges; allowed: {most}; {ways}"
         )
 
 

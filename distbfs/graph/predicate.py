@@ -77,9 +77,10 @@ class Predicate:
     def of(self, attributes: dict[str, Values], count: int) -> Marks:
         """Evaluate the predicate for edges, bool [count].
 
-        attributes: at least those of ``names``, arrays of [count]. A comparison with a
-        missing value (NaN) is False, except ``!=``. Raises UsageError where text is
-        compared with numbers.
+        attributes: at least those of ``names``, arrays of [count]. Numbers take the
+        type of the column that they are compared with, as NumPy and pandas have it. A
+        comparison with a missing value (NaN) is False, except ``!=``. Raises UsageError
+        where text is compared with numbers.
         """
         flags: Marks = _flags(self._tree, attributes, self.text)
         return np.broadcast_to(flags, (count,))
@@ -192,7 +193,14 @@ def _compare(
             f"where {text!r:.80}: {name:.40} is compared with {wants} only"
         )
     if held.words is None:
-        flags: Array = np.asarray(compare(held.array, value))
+        try:
+            with np.errstate(over="ignore"):  # it is infinite in the type of the column
+                flags: Array = np.asarray(compare(held.array, value))
+        except OverflowError as error:
+            raise UsageError(
+                f"where {text!r:.80}: {value!s:.20}… is beyond 1.8e308, the largest of "
+                f"{name:.40}"
+            ) from error
         return flags
     words = np.array([bool(compare(word, value)) for word in held.words], np.bool_)
     return words[held.array] if len(words) else np.zeros(len(held.array), np.bool_)

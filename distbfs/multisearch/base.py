@@ -13,11 +13,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from distbfs.errors import DistbfsError, UsageError
+from distbfs.errors import DistbfsError, OutOfMemory, UsageError
 from distbfs.multisearch.exact_diameter import Extremes
 from distbfs.multisearch.problem import FUNCTIONS, Problem, State
 from distbfs.options import MEMORY_OPTIONS, check_choice, check_range, depth_limit
 from distbfs.partition.part import Part
+from distbfs.plan.memory import machine_memory, readable
 from distbfs.types import Array, Ids, Stop
 
 KEPT = {
@@ -40,6 +41,7 @@ SUMS = {  # per vertex, with the dtype that a traversal adds in
 MOST = {"int8": 126, "int16": (1 << 15) - 1, "int32": (1 << 31) - 1}
 RESERVED = {"n", "sources", "first", "depth_now", "frontiers", "backwards"}
 BATCH_BYTES = 1 << 30
+SHARE = 0.8  # of a machine's memory that graphs or results may fill
 
 
 @dataclass(frozen=True)
@@ -237,6 +239,22 @@ def check_depth(depth: int, dtype: str) -> None:
 
 class TooDeep(UsageError):  # noqa: N818
     """A level does not fit the dtype that was asked for."""
+
+
+def check_results(shape: tuple[int, int], dtype: Any) -> None:
+    """Raise OutOfMemory for results of searches that this machine cannot hold.
+
+    shape: searches, values of each
+    """
+    (count, width), (have, kind) = shape, machine_memory()
+    need = count * width * np.dtype(dtype).itemsize
+    if need > SHARE * have:
+        raise OutOfMemory(
+            f"the results of {count} searches, {width} values of {np.dtype(dtype)} "
+            f"each, take {readable(need)}, and results may fill "
+            f"{readable(SHARE * have)} ({SHARE:.0%} of {kind}); allowed: fewer sources "
+            "at a time, or distbfs multisearch, which writes a file row by row"
+        )
 
 
 def call(problem: Problem, name: str, *values: Any) -> None:

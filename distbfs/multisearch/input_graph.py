@@ -36,7 +36,8 @@ def whole_graph(store: Store) -> Part:
         return in_input_ids(store.load_part(0), permutation_of(store))
     made: list[Part] = []
     options = BuildOptions(threshold=NO_DELEGATES)
-    construct(StoreTuples(store), SoloWorld(), 1, options, made.append)
+    source = StoreTuples(store)
+    construct(source, SoloWorld(), 1, options, made.append, kept=True)
     return made[0]
 
 

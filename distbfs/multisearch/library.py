@@ -33,12 +33,12 @@ from distbfs.multisearch.base import Results, RunOptions
 from distbfs.multisearch.pieces import Unfinished
 from distbfs.multisearch.problem import Problem
 from distbfs.multisearch.searchers import WholeSearcher
-from distbfs.options import check_several
 from distbfs.partition.part import Part
 from distbfs.progress import Progress, Tell, no_progress
 from distbfs.search.breadth_first import check_graph
 from distbfs.search.choose import agreed_runner, choose_runner
 from distbfs.search.graph import Graph
+from distbfs.search.program_arrays import each_of
 from distbfs.types import Array, Ids, World
 
 Sources: TypeAlias = "Iterable[Any] | None"
@@ -102,15 +102,15 @@ def ids_of(graph: Graph, sources: Sources) -> Ids:
     """Return the ids of vertices, int64 [k]; UsageError for what is no vertex."""
     if sources is None:
         return np.arange(graph.n, dtype=np.int64)
-    several = check_several("sources", sources)
-    return np.array([graph.id_of(vertex) for vertex in several], dtype=np.int64)
+    ids = [graph.id_of(vertex) for vertex in each_of(sources, "sources")]
+    return np.array(ids, dtype=np.int64)
 
 
 def pairs_of(graph: Graph, pairs: Iterable[Any]) -> Ids:
     """Return the ids of pairs of vertices, int64 [q, 2]; UsageError for others."""
     ends = [
-        [graph.id_of(vertex) for vertex in check_several("a pair", pair)]
-        for pair in check_several("pairs", pairs)
+        [graph.id_of(vertex) for vertex in each_of(pair, "a pair")]
+        for pair in each_of(pairs, "pairs")
     ]
     for place, pair in enumerate(ends):
         if len(pair) != 2:
@@ -141,11 +141,7 @@ class KeptArrays:
     @contextmanager
     def rows(self, dtype: str) -> Iterator[Take]:
         """Yield a function that keeps rows of levels."""
-        level = np.empty(self._shape, dtype=dtype)
-
-        def take(first: int, rows: Array) -> None:
-            level[first : first + len(rows)] = rows
-
+        level, take = paths.held_rows(self._shape, dtype)
         yield take
         self.values["level"] = level
 
@@ -366,6 +362,8 @@ def path_lengths(
     ------
     UsageError
         A source is no vertex, or a length does not fit ``dtype``.
+    OutOfMemory
+        The lengths do not fit the memory of this machine.
 
     Examples
     --------

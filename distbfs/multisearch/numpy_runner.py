@@ -34,6 +34,7 @@ from distbfs.multisearch.base import (
     call,
     check_depth,
     check_problem,
+    check_results,
 )
 from distbfs.multisearch.problem import Problem, State
 from distbfs.options import MEMORY_OPTIONS
@@ -161,6 +162,8 @@ class Outputs:
         for state in problem.state:
             if state.result or state.per == "vertex":
                 shape, fill = shapes[state.per], filled(state)
+                if state.per == "pair":
+                    check_results((k, n), state.dtype)
                 if state.name in KEPT:
                     fill = 0
                 self.values[state.name] = np.full(shape, fill, dtype=state.dtype)

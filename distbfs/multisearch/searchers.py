@@ -16,6 +16,7 @@ from distbfs.engines.cuda.xbfs.search import TAIL_COUNTS
 from distbfs.errors import UsageError
 from distbfs.multisearch import bits
 from distbfs.multisearch.base import (
+    SHARE,
     SUMS,
     Results,
     Runner,
@@ -49,7 +50,6 @@ from distbfs.store.schema import Manifest
 from distbfs.types import Array, Ids, World, slice_bounds
 
 WAYS = ("auto", "sources", "parts")
-SHARE = 0.8  # of a machine's memory that its ranks may use
 ROWS_BYTES = 1 << 28  # of pairwise results passed on at once
 
 
@@ -258,14 +258,7 @@ class PartsSearcher:
         if not totals:
             return np.zeros(self.n)
         block = vertices.block(totals, np.float64)
-        sums = np.concatenate(self.world.allgather(block))
-        if not np.isfinite(sums).all():
-            raise UsageError(
-                "betweenness over parts counts at most 1.8e308 shortest paths between "
-                "two vertices, and there are more; use --divide sources with --engine "
-                "openmp"
-            )
-        return sums
+        return np.concatenate(self.world.allgather(block))
 
     def _dependencies_of(self, root: int) -> list[Array]:
         """Return the dependencies of a source, float64, of each shard by local id."""

@@ -90,7 +90,8 @@ def bfs(
     WrongTypeError
         ``graph`` is no Graph, or an argument is of another wrong type.
     InputError
-        ``vertices`` or ``edges`` has another length than the graph.
+        ``vertices`` or ``edges`` has another length than the graph, or an array has
+        masked or null values.
     ResourceError
         Memory does not last, or the named engine finds no device or compiler.
 

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from distbfs.errors import InputError, LibraryMissing, UsageError, WrongTypeError
-from distbfs.formats.attributes import Values, check_names, values_of_column
+from distbfs.formats.attributes import FLOATS, Values, check_names, values_of_column
 from distbfs.formats.columns import choose
 from distbfs.options import type_name
+from distbfs.search.program_arrays import lacking
 from distbfs.types import Array, Ids
 
 FRAMES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "Table"}
@@ -42,31 +43,31 @@ def column_names(table: Any, kind: str) -> list[str]:
     return [str(name) for name in names]
 
 
-def pandas_column(table: Any, place: int) -> tuple[Any, Any, bool]:
-    """Return a column, its type, and whether something is missing in it."""
+def pandas_column(table: Any, place: int) -> tuple[Any, Any, int]:
+    """Return a column, its type, and how many values are missing in it."""
     column = table.iloc[:, place]
     kind = column.dtype
-    if isinstance(kind, np.dtype) and kind.kind in "iu":
-        return column, kind, False
-    lacking = bool(column.hasnans)
-    if kind.kind in "iu" and not lacking:  # to_numpy would make objects of them
-        column = column.astype(kind.numpy_dtype)
-    return column, kind, lacking
+    missing = lacking(column)
+    if hasattr(kind, "numpy_dtype") and (kind.kind == "f" or not missing):
+        # nullable numbers, of which to_numpy alone could make objects
+        values = column.to_numpy(kind.numpy_dtype, na_value=np.nan)
+        column = library("pandas").Series(values)
+    return column, kind, missing
 
 
-def polars_column(table: Any, place: int) -> tuple[Any, Any, bool]:
-    """Return a column, its type, and whether something is missing in it."""
+def polars_column(table: Any, place: int) -> tuple[Any, Any, int]:
+    """Return a column, its type, and how many values are missing in it."""
     column = table.to_series(place)
-    return column, column.dtype, column.null_count() > 0
+    return column, column.dtype, lacking(column)
 
 
-def arrow_column(table: Any, place: int) -> tuple[Any, Any, bool]:
-    """Return a column, its type, and whether something is missing in it."""
+def arrow_column(table: Any, place: int) -> tuple[Any, Any, int]:
+    """Return a column, its type, and how many values are missing in it."""
     column = table.column(place)
     if library("pyarrow.types").is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     whole = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    return Whole(whole), column.type, column.null_count > 0
+    return Whole(whole), column.type, lacking(column)
 
 
 class Whole:
@@ -81,7 +82,7 @@ class Whole:
         return values
 
 
-COLUMNS: dict[str, Callable[[Any, int], tuple[Any, Any, bool]]] = {
+COLUMNS: dict[str, Callable[[Any, int], tuple[Any, Any, int]]] = {
     "pandas": pandas_column,
     "polars": polars_column,
     "pyarrow": arrow_column,
@@ -103,10 +104,10 @@ def ends_in(
     wanted = None if src is None else (str(src), str(dst))
     ends = []
     for place in choose(names, wanted, "the table"):
-        column, type_, lacking = COLUMNS[kind](table, place)
-        if lacking:
-            raise InputError(f"column {names[place]:.40} has a null, no id")
+        column, type_, missing = COLUMNS[kind](table, place)
         values = column.to_numpy()
+        if missing or (values.dtype.kind == "f" and np.isnan(values).any()):
+            raise InputError(f"column {names[place]:.40} has a null, no id")
         if values.dtype.kind not in "iu" and not relabel:
             raise WrongTypeError(
                 f"column {names[place]:.40} has values of {type_}; allowed: integers, "
@@ -127,12 +128,18 @@ def kept_in(table: Any, kind: str, keep: Sequence[str]) -> dict[str, Values]:
         if names.count(label) != 1:
             shown = ", ".join(f"{name:.40}" for name in names[:8])
             raise InputError(f"the table: no column {label:.40}; there are: {shown}")
-        column, _, lacking = COLUMNS[kind](table, names.index(label))
+        column, type_, missing = COLUMNS[kind](table, names.index(label))
         values = np.asarray(column.to_numpy())
-        if lacking and values.dtype.kind != "f":
+        if missing and not str(type_).lower().startswith(FLOATS):
             raise InputError(f"column {label:.40} has a null, no value")
         kept[label] = values_of_column(label, values)
     return kept
+
+
+def check_counted(n: Any) -> None:
+    """Raise UsageError where the number of vertices to be relabelled is given."""
+    if n is not None:
+        raise UsageError("vertices that are relabelled are counted; leave out n")
 
 
 def renumbered(u: Array, v: Array) -> tuple[Ids, Ids, list[Any]]:

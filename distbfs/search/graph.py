@@ -21,7 +21,14 @@ from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.options import SearchOptions, check_several
 from distbfs.partition.part import Part
 from distbfs.search.choose import Request, kind_of
-from distbfs.search.frames import ends_in, html_table, kept_in, library
+from distbfs.search.frames import (
+    check_counted,
+    ends_in,
+    html_table,
+    kept_in,
+    library,
+    renumbered,
+)
 from distbfs.search.graph_input import (
     HeldTuples,
     MatrixTuples,
@@ -38,6 +45,7 @@ from distbfs.search.graph_input import (
 from distbfs.search.graph_rows import edge_pairs, neighbours_of, sorted_rows
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
+from distbfs.search.program_arrays import array_of
 from distbfs.search.session import Session
 from distbfs.search.view import View
 from distbfs.types import Array, Ids
@@ -159,7 +167,13 @@ class Graph:
 
     @classmethod
     def from_edges(
-        cls, src: Any, dst: Any = None, n: int | None = None, *, directed: bool = False
+        cls,
+        src: Any,
+        dst: Any = None,
+        n: int | None = None,
+        *,
+        relabel: bool = False,
+        directed: bool = False,
     ) -> Graph:
         """Return the graph of edges (src[k], dst[k]), or of pairs.
 
@@ -170,6 +184,9 @@ class Graph:
             ``dst``, ``src`` holds pairs: shape (edges, 2), or a list or set of tuples.
         n : int, optional
             Number of vertices, by default one more than the largest id.
+        relabel : bool, default False
+            Allow ids that are sparse.  Those that occur, in rising order, become the
+            vertices and name them.
         directed : bool, default False
             Whether edges lead from ``src`` to ``dst`` only.
 
@@ -183,7 +200,12 @@ class Graph:
         WrongTypeError
             Ids or ``n`` are no integers.
         InputError
-            An array has another shape, or an id is outside 0 … n-1.
+            An array has another shape, an id is masked, null or outside 0 … n-1, or the
+            largest id is far beyond the number of edges, without ``relabel`` or ``n``.
+        UsageError
+            ``n`` is given together with ``relabel``.
+        OutOfMemory
+            The graph does not fit the memory of this machine.
 
         Notes
         -----
@@ -197,8 +219,16 @@ class Graph:
         <distbfs.Graph, undirected, n = 5, m = 4>
         >>> distbfs.Graph.from_edges([(0, 1), (1, 2)], directed=True)
         <distbfs.Graph, directed, n = 3, m = 2>
+        >>> distbfs.Graph.from_edges([3_000_000_000], [1], relabel=True).nodes
+        [1, 3000000000]
         """
-        return cls._of_ends(*ends_of(src, dst), n, None, directed=directed)
+        u, v = ends_of(src, dst)
+        nodes: list[Any] | None = None
+        if relabel:
+            check_counted(n)
+            u, v, nodes = renumbered(u, v)
+            n = len(nodes)
+        return cls._of_ends(u, v, n, nodes, directed=directed)
 
     @classmethod
     def _of_ends(
@@ -237,8 +267,8 @@ class Graph:
         keep: Sequence[str],
         **ways: bool,
     ) -> Graph:
-        if ways["relabel"] and n is not None:
-            raise UsageError("vertices that are relabelled are counted; leave out n")
+        if ways["relabel"]:
+            check_counted(n)
         src, dst, nodes = ends_in(table, kind, *columns, relabel=ways["relabel"])
         if nodes is not None:
             n = len(nodes)
@@ -503,6 +533,8 @@ class Graph:
         InputError
             Its arrays do not fit together: indices outside the shape, offsets that
             fall.
+        OutOfMemory
+            So many vertices do not fit the memory of this machine.
 
         Notes
         -----
@@ -585,7 +617,7 @@ class Graph:
         WrongTypeError
             An array does not support DLPack, or holds no integers.
         InputError
-            An array has another shape, or an id is outside 0 … n-1.
+            An array has another shape, or an id is masked, null or outside 0 … n-1.
 
         Examples
         --------
@@ -745,7 +777,7 @@ class Graph:
         >>> path.by_name(path.degrees)
         {0: 1, 1: 2, 2: 1}
         """
-        return dict(zip(self, np.asarray(values).tolist(), strict=True))
+        return dict(zip(self, array_of(values, "values").tolist(), strict=True))
 
     def neighbors(self, vertex: Any) -> Array:
         """Return the vertices that edges lead to from a vertex.
@@ -876,7 +908,7 @@ class Graph:
     def attributes(self) -> dict[str, str]:
         """Kinds of the edge attributes that the graph keeps, by name.
 
-        A kind is "int64", "float64" or "text".
+        A kind is "int64", "float64", "float32", "float16" or "text".
 
         Examples
         --------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,15 @@ from distbfs.exchange.world import SoloWorld
 from distbfs.formats.attributes import Values
 from distbfs.formats.base import ReaderOptions
 from distbfs.formats.ids import first_of
-from distbfs.formats.tuples import open_tuples
+from distbfs.formats.tuples import check_dense, open_tuples
 from distbfs.graph.csr import CSR, row_offsets
 from distbfs.options import BuildOptions, check_integer, check_range, type_name
 from distbfs.partition.device_part import to_device
 from distbfs.partition.part import Part
+from distbfs.plan.host_memory import BuildMemory
 from distbfs.search.graph_rows import loopless, part_of_rows
+from distbfs.search.program_arrays import array_of, check_whole
+from distbfs.search.vertices import host_array, is_of_device
 from distbfs.types import Array, Ids
 
 CHUNK = 1 << 20
@@ -55,7 +57,7 @@ class HeldTuples:
     @property
     def lent(self) -> bool:
         """Whether both arrays are in device memory."""
-        return hasattr(self.u, "get") and hasattr(self.v, "get")
+        return is_of_device(self.u) and is_of_device(self.v)
 
     @property
     def on_device_alone(self) -> bool:
@@ -66,7 +68,7 @@ class HeldTuples:
         """Return the graph in host memory: one part, no delegates, by degree."""
         made: list[Part] = []
         options = BuildOptions(threshold=1 << 62, directed=directed)
-        construct_kept(self, SoloWorld(), 1, options, made.append)
+        construct_kept(self, SoloWorld(), 1, options, made.append, kept=True)
         return made[0]
 
     def chunks(self, start: int, stop: int) -> Iterator[tuple[Ids, Ids]]:
@@ -133,8 +135,7 @@ def sent(src: Array, dst: Array) -> tuple[Any, Any]:
 
 def on_host(values: Any) -> Ids:
     """Return integers as int64 in host memory; no copy where they are that."""
-    array: Array = values.get() if hasattr(values, "get") else values
-    return np.ascontiguousarray(array, dtype=np.int64)
+    return np.ascontiguousarray(host_array(values), dtype=np.int64)
 
 
 def ends_of(src: Any, dst: Any) -> tuple[Array, Array]:
@@ -142,7 +143,7 @@ def ends_of(src: Any, dst: Any) -> tuple[Array, Array]:
     if dst is not None:
         return integers(src, "src"), integers(dst, "dst")
     pairs = np.zeros((0, 2), np.int64)
-    array = as_array(src, "edges array")
+    array = array_of(src, "edges array")
     if array.size or array.ndim == 2:
         pairs = check_integers(array, "edges array", 2)
     if pairs.shape[1] != 2:
@@ -150,21 +151,9 @@ def ends_of(src: Any, dst: Any) -> tuple[Array, Array]:
     return pairs[:, 0], pairs[:, 1]
 
 
-def as_array(values: Any, name: str) -> Array:
-    """Return values of a program as an array; WrongTypeError where they are none."""
-    if isinstance(values, (AbstractSet, Iterator)):
-        values = list(values)
-    try:
-        return np.asarray(values)
-    except ValueError as error:
-        raise InputError(f"{name} is no array: {error}") from error
-    except TypeError as error:  # of arrays on devices, too
-        raise WrongTypeError(f"{name} is no array: {error}") from error
-
-
 def integers(values: Any, name: str) -> Array:
     """Return a one-dimensional array of integers; an error for anything else."""
-    array = as_array(values, name)
+    array = array_of(values, name)
     if not array.size and array.ndim == 1:
         return np.zeros(0, dtype=np.int64)
     return check_integers(array, name)
@@ -186,6 +175,7 @@ def shared(values: Any, name: str) -> Any:
     if not hasattr(values, "__dlpack__"):
         kind = type_name(values)
         raise WrongTypeError(f"{name} is of type {kind}, which has no DLPack")
+    check_whole(values, name)
     if values.__dlpack_device__()[0] in HOST_DEVICES:
         return check_integers(np.from_dlpack(values), name)
     return check_integers(cuda.cupy().from_dlpack(values), name)
@@ -194,7 +184,8 @@ def shared(values: Any, name: str) -> Any:
 def check_ends(src: Any, dst: Any, n: int | None) -> HeldTuples:
     """Return edges as tuples; InputError unless ends are vertices.
 
-    n: vertices, None for one more than the largest id; UsageError for no integer
+    n: vertices, None for one more than the largest id, unless that is far more than
+    there are edges; UsageError for no integer
     """
     if n is not None:
         n = check_integer("n", n)
@@ -205,7 +196,13 @@ def check_ends(src: Any, dst: Any, n: int | None) -> HeldTuples:
     if len(src):
         low = min(int(x.min()) for x in (src, dst))
         high = 1 + max(int(x.max()) for x in (src, dst))
-    n = high if n is None else n
+    if n is None:
+        n = high
+        if low >= 0:
+            ways = (
+                "relabel=True numbers those that occur; or give n, if there are so many"
+            )
+            check_dense(n, len(src), "", ways)
     if low < 0 or high > n:
         raise InputError(
             f"an edge has the end {low if low < 0 else high - 1}; allowed: 0 to {n - 1}"
@@ -227,6 +224,9 @@ def csr_of(matrix: Any) -> Any:
         )
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
         raise UsageError(f"the matrix has shape {matrix.shape}; allowed: square")
+    # rows take memory by vertex, which a matrix in coordinates does not
+    tuples = HeldTuples((), (), int(matrix.shape[0]))
+    BuildMemory(tuples, kept=True).check(SoloWorld(), 1)
     try:
         if matrix.format in CONSTRUCTED:
             arrays = CONSTRUCTED[matrix.format](matrix)

@@ -182,7 +182,9 @@ def host_parts_built(
     tuples = source.any_tuples()
     with source.progress(label, tuples.tuples // world.size) as tell:
         counted = Counted(tuples, tell)
-        summary = construct_kept(tuples, world, parts, options, take, counted)
+        summary = construct_kept(
+            tuples, world, parts, options, take, counted, kept=True
+        )
     held = held_parts(world, made, permutation_by(source.n, options.permute_seed))
     held.generation_seconds = summary.generation_seconds
     held.construction_seconds = summary.construction_seconds

@@ -206,6 +206,7 @@ class PartPaths:
             passed = passed or now * over
         return [x.by_local(x.own.values, shared.values) for x in parts], passed
 
+    @np.errstate(over="ignore", invalid="ignore")  # what is not finite is refused
     def dependencies(self, level: Sequence[Any]) -> list[Any]:
         """Return the dependencies of the source by local id; see ``PathFinder``."""
         shared, parts, depth = self._begun(level, "float64")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, MappingView, Sequence
+from copy import deepcopy
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
@@ -18,7 +19,9 @@ from distbfs.search.frames import (
     whole_names,
 )
 from distbfs.search.paths import NO_PATHS
+from distbfs.search.program_arrays import array_of
 from distbfs.search.result_paths import ResultPaths
+from distbfs.search.result_state import always, state_alone
 from distbfs.search.sources import described
 from distbfs.search.vertices import (
     VertexMap,
@@ -109,7 +112,9 @@ class Result(ResultPaths):
     Results of ``bfs`` stay valid.  Those of a session are overwritten by its next
     search, unless ``keep`` has copied them.  On several ranks, properties and methods
     other than ``keep`` and ``shards`` are collective, and equal on all ranks where
-    nothing else is said.
+    nothing else is said.  A pickled result has its arrays in host memory, and the names
+    of the vertices, but no graph: it counts and lists no shortest paths beyond those of
+    its parents.  On several ranks none is pickled.
 
     Examples
     --------
@@ -136,7 +141,7 @@ class Result(ResultPaths):
         source: Any = None,
         engine: str = "",
         names: Names | None = None,
-        valid: Callable[[], bool] = lambda: True,
+        valid: Callable[[], bool] = always,
         take: Take = values_of,
         paths: PathFinder = NO_PATHS,
     ) -> None:
@@ -147,6 +152,8 @@ class Result(ResultPaths):
         self.roots: Ids = np.atleast_1d(np.asarray(root, dtype=np.int64))
         self.root = int(self.roots[0])
         self.source = root if source is None else source
+        if isinstance(source, (Iterator, MappingView)):  # gone through, or of another
+            self.source = self.sources.tolist()
         self.seconds, self.wall_seconds = seconds, wall_seconds
         self.records, self.phases = outcome.records, outcome.phases
         self.parent_cost: ParentCost = outcome.parent_cost
@@ -204,6 +211,19 @@ class Result(ResultPaths):
             )
         return self._outcome.level, self._outcome.parent
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state of a copy in another process: on the host, no graph."""
+        return state_alone(self)
+
+    def __copy__(self) -> Result:
+        return self.keep()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Result:
+        copy = self.keep()  # the graph does not change, and is shared
+        for name in ("roots", "source", "order", "records", "phases"):
+            setattr(copy, name, deepcopy(getattr(self, name), memo))
+        return copy
+
     def drop_levels(self) -> None:
         """Let go of the levels, but for how many there are (collective).
 
@@ -260,7 +280,7 @@ class Result(ResultPaths):
         numbers = {k: v for k, v in self._kept.items() if isinstance(v, int)}
         kept._kept = numbers
         kept._outcome = self._outcome.copy_with(level, parent)
-        kept._valid, kept._take = lambda: True, values_of
+        kept._valid, kept._take = always, values_of
         return kept
 
     @property
@@ -386,15 +406,15 @@ class Result(ResultPaths):
                 parents = self._named_parents(parents, kind)
             return levels, parents
         ids = vertices
-        if not (isinstance(ids, np.ndarray) and ids.dtype == np.int64):
-            ids = np.asarray(vertices)
+        if not (type(ids) is np.ndarray and ids.dtype == np.int64):
+            ids = array_of(vertices, "vertices")
             if ids.size and ids.dtype.kind not in "iu":
                 raise WrongTypeError(
                     "vertices are asked for by ids, integers; results by name are in "
                     "to_dict(), to_pandas() and the like"
                 )
             ids = ids.astype(np.int64).ravel()
-            self._vertices.check(ids, "")
+        self._vertices.check(ids, "")
         return self._at(ids)
 
     def _at(self, ids: Ids) -> tuple[Array | Any, Ids | None]:

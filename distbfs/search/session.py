@@ -6,17 +6,18 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from distbfs.device import cuda
 from distbfs.device.take import FEW, Ahead
 from distbfs.engines.base import WHOLE, Until
-from distbfs.errors import DistbfsError, InputError, UsageError
+from distbfs.errors import DistbfsError, InputError, UsageError, WrongTypeError
 from distbfs.formats.ids import no_vertex
-from distbfs.options import check_several, check_wanted
+from distbfs.options import check_wanted
 from distbfs.search.paths import NO_PATHS, PATHS_OF_ALL
+from distbfs.search.program_arrays import each_of
 from distbfs.search.result import Names, Result
 from distbfs.search.sight import Sight, sight_of
 from distbfs.search.sources import ids_of_set, vertices_of, without_roots
@@ -148,6 +149,12 @@ class Session:
         self._searches = 0
         self._sight: Sight | None = None
         self._view: View | None = None
+
+    def __reduce__(self) -> NoReturn:
+        raise WrongTypeError(
+            "a session cannot be pickled or copied; allowed: a Graph, or the folder of "
+            "a store, to be opened again"
+        )
 
     @property
     def layout(self) -> Layout:
@@ -359,8 +366,9 @@ class Session:
             return WHOLE
         ids: Ids | None = None
         if targets is not None:
-            several = check_several("targets", targets)
-            named = [self._id_of(vertex, "target") for vertex in several]
+            named = [
+                self._id_of(vertex, "target") for vertex in each_of(targets, "targets")
+            ]
             outside = np.array(named, dtype=np.int64)
             if self._view is not None and not self._view.sees(outside).all():
                 return Until(depth_limit)  # one is never reached

@@ -9,6 +9,7 @@ import numpy as np
 
 from distbfs.engines.base import Until
 from distbfs.errors import UsageError, WrongTypeError
+from distbfs.search.program_arrays import array_of, is_array
 
 if TYPE_CHECKING:
     from distbfs.search.result import Names
@@ -27,19 +28,17 @@ def vertices_of(source: Any, names: Names | None) -> list[Any] | Ids | None:
         return None
     if names is not None and source in names:
         return None
-    if hasattr(source, "get") and hasattr(source, "dtype"):
-        source = source.get()  # on a device
-    if isinstance(source, np.ndarray):
-        if not source.ndim:
-            return None
-        if source.ndim > 1 or (source.size and source.dtype.kind not in "iuOSU"):
-            raise WrongTypeError(
-                f"sources are an array of {source.ndim} dimensions of dtype "
-                f"{source.dtype}; allowed: one dimension, of integers or names"
-            )
-        ids: Ids = source
-        return ids if names is None and source.dtype.kind in "iu" else source.tolist()
-    return list(source)
+    if not is_array(source):
+        return list(source)
+    ids: Ids = array_of(source, "sources")
+    if not ids.ndim:
+        return None
+    if ids.ndim > 1 or (ids.size and ids.dtype.kind not in "iuOSU"):
+        raise WrongTypeError(
+            f"sources are an array of {ids.ndim} dimensions of dtype {ids.dtype}; "
+            "allowed: one dimension, of integers or names"
+        )
+    return ids if names is None and ids.dtype.kind in "iu" else ids.tolist()
 
 
 def ids_of_set(several: Ids | list[Any], n: int, id_of: Callable[[Any], int]) -> Ids:

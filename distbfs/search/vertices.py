@@ -49,8 +49,11 @@ def array_module(array: AnyArray) -> Any:
 
 
 def is_of_device(array: AnyArray) -> TypeIs[DeviceArray]:
-    """Return whether an array is in device memory."""
-    return hasattr(array, "get")
+    """Return whether an array of the package is in device memory, and so CuPy's.
+
+    Series of pandas have a ``get``, too, and arrays of NumPy 2 a ``device``.
+    """
+    return hasattr(array, "get") and hasattr(array, "device")
 
 
 def host_array(array: AnyArray) -> Array:

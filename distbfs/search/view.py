@@ -22,6 +22,7 @@ from distbfs.formats.attributes import Values
 from distbfs.graph.predicate import Predicate
 from distbfs.graph.seen_rows import SeenRows
 from distbfs.partition.edge_keys import READ, EdgeIds, Listing
+from distbfs.search.program_arrays import array_of
 
 if TYPE_CHECKING:
     from distbfs.partition.part import Part
@@ -132,16 +133,12 @@ class View:
 
 def flags_of(values: Any, name: str) -> Marks:
     """Return flags as a bool array of one dimension that nothing writes to, a copy."""
-    values = values.get() if hasattr(values, "get") else values
-    try:
-        flags = np.array(values)
-    except (ValueError, TypeError) as error:
-        raise WrongTypeError(f"{name} is no array: {error}") from error
+    flags = array_of(values, name)
     if flags.ndim != 1:
         raise InputError(f"{name} has shape {flags.shape}; allowed: one dimension")
     if flags.dtype != np.bool_ and flags.size:
         raise WrongTypeError(f"{name} has values of {flags.dtype}; allowed: bool")
-    flags = flags.astype(np.bool_)
+    flags = flags.astype(np.bool_)  # a copy
     flags.flags.writeable = False
     return flags
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from http.client import HTTPException
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
@@ -19,7 +19,8 @@ from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_ope
 import msgspec
 import numpy as np
 
-from distbfs.errors import ServiceError
+from distbfs.errors import ServiceError, WrongTypeError
+from distbfs.search.program_arrays import array_of, each_of, is_array
 from distbfs.service.encoding import fill
 
 if TYPE_CHECKING:
@@ -162,7 +163,8 @@ class Client(ABC):
         [3, 1]
         """
         fields = {"arrays": "npy", **fields}
-        return self.call("multi_bfs", sources=list(sources), **fields)
+        several = list(each_of(sources, "sources"))
+        return self.call("multi_bfs", sources=several, **fields)
 
     def distances(
         self, source: Vertex | Vertices, targets: Vertices, **fields: Any
@@ -195,7 +197,7 @@ class Client(ABC):
         ...     client.distances([0, 3], [2, 3])
         [2, 0]
         """
-        asked = list(targets)
+        asked = list(each_of(targets, "targets"))
         if len(asked) >= MANY:
             fields = {"arrays": "npy", **fields}
         levels = self.call("distances", **_start(source), targets=asked, **fields)
@@ -232,9 +234,9 @@ class Client(ABC):
         ...     client.reachable(0, [1, 3])
         [True, False]
         """
-        flags: list[bool] = self.call(
-            "reachable", **_start(source), targets=list(targets), **fields
-        )["reachable"]
+        asked = list(each_of(targets, "targets"))
+        answer = self.call("reachable", **_start(source), targets=asked, **fields)
+        flags: list[bool] = answer["reachable"]
         return flags
 
     def path(
@@ -354,6 +356,11 @@ class Client(ABC):
         """
         return self.call("shutdown")
 
+    def __reduce__(self) -> NoReturn:
+        raise WrongTypeError(
+            "a connection to a service cannot be pickled or copied; connect again"
+        )
+
     def __enter__(self) -> Self:
         return self
 
@@ -370,7 +377,7 @@ def _start(source: Vertex | Vertices) -> dict[str, Any]:
     """Return the field that says where a search begins: at a vertex, or at several."""
     several = isinstance(source, Iterable) and not isinstance(source, str)
     if several and not (isinstance(source, np.ndarray) and not source.ndim):
-        return {"sources": list(cast("Iterable[Vertex]", source))}
+        return {"sources": list(each_of(source, "sources"))}
     return {"source": source}
 
 
@@ -404,9 +411,11 @@ def _broken(address: object, error: object, seconds: float) -> ServiceError:
 
 
 def _plain(value: object) -> object:
-    """Return a number or array of NumPy as JSON has it."""
-    if isinstance(value, (np.generic, np.ndarray)):
+    """Return a number of NumPy, or an array of any library, as JSON has it."""
+    if isinstance(value, np.generic):
         return value.tolist()
+    if is_array(value):
+        return array_of(value, "an argument").tolist()
     name = type(value).__name__
     text = f"{name} cannot be sent; allowed: numbers, texts, lists, arrays of NumPy"
     raise ServiceError("bad_request", text)

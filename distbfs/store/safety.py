@@ -44,6 +44,8 @@ FILE_TYPES = {
     "<i8": h5t.STD_I64LE,
     "<i4": h5t.STD_I32LE,
     "<f8": h5t.IEEE_F64LE,
+    "<f4": h5t.IEEE_F32LE,
+    "<f2": h5t.IEEE_F16LE,
 }
 
 

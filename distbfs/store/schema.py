@@ -54,7 +54,13 @@ DATASETS = (
 )
 INCOMING = ("incoming/offsets", "incoming/columns")  # of directed graphs only
 ATTRIBUTE = re.compile(r"(nn|nd|dn|dd|incoming)/attribute_(\w{1,200})")
-KINDS = {"int64": "<i8", "float64": "<f8", "text": "<i4"}  # of attributes of edges
+KINDS = {  # of attributes of edges
+    "int64": "<i8",
+    "float64": "<f8",
+    "float32": "<f4",
+    "float16": "<f2",
+    "text": "<i4",
+}
 IDS_DATASETS = {"integer": ("ids",), "text": ("offsets", "text")}
 PART_FILE = re.compile(r"part-\d{5,}\.h5")
 DIGEST = re.compile(r"[0-9a-f]{32}")

@@ -13,7 +13,6 @@ import numpy as np
 from distbfs.engines.streamed import MOST_STREAMED
 from distbfs.errors import DistbfsError, InputError, UsageError
 from distbfs.formats.text import read_text
-from distbfs.generate.histogram import separate
 from distbfs.generate.kronecker import MAX_SCALE
 from distbfs.graph.degrees import DegreeHistogram, merge
 from distbfs.plan import memory
@@ -27,6 +26,7 @@ from distbfs.plan.cost_model import (
     fit,
     predict,
 )
+from distbfs.plan.host_memory import kronecker_of, nn_edges
 from distbfs.plan.memory import PartShape
 from distbfs.plan.search_time import (
     Layout,
@@ -39,7 +39,6 @@ from distbfs.plan.search_time import (
 )
 from distbfs.plan.threshold import (
     ThresholdCost,
-    expected_nn,
     suggest_threshold,
     weigh_thresholds,
 )
@@ -160,12 +159,7 @@ def expected(
     if threshold is None:
         threshold = suggest_threshold(histogram, parts // domain)
     delegates = histogram.above(threshold)
-    nn = expected_nn(histogram, threshold)
-    if kronecker is not None:
-        scale, factor = kronecker
-        nn = separate(scale, [threshold], factor)[0].nn
-    if not delegates:
-        nn = histogram.m
+    nn = nn_edges(histogram, kronecker, threshold)
     return Graph(
         origin=origin,
         n=histogram.n,
@@ -181,18 +175,6 @@ def expected(
         domain=domain,
         **about,
     )
-
-
-def kronecker_of(manifest: schema.Manifest) -> tuple[int, int] | None:
-    """Return scale and edge factor of a Kronecker graph, None for another one."""
-    source = manifest.source
-    scale, factor = source.get("scale"), source.get("edge_factor")
-    if source["family"] != "kronecker":
-        return None
-    if not isinstance(scale, int) or not isinstance(factor, int):
-        return None
-    possible = 1 <= scale <= MAX_SCALE and factor >= 1
-    return (scale, factor) if possible and manifest.n == 1 << scale else None
 
 
 def degrees_of(store: Store, terminal: Terminal) -> DegreeHistogram:
@@ -259,7 +241,7 @@ def of_store(
         return replace(stored(opened), histogram=degrees)
     return expected(
         degrees_of(opened, terminal),
-        kronecker_of(manifest),
+        kronecker_of(manifest.source, manifest.n),
         check_domain(devices or manifest.parts, domain),
         threshold,
         domain,

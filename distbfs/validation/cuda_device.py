@@ -16,6 +16,7 @@ import numpy as np
 from distbfs.device import cuda, programs
 from distbfs.exchange.local_phase import brought_here
 from distbfs.partition.layout import local_count
+from distbfs.search.vertices import is_of_device
 from distbfs.types import UNREACHED, Array, DeviceArray, Ids
 from distbfs.validation.faults import KINDS
 from distbfs.validation.kept import KeptEnds
@@ -480,5 +481,5 @@ def near(array: Any) -> Any:
 
 def host_copy(array: Any) -> Array:
     """Return a copy of an array in host memory."""
-    values: Array = array.get() if hasattr(array, "get") else array.copy()
+    values: Array = array.get() if is_of_device(array) else array.copy()
     return values

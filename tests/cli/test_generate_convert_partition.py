@@ -524,8 +524,17 @@ def test_a_graph_whose_parts_no_machine_holds(tmp_path, parts):
     done = alone("generate", *words, "-o", tmp_path / "store")
     assert (done.code, done.out) == (3, "")
     assert done.err.startswith(
-        f"distbfs: building a graph of 1799999970000000 tuples in {parts} parts takes "
+        "distbfs: building a graph of 60000000 vertices and 1799999970000000 tuples in "
+        f"{parts} parts takes "
     )
     assert "PiB for a part" in done.err
     assert re.search(r"allowed: \d{5,} parts or more\n$", done.err)
     assert files_in(tmp_path) == []
+
+
+def test_a_benchmark_whose_parts_no_machine_holds():
+    words = ("--scale", 34, "--parts", 8, "--engine", "openmp")
+    done = alone("graph500", *words)
+    assert (done.code, done.out) == (3, "")
+    assert "TiB for the 8 of this host" in done.err
+    assert re.search(r"allowed: \d+ hosts or more like this, a rank and ", done.err)

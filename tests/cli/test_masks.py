@@ -45,6 +45,22 @@ def test_predicates(kept):
     assert reached(again, "--where", "weight < 3 or kind == 'air'") == 4
 
 
+def test_numbers_of_32_bits_stay_so(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    weight = pyarrow.array([0.1, 0.2, None], pyarrow.float32())
+    table = pyarrow.table({"u": [0, 1, 2], "v": [1, 2, 3], "w": weight})
+    parquet.write_table(table, tmp_path / "edges.parquet")
+    one, two = tmp_path / "1", tmp_path / "2"
+    words = ("-o", one, "--keep", "w")
+    assert on(1, "convert", tmp_path / "edges.parquet", *words).code == 0
+    assert on(1, "partition", one, "-o", two, "--parts", "2").code == 0
+    for store in (one, two):
+        assert "w (float32)" in on(1, "info", store).out
+        assert reached(store, "--where", "w <= 0.1") == 2
+        assert reached(store, "--where", "w == 0.1 or w == 0.2") == 3
+
+
 @needs_mpi
 def test_ranks(kept):
     assert reached(kept, "--where", "weight < 3 or kind == 'air'", ranks=2) == 4

@@ -29,7 +29,7 @@ PHASES = {
     "generate": (CONSTRUCT, "generate kronecker --scale 8 -o {out}/store"),
     "convert": (CONSTRUCT, "convert {file} -o {out}/store"),
     "convert reads": (
-        "distbfs.formats.tuples:_check_dense",
+        "distbfs.formats.tuples:check_dense",
         "convert {file} -o {out}/store",
     ),
     "partition": (CONSTRUCT, "partition {store} --parts 4 -o {out}/store"),

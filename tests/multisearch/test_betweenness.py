@@ -1,6 +1,8 @@
 """Betweenness against NetworkX: the kernel for CPUs, and the problem on each runner."""
 
 import random
+from itertools import pairwise
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
@@ -10,14 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wholes import HOSTS, by_networkx, whole
 
-from distbfs.errors import SearchStopped
+import distbfs
+from distbfs.errors import SearchStopped, UsageError
+from distbfs.multisearch.apps import betweenness
 from distbfs.multisearch.apps.betweenness import PROBLEM, dependencies, scaled
 from distbfs.multisearch.base import RunOptions
+from distbfs.multisearch.library import searching
 from distbfs.networkx_backend.nodes import BEFORE_3_5
 from distbfs.search.choose import choose_runner
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-14}
 WAYS = ("kernel", *HOSTS)
+DIAMOND = [(0, 1), (0, 2), (1, 3), (2, 3)]
 
 
 def sums(way, part, roots, **options):
@@ -51,6 +57,47 @@ def test_edges_inside_a_level_are_on_no_path(way):
     values = sums(way, whole(ring), every)
     got = scaled(values, every, normalized=False, directed=False)
     np.testing.assert_allclose(got, list(wanted.values()), **CLOSE)
+
+
+def diamonds(count, tail):
+    """Return a chain of diamonds, 2^count shortest paths, beside a path."""
+    pairs = [(3 * k + i, 3 * k + j) for k in range(count) for i, j in DIAMOND]
+    nodes = [0, *range(3 * count + 1, 3 * count + 1 + tail)]
+    return np.array([*pairs, *pairwise(nodes)])
+
+
+def by_fractions(edges, source):
+    """Return dependencies of a source, counted by Python's integers."""
+    graph = nx.Graph(edges.tolist())
+    levels = dict(nx.single_source_shortest_path_length(graph, source))
+    count = {source: 1}
+    below = {u: [v for v in graph[u] if levels[v] > levels[u]] for u in levels}
+    for u in levels:
+        for v in below[u]:
+            count[v] = count.get(v, 0) + count[u]
+    sums = dict.fromkeys(levels, 0.0)
+    for u in reversed(levels):
+        sums[u] = sum(count[u] / count[v] * (1 + sums[v]) for v in below[u])
+    sums[source] = 0
+    return [sums[k] for k in range(len(graph))]
+
+
+@pytest.mark.parametrize(("count", "tail"), [(1100, 0), (1520, 3060)])
+def test_more_paths_than_float64_has(count, tail):
+    """The path has one each, where the diamonds beside it have 2^1500."""
+    edges = diamonds(count, tail)
+    graph = distbfs.Graph.from_edges(edges)
+    wanted = by_fractions(edges, 0)
+    for engine in HOSTS:
+        with searching(graph, engine) as searcher:
+            got = betweenness.sums(searcher, np.array([0]))
+        np.testing.assert_allclose(got, wanted, **CLOSE)
+
+
+def test_engines_that_overflow_refuse():
+    searcher = SimpleNamespace(dependencies=lambda _: np.array([1, np.nan]))
+    with pytest.raises(UsageError, match=r"counts at most 1\.8e308"):
+        betweenness.sums(searcher, np.array([0]))
 
 
 def sampled(graph, roots, normalized):

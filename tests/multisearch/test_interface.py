@@ -1,13 +1,15 @@
 """The Python interface of many searches."""
 
 import pickle
+import tracemalloc
 
 import networkx as nx
 import numpy as np
 import pytest
 
 import distbfs
-from distbfs.errors import UsageError
+from distbfs.errors import OutOfMemory, UsageError
+from distbfs.multisearch import base, searchers
 
 
 @pytest.mark.parametrize("engine", ["reference", "openmp"])
@@ -89,3 +91,34 @@ def test_directed_graphs_and_graphs_without_vertices():
     none = distbfs.Graph.from_edges([], [])
     assert distbfs.path_lengths(none).shape == (0, 0)
     assert distbfs.diameter(none)["diameter"] is None
+
+
+def test_results_that_do_not_fit_are_refused_before_a_search(monkeypatch):
+    graph = distbfs.Graph.from_edges([0], [1], n=1000)
+    monkeypatch.setattr(base, "machine_memory", lambda: (1_200_000, "physical"))
+    problem = distbfs.Problem("levels", (distbfs.State("level", "int16", "pair"),))
+    for ask in (
+        lambda: distbfs.path_lengths(graph),
+        lambda: distbfs.search_many(graph, "apsp", None),
+        lambda: distbfs.search_many(graph, problem, range(500), "reference"),
+        lambda: distbfs.search_many(graph, problem, range(500), "openmp"),
+    ):
+        with pytest.raises(
+            OutOfMemory, match=r"take 976\.6 KiB, and results may fill 9"
+        ):
+            ask()
+    assert distbfs.path_lengths(graph, range(900)).shape == (900, 1000)
+
+
+def test_lengths_are_there_once(monkeypatch):
+    """Their rows are put where they stay, some searches at a time."""
+    graph = distbfs.Graph.from_edges(np.arange(999), np.arange(1, 1000))
+    wanted = np.abs(np.subtract.outer(np.arange(1000), np.arange(1000)))
+    monkeypatch.setattr(searchers, "ROWS_BYTES", 1 << 17)
+    distbfs.path_lengths(graph, [0])
+    tracemalloc.start()
+    got = distbfs.path_lengths(graph, engine="openmp")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_array_equal(got, wanted)
+    assert got.nbytes < peak < 1.5 * got.nbytes

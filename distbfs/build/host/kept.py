@@ -38,16 +38,19 @@ def construct_kept(
     options: BuildOptions,
     sink: Callable[[Part], None],
     counted: TupleSource | None = None,
+    *,
+    kept: bool = False,
 ) -> BuildSummary:
     """Build parts as ``construct`` does, with attributes of the tuples (collective).
 
-    counted: the same tuples, with progress, read while parts are built. Where there are
-    attributes, a rank holds all its parts at once and reads all tuples.
+    kept: as there; counted: the same tuples, with progress, read while parts are built.
+    Where there are attributes, a rank holds all its parts at once and reads all tuples.
     """
     if not attributes_of(source):
-        return construct(counted or source, world, parts, options, sink)
+        return construct(counted or source, world, parts, options, sink, kept=kept)
     made: list[Part] = []
-    summary = construct(counted or source, world, parts, options, made.append)
+    take = made.append
+    summary = construct(counted or source, world, parts, options, take, kept=True)
     for part in with_attributes(source, world, made, options.permute_seed):
         sink(part)
     return summary

@@ -9,7 +9,7 @@ import numpy as np
 
 from distbfs.build.host.rows import Rows, collect
 from distbfs.build.host.separate import Distributor, whole_rows
-from distbfs.errors import OutOfMemory, UsageError
+from distbfs.errors import UsageError
 from distbfs.generate.hashing import permutation_by
 from distbfs.graph.csr import CSR
 from distbfs.graph.degrees import DegreeHistogram, histogram_of
@@ -18,12 +18,10 @@ from distbfs.graph.relabel import degree_order
 from distbfs.options import BuildOptions
 from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import Part
-from distbfs.plan.memory import machine_memory, readable
+from distbfs.plan.host_memory import RAW_BYTES, BuildMemory
 from distbfs.plan.threshold import suggest_host_threshold
 from distbfs.timing import Stopwatch
 from distbfs.types import SUBGRAPHS, Ids, TupleSource, World
-
-RAW_BYTES = 16  # of a directed edge while it is collected and sorted
 
 
 @dataclass(frozen=True)
@@ -63,17 +61,20 @@ def construct(
     parts: int,
     options: BuildOptions,
     sink: Callable[[Part], None],
+    *,
+    kept: bool = False,
 ) -> BuildSummary:
     """Build every part of this rank and pass each to ``sink`` (collective).
 
-    The rows of one group of parts are held at a time. If all parts of the rank make one
-    group, the tuples are read once, else twice a group: for degrees, then for parts.
+    kept: whether the sink holds all of them. The rows of one group of parts are held at
+    a time. If all parts of the rank make one group, the tuples are read once, else
+    twice a group: for degrees, then for parts.
     """
     if options.directed:
         return _construct_directed(source, world, parts, options, sink)
     clock = Stopwatch()
     layout, placement = Layout(source.n, parts), Placement(parts, world.size)
-    check_memory(source, parts)
+    BuildMemory(source, options.threshold, kept=kept).check(world, parts)
     own_parts = placement.parts_of(world.rank)
     translate = permuted(source.n, options.permute_seed)
     threads = options.threads
@@ -129,17 +130,6 @@ def construct(
     )
 
 
-def check_memory(source: TupleSource, parts: int) -> None:
-    """Raise OutOfMemory if the raw edges of one part exceed this machine's memory."""
-    need, (have, kind) = RAW_BYTES * 2 * source.tuples // parts, machine_memory()
-    if need > have:
-        raise OutOfMemory(
-            f"building a graph of {source.tuples} tuples in {parts} parts takes "
-            f"{readable(need)} for a part, and there are {readable(have)} ({kind}); "
-            f"allowed: {-(-parts * need // have)} parts or more"
-        )
-
-
 def check_alone(parts: int, ranks: int) -> None:
     """Raise UsageError unless a directed graph has one part on one rank."""
     if parts > 1 or ranks > 1:
@@ -161,7 +151,7 @@ def _construct_directed(
     The tuples are read twice. Raises UsageError for several parts or ranks.
     """
     check_alone(parts, world.size)
-    check_memory(source, parts)
+    BuildMemory(source, directed=True).check(world, parts)
     clock = Stopwatch()
     translate = permuted(source.n, options.permute_seed)
     with clock("total"):

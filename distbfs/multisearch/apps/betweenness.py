@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cc
-from distbfs.errors import OutOfMemory, SearchStopped
+from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.multisearch.application import NORMALIZED, Application, Facts, Option, Task
 from distbfs.multisearch.apps.reachability import PROBLEM as REACHABLE
 from distbfs.multisearch.apps.sampling import (
@@ -26,6 +26,7 @@ from distbfs.multisearch.apps.sampling import (
     requested,
 )
 from distbfs.multisearch.base import RunOptions
+from distbfs.multisearch.numpy_runner import NumpyWalk, rows_by_id, run_batches
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import Searcher
 from distbfs.partition.part import Part
@@ -37,13 +38,20 @@ SOURCES_AT_ONCE = 64  # of a thread, between two calls of ``stop``
 def begin(s: Any, i: Ids) -> None:
     """Count one path from each source to itself; i: searches, int64 [b]."""
     s.sigma[i, s.sources[i]] = 1
+    s.power = np.zeros_like(s.level)  # sigma * 2^power paths lead to a vertex
 
 
 def count_paths(s: Any, i: Ids, u: Ids, v: Ids) -> None:
     """Add the paths to u to those to v, one level down; i, u, v: int64 [e]."""
     down = s.level[i, v] == s.depth_now + 1
     i, u, v = i[down], u[down], v[down]
-    np.add.at(s.sigma, (i, v), s.sigma[i, u])
+    share, power = np.frexp(s.sigma[i, u])
+    power += s.power[i, u]
+    before = s.power[i, v]
+    np.maximum.at(s.power, (i, v), power)
+    now = s.power[i, v]
+    s.sigma[i, v] = np.ldexp(s.sigma[i, v], before - now)
+    np.add.at(s.sigma, (i, v), np.ldexp(share, power - now))
 
 
 def accumulate(s: Any, i: Ids) -> None:
@@ -51,8 +59,8 @@ def accumulate(s: Any, i: Ids) -> None:
     for row, u, v in s.backwards():
         down = s.level[row, v] == s.depth_now + 1
         a, b, c = row[down], u[down], v[down]
-        share = s.sigma[a, b] / s.sigma[a, c] * (1 + s.delta[a, c])
-        np.add.at(s.delta, (a, b), share)
+        share = np.ldexp(s.sigma[a, b] / s.sigma[a, c], s.power[a, b] - s.power[a, c])
+        np.add.at(s.delta, (a, b), share * (1 + s.delta[a, c]))
     s.delta[i, s.sources[i]] = 0
     s.value += s.delta.sum(axis=0)
 
@@ -98,15 +106,16 @@ PROBLEM = Problem(
 def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
     """Return the sum of the dependencies of sources on each vertex, float64 [n], by id.
 
-    By the kernel for CPUs. Raises ResourceError where memory is short and SearchStopped
-    when ``options.stop`` returns True.
+    By the kernel for CPUs, but for sources from which numbers of paths are too far
+    apart for it. Raises ResourceError where memory is short and SearchStopped when
+    ``options.stop`` returns True.
     """
     wide = part.nn.offsets.itemsize == 8
     library = cc.load(
         Path(__file__).with_name("brandes.c"), OFFSET="uint64_t" if wide else "uint32_t"
     )
     threads, n = cc.thread_count(options.threads), part.local_count
-    value = np.zeros(n, dtype=np.float64)
+    value, far = np.zeros(n, dtype=np.float64), np.zeros(n, dtype=np.uint8)
     numbers = part.numbers[sources]
     step = SOURCES_AT_ONCE * threads
     for first in range(0, len(numbers), step):
@@ -120,6 +129,7 @@ def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
             cc.pointer(some),
             ctypes.c_int64(len(some)),
             cc.pointer(value),
+            cc.pointer(far),
             ctypes.c_int(threads),
         )
         if failed:
@@ -129,6 +139,9 @@ def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
             )
     by_id = np.empty_like(value)
     by_id[part.vertices] = value
+    if far.any():
+        rest, walk = sources[far[numbers] > 0], NumpyWalk(rows_by_id(part))
+        by_id += run_batches(PROBLEM, walk, n, rest, options)[0]["value"]
     return by_id
 
 
@@ -210,7 +223,8 @@ def bounds(
 def sums(searcher: Searcher, sources: Ids, *, endpoints: bool = False) -> Array:
     """Return the sum of the dependencies of sources, float64 [n] (collective).
 
-    On all ranks; see ``betweenness``.
+    On all ranks; see ``betweenness``. Raises UsageError where numbers of paths are too
+    large for devices, or parts.
     """
     value = searcher.dependencies(sources)
     if value is None and searcher.engine == "openmp" and searcher.part is not None:
@@ -219,6 +233,12 @@ def sums(searcher: Searcher, sources: Ids, *, endpoints: bool = False) -> Array:
         value = searcher.world.allreduce(value)
     elif value is None:
         value = searcher.run(PROBLEM, sources)["value"]
+    if not np.isfinite(value).all():
+        raise UsageError(
+            "betweenness on devices, and over parts, counts at most 1.8e308 shortest "
+            "paths between two vertices, and there are more; allowed: engine openmp or "
+            "reference, with the whole graph on each rank (--divide sources)"
+        )
     return value + path_ends(searcher, sources) if endpoints else value
 
 

@@ -4,14 +4,14 @@
  * from run to run.  coef[v] = (1 + delta[v]) / sigma[v] is kept in place of delta[v]: one load an edge on the way back.
  * Numbers of paths grow as binomials and would overflow on large grids.  Only ratios
  * between neighbouring levels matter, so a level whose largest count passes BIG is scaled
- * by SMALL, and so are the sums of the level above it.
+ * by SMALL, and so are the sums of the level above it.  Where counts of one level are too
+ * far apart for that, the source is left to others.
  *
  * Source: Brandes, A Faster Algorithm for Betweenness Centrality, 2001, Section 4.
  *
  * variants: OFFSET=uint32_t,uint64_t
  */
 #include "../../device/team.h"
-#include <float.h>
 #include <stdlib.h>
 
 #ifndef OFFSET
@@ -20,6 +20,7 @@
 
 #define BIG 0x1p500
 #define SMALL 0x1p-500
+#define LEAST 0x1p-900 /* n / LEAST is a number */
 
 typedef struct {
     int64_t n, active;       /* vertices, and those with edges */
@@ -31,6 +32,8 @@ typedef struct {
     int64_t *begins;         /* [n + 1], where each level begins in the queue */
     double *value;           /* [n], dependencies on each vertex so far */
     uint8_t *scaled;         /* [n + 1], levels whose counts were scaled */
+    uint8_t *far;            /* [n], sources that are left out, by number */
+    int wide;                /* whether counts of a level are too far apart */
 } paths;
 
 static inline void scale_level(paths *p, int64_t first, int64_t last, int32_t level) {
@@ -42,7 +45,7 @@ static inline void scale_level(paths *p, int64_t first, int64_t last, int32_t le
     for (int64_t k = first; k < last; k++) {
         double *sigma = p->sigma + p->queue[k];
         *sigma *= SMALL;
-        if (*sigma < DBL_MIN) *sigma = DBL_MIN;
+        p->wide |= *sigma < LEAST;
     }
 }
 
@@ -60,6 +63,7 @@ static int32_t forwards(paths *p, uint32_t source) {
     p->level[source] = 0;
     p->sigma[source] = 1;
     p->scaled[0] = 0;
+    p->wide = 0;
     while (first < last) {
         int64_t tail = last;
         p->begins[level] = first;
@@ -82,6 +86,7 @@ static int32_t forwards(paths *p, uint32_t source) {
         scale_level(p, first, last, level);
     }
     p->begins[level] = last;
+    p->far[source] = p->wide;
     return level;
 }
 
@@ -92,7 +97,7 @@ static void backwards(paths *p, int32_t levels) {
     const uint32_t *restrict columns = p->columns;
     for (int64_t k = p->begins[levels - 1]; k < p->begins[levels]; k++)
         coef[p->queue[k]] = 1 / p->sigma[p->queue[k]];
-    for (int32_t level = levels - 2; level > 0; level--) {
+    for (int32_t level = p->wide ? 0 : levels - 2; level > 0; level--) {
         double scale = p->scaled[level + 1] ? SMALL : 1;
         for (int64_t k = p->begins[level]; k < p->begins[level + 1]; k++) {
             uint32_t u = p->queue[k];
@@ -159,9 +164,10 @@ static void add_values(void *argument, int64_t from, int64_t to) {
 }
 
 /* Add to value [n] the dependencies of k sources (numbers, uint32) on each vertex, except
- * of a source on itself.  Returns 0, or -1 where there is no memory. */
+ * of a source on itself, and but for those that it sets in far [n].  Returns 0, or -1 where
+ * there is no memory. */
 int brandes(const OFFSET *offsets, const uint32_t *columns, int64_t n, int64_t active,
-            const uint32_t *sources, int64_t k, double *value, int threads) {
+            const uint32_t *sources, int64_t k, double *value, uint8_t *far, int threads) {
     int shares = k < threads ? (int)k : threads;
     if (!shares) return 0;
     shared_sources s = {calloc((size_t)shares, sizeof(paths)), n, k, sources, value,
@@ -169,6 +175,7 @@ int brandes(const OFFSET *offsets, const uint32_t *columns, int64_t n, int64_t a
     if (!s.all) return -1;
     for (int t = 0; t < shares; t++) {
         s.all[t].n = n;
+        s.all[t].far = far;
         s.all[t].active = active;
         s.all[t].offsets = offsets;
         s.all[t].columns = columns;

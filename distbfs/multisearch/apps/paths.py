@@ -15,7 +15,7 @@ from distbfs.multisearch.application import (
     Task,
     unsaid,
 )
-from distbfs.multisearch.base import MOST, TooDeep
+from distbfs.multisearch.base import MOST, TooDeep, check_results
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.result_files import FILES, TABLES
 from distbfs.multisearch.searchers import Searcher
@@ -69,16 +69,29 @@ def in_narrowest(
     return attempt(widest)
 
 
+def held_rows(shape: tuple[int, int], dtype: str) -> tuple[Array, Take]:
+    """Return an array for rows of levels, and the function that puts them there."""
+    check_results(shape, dtype)
+    rows = np.empty(shape, dtype=dtype)
+
+    def take(first: int, some: Array) -> None:
+        rows[first : first + len(some)] = some
+
+    return rows, take
+
+
 def levels(searcher: Searcher, sources: Ids, dtype: str = "auto") -> Array:
     """Return levels [k, n] on rank 0, [0, n] on others (collective).
 
-    dtype: "auto" is the narrowest that holds all of them.
+    dtype: "auto" is the narrowest that holds all of them. Raises OutOfMemory where they
+    do not fit this machine.
     """
+    count = 0 if searcher.world.rank else len(sources)
 
     def attempt(now: str) -> Array:
-        rows = [np.empty((0, searcher.n), dtype=now)]
-        stream(searcher, sources, now, lambda _, level: rows.append(level))
-        return rows[1] if len(rows) == 2 else np.concatenate(rows)
+        rows, take = held_rows((count, searcher.n), now)
+        stream(searcher, sources, now, take)
+        return rows
 
     return in_narrowest(dtype, attempt)
 

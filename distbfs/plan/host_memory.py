@@ -1,0 +1,151 @@
+"""The memory of hosts that build a graph, before anything of it is taken."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from distbfs.errors import OutOfMemory
+from distbfs.generate.histogram import separate
+from distbfs.generate.kronecker import MAX_SCALE
+from distbfs.partition.layout import MAX_LOCAL, Layout
+from distbfs.plan.memory import (
+    VERTEX,
+    PartShape,
+    array_bytes,
+    build_bytes,
+    expected_degrees,
+    expected_shape,
+    machine_memory,
+    readable,
+)
+from distbfs.plan.threshold import expected_nn, suggest_threshold
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from distbfs.graph.degrees import DegreeHistogram
+    from distbfs.types import TupleSource, World
+
+RAW_BYTES = 16  # of a directed edge while it is collected and sorted
+NO_EDGES = {"nn": 0, "nd": 0, "dn": 0, "dd": 0}
+MOST_PARTS = 1 << 32
+MUCH = 16  # at most, ranks of a host, and what a part has beside its edges
+
+
+def kronecker_of(description: Mapping[str, Any], n: int) -> tuple[int, int] | None:
+    """Return scale and edge factor of a Kronecker graph, None for another one."""
+    scale, factor = description.get("scale"), description.get("edge_factor")
+    if description["family"] != "kronecker":
+        return None
+    if not isinstance(scale, int) or not isinstance(factor, int):
+        return None
+    possible = 1 <= scale <= MAX_SCALE and factor >= 1
+    return (scale, factor) if possible and n == 1 << scale else None
+
+
+def nn_edges(
+    histogram: DegreeHistogram, kronecker: tuple[int, int] | None, threshold: int
+) -> float:
+    """Return the expected nn edges of a graph of these degrees.
+
+    kronecker: scale and edge factor where it is such a graph
+    """
+    if not histogram.above(threshold):
+        return histogram.m
+    if kronecker is None:
+        return expected_nn(histogram, threshold)
+    scale, factor = kronecker
+    return separate(scale, [threshold], factor)[0].nn
+
+
+class BuildMemory:
+    """The bytes that ranks need to build a graph in host memory.
+
+    threshold: TH, None where it is suggested
+    directed: such a graph has one part
+    kept: whether a rank holds all its parts at once, as to search them; else it writes
+    each to a store
+    """
+
+    def __init__(
+        self,
+        source: TupleSource,
+        threshold: int | None = None,
+        *,
+        directed: bool = False,
+        kept: bool = False,
+    ) -> None:
+        self._n, self._tuples = source.n, source.tuples
+        self._threshold, self._kept = threshold, kept
+        described = source.describe()
+        # a graph of a program is in one part as well
+        self._whole = directed or described["family"] == "memory"
+        self._kronecker = None if self._whole else kronecker_of(described, source.n)
+
+    @cached_property
+    def _degrees(self) -> DegreeHistogram | None:
+        return None if self._kronecker is None else expected_degrees(*self._kronecker)
+
+    def _shape(self, parts: int) -> PartShape | None:
+        """Return the expected mean part, None where degrees are not known."""
+        degrees, threshold = self._degrees, self._threshold
+        if degrees is None:
+            return None
+        if threshold is None:
+            threshold = suggest_threshold(degrees, parts)
+        nn = nn_edges(degrees, self._kronecker, threshold)
+        return expected_shape(degrees, parts, threshold, nn)
+
+    def of_rank(self, parts: int, own: int) -> int:
+        """Return the bytes at the peak of a rank that builds ``own`` parts in turn.
+
+        A lower bound where degrees are not known: vertices and raw edges, which are
+        there at a time each.
+        """
+        shape = self._shape(parts)
+        if shape is None:
+            raw = RAW_BYTES * 2 * self._tuples
+            building = -(-max(raw, VERTEX * self._n) // parts)
+            local = Layout(self._n, parts).local_count(0)
+            shape = PartShape(self._n, parts, 0, local, 0, 0, NO_EDGES, 0)
+        else:
+            building = build_bytes(shape, self._tuples)
+        return building + (own - 1) * self._kept * sum(array_bytes(shape).values())
+
+    def check(self, world: World, parts: int) -> None:
+        """Raise OutOfMemory if ranks of this host need more than it has."""
+        own, have = parts // world.size, machine_memory()
+        if MUCH * (RAW_BYTES * 2 * self._tuples + VERTEX * self._n) <= have[0]:
+            return  # without estimates, which take a tenth of a second
+        ranks = world.hosts.count(world.hosts[world.rank])
+        need = ranks * self.of_rank(parts, own)
+        if need <= have[0]:
+            return
+        held = f"for the {ranks * own} of this host" if self._kept else "for a part"
+        if not self._kept and ranks > 1:
+            held += f" on each of {ranks} ranks"
+        raise OutOfMemory(
+            f"building a graph of {self._n} vertices and {self._tuples} tuples in "
+            f"{parts} parts takes {readable(need)} {held}, and there are "
+            f"{readable(have[0])} ({have[1]}); allowed: "
+            f"{self._advice(have[0], world.size, 1 if self._kept else ranks)}"
+        )
+
+    def _advice(self, have: int, size: int, ranks: int) -> str:
+        """Return what would fit.
+
+        have: bytes of a host; size: ranks that there are; ranks: on a host
+        """
+        none = "fewer vertices, as relabelling leaves, or more memory"
+        step = 1 if self._kept else size
+        parts = -(-self._n // MAX_LOCAL // step) * step or step
+        while not self._whole and parts <= MOST_PARTS:
+            need = ranks * self.of_rank(parts, 1)
+            if need <= have:
+                if not self._kept:
+                    return f"{parts} parts or more"
+                return f"{parts} hosts or more like this, a rank and a part on each"
+            least = max(parts + step, min(parts * need // have, 2 * parts))
+            parts = -(-least // step) * step
+        return none
