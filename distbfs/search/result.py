@@ -17,7 +17,7 @@ from distbfs.search.frames import (
     whole_names,
 )
 from distbfs.search.paths import NO_PATHS
-from distbfs.search.result_paths import ResultPaths
+from distbfs.search.result_paths import ResultPaths, no_way_back
 from distbfs.search.sources import described
 from distbfs.search.vertices import (
     VertexMap,
@@ -540,6 +540,8 @@ class Result(ResultPaths):
         UsageError
             ``vertex`` is no vertex or was not reached, or the search was made without
             parents.
+        ValidationError
+            Parents do not lead to a source.
 
         Examples
         --------
@@ -549,12 +551,20 @@ class Result(ResultPaths):
         [3, 2, 1, 0]
         """
         at = vertex if self._names is None else self._names.id_of(vertex)
-        self._vertices.check(np.array([at]))
+        self._vertices.check(np.array([at]), "")
         self._need_parents()
         steps, above = [int(at)], self._parent_of(int(at))
         if above < 0:
             raise UsageError(f"{vertex} was not reached from {self._origin()}")
+        most = self._vertices.layout.n
+        if self.has_levels:
+            most = int(self.at(np.array([at]))[0][0])
         while above != steps[-1]:
+            # where there are no levels, Brent's search finds a cycle early: by the step
+            # at the last power of two
+            again = steps[(1 << len(steps).bit_length() - 1) - 1]
+            if above < 0 or above == again or len(steps) > most:
+                raise no_way_back(vertex)
             steps.append(above)
             above = self._parent_of(above)
         steps.reverse()
