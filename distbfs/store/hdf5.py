@@ -31,7 +31,7 @@ from distbfs.store.schema import IdsRecord, Manifest, PartRecord
 from distbfs.types import SUBGRAPHS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from typing_extensions import Self
 
@@ -97,6 +97,12 @@ def write_array(file: h5py.File, name: str, array: Array, sink: Sink, done: Sum)
         done(values.nbytes)
         sink.check()
     return digest.hexdigest()
+
+
+def frame_of(path: Path, names: Iterable[str]) -> str:
+    """Return the frame of a written file, whose datasets are named."""
+    with h5py.File(path, "r", locking="best-effort") as file:
+        return chunks.frame_digest(path, [file[name] for name in names])
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -179,6 +185,7 @@ class StoreWriter:
                 digests=digests,
                 array_bytes=total,
                 file_bytes=path.stat().st_size,
+                frame=frame_of(path, specs),
             )
 
     def write_ids(self, ids: IdMap) -> IdsRecord:
@@ -189,8 +196,8 @@ class StoreWriter:
             attributes = schema.ids_attributes(ids.count)
             digests = write_file(path, arrays, attributes)
             total = sum(array.nbytes for array in arrays.values())
-            size = path.stat().st_size
-            return IdsRecord(ids.kind, ids.count, digests, total, size)
+            size, frame = path.stat().st_size, frame_of(path, arrays)
+            return IdsRecord(ids.kind, ids.count, digests, total, size, frame)
 
     def finish(self, manifest: Manifest) -> Path:
         """Write the manifest and rename the store to its final name; return its folder.
@@ -253,6 +260,15 @@ class Store:
         check_range("part", index, 0, self.manifest.parts - 1)
         return self.manifest.records[index].array_bytes
 
+    def check_frame(self, index: int) -> None:
+        """Check the bytes of a part's file that are no values of datasets.
+
+        Stores that were written without that digest pass.  Raises StoreError.
+        """
+        with self.part_file(index) as datasets:
+            path = self.folder / schema.part_name(index)
+            check_frame(path, self.manifest.records[index].frame, datasets)
+
     def load_ids(self) -> IdMap | None:
         """Return the vertices' ids of their file, None if the store keeps none.
 
@@ -268,6 +284,7 @@ class Store:
                 name: read_array(item, name, record.digests[name])
                 for name, item in datasets.items()
             }
+            check_frame(self.folder / schema.IDS_NAME, record.frame, datasets)
             if sum(array.nbytes for array in arrays.values()) != record.array_bytes:
                 raise StoreError(f"does not hold {record.array_bytes} bytes")
             return id_map(record.kind, arrays)
@@ -384,6 +401,12 @@ def open_store(folder: str | Path) -> Store:
     with safety.guarded(folder):
         safety.check_folder(folder, manifest)
     return Store(folder, manifest)
+
+
+def check_frame(path: Path, frame: str, datasets: Mapping[str, h5py.Dataset]) -> None:
+    """Raise StoreError where bytes that are no values of datasets were altered."""
+    if frame and chunks.frame_digest(path, datasets.values()) != frame:
+        raise StoreError("is altered outside its datasets")
 
 
 def hint(folder: Path) -> str:
