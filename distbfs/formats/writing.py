@@ -167,6 +167,18 @@ def _reserve(complete: Path, path: Path) -> None:
         path.open("xb").close()
 
 
+def allocate(path: Path, size: int) -> None:
+    """Give a file its size, with room on the disk for all of it.
+
+    What is mapped or written there later finds room.  Raises OSError where the disk or
+    a quota is full, or files may not be as large.
+    """
+    with path.open("rb+") as file:
+        if size:
+            os.posix_fallocate(file.fileno(), 0, size)
+        os.fsync(file.fileno())
+
+
 @contextmanager
 def text_file(path: Path) -> Iterator[IO[bytes]]:
     """Create a text file, compressed according to its name."""

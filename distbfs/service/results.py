@@ -8,7 +8,6 @@ vertices have other ids in their file, ``NAME.ids.npy``: vertex v is ids[v] ther
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import tempfile
@@ -21,6 +20,7 @@ from typing import Protocol
 import numpy as np
 
 from distbfs.errors import (
+    FULL,
     DiskFull,
     DistbfsError,
     InputError,
@@ -28,6 +28,7 @@ from distbfs.errors import (
     ServiceError,
 )
 from distbfs.formats.ids import IdMap
+from distbfs.formats.writing import allocate
 from distbfs.search.result_file import ResultFile
 from distbfs.types import Array, Root
 
@@ -58,6 +59,7 @@ class ArrayFiles:
     @staticmethod
     def _new(path: Path, kind: type, shape: tuple[int, ...]) -> Array:
         made: Array = np.lib.format.open_memmap(path, "w+", np.dtype(kind), shape)
+        allocate(path, path.stat().st_size)
         return made
 
     def write(self, row: int, level: Array, parent: Array | None) -> None:
@@ -195,7 +197,7 @@ class ResultFolder:
 def _refusal(error: OSError | DistbfsError) -> ServiceError:
     if isinstance(error, FileExistsError):
         return ServiceError("exists", "there is a result of that name already")
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+    if isinstance(error, OSError) and error.errno in FULL:
         return ServiceError("no_room", "the disk of the results is full")
     reason = getattr(error, "strerror", None) or error
     return ServiceError("no_room", f"no result can be written: {reason}")

@@ -26,7 +26,7 @@ from distbfs.partition.part import Part
 from distbfs.progress import Sum, Tell, untold
 from distbfs.store import atomic_folder as folders
 from distbfs.store import chunks, safety, schema
-from distbfs.store.hdf5_file import Sink
+from distbfs.store.hdf5_file import Sink, new_file
 from distbfs.store.schema import IdsRecord, Manifest, PartRecord
 from distbfs.types import SUBGRAPHS
 
@@ -54,30 +54,14 @@ def write_file(
     """
     done = done or Sum()
     partial = path.with_name(f"{path.name}.tmp")
-    sink = Sink(partial)
     digests = {}
-    try:
-        file = h5py.File(sink, "w", libver=LIBRARY_VERSION, rdcc_nbytes=8 << 20)
-        try:
-            for name, value in attributes.items():
-                file.attrs.create(name, value, dtype="<i8")
-            for name, array in arrays.items():
-                digests[name] = write_array(file, name, array, sink, done)
-        finally:
-            close(file, sink)
-    finally:
-        sink.close()
-    sink.check()
+    with new_file(partial, LIBRARY_VERSION, rdcc_nbytes=8 << 20) as (file, sink):
+        for name, value in attributes.items():
+            file.attrs.create(name, value, dtype="<i8")
+        for name, array in arrays.items():
+            digests[name] = write_array(file, name, array, sink, done)
     partial.rename(path)
     return digests
-
-
-def close(file: h5py.File, sink: Sink) -> None:
-    """Close a written file; raise a failure below HDF5 first."""
-    try:
-        file.close()
-    finally:
-        sink.check()
 
 
 def write_array(file: h5py.File, name: str, array: Array, sink: Sink, done: Sum) -> str:

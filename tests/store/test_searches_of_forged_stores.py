@@ -1,4 +1,4 @@
-"""Searches of stores whose digests fit but whose edges do not end, in an error."""
+"""Stores whose digests fit but whose edges do not: walks along parents end."""
 
 import numpy as np
 import pytest
