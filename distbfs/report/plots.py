@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from distbfs.errors import UsageError
+from distbfs.errors import LibraryMissing, UsageError
 from distbfs.formats.writing import check_place, placed
 
 KINDS = (".png", ".svg", ".pdf")
@@ -14,11 +14,13 @@ PLAIN = 10_000  # below which counts are written without powers
 
 
 def new_figure(width: float, height: float) -> Any:
-    """Return an empty Matplotlib figure, inches; UsageError where there is none."""
+    """Return an empty Matplotlib figure, inches; LibraryMissing without it."""
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ImportError as error:
-        raise UsageError("a plot needs matplotlib; pip install '.[plot]'") from error
+        raise LibraryMissing(
+            "a plot needs matplotlib; pip install '.[plot]'"
+        ) from error
     return Figure(figsize=(width, height), dpi=150, layout="constrained")
 
 

@@ -381,7 +381,7 @@ class Result(ResultPaths):
                     "to_dict(), to_pandas() and the like"
                 )
             ids = ids.astype(np.int64).ravel()
-            self._vertices.check(ids, "")
+            self._vertices.check(ids)
         return self._vertices.values_at(
             *(level, parent, ids),
             levels=self.has_levels,
@@ -551,7 +551,7 @@ class Result(ResultPaths):
         [3, 2, 1, 0]
         """
         at = vertex if self._names is None else self._names.id_of(vertex)
-        self._vertices.check(np.array([at]), "")
+        self._vertices.check(np.array([at]))
         self._need_parents()
         steps, above = [int(at)], self._parent_of(int(at))
         if above < 0:

@@ -179,7 +179,10 @@ def read_pairs(
         words = [word.strip() for word in text.split(separator)]
         if len(words) != 2:
             raise InputError(f"{path}:{number}: {len(words)} words; allowed: two ids")
-        pairs.append([source_of(word, f"{path}:{number}", n, ids) for word in words])
+        ends = zip(words, ("source", "target"), strict=True)
+        pairs.append(
+            [source_of(word, f"{path}:{number}", n, ids, what) for word, what in ends]
+        )
         names.append((words[0], words[1]))
     return np.array(pairs, dtype=np.int64).reshape(-1, 2), names
 

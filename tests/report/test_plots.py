@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from distbfs.benchmark import compare_plots
-from distbfs.errors import UsageError
+from distbfs.errors import LibraryMissing, UsageError
 from distbfs.report import plots
 
 VALUES = {
@@ -165,6 +165,6 @@ def test_bars_have_one_legend(drawn):
 
 def test_matplotlib_is_missing(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(UsageError, match=r"pip install '\.\[plot\]'") as caught:
+    with pytest.raises(LibraryMissing, match=r"pip install '\.\[plot\]'") as caught:
         plots.check_target(tmp_path / "x.png")
-    assert caught.value.exit_code == 2
+    assert caught.value.exit_code == 3
