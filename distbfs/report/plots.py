@@ -53,28 +53,28 @@ def size_of_graph(graph: Mapping[str, Any]) -> str:
 
 
 def draw_comparison(values: Mapping[str, Any], path: Path) -> None:
-    """Draw the GTEPS of each engine of a comparison as bars.
+    """Draw the median time of each engine of a comparison as bars.
 
-    values: what ``distbfs compare --json`` prints
+    values: what ``distbfs compare --json`` prints; its speed-ups are ratios of medians
     """
     engines = values["engines"]
     names = [
         engine["engine"].replace(":", "\n").replace(",", "\n") for engine in engines
     ]
     lines = sum(1 + 0.7 * name.count("\n") for name in names)
-    rates = [engine["harmonic_mean_GTEPS"] for engine in engines]
+    times = [engine["median_seconds"] * 1e3 for engine in engines]
     figure = new_figure(8, 1.2 + 0.4 * lines)
     axes = figure.subplots()
-    bars = axes.barh(range(len(names)), rates, color="tab:blue")
+    bars = axes.barh(range(len(names)), times, color="tab:blue")
     labels = [
-        f" {rate:.3g} ({engine['speedup']:.3g} x)"
-        for rate, engine in zip(rates, engines, strict=True)
+        f" {time:.3g} ({engine['speedup']:.3g} x)"
+        for time, engine in zip(times, engines, strict=True)
     ]
     axes.bar_label(bars, labels)
     axes.set_yticks(range(len(names)), names, fontsize=9)
     axes.invert_yaxis()
     axes.margins(x=0.35)
-    axes.set_xlabel("GTEPS, harmonic mean over sources")
+    axes.set_xlabel("median time, ms")
     graph = values["graph"]
     figure.suptitle(
         f"{name_of_graph(graph)}: {size_of_graph(graph)}; x as fast as "

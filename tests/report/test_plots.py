@@ -13,8 +13,8 @@ VALUES = {
     "graph": {"title": "kronecker 20", "n": 1 << 20, "m": 31_000_000},
     "baseline": "openmp",
     "engines": [
-        {"engine": "openmp", "harmonic_mean_GTEPS": 2.0, "speedup": 1.0},
-        {"engine": "reference", "harmonic_mean_GTEPS": 0.01, "speedup": 0.005},
+        {"engine": "openmp", "median_seconds": 0.002, "speedup": 1.0},
+        {"engine": "reference", "median_seconds": 0.4, "speedup": 0.005},
     ],
 }
 HEADS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
@@ -161,6 +161,14 @@ def test_bars_have_one_legend(drawn):
     labels = [x.get_text() for x in figure.axes[0].get_xticklabels()]
     assert labels == ["road", "web"]
     assert figure.axes[1].get_ylabel() == "speed-up over openmp"
+
+
+def test_bars_and_labels_are_of_one_statistic(drawn, tmp_path):
+    plots.draw_comparison(VALUES, tmp_path / "x.png")
+    [axes] = drawn[0].axes
+    assert [bar.get_width() for bar in axes.patches] == [2.0, 400.0]
+    assert [text.get_text() for text in axes.texts] == [" 2 (1 x)", " 400 (0.005 x)"]
+    assert axes.get_xlabel() == "median time, ms"
 
 
 def test_matplotlib_is_missing(monkeypatch, tmp_path):
