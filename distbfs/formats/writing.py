@@ -101,6 +101,8 @@ def check_place(path: Path, *, force: bool = True) -> None:
     # from Python 3.14 on, is_dir is silent of names that are too long or not to be read
     with suppress(FileNotFoundError, NotADirectoryError):
         path.lstat()
+    if str(path) == "-":
+        raise UsageError("- is stdout, where this is not written; give a file's name")
     if path.is_dir():
         raise UsageError(f"{path} is a folder; give the name of a file")
     if os.path.lexists(path) and not force:

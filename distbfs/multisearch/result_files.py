@@ -20,12 +20,12 @@ import numpy as np
 from distbfs.errors import UsageError
 from distbfs.formats.columns import load
 from distbfs.formats.ids import IdMap
-from distbfs.search.result_file import write_names
+from distbfs.search.result_file import ENDINGS, write_names
 from distbfs.store.hdf5_file import Sink, new_file
 from distbfs.types import Array, Ids
 
 TABLES = (".parquet", ".pq")
-FILES = (".h5", ".hdf5")
+FILES = ENDINGS
 TEXTS = (".txt", ".csv", ".tsv")
 CHUNK = (64, 1 << 14)
 UNREACHED = "unreached"

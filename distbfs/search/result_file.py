@@ -53,6 +53,7 @@ KINDS: dict[str, np.dtype[Any]] = {
     "level": np.dtype("<i4"),
     "parent": np.dtype("<i8"),
 }
+ENDINGS = (".h5", ".hdf5")
 PATHS = "paths"
 TOKEN = 16  # bytes that rank 0 writes and other ranks look for
 AT_ONCE = 1 << 30  # most bytes of one call
