@@ -177,7 +177,7 @@ class ServiceError(DistbfsError, OSError):
         "deadline": 1,
         "draining": 1,  # the service is ending
         "gone": 1,  # the client has disconnected
-        "broken": 1,  # no answer, or an unreadable one
+        "broken": 1,  # no answer, an unreadable one, or a graph that is not sound
         "no_room": 3,  # on the disk of the results
     }
 

@@ -20,7 +20,7 @@ from distbfs.report.tables import print_table
 from distbfs.search.choose import Request
 from distbfs.search.open import prepare
 from distbfs.search.result import Result
-from distbfs.search.result_file import ResultFile, SharedResult
+from distbfs.search.result_file import ENDINGS, ResultFile, SharedResult
 from distbfs.search.session import Session
 from distbfs.search.view import View
 from distbfs.terminal.asked_paths import PathsAsked, paths_options, print_paths
@@ -39,7 +39,12 @@ from distbfs.terminal.graph_file import (
     file_options,
     open_graph,
 )
-from distbfs.terminal.level_table import LevelTable, level_table, separator_of
+from distbfs.terminal.level_table import (
+    LevelTable,
+    check_ending,
+    level_table,
+    separator_of,
+)
 from distbfs.terminal.seen import agreed_view
 from distbfs.terminal.shared import (
     AT_ONCE,
@@ -251,7 +256,7 @@ def asked_options(
     "-o",
     type=FilePath(),
     help="File for levels and parents: a table in .csv or .tsv, where - is CSV on "
-    "stdout; any other name is an HDF5 file, resumed if it is unfinished.",
+    "stdout; or an HDF5 file in .h5 or .hdf5, resumed if it is unfinished.",
 )
 @OUTPUT.option("--records", type=FilePath(), help="File for one line of JSON a level.")
 @SEARCH.option(
@@ -303,6 +308,8 @@ def command(
     terminal = open_terminal(speech)
     world = terminal.world
     check_trace(trace_file)
+    if output is not None:
+        check_ending(output, *ENDINGS)
     reading = FileOptions.taken(choices)
     request, options = asked_options(world, choices)
     with ExitStack() as stack:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from distbfs import registry
+from distbfs.errors import DistbfsError, UsageError, system_error
 from distbfs.formats.ids import first_of
 from distbfs.formats.writing import Edges, Writer, placed, writer_for
 from distbfs.report.tables import print_fields
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
 from distbfs.terminal.command import OUTPUT, Choice, FilePath, grouped_command
+from distbfs.terminal.level_table import DASH
 from distbfs.terminal.shared import (
     AT_ONCE,
     STORE,
@@ -33,7 +39,8 @@ from distbfs.types import Ids
     "-o",
     type=FilePath(),
     required=True,
-    help="File to write; text is compressed where it ends in .gz, .bz2, .xz or .zst.",
+    help="File to write; text is compressed where it ends in .gz, .bz2, .xz or .zst.  "
+    "- is stdout, with an edge list unless --format is given.",
 )
 @OUTPUT.option("--force", is_flag=True, help="Replace a file that is there.")
 @OUTPUT.option(
@@ -57,10 +64,29 @@ def command(
     """
     with stop_requests(AT_ONCE):  # on all ranks: the first one that ends, ends all
         terminal = open_terminal(speech)
-        opened, writer = open_store(store), writer_for(output, name or "")
+        if output == DASH and speech.as_json:
+            raise UsageError("--output - is stdout, where --json prints, too")
+        usual = "edge-list" if output == DASH else ""
+        opened, writer = open_store(store), writer_for(output, name or usual)
         if terminal.world.rank == 0:
             write(terminal, opened, writer, output, force=force)
         terminal.world.barrier()
+
+
+@contextmanager
+def spooled() -> Iterator[Path]:
+    """Yield a path to write to; at the end, copy what is there to stdout."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "graph")
+        try:
+            yield path
+        except DistbfsError:
+            raise
+        except OSError as error:
+            raise system_error(error, folder) from error
+        with path.open("rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer)
+        sys.stdout.flush()
 
 
 def write(
@@ -80,7 +106,8 @@ def write(
             written += len(pairs)
             done(written)
 
-    with terminal.progress("writing", m) as done, placed(output, force=force) as at:
+    place = spooled() if output == DASH else placed(output, force=force)
+    with terminal.progress("writing", m) as done, place as at:
         kept = ids if writer.keeps_ids else None
         graph = Edges(manifest.n, m, chunks, kept, manifest.directed)
         writer.write(at, graph)
@@ -91,6 +118,8 @@ def write(
             f"{output}: {writer.name} counts vertices from {writer.first}, the store "
             f"from {first}"
         )
+    if output == DASH:
+        return
     values = {
         "store": str(store.folder),
         "file": str(output),

@@ -14,7 +14,7 @@ import numpy as np
 from distbfs.errors import StoreError, legible
 from distbfs.report.tables import shown
 from distbfs.store.hdf5 import Store, open_store
-from distbfs.store.verify import Verification, add_part, check_ids, check_totals
+from distbfs.store.verify import Verification, check_ids, check_totals, verify_part
 from distbfs.terminal.command import grouped_command
 from distbfs.terminal.shared import STORE, Speech, open_terminal, output_options
 from distbfs.types import SUBGRAPHS, World
@@ -34,10 +34,7 @@ def verify_mine(
     findings: list[tuple[int, str]] = []
     indices = range(world.rank, store.manifest.parts, world.size)
     for done, index in enumerate(indices, 1):
-        try:
-            add_part(result, store.load_part(index))
-        except StoreError as error:
-            result.findings.append(str(error))
+        verify_part(result, store, index)
         findings += [(index, line) for line in result.findings[len(findings) :]]
         progress(done)
     return result, findings

@@ -19,7 +19,7 @@ from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.packed import CHUNK, BinaryFile, id_fault
 from distbfs.formats.read_ahead import in_order
 from distbfs.formats.symmetry import BACK, FORTH, ONCE, Lists, Mirror
-from distbfs.formats.writing import Edges
+from distbfs.formats.writing import Edges, allocate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -260,10 +260,10 @@ def _append_lists(path: Path, graph: Edges, way: Callable[[Ids], Ids]) -> None:
     np.cumsum(offsets, out=offsets)
     entries = int(offsets[-1])
     with path.open("ab") as out:
-        offsets.astype("<i8").tofile(out)
+        out.write(offsets.astype("<i8").data)
         start = out.tell()
-        out.truncate(start + NODE_BYTES * entries)
     if entries:
+        allocate(path, start + NODE_BYTES * entries)
         near: Levels = np.memmap(path, "<i4", "r+", start, (entries,))
         free = offsets[:-1].copy()
         for pairs in graph.chunks():

@@ -107,6 +107,8 @@ def check_place(path: Path, *, force: bool = True) -> None:
     # from Python 3.14 on, is_dir is silent of names that are too long or not to be read
     with suppress(FileNotFoundError, NotADirectoryError):
         path.lstat()
+    if str(path) == "-":
+        raise UsageError("- is stdout, where this is not written; give a file's name")
     if path.is_dir():
         raise UsageError(f"{path} is a folder; give the name of a file")
     if os.path.lexists(path) and not force:
@@ -166,6 +168,18 @@ def _reserve(complete: Path, path: Path) -> None:
         raise
     except OSError:
         path.open("xb").close()
+
+
+def allocate(path: Path, size: int) -> None:
+    """Give a file its size, with room on the disk for all of it.
+
+    What is mapped or written there later finds room.  Raises OSError where the disk or
+    a quota is full, or files may not be as large.
+    """
+    with path.open("rb+") as file:
+        if size:
+            os.posix_fallocate(file.fileno(), 0, size)
+        os.fsync(file.fileno())
 
 
 @contextmanager

@@ -126,13 +126,13 @@ def level_dtype(deepest: int) -> np.dtype[Any]:
     return np.dtype(np.int16 if deepest <= 32767 else np.int32)
 
 
-def check_sources(graph: DeviceGraph, sources: ArrayLike) -> Ids:
-    """Return sources as int64 [k]; UsageError where one is not a vertex."""
-    ids = np.asarray(sources, dtype=np.int64).ravel()
+def check_ids(graph: DeviceGraph, vertices: ArrayLike, what: str = "source") -> Ids:
+    """Return ids as int64 [k]; UsageError, which says what, where one is no vertex."""
+    ids = np.asarray(vertices, dtype=np.int64).ravel()
     wrong = ids[(ids < 0) | (ids >= graph.n)]
     if len(wrong):
         raise UsageError(
-            f"source {wrong[0]} is not a vertex; allowed: 0 to {graph.n - 1}"
+            f"{what} {wrong[0]} is not a vertex; allowed: 0 to {graph.n - 1}"
         )
     return ids
 
@@ -436,7 +436,7 @@ class BitSearches:
         most: the last level to search; stop: as in ``search``
         at_once: sources of a batch, by default and at most the width
         """
-        ids, step = check_sources(self.graph, sources), at_once or self.width
+        ids, step = check_ids(self.graph, sources), at_once or self.width
         for first in range(0, len(ids), step):
             some = ids[first : first + step]
             try:
@@ -454,7 +454,7 @@ class BitSearches:
         stop: called before each launch and during one; SearchStopped if it returns True
         with levels left
         """
-        ids = check_sources(self.graph, sources)
+        ids = check_ids(self.graph, sources)
         if len(ids) > self.width:
             raise UsageError(f"{len(ids)} searches at once; allowed: {self.width}")
         if most is not None and most < 0:
@@ -594,7 +594,7 @@ class BitSearches:
         planes: Sequence[DeviceArray],
     ) -> DeviceArray:
         rows: Array = np.asarray(searches, dtype=np.int64)
-        ids = check_sources(self.graph, targets)
+        ids = check_ids(self.graph, targets, "target")
         if rows.shape != ids.shape or (rows < 0).any():
             raise UsageError("searches and targets differ in shape")
         if len(rows) and rows.max() >= len(batch.sources):
@@ -611,7 +611,7 @@ def all_levels(
 ) -> DeviceArray:
     """Return the levels from all sources by id, CuPy [k, n] (``level_dtype``)."""
     cp, searches = cuda.cupy(), BitSearches(graph, width=width)
-    ids = check_sources(graph, sources)
+    ids = check_ids(graph, sources)
     out: DeviceArray | None = None
     for first, last, batch in searches.batches(ids):
         dtype = level_dtype(batch.deepest)

@@ -22,7 +22,7 @@ from distbfs.multisearch.cuda_bits import (
     THREADS,
     BitSearches,
     Params,
-    check_sources,
+    check_ids,
 )
 from distbfs.multisearch.started import Started
 from distbfs.types import Array, DeviceArray, Ids, Stop
@@ -112,8 +112,8 @@ class MeetingSearches:
 
         vertices: int64 [k]; -1 = unreached, bits.OPEN = not known
         """
-        targets = check_sources(self._graph, vertices)
-        ids, rows = check_sources(self._graph, [source]), np.zeros_like(targets)
+        targets = check_ids(self._graph, vertices, "target")
+        ids, rows = check_ids(self._graph, [source]), np.zeros_like(targets)
         _held, levels = self._point(ids, rows, targets)
         self._near()
         known: Array = levels.get()[:-1]
@@ -140,7 +140,8 @@ class MeetingSearches:
 
         To be finished before the next start; ``stop`` is called while that waits.
         """
-        ids, targets = (check_sources(self._graph, x) for x in (sources, vertices))
+        ids = check_ids(self._graph, sources)
+        targets = check_ids(self._graph, vertices, "target")
         if len(ids) > SEARCHES:
             raise UsageError(f"{len(ids)} searches at once; allowed: {SEARCHES}")
         if stop is not None and stop():

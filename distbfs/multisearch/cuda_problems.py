@@ -17,7 +17,7 @@ from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
-from distbfs.multisearch.cuda_bits import above, check_sources
+from distbfs.multisearch.cuda_bits import above, check_ids
 from distbfs.multisearch.cuda_program import (
     SOURCE,
     Params,
@@ -113,7 +113,7 @@ class DeviceRunner:
         memory is short; SearchStopped.
         """
         chosen = options or DeviceOptions()
-        ids = check_sources(graph, sources)
+        ids = check_ids(graph, sources)
         if graph.n > MAX_VERTICES:
             raise UsageError(f"{graph.n} vertices; allowed: {MAX_VERTICES}")
         if graph.tails is not None:

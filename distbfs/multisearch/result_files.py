@@ -21,12 +21,12 @@ import numpy as np
 from distbfs.errors import UsageError
 from distbfs.formats.columns import load
 from distbfs.formats.ids import IdMap
-from distbfs.search.result_file import write_names
-from distbfs.store.hdf5_file import Sink
+from distbfs.search.result_file import ENDINGS, write_names
+from distbfs.store.hdf5_file import Sink, new_file
 from distbfs.types import Array, Ids
 
 TABLES = (".parquet", ".pq")
-FILES = (".h5", ".hdf5")
+FILES = ENDINGS
 TEXTS = (".txt", ".csv", ".tsv")
 CHUNK = (64, 1 << 14)
 UNREACHED = "unreached"
@@ -45,20 +45,12 @@ def result_file(
     path: Path, attributes: Mapping[str, Any], ids: IdMap | None
 ) -> Iterator[tuple[h5py.File, Sink]]:
     """Yield a new HDF5 file and its sink; OSError if it cannot be written."""
-    sink = Sink(path)
-    try:
-        file = h5py.File(sink, "w", libver="earliest")
-        try:
-            for name, value in attributes.items():
-                file.attrs[name] = value
-            if ids is not None:
-                write_names(file, ids)
-            yield file, sink
-        finally:
-            file.close()
-    finally:
-        sink.close()
-        sink.check()
+    with new_file(path) as (file, sink):
+        for name, value in attributes.items():
+            file.attrs[name] = value
+        if ids is not None:
+            write_names(file, ids)
+        yield file, sink
 
 
 def write_arrays(

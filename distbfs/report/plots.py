@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from distbfs.errors import UsageError
+from distbfs.errors import LibraryMissing, UsageError
 from distbfs.formats.writing import check_place, placed
 
 KINDS = (".png", ".svg", ".pdf")
@@ -14,11 +14,13 @@ PLAIN = 10_000  # below which counts are written without powers
 
 
 def new_figure(width: float, height: float) -> Any:
-    """Return an empty Matplotlib figure, inches; UsageError where there is none."""
+    """Return an empty Matplotlib figure, inches; LibraryMissing without it."""
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ImportError as error:
-        raise UsageError("a plot needs matplotlib; pip install '.[plot]'") from error
+        raise LibraryMissing(
+            "a plot needs matplotlib; pip install '.[plot]'"
+        ) from error
     return Figure(figsize=(width, height), dpi=150, layout="constrained")
 
 
@@ -51,28 +53,28 @@ def size_of_graph(graph: Mapping[str, Any]) -> str:
 
 
 def draw_comparison(values: Mapping[str, Any], path: Path) -> None:
-    """Draw the GTEPS of each engine of a comparison as bars.
+    """Draw the median time of each engine of a comparison as bars.
 
-    values: what ``distbfs compare --json`` prints
+    values: what ``distbfs compare --json`` prints; its speed-ups are ratios of medians
     """
     engines = values["engines"]
     names = [
         engine["engine"].replace(":", "\n").replace(",", "\n") for engine in engines
     ]
     lines = sum(1 + 0.7 * name.count("\n") for name in names)
-    rates = [engine["harmonic_mean_GTEPS"] for engine in engines]
+    times = [engine["median_seconds"] * 1e3 for engine in engines]
     figure = new_figure(8, 1.2 + 0.4 * lines)
     axes = figure.subplots()
-    bars = axes.barh(range(len(names)), rates, color="tab:blue")
+    bars = axes.barh(range(len(names)), times, color="tab:blue")
     labels = [
-        f" {rate:.3g} ({engine['speedup']:.3g} x)"
-        for rate, engine in zip(rates, engines, strict=True)
+        f" {time:.3g} ({engine['speedup']:.3g} x)"
+        for time, engine in zip(times, engines, strict=True)
     ]
     axes.bar_label(bars, labels)
     axes.set_yticks(range(len(names)), names, fontsize=9)
     axes.invert_yaxis()
     axes.margins(x=0.35)
-    axes.set_xlabel("GTEPS, harmonic mean over sources")
+    axes.set_xlabel("median time, ms")
     graph = values["graph"]
     figure.suptitle(
         f"{name_of_graph(graph)}: {size_of_graph(graph)}; x as fast as "

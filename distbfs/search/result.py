@@ -20,7 +20,7 @@ from distbfs.search.frames import (
 )
 from distbfs.search.paths import NO_PATHS
 from distbfs.search.program_arrays import array_of
-from distbfs.search.result_paths import ResultPaths
+from distbfs.search.result_paths import ResultPaths, no_way_back
 from distbfs.search.result_state import always, state_alone
 from distbfs.search.sources import described
 from distbfs.search.vertices import (
@@ -414,7 +414,7 @@ class Result(ResultPaths):
                     "to_dict(), to_pandas() and the like"
                 )
             ids = ids.astype(np.int64).ravel()
-        self._vertices.check(ids, "")
+        self._vertices.check(ids)
         return self._at(ids)
 
     def _at(self, ids: Ids) -> tuple[Array | Any, Ids | None]:
@@ -578,6 +578,8 @@ class Result(ResultPaths):
         UsageError
             ``vertex`` is no vertex or was not reached, or the search was made without
             parents.
+        ValidationError
+            Parents do not lead to a source.
 
         Examples
         --------
@@ -589,14 +591,32 @@ class Result(ResultPaths):
         at = vertex if self._names is None else self._names.id_of(vertex)
         self._vertices.check(np.array([at]))
         self._need_parents()
-        steps, above = [int(at)], self._parent_of(int(at))
+        return self._called(self.walk_back(int(at))[::-1])
+
+    def walk_back(self, at: int, ask: Callable[[], object] = bool) -> list[int]:
+        """Return the vertices from ``at`` back to a source (collective).
+
+        at: a number, int; ask: called before each step, may raise.  Raises UsageError
+        and ValidationError as ``path_to``.
+        """
+        steps, above = [at], self._parent_of(at)
         if above < 0:
-            raise UsageError(f"{vertex} was not reached from {self._origin()}")
+            raise UsageError(
+                f"{self._called(steps)[0]} was not reached from {self._origin()}"
+            )
+        most = self._vertices.layout.n
+        if self.has_levels:
+            most = int(self._at(np.array(steps))[0][0])
         while above != steps[-1]:
+            # where there are no levels, Brent's search finds a cycle early: by the step
+            # at the last power of two
+            again = steps[(1 << len(steps).bit_length() - 1) - 1]
+            if above < 0 or above == again or len(steps) > most:
+                raise no_way_back(self._called(steps)[0])
+            ask()
             steps.append(above)
             above = self._parent_of(above)
-        steps.reverse()
-        return self._called(steps)
+        return steps
 
     def _parent_of(self, vertex: int) -> int:
         vertices = self._vertices

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 
+from distbfs import leftovers
 from distbfs.errors import (
     DiskFull,
     DistbfsError,
@@ -39,7 +40,8 @@ from distbfs.errors import (
     system_error,
 )
 from distbfs.formats.ids import IdMap
-from distbfs.formats.writing import check_place, give_name
+from distbfs.formats.writing import allocate, check_place, give_name
+from distbfs.store.hdf5_file import new_file
 from distbfs.types import Array, Ids, Root, slice_bounds
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ KINDS: dict[str, np.dtype[Any]] = {
     "level": np.dtype("<i4"),
     "parent": np.dtype("<i8"),
 }
+ENDINGS = (".h5", ".hdf5")
 PATHS = "paths"
 TOKEN = 16  # bytes that rank 0 writes and other ranks look for
 AT_ONCE = 1 << 30  # most bytes of one call
@@ -250,7 +253,21 @@ class PartialFile:
                 f"{self._partial}: needs {need} bytes, {free} are free on its disk"
             )
         making = self._partial.with_name(self._partial.name + ".new")
-        with h5py.File(making, "w", libver="earliest") as file:
+        making.unlink(missing_ok=True)  # of a run that was killed
+        leftovers.note(making)
+        try:
+            self._write_new(making, wanted)
+            allocate(making, making.stat().st_size)
+            making.rename(self._partial)
+        finally:
+            making.unlink(missing_ok=True)
+            leftovers.forget(making)
+
+    def _write_new(
+        self, path: Path, wanted: Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]
+    ) -> None:
+        """Write a file of arrays by name, with those that are known from the start."""
+        with new_file(path) as (file, _):
             file.attrs[IDENTITY] = self._identity
             file.attrs[IDS] = "input"
             early = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
@@ -269,9 +286,6 @@ class PartialFile:
                 file[SUMMED][:] = 0
             if self._names is not None:
                 write_names(file, self._names)
-        with making.open("rb+") as handle:
-            os.fsync(handle.fileno())
-        making.rename(self._partial)
 
     def _fits(self, file: h5py.File) -> bool:
         """Return whether a partial file has the same graph, sources and options."""

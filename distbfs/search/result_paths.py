@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.engines.path_counts import check_dtype
-from distbfs.errors import UsageError
+from distbfs.errors import UsageError, ValidationError
 from distbfs.options import check_integer, check_range, depth_limit
 from distbfs.search.edge_table import EdgeTable
 
@@ -258,6 +258,14 @@ class ResultPaths(ABC):
         return EdgeTable(u, v, above[order], below[order])
 
 
+def no_way_back(vertex: Any) -> ValidationError:
+    """Return the error of a walk from a vertex that ends at no source."""
+    return ValidationError(
+        f"the way back from {vertex} ends at no source: the search is wrong, as of an "
+        "altered store, which 'distbfs verify' finds"
+    )
+
+
 def before_each(pairs: Ids) -> dict[int, list[int]]:
     """Return the vertices before each, by ids, of edges (u, v) [k, 2] sorted by v."""
     before: dict[int, list[int]] = {}
@@ -267,7 +275,10 @@ def before_each(pairs: Ids) -> dict[int, list[int]]:
 
 
 def count_back(pairs: Ids, target: int) -> int:
-    """Return the number of paths to a vertex along its edges of ``predecessors_to``."""
+    """Return the number of paths to a vertex along its edges of ``predecessors_to``.
+
+    Raises ValidationError where they form a cycle.
+    """
     before = before_each(pairs)
     numbers: dict[int, int] = {}
     waiting = [target]
@@ -275,6 +286,8 @@ def count_back(pairs: Ids, target: int) -> int:
         at = waiting[-1]
         missing = [u for u in before.get(at, ()) if u not in numbers]
         if missing:
+            if len(waiting) > len(pairs):  # each edge waits once, where there is none
+                raise no_way_back(target)
             waiting.extend(missing)
             continue
         waiting.pop()
@@ -283,7 +296,10 @@ def count_back(pairs: Ids, target: int) -> int:
 
 
 def paths_back(before: dict[int, list[int]], target: int) -> Iterator[list[int]]:
-    """Yield all paths to a vertex, from one that nothing is before."""
+    """Yield all paths to a vertex, from one that nothing is before.
+
+    Raises ValidationError where they form a cycle.
+    """
     steps, choices = [target], [iter(before.get(target, ()))]
     if target not in before:
         yield [target]
@@ -293,6 +309,8 @@ def paths_back(before: dict[int, list[int]], target: int) -> Iterator[list[int]]
             choices.pop()
             steps.pop()
         elif u in before:
+            if len(steps) == len(before):
+                raise no_way_back(target)
             steps.append(u)
             choices.append(iter(before[u]))
         else:

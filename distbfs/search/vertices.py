@@ -172,7 +172,7 @@ class VertexMap:
         """Whether results of this rank are in device memory."""
         return any(shard.device is not None for shard in self.shards)
 
-    def check(self, ids: Ids, what: str = "source ") -> None:
+    def check(self, ids: Ids, what: str = "") -> None:
         """Raise UsageError unless all ids, int64 [k], are vertices."""
         n = self.layout.n
         outside = ids[(ids < 0) | (ids >= n)]

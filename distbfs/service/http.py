@@ -13,7 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from distbfs.errors import InputError, ServiceError, UsageError, legible
+from distbfs.errors import (
+    InputError,
+    LibraryMissing,
+    ServiceError,
+    legible,
+)
 from distbfs.service.checker import too_long, unknown_op
 from distbfs.service.encoding import MEDIA_TYPE, Buffer, chunks, encode
 from distbfs.service.openapi import STATUS, describe_api
@@ -58,13 +63,13 @@ ENDING = 5  # seconds for open connections at shutdown
 
 
 def load_libraries() -> None:
-    """Raise UsageError where the packages of the extra are missing."""
+    """Raise LibraryMissing where the packages of the extra are missing."""
     try:
         import prometheus_client  # noqa: F401, PLC0415
         import starlette.applications  # noqa: F401, PLC0415
         import uvicorn  # noqa: F401, PLC0415
     except ImportError as error:
-        raise UsageError(
+        raise LibraryMissing(
             "HTTP needs the extra 'serve'; pip install '.[serve]'"
         ) from error
 

@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from distbfs.errors import UsageError
+from distbfs.errors import LibraryMissing
 from distbfs.service.operations import Search
 
 SECONDS = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1, 3, 10, 30)
@@ -31,11 +31,11 @@ class Metrics:
         self._registry: Any = None
 
     def expose(self) -> None:
-        """Also keep Prometheus metrics; UsageError if the package is missing."""
+        """Also keep Prometheus metrics; LibraryMissing without the package."""
         try:
             import prometheus_client as prometheus  # noqa: PLC0415
         except ImportError as error:
-            raise UsageError(
+            raise LibraryMissing(
                 "HTTP needs the extra 'serve'; pip install '.[serve]'"
             ) from error
         self._registry = registry = prometheus.CollectorRegistry()

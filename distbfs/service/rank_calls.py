@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.errors import SearchStopped
+from distbfs.errors import SearchStopped, ValidationError
 from distbfs.exchange.signals import StopFlag
 from distbfs.multisearch.started import Started
 from distbfs.search.result import Result
@@ -78,7 +78,7 @@ class Ranks:
                     self._at_once(call, _never)
                 else:
                     self._run(call, _never)
-            except SearchStopped:
+            except (SearchStopped, ValidationError):
                 continue
 
     def search(
@@ -185,19 +185,18 @@ class Ranks:
 
         None if unreached, or for a path of more than ``longest`` vertices.
         """
-        path = [target]
-        level, parent = result.at(np.array(path))
-        distance = int(level[0])
+        distance = int(result.at(np.array([target]))[0][0])
         if not 0 <= distance < longest:
             return distance, None
-        for step in range(distance):
-            if parent is None:
-                raise ValueError("a path needs parents")
-            if step % OFTEN == OFTEN - 1:
+        steps = 0
+
+        def ask() -> None:
+            nonlocal steps
+            steps += 1
+            if steps % OFTEN == 0:
                 self._go_on(stop)
-            path.append(int(parent[0]))
-            _, parent = result.at(np.array(path[-1:]))
-        return distance, path[::-1]
+
+        return distance, result.walk_back(target, ask)[::-1]
 
     def _all_paths(
         self, result: Result, target: int, most: int

@@ -29,6 +29,7 @@ from distbfs.errors import (
     ServiceError,
 )
 from distbfs.formats.ids import IdMap
+from distbfs.formats.writing import allocate
 from distbfs.search.result_file import ResultFile
 from distbfs.types import Array, Root
 
@@ -58,6 +59,7 @@ class ArrayFiles:
     @staticmethod
     def _new(path: Path, kind: type, shape: tuple[int, ...]) -> Array:
         made: Array = np.lib.format.open_memmap(path, "w+", np.dtype(kind), shape)
+        allocate(path, path.stat().st_size)
         return made
 
     def write(self, row: int, level: Array, parent: Array | None) -> None:

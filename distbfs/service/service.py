@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from itertools import count, islice
 from typing import Any
 
-from distbfs.errors import SearchStopped, ServiceError
+from distbfs.errors import SearchStopped, ServiceError, ValidationError
 from distbfs.exchange.signals import StopFlag
 from distbfs.formats.ids import IdMap
 from distbfs.multisearch.started import Started
@@ -280,12 +280,16 @@ class Service:
 
     @contextmanager
     def _stopped_for(self, group: list[Ticket]) -> Iterator[None]:
-        """End tickets whose search is stopped."""
+        """End tickets whose search is stopped, or wrong as that of an altered store."""
         try:
             yield
         except SearchStopped:
             for ticket in group:
                 self._finish(ticket, _gone(ticket) if ticket.gone() else _late(ticket))
+        except ValidationError as error:
+            for ticket in group:
+                wrong = ServiceError("broken", str(error), ticket.request.id)
+                self._finish(ticket, wrong)
 
     def _land(
         self, group: list[Ticket], started: Started[Levels]

@@ -166,6 +166,8 @@ class PartialFolder:
     def __init__(self, folder: str | Path, overwrite: bool, token: str) -> None:
         if not TOKEN.fullmatch(token):
             raise UsageError(f"token is '{token}'; allowed: 8 to 32 hex digits")
+        if str(folder) == "-":
+            raise UsageError("a store is a folder, and - is stdout; give a name")
         self.target = Path(os.path.realpath(folder))
         self.overwrite = overwrite
         parent, name = self.target.parent, self.target.name

@@ -8,12 +8,14 @@ straight into place; the caller checks the digest of the whole.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
+import xxhash
 
 from distbfs.errors import StoreError
 from distbfs.store import schema
@@ -65,6 +67,26 @@ def places_of(dataset: h5py.Dataset) -> dict[int, Any]:
     for start in range(0, dataset.size, chunk):
         infos[start] = dataset.id.get_chunk_info_by_coord((start,))
     return infos
+
+
+def frame_digest(path: Path, datasets: Iterable[h5py.Dataset]) -> str:
+    """Return the xxh3_128 of a file's bytes that are no values of its datasets, hex.
+
+    Together with the digests of the datasets it covers each byte.
+    """
+    values = sorted(
+        (info.byte_offset, item.dtype.itemsize * min(item.chunks[0], item.size - start))
+        for item in datasets
+        if item.chunks
+        for start, info in places_of(item).items()
+    )
+    digest, at = xxhash.xxh3_128(), 0
+    with path.open("rb") as file:
+        for begin, length in [*values, (path.stat().st_size, 0)]:
+            file.seek(at)
+            digest.update(file.read(begin - at))
+            at = begin + length
+    return digest.hexdigest()
 
 
 def pieces(

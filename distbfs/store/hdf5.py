@@ -26,12 +26,12 @@ from distbfs.partition.part import Part
 from distbfs.progress import Sum, Tell, untold
 from distbfs.store import atomic_folder as folders
 from distbfs.store import chunks, safety, schema
-from distbfs.store.hdf5_file import Sink
+from distbfs.store.hdf5_file import Sink, new_file
 from distbfs.store.schema import IdsRecord, Manifest, PartRecord
 from distbfs.types import SUBGRAPHS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from typing_extensions import Self
 
@@ -54,30 +54,14 @@ def write_file(
     """
     done = done or Sum()
     partial = path.with_name(f"{path.name}.tmp")
-    sink = Sink(partial)
     digests = {}
-    try:
-        file = h5py.File(sink, "w", libver=LIBRARY_VERSION, rdcc_nbytes=8 << 20)
-        try:
-            for name, value in attributes.items():
-                file.attrs.create(name, value, dtype="<i8")
-            for name, array in arrays.items():
-                digests[name] = write_array(file, name, array, sink, done)
-        finally:
-            close(file, sink)
-    finally:
-        sink.close()
-    sink.check()
+    with new_file(partial, LIBRARY_VERSION, rdcc_nbytes=8 << 20) as (file, sink):
+        for name, value in attributes.items():
+            file.attrs.create(name, value, dtype="<i8")
+        for name, array in arrays.items():
+            digests[name] = write_array(file, name, array, sink, done)
     partial.rename(path)
     return digests
-
-
-def close(file: h5py.File, sink: Sink) -> None:
-    """Close a written file; raise a failure below HDF5 first."""
-    try:
-        file.close()
-    finally:
-        sink.check()
 
 
 def write_array(file: h5py.File, name: str, array: Array, sink: Sink, done: Sum) -> str:
@@ -97,6 +81,12 @@ def write_array(file: h5py.File, name: str, array: Array, sink: Sink, done: Sum)
         done(values.nbytes)
         sink.check()
     return digest.hexdigest()
+
+
+def frame_of(path: Path, names: Iterable[str]) -> str:
+    """Return the frame of a written file, whose datasets are named."""
+    with h5py.File(path, "r", locking="best-effort") as file:
+        return chunks.frame_digest(path, [file[name] for name in names])
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -179,6 +169,7 @@ class StoreWriter:
                 digests=digests,
                 array_bytes=total,
                 file_bytes=path.stat().st_size,
+                frame=frame_of(path, specs),
             )
 
     def write_ids(self, ids: IdMap) -> IdsRecord:
@@ -189,8 +180,8 @@ class StoreWriter:
             attributes = schema.ids_attributes(ids.count)
             digests = write_file(path, arrays, attributes)
             total = sum(array.nbytes for array in arrays.values())
-            size = path.stat().st_size
-            return IdsRecord(ids.kind, ids.count, digests, total, size)
+            size, frame = path.stat().st_size, frame_of(path, arrays)
+            return IdsRecord(ids.kind, ids.count, digests, total, size, frame)
 
     def finish(self, manifest: Manifest) -> Path:
         """Write the manifest and rename the store to its final name; return its folder.
@@ -253,6 +244,15 @@ class Store:
         check_range("part", index, 0, self.manifest.parts - 1)
         return self.manifest.records[index].array_bytes
 
+    def check_frame(self, index: int) -> None:
+        """Check the bytes of a part's file that are no values of datasets.
+
+        Stores that were written without that digest pass.  Raises StoreError.
+        """
+        with self.part_file(index) as datasets:
+            path = self.folder / schema.part_name(index)
+            check_frame(path, self.manifest.records[index].frame, datasets)
+
     def load_ids(self, first_id: int | None = None) -> IdMap | None:
         """Return the vertices' ids of their file, None if they are 0 to n - 1.
 
@@ -277,6 +277,7 @@ class Store:
                 name: read_array(item, name, record.digests[name])
                 for name, item in datasets.items()
             }
+            check_frame(self.folder / schema.IDS_NAME, record.frame, datasets)
             if sum(array.nbytes for array in arrays.values()) != record.array_bytes:
                 raise StoreError(f"does not hold {record.array_bytes} bytes")
             return id_map(record.kind, arrays)
@@ -393,6 +394,12 @@ def open_store(folder: str | Path) -> Store:
     with safety.guarded(folder):
         safety.check_folder(folder, manifest)
     return Store(folder, manifest)
+
+
+def check_frame(path: Path, frame: str, datasets: Mapping[str, h5py.Dataset]) -> None:
+    """Raise StoreError where bytes that are no values of datasets were altered."""
+    if frame and chunks.frame_digest(path, datasets.values()) != frame:
+        raise StoreError("is altered outside its datasets")
 
 
 def hint(folder: Path) -> str:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import io
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import h5py
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -88,3 +92,17 @@ class Sink(io.RawIOBase):
                 os.close(self._file)
                 self._file = -1
         super().close()
+
+
+@contextmanager
+def new_file(
+    path: Path, libver: Any = "earliest", **options: Any
+) -> Iterator[tuple[h5py.File, Sink]]:
+    """Yield a new HDF5 file and its sink; OSError if it cannot be written."""
+    sink = Sink(path)
+    try:
+        with h5py.File(sink, "w", libver=libver, **options) as file:
+            yield file, sink
+    finally:
+        sink.close()
+        sink.check()

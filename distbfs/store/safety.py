@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from distbfs.store.schema import DatasetSpec, Manifest
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
+END_AT = 28  # of the superblock from version 2 on: the size of the file, uint64
 FILE_TYPES = {
     "<u1": h5t.STD_U8LE,
     "<u4": h5t.STD_U32LE,
@@ -146,6 +147,7 @@ def opened(path: Path, file_bytes: int | None = None) -> Iterator[h5py.File]:
             with h5py.File(
                 path, "r", locking="best-effort", rdcc_nbytes=8 << 20
             ) as file:
+                check_end(path)
                 check_version(file)
                 yield file
         except DistbfsError:
@@ -160,6 +162,13 @@ def opened(path: Path, file_bytes: int | None = None) -> Iterator[h5py.File]:
             raise StoreError(
                 "is truncated or altered; allowed: a file as distbfs wrote it"
             ) from error
+
+
+def check_end(path: Path) -> None:
+    """Raise StoreError unless an HDF5 file ends where its superblock says."""
+    with path.open("rb") as plain:
+        plain.seek(END_AT)
+        check_size(path, int.from_bytes(plain.read(8), "little"))
 
 
 def check_version(file: h5py.File) -> None:
@@ -314,7 +323,8 @@ def check_part(part: Part) -> None:
     """Raise InputError unless offsets rise and every id of a part is in range.
 
     Adds to ``Part.check`` faults of a hostile file: oversized vertex numbers, nn
-    columns beyond the vertices of their owner, edges at inactive rows.
+    columns beyond the vertices of their owner, edges at inactive rows, delegates among
+    the normal vertices.
     """
     n = part.local_count
     if n and int(part.vertices.max()) >= n:
@@ -324,6 +334,10 @@ def check_part(part: Part) -> None:
         offsets = getattr(part, name).offsets
         if int(offsets[part.active]) != int(offsets[-1]):
             raise InputError(f"{name} has edges at rows that are not active")
+    own_delegates = np.zeros(n, dtype=np.bool_)
+    own_delegates[part.owned_delegates()[1]] = True
+    if own_delegates[part.vertices[: part.active]].any():
+        raise InputError("a delegate is numbered as a normal vertex")
     if part.layout.parts == 1:
         return
     counts = np.array(

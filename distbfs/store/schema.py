@@ -61,6 +61,7 @@ KINDS = {  # of attributes of edges
     "float16": "<f2",
     "text": "<i4",
 }
+FRAME = "frame"  # of a record, missing in older stores
 IDS_DATASETS = {"integer": ("ids",), "text": ("offsets", "text")}
 PART_FILE = re.compile(r"part-\d{5,}\.h5")
 DIGEST = re.compile(r"[0-9a-f]{32}")
@@ -107,6 +108,8 @@ class PartRecord:
     edges: stored directed edges by subgraph (nn, nd, dn, dd)
     digests: dataset name -> xxh3_128 (hex) of its raw little-endian bytes
     array_bytes: bytes of all datasets in memory; file_bytes: size of the file
+    frame: xxh3_128 (hex) of the bytes of the file that are no values of datasets, ""
+    in stores that were written without it
     """
 
     index: int
@@ -115,6 +118,7 @@ class PartRecord:
     digests: dict[str, str]
     array_bytes: int
     file_bytes: int
+    frame: str = ""
 
     def __post_init__(self) -> None:
         where = f"record of part {self.index}"
@@ -133,6 +137,7 @@ class PartRecord:
             names = attribute_names(self.attributes, directed=both_ways)
             datasets = (*datasets, *names)
         check_digests(f"{where}: digests", self.digests, datasets)
+        check_frame(where, self.frame)
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -156,12 +161,12 @@ class PartRecord:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the record as JSON values."""
-        return asdict(self)
+        return with_frame(asdict(self))
 
     @classmethod
     def from_dict(cls, values: Any) -> PartRecord:
         """Return the record from JSON values; raise StoreError for invalid ones."""
-        check_mapping("record of a part", values, [item.name for item in fields(cls)])
+        check_record("record of a part", values, cls)
         return cls(**values)
 
 
@@ -170,7 +175,7 @@ class IdsRecord:
     """The manifest's record of ``ids.h5``, the vertices' ids in their file.
 
     kind: "integer" or "text"; count: vertices
-    digests, array_bytes, file_bytes: as of a part
+    digests, array_bytes, file_bytes, frame: as of a part
     """
 
     kind: str
@@ -178,6 +183,7 @@ class IdsRecord:
     digests: dict[str, str]
     array_bytes: int
     file_bytes: int
+    frame: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.kind, str) or self.kind not in IDS_DATASETS:
@@ -186,11 +192,16 @@ class IdsRecord:
         for name in ("count", "array_bytes", "file_bytes"):
             check_count(f"ids: {name}", getattr(self, name))
         check_digests("ids: digests", self.digests, IDS_DATASETS[self.kind])
+        check_frame("ids", self.frame)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record as JSON values."""
+        return with_frame(asdict(self))
 
     @classmethod
     def from_dict(cls, values: Any) -> IdsRecord:
         """Return the record from JSON values; raise StoreError for invalid ones."""
-        check_mapping("record of the ids", values, [item.name for item in fields(cls)])
+        check_record("record of the ids", values, cls)
         return cls(**values)
 
     def specs(self) -> dict[str, DatasetSpec]:
@@ -249,10 +260,12 @@ class Manifest:
             raise StoreError(f"{self.delegates} delegates of {self.n} vertices")
         if self.order_block < 1:
             raise StoreError("order_block is 0; allowed: 1 or more")
-        if self.loops > self.tuples:
-            raise StoreError(f"{self.loops} loops among {self.tuples} tuples")
-        if self.m > 2 * self.tuples:
-            raise StoreError(f"{self.m} edges of {self.tuples} tuples; allowed: twice")
+        kept = self.tuples - self.loops - self.repeats
+        if self.m // (1 if self.directed else 2) != kept:
+            raise StoreError(
+                f"{self.m} edges do not fit {self.tuples} tuples, {self.loops} loops "
+                f"and {self.repeats} repeats"
+            )
         self._check_records(layout)
 
     def _check_records(self, layout: Layout) -> None:
@@ -370,7 +383,7 @@ class Manifest:
         out |= {name: getattr(self, name) for name in JSON_FIELDS}
         out["created_by"] = self.created_by
         if self.ids is not None:
-            out["ids"] = asdict(self.ids)
+            out["ids"] = self.ids.as_dict()
         if self.first_id:
             out["first_id"] = self.first_id
         if self.attributes:
@@ -525,6 +538,26 @@ def check_digests(name: str, digests: Any, datasets: Sequence[str]) -> None:
     for dataset, digest in digests.items():
         if not isinstance(digest, str) or not DIGEST.fullmatch(digest):
             raise StoreError(f"{name}: that of {dataset} is not 32 hex digits")
+
+
+def check_frame(name: str, digest: object) -> None:
+    """Raise StoreError unless a frame is a digest, or "" for none."""
+    if digest != "" and not (isinstance(digest, str) and DIGEST.fullmatch(digest)):
+        raise StoreError(f"{name}: frame is not 32 hex digits")
+
+
+def with_frame(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of a record, without a frame where it has none."""
+    if not values[FRAME]:
+        del values[FRAME]
+    return values
+
+
+def check_record(name: str, values: Any, kind: type[PartRecord | IdsRecord]) -> None:
+    """Raise StoreError unless values have the fields of a record, at most a frame."""
+    keys = [item.name for item in fields(kind)]
+    old = isinstance(values, dict) and FRAME not in values
+    check_mapping(name, values, [key for key in keys if not (old and key == FRAME)])
 
 
 def check_mapping(name: str, value: Any, keys: Sequence[str]) -> None:

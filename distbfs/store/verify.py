@@ -1,6 +1,7 @@
 """Verify a whole store, beyond the checks of loading single parts.
 
-Loading already checks types, digests, offsets and ids. On top of that:
+Loading already checks types, digests, offsets and ids. On top of that, the digest of
+the bytes of each part's file that are no values of datasets, and:
 
 1. every part has the same delegates, by falling degree, each above TH, each once;
 2. degrees: of a normal vertex its rows in nn and nd, at most TH; of a delegate its rows
@@ -96,18 +97,24 @@ def verify_store(
     result = Verification()
     parts = store.manifest.parts
     for index in range(parts):
-        try:
-            part = store.load_part(index)
-        except StoreError as error:
-            result.findings.append(str(error))
-        else:
-            add_part(result, part)
+        verify_part(result, store, index)
         if progress is not None:
             progress(index + 1, parts)
     if result.parts == parts:
         check_totals(result, store)
     check_ids(result, store)
     return result
+
+
+def verify_part(result: Verification, store: Store, index: int) -> None:
+    """Check each byte of a part's file, then its rules; add its sums to ``result``."""
+    try:
+        part = store.load_part(index)
+        store.check_frame(index)
+    except StoreError as error:
+        result.findings.append(str(error))
+    else:
+        add_part(result, part)
 
 
 def check_ids(result: Verification, store: Store) -> None:

@@ -174,7 +174,8 @@ def read_pairs(
     for place, words in side_lines(path, "\t, "):
         if len(words) != 2:
             raise InputError(f"{place}: {len(words)} words; allowed: two ids")
-        pairs.append([source_of(word, place, n, ids) for word in words])
+        ends = zip(words, ("source", "target"), strict=True)
+        pairs.append([source_of(word, place, n, ids, what) for word, what in ends])
         names.append((words[0], words[1]))
     return np.array(pairs, dtype=np.int64).reshape(-1, 2), names
 

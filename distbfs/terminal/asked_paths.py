@@ -23,7 +23,7 @@ from distbfs.search.result import Result
 from distbfs.search.session import Session
 from distbfs.search.vertices import gather_on_first, host_array
 from distbfs.terminal.command import OUTPUT, SEARCH, FilePath, with_options
-from distbfs.terminal.level_table import DASH
+from distbfs.terminal.level_table import DASH, check_ending, separator_of
 from distbfs.types import Array, Root
 
 PATH = FilePath()
@@ -48,8 +48,8 @@ paths_options = with_options(
     OUTPUT.option(
         "--edges",
         type=PATH,
-        help="CSV file for the edges between reached vertices, with the levels of both "
-        "ends, for one source; - is stdout.",
+        help="File in .csv or .tsv for the edges between reached vertices, with the "
+        "levels of both ends, for one source; - is CSV on stdout.",
     ),
 )
 
@@ -116,6 +116,7 @@ class PathsAsked:
         if self.output is not None:
             raise UsageError("--edges goes without --output; run the search twice")
         if not self.on_stdout:
+            check_ending(self.edges)
             check_place(self.edges, force=self.force)
 
     def check_session(self, session: Session) -> None:
@@ -172,7 +173,8 @@ class PathsAsked:
             return
         with placed(self.edges, force=self.force) as at, text_file(at) as raw:
             text = TextIOWrapper(raw, encoding="utf-8", newline="")
-            writer = csv.writer(text, lineterminator="\n")
+            between = separator_of(self.edges) or ","
+            writer = csv.writer(text, delimiter=between, lineterminator="\n")
             writer.writerow(head)
             writer.writerows(rows)
             text.flush()

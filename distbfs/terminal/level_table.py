@@ -18,10 +18,11 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from distbfs.errors import UsageError
 from distbfs.exchange.world import Ranks
 from distbfs.formats.compressed import plain_name
 from distbfs.formats.ids import IdMap, name_of
-from distbfs.formats.writing import placed, text_file
+from distbfs.formats.writing import check_place, placed, text_file
 from distbfs.search.result import Result
 from distbfs.search.vertices import gather_on_first
 from distbfs.types import Array, Ids
@@ -36,6 +37,18 @@ def separator_of(path: Path | None) -> str | None:
     if path == DASH:
         return ","
     return None if path is None else SEPARATORS.get(Path(plain_name(path)).suffix)
+
+
+def check_ending(path: Path, *others: str) -> None:
+    """Raise UsageError for a place, or a name not of a table nor ending as others."""
+    if path != DASH:
+        check_place(path)
+    if not separator_of(path) and path.suffix.lower() not in others:
+        allowed = ", ".join([*others, *SEPARATORS])
+        raise UsageError(
+            f"{path}: the ending '{path.suffix}' names no format of results; allowed: "
+            f"{allowed}, the last two also compressed, or - for CSV on stdout"
+        )
 
 
 class LevelTable:

@@ -28,6 +28,7 @@ from distbfs.errors import UsageError, legible
 from distbfs.exchange.abort import json_line
 from distbfs.exchange.signals import STOP_SIGNALS, StopFlag
 from distbfs.exchange.world import Ranks, start
+from distbfs.formats.writing import check_place
 from distbfs.options import (
     FACTOR_OPTIONS,
     BuildOptions,
@@ -244,6 +245,7 @@ def open_records(
     """Return rank 0's file for level records, if there is to be one."""
     if path is None or terminal.world.rank != 0:
         return None
+    check_place(path)
     raw = NamedFile(str(path), "a" if append else "w")
     return stack.enter_context(TextIOWrapper(BufferedWriter(raw), encoding="utf-8"))
 

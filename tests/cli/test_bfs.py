@@ -723,7 +723,7 @@ def test_outputs_that_cannot_be(stores, output, monkeypatch):
         monkeypatch.chdir(output.parent)
         assert "is a folder" in here(*words, ".", *more).refusal
     text = here("bfs", stores[1], *ONE, "--records", there).refusal
-    assert "out.h5: No such file or directory" in text
+    assert "out.h5: there is no folder" in text
     assert files_in(output.parent) == ["out.h5"]
 
 
@@ -912,3 +912,21 @@ def test_a_table_of_searches_that_fail_is_not_left(stores, tmp_path, monkeypatch
     monkeypatch.setattr(LevelTable, "write", failing)
     assert here("bfs", stores[1], *ONE, "-o", tmp_path / "levels.csv").code == 3
     assert files_in(tmp_path) == []
+
+
+def test_an_output_says_its_format(stores, tmp_path):
+    for name in ("x.parquet", "x.json", "x", "x.h5.gz", "x.npy"):
+        text = here("bfs", stores[1], "-s", 0, "-o", tmp_path / name).refusal
+        assert f"{tmp_path / name}: the ending '" in text
+        assert "allowed: .h5, .hdf5, .csv, .tsv" in text
+    text = here("bfs", stores[1], "-s", 0, "--edges", tmp_path / "x.parquet").refusal
+    assert "allowed: .csv, .tsv" in text
+    for option in ("--records", "--trace"):
+        text = here("bfs", stores[1], "-s", 0, option, "-").refusal
+        assert "- is stdout, where this is not written" in text
+    assert list(tmp_path.iterdir()) == []
+    path = tmp_path / "edges.tsv"
+    assert here("bfs", stores[1], "-s", 0, "--edges", path).code == 0
+    assert path.read_text().startswith("u\tv\tlevel_u\tlevel_v\n")
+    assert here("bfs", stores[1], "-s", 0, "-o", tmp_path / "x.HDF5").code == 0
+    assert h5py.is_hdf5(tmp_path / "x.HDF5")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from commands import alone, here, on
 
+from distbfs.benchmark.libraries.scipy import ScipyLibrary
 from distbfs.cli import compare
 from distbfs.device import cuda
 from distbfs.errors import DeviceMissing, UsageError
@@ -179,8 +180,17 @@ def test_no_graph_and_no_store(tmp_path):
 
 def test_one_line_where_matplotlib_is_missing(store, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    refusal = here("compare", store, "--plot", tmp_path / "x.png").refusal
-    assert refusal == ("distbfs: a plot needs matplotlib; pip install '.[plot]'")
+    missing = "distbfs: a plot needs matplotlib; pip install '.[plot]'\n"
+    for words in (("compare", store), ("info", store, "--degrees")):
+        done = here(*words, "--plot", tmp_path / "x.png")
+        assert (done.code, done.err) == (3, missing)
+
+
+def test_a_library_that_is_missing(store, monkeypatch):
+    monkeypatch.setattr(ScipyLibrary, "module", "nothing_here")
+    done = here("compare", store, "--engines", "openmp", "--peers", "scipy")
+    assert done.code == 3
+    assert "peer scipy needs nothing_here, which is not installed" in done.err
 
 
 @pytest.mark.skipif(has_device(), reason="there is a CUDA device")

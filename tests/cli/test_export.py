@@ -1,10 +1,12 @@
 """``distbfs export``: stores go out to files and come back equal."""
 
+import subprocess
+
 import numpy as np
 import pytest
-from commands import files_in, here, on
+from commands import DISTBFS, files_in, here, on
 from graphs import random_tuples
-from launching import needs_mpi
+from launching import clean_environment, needs_mpi
 
 from distbfs.registry import WRITERS
 from distbfs.store import tuples
@@ -207,3 +209,15 @@ def test_on_two_ranks(store, tmp_path):
     assert (done.code, done.err) == (0, "")
     assert one.read_bytes() == two.read_bytes()
     assert "exists; give --force" in on(2, "export", store, "-o", two).refusal
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_dash_is_stdout(store, tmp_path, name):
+    file = tmp_path / f"out{ENDINGS[name]}"
+    assert here("export", store, "-o", file).code == 0
+    words = [] if name == "edge-list" else ["--format", name]
+    line = [*DISTBFS, "export", str(store), "-o", "-", *words]
+    done = subprocess.run(line, capture_output=True, env=clean_environment())
+    assert (done.returncode, done.stdout) == (0, file.read_bytes()), done.stderr
+    assert "where --json prints" in here("export", store, "-o", "-", "--json").refusal
+    assert "- is stdout" in here("partition", store, "-o", "-").refusal

@@ -259,7 +259,7 @@ def test_zero_based_is_the_usual_base(tmp_path):
         store = tmp_path / "".join(("store", *words))
         counts[words] = here("convert", path, "-o", store, *words, "--json").values["n"]
     assert list(counts.values()) == [4, 4, 3]
-    check = here("bfs", tmp_path / "store--one-based", "-s", 1, "-o", tmp_path / "o")
+    check = here("bfs", tmp_path / "store--one-based", "-s", 1, "-o", tmp_path / "o.h5")
     assert check.code == 0
     matrix = tmp_path / "a.mtx"
     matrix.write_text("%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n")

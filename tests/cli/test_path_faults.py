@@ -7,6 +7,7 @@ tested by being registered.
 import errno
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -204,14 +205,29 @@ def test_a_plot_on_a_full_disk(root, tmp_path):
     assert full_disk(*line).startswith(f"distbfs: {link}: ")
 
 
-def test_a_trace_that_is_too_large_leaves_nothing(root, tmp_path):
-    line = [*DISTBFS, "bfs", str(root / "store"), *["--source", "0"] * 20, "--trace"]
-    limited = ["bash", "-c", 'ulimit -f 1; exec "$@"', "-", *line, str(tmp_path / "t")]
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("bfs", "store", *["--source", "0"] * 20, "--trace"),
+        ("bfs", "store", "--source", "0", "--output"),
+        ("multisearch", "closeness", "store", "--output"),
+        ("export", "store", "--format", "gap-sg", "--output"),
+    ],
+    ids=("trace", "levels", "resumed", "mapped"),
+)
+def test_a_file_that_is_too_large_leaves_nothing(root, tmp_path, words):
+    words = [str(root / "store") if word == "store" else word for word in words]
+    line = [*DISTBFS, *words, str(tmp_path / "t.h5")]
+    limited = ["bash", "-c", 'ulimit -f 1; exec "$@"', "-", *line]
     done = subprocess.run(
         limited, env=clean_environment(), capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 3, done.stderr
-    assert done.stderr.endswith("t: the disk is full (File too large)\n")
+    *notes, last = done.stderr.splitlines()
+    assert re.fullmatch(
+        r"distbfs: .*t\.h5(\.partial)?: the disk is full \(File too large\)", last
+    )
+    assert all(note.startswith("distbfs: engine ") for note in notes)
     assert list(tmp_path.iterdir()) == []
 
 

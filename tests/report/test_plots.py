@@ -6,15 +6,15 @@ import sys
 import pytest
 
 from distbfs.benchmark import compare_plots
-from distbfs.errors import UsageError
+from distbfs.errors import LibraryMissing, UsageError
 from distbfs.report import plots
 
 VALUES = {
     "graph": {"title": "kronecker 20", "n": 1 << 20, "m": 31_000_000},
     "baseline": "openmp",
     "engines": [
-        {"engine": "openmp", "harmonic_mean_GTEPS": 2.0, "speedup": 1.0},
-        {"engine": "reference", "harmonic_mean_GTEPS": 0.01, "speedup": 0.005},
+        {"engine": "openmp", "median_seconds": 0.002, "speedup": 1.0},
+        {"engine": "reference", "median_seconds": 0.4, "speedup": 0.005},
     ],
 }
 HEADS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
@@ -163,8 +163,16 @@ def test_bars_have_one_legend(drawn):
     assert figure.axes[1].get_ylabel() == "speed-up over openmp"
 
 
+def test_bars_and_labels_are_of_one_statistic(drawn, tmp_path):
+    plots.draw_comparison(VALUES, tmp_path / "x.png")
+    [axes] = drawn[0].axes
+    assert [bar.get_width() for bar in axes.patches] == [2.0, 400.0]
+    assert [text.get_text() for text in axes.texts] == [" 2 (1 x)", " 400 (0.005 x)"]
+    assert axes.get_xlabel() == "median time, ms"
+
+
 def test_matplotlib_is_missing(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(UsageError, match=r"pip install '\.\[plot\]'") as caught:
+    with pytest.raises(LibraryMissing, match=r"pip install '\.\[plot\]'") as caught:
         plots.check_target(tmp_path / "x.png")
-    assert caught.value.exit_code == 2
+    assert caught.value.exit_code == 3

@@ -101,6 +101,8 @@ def test_wrong_use():
             call(4)
         with pytest.raises(UsageError, match="target 9 is not a vertex"):
             call(9)
+    with pytest.raises(UsageError, match=r"^9 is not a vertex; allowed: 0 to 5"):
+        result.path_to(9)
     result = distbfs.bfs(distbfs.Graph.from_edges([0], [1], n=64), np.arange(40))
     for call in (result.path_to, result.all_paths_to):
         with pytest.raises(

@@ -380,5 +380,5 @@ def test_the_description_fits_the_operations(shared):
     error = api["components"]["schemas"]["Problem"]
     codes = set(error["properties"]["code"]["enum"])
     assert codes == set(STATUS)
-    assert set(ServiceError.CODES) - codes == {"gone", "broken"}
+    assert set(ServiceError.CODES) - codes == {"gone"}
     json.dumps(api)

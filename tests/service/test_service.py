@@ -30,7 +30,7 @@ from shortest_paths import diamonds
 from test_operations import LIKELY
 
 import distbfs
-from distbfs.errors import InputError, ServiceError, UsageError
+from distbfs.errors import InputError, ServiceError, UsageError, ValidationError
 from distbfs.search.paths import NoPaths
 from distbfs.search.result import Result
 from distbfs.service import rank_calls
@@ -86,6 +86,19 @@ def test_answers(tmp_path):
         assert stats["searches"] == 9
         assert stats["search"]["p50"] > 0
         assert service.metrics.last.source == 1
+
+
+def test_a_graph_that_is_not_sound(tmp_path, monkeypatch):
+    def no_way(*_):
+        raise ValidationError("the way back from 7 ends at no source")
+
+    with serving(tmp_path) as (_, path), connect(path) as client:
+        with monkeypatch.context() as patch:
+            patch.setattr(Result, "path_to", no_way)
+            with pytest.raises(ServiceError, match="the way back from 7") as caught:
+                client.path(3, NEAR)
+        assert caught.value.code == "broken"
+        assert client.path(3, 3) == [3]
 
 
 def test_sets_of_sources(tmp_path):

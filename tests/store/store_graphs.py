@@ -119,7 +119,7 @@ def make_manifest(parts, records, tuples, changes=()):
         "relabel": {"method": "hash", "seed": 7},
         "order_block": 1 << 15,
         "loops": loops,
-        "repeats": max(0, len(u) - loops - edges // 2),
+        "repeats": len(u) - loops - edges // (1 if parts[0].directed else 2),
         "records": tuple(records),
         "statistics": {"largest": 3, "histogram": [1, 2, 3]},
     }
@@ -171,7 +171,10 @@ def reconcile(store, change, indexes=(1,)):
             records = values["records"]
             values[name] = sum(record["edges"][name] for record in records)
         values["m"] = sum(values[name] for name in SUBGRAPHS)
-        values["tuples"] = max(values["tuples"], values["m"])
+        values["loops"] = values["repeats"] = 0
+        values["tuples"] = values["m"] // (
+            1 if schema.INCOMING[0] in values["records"][0]["digests"] else 2
+        )
 
     forge_manifest(store, follow)
 

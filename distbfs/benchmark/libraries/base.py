@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from distbfs import registry
-from distbfs.errors import UsageError
+from distbfs.errors import LibraryMissing, UsageError
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Layout
 from distbfs.search.runners.base import Found
@@ -121,10 +121,10 @@ class LibrarySearch:
 
 
 def library_session(world: World, name: str, rows: Rows) -> Session:
-    """Return a session that searches with a library; UsageError if not installed."""
+    """Return a session that searches with a library; LibraryMissing without it."""
     kind: Any = registry.lookup(registry.LIBRARIES, "peer", name)
     if find_spec(kind.module) is None:
-        raise UsageError(
+        raise LibraryMissing(
             f"peer {name} needs {kind.module}, which is not installed; installed: "
             f"{', '.join(installed()) or 'none'}"
         )

@@ -461,7 +461,7 @@ static int64_t search_tree(whole_graph *g, uint32_t root) {
             uint32_t v = g->columns[e];
             if (v == from[k] || v == u) continue; /* rows may have loops */
             reach(g, v, u, below);
-            if (v < g->active) continue;
+            if (v < g->active || last == g->trees) continue; /* rows of a bad store may cycle */
             queue[last] = v, from[last++] = u;
         }
         g->visited[u >> 6] &= ~(UINT64_C(1) << (u & 63));

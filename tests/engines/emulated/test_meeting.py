@@ -126,5 +126,5 @@ def test_refusals(device):
     one = np.array([0])
     with pytest.raises(UsageError, match="129 searches at once; allowed: 128"):
         searches.levels_at(np.zeros(129, np.int64), one, one)
-    with pytest.raises(UsageError, match="source 40 is not a vertex"):
+    with pytest.raises(UsageError, match="target 40 is not a vertex"):
         searches.levels_at(one, one, np.array([40]))
