@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
@@ -12,6 +12,7 @@ from typing import Any, TextIO
 import click
 import numpy as np
 
+from distbfs.errors import SearchStopped
 from distbfs.exchange.watch import Watch
 from distbfs.exchange.world import Ranks
 from distbfs.formats.ids import IdMap
@@ -48,6 +49,7 @@ from distbfs.terminal.shared import (
     patience_option,
     search_options,
     stop_requests,
+    stop_within,
     trace_option,
 )
 from distbfs.terminal.sources import agreed_roots, agreed_target
@@ -352,12 +354,17 @@ def command(
         rows: list[dict[str, Any]] = []
         if len(waiting) and output is not None and kept.table is None:
             kept.share(world, stack, n)
-        with terminal.progress("searching", len(sources)) as tick:
+        within = stop_within(session, stop)
+        progress = terminal.progress("searching", len(sources))
+        with suppress(SearchStopped), progress as tick:
             for row in waiting.tolist():
                 if stop.agreed(world):
                     break
                 outcome = session.search(
-                    sources[row], records=records is not None, depth_limit=hops
+                    sources[row],
+                    records=records is not None,
+                    depth_limit=hops,
+                    stop=within,
                 )
                 rows.append({**figures(outcome, ids), **asked.of(outcome, ids)})
                 write_records(log, outcome, ids)
