@@ -23,7 +23,6 @@ array([[ 0,  1,  2,  3, -1, -1, -1],
 """
 
 from importlib import import_module
-from typing import Any
 
 __version__ = "0.1.0"
 
@@ -58,7 +57,7 @@ _HOMES = {
 __all__ = sorted(_HOMES)  # noqa: PLE0605
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'distbfs' has no attribute '{name}'")
     return getattr(import_module(_HOMES[name]), name)

@@ -1,6 +1,6 @@
 """``python -m distbfs``: the same as the console script."""
 
-from distbfs.cli.main import entry
+from distbfs.entry import entry
 
 if __name__ == "__main__":
     entry()

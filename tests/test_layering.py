@@ -16,7 +16,10 @@ import distbfs
 from distbfs import registry
 
 ROOT = Path(distbfs.__file__).parent
-LEAVES = ("errors", "types", "registry", "options", "timing", "progress", "leftovers")
+LEAVES = (
+    *("errors", "types", "registry", "options", "timing", "progress", "leftovers"),
+    "interrupts",
+)
 ROOMS = (
     *("device", "generate", "formats", "graph", "partition", "exchange", "plan"),
     *("build", "store", "engines", "search", "multisearch", "report", "validation"),
@@ -73,7 +76,7 @@ def place_of(module):
     room = inside.partition(".")[0]
     if room in ("", *LEAVES):
         return 0
-    if room == "__main__":
+    if room in ("__main__", "entry"):
         return len(ROOMS) + 1
     assert room in ROOMS, f"{module} is in no room of the house"
     return 1 + ROOMS.index(room)

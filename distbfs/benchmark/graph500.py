@@ -16,13 +16,14 @@ import numpy as np
 
 from distbfs.benchmark.graph500_report import SKIPPED, SearchFigures
 from distbfs.device import cuda
+from distbfs.errors import SearchStopped
 from distbfs.exchange.device_copies import copies_between
 from distbfs.generate.cuda import DeviceTuples, LentTuples, device_tuples
 from distbfs.plan.search_time import result_bytes
 from distbfs.progress import Sum
 from distbfs.search.result import Result
 from distbfs.search.session import Session
-from distbfs.types import Ids, TupleSource
+from distbfs.types import Ids, Stop, TupleSource
 from distbfs.validation.cuda import validate_on_devices
 from distbfs.validation.cuda_device import Seat, Shard
 from distbfs.validation.host import Validation, validate
@@ -70,6 +71,7 @@ def run_searches(
     check: int,
     stop: Callable[[], bool],
     report: Callable[[Result, SearchFigures], None],
+    within: Stop | None = None,
     hurry: Callable[[], AbstractContextManager[None]] = nullcontext,
     done: Sum | None = None,
 ) -> list[SearchFigures]:
@@ -78,8 +80,9 @@ def run_searches(
     roots: int64; source: tuples to validate by; exact: the tuples are the input's, so
     nedge counted from tuples must equal nedge counted from degrees; check: number of
     searches to validate, the first ones; stop: asked between searches, the same answer
-    on every rank; report: called with each search; hurry: context in which validations
-    run; done: called with 1 after each search and each validation.
+    on every rank; within: ends a search, as its ``stop``; report: called with each
+    search; hurry: context in which validations run; done: called with 1 after each
+    search and each validation.
 
     Searches run in batches, each validated before the next; a batch is as large as
     RESULT_BYTES of host memory, or free device memory, allows. One warm-up search is
@@ -90,8 +93,11 @@ def run_searches(
     done = done or Sum()
     validation = validation_of(session, source) if check else None
     if len(roots):
-        for _ in range(2 if session.on_devices else 1):
-            result = session.search(int(roots[0]))
+        try:
+            for _ in range(2 if session.on_devices else 1):
+                result = session.search(int(roots[0]), stop=within)
+        except SearchStopped:
+            return figures
         most = MOST_BYTES if session.on_devices else RESULT_BYTES
         holders = max(len(set(session.held.devices)), 1)
         size = max(result.result_bytes // holders, 1)
@@ -104,7 +110,11 @@ def run_searches(
         left = check - len(figures)
         most = max(min(batch, left), 1)
         while waiting and len(kept) < most and not stopped:
-            result = session.search(waiting.pop(0))
+            try:
+                result = session.search(waiting.pop(0), stop=within)
+            except SearchStopped:
+                stopped = True
+                break
             kept.append(result.keep() if most > 1 else result)
             done(1)
             stopped = stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
@@ -12,9 +12,10 @@ from typing import Any, TextIO
 import click
 import numpy as np
 
+from distbfs.errors import SearchStopped
 from distbfs.exchange.watch import Watch
 from distbfs.exchange.world import Ranks
-from distbfs.formats.ids import IdMap, name_of
+from distbfs.formats.ids import IdMap
 from distbfs.options import SearchOptions
 from distbfs.report.tables import print_table
 from distbfs.search.choose import Request
@@ -45,7 +46,7 @@ from distbfs.terminal.level_table import (
     level_table,
     separator_of,
 )
-from distbfs.terminal.seen import agreed_view
+from distbfs.terminal.seen import agreed_view, check_seen
 from distbfs.terminal.shared import (
     AT_ONCE,
     GRAPH,
@@ -60,6 +61,7 @@ from distbfs.terminal.shared import (
     patience_option,
     search_options,
     stop_requests,
+    stop_within,
     trace_option,
 )
 from distbfs.terminal.sources import agreed_roots, agreed_target
@@ -318,11 +320,7 @@ def command(
         n, ids = opened.n, opened.ids
         sources = agreed_roots(world, n, words, sources_file, sets, ids)
         view = agreed_view(world, opened, where, vertices_file)
-        for root in sources:
-            view.check_sources(
-                np.atleast_1d(root),
-                lambda some: [world.broadcast(name_of(int(some[0]), ids))],
-            )
+        check_seen(world, view, sources, ids)
         asked = PathsAsked(
             world,
             counts,
@@ -371,12 +369,17 @@ def command(
         rows: list[dict[str, Any]] = []
         if len(waiting) and output is not None and kept.table is None:
             kept.share(world, stack, n)
-        with terminal.progress("searching", len(sources)) as tick:
+        within = stop_within(session, stop)
+        progress = terminal.progress("searching", len(sources))
+        with suppress(SearchStopped), progress as tick:
             for row in waiting.tolist():
                 if stop.agreed(world):
                     break
                 outcome = session.search(
-                    sources[row], records=records is not None, depth_limit=hops
+                    sources[row],
+                    records=records is not None,
+                    depth_limit=hops,
+                    stop=within,
                 )
                 rows.append({**figures(outcome, ids), **asked.of(outcome, ids)})
                 write_records(log, outcome, ids)

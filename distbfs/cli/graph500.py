@@ -15,7 +15,7 @@ from distbfs.benchmark import graph500_report as reports
 from distbfs.benchmark.graph500 import ParentShare, run_searches
 from distbfs.benchmark.roots import choose_roots
 from distbfs.build.cuda.making import IN_WORDS
-from distbfs.errors import UsageError, ValidationError
+from distbfs.errors import SearchStopped, UsageError, ValidationError
 from distbfs.exchange.signals import StopFlag
 from distbfs.exchange.watch import Watch
 from distbfs.formats.ids import IdMap, name_of
@@ -52,6 +52,7 @@ from distbfs.terminal.shared import (
     prepare_stored,
     search_options,
     stop_requests,
+    stop_within,
     trace_option,
 )
 from distbfs.terminal.trace_file import check_trace, finish_trace, start_trace
@@ -287,6 +288,7 @@ def command(
                 exact=exact,
                 check=check,
                 stop=lambda: stop.agreed(world),
+                within=stop_within(session, stop),
                 hurry=lambda: stop.within(VALIDATION_SECONDS),
                 report=lambda outcome, _: cost.add(outcome),
                 done=Sum(tell),
@@ -344,10 +346,14 @@ def write_level_records(
 
     Collective; rank 0 has the file.  A request to stop ends it too.
     """
+    within = stop_within(session, stop)
     for root in roots.tolist():
         if stop.agreed(session.world):
             return
-        records = session.search(root, records=True).records
+        try:
+            records = session.search(root, records=True, stop=within).records
+        except SearchStopped:
+            return
         if file is not None:
             name = name_of(root, ids)
             file.writelines(json.dumps({"root": name, **x}) + "\n" for x in records)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from importlib import import_module
 from itertools import pairwise
 from typing import Any
@@ -17,7 +19,9 @@ from distbfs.errors import DistbfsError, LaunchError, UsageError, system_error
 from distbfs.exchange.abort import log_as_json
 from distbfs.exchange.agreement import first_difference
 from distbfs.exchange.endings import AbortHook
+from distbfs.exchange.signals import Interrupts
 from distbfs.exchange.world import start
+from distbfs.interrupts import end_at_once
 from distbfs.registry import did_you_mean
 from distbfs.terminal.streams import ClosedPipe, run_program
 
@@ -93,8 +97,10 @@ class RankContext(cloup.Context):
 
     def invoke(self, *arguments: Any, **options: Any) -> Any:
         """Compare the command with that of the other ranks, then run it."""
-        compare_ranks(self.command_path, self)
-        return super().invoke(*arguments, **options)
+        is_program = signal.getsignal(signal.SIGINT) is end_at_once
+        with Interrupts() if is_program else nullcontext():
+            compare_ranks(self.command_path, self)
+            return super().invoke(*arguments, **options)
 
 
 def run_on_ranks(command: click.Command) -> None:
@@ -104,8 +110,19 @@ def run_on_ranks(command: click.Command) -> None:
         run_on_ranks(inner)
 
 
+class Interrupted(BaseException):
+    """KeyboardInterrupt, for which click would print an empty line."""
+
+
 class Commands(click.Group):
     """Loads the module of a subcommand when it is asked for."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a subcommand."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise Interrupted(*error.args) from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names in the order of a working day."""
@@ -186,8 +203,8 @@ def run(arguments: Sequence[str]) -> int:
         if error.errno is None:
             raise
         raise system_error(error) from error
-    except click.Abort as error:
-        raise KeyboardInterrupt from error
+    except (Interrupted, click.Abort) as error:
+        raise KeyboardInterrupt(*error.args) from error
     except click.ClickException as error:
         text = error.format_message().rstrip(".")
         context = getattr(error, "ctx", None)

@@ -15,7 +15,7 @@ import numpy as np
 from distbfs import registry
 from distbfs.build.cuda.room import Room, hosts_of, nothing_beside
 from distbfs.device import cuda
-from distbfs.errors import DistbfsError, OutOfMemory, UsageError
+from distbfs.errors import DistbfsError, OutOfMemory, SearchStopped, UsageError
 from distbfs.exchange.watch import Watch
 from distbfs.formats.writing import check_place
 from distbfs.multisearch.application import Application, Facts, Task, unsaid
@@ -66,6 +66,7 @@ from distbfs.terminal.energy import energy_of, energy_option
 from distbfs.terminal.graph_file import first_id_option
 from distbfs.terminal.shared import (
     AT_ONCE,
+    LOG,
     STORE,
     Speech,
     Terminal,
@@ -254,7 +255,9 @@ def command(
             unfinished,
         )
         began = clock()  # which stops while kernels are compiled
-        facts = application.run(task, **asked)
+        facts = run_or_stop(application, task, asked)
+        if facts is None:
+            return
         seconds = clock() - began
         if unfinished is not None:
             unfinished.remove()
@@ -275,6 +278,20 @@ def command(
     }
     terminal.result(values, lambda: print_facts(values, application))
     world.barrier()
+
+
+def run_or_stop(app: Application, task: Task, asked: dict[str, Any]) -> Facts | None:
+    """Run an application; return None where it was stopped (collective)."""
+    kept = app.resumes and task.output is not None  # of rank 0, which says it
+    world, lost = task.searcher.world, "" if kept else "; what was done is lost"
+    try:
+        return app.run(task, **asked)
+    except SearchStopped as error:  # on all ranks
+        LOG.warning("%s%s", error, lost)
+        world.barrier()
+    except KeyboardInterrupt as error:
+        raise KeyboardInterrupt(f"{error}{lost}") from error
+    return None
 
 
 def app_energy(

@@ -9,6 +9,10 @@
  * One caller at a time has the team; another one meanwhile works alone.  A child process
  * starts workers of its own.  Where no thread can be started the caller works alone.
  *
+ * A caller may be ended early (team_ask): then team_chunk gives nothing any more, on its
+ * own thread and on its workers, and what the call wrote is not to be read.  Long loops
+ * that take no chunks look at team_ended() themselves.
+ *
  * state: OPEN | WAITING | places left (15 bits) | workers inside (15 bits)
  */
 #ifndef DISTBFS_TEAM_H
@@ -25,6 +29,7 @@
 #define SPINS 16             /* looks between two readings of the clock */
 #define TEAM_STACK (1 << 20) /* bytes of a worker's stack */
 #define TEAM_MOST 4096       /* threads */
+#define TEAM_ASK_NS 50000000 /* between two questions whether to end */
 
 #define TEAM_OPEN 0x80000000u
 #define TEAM_WAITING 0x40000000u /* the caller sleeps until nobody is inside */
@@ -34,17 +39,56 @@
 /* id: 0 for the caller, else 1 … threads - 1, each once a run at most */
 typedef void (*team_body)(void *argument, int id);
 
+/* Whether a call ends early; ask: called on the caller's thread alone; next: when, in
+ * seconds, 0 at first (``Question`` in calls.py) */
+typedef struct {
+    int (*ask)(void);
+    double next;
+    int32_t ended, pad;
+} team_question;
+
 static struct {
     uint32_t lock, ticket, state, sleepers; /* ticket: counts runs */
     int workers, registered;
     team_body body;
     void *argument;
+    team_question *question;
 } team;
+
+static _Thread_local team_question *team_asked; /* of what this thread does, or NULL */
+static _Thread_local int team_helps;            /* whether it is a worker */
+
+/* Let calls on this thread be ended, NULL: no more.  Returns what was asked before. */
+team_question *team_ask(team_question *question) {
+    team_question *before = team_asked;
+    team_asked = question;
+    return before;
+}
 
 static inline double team_seconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Whether the call is to end now, for whatever reason. */
+static inline int team_ended(void) {
+    team_question *q = team_asked;
+    if (!q) return 0;
+    if (__atomic_load_n(&q->ended, __ATOMIC_RELAXED)) return 1;
+    if (team_helps) return 0;
+    double now = team_seconds();
+    if (now < q->next) return 0;
+    int asks = q->next != 0;
+    q->next = now + 1e-9 * TEAM_ASK_NS;
+    if (!asks || !q->ask()) return 0;
+    __atomic_store_n(&q->ended, 1, __ATOMIC_RELAXED);
+    return 1;
+}
+
+/* Whether a call ends between two levels, where a function, or NULL, may say so. */
+static inline int team_stops(int (*stop)(void)) {
+    return team_ended() || (stop && stop());
 }
 
 static inline void team_pause(void) {
@@ -55,8 +99,10 @@ static inline void team_pause(void) {
 #endif
 }
 
+/* Sleep while a word has a value, no longer than to the next question. */
 static inline void team_sleep(uint32_t *word, uint32_t value) {
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+    const struct timespec limit = {0, TEAM_ASK_NS};
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, team_asked ? &limit : NULL, NULL, 0);
 }
 
 static inline void team_wake(uint32_t *word, int threads) {
@@ -71,7 +117,9 @@ static void team_join(void) {
         if (!(state & TEAM_OPEN) || !left) return;
     } while (!__atomic_compare_exchange_n(&team.state, &state, state - TEAM_PLACE + 1, 0,
                                           __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE));
+    team_asked = team.question;
     team.body(team.argument, (int)left);
+    team_asked = NULL;
     state = __atomic_sub_fetch(&team.state, 1, __ATOMIC_ACQ_REL);
     if (state & TEAM_WAITING && !(state & TEAM_INSIDE)) team_wake(&team.state, 1);
 }
@@ -93,6 +141,7 @@ static void team_await(uint32_t seen) {
 
 static void *team_worker(void *unused) {
     (void)unused;
+    team_helps = 1;
     for (;;) {
         uint32_t seen = __atomic_load_n(&team.ticket, __ATOMIC_ACQUIRE);
         team_join();
@@ -137,6 +186,7 @@ static void team_close(void) {
     state = __atomic_or_fetch(&team.state, TEAM_WAITING, __ATOMIC_ACQ_REL);
     while (state & TEAM_INSIDE) {
         team_sleep(&team.state, state);
+        team_ended(); /* the workers look at the answer */
         state = __atomic_load_n(&team.state, __ATOMIC_ACQUIRE);
     }
 }
@@ -150,6 +200,7 @@ static inline void team_run(int threads, team_body body, void *argument) {
     }
     team.body = body;
     team.argument = argument;
+    team.question = team_asked;
     __atomic_store_n(&team.state, TEAM_OPEN | TEAM_PLACE * (uint32_t)(threads - 1),
                      __ATOMIC_RELEASE);
     __atomic_fetch_add(&team.ticket, 1, __ATOMIC_SEQ_CST);
@@ -161,9 +212,10 @@ static inline void team_run(int threads, team_body body, void *argument) {
     __atomic_store_n(&team.lock, 0, __ATOMIC_RELEASE);
 }
 
-/* Take the next `grain` of 0 … count - 1; returns 0 where none is left. */
+/* Take the next `grain` of 0 … count - 1; returns 0 where none is left, or at the end. */
 static inline int team_chunk(int64_t *next, int64_t count, int64_t grain, int64_t *from,
                              int64_t *to) {
+    if (team_ended()) return 0;
     *from = __atomic_fetch_add(next, grain, __ATOMIC_RELAXED);
     *to = *from + grain < count ? *from + grain : count;
     return *from < count;
@@ -192,7 +244,7 @@ static void team_pieces(void *argument, int id) {
 static inline void team_for(int threads, int64_t count, int64_t grain, team_range range,
                             void *argument) {
     team_loop loop = {0, count, grain, range, argument};
-    if (threads < 2 || count <= grain)
+    if (count <= grain || (threads < 2 && !team_asked))
         range(argument, 0, count);
     else
         team_run(threads, team_pieces, &loop);

@@ -36,6 +36,8 @@ from distbfs.errors import (
 )
 from distbfs.exchange.abort import abort_ranks, end_after, last_words, say
 from distbfs.exchange.launcher import Launch, find_launch
+from distbfs.exchange.signals import INTERRUPT_SECONDS, REMOVAL_SECONDS
+from distbfs.interrupts import INTERRUPTED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +48,6 @@ if TYPE_CHECKING:
 
 GRACE = 5.0
 LONGEST = 4000  # characters of the line of an error
-INTERRUPTED = 130
 
 
 def exit_code(error: BaseException) -> int:
@@ -70,7 +71,8 @@ def describe_error(error: BaseException, rank: int | None = None) -> str:
     """
     place = "" if rank is None else f"rank {rank}: "
     if isinstance(error, KeyboardInterrupt):
-        return last_words(f"{place}interrupted")
+        more = str(error) and f" {error}".replace(" ;", ";")
+        return last_words(f"{place}interrupted{more}")
     if isinstance(error, (DistbfsError, MemoryError)):
         text = " ".join(str(error).split()) or "there is not enough memory"
         return last_words(place + legible(text, LONGEST))
@@ -82,10 +84,13 @@ def wait_turn(rank: int, error: BaseException | None = None) -> None:
     """Let lower ranks print first: 0.3 s for rank 1, at most 2 s.
 
     Wrong use and bad input are mostly seen by all, on busy hosts at different times:
-    ranks above 0 wait 2 s.  One whose error follows from another rank's waits longest.
+    ranks above 0 wait 2 s.  So is Ctrl-C, of which rank 0 hears later where it waits
+    for others.  One whose error follows from another rank's waits longest.
     """
     if isinstance(error, PeerFailed):
         time.sleep(GRACE)
+    elif rank and isinstance(error, KeyboardInterrupt):
+        time.sleep(INTERRUPT_SECONDS + REMOVAL_SECONDS + 0.2)
     elif rank:
         seen_by_all = error is not None and exit_code(error) == InputError.exit_code
         time.sleep(2.0 if seen_by_all else min(0.1 + 0.2 * rank, 2.0))
@@ -202,7 +207,9 @@ def _end_failed(world: World | None, error: BaseException) -> int:
     launch = find_launch(os.environ)
     hook = AbortHook.installed()
     comm = hook.comm if hook else getattr(world, "comm", None)
-    if comm is None and world is None and not isinstance(error, LaunchError):
+    # a launcher passes Ctrl-C on to all ranks, of which others may have ended by it
+    ends_all = isinstance(error, (LaunchError, KeyboardInterrupt))
+    if comm is None and world is None and not ends_all:
         comm = _join_others(launch)
     alone = comm is None or comm.Get_size() == 1
     rank = None if comm is None or alone else comm.Get_rank()

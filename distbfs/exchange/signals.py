@@ -1,8 +1,9 @@
-"""Stop on request: SIGTERM and SIGUSR1 end a run after the search in progress.
+"""Stop on request: SIGTERM and SIGUSR1 end a run between two levels of a search.
 
 SIGTERM ends phases without a result yet (loading, generation, construction), and long
 ones after it (validation), at once or after a few seconds: see ``StopFlag.within``.
-SIGUSR1 comes some time before the end, and waits for a result.
+SIGUSR1 comes some time before the end, and waits for a result.  Ctrl-C (SIGINT) raises
+KeyboardInterrupt, and ends the process where that is not heard: see ``Interrupts``.
 
 Launchers (tried with MPICH 5.0 and Open MPI 5.0): ``mpiexec`` of MPICH forwards
 SIGTERM, SIGUSR1 and SIGINT to every rank, and kills with SIGKILL when a rank fails.
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs import leftovers
+from distbfs.exchange.abort import last_words
 from distbfs.exchange.launcher import find_launch
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 SAME_REQUEST = 1.0
+INTERRUPT_SECONDS = 0.5  # that the main thread may take to hear of Ctrl-C
 PATIENCE_CHANGED = b"\0"  # no signal has number 0
 REMOVAL_SECONDS = 0.5  # that other ranks have to remove their files, too
 
@@ -51,8 +54,8 @@ class StopFlag:
     code 128 + signal, and with it all ranks, even during a kernel or an MPI call. In
     other threads than the main one signals keep their handlers.
 
-    patience: seconds after which a first SIGTERM acts as a second signal; None: the
-    program checks the flag
+    patience: seconds after which a first signal, but SIGUSR1, acts as a second one;
+    None: the program checks the flag
     """
 
     def __init__(
@@ -63,7 +66,7 @@ class StopFlag:
         self._signals = tuple(signals)
         self._patience = patience
         self._since = 0.0
-        self._requested = False
+        self._requested = self._urgent = False
         self._first: float | None = None
         self._number = 0
         self._previous: dict[int, Handler] = {}
@@ -75,6 +78,14 @@ class StopFlag:
     def requested(self) -> bool:
         """Whether this rank was asked to stop."""
         return self._requested
+
+    @property
+    def urgent(self) -> bool:
+        """Whether this rank was asked to stop before the search in progress has ended.
+
+        By SIGTERM; SIGUSR1 leaves it the time.
+        """
+        return self._urgent
 
     def agreed(self, world: World) -> bool:
         """Return whether any rank was asked to stop; collective, equal on all ranks."""
@@ -142,7 +153,11 @@ class StopFlag:
         self._ends = self._watcher = None
 
     def _note(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        self._take(number)
+
+    def _take(self, number: int) -> None:
         self._requested = True
+        self._urgent = self._urgent or number == signal.SIGTERM
 
     def _watch(self, read: int, forward: int) -> None:
         waiting = select.poll()
@@ -161,7 +176,7 @@ class StopFlag:
             number = data[0]
             if number not in self._signals:
                 continue
-            self._requested = True
+            self._take(number)
             now = time.monotonic()
             if self._first is None:
                 self._first, self._number = now, number
@@ -171,7 +186,7 @@ class StopFlag:
     def _left(self) -> float | None:
         """Return the milliseconds of patience left, None without a limit."""
         patience = self._patience
-        if self._first is None or patience is None or self._number != signal.SIGTERM:
+        if self._first is None or patience is None or self._number == signal.SIGUSR1:
             return None
         end = max(self._first, self._since) + patience
         return max(end - time.monotonic(), 0) * 1000
@@ -180,9 +195,29 @@ class StopFlag:
         """End the process, and so all ranks, whatever the main thread is doing."""
         launch = find_launch(os.environ)
         if launch is None or launch.rank == 0:
-            name = signal.Signals(number).name
-            os.write(2, f"distbfs: {why} {name}\n".encode())
+            text = f"{why} {signal.Signals(number).name}"
+            if number == signal.SIGINT:
+                text = "interrupted"
+            os.write(2, last_words(text).encode())
         leftovers.remove_all()
         if launch is not None and launch.ranks > 1:
             time.sleep(REMOVAL_SECONDS)  # launchers kill all when the first one ends
         os._exit(128 + number)
+
+
+class Interrupts(StopFlag):
+    """Ctrl-C, once, as KeyboardInterrupt in the main thread; a context manager of it.
+
+    Where the thread does not hear of it, as it is in a long call, the process is ended
+    with code 130, and so it is by a later Ctrl-C.  One that was heard has the rest of
+    the process ignore others: a launcher may send what the terminal has sent.
+    """
+
+    def __init__(self) -> None:
+        super().__init__((signal.SIGINT,), INTERRUPT_SECONDS)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        if self._patience is not None:
+            self._be_patient(None)
+            self._previous[signal.SIGINT] = signal.SIG_IGN
+            raise KeyboardInterrupt

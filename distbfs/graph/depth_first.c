@@ -1,6 +1,6 @@
 /* Depth-first order of a symmetric graph; see relabel.py. */
-#include <stdint.h>
 #include <stdlib.h>
+#include "../device/team.h"
 
 /* Write the rows with `degrees` above 0, each component by depth from its least row, its
  * neighbours in the order of its columns; returns how many, or -1 without memory.
@@ -13,6 +13,7 @@ int64_t depth_first(const int64_t *offsets, const uint32_t *columns, const int64
     uint32_t *stack = malloc(sizeof *stack * ((size_t)offsets[rows] + 1));
     int64_t count = 0;
     for (int64_t root = 0; seen && stack && root < rows; root++) {
+        if (!(root & 4095) && team_ended()) break;
         int64_t top = 0;
         if (degrees[root] > 0) stack[top++] = (uint32_t)root;
         while (top) {
@@ -20,6 +21,7 @@ int64_t depth_first(const int64_t *offsets, const uint32_t *columns, const int64
             if (seen[v]) continue;
             seen[v] = 1;
             order[count++] = v;
+            if (!(count & 4095) && team_ended()) break;
             for (int64_t e = offsets[v + 1]; e-- > offsets[v];) {
                 uint32_t u = columns[e];
                 if (seen[u] || degrees[u] <= 0) continue;

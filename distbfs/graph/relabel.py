@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from distbfs.device import cc
+from distbfs.device.calls import LongCall
 from distbfs.graph.sorted_rows import inverse, stable_order, taken
 from distbfs.types import Array, Ids
 
@@ -100,5 +101,6 @@ def _depth_first(offsets: Ids, columns: Array, degrees: Ids, core: int) -> Array
     native.depth_first.restype = ctypes.c_int64
     arrays = (cc.pointer(x) for x in (offsets, columns, degrees))
     rows = ctypes.c_int64(len(degrees))
-    count = native.depth_first(*arrays, rows, cc.pointer(order))
+    own = cc.pointer(order)
+    count = LongCall(native)(native.depth_first, *arrays, rows, own)
     return order if count == core else None

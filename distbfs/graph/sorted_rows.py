@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from distbfs.device import cc
+from distbfs.device.calls import LongCall
 from distbfs.errors import InputError
 from distbfs.graph.keys import HALF, OUTSIDE, Deal, Items, KeyFormat
 from distbfs.types import Array, Ids
@@ -40,7 +41,8 @@ def make_pages(array: Array, threads: int, *, zero: bool = False) -> None:
     if native is not None and (zero or array.nbytes >= LARGE_PAGE):
         size = ctypes.c_int64(array.nbytes)
         clear = ctypes.c_int64(zero)
-        native.touch(cc.pointer(array), size, clear, cc.thread_count(threads))
+        count = cc.thread_count(threads)
+        LongCall(native)(native.touch, cc.pointer(array), size, clear, count)
     elif zero:
         array[:] = 0
 
@@ -107,7 +109,8 @@ class Grouping:
         self._shape = [ctypes.c_int64(x) for x in (classes, PIECE, pieces)]
         call = native.count_keys
         call.restype = ctypes.c_int64
-        self.total = call(
+        self.total = LongCall(native)(
+            call,
             ctypes.byref(self._items),
             *self._shape,
             cc.pointer(self._counts),
@@ -119,7 +122,8 @@ class Grouping:
 
     def place(self, keys: Array) -> None:
         """Write the keys by class, once; keys: uint64 [total]."""
-        self._native.place_keys(
+        LongCall(self._native)(
+            self._native.place_keys,
             ctypes.byref(self._items),
             *self._shape,
             cc.pointer(self._counts),
@@ -280,7 +284,8 @@ class KeyRuns:
         )
         sizes = np.diff(starts, axis=1).sum(axis=0)
         for first, last in calls(np.cumsum(sizes)):
-            if self._native.sort_buckets(
+            if LongCall(self._native)(
+                self._native.sort_buckets,
                 ctypes.byref(buckets),
                 ctypes.c_int64(first),
                 ctypes.c_int64(last),
@@ -291,7 +296,8 @@ class KeyRuns:
         columns = fresh(int(kept.sum()), dtype, self._threads)
         buckets.places, buckets.columns = cc.pointer(places), cc.pointer(columns)
         for first, last in calls(places + kept):
-            self._native.copy_buckets(
+            LongCall(self._native)(
+                self._native.copy_buckets,
                 ctypes.byref(buckets),
                 ctypes.c_int64(first),
                 ctypes.c_int64(last),
@@ -396,7 +402,8 @@ def stable_order(values: Array, threads: int = 0, *, falling: bool = False) -> A
     work.at = _Table(classes, pieces, cc.pointer(counts), cc.pointer(starts))
     work.keys, work.beside = (cc.pointer(x) for x in (*keys, None, None)[:2])
     work.order = cc.pointer(order)
-    native.order_values(ctypes.byref(work), ctypes.c_int64(passes), threads)
+    count_of_passes = ctypes.c_int64(passes)
+    LongCall(native)(native.order_values, ctypes.byref(work), count_of_passes, threads)
     return order
 
 
@@ -419,7 +426,8 @@ def taken(values: Array, index: Array, threads: int = 0) -> Array:
     out = fresh(len(index), values.dtype.type, threads)
     arrays = cc.pointer(index), cc.pointer(values), values.itemsize, cc.pointer(out)
     size = ctypes.c_int64(len(index))
-    native.take(ctypes.byref(_Taking(*arrays)), size, cc.thread_count(threads))
+    count = cc.thread_count(threads)
+    LongCall(native)(native.take, ctypes.byref(_Taking(*arrays)), size, count)
     return out
 
 
@@ -432,7 +440,8 @@ def inverse(order: Array, threads: int = 0) -> Array:
         return out
     arrays = cc.pointer(order), None, 0, cc.pointer(out)
     size = ctypes.c_int64(len(order))
-    native.invert(ctypes.byref(_Taking(*arrays)), size, cc.thread_count(threads))
+    count = cc.thread_count(threads)
+    LongCall(native)(native.invert, ctypes.byref(_Taking(*arrays)), size, count)
     return out
 
 
@@ -525,7 +534,8 @@ def ranked_rows(
         max(len(rank) - 1, 1).bit_length(),
     )
     for first, last in calls(places[blocks[1:]].astype(np.int64)):
-        if native.rank_rows(
+        if LongCall(native)(
+            native.rank_rows,
             ctypes.byref(work),
             ctypes.c_int64(first),
             ctypes.c_int64(last),

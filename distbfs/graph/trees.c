@@ -4,8 +4,8 @@
  *
  * variants: OFFSET=uint32_t,uint64_t
  */
-#include <stdint.h>
 #include <stdlib.h>
+#include "../device/team.h"
 
 #ifndef OFFSET
 #define OFFSET uint64_t
@@ -27,6 +27,7 @@ int64_t remove_leaves(const int64_t *offsets, const uint32_t *columns, int64_t *
         int64_t end = count;
         for (int64_t k = first; k < end; k++) left[removed[k]] = -1;
         for (; first < end; first++) {
+            if (!(first & 4095) && team_ended()) return count;
             uint32_t v = removed[first];
             for (int64_t e = offsets[v]; e < offsets[v + 1]; e++) {
                 uint32_t u = columns[e];
@@ -41,8 +42,10 @@ int64_t remove_leaves(const int64_t *offsets, const uint32_t *columns, int64_t *
 /* Returns the least c such that in each of the rows c ... active - 1 all columns but the
  * first are behind the row. */
 int64_t first_tree(const OFFSET *offsets, const uint32_t *columns, int64_t active) {
-    for (int64_t v = active - 1; v >= 0; v--)
+    for (int64_t v = active - 1; v >= 0; v--) {
+        if (!(v & 4095) && team_ended()) break;
         for (int64_t e = (int64_t)offsets[v] + 1; e < (int64_t)offsets[v + 1]; e++)
             if (columns[e] < v) return v + 1;
+    }
     return 0;
 }

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from distbfs.device import cc
+from distbfs.device.calls import LongCall
 from distbfs.types import Array, Ids
 
 SOURCE = Path(__file__).with_name("trees.c")
@@ -35,7 +36,8 @@ def tree_vertices(offsets: Ids, degrees: Ids, columns: Array) -> Array:
         removed[: len(leaves)] = leaves
         native.remove_leaves.restype = ctypes.c_int64
         arrays = (cc.pointer(x) for x in (offsets, columns, left, removed))
-        count = native.remove_leaves(*arrays, ctypes.c_int64(len(leaves)))
+        first = ctypes.c_int64(len(leaves))
+        count = LongCall(native)(native.remove_leaves, *arrays, first)
         removed = removed[:count]
     in_core = left[columns[offsets[leaves]]] > 0
     order = removed[len(leaves) :][::-1], leaves[~in_core][::-1], leaves[in_core][::-1]
@@ -68,4 +70,4 @@ def first_tree(offsets: Array, columns: Array, active: int) -> int:
     native = cc.load(SOURCE, OFFSET="uint32_t" if offsets.itemsize == 4 else "uint64_t")
     native.first_tree.restype = ctypes.c_int64
     rows = cc.pointer(offsets), cc.pointer(columns)
-    return int(native.first_tree(*rows, ctypes.c_int64(active)))
+    return int(LongCall(native)(native.first_tree, *rows, ctypes.c_int64(active)))

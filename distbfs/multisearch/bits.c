@@ -348,7 +348,7 @@ void bits_begin(bit_search *s, const uint32_t *sources, int64_t k, int threads) 
 int bits_run(bit_search *s, int threads, int direction) {
     while (s->count && s->level < s->limit) {
         if ((s->level + 1) >> s->held) return GROW;
-        if (s->stop && s->stop()) return STOPPED;
+        if (team_stops(s->stop)) return STOPPED;
         word light = no_bits();
         int up = pull_next(s, direction, threads, &light);
         if (!up && !s->queued) queue_found(s, threads);

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from distbfs.device import cc
+from distbfs.device.calls import ASK, LongCall
 from distbfs.errors import SearchStopped
 from distbfs.multisearch.base import MOST, SUMS, check_depth
 from distbfs.partition.part import Part, mask_words
@@ -27,7 +29,6 @@ FLAGS = 0
 GROW, STOPPED = 1, -2
 OPEN = -2  # a level that is not known yet
 NO_SUMS: Mapping[str, Array] = {}
-ASK = ctypes.CFUNCTYPE(ctypes.c_int)
 RECORD = np.dtype([(name, np.int64) for name in ("direction", "frontier", "checks")])
 
 
@@ -142,11 +143,13 @@ class BitSearch:
         """
         for name, array in sums.items():
             setattr(self._view, name, cc.pointer(array))
-        self._begin(sources, levels=levels, counts=counts, limit=limit, stop=stop)
         state, threads = ctypes.byref(self._view), ctypes.c_int(self._threads)
         way = ctypes.c_int(DIRECTIONS[direction])
         try:
-            self._finish(lambda: self._library.bits_run(state, threads, way))
+            with self._call(stop) as call:
+                self._begin(call, sources, levels=levels, counts=counts, limit=limit)
+                run = self._library.bits_run
+                self._finish(lambda: call(run, state, threads, way))
         finally:
             for name in sums:
                 setattr(self._view, name, None)
@@ -159,30 +162,43 @@ class BitSearch:
         Searches from the vertices as well, backwards, and ends where these levels are
         known: ``levels`` and ``counts`` have no results.
         """
-        self._begin(sources, levels=False, counts=False, limit=None, stop=stop)
         levels = np.full(len(search), OPEN, dtype=np.int32)
         numbers = np.ascontiguousarray(self._part.numbers[vertices])
         rows = np.ascontiguousarray(search, dtype=np.int64)
-        self._finish(
-            lambda: self._library.bits_meet(
-                ctypes.byref(self._view),
-                cc.pointer(rows),
-                cc.pointer(numbers),
-                ctypes.c_int64(len(rows)),
-                cc.pointer(levels),
-                ctypes.c_int(self._threads),
+        with self._call(stop) as call:
+            self._begin(call, sources, levels=False, counts=False, limit=None)
+            self._finish(
+                lambda: call(
+                    self._library.bits_meet,
+                    ctypes.byref(self._view),
+                    cc.pointer(rows),
+                    cc.pointer(numbers),
+                    ctypes.c_int64(len(rows)),
+                    cc.pointer(levels),
+                    ctypes.c_int(self._threads),
+                )
             )
-        )
         return levels
+
+    @contextmanager
+    def _call(self, stop: Stop | None) -> Iterator[LongCall]:
+        """Yield what calls C to search, which may end early; others may follow."""
+        call = LongCall(self._library, stop)
+        self._view.stop = call.stop
+        try:
+            yield call
+        except BaseException:  # perhaps during a level
+            self._arrays["claimed"][:] = 0
+            raise
 
     def _begin(
         self,
+        call: LongCall,
         sources: Ids,
         *,
         levels: bool,
         counts: bool,
         limit: int | None,
-        stop: Stop | None,
     ) -> None:
         """Put the sources on level 0."""
         view, self._sources = self._view, sources
@@ -196,18 +212,15 @@ class BitSearch:
             self._counts = np.zeros((1 << HELD, LANE * self.width), dtype=np.int64)
         self._records = np.zeros(1 << HELD, dtype=RECORD)
         self._point()
-        view.stop = ASK() if stop is None else ASK(stop)
         state, threads = ctypes.byref(view), ctypes.c_int(self._threads)
-        self._library.bits_begin(
-            state, cc.pointer(numbers), ctypes.c_int64(len(sources)), threads
-        )
+        count = ctypes.c_int64(len(sources))
+        call(self._library.bits_begin, state, cc.pointer(numbers), count, threads)
 
     def _finish(self, proceed: Callable[[], int]) -> None:
         """Continue until the searches are done."""
         while (done := proceed()) == GROW:
             self._grow()
         if done == STOPPED:
-            # a queue that was not pushed leaves no claims
             level = self._view.level
             raise SearchStopped(f"the searches were stopped at level {level}")
 
@@ -284,7 +297,8 @@ class BitSearch:
             out = flat.view(dtype).reshape(shape)
         if out.shape != shape:
             raise ValueError(f"out has shape {out.shape}, not {shape}")
-        self._library.bits_spread(
+        LongCall(self._library)(
+            self._library.bits_spread,
             ctypes.byref(self._view),
             cc.pointer(self._part.numbers),
             ctypes.c_int64(shape[0]),

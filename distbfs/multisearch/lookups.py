@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from distbfs.device import cc
+from distbfs.device.calls import LongCall
 from distbfs.errors import UsageError
 from distbfs.graph.csr import CSR
 from distbfs.graph.sorted_rows import stable_order
@@ -87,8 +88,8 @@ class Lookups:
     def _falls(self, rows: CSR, rank: Numbers) -> int:
         arrays = (cc.pointer(x) for x in (rows.offsets, rows.columns, rank))
         count = ctypes.c_int64(rows.rows)
-        falls = self._library.count_falls(*arrays, count, ctypes.c_int(self._threads))
-        return int(falls)
+        call, threads = self._library.count_falls, ctypes.c_int(self._threads)
+        return int(LongCall(self._library)(call, *arrays, count, threads))
 
     def levels(self, sources: Numbers, targets: Numbers) -> Array:
         """Return the level of targets[j] from sources[j], int32 [k].

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cc
+from distbfs.device.calls import LongCall
 from distbfs.errors import UsageError
 from distbfs.multisearch import bits
 from distbfs.multisearch.base import (
@@ -83,7 +84,8 @@ class CompiledWalk:
         ends = np.cumsum(counts.ravel())
         at = (ends - counts.ravel()).astype(np.int64)
         row, vertex = (np.empty(int(ends[-1]), dtype=np.int64) for _ in range(2))
-        self._library.sort_levels(
+        LongCall(self._library)(
+            self._library.sort_levels,
             cc.pointer(level),
             *map(ctypes.c_int64, level.shape),
             *map(cc.pointer, (at, row, vertex)),

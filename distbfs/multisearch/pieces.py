@@ -143,8 +143,8 @@ class Pieces:
 
         search: returns the results of some sources, by default the searcher's. Sums of
         a host engine are of pieces of one size, equal from run to run.
-        Raises SearchStopped with the number of finished searches; on all ranks the
-        error of the first that cannot open the file.
+        Raises SearchStopped or KeyboardInterrupt with the number of finished searches;
+        on all ranks the error of the first that cannot open the file.
         """
         world, count = self.searcher.world, len(sources)
         states = results_of(problem)
@@ -174,12 +174,13 @@ class Pieces:
                 began = clock()
                 try:
                     results = find(sources[rows])
-                except SearchStopped as error:
+                except (SearchStopped, KeyboardInterrupt) as error:
                     saving.save(done, values, now=True)
                     again = "" if file is None or kept is None else f"; {kept.again}"
-                    raise SearchStopped(
-                        f"stopped after {done} of {count} sources{again}"
-                    ) from error
+                    reached = f"after {done} of {count} sources{again}"
+                    if isinstance(error, KeyboardInterrupt):
+                        raise KeyboardInterrupt(reached) from error
+                    raise SearchStopped(f"stopped {reached}") from error
                 for state in states:
                     if state.per == "vertex":
                         values[state.name] += results[state.name]

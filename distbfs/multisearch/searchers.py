@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from distbfs.engines.cuda.xbfs.search import TAIL_COUNTS
-from distbfs.errors import UsageError
+from distbfs.errors import SearchStopped, UsageError
 from distbfs.multisearch import bits
 from distbfs.multisearch.base import (
     SHARE,
@@ -114,6 +114,19 @@ class Searcher(Protocol):
         """Return the searcher's hardware and settings, for reports (JSON values)."""
 
 
+def agree(world: World, failure: TooDeep | SearchStopped | None) -> None:
+    """Raise on all ranks what was raised on one (collective); a stop first."""
+    elsewhere = (
+        SearchStopped("the searches were stopped on another rank"),
+        TooDeep("a level does not fit, on another rank"),
+    )
+    raised = np.array([type(failure) is type(other) for other in elsewhere])
+    seen = world.allreduce(raised, "or").tolist()
+    for own, raises, other in zip(raised.tolist(), seen, elsewhere, strict=True):
+        if raises:
+            raise failure if own and failure is not None else other
+
+
 class WholeSearcher:
     """Every rank holds the whole graph and takes a share of the sources.
 
@@ -148,22 +161,19 @@ class WholeSearcher:
         """Run a problem; see ``Searcher``."""
         check_problem(problem)
         check_sources(sources, self.n)
-        options, share, deep = options or self.options, self.share(sources), ""
-        results = Results({})
+        options, share = options or self.options, self.share(sources)
+        results, failure = Results({}), None
         try:
             results = self.runner.run(problem, self.graph, share, options)
-        except TooDeep as error:
-            deep = str(error)
+        except (TooDeep, SearchStopped) as error:
+            failure = error
+        agree(self.world, failure)
         own = np.array([results.facts.get(name, 0) for name in TAIL_COUNTS])
         sums = dict(zip(TAIL_COUNTS, self.world.allreduce(own).tolist(), strict=True))
         if any(sums.values()):
             add_counts(self.tails, sums)
         if self.world.size == 1:
-            if deep:
-                raise TooDeep(deep)
             return results
-        if self.world.allreduce(np.array([bool(deep)]), "or")[0]:
-            raise TooDeep(deep or "a level does not fit, on another rank")
         joined = {
             state.name: self._joined(state, results[state.name])
             for state in problem.state

@@ -9,16 +9,19 @@ import numpy as np
 
 from distbfs.errors import InputError
 from distbfs.formats.compressed import plain_name
+from distbfs.formats.ids import name_of
 from distbfs.formats.packed import BinaryFile
 from distbfs.formats.text import rereadable
 from distbfs.search.view import View, check_attributes, flags_of
 from distbfs.terminal.sources import read_sources
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from distbfs.exchange.world import Ranks
     from distbfs.formats.ids import IdMap
     from distbfs.terminal.graph_file import SearchedGraph
-    from distbfs.types import Marks
+    from distbfs.types import Marks, Root
 
 
 def read_vertices(path: Path, n: int, ids: IdMap | None) -> Marks:
@@ -55,3 +58,14 @@ def agreed_view(
     if view.where is not None:
         check_attributes(view.where, dict(graph.attributes))
     return view
+
+
+def check_seen(
+    world: Ranks, view: View, sources: Sequence[Root], ids: IdMap | None
+) -> None:
+    """Raise UsageError for a source that is not seen, by its id (collective)."""
+    for root in sources:
+        view.check_sources(
+            np.atleast_1d(root),
+            lambda some: [world.broadcast(name_of(int(some[0]), ids))],
+        )

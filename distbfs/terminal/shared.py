@@ -57,6 +57,7 @@ from distbfs.terminal.command import (
 )
 from distbfs.terminal.sizes import whole_size
 from distbfs.terminal.streams import NamedFile
+from distbfs.types import Stop
 
 LOG = logging.getLogger("distbfs")
 STORE = FilePath()  # that is read: ranks compare what it holds
@@ -237,6 +238,16 @@ def stop_requests(patience: float | None = None) -> Iterator[StopFlag]:
         if not stop.requested:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def stop_within(session: Session, flag: StopFlag) -> Stop | None:
+    """Return what ends a search of a command between two levels, on SIGTERM.
+
+    None where one launch on devices does all levels: it would be another one.
+    """
+    if session.on_devices and session.describe()["mode"] == "resident":
+        return None
+    return lambda: flag.urgent
 
 
 def open_records(

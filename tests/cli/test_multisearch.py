@@ -17,7 +17,7 @@ from commands import (
     ranks_below,
 )
 from graphs import Tuples, random_tuples
-from launching import needs_mpi
+from launching import is_open_mpi, needs_mpi
 
 from distbfs import registry
 from distbfs.cli import multisearch as cli
@@ -401,8 +401,9 @@ def test_a_run_that_is_stopped_leaves_nothing(tmp_path):
         assert process.poll() is None
     process.terminate()
     done = finish(process)
-    assert done.code == 1
+    assert done.code == 0
     assert "stopped" in done.err
+    assert done.err.endswith("; what was done is lost\n")
     assert all(name.startswith("store") for name in files_in(tmp_path))
 
 
@@ -430,11 +431,15 @@ def done_in(file):
     [
         (1, signal.SIGKILL),
         (1, signal.SIGTERM),
+        (1, signal.SIGINT),
         pytest.param(2, signal.SIGKILL, marks=needs_mpi),
+        pytest.param(2, signal.SIGTERM, marks=needs_mpi),
     ],
 )
 def test_killed_and_resumed(path, tmp_path, ranks, number):
     """By another command line, too, as far as results are the same."""
+    if ranks > 1 and number == signal.SIGTERM and is_open_mpi():
+        pytest.skip("mpirun of Open MPI ends the ranks itself when it gets SIGTERM")
     out, partial = tmp_path / "out.h5", tmp_path / "out.h5.partial"
     words = ["multisearch", "closeness", str(path), "-o", str(out), "--threads", "1"]
     process = begin(ranks, [*DISTBFS, *words, "--batch", "4"], environment())
@@ -443,13 +448,17 @@ def test_killed_and_resumed(path, tmp_path, ranks, number):
     below = ranks_below(process).values()  # each may write to the file to its end
     process.send_signal(number)
     stopped = finish(process, ranks=below)
-    assert stopped.code != 0
     kept = done_in(partial)
     assert 0 < kept < 3000
     assert not out.exists()
-    if number == signal.SIGTERM:
-        assert stopped.code == 1
-        assert "of 3000 sources; the same command goes on" in stopped.err
+    assert "Traceback" not in stopped.err
+    if number != signal.SIGKILL:
+        word = "stopped" if number == signal.SIGTERM else "interrupted"
+        assert stopped.code == (0 if number == signal.SIGTERM else 130)
+        said = f"{word} after {kept} of 3000 sources; the same command goes on\n"
+        assert stopped.err.endswith(said)
+    else:
+        assert stopped.code != 0
     for other in (
         [*words[:1], "harmonic", *words[2:]],
         [*words, "--no-normalized"],

@@ -20,6 +20,13 @@ int64_t mark_all(int threads, int64_t count, int64_t grain, int64_t *marks) {
     return m.total;
 }
 
+/* Mark again and again, until the call is ended. */
+int64_t endless(int threads, int64_t *marks) {
+    int64_t total = 0;
+    while (!team_ended()) total += mark_all(threads, 1 << 16, 1, marks);
+    return total;
+}
+
 typedef struct {
     int64_t inside, most, left;
     int64_t *ids;

@@ -1,6 +1,10 @@
 """Betweenness against NetworkX: the kernel for CPUs, and the problem on each runner."""
 
+import os
 import random
+import signal
+import threading
+import time
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -153,6 +157,25 @@ def test_results_do_not_change_from_run_to_run():
     part = whole(grid(30))
     first, again = (sums("kernel", part, range(200), threads=3) for _ in range(2))
     assert (first == again).all()
+
+
+def test_one_call_of_c_ends_early(monkeypatch):
+    """By a signal and by ``stop``; it would take minutes."""
+    monkeypatch.setattr(betweenness, "SOURCES_AT_ONCE", 10**6)
+    n = 60_000
+    part, asked = whole(Tuples(n, range(n - 1), range(1, n))), iter([False])
+    began = time.monotonic()
+    with pytest.raises(SearchStopped, match="stopped after 0 of"):
+        sums("kernel", part, range(n), threads=2, stop=lambda: next(asked, True))
+    before = signal.signal(signal.SIGUSR2, signal.default_int_handler)
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGUSR2))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        sums("kernel", part, range(n), threads=2)
+    signal.signal(signal.SIGUSR2, before)
+    assert time.monotonic() - began < 20
+    few = sums("kernel", part, [1, 2], threads=2)
+    assert few[1:3].tolist() == [1, n - 3]
 
 
 def test_a_run_that_is_stopped():

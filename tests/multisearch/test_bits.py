@@ -233,6 +233,9 @@ def test_a_search_that_is_stopped():
     with pytest.raises(SearchStopped, match="stopped at level 3"):
         search.run(np.array([0]), stop=stop)
     check(search, NAMED["path"].distances(9)[None], [9])
+    with pytest.raises(ZeroDivisionError):
+        search.run(np.array([0]), stop=lambda: stop() and 1 // 0)
+    check(search, NAMED["path"].distances(9)[None], [9])
     asked.clear()
     far = np.array([NAMED["path"].n - 1])
     with pytest.raises(SearchStopped, match="stopped at level"):

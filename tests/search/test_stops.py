@@ -56,6 +56,18 @@ def test_a_stopped_search_harms_no_later_one(parts, options, level):
 
 
 @EACH
+def test_what_stop_raises_is_raised(parts, options, capfd):
+    source, asked = NAMED["grid"], After(3)
+    session = session_of(source, parts, threads=2, **options)
+    with pytest.raises(ZeroDivisionError):
+        session.search(7, stop=lambda: asked() and 1 // 0)
+    assert "Exception ignored" not in capfd.readouterr().err
+    for root in some_roots(source, 2):
+        check_search(source, root, *session.search(root).to_numpy())
+    session.close()
+
+
+@EACH
 def test_one_question_a_level(parts, options):
     ring = np.arange(258)
     source = Tuples(258, ring, np.roll(ring, -1))

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from distbfs.device import cc
+from distbfs.device.calls import LongCall
 from distbfs.partition.part import Part
 from distbfs.types import Array
 
@@ -73,4 +74,5 @@ class OpenMPCounter:
         call.restype = ctypes.c_int64
         pointers = {name: cc.pointer(array) for name, array in arrays.items()}
         task = Counting(n=n, levels=present, **pointers)
-        return counts, call(ctypes.byref(task), ctypes.c_int(self._threads))
+        threads = ctypes.c_int(self._threads)
+        return counts, LongCall(library)(call, ctypes.byref(task), threads)

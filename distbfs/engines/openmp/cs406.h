@@ -93,7 +93,7 @@ static inline int64_t search_queues(const whole_graph *graph, uint32_t root, int
     int stopped = 0;
     l.count = start_search(g, root, 0);
     while (l.count && !l.failed && !ends_with(g, l.level)) {
-        stopped = g->stop && g->stop();
+        stopped = team_stops(g->stop);
         if (stopped) break;
         double began = records ? team_seconds() : 0;
         int up = l.count >= switch_at;

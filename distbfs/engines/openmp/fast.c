@@ -503,7 +503,7 @@ int64_t search_fast(const whole_graph *graph, uint32_t root, int threads, int di
     for (int64_t k = 0; k < s.count; k++) s.edges += degree(&copy, s.queue[k]);
     int stopped = 0;
     while (s.count && !ends_with(&copy, s.level)) {
-        stopped = copy.stop && copy.stop();
+        stopped = team_stops(copy.stop);
         if (stopped) break;
         double began = records ? team_seconds() : 0;
         level_record record = {.frontier = s.count};

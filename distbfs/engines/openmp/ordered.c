@@ -19,12 +19,13 @@ int64_t search_ordered(const whole_graph *graph, uint32_t root, int threads, int
     int64_t first = 0, last = start_search(g, root, 0), level = 0;
     int stopped = 0;
     while (first < last && !ends_with(g, level)) {
-        stopped = g->stop && g->stop();
+        stopped = team_stops(g->stop);
         if (stopped) break;
         double began = records ? team_seconds() : 0;
         int64_t tail = last, checks = 0;
         level++;
         for (int64_t k = first; k < last; k++) {
+            if (!(k & 4095) && team_ended()) break;
             uint32_t u = queue[k];
             checks += degree(g, u);
             for (OFFSET e = g->offsets[u]; e < g->offsets[u + 1]; e++) {

@@ -248,6 +248,7 @@ static int64_t push_nn(part_state *s) {
     memset(s->ends, 0, (size_t)s->parts * sizeof *s->ends);
     for (int64_t k = 0; k < s->frontier_count; k++) {
         int64_t w = s->frontier_dirty[k];
+        if (!(k & 63) && team_ended()) break;
         for (uint64_t rest = s->frontier[w] & s->nn_mask[w]; rest; rest &= rest - 1) {
             int64_t u = w * 64 + __builtin_ctzll(rest);
             VERTEX id = vertex_id(s, u);

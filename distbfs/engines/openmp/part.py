@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from distbfs.device import cc
+from distbfs.device.calls import LongCall
 from distbfs.engines.base import CHOSEN, COUNTS, Offer, Targets, Work
 from distbfs.exchange.bins import Bins
 from distbfs.graph.csr import CSR
@@ -36,6 +39,7 @@ VISITS = {"nn": 1, "nd": 2, "dn": 4, "dd": 8, "all": 15}  # as VISIT_… in part
 PULLS = [(name, VISITS[name]) for name in ("dd", "dn", "nd")]
 NN_WORK = Work._fields.index("nn")
 SMALL = 16384  # edges of dd, dn and nd
+LONG = 1 << 20  # edges of a level during which Ctrl-C is heard
 NO_CHECKS = [0] * len(SUBGRAPHS)
 POINTER, NUMBER = ctypes.c_void_p, ctypes.c_int64
 FUNCTIONS = {  # of part.c: result type, and argument types after the state
@@ -252,7 +256,10 @@ class OpenMPPart:
 
         pulls: bits of the visits that pull
         """
-        noted: int = self._library.part_visit(self._self, VISITS[name], pulls)
+        visit: Any = self._library.part_visit
+        if self._edges + self._work.item(NN_WORK) >= LONG:
+            visit = partial(LongCall(self._library), visit)
+        noted: int = visit(self._self, VISITS[name], pulls)
         return noted
 
     def _make_room(self, count: int) -> None:

@@ -38,7 +38,7 @@ typedef struct {
     double mean_next;             /* edges out of a vertex, mean over edges into it */
     int32_t *level, *parent;      /* [n]; parent may be NULL */
     uint64_t *visited, *next;     /* [words] */
-    uint8_t *marks;               /* [words * 64], all zero between searches */
+    uint8_t *marks;               /* [words * 64], all zero before a search */
     uint32_t *found_by;           /* [words * 64] */
     uint32_t *queue[2];           /* [active] each */
     const OFFSET *in_offsets;     /* [active + 1] */

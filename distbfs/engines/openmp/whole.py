@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cc
+from distbfs.device.calls import ASK, LongCall
 from distbfs.engines.base import PRUNED, WHOLE, LevelRecord, Until, WholeResult
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.csr import CSR
@@ -28,9 +29,6 @@ NO_LIMIT = (1 << 63) - 1
 DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
 MODES = ("push-serial", "push", "push-marking", "pull")
 TREES = "trees"  # what a record calls a level that no vertex of the core is in
-
-
-ASK = ctypes.CFUNCTYPE(ctypes.c_int)
 STOPPED = -2
 
 
@@ -129,8 +127,9 @@ class OpenMPWhole:
     def _choose(self, part: Part) -> None:
         """Load the library that tests edge bits if the part has some."""
         offset_bytes = part.nn.offsets.itemsize
-        library = prepare(self._method, offset_bytes, masked=part.nn.bits is not None)
-        self._function = getattr(library, f"search_{self._method}")
+        masked = part.nn.bits is not None
+        self._library = prepare(self._method, offset_bytes, masked=masked)
+        self._function = getattr(self._library, f"search_{self._method}")
         self._function.restype = ctypes.c_int64
 
     def see(self, part: Part) -> None:
@@ -160,6 +159,7 @@ class OpenMPWhole:
         pulled = part.pulled
         out, into = (np.diff(x.offsets[: active + 1]) for x in (part.nn, pulled))
         mean = float((out.astype(np.float64) * into).sum() / max(part.nn.edges, 1))
+        self._marks = cc.aligned_full(padded, 0, np.uint8)
         arrays = {
             "offsets": part.nn.offsets,
             "columns": part.nn.columns,
@@ -171,7 +171,7 @@ class OpenMPWhole:
             "parent": self._parent,
             "visited": cc.aligned_empty(words, np.uint64),
             "next": cc.aligned_empty(words, np.uint64),
-            "marks": cc.aligned_full(padded, 0, np.uint8),
+            "marks": self._marks,
             "found_by": cc.aligned_empty(padded, np.uint32),
         }
         queues = [cc.aligned_empty(active, np.uint32) for _ in range(2)]
@@ -208,15 +208,21 @@ class OpenMPWhole:
         self._graph.targets = cc.pointer(targets if len(targets) else None)
         self._graph.wanted = len(targets)
         log = np.zeros(self._active + 1 if records else 0, dtype=RECORD)
-        self._graph.stop = ASK() if stop is None else ASK(stop)
-        levels = self._function(
-            ctypes.byref(self._graph),
-            ctypes.c_uint32(number),
-            ctypes.c_int(self._threads),
-            ctypes.c_int(self._direction),
-            cc.pointer(log if records else None),
-            ctypes.c_int64(len(log)),
-        )
+        call = LongCall(self._library, stop)
+        self._graph.stop = call.stop
+        try:
+            levels = call(
+                self._function,
+                ctypes.byref(self._graph),
+                ctypes.c_uint32(number),
+                ctypes.c_int(self._threads),
+                ctypes.c_int(self._direction),
+                cc.pointer(log if records else None),
+                ctypes.c_int64(len(log)),
+            )
+        except BaseException:  # perhaps during a level
+            self._marks[:] = 0
+            raise
         if levels == STOPPED:
             raise SearchStopped("the search was stopped between two levels")
         if levels < 0:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cc
+from distbfs.device.calls import LongCall
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.multisearch.application import NORMALIZED, Application, Facts, Option, Task
 from distbfs.multisearch.apps.reachability import PROBLEM as REACHABLE
@@ -28,7 +29,7 @@ from distbfs.multisearch.apps.sampling import (
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.numpy_runner import NumpyWalk, rows_by_id, run_batches
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.searchers import Searcher
+from distbfs.multisearch.searchers import Searcher, agree
 from distbfs.partition.part import Part
 from distbfs.types import Array, Ids
 
@@ -122,7 +123,9 @@ def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
         if options.stop is not None and options.stop():
             raise SearchStopped(f"stopped after {first} of {len(numbers)} sources")
         some = numbers[first : first + step]
-        failed = library.brandes(
+        call = LongCall(library, options.stop, often=True)
+        failed = call(
+            library.brandes,
             *map(cc.pointer, (part.nn.offsets, part.nn.columns)),
             ctypes.c_int64(n),
             ctypes.c_int64(part.active),
@@ -132,6 +135,8 @@ def dependencies(part: Part, sources: Ids, options: RunOptions) -> Array:
             cc.pointer(far),
             ctypes.c_int(threads),
         )
+        if call.ended:
+            raise SearchStopped(f"stopped after {first} of {len(numbers)} sources")
         if failed:
             raise OutOfMemory(
                 f"betweenness by {threads} threads needs {threads * n * 33} bytes; "
@@ -228,8 +233,13 @@ def sums(searcher: Searcher, sources: Ids, *, endpoints: bool = False) -> Array:
     """
     value = searcher.dependencies(sources)
     if value is None and searcher.engine == "openmp" and searcher.part is not None:
-        share = searcher.share(sources)
-        value = dependencies(searcher.part, share, searcher.options)
+        share, failure = searcher.share(sources), None
+        value = np.zeros(searcher.n)
+        try:
+            value = dependencies(searcher.part, share, searcher.options)
+        except SearchStopped as error:
+            failure = error
+        agree(searcher.world, failure)
         value = searcher.world.allreduce(value)
     elif value is None:
         value = searcher.run(PROBLEM, sources)["value"]

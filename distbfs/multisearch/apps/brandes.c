@@ -21,6 +21,7 @@
 #define BIG 0x1p500
 #define SMALL 0x1p-500
 #define LEAST 0x1p-900 /* n / LEAST is a number */
+#define TURN 4096 /* vertices between two looks whether to end */
 
 typedef struct {
     int64_t n, active;       /* vertices, and those with edges */
@@ -49,7 +50,8 @@ static inline void scale_level(paths *p, int64_t first, int64_t last, int32_t le
     }
 }
 
-/* Find the levels from a source and count paths; returns the number of levels.  The level of a
+/* Find the levels from a source and count paths; returns the number of levels, 0 where the
+ * call is to end.  The level of a
  * neighbour is unpredictable, so nothing branches on it.  Once every vertex that has
  * edges is found, no row is left to look at. */
 static int32_t forwards(paths *p, uint32_t source) {
@@ -68,6 +70,7 @@ static int32_t forwards(paths *p, uint32_t source) {
         int64_t tail = last;
         p->begins[level] = first;
         for (int64_t k = first; k < last && last < p->active; k++) {
+            if (!(k % TURN) && team_ended()) return 0;
             uint32_t u = queue[k];
             double sigma = sigmas[u];
             OFFSET end = p->offsets[u + 1];
@@ -95,11 +98,13 @@ static void backwards(paths *p, int32_t levels) {
     const int32_t *restrict at = p->level;
     double *restrict coef = p->coef;
     const uint32_t *restrict columns = p->columns;
+    if (!levels) return;
     for (int64_t k = p->begins[levels - 1]; k < p->begins[levels]; k++)
         coef[p->queue[k]] = 1 / p->sigma[p->queue[k]];
     for (int32_t level = p->wide ? 0 : levels - 2; level > 0; level--) {
         double scale = p->scaled[level + 1] ? SMALL : 1;
         for (int64_t k = p->begins[level]; k < p->begins[level + 1]; k++) {
+            if (!(k % TURN) && team_ended()) return;
             uint32_t u = p->queue[k];
             double sum = 0;
             OFFSET end = p->offsets[u + 1];
@@ -152,7 +157,7 @@ static void search_shares(void *argument, int64_t from, int64_t to) {
         paths *p = s->all + t;
         if (!allocate(p)) __atomic_store_n(&s->failed, 1, __ATOMIC_RELAXED);
         if (__atomic_load_n(&s->failed, __ATOMIC_RELAXED)) return;
-        for (int64_t i = t; i < s->k; i += s->shares)
+        for (int64_t i = t; i < s->k && !team_ended(); i += s->shares)
             backwards(p, forwards(p, s->sources[i]));
     }
 }

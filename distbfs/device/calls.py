@@ -1,0 +1,100 @@
+"""Long calls of C that Ctrl-C, or what another signal's handler raises, ends early.
+
+Python runs the handlers of signals in its main thread, between two instructions, so
+not during a call of C.  Kernels therefore ask (``team_ended`` in team.h) every 50 ms.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from distbfs.types import Stop
+
+ASK = ctypes.CFUNCTYPE(ctypes.c_int)
+
+
+class Question(ctypes.Structure):
+    """The C view (``team_question`` in team.h)."""
+
+    _fields_ = (
+        ("ask", ASK),
+        ("next", ctypes.c_double),
+        ("ended", ctypes.c_int32),
+        ("pad", ctypes.c_int32),
+    )
+
+
+@cache
+def _asking(library: ctypes.CDLL) -> Callable[..., int | None]:
+    """Return ``team_ask`` of a library."""
+    ask = library.team_ask
+    ask.argtypes, ask.restype = [ctypes.c_void_p], ctypes.c_void_p
+    return ask
+
+
+def _answers(stop: Stop | None, errors: list[BaseException]) -> Iterator[int]:
+    """Yield answers to C, 1 to end, also where an exception is raised, which is kept.
+
+    A generator, because the handler of a pending signal runs where it is resumed, which
+    is inside ``try``; in a function it would run before any ``try`` begins.
+    """
+    answer = 0
+    while True:
+        try:
+            yield answer
+            answer = int(stop is not None and bool(stop()))
+        except GeneratorExit:  # noqa: PERF203
+            return
+        except BaseException as error:  # noqa: BLE001
+            errors.append(error)
+            answer = 1
+
+
+class LongCall:
+    """Calls functions of a library; raises exceptions of handlers, and of ``stop``.
+
+    What an ended call wrote is not to be read.  Elsewhere than in the main thread no
+    signal is handled.
+
+    stop: for C to call between levels (``self.stop``; a null pointer if None)
+    often: call it every 50 ms, too
+    """
+
+    def __init__(
+        self, library: ctypes.CDLL, stop: Stop | None = None, *, often: bool = False
+    ) -> None:
+        self._ask, self._errors = _asking(library), list[BaseException]()
+        self.stop = ASK() if stop is None else self._callback(stop)
+        self._question: Question | None = None
+        if often and stop is not None:
+            self._question = Question(self.stop)
+        elif threading.current_thread() is threading.main_thread():
+            self._question = Question(self._callback(None))
+
+    def _callback(self, stop: Stop | None) -> Any:
+        answers = _answers(stop, self._errors)
+        next(answers)  # now it waits inside ``try``
+        return ASK(answers.__next__)
+
+    @property
+    def ended(self) -> bool:
+        """Whether a call was ended early by ``stop``, asked often."""
+        return self._question is not None and bool(self._question.ended)
+
+    def __call__(self, function: Any, *arguments: Any) -> Any:
+        """Return what a function of the library returns."""
+        ask, before = self._ask, None
+        own = None if self._question is None else ctypes.byref(self._question)
+        try:  # also around this, after which a handler may raise
+            before = ask(own)
+            value = function(*arguments)
+        finally:
+            ask(before)
+            if self._errors:
+                raise self._errors[0]
+        return value

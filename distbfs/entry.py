@@ -1,0 +1,17 @@
+"""The console script, and ``python -m distbfs``.
+
+Ctrl-C is handled before anything else is imported, which takes half a second: also
+the module ``signal`` is left out.
+"""
+
+from _signal import SIGINT, signal  # type: ignore[import-not-found]
+
+from distbfs.interrupts import end_at_once
+
+
+def entry() -> None:
+    """Run the command line of this process."""
+    signal(SIGINT, end_at_once)
+    from distbfs.cli.main import entry as run  # noqa: PLC0415
+
+    run()
