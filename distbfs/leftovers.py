@@ -3,10 +3,11 @@
 import shutil
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock
+
+from distbfs.locks import ForkLock
 
 _paths: set[Path] = set()
-_lock = Lock()
+_lock = ForkLock()
 
 
 def note(*paths: Path) -> None:
@@ -26,7 +27,7 @@ def remove_all() -> None:
 
     The process ends next, so concurrent calls of ``note`` and ``forget`` block.
     """
-    _lock.acquire()
+    _lock.__enter__()
     for path in list(_paths):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

@@ -16,7 +16,10 @@ import distbfs
 from distbfs import registry
 
 ROOT = Path(distbfs.__file__).parent
-LEAVES = ("errors", "types", "registry", "options", "timing", "progress", "leftovers")
+LEAVES = (
+    *("errors", "types", "registry", "options", "timing", "progress", "leftovers"),
+    "locks",
+)
 ROOMS = (
     *("device", "generate", "formats", "graph", "partition", "exchange", "plan"),
     *("build", "store", "engines", "search", "multisearch", "report", "validation"),

@@ -1,0 +1,119 @@
+"""Locks that a forked child process finds free, and the turns of searches."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache, cached_property
+from threading import RLock
+from typing import Any
+from weakref import WeakSet
+
+from distbfs.errors import UsageError
+
+
+class ForkLock:
+    """A lock of one thread at a time, which may take it again while it holds it.
+
+    In a forked child process it is free unless the thread that forked holds it: the
+    child has no other thread that would release it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+        renew_in_children()
+        LOCKS.add(self)
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def renew(self) -> None:
+        """Make the lock free in a new child process."""
+        self._lock = renewed(self._lock)
+
+
+def renewed(lock: Any) -> Any:
+    """Return an RLock, another one where a thread holds it that the child lacks."""
+    if not lock.acquire(blocking=False):
+        return RLock()
+    lock.release()
+    return lock
+
+
+LOCKS: WeakSet[ForkLock] = WeakSet()
+
+
+@cache
+def renew_in_children() -> None:
+    """Have all locks renewed in each forked child process."""
+    os.register_at_fork(after_in_child=renew_all)
+
+
+def renew_all() -> None:
+    """Renew all locks, those of cached properties too: Python 3.12 has none there."""
+    for lock in list(LOCKS):
+        lock.renew()
+    if sys.version_info < (3, 12):
+        for cached in cached_properties():
+            cached.lock = renewed(cached.lock)
+
+
+def cached_properties() -> Iterator[Any]:
+    """Yield the cached properties of the package's classes."""
+    package = __name__.partition(".")[0]
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == package:
+            for kind in vars(module).values():
+                if isinstance(kind, type) and kind.__module__ == name:
+                    for value in vars(kind).values():
+                        if isinstance(value, cached_property):
+                            yield value
+
+
+class SearchLock(ForkLock):
+    """A lock that threads hold while they use what searches one graph.
+
+    A thread that holds it may search, but not within a search: then the functions that
+    a search calls get a UsageError where they would otherwise wait for themselves.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._searching = 0  # id of the process whose search runs
+
+    @property
+    def torn(self) -> bool:
+        """Whether the process was forked amid a search, which left its memory half-way.
+
+        Hold the lock while you ask.
+        """
+        return self._searching not in (0, os.getpid())
+
+    def mend(self) -> None:
+        """Note that nothing uses the memory of the torn search any more."""
+        self._searching = 0
+
+    @contextmanager
+    def search(self) -> Iterator[None]:
+        """Hold the lock for one search; raise UsageError within another one."""
+        with self:
+            if self.torn:
+                raise UsageError(
+                    "this process was forked while a thread of its parent searched "
+                    "with this session; open the graph again"
+                )
+            if self._searching:
+                raise UsageError(
+                    "this thread is searching the graph: a function that a search "
+                    "calls, as stop or progress, cannot search its graph"
+                )
+            self._searching = os.getpid()
+            try:
+                yield
+            finally:
+                self._searching = 0
