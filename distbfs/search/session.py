@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import numpy as np
 
@@ -14,11 +17,18 @@ from distbfs.device import cuda
 from distbfs.device.take import FEW, Ahead
 from distbfs.engines.base import WHOLE, Until
 from distbfs.errors import DistbfsError, InputError, UsageError
+from distbfs.locks import SearchLock
 from distbfs.options import check_several, check_wanted
 from distbfs.search.paths import NO_PATHS, PATHS_OF_ALL
 from distbfs.search.result import Names, Result
 from distbfs.search.sight import Sight, sight_of
-from distbfs.search.sources import ids_of_set, vertices_of, without_roots
+from distbfs.search.sources import (
+    ids_of_set,
+    read_once,
+    read_targets,
+    vertices_of,
+    without_roots,
+)
 from distbfs.search.vertices import values_of
 from distbfs.search.view import View
 from distbfs.timing import Trace, kept
@@ -88,7 +98,7 @@ class Session:
     """A graph that stays loaded and is searched many times; made by ``distbfs.open``.
 
     A context manager: leaving it frees the graph.  Methods are collective over the
-    ranks. One search runs at a time.
+    ranks.
 
     Attributes
     ----------
@@ -105,8 +115,22 @@ class Session:
     separated : Separated or None
         This rank's shares of the graph, where domains of devices search level by
         level.
+    lock : SearchLock
+        The lock that each use of the session holds.
+    closed : bool
+        Whether it cannot be used any more.
     at_close : list of callable
         Called when the session is closed.
+
+    Notes
+    -----
+    Threads may share a session: their searches run one after the other, and a search
+    of one thread leaves results of others as they are.  ``see`` is for the searches of
+    all threads; a thread that holds ``lock`` keeps others out.  Functions that a search
+    calls, as ``stop``, cannot use its session, and must not wait for another thread
+    that does.  A forked child process may use the session unless it is on a device, or
+    another thread searched during the fork.  On several ranks, let one thread use it:
+    all ranks make the same calls in the same order.
 
     Examples
     --------
@@ -144,7 +168,10 @@ class Session:
         self._ahead: Ahead | None = None
         self.separated: Separated | None = None
         self.at_close: list[Callable[[], object]] = []
-        self._searches = 0
+        self.lock = SearchLock()
+        self.closed, self._process = False, os.getpid()
+        self._searches, self._searcher = 0, get_ident()
+        self._last: Callable[[], Result | None] = lambda: None
         self._sight: Sight | None = None
         self._view: View | None = None
 
@@ -157,6 +184,19 @@ class Session:
     def n(self) -> int:
         """Number of vertices."""
         return self.layout.n
+
+    @contextmanager
+    def _used(self) -> Iterator[None]:
+        """Hold the lock; raise UsageError where the session cannot be used."""
+        with self.lock.search():
+            if self.closed:
+                raise UsageError("the session is closed; open the graph again")
+            if self.held.devices and os.getpid() != self._process:
+                raise UsageError(
+                    "the session is on a device, which no forked process can use; open "
+                    "the graph again"
+                )
+            yield
 
     @property
     def paths(self) -> PathFinder:
@@ -238,7 +278,8 @@ class Session:
         ...     session.connected(np.array([0, 2]))
         array([ True, False])
         """
-        return self.vertices.connected(ids)
+        with self._used():
+            return self.vertices.connected(ids)
 
     def view(
         self, vertices: Any = None, edges: Any = None, where: str | None = None
@@ -299,6 +340,10 @@ class Session:
         ...     session.search(0).to_numpy()[0]
         array([ 0,  1, -1, -1], dtype=int32)
         """
+        with self._used():
+            self._see(view)
+
+    def _see(self, view: View | None) -> None:
         if view is not None and view.whole:
             view = None
         if view is self._view:
@@ -447,6 +492,32 @@ class Session:
         levels = levels and self.options.levels
         parents = parents and self.options.parents
         check_wanted(levels=levels, parents=parents)
+        source, targets = read_once(source, self._names), read_targets(targets)
+        with self._used():
+            return self._search(
+                source,
+                levels=levels,
+                parents=parents,
+                depth_limit=depth_limit,
+                targets=targets,
+                stop=stop,
+                records=records,
+                wanted=wanted,
+            )
+
+    def _search(
+        self,
+        source: Any,
+        *,
+        levels: bool,
+        parents: bool,
+        depth_limit: int | None,
+        targets: list[Any] | None,
+        stop: Stop | None,
+        records: bool,
+        wanted: Ids | None,
+    ) -> Result:
+        self._save_last()
         root = self._roots_of(source)
         self._check_seen(root)
         until = self._until(depth_limit, targets)
@@ -481,13 +552,22 @@ class Session:
             source=source,
             engine=self.options.engine,
             names=self._names,
+            lock=self.lock,
             valid=lambda: turn == self._searches,
             take=take,
             paths=self.paths,
         )
+        self._last = ref(result)
         if not levels:  # engines may have them all the same
             result.drop_levels()
         return result
+
+    def _save_last(self) -> None:
+        """Give arrays of its own to the last result if another thread has it."""
+        before, self._searcher = self._searcher, get_ident()
+        last = self._last()
+        if last is not None and before != self._searcher:
+            last._save()
 
     @property
     def on_devices(self) -> bool:
@@ -553,10 +633,17 @@ class Session:
         2
         >>> session.close()
         """
-        self._ahead = None
-        self._runner.close()
-        while self.at_close:
-            self.at_close.pop()()
+        with self.lock:
+            if self.lock.torn:  # the memory is the parent's
+                self.closed = True
+        if not self.closed:
+            with self.lock.search():
+                self.closed, self._ahead = True, None
+                if self.vertices.on_devices and not self.vertices.whole_here:
+                    self._searches += 1  # results lie in memory that is freed
+                self._runner.close()
+                while self.at_close:
+                    self.at_close.pop()()
 
     def __enter__(self) -> Self:
         return self
