@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, cached_property
-from threading import RLock
+from threading import RLock, get_ident
 from typing import Any
 from weakref import WeakSet
 
 from distbfs.errors import UsageError
+
+IMPORTING = 10  # seconds that a fork waits for imports of other threads
 
 
 class ForkLock:
@@ -23,7 +26,7 @@ class ForkLock:
 
     def __init__(self) -> None:
         self._lock = RLock()
-        renew_in_children()
+        follow_forks()
         LOCKS.add(self)
 
     def __enter__(self) -> None:
@@ -49,9 +52,9 @@ LOCKS: WeakSet[ForkLock] = WeakSet()
 
 
 @cache
-def renew_in_children() -> None:
-    """Have all locks renewed in each forked child process."""
-    os.register_at_fork(after_in_child=renew_all)
+def follow_forks() -> None:
+    """Let forked child processes find all locks free, and modules imported."""
+    os.register_at_fork(before=await_imports, after_in_child=renew_all)
 
 
 def renew_all() -> None:
@@ -65,14 +68,36 @@ def renew_all() -> None:
 
 def cached_properties() -> Iterator[Any]:
     """Yield the cached properties of the package's classes."""
-    package = __name__.partition(".")[0]
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] == package:
-            for kind in vars(module).values():
-                if isinstance(kind, type) and kind.__module__ == name:
-                    for value in vars(kind).values():
-                        if isinstance(value, cached_property):
-                            yield value
+        for kind in list(vars(module).values()) if of_package(name) else ():
+            if isinstance(kind, type) and kind.__module__ == name:
+                for value in vars(kind).values():
+                    if isinstance(value, cached_property):
+                        yield value
+
+
+def of_package(name: str) -> bool:
+    """Return whether a module is of this package."""
+    return name.partition(".")[0] == __name__.partition(".")[0]
+
+
+def await_imports() -> None:
+    """Wait for modules that other threads import: a child could not end that."""
+    last = time.monotonic() + IMPORTING
+    while importing() and time.monotonic() < last:
+        time.sleep(0.001)
+
+
+def importing() -> bool:
+    """Return whether another thread imports a module of the package."""
+    machinery = sys.modules.get("_frozen_importlib")
+    locks = getattr(machinery, "_module_locks", {})  # name -> reference to a lock
+    owners = {
+        getattr(lock(), "owner", None)
+        for name, lock in list(locks.items())
+        if of_package(name)
+    }
+    return bool(owners - {None, get_ident()})
 
 
 class SearchLock(ForkLock):

@@ -3,7 +3,10 @@
 import fcntl
 import multiprocessing
 import sys
+import threading
 import time
+from contextlib import suppress
+from importlib import import_module
 
 import pytest
 from waiting import ends, halted, in_child
@@ -107,6 +110,28 @@ def test_a_child_does_not_wait_for_a_cached_property():
 
     with halted(holding(vars(VertexMap)["on_devices"].lock)):
         assert in_child(use) == 0
+
+
+def test_a_fork_waits_for_imports_of_other_threads(monkeypatch):
+    """A child would wait for ever to import the same."""
+
+    class Slow:
+        def find_spec(self, name, *_):
+            if name == "distbfs.late":
+                begun.set()
+                time.sleep(0.1)
+
+    def imports():
+        with suppress(ImportError):
+            import_module("distbfs.late")
+
+    begun = threading.Event()
+    monkeypatch.setattr(sys, "meta_path", [Slow(), *sys.meta_path])
+    thread = threading.Thread(target=imports)
+    thread.start()
+    begun.wait()
+    assert in_child(imports) == 0
+    thread.join()
 
 
 def test_a_file_lock_is_free_while_a_child_lives(tmp_path):
