@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
@@ -185,18 +185,15 @@ class Session:
         """Number of vertices."""
         return self.layout.n
 
-    @contextmanager
-    def _used(self) -> Iterator[None]:
-        """Hold the lock; raise UsageError where the session cannot be used."""
-        with self.lock.search():
-            if self.closed:
-                raise UsageError("the session is closed; open the graph again")
-            if self.held.devices and os.getpid() != self._process:
-                raise UsageError(
-                    "the session is on a device, which no forked process can use; open "
-                    "the graph again"
-                )
-            yield
+    def _check_usable(self) -> None:
+        """Raise UsageError where the session is closed, or its devices are lost."""
+        if self.closed:
+            raise UsageError("the session is closed; open the graph again")
+        if self.held.devices and os.getpid() != self._process:
+            raise UsageError(
+                "the session is on a device, which no forked process can use; open the "
+                "graph again"
+            )
 
     @property
     def paths(self) -> PathFinder:
@@ -278,7 +275,8 @@ class Session:
         ...     session.connected(np.array([0, 2]))
         array([ True, False])
         """
-        with self._used():
+        with self.lock.search():
+            self._check_usable()
             return self.vertices.connected(ids)
 
     def view(
@@ -340,7 +338,8 @@ class Session:
         ...     session.search(0).to_numpy()[0]
         array([ 0,  1, -1, -1], dtype=int32)
         """
-        with self._used():
+        with self.lock.search():
+            self._check_usable()
             self._see(view)
 
     def _see(self, view: View | None) -> None:
@@ -493,7 +492,8 @@ class Session:
         parents = parents and self.options.parents
         check_wanted(levels=levels, parents=parents)
         source, targets = read_once(source, self._names), read_targets(targets)
-        with self._used():
+        with self.lock.search():
+            self._check_usable()
             return self._search(
                 source,
                 levels=levels,
