@@ -13,13 +13,14 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Lock
+
+from distbfs.locks import ForkLock
 
 HIDDEN = re.compile(r"\.partial-[0-9a-f]{16}")  # names of the folders
 LOCK = ".lock"  # a file in each
 
 _paths: set[Path] = set()
-_lock = Lock()
+_lock = ForkLock()
 
 
 def note(*paths: Path) -> None:
@@ -39,7 +40,7 @@ def remove_all() -> None:
 
     The process ends next, so concurrent calls of ``note`` and ``forget`` block.
     """
-    _lock.acquire()
+    _lock.__enter__()
     for path in list(_paths):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

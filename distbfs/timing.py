@@ -7,8 +7,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any
+
+from distbfs.locks import ForkLock
 
 
 @dataclass(frozen=True)
@@ -58,32 +59,37 @@ def kept(
     return nullcontext() if trace is None else trace(name, **values)
 
 
-class Aside:
-    """Time excluded from all phases, in whatever thread."""
+class Aside(ForkLock):
+    """Time excluded from all phases, in whatever thread; the lock guards its sums."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        super().__init__()
         self._inside = 0
         self._began = self._spent = 0.0
+
+    def renew(self) -> None:
+        """Leave the threads of the parent out; see ``ForkLock``."""
+        super().renew()
+        self._inside = 0
 
     @property
     def seconds(self) -> float:
         """Return the seconds so far, counting overlaps once."""
-        with self._lock:
+        with self:
             now = time.perf_counter() - self._began if self._inside else 0.0
             return self._spent + now
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
         """Exclude the time of a ``with`` block."""
-        with self._lock:
+        with self:
             if not self._inside:
                 self._began = time.perf_counter()
             self._inside += 1
         try:
             yield
         finally:
-            with self._lock:
+            with self:
                 self._inside -= 1
                 if not self._inside:
                     self._spent += time.perf_counter() - self._began

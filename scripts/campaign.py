@@ -5,13 +5,14 @@
     python scripts/campaign.py --only stores --trial 123    # repeats one trial
 
 Each trial draws a graph and a way through the package from its seed: arrays, files,
-stores, engines, ranks, parts, TH, options of the exchange, many searches, NetworkX, a
-service, input that must be refused.  A wrong answer, an error or an end that should not
-be leaves the graph and the line that repeats it in a folder of --out; the campaign goes
-on, and ends with 1.  Under mpiexec the kinds "stores", "sessions" and "multisearch" run
-on all ranks.  Two kinds run by name only: "emulated", the engines of CUDA, on the CPU,
-and "damage", files of stores with bytes changed, 25 times a trial, read by the host and
-by a device, which is the CPU where there is none.
+stores, engines, ranks, parts, TH, options of the exchange, many searches, NetworkX,
+threads, forks, functions that search, a service, input that must be refused.  A wrong
+answer, an error or an end that should not be leaves the graph and the line that repeats
+it in a folder of --out; the campaign goes on, and ends with 1.  Under mpiexec the kinds
+"stores", "sessions" and "multisearch" run on all ranks.  Two kinds run by name only:
+"emulated", the engines of CUDA, on the CPU, and "damage", files of stores with bytes
+changed, 25 times a trial, read by the host and by a device, which is the CPU where
+there is none.
 
 Needs NetworkX, pyarrow and SciPy (extra ``test``).
 """
@@ -42,6 +43,7 @@ KINDS = {
     "multisearch": 4,
     "networkx": 8,
     "refusals": 6,
+    "turns": 4,
     "service": 1,
     "ranks": 1,
     "emulated": 0,

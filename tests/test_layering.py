@@ -18,7 +18,7 @@ from distbfs import registry
 ROOT = Path(distbfs.__file__).parent
 LEAVES = (
     *("errors", "types", "registry", "options", "timing", "progress", "leftovers"),
-    "interrupts",
+    *("interrupts", "locks"),
 )
 ROOMS = (
     *("device", "generate", "formats", "graph", "partition", "exchange", "plan"),

@@ -190,9 +190,12 @@ def begun(row: dict[str, Any]) -> Any:
 
 def energy_of(
     session: Session, sources: Sequence[Root], rows: Sequence[dict[str, Any]]
-) -> dict[str, Any]:
-    """Return the energy of searches that were made, by making them again."""
-    return searches_energy(session, sources, sum(x["nedge"] for x in rows))
+) -> dict[str, Any] | None:
+    """Return the energy of the searches of rows, by making them again; None of none."""
+    if not rows:
+        return None
+    made = sources[: len(rows)]
+    return searches_energy(session, made, sum(x["nedge"] for x in rows))
 
 
 def warn_of_rest(done: Array, output: Path | None) -> None:
@@ -386,10 +389,8 @@ def command(
                 kept.write(row, outcome, asked.counted)
                 tick(int(kept.done.sum()))
         finish_trace(terminal, trace_file, trace, ids)
-        energy = None
-        if with_energy and rows:
-            again = [sources[row] for row in waiting[: len(rows)].tolist()]
-            energy = energy_of(session, again, rows)
+        again = [sources[row] for row in waiting.tolist()]
+        energy = energy_of(session, again, rows) if with_energy else None
         session.close()
         kept.finish()
         warn_of_rest(kept.done, output)

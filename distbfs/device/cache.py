@@ -134,4 +134,6 @@ def exclusive(path: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
+        with contextlib.suppress(OSError):  # also of a child that was forked meanwhile
+            fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)

@@ -94,12 +94,17 @@ def searching(
         if world is not None:
             searcher = copy(searcher)
             searcher.world, searcher.tails = world, {}
-        searcher.options = ways
-        yield searcher
+        with graph.lock.search():
+            searcher.options = ways
+            yield searcher
 
 
 def ids_of(graph: Graph, sources: Sources) -> Ids:
-    """Return the ids of vertices, int64 [k]; UsageError for what is no vertex."""
+    """Return the ids of vertices, int64 [k]; UsageError for what is no vertex.
+
+    Call it before the search: what yields the sources may search, too.
+    """
+    check_graph(graph)
     if sources is None:
         return np.arange(graph.n, dtype=np.int64)
     ids = [graph.id_of(vertex) for vertex in each_of(sources, "sources")]
@@ -107,7 +112,8 @@ def ids_of(graph: Graph, sources: Sources) -> Ids:
 
 
 def pairs_of(graph: Graph, pairs: Iterable[Any]) -> Ids:
-    """Return the ids of pairs of vertices, int64 [q, 2]; UsageError for others."""
+    """Return the ids of pairs of vertices, int64 [q, 2]; see ``ids_of``."""
+    check_graph(graph)
     ends = [
         [graph.id_of(vertex) for vertex in each_of(pair, "a pair")]
         for pair in each_of(pairs, "pairs")
@@ -332,9 +338,9 @@ def search_many(
             )
         if resume is not None or progress is not None:
             raise UsageError("resume and progress are for applications, given by name")
-        chosen = RunOptions(**options)
+        chosen, ids = RunOptions(**options), ids_of(graph, sources)
         with searching(graph, engine, chosen, world) as searcher:
-            return searcher.run(problem, ids_of(graph, sources), chosen)
+            return searcher.run(problem, ids, chosen)
 
 
 def path_lengths(
@@ -373,8 +379,9 @@ def path_lengths(
     array([[0, 1, 2, 3, 3],
            [3, 2, 1, 0, 2]], dtype=int8)
     """
+    ids = ids_of(graph, sources)
     with searching(graph, engine) as searcher:
-        return paths.levels(searcher, ids_of(graph, sources), dtype)
+        return paths.levels(searcher, ids, dtype)
 
 
 def reachable(graph: Graph, pairs: Iterable[Any], engine: str = "auto") -> Array:
@@ -406,8 +413,9 @@ def reachable(graph: Graph, pairs: Iterable[Any], engine: str = "auto") -> Array
     >>> distbfs.reachable(graph, [(0, 2), (0, 3)])
     array([ True, False])
     """
+    ids = pairs_of(graph, pairs)
     with searching(graph, engine) as searcher:
-        return of_reachability.reachability(searcher, pairs_of(graph, pairs))
+        return of_reachability.reachability(searcher, ids)
 
 
 def betweenness(
@@ -456,12 +464,10 @@ def betweenness(
     >>> distbfs.betweenness(graph, normalized=False)
     array([0., 3., 5., 0., 0.])
     """
+    ids = distinct(graph, sources)
     with searching(graph, engine) as searcher:
         return of_betweenness.betweenness(
-            searcher,
-            distinct(graph, sources),
-            normalized=normalized,
-            endpoints=endpoints,
+            searcher, ids, normalized=normalized, endpoints=endpoints
         )
 
 
@@ -507,10 +513,9 @@ def closeness(
     >>> distbfs.closeness(graph, [0, 1])
     array([1. , 0.6, nan, nan])
     """
+    ids = distinct(graph, sources)
     with searching(graph, engine) as searcher:
-        return of_closeness.closeness(
-            searcher, distinct(graph, sources), normalized=normalized
-        )
+        return of_closeness.closeness(searcher, ids, normalized=normalized)
 
 
 def harmonic(graph: Graph, sources: Sources = None, *, engine: str = "auto") -> Array:
@@ -547,8 +552,9 @@ def harmonic(graph: Graph, sources: Sources = None, *, engine: str = "auto") -> 
     >>> distbfs.harmonic(graph, [0, 1])
     array([ 3.,  2., nan, nan])
     """
+    ids = distinct(graph, sources)
     with searching(graph, engine) as searcher:
-        return of_harmonic.harmonic(searcher, distinct(graph, sources))
+        return of_harmonic.harmonic(searcher, ids)
 
 
 def eccentricity(graph: Graph, sources: Sources = None, engine: str = "auto") -> Array:
@@ -580,8 +586,9 @@ def eccentricity(graph: Graph, sources: Sources = None, engine: str = "auto") ->
     >>> distbfs.eccentricity(graph)
     array([2, 1, 2, 0, 1, 1], dtype=int32)
     """
+    ids = distinct(graph, sources)
     with searching(graph, engine) as searcher:
-        return of_eccentricity.eccentricity(searcher, distinct(graph, sources))[0]
+        return of_eccentricity.eccentricity(searcher, ids)[0]
 
 
 def diameter(graph: Graph, engine: str = "auto") -> dict[str, Any]:
@@ -659,5 +666,6 @@ def within_hops(
     array([[1, 2, 3],
            [1, 3, 4]])
     """
+    ids = ids_of(graph, sources)
     with searching(graph, engine) as searcher:
-        return khop.khop(searcher, ids_of(graph, sources), hops)
+        return khop.khop(searcher, ids, hops)

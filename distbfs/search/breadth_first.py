@@ -10,6 +10,7 @@ from distbfs.options import SearchOptions, type_name
 from distbfs.search.edge_table import EdgeTable
 from distbfs.search.graph import Graph
 from distbfs.search.result import Result
+from distbfs.search.sources import read_once, read_targets
 from distbfs.search.view import View
 
 
@@ -144,11 +145,13 @@ def bfs(
         if view is not None:
             raise UsageError("a view stands for vertices, edges and where; give one")
         view = graph.view(vertices, edges, where)
+    names = None if graph.nodes is None else graph
+    source, wished = read_once(source, names), read_targets(targets)
     with graph.lock:
         masked = view is not None and not view.whole
         session = graph.session(options, masked=masked)
         session.see(view)
-        result = session.search(source, depth_limit=depth_limit, targets=targets)
+        result = session.search(source, depth_limit=depth_limit, targets=wished)
         return result.keep()
 
 

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from threading import Lock
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +17,7 @@ from distbfs.exchange.world import SoloWorld
 from distbfs.formats.attributes import Values
 from distbfs.formats.ids import no_vertex
 from distbfs.graph.device_graph import MAX_VERTICES
+from distbfs.locks import SearchLock
 from distbfs.options import SearchOptions, check_several
 from distbfs.partition.part import Part
 from distbfs.search.choose import Request, kind_of
@@ -76,9 +76,12 @@ class Graph:
     with a value for each vertex are indexed from 0, also where names are numbers from
     1: entry k is of vertex ``nodes[k]``, and ``id_of`` gives the k of a vertex.
 
-    Searches of one graph run one after the other, also from several threads.  The graph
-    stays prepared after the first search.  A forked child process may search it unless
-    its edges are in the memory of a device; a pickled copy can be searched, too.
+    Searches of one graph run one after the other, also from several threads.  Functions
+    that a search calls, such as ``progress`` or those of a ``Problem``, cannot search
+    its graph, and must not wait for another thread that does; generators of sources,
+    targets or pairs can, as they are read before.  The graph stays prepared after the
+    first search.  A forked child process may search it unless its edges are in the
+    memory of a device; a pickled copy can be searched, too.
 
     Examples
     --------
@@ -116,7 +119,7 @@ class Graph:
         self._sessions: dict[tuple[SearchOptions, bool], Session] = {}
         self._kept: dict[Hashable, Any] = {}
         self._view: View | None = None
-        self._lock = Lock()
+        self._lock = SearchLock()
         self._process = os.getpid()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -663,7 +666,8 @@ class Graph:
     def m(self) -> int:
         """Number of stored edges; an undirected one is stored in both directions."""
         if self._part is None:
-            return self.session(SearchOptions(engine="auto")).edges
+            with self._lock:
+                return self.session(SearchOptions(engine="auto")).edges
         return self._part.nn.edges
 
     @property
@@ -682,7 +686,7 @@ class Graph:
         return self._part
 
     @property
-    def lock(self) -> Lock:
+    def lock(self) -> SearchLock:
         """The lock that a search of the graph holds."""
         return self._lock
 
@@ -708,9 +712,17 @@ class Graph:
         >>> graph.kept("edges", lambda part: part.nn.edges)
         4
         """
+        self._forget_torn()
         if key not in self._kept:
             self._kept[key] = make(self.part)
         return self._kept[key]
+
+    def _forget_torn(self) -> None:
+        """Forget memory of searches that a fork left half-way; it is made again."""
+        if self._lock.torn:
+            self._sessions.clear()
+            self._kept.clear()
+            self._lock.mend()
 
     def reversed(self) -> Graph:
         """Return the graph with every edge turned round; arrays are shared.
@@ -899,10 +911,11 @@ class Graph:
         >>> distbfs.bfs(graph, 0, "openmp", view=view).level
         array([0, 1, 2, 3], dtype=int32)
         """
-        view = View(self.n, vertices, edges, where)
-        if self._view is None or not view.same(self._view):
-            self._view = view
-        return self._view
+        view, last = View(self.n, vertices, edges, where), self._view
+        if last is not None and view.same(last):
+            return last
+        self._view = view  # another thread may set one of its own
+        return view
 
     @property
     def attributes(self) -> dict[str, str]:
@@ -1040,8 +1053,9 @@ class Graph:
         ...     graph.session(SearchOptions(engine="reference")).search(0).reached
         3
         """
+        self._forget_torn()
         key = options, masked and self._views_apart(options)
-        if key not in self._sessions:
+        if key not in self._sessions or self._sessions[key].closed:
             if options.engine != "auto" and not kind_of(options.engine).alone:
                 raise UsageError(
                     f"engine {options.engine} searches parts; open a store or tuples"
@@ -1049,7 +1063,7 @@ class Graph:
             source = Source(self.n, 1, self.directed, graph=self)
             names = None if self.nodes is None else self
             request = Request(masked=masked)
-            self._sessions[key] = open_source(
-                SoloWorld(), source, options, request, names=names
-            )
+            session = open_source(SoloWorld(), source, options, request, names=names)
+            session.lock = self._lock
+            self._sessions[key] = session
         return self._sessions[key]

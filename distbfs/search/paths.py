@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
@@ -16,6 +15,7 @@ from distbfs.engines.cuda.common.counts import DeviceCounter
 from distbfs.engines.cuda.common.device_rows import DeviceRows
 from distbfs.errors import UsageError
 from distbfs.graph.csr import row_blocks
+from distbfs.locks import ForkLock
 from distbfs.search.vertices import array_module, device_of, host_array
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class WholePaths:
     ) -> None:
         self._world, self._rows, self._counter = world, rows, counter
         self.directed = rows is not None and rows.directed
-        self._lock = Lock()  # a counter has one set of launch arguments
+        self._lock = ForkLock()  # a counter has one set of launch arguments
 
     def counts(
         self, level: Sequence[Any], levels: int, dtype: str

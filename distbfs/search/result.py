@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, MappingView, Sequence
 from copy import deepcopy
 from functools import wraps
+from threading import active_count
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import numpy as np
@@ -20,7 +21,7 @@ from distbfs.search.frames import (
 )
 from distbfs.search.paths import NO_PATHS
 from distbfs.search.program_arrays import array_of
-from distbfs.search.result_paths import ResultPaths, no_way_back
+from distbfs.search.result_paths import ResultPaths, no_way_back, reading
 from distbfs.search.result_state import always, state_alone
 from distbfs.search.sources import described
 from distbfs.search.vertices import (
@@ -35,6 +36,7 @@ from distbfs.types import AnyArray, Array, Ids, Root, Take, slice_bounds
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from distbfs.locks import ForkLock
     from distbfs.search.parents import ParentCost
     from distbfs.search.paths import PathFinder
     from distbfs.search.runners.base import Found
@@ -109,12 +111,12 @@ class Result(ResultPaths):
     ``parent``, ``order``, ``roots`` and ``root`` go by ids all the same, from 0, and
     ``named`` gives the names of ids.  Everything else takes and gives names.
 
-    Results of ``bfs`` stay valid.  Those of a session are overwritten by its next
-    search, unless ``keep`` has copied them.  On several ranks, properties and methods
-    other than ``keep`` and ``shards`` are collective, and equal on all ranks where
-    nothing else is said.  A pickled result has its arrays in host memory, and the names
-    of the vertices, but no graph: it counts and lists no shortest paths beyond those of
-    its parents.  On several ranks none is pickled.
+    Results of ``bfs`` stay valid.  Those of a session are overwritten by the next
+    search of their thread, unless ``keep`` has copied them.  On several ranks,
+    properties and methods other than ``keep`` and ``shards`` are collective, and equal
+    on all ranks where nothing else is said.  A pickled result has its arrays in host
+    memory, and the names of the vertices, but no graph: it counts and lists no shortest
+    paths beyond those of its parents.  On several ranks none is pickled.
 
     Examples
     --------
@@ -141,13 +143,14 @@ class Result(ResultPaths):
         source: Any = None,
         engine: str = "",
         names: Names | None = None,
+        lock: ForkLock | None = None,
         valid: Callable[[], bool] = always,
         take: Take = values_of,
         paths: PathFinder = NO_PATHS,
     ) -> None:
         self._paths = paths
         self._vertices, self._outcome, self._names = vertices, outcome, names
-        self._valid, self._take = valid, take
+        self._lock, self._valid, self._take = lock, valid, take
         self._kept: dict[str, Any] = {}
         self.roots: Ids = np.atleast_1d(np.asarray(root, dtype=np.int64))
         self.root = int(self.roots[0])
@@ -206,11 +209,12 @@ class Result(ResultPaths):
     def _arrays(self) -> tuple[Sequence[Any], Sequence[Any]]:
         if not self._valid():
             raise UsageError(
-                "the session has searched again, and this result is gone; keep() it "
-                "before the next search"
+                "the session has searched again or was closed, and this result is "
+                "gone; keep() it before"
             )
         return self._outcome.level, self._outcome.parent
 
+    @reading
     def __getstate__(self) -> dict[str, Any]:
         """Return the state of a copy in another process: on the host, no graph."""
         return state_alone(self)
@@ -223,6 +227,30 @@ class Result(ResultPaths):
         for name in ("roots", "source", "order", "records", "phases"):
             setattr(copy, name, deepcopy(getattr(self, name), memo))
         return copy
+
+    def _own(self) -> None:
+        """Take the arrays from the session, or copy them; its lock is held."""
+        level, parent = (list(arrays) for arrays in self._arrays())
+        if self._outcome.give is None:
+            level, parent = (
+                [None if x is None else copied(x) for x in arrays]
+                for arrays in (level, parent)
+            )
+        else:
+            self._outcome.give()
+        self._kept = {k: v for k, v in self._kept.items() if isinstance(v, int)}
+        self._outcome = self._outcome.copy_with(level, parent)
+        self._lock, self._valid, self._take = None, always, values_of
+
+    def _save(self) -> None:
+        """Own the arrays unless they are overwritten already; the lock is held."""
+        if self._lock is not None and self._valid():
+            self._own()
+
+    def _save_among_threads(self) -> None:
+        """Own arrays that are handed out, if another thread may overwrite them."""
+        if self._vertices.whole_here and active_count() > 1:
+            self._save()
 
     def drop_levels(self) -> None:
         """Let go of the levels, but for how many there are (collective).
@@ -241,6 +269,7 @@ class Result(ResultPaths):
         self._outcome = self._outcome.copy_with(none, self._outcome.parent)
         self.has_levels = False
 
+    @reading
     def keep(self) -> Result:
         """Return a result that later searches of the session do not overwrite.
 
@@ -267,20 +296,9 @@ class Result(ResultPaths):
         >>> first.to_dict()
         {0: 0, 1: 1, 2: 2}
         """
-        level, parent = (list(arrays) for arrays in self._arrays())
-        if self._outcome.give is None:
-            level, parent = (
-                [None if x is None else copied(x) for x in arrays]
-                for arrays in (level, parent)
-            )
-        else:
-            self._outcome.give()
         kept: Result = object.__new__(Result)
         vars(kept).update(vars(self))
-        numbers = {k: v for k, v in self._kept.items() if isinstance(v, int)}
-        kept._kept = numbers
-        kept._outcome = self._outcome.copy_with(level, parent)
-        kept._valid, kept._take = always, values_of
+        kept._own()
         return kept
 
     @property
@@ -311,8 +329,11 @@ class Result(ResultPaths):
         """
         return self._whole(1) if self.has_parents else None
 
+    @reading
     def _whole(self, which: int) -> Any:
-        vertices, arrays = self._vertices, self._arrays()[which]
+        vertices = self._vertices
+        self._save_among_threads()
+        arrays = self._arrays()[which]
         if vertices.whole_here:
             return arrays[0]
         if vertices.world.size > 1 or vertices.on_devices:
@@ -341,6 +362,7 @@ class Result(ResultPaths):
         self._need_parents()
         return cast("Ids", self.to_numpy()[1])
 
+    @reading
     def to_numpy(self) -> tuple[Array | Any, Ids | None]:
         """Return levels and parents in host memory.
 
@@ -365,8 +387,11 @@ class Result(ResultPaths):
         (array([ 0,  1, -1], dtype=int32), array([ 0,  0, -1]))
         """
         self._arrays()
+        if not self._vertices.on_devices:
+            self._save_among_threads()
         return self._numpy()
 
+    @reading
     def at(self, vertices: Any) -> tuple[Array | Any, Ids | None]:
         """Return levels and parents of some vertices.
 
@@ -432,6 +457,7 @@ class Result(ResultPaths):
         return self._arrays()[0 if self.has_levels else 1]
 
     @property
+    @reading
     @once
     def reached(self) -> int:
         """Number of vertices reached, the sources among them."""
@@ -442,6 +468,7 @@ class Result(ResultPaths):
         return int(self._vertices.world.allreduce(np.array([count]))[0])
 
     @property
+    @reading
     @once
     def depth(self) -> int:
         """The largest level."""
@@ -454,6 +481,7 @@ class Result(ResultPaths):
         return most if most >= 0 else self._outcome.levels - 1
 
     @property
+    @reading
     @once
     def nedge(self) -> int:
         """Number of input tuples with an end in the reached component, as in Graph500.
@@ -465,6 +493,7 @@ class Result(ResultPaths):
         ends = sum(shard.ends_reached(values) for shard, values in shards)
         return int(self._vertices.world.allreduce(np.array([ends]))[0]) // 2
 
+    @reading
     def level_counts(self) -> Ids:
         """Return the number of vertices on each level.
 
@@ -560,6 +589,7 @@ class Result(ResultPaths):
         world = vertices.world
         return slice_bounds(vertices.layout.n, world.size, world.rank)[0]
 
+    @reading
     def path_to(self, vertex: Any) -> list[Any]:
         """Return a shortest path from the nearest source to a vertex.
 
@@ -593,6 +623,7 @@ class Result(ResultPaths):
         self._need_parents()
         return self._called(self.walk_back(int(at))[::-1])
 
+    @reading
     def walk_back(self, at: int, ask: Callable[[], object] = bool) -> list[int]:
         """Return the vertices from ``at`` back to a source (collective).
 
@@ -621,7 +652,7 @@ class Result(ResultPaths):
     def _parent_of(self, vertex: int) -> int:
         vertices = self._vertices
         if vertices.whole_here and not vertices.on_devices:
-            return int(self._outcome.parent[0][vertex])
+            return int(self._arrays()[1][0][vertex])
         _, parent = self._at(np.array([vertex]))
         return -1 if parent is None else int(parent[0])
 

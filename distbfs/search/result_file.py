@@ -93,6 +93,8 @@ def locked(folder: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
+        with suppress(OSError):  # also of a child that was forked meanwhile
+            fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -15,11 +16,35 @@ from distbfs.options import check_integer, check_range, depth_limit
 from distbfs.search.edge_table import EdgeTable
 
 if TYPE_CHECKING:
+    from distbfs.locks import ForkLock
     from distbfs.search.paths import PathFinder
     from distbfs.search.result import Names
     from distbfs.search.runners.base import Found
     from distbfs.search.vertices import VertexMap
     from distbfs.types import Array, Ids
+
+
+Self = TypeVar("Self", bound="ResultPaths")
+Arguments = ParamSpec("Arguments")
+Value = TypeVar("Value")
+
+
+def reading(
+    method: Callable[Concatenate[Self, Arguments], Value],
+) -> Callable[Concatenate[Self, Arguments], Value]:
+    """Hold the session's lock in a method that reads arrays which are the session's."""
+
+    @wraps(method)
+    def call(
+        result: Self, /, *args: Arguments.args, **named: Arguments.kwargs
+    ) -> Value:
+        lock = result._lock
+        if lock is None:
+            return method(result, *args, **named)
+        with lock:
+            return method(result, *args, **named)
+
+    return call
 
 
 class ResultPaths(ABC):
@@ -33,6 +58,7 @@ class ResultPaths(ABC):
     _vertices: VertexMap
     _outcome: Found
     _names: Names | None
+    _lock: ForkLock | None
     _paths: PathFinder
 
     @abstractmethod
@@ -55,6 +81,7 @@ class ResultPaths(ABC):
     def named(self, ids: Array) -> Array:
         """Return the names of vertices."""
 
+    @reading
     def path_counts(self, dtype: str = "uint64") -> Any:
         """Return the number of shortest paths to each vertex.
 
@@ -112,6 +139,7 @@ class ResultPaths(ABC):
             raise UsageError(f"{target} was not reached from {self._origin()}")
         return int(at)
 
+    @reading
     def _edges_to(self, target: int) -> Ids:
         """Return the edges (u, v) of shortest paths to an id, sorted by v, then u."""
         inside = self._vertices.one_inside(target)
@@ -218,6 +246,7 @@ class ResultPaths(ABC):
     def _called(self, path: list[int]) -> list[Any]:
         return path if self._names is None else self.named(np.array(path)).tolist()
 
+    @reading
     def edges_within(self, hops: int | None = None) -> EdgeTable:
         """Return the edges between the vertices within some hops of the source.
 

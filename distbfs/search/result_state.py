@@ -85,6 +85,7 @@ def state_alone(result: Result) -> dict[str, Any]:
             SoloWorld(), Layout(n, 1), [Shard(0, None, None, no_rows)]
         ),
         "_names": None if names is None else KeptNames(result.named(np.arange(n))),
+        "_lock": None,
         "_valid": always,
         "_take": values_of,
         "_paths": NO_GRAPH,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, NoReturn
+from weakref import ref
 
 import numpy as np
 
@@ -15,12 +18,19 @@ from distbfs.device.take import FEW, Ahead
 from distbfs.engines.base import WHOLE, Until
 from distbfs.errors import DistbfsError, InputError, UsageError, WrongTypeError
 from distbfs.formats.ids import no_vertex
+from distbfs.locks import SearchLock
 from distbfs.options import check_wanted
 from distbfs.search.paths import NO_PATHS, PATHS_OF_ALL
 from distbfs.search.program_arrays import each_of
 from distbfs.search.result import Names, Result
 from distbfs.search.sight import Sight, sight_of
-from distbfs.search.sources import ids_of_set, vertices_of, without_roots
+from distbfs.search.sources import (
+    ids_of_set,
+    read_once,
+    read_targets,
+    vertices_of,
+    without_roots,
+)
 from distbfs.search.vertices import values_of
 from distbfs.search.view import View
 from distbfs.timing import Trace, kept
@@ -90,7 +100,7 @@ class Session:
     """A graph that stays loaded and is searched many times; made by ``distbfs.open``.
 
     A context manager: leaving it frees the graph.  Methods are collective over the
-    ranks. One search runs at a time.
+    ranks.
 
     Attributes
     ----------
@@ -107,8 +117,22 @@ class Session:
     separated : Separated or None
         This rank's shares of the graph, where domains of devices search level by
         level.
+    lock : SearchLock
+        The lock that each use of the session holds.
+    closed : bool
+        Whether it cannot be used any more.
     at_close : list of callable
         Called when the session is closed.
+
+    Notes
+    -----
+    Threads may share a session: their searches run one after the other, and a search
+    of one thread leaves results of others as they are.  ``see`` is for the searches of
+    all threads; a thread that holds ``lock`` keeps others out.  Functions that a search
+    calls, as ``stop``, cannot use its session, and must not wait for another thread
+    that does.  A forked child process may use the session unless it is on a device, or
+    another thread searched during the fork.  On several ranks, let one thread use it:
+    all ranks make the same calls in the same order.
 
     Examples
     --------
@@ -146,7 +170,10 @@ class Session:
         self._ahead: Ahead | None = None
         self.separated: Separated | None = None
         self.at_close: list[Callable[[], object]] = []
-        self._searches = 0
+        self.lock = SearchLock()
+        self.closed, self._process = False, os.getpid()
+        self._searches, self._searcher = 0, get_ident()
+        self._last: Callable[[], Result | None] = lambda: None
         self._sight: Sight | None = None
         self._view: View | None = None
 
@@ -165,6 +192,16 @@ class Session:
     def n(self) -> int:
         """Number of vertices."""
         return self.layout.n
+
+    def _check_usable(self) -> None:
+        """Raise UsageError where the session is closed, or its devices are lost."""
+        if self.closed:
+            raise UsageError("the session is closed; open the graph again")
+        if self.held.devices and os.getpid() != self._process:
+            raise UsageError(
+                "the session is on a device, which no forked process can use; open the "
+                "graph again"
+            )
 
     @property
     def paths(self) -> PathFinder:
@@ -246,7 +283,10 @@ class Session:
         ...     session.connected(np.array([0, 2]))
         array([ True, False])
         """
-        return self.vertices.connected(self._ids(vertices))
+        ids = self._ids(vertices)
+        with self.lock.search():
+            self._check_usable()
+            return self.vertices.connected(ids)
 
     def _ids(self, vertices: Any) -> Ids:
         """Return the ids of vertices, as they are where the graph has no names."""
@@ -314,6 +354,11 @@ class Session:
         ...     session.search(0).to_numpy()[0]
         array([ 0,  1, -1, -1], dtype=int32)
         """
+        with self.lock.search():
+            self._check_usable()
+            self._see(view)
+
+    def _see(self, view: View | None) -> None:
         if view is not None and view.whole:
             view = None
         if view is self._view:
@@ -455,6 +500,33 @@ class Session:
         levels = levels and self.options.levels
         parents = parents and self.options.parents
         check_wanted(levels=levels, parents=parents)
+        source, targets = read_once(source, self._names), read_targets(targets)
+        with self.lock.search():
+            self._check_usable()
+            return self._search(
+                source,
+                levels=levels,
+                parents=parents,
+                depth_limit=depth_limit,
+                targets=targets,
+                stop=stop,
+                records=records,
+                wanted=wanted,
+            )
+
+    def _search(
+        self,
+        source: Any,
+        *,
+        levels: bool,
+        parents: bool,
+        depth_limit: int | None,
+        targets: list[Any] | None,
+        stop: Stop | None,
+        records: bool,
+        wanted: Ids | None,
+    ) -> Result:
+        self._save_last()
         root = self._roots_of(source)
         self._check_seen(root)
         until = self._until(depth_limit, targets)
@@ -490,13 +562,22 @@ class Session:
             source=source,
             engine=self.options.engine,
             names=self._names,
+            lock=self.lock,
             valid=lambda: turn == self._searches,
             take=take,
             paths=self.paths,
         )
+        self._last = ref(result)
         if not levels:  # engines may have them all the same
             result.drop_levels()
         return result
+
+    def _save_last(self) -> None:
+        """Give arrays of its own to the last result if another thread has it."""
+        before, self._searcher = self._searcher, get_ident()
+        last = self._last()
+        if last is not None and before != self._searcher:
+            last._save()
 
     @property
     def on_devices(self) -> bool:
@@ -562,10 +643,17 @@ class Session:
         2
         >>> session.close()
         """
-        self._ahead = None
-        self._runner.close()
-        while self.at_close:
-            self.at_close.pop()()
+        with self.lock:
+            if self.lock.torn:  # the memory is the parent's
+                self.closed = True
+        if not self.closed:
+            with self.lock.search():
+                self.closed, self._ahead = True, None
+                if self.vertices.on_devices and not self.vertices.whole_here:
+                    self._searches += 1  # results lie in memory that is freed
+                self._runner.close()
+                while self.at_close:
+                    self.at_close.pop()()
 
     def __enter__(self) -> Self:
         return self

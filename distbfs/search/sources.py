@@ -9,12 +9,13 @@ import numpy as np
 
 from distbfs.engines.base import Until
 from distbfs.errors import UsageError, WrongTypeError
-from distbfs.search.program_arrays import array_of, is_array
+from distbfs.search.program_arrays import array_of, each_of, is_array
 
 if TYPE_CHECKING:
     from distbfs.search.result import Names
     from distbfs.types import Ids
 
+PLAIN = (int, str, bytes, tuple, list, set, frozenset, range, dict)
 SHOWN = 4  # sources of a set in a message
 
 
@@ -39,6 +40,22 @@ def vertices_of(source: Any, names: Names | None) -> list[Any] | Ids | None:
             "allowed: one dimension, of integers or names"
         )
     return ids if names is None and ids.dtype.kind in "iu" else ids.tolist()
+
+
+def read_once(source: Any, names: Names | None) -> Any:
+    """Return a source with a set that may run code of the caller read into a list.
+
+    Before a search takes its lock, so that such code may search.
+    """
+    if type(source) in PLAIN or hasattr(source, "dtype"):
+        return source
+    several = vertices_of(source, names)
+    return source if several is None else several
+
+
+def read_targets(targets: Iterable[Any] | None) -> list[Any] | None:
+    """Return the targets of a search in a list; see ``read_once``."""
+    return None if targets is None else list(each_of(targets, "targets"))
 
 
 def ids_of_set(several: Ids | list[Any], n: int, id_of: Callable[[Any], int]) -> Ids:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from typing import Any
 
 import networkx as nx
@@ -32,6 +33,8 @@ def run(trial: Trial) -> None:
     """Make a graph and search it a few times."""
     truth = draw_graph(trial)
     door = trial.choose(edges, edges, scipy, networkx, dlpack)
+    if truth.n and trial.seed % 8 == 5:
+        door = file
     trial.note(door.__name__)
     graph, place = door(trial, truth)
     if trial.chance(0.1):
@@ -145,6 +148,26 @@ def dlpack(trial: Trial, truth: Truth) -> tuple[Any, np.ndarray]:
     ends = [x if x.flags.writeable else x.copy() for x in (src, dst)]
     made = distbfs.Graph.from_dlpack(*ends, n=truth.n, directed=truth.directed)
     return made, np.arange(truth.n)
+
+
+def file(trial: Trial, truth: Truth) -> tuple[Any, np.ndarray]:
+    """Make a graph of a file, whose vertices have the ids that the file gives them."""
+    matrix = trial.chance(0.5)
+    first = 1 if matrix else trial.choose(0, 1)
+    head = "%%MatrixMarket matrix coordinate pattern general\n"
+    head += f"{truth.n} {truth.n} {len(truth.pairs)}\n"
+    lines = [f"{u} {v}\n" for u, v in (truth.pairs + first).tolist()]
+    text = "".join([head * matrix, *lines])
+    path = trial.write("drawn.mtx" if matrix else "drawn.txt", text.encode())
+    options: dict[str, Any] = {"directed": truth.directed}
+    if not matrix:
+        options |= {"one_based": bool(first), "format": "edge-list", "n": truth.n}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        graph = distbfs.Graph.from_file(path, **options)
+    ids = list(range(first, first + truth.n))
+    equal("form", list(graph), ids, "ids of the file")
+    return graph, np.arange(truth.n)
 
 
 def scipy(trial: Trial, truth: Truth) -> tuple[Any, np.ndarray]:

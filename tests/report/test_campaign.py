@@ -55,6 +55,7 @@ def campaign(*words, fault=""):
         ("networkx", 6, 30),
         ("refusals", 2, 10),
         ("refusals", 15, 10),
+        ("turns", 3, 15),
         ("service", 1, 3),
         pytest.param(
             *("emulated", 1, 8), marks=pytest.mark.skipif(NO_CPP, reason="needs C++")
@@ -89,7 +90,7 @@ def test_a_minute_of_it(kind, seed, trials, tmp_path):
         ),
         *(("lost", "library", "level"), ("count", "stores", "count")),
         *(("limit", "sessions", "level"), ("target", "sessions", "level")),
-        ("kept", "sessions", "level"),
+        *(("kept", "sessions", "level"), ("turn", "turns", "error")),
         *(("error", "library", "error"), ("crash", "library", "crash")),
         *(("time", "library", "time"), ("export", "stores", "export")),
         *(("order", "networkx", "value"), ("refusal", "refusals", "refusal")),

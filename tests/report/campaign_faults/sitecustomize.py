@@ -106,6 +106,10 @@ def put(name):
         Graph.session = ends[name]
     elif name in ("limit", "target", "kept"):
         session_fault(name)
+    elif name == "turn":
+        from distbfs.locks import ForkLock
+
+        ForkLock.__enter__ = ForkLock.__exit__ = lambda *_: None
     elif name == "order":
         from distbfs.networkx_backend.graph import BackendGraph
 

@@ -1,0 +1,163 @@
+"""Locks that a forked child process finds free, and the turns of searches."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from functools import cache, cached_property
+from threading import RLock, get_ident
+from typing import Any
+from weakref import WeakSet
+
+from distbfs.errors import UsageError
+
+IMPORTING = 10  # seconds that a fork waits for imports of other threads
+
+
+class ForkLock:
+    """A lock of one thread at a time, which may take it again while it holds it.
+
+    In a forked child process it is free unless the thread that forked holds it: the
+    child has no other thread that would release it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+        follow_forks()
+        LOCKS.add(self)
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def renew(self) -> None:
+        """Make the lock free in a new child process."""
+        self._lock = renewed(self._lock)
+
+
+def renewed(lock: Any) -> Any:
+    """Return an RLock, another one where a thread holds it that the child lacks."""
+    if not lock.acquire(blocking=False):
+        return RLock()
+    lock.release()
+    return lock
+
+
+LOCKS: WeakSet[ForkLock] = WeakSet()
+
+
+@cache
+def follow_forks() -> None:
+    """Let forked child processes find all locks free, and modules imported."""
+    os.register_at_fork(before=await_imports, after_in_child=renew_all)
+
+
+def renew_all() -> None:
+    """Renew all locks, those of cached properties too: Python 3.12 has none there."""
+    for lock in list(LOCKS):
+        lock.renew()
+    if sys.version_info < (3, 12):
+        for cached in cached_properties():
+            cached.lock = renewed(cached.lock)
+
+
+def cached_properties() -> Iterator[Any]:
+    """Yield the cached properties of the package's classes."""
+    for name, module in list(sys.modules.items()):
+        for kind in list(vars(module).values()) if of_package(name) else ():
+            if isinstance(kind, type) and kind.__module__ == name:
+                for value in vars(kind).values():
+                    if isinstance(value, cached_property):
+                        yield value
+
+
+def of_package(name: str) -> bool:
+    """Return whether a module is of this package."""
+    return name.partition(".")[0] == __name__.partition(".")[0]
+
+
+def await_imports() -> None:
+    """Wait for modules that other threads import: a child could not end that."""
+    last = time.monotonic() + IMPORTING
+    while importing() and time.monotonic() < last:
+        time.sleep(0.001)
+
+
+def importing() -> bool:
+    """Return whether another thread imports a module of the package."""
+    machinery = sys.modules.get("_frozen_importlib")
+    locks = getattr(machinery, "_module_locks", {})  # name -> reference to a lock
+    owners = {
+        getattr(lock(), "owner", None)
+        for name, lock in list(locks.items())
+        if of_package(name)
+    }
+    return bool(owners - {None, get_ident()})
+
+
+class SearchLock(ForkLock):
+    """A lock that threads hold while they use what searches one graph.
+
+    A thread that holds it may search, but not within a search: then the functions that
+    a search calls get a UsageError where they would otherwise wait for themselves.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._searching = 0  # id of the process whose search runs
+
+    @property
+    def torn(self) -> bool:
+        """Whether the process was forked amid a search, which left its memory half-way.
+
+        Hold the lock while you ask.
+        """
+        return self._searching not in (0, os.getpid())
+
+    def mend(self) -> None:
+        """Note that nothing uses the memory of the torn search any more."""
+        self._searching = 0
+
+    def search(self) -> Turn:
+        """Return a context for one search, which raises UsageError within another."""
+        return Turn(self)
+
+    def begin(self) -> None:
+        """Take the lock for a search; see ``search``."""
+        self._lock.acquire()
+        if not self._searching:
+            self._searching = os.getpid()
+            return
+        torn = self.torn
+        self._lock.release()
+        if torn:
+            raise UsageError(
+                "this process was forked while a thread of its parent searched with "
+                "this session; open the graph again"
+            )
+        raise UsageError(
+            "this thread is searching the graph: a function that a search calls, as "
+            "stop or progress, cannot search its graph"
+        )
+
+    def end(self) -> None:
+        """Release the lock after a search."""
+        self._searching = 0
+        self._lock.release()
+
+
+class Turn:
+    """Holds a lock for one search."""
+
+    def __init__(self, lock: SearchLock) -> None:
+        self._lock = lock
+
+    def __enter__(self) -> None:
+        self._lock.begin()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.end()
