@@ -26,7 +26,8 @@ def styled(draw, between=None, mark="#%", more=True):
     tails = st.sampled_from(["", " ", "\t "])
     if more:
         gap = between[0]
-        words = ["0.5", "nan x", f"a{gap}b", "-1 # c", '"5"', f"é{gap}"]
+        words = ["0.5", "nan x", f"a{gap}b", "-1 # c", f"é{gap}"]
+        words += ['"5"'] * (gap != " ")  # quotes want one kind of blank
         tails |= st.sampled_from([gap + x for x in words])
     noise = st.sampled_from(["", "", "", "  ", *(f"{x} 1 2, é" for x in mark)])
     rows = []

@@ -94,7 +94,7 @@ def test_a_graph_that_is_not_sound(tmp_path, monkeypatch):
 
     with serving(tmp_path) as (_, path), connect(path) as client:
         with monkeypatch.context() as patch:
-            patch.setattr(Result, "path_to", no_way)
+            patch.setattr(Result, "walk_back", no_way)
             with pytest.raises(ServiceError, match="the way back from 7") as caught:
                 client.path(3, NEAR)
         assert caught.value.code == "broken"
@@ -357,17 +357,17 @@ def test_deadlines_stop_searches(tmp_path):
 
 def test_deadlines_stop_what_follows_a_search(tmp_path, monkeypatch):
     """A long walk along parents, and the step after a slow one."""
-    counts, at, calls = Result.level_counts, Result.at, []
+    counts, parent_of, calls = Result.level_counts, Result._parent_of, []
 
     def slow(method):
         def call(*arguments):
             calls.append(method)
-            time.sleep(0.001 if method is at else 0.1)
+            time.sleep(0.001 if method is parent_of else 0.1)
             return method(*arguments)
 
         return call
 
-    monkeypatch.setattr(Result, "at", slow(at))
+    monkeypatch.setattr(Result, "_parent_of", slow(parent_of))
     monkeypatch.setattr(Result, "level_counts", slow(counts))
     monkeypatch.setattr(Result, "nedge", property(slow(lambda _: 0)))
     monkeypatch.setattr(rank_calls, "OFTEN", 5)
