@@ -36,6 +36,10 @@ class Tuples:
         """Yield the ends of tuples."""
         yield self._pairs[start:stop, 0], self._pairs[start:stop, 1]
 
+    def describe(self) -> dict[str, Any]:
+        """Return what reports say of the tuples."""
+        return {"family": "trial"}
+
 
 def run(trial: Trial) -> None:
     """Search a store, then the same tuples in parts that are made of them."""
