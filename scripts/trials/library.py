@@ -152,7 +152,7 @@ def dlpack(trial: Trial, truth: Truth) -> tuple[Any, np.ndarray]:
 
 def file(trial: Trial, truth: Truth) -> tuple[Any, np.ndarray]:
     """Make a graph of a file, whose vertices have the ids that the file gives them."""
-    matrix = trial.chance(0.5)
+    matrix = trial.chance(0.5) or not len(truth.pairs)
     first = 1 if matrix else trial.choose(0, 1)
     head = "%%MatrixMarket matrix coordinate pattern general\n"
     head += f"{truth.n} {truth.n} {len(truth.pairs)}\n"

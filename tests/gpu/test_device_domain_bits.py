@@ -23,6 +23,8 @@ from distbfs.multisearch.part_loop import Wanted
 from distbfs.search.choose import Request
 from distbfs.service.shared_traversal import MOST, together
 
+pytestmark = pytest.mark.alone  # devices wait for each other
+
 GRAPHS = {
     **NAMED,
     "kronecker": kronecker(14),

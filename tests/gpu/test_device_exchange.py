@@ -17,6 +17,8 @@ from distbfs.exchange import nccl
 from distbfs.exchange.world import SoloWorld
 from distbfs.search.domains import choose_exchange
 
+pytestmark = pytest.mark.alone  # devices wait for each other
+
 RANKS = [sys.executable, str(Path(__file__).with_name("exchange_ranks.py"))]
 LIMIT = 10.0
 

@@ -27,6 +27,8 @@ from distbfs.search.open import open_source
 from distbfs.store.hdf5 import open_store
 from distbfs.store.write import write_graph
 
+pytestmark = pytest.mark.alone  # devices wait for each other
+
 GRAPHS = {
     "kronecker": kronecker(14),
     "uniform": uniform(30_000, 200_000),

@@ -9,6 +9,8 @@ from launching import needs_mpi, run_ranks
 from distbfs.device import cuda
 from distbfs.errors import LaunchError, RanksStuck
 
+pytestmark = pytest.mark.alone  # devices wait for each other
+
 RANKS = [sys.executable, str(Path(__file__).with_name("searching_ranks.py"))]
 LIMIT = 10.0
 SHARED = ("host", "first")  # what ranks that share one device have
@@ -33,20 +35,13 @@ def need_devices(count):
         pytest.skip(f"needs {count} devices, here are {devices()}")
 
 
-def ways(*names):
-    """Parameters for tests; devices that wait for each other want to be alone."""
-    alone = pytest.mark.alone
-    return [pytest.param(x, marks=[alone] if x in WAITING else []) for x in names]
-
-
-@pytest.mark.alone
 def test_one_process_with_all_devices():
     done = run_ranks(1, [*RANKS, "check", "auto"], timeout=280)
     assert done.returncode == 0, done.stderr
     assert "auto is right" in done.stdout
 
 
-@pytest.mark.parametrize("how", ways("auto", "domain", "first", "pairs", "streams"))
+@pytest.mark.parametrize("how", ["auto", "domain", "first", "pairs", "streams"])
 def test_one_process_with_a_part_on_every_device(how):
     need_devices(2)
     done = run_ranks(1, [*RANKS, "brief", how], timeout=280)
@@ -56,7 +51,7 @@ def test_one_process_with_a_part_on_every_device(how):
 
 @needs_mpi
 @pytest.mark.parametrize(
-    "how", ways("auto", "nccl", "nvshmem", "host", "domain", "first", "pairs")
+    "how", ["auto", "nccl", "nvshmem", "host", "domain", "first", "pairs"]
 )
 def test_levels_and_parents(how):
     """Ranks that share the one device have host, or that of rank 0 for small graphs."""
@@ -107,7 +102,7 @@ def test_a_domain_of_one_device_twice_is_refused():
 
 
 @needs_mpi
-@pytest.mark.parametrize("how", ways("nccl", "nvshmem", "host", "domain", "first"))
+@pytest.mark.parametrize("how", ["nccl", "nvshmem", "host", "domain", "first"])
 def test_a_killed_rank_ends_all(how):
     need_devices(1 if how in SHARED else 2)
     done = run_ranks(2, [*RANKS, "kill", how], timeout=60)
@@ -117,7 +112,7 @@ def test_a_killed_rank_ends_all(how):
 
 
 @needs_mpi
-@pytest.mark.parametrize("how", ways("nccl", "nvshmem", "host", "domain"))
+@pytest.mark.parametrize("how", ["nccl", "nvshmem", "host", "domain"])
 def test_a_stalled_rank_ends_all(how):
     need_devices(1 if how in SHARED else 2)
     done = run_ranks(2, [*RANKS, "stall", how], timeout=60)
