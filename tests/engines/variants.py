@@ -8,10 +8,14 @@ from distbfs.options import SearchOptions
 from distbfs.registry import ENGINES, lookup
 
 
+def marks_of(name):
+    return [pytest.mark.gpu] if on_a_device(name) else []
+
+
 def variants():
     """(engine, method) pairs for ``parametrize``."""
     return [
-        pytest.param(name, method, id=f"{name}-{method}")
+        pytest.param(name, method, id=f"{name}-{method}", marks=marks_of(name))
         for name in ENGINES
         if lookup(ENGINES, "engine", name).alone
         for method in lookup(ENGINES, "engine", name).methods
@@ -31,7 +35,7 @@ def ways(directions):
                 continue
             except ResourceError:
                 pass  # the test says why it is skipped
-            found.append(pytest.param(name, method, direction))
+            found.append(pytest.param(name, method, direction, marks=marks_of(name)))
     return found
 
 

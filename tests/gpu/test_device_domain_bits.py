@@ -70,8 +70,11 @@ def check(searches, name, roots):
     np.testing.assert_array_equal(every, wanted[0])
 
 
-@pytest.mark.parametrize("pull_edges", [None, 1, 3000, 1 << 62])
-@pytest.mark.parametrize("parts", PARTS)
+PULLS = (None, 1, 3000, 1 << 62)
+EACH_TWICE = [(p, PULLS[(k + x) % 4]) for k, p in enumerate(PARTS) for x in (0, 2)]
+
+
+@pytest.mark.parametrize(("parts", "pull_edges"), EACH_TWICE)
 def test_levels(parts, pull_edges):
     devices = devices_of(parts)
     for k, (name, source) in enumerate(GRAPHS.items()):

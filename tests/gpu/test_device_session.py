@@ -145,7 +145,7 @@ def test_sources_that_are_no_vertex(root):
     session = session_of(NAMED["two-components"], options_of("xbfs"))
     with pytest.raises(UsageError, match=f"source {root} is .* allowed: 0 to 19"):
         session.search(root)
-    with pytest.raises(UsageError, match=f"source {root} is .* allowed: 0 to 19"):
+    with pytest.raises(UsageError, match=f"{root} is .* allowed: 0 to 19"):
         session.check(np.array([4, root]))
 
 

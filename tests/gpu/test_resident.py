@@ -55,9 +55,9 @@ def test_rows(name):
         check_resident(GRAPHS[name], made, summary)
 
 
-@pytest.mark.parametrize("internal", [False, True])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_levels_and_parents(name, internal):
+def test_levels_and_parents(name):
+    """By id and by number in turns, which are others for each number of parts."""
     source = GRAPHS[name]
     for parts in parts_here():
         for k, overrides in enumerate(WAYS):
@@ -65,7 +65,7 @@ def test_levels_and_parents(name, internal):
                 source,
                 parts,
                 devices=devices_of(parts),
-                internal_ids=internal,
+                internal_ids=(k // 2 + parts) % 2 == 1,
                 overrides=overrides,
                 wide=k % 2 == 1,
             )
