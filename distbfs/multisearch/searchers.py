@@ -7,7 +7,8 @@ share of the sources. Otherwise the ranks search the parts of the store together
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
@@ -114,17 +115,26 @@ class Searcher(Protocol):
         """Return the searcher's hardware and settings, for reports (JSON values)."""
 
 
-def agree(world: World, failure: TooDeep | SearchStopped | None) -> None:
-    """Raise on all ranks what was raised on one (collective); a stop first."""
+@contextmanager
+def agreeing(world: World) -> Iterator[None]:
+    """Raise on all ranks what is raised on one (collective); a stop first."""
+    failure: TooDeep | SearchStopped | None = None
+    try:
+        yield
+    except (TooDeep, SearchStopped) as error:
+        failure = error
     elsewhere = (
         SearchStopped("the searches were stopped on another rank"),
         TooDeep("a level does not fit, on another rank"),
     )
     raised = np.array([type(failure) is type(other) for other in elsewhere])
     seen = world.allreduce(raised, "or").tolist()
-    for own, raises, other in zip(raised.tolist(), seen, elsewhere, strict=True):
-        if raises:
-            raise failure if own and failure is not None else other
+    try:
+        for own, raises, other in zip(raised.tolist(), seen, elsewhere, strict=True):
+            if raises:
+                raise failure if own and failure is not None else other
+    finally:
+        del failure  # its traceback has this frame, and arrays of those below
 
 
 class WholeSearcher:
@@ -162,12 +172,8 @@ class WholeSearcher:
         check_problem(problem)
         check_sources(sources, self.n)
         options, share = options or self.options, self.share(sources)
-        results, failure = Results({}), None
-        try:
+        with agreeing(self.world):
             results = self.runner.run(problem, self.graph, share, options)
-        except (TooDeep, SearchStopped) as error:
-            failure = error
-        agree(self.world, failure)
         own = np.array([results.facts.get(name, 0) for name in TAIL_COUNTS])
         sums = dict(zip(TAIL_COUNTS, self.world.allreduce(own).tolist(), strict=True))
         if any(sums.values()):

@@ -621,10 +621,10 @@ class Result(ResultPaths):
         at = vertex if self._names is None else self._names.id_of(vertex)
         self._vertices.check(np.array([at]))
         self._need_parents()
-        return self._called(self.walk_back(int(at))[::-1])
+        return self._called(self._walk_back(int(at))[::-1])
 
     @reading
-    def walk_back(self, at: int, ask: Callable[[], object] = bool) -> list[int]:
+    def _walk_back(self, at: int, ask: Callable[[], object] = bool) -> list[int]:
         """Return the vertices from ``at`` back to a source (collective).
 
         at: a number, int; ask: called before each step, may raise.  Raises UsageError

@@ -196,7 +196,7 @@ class Ranks:
             if steps % OFTEN == 0:
                 self._go_on(stop)
 
-        return distance, result.walk_back(target, ask)[::-1]
+        return distance, result._walk_back(target, ask)[::-1]
 
     def _all_paths(
         self, result: Result, target: int, most: int

@@ -7,7 +7,7 @@ import pytest
 from graphs import NAMED, some_roots
 
 from distbfs.benchmark.libraries.base import installed, library_session, rows_of
-from distbfs.errors import DeviceMissing, UsageError
+from distbfs.errors import DeviceMissing, LibraryMissing, UsageError
 from distbfs.exchange.world import SoloWorld
 from distbfs.registry import LIBRARIES, lookup
 
@@ -48,7 +48,7 @@ def test_rows_have_no_loops_and_repeats():
 def test_a_peer_that_is_not_there(monkeypatch):
     monkeypatch.setattr("distbfs.benchmark.libraries.base.find_spec", lambda _: None)
     assert installed() == []
-    with pytest.raises(UsageError, match=r"peer igraph needs igraph, .*: none"):
+    with pytest.raises(LibraryMissing, match=r"peer igraph needs igraph, .*: none"):
         library_session(SoloWorld(), "igraph", rows_of(NAMED["star"]))
     with pytest.raises(UsageError, match="unknown peer 'x'; allowed: cugraph"):
         library_session(SoloWorld(), "x", rows_of(NAMED["star"]))

@@ -442,7 +442,7 @@ def test_level_records(tmp_path, ranks):
 
 def test_level_records_that_cannot_be_written(tmp_path):
     refusal = here(*command(8, "--records", tmp_path / "no" / "x")).refusal
-    assert "x: No such file or directory" in refusal
+    assert "x: there is no folder" in refusal
     assert files_in(tmp_path) == []
 
 

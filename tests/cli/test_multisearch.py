@@ -378,9 +378,14 @@ def test_a_full_disk_leaves_no_results(stores, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("distbfs.store.hdf5_file.os.pwrite", full)
-    for app, left in (("apsp", []), ("closeness", ["out.h5.partial"])):
-        done = here("multisearch", app, stores[1], "-o", tmp_path / "out.h5")
+    for app, place, left in (
+        ("apsp", "distbfs.store.hdf5_file.os.pwrite", []),
+        ("closeness", "distbfs.store.hdf5_file.os.pwrite", []),
+        ("closeness", "distbfs.multisearch.result_files.new_file", ["out.h5.partial"]),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, full)
+            done = here("multisearch", app, stores[1], "-o", tmp_path / "out.h5")
         assert done.code == 3
         assert "the disk is full" in done.err
         assert files_in(tmp_path) == left, "searches that are done are kept"

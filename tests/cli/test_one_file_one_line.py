@@ -45,6 +45,7 @@ class DashesWriter:
 
     name, suffixes = "dashes", (".dashes",)
     keeps_ids = packs = False
+    first = 0
 
     def write(self, path, graph):
         with path.open("x") as out:

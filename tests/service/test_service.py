@@ -94,7 +94,7 @@ def test_a_graph_that_is_not_sound(tmp_path, monkeypatch):
 
     with serving(tmp_path) as (_, path), connect(path) as client:
         with monkeypatch.context() as patch:
-            patch.setattr(Result, "walk_back", no_way)
+            patch.setattr(Result, "_walk_back", no_way)
             with pytest.raises(ServiceError, match="the way back from 7") as caught:
                 client.path(3, NEAR)
         assert caught.value.code == "broken"

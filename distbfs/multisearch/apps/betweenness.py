@@ -29,7 +29,7 @@ from distbfs.multisearch.apps.sampling import (
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.numpy_runner import NumpyWalk, rows_by_id, run_batches
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.searchers import Searcher, agree
+from distbfs.multisearch.searchers import Searcher, agreeing
 from distbfs.partition.part import Part
 from distbfs.types import Array, Ids
 
@@ -233,13 +233,9 @@ def sums(searcher: Searcher, sources: Ids, *, endpoints: bool = False) -> Array:
     """
     value = searcher.dependencies(sources)
     if value is None and searcher.engine == "openmp" and searcher.part is not None:
-        share, failure = searcher.share(sources), None
-        value = np.zeros(searcher.n)
-        try:
+        share = searcher.share(sources)
+        with agreeing(searcher.world):
             value = dependencies(searcher.part, share, searcher.options)
-        except SearchStopped as error:
-            failure = error
-        agree(searcher.world, failure)
         value = searcher.world.allreduce(value)
     elif value is None:
         value = searcher.run(PROBLEM, sources)["value"]
