@@ -71,3 +71,21 @@ def first_tree(offsets: Array, columns: Array, active: int) -> int:
     native.first_tree.restype = ctypes.c_int64
     rows = cc.pointer(offsets), cc.pointer(columns)
     return int(LongCall(native)(native.first_tree, *rows, ctypes.c_int64(active)))
+
+
+def trees_last(offsets: Array, columns: Array, first: Array, core: int) -> bool:
+    """Return whether trees stand behind others in all rows that they hang on.
+
+    So they do where rows rise, as those that are built; a program may give others.
+
+    offsets, columns: as of ``first_tree``, which gives ``core``; first: uint32
+    [active], the first column of each row
+    """
+    if (first[:core] >= core).any():
+        return False
+    hung = first[core:]
+    counts = np.bincount(hung[hung < core], minlength=core)
+    rows = np.flatnonzero(counts)
+    lengths, ends = counts[rows], offsets[rows + 1].astype(np.int64)
+    behind = np.repeat(ends - np.cumsum(lengths), lengths) + np.arange(lengths.sum())
+    return bool((columns[behind] >= core).all())

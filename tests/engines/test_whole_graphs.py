@@ -19,7 +19,7 @@ from graphs import (
     sources,
     uniform,
 )
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from variants import make_engine, on_a_device, variants, ways
 
@@ -31,6 +31,7 @@ from distbfs.graph.trees import first_tree, tree_vertices
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import Part
 from distbfs.registry import ENGINES, lookup
+from distbfs.search.graph_rows import part_of_rows
 
 DIRECTIONS = ["auto", "push", "pull"]
 EACH = pytest.mark.parametrize(("engine", "method"), variants())
@@ -307,6 +308,26 @@ def test_trees_are_outside_the_core(source):
     assert inside[part.vertices[:core]].all()
     assert not inside[part.vertices[core:]].any()
     assert len(trees) == part.active - core
+
+
+HUNG = Tuples(5, [4, 3, 3, 0, 1], [3, 0, 1, 2, 2])  # 4 on the cycle 3 0 2 1
+
+
+@EACH_WAY
+@settings(max_examples=15, deadline=None)
+@given(source=st.just(HUNG) | sources(), seed=st.integers(0, 99))
+@example(source=HUNG, seed=-1)
+def test_rows_in_any_order(engine, method, direction, source, seed):
+    """As programs give them; seed -1: falling, so that leaves come first."""
+    rows, rng = source.matrix, np.random.default_rng(max(seed, 0))
+    offsets = rows.indptr.astype(np.uint32)
+    pieces = np.split(rows.indices.astype(np.uint32), offsets[1:-1])
+    mixed = [x[::-1] if seed < 0 else rng.permutation(x) for x in pieces]
+    part = part_of_rows(offsets, np.concatenate(mixed), None)
+    search = searcher(part, engine, method, direction=direction, threads=1)
+    for root in some_roots(source, 4):
+        result = search.search(root)
+        check_search(source, root, result.level, result.parent)
 
 
 def test_fast_searches_the_core_alone():

@@ -14,7 +14,7 @@ from distbfs.device.calls import ASK, LongCall
 from distbfs.engines.base import PRUNED, WHOLE, LevelRecord, Until, WholeResult
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.csr import CSR
-from distbfs.graph.trees import first_tree
+from distbfs.graph.trees import first_tree, trees_last
 from distbfs.partition.part import Part, mask_words
 from distbfs.types import Array, Ids, Root, Stop
 
@@ -147,9 +147,13 @@ class OpenMPWhole:
         """Return how many vertices are in trees that a search may leave to the end."""
         if self._method != "fast" or part.directed or part.nn.bits is not None:
             return 0
-        core = first_tree(part.nn.offsets, part.nn.columns, part.active)
+        offsets, columns = part.nn.offsets, part.nn.columns
+        core = first_tree(offsets, columns, part.active)
         arrays: dict[str, Any] = self._held[0]
-        on_tree = np.flatnonzero(arrays["first"][core : part.active] >= core)
+        first = arrays["first"][: part.active]
+        if not trees_last(offsets, columns, first, core):
+            return 0
+        on_tree = np.flatnonzero(first[core:] >= core)
         self._graph.chained = int(on_tree[-1]) + 1 if len(on_tree) else 0
         return part.active - core
 
