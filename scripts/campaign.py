@@ -14,7 +14,7 @@ it in a folder of --out; the campaign goes on, and ends with 1.  Under mpiexec t
 changed, 25 times a trial, read by the host and by a device, which is the CPU where
 there is none.
 
-Needs NetworkX, pyarrow and SciPy (extra ``test``).
+Needs NetworkX, pyarrow and SciPy (extra ``test-all``).
 """
 
 from __future__ import annotations
