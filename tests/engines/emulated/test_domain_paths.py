@@ -25,6 +25,7 @@ from worlds import ThreadExchange, on_ranks
 from distbfs.device import cuda
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.multisearch import domain_bits, domain_paths
+from distbfs.multisearch.apps import betweenness
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.searchers import PartsSearcher
@@ -199,7 +200,7 @@ def test_more_paths_than_a_double_can_count(ranks):
         session = session_of(ranks(world, "aa", (1, 1), ThreadExchange), source, 1, 4)
         on = PartsSearcher(session, RunOptions())
         with pytest.raises(UsageError, match=r"at most 1\.8e308 shortest paths"):
-            on.dependencies(np.array([0]))
+            betweenness.sums(on, np.array([0]))
         session.close()
 
     on_ranks(2, rank)
