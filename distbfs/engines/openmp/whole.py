@@ -212,7 +212,7 @@ class OpenMPWhole:
         self._graph.targets = cc.pointer(targets if len(targets) else None)
         self._graph.wanted = len(targets)
         log = np.zeros(self._active + 1 if records else 0, dtype=RECORD)
-        call = LongCall(self._library, stop)
+        call = LongCall.again(self._library, stop)
         self._graph.stop = call.stop
         try:
             levels = call(
