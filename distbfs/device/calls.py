@@ -85,14 +85,14 @@ class LongCall:
             or threading.current_thread() is not threading.main_thread()
         ):
             return cls(library, stop)
-        found = _of_main_thread(library)
-        if found._busy:  # a handler of a signal calls the library during a call
+        call = _of_main_thread(library)
+        if call._busy:  # a handler of a signal calls the library during a call
             return cls(library)
-        question = found._question
+        question = call._question
         if question is not None:
             question.next, question.ended = 0.0, 0
-        found._errors.clear()
-        return found
+        call._errors.clear()
+        return call
 
     def _callback(self, stop: Stop | None) -> Any:
         answers = _answers(stop, self._errors)
