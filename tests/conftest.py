@@ -30,6 +30,12 @@ def pytest_report_header(config):
     return tiers.header(config)
 
 
+def pytest_terminal_summary(terminalreporter, exitstatus, config):
+    """Say after failures which cases there were: nobody has looked at the header."""
+    if exitstatus and (line := tiers.header(config)):
+        terminalreporter.write_line(line)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_generate_tests(metafunc):
     yield

@@ -1,0 +1,76 @@
+"""Which cases of a parametrized test each tier has."""
+
+from itertools import combinations, product
+from types import SimpleNamespace
+
+import pytest
+import tiers
+
+THOROUGH = SimpleNamespace(name="thorough")
+LISTS = {"a": range(4), "b": "xyz", "c": [{}, None], "d": [1.5, 2.5], "e": [()]}
+
+
+def calls_of(lists, marks=()):
+    """The cases of a product, as pytest has them before they are collected."""
+    calls = []
+    for places in product(*(range(len(x)) for x in lists.values())):
+        indices = dict(zip(lists, places, strict=True))
+        params = {name: lists[name][k] for name, k in indices.items()}
+        name = "-".join(map(str, places))
+        calls.append(
+            SimpleNamespace(id=name, params=params, indices=indices, marks=[*marks])
+        )
+    return calls
+
+
+def chosen(calls, **options):
+    options = SimpleNamespace(**{"quick": False, "slice": None, **options})
+    test = SimpleNamespace(
+        config=SimpleNamespace(option=options),
+        definition=SimpleNamespace(nodeid="test_it.py::test_some"),
+        _calls=[*calls],
+    )
+    tiers.choose(test)
+    return [call.id for call in test._calls]
+
+
+def groups(names, size):
+    """The values that meet, by their places."""
+    cases = [name.split("-") for name in names]
+    return {g for case in cases for g in combinations(enumerate(case), size)}
+
+
+def test_values_meet():
+    calls = calls_of(LISTS)
+    every, usual, quick = (
+        [x.id for x in calls],
+        chosen(calls),
+        chosen(calls, quick=True),
+    )
+    assert groups(usual, 3) == groups(every, 3)
+    assert groups(quick, 2) == groups(every, 2)
+    assert 12 <= len(quick) < len(usual) < len(every) == 48
+
+
+def test_slices_have_all():
+    calls = calls_of(LISTS)
+    quick = chosen(calls, quick=True)
+    slices = [set(chosen(calls, quick=True, slice=k)) for k in range(tiers.SLICES)]
+    assert set.union(*slices) == set(chosen(calls))
+    assert set.intersection(*slices) == set(quick)
+    rest = len(chosen(calls)) - len(quick)
+    assert sum(len(x) - len(quick) for x in slices) == rest > 0
+
+
+def test_thorough_cases_are_not_quick():
+    calls = calls_of({"a": range(9)}) + calls_of({"a": range(9, 20)}, [THOROUGH])
+    assert chosen(calls) == [x.id for x in calls]
+    assert len(chosen(calls, quick=True)) == 9
+    slices = [chosen(calls, quick=True, slice=k) for k in range(tiers.SLICES)]
+    assert sum(len(x) - 9 for x in slices) == 11
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", "b"]])
+def test_few_parameters_keep_all(names):
+    calls = calls_of({name: LISTS[name] for name in names})
+    assert chosen(calls) == [x.id for x in calls]
