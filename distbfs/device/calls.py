@@ -91,7 +91,6 @@ class LongCall:
         question = call._question
         if question is not None:
             question.next, question.ended = 0.0, 0
-        call._errors.clear()
         return call
 
     def _callback(self, stop: Stop | None) -> Any:
@@ -114,8 +113,10 @@ class LongCall:
         finally:
             ask(before)
             self._busy = False
-            if self._errors:
-                raise self._errors[0]
+            if self._errors:  # which their tracebacks would keep, and what these hold
+                error = self._errors[0]
+                self._errors.clear()
+                raise error
         return value
 
 

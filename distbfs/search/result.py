@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 import numpy as np
 
 from distbfs.errors import UsageError, WrongTypeError
-from distbfs.options import check_several
 from distbfs.search.frames import (
     arrow_table,
     html_table,
@@ -20,7 +19,7 @@ from distbfs.search.frames import (
     whole_names,
 )
 from distbfs.search.paths import NO_PATHS
-from distbfs.search.program_arrays import array_of
+from distbfs.search.program_arrays import array_of, each_of
 from distbfs.search.result_paths import ResultPaths, no_way_back, reading
 from distbfs.search.result_state import always, state_alone
 from distbfs.search.sources import described
@@ -423,7 +422,7 @@ class Result(ResultPaths):
         (array([3, 1], dtype=int32), array([2, 0]))
         """
         if self._names is not None:
-            several = check_several("vertices", vertices)
+            several = each_of(vertices, "vertices")
             named = [self._names.id_of(vertex) for vertex in several]
             levels, parents = self._at(np.array(named, dtype=np.int64))
             if parents is not None:
