@@ -41,13 +41,15 @@ def _answers(stop: Stop | None, errors: list[BaseException]) -> Iterator[int]:
     """Yield answers to C, 1 to end, also where an exception is raised, which is kept.
 
     A generator, because the handler of a pending signal runs where it is resumed, which
-    is inside ``try``; in a function it would run before any ``try`` begins.
+    is inside ``try``; in a function it would run before any ``try`` begins.  It also
+    runs where a loop goes back, so there is a loop inside ``try``, too.
     """
     answer = 0
     while True:
         try:
-            yield answer
-            answer = int(stop is not None and bool(stop()))
+            while True:
+                yield answer
+                answer = int(stop is not None and bool(stop()))
         except GeneratorExit:  # noqa: PERF203
             return
         except BaseException as error:  # noqa: BLE001

@@ -1,6 +1,7 @@
 /* What test_team.py asks of a team of threads. */
 #include "../../distbfs/device/team.h"
 #include <string.h>
+#include <sys/time.h>
 
 typedef struct {
     int64_t *marks; /* [count] */
@@ -25,6 +26,16 @@ int64_t endless(int threads, int64_t *marks) {
     int64_t total = 0;
     while (!team_ended()) total += mark_all(threads, 1 << 16, 1, marks);
     return total;
+}
+
+/* Ask again and again, until the answer is to end; returns how often.  An alarm rings
+ * after some microseconds. */
+int64_t asking(int microseconds, int (*ask)(void)) {
+    struct itimerval soon = {{0, 0}, {0, microseconds}};
+    int64_t times = 1;
+    setitimer(ITIMER_REAL, &soon, NULL);
+    while (!ask() && times < 10000) times++; /* a lost signal is not waited for */
+    return times;
 }
 
 typedef struct {

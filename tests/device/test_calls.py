@@ -26,6 +26,7 @@ class Rang(Exception):
 def library():
     made = cc.load(SOURCE)
     made.mark_all.restype = made.endless.restype = cc.ctypes.c_int64
+    made.asking.restype = cc.ctypes.c_int64
     return made
 
 
@@ -72,6 +73,22 @@ def test_a_handler_that_returns_ends_nothing(library, alarm):
     assert call(library.endless, 2, cc.pointer(MARKS)) > 0
     assert call.ended
     assert time.monotonic() > heard[0] + 0.2
+
+
+def test_a_signal_at_any_moment_of_an_answer(library, capfd):
+    """A handler that runs outside ``try`` would have its exception ignored, with text.
+
+    Most of them come while Python answers, each at another instruction.
+    """
+    before = signal.signal(signal.SIGALRM, lambda *_: ring())
+    try:
+        for k in range(1000):
+            call = LongCall(library, lambda: False)
+            with pytest.raises(Rang):
+                call(library.asking, 20 + k % 100, call.stop)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert capfd.readouterr().err == ""
 
 
 def test_stop_is_asked_often_in_any_thread(library, capfd):

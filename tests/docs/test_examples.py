@@ -272,7 +272,7 @@ def test_the_service_behind_a_proxy(proxied, tmp_path):
     assert level[steps].tolist() == list(range(level[farthest] + 1))
     done = ask(DISTBFS_TOKEN="a-token-of-somebody-else")
     assert done.returncode == 1
-    assert done.stderr.startswith("service_client: give the token")
+    assert done.stderr.startswith("service_client: the token is wrong; ")
 
 
 def texts(cell):
