@@ -3,7 +3,7 @@
 import os
 
 INTERRUPTED = 130
-# of the launchers in exchange/launcher.py, which is not imported yet
+# of the launchers in ranks/launcher.py, which is not imported yet
 RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
 
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from distbfs.build.host.parts import construct
 from distbfs.device import cc
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions
+from distbfs.ranks.world import SoloWorld
 
 GATHERED = 1 << 25
 

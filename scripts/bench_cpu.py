@@ -25,10 +25,10 @@ import figures
 import numpy as np
 
 from distbfs.benchmark.roots import choose_roots
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate.formula import Path
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import SearchOptions
+from distbfs.ranks.world import SoloWorld
 from distbfs.report.tables import print_table
 from distbfs.validation.host import validate
 

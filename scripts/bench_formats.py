@@ -23,10 +23,10 @@ from pathlib import Path
 import numpy as np
 
 from distbfs.device.cc import thread_count
-from distbfs.exchange.world import SoloWorld
 from distbfs.formats.base import ReaderOptions, make_reader
 from distbfs.formats.tuples import open_tuples
 from distbfs.formats.writing import Edges, placed, writer_for
+from distbfs.ranks.world import SoloWorld
 from distbfs.report.tables import print_table
 from distbfs.types import Ids
 

@@ -31,15 +31,15 @@ import numpy as np
 from simulated_world import Simulated
 
 from distbfs.exchange.bins import Bins
-from distbfs.exchange.launcher import Launch
 from distbfs.exchange.local_phase import LocalPhase
 from distbfs.exchange.message_sizes import Messages
-from distbfs.exchange.mpi import load_mpi
 from distbfs.exchange.partners import Partners
-from distbfs.exchange.world import run_guarded, start
 from distbfs.generate.formula import Path
 from distbfs.generate.road import Road
 from distbfs.options import BuildOptions, ExchangeOptions, SearchOptions
+from distbfs.ranks.launcher import Launch
+from distbfs.ranks.mpi import load_mpi
+from distbfs.ranks.world import run_guarded, start
 from distbfs.report.tables import print_table
 from distbfs.search.choose import Request
 from distbfs.search.holding import Source

@@ -23,13 +23,13 @@ import distbfs
 from distbfs.build.host.parts import construct
 from distbfs.device import cc
 from distbfs.engines.openmp.engine import OpenMPEngine
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
 from distbfs.multisearch.apps.betweenness import dependencies, scaled
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.bits import BitSearch, width_for
 from distbfs.multisearch.input_graph import NO_DELEGATES
 from distbfs.options import BuildOptions, SearchOptions
+from distbfs.ranks.world import SoloWorld
 from distbfs.report.tables import print_fields
 
 EDGES_A_NODE = 10

@@ -47,11 +47,11 @@ from distbfs.benchmark.graph500 import validation_on_devices
 from distbfs.benchmark.roots import choose_roots
 from distbfs.device import cuda
 from distbfs.errors import DistbfsError, OutOfMemory, UsageError
-from distbfs.exchange.world import SoloWorld, run_guarded
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.road import Road
 from distbfs.generate.uniform import Uniform
 from distbfs.options import SearchOptions
+from distbfs.ranks.world import SoloWorld, run_guarded
 from distbfs.report.provenance import provenance
 from distbfs.report.tables import print_table
 from distbfs.search.choose import Request

@@ -20,12 +20,12 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.errors import LaunchError, UsageError, ValidationError
-from distbfs.exchange.world import SoloWorld, start
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.cuda_bits import BitSearches
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.traversals import traversals_of
 from distbfs.options import BuildOptions, SearchOptions
+from distbfs.ranks.world import SoloWorld, start
 from distbfs.report.tables import print_table
 from distbfs.search.choose import Request
 from distbfs.search.holding import Source

@@ -33,7 +33,7 @@ from typing import Any
 from trials.trial import GRAPH, NOTES
 from trials.worker import Result, Worker, perform
 
-import distbfs.exchange.world
+import distbfs.ranks.world
 
 # kinds, each with its frequency
 KINDS = {
@@ -182,7 +182,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     args = arguments()
-    world = distbfs.exchange.world.start()
+    world = distbfs.ranks.world.start()
     if world.size > 1:
         args.kinds = [kind for kind in args.kinds if kind in ON_RANKS] or list(ON_RANKS)
     campaign = Campaign(args, world)

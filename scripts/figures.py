@@ -21,10 +21,10 @@ from distbfs.engines.base import DeviceResult
 from distbfs.engines.cuda.common.host_results import host_levels
 from distbfs.engines.cuda.papers.xbfs.engine import XbfsPaperEngine
 from distbfs.errors import DistbfsError
-from distbfs.exchange.world import SoloWorld
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph
 from distbfs.multisearch.input_graph import NO_DELEGATES
 from distbfs.options import BuildOptions, SearchOptions
+from distbfs.ranks.world import SoloWorld
 from distbfs.report.provenance import provenance
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source

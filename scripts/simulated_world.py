@@ -14,11 +14,11 @@ import numpy as np
 
 from distbfs.engines.openmp.part import OpenMPPart
 from distbfs.exchange.host import HostExchange
-from distbfs.exchange.mpi import MpiWorld
 from distbfs.graph.csr import CSR
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import PART_SHIFT, Part
+from distbfs.ranks.mpi import MpiWorld
 from distbfs.search.runners.between import BetweenDomains
 
 TAGS = 16  # of messages; COMM_SELF has the source in the rest of the tag

@@ -20,7 +20,6 @@ from distbfs.benchmark.roots import choose_roots
 from distbfs.build.host.parts import construct
 from distbfs.engines.base import Work
 from distbfs.errors import UsageError
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate.families import maker
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part
@@ -31,6 +30,7 @@ from distbfs.plan.threshold import (
     suggest_threshold,
     weigh_thresholds,
 )
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import Request
 from distbfs.search.direction import OUTER, OuterPolicy
 from distbfs.search.holding import Source, held_parts

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import shortest_path
 
 from distbfs.build.host.parts import construct
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions
+from distbfs.ranks.world import SoloWorld
 from distbfs.validation.host import validate
 
 

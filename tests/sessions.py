@@ -1,7 +1,7 @@
 """Sessions over what a test holds: parts, tuples, a graph on a device."""
 
-from distbfs.exchange.world import SoloWorld
 from distbfs.options import BuildOptions, SearchOptions
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import Request, silent
 from distbfs.search.holding import Source, held_graph, held_parts
 from distbfs.search.open import open_source

@@ -21,10 +21,9 @@ LEAVES = (
     *("interrupts", "locks"),
 )
 ROOMS = (
-    *("device", "generate", "formats", "graph", "partition", "exchange", "plan"),
-    *("build", "store", "engines", "search", "multisearch", "report", "validation"),
-    *("benchmark", "service", "networkx_backend", "terminal"),
-    "cli",
+    *("device", "ranks", "generate", "formats", "graph", "partition", "exchange"),
+    *("plan", "build", "store", "engines", "search", "multisearch", "report"),
+    *("validation", "benchmark", "service", "networkx_backend", "terminal", "cli"),
 )
 FILES = sorted(ROOT.rglob("*.py"))
 HARDWARE = {"cupy", "cupyx", "cuda", "mpi4py", "numba", "pynvml", "torch"}

@@ -14,9 +14,9 @@ from waiting import ends, halted, in_child
 from distbfs import leftovers
 from distbfs.device.cache import exclusive
 from distbfs.errors import UsageError
-from distbfs.exchange.world import SoloWorld
 from distbfs.locks import ForkLock, SearchLock
 from distbfs.partition.layout import Layout
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.vertices import VertexMap
 from distbfs.timing import COMPILING
 

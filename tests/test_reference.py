@@ -15,12 +15,12 @@ import pytest
 import distbfs
 from distbfs.device import cuda
 from distbfs.errors import DeviceMissing, ServiceError
-from distbfs.exchange import launcher
 from distbfs.generate.families import parameters_of
 from distbfs.multisearch import base, problem
 from distbfs.multisearch.base import Results
 from distbfs.networkx_backend.info import FUNCTIONS
 from distbfs.options import Knobs
+from distbfs.ranks import launcher
 from distbfs.registry import (
     ENGINES,
     EXCHANGES,

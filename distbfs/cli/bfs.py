@@ -13,10 +13,10 @@ import click
 import numpy as np
 
 from distbfs.errors import SearchStopped
-from distbfs.exchange.watch import Watch
-from distbfs.exchange.world import Ranks
 from distbfs.formats.ids import IdMap
 from distbfs.options import SearchOptions
+from distbfs.ranks.watch import Watch
+from distbfs.ranks.world import Ranks
 from distbfs.report.tables import print_table
 from distbfs.search.choose import Request
 from distbfs.search.open import prepare

@@ -14,9 +14,9 @@ import numpy as np
 
 from distbfs.device.nvrtc import ARCHITECTURES
 from distbfs.errors import LaunchError, UsageError
-from distbfs.exchange.launcher import find_launch
-from distbfs.exchange.world import SoloWorld
 from distbfs.plan.memory import readable
+from distbfs.ranks.launcher import find_launch
+from distbfs.ranks.world import SoloWorld
 from distbfs.report.tables import print_fields, shown
 from distbfs.terminal.command import ADVANCED, grouped_command
 from distbfs.terminal.links import link_facts, summaries

@@ -16,13 +16,13 @@ from distbfs.benchmark.graph500 import ParentShare, run_searches
 from distbfs.benchmark.roots import choose_roots
 from distbfs.build.cuda.making import IN_WORDS
 from distbfs.errors import SearchStopped, UsageError, ValidationError
-from distbfs.exchange.signals import StopFlag
-from distbfs.exchange.watch import Watch
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.generate.families import from_description
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.progress import Sum, Tell
+from distbfs.ranks.signals import StopFlag
+from distbfs.ranks.watch import Watch
 from distbfs.report.energy import energy_lines
 from distbfs.report.provenance import machine, versions
 from distbfs.search.choose import Request

@@ -16,12 +16,12 @@ import cloup
 
 from distbfs import __version__
 from distbfs.errors import DistbfsError, LaunchError, UsageError, system_error
-from distbfs.exchange.abort import log_as_json
-from distbfs.exchange.agreement import first_difference
-from distbfs.exchange.endings import AbortHook
-from distbfs.exchange.signals import Interrupts
-from distbfs.exchange.world import start
 from distbfs.interrupts import end_at_once
+from distbfs.ranks.abort import log_as_json
+from distbfs.ranks.agreement import first_difference
+from distbfs.ranks.endings import AbortHook
+from distbfs.ranks.signals import Interrupts
+from distbfs.ranks.world import start
 from distbfs.registry import did_you_mean
 from distbfs.terminal.streams import ClosedPipe, run_program
 

@@ -16,7 +16,6 @@ from distbfs import registry
 from distbfs.build.cuda.room import Room, hosts_of, nothing_beside
 from distbfs.device import cuda
 from distbfs.errors import DistbfsError, OutOfMemory, SearchStopped, UsageError
-from distbfs.exchange.watch import Watch
 from distbfs.formats.writing import check_place
 from distbfs.multisearch.application import Application, Facts, Task, unsaid
 from distbfs.multisearch.apps import reachability
@@ -35,6 +34,7 @@ from distbfs.multisearch.searchers import (
 )
 from distbfs.options import SearchOptions
 from distbfs.plan.memory import readable
+from distbfs.ranks.watch import Watch
 from distbfs.search.choose import Request, agreed_runner
 from distbfs.search.result_file import partial_name
 from distbfs.store.hdf5 import Store, open_store

@@ -13,9 +13,9 @@ import click
 from msgspec import to_builtins
 
 from distbfs.errors import UsageError
-from distbfs.exchange.signals import StopFlag
-from distbfs.exchange.watch import Watch
 from distbfs.formats.ids import IdMap, first_of
+from distbfs.ranks.signals import StopFlag
+from distbfs.ranks.watch import Watch
 from distbfs.service.client_thread import (
     Door,
     Front,

@@ -1,1 +1,1 @@
-"""Ranks, and the data that parts exchange at the end of a level."""
+"""What is moved between the parts of a run at the end of a level."""

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.errors import LaunchError
-from distbfs.exchange.agreement import first_reason
 from distbfs.exchange.base import need_device_arrays
 from distbfs.exchange.host import HostExchange
-from distbfs.exchange.mpi import MpiWorld, library_name
 from distbfs.exchange.staging import DeviceSlot, HostSlot, PinnedSlot
+from distbfs.ranks.agreement import first_reason
+from distbfs.ranks.mpi import MpiWorld, library_name
 
 if TYPE_CHECKING:
     import numpy.typing as npt

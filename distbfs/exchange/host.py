@@ -25,10 +25,10 @@ import numpy as np
 
 from distbfs.errors import UsageError
 from distbfs.exchange.local_phase import LocalPhase, Pair
-from distbfs.exchange.mpi import MpiWorld, pieces
 from distbfs.exchange.partners import Partners
 from distbfs.exchange.staging import HostSlot, PinnedSlot
 from distbfs.exchange.traffic import Traffic
+from distbfs.ranks.mpi import MpiWorld, pieces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,11 +22,11 @@ from distbfs.errors import UsageError
 from distbfs.exchange.base import need_device_arrays
 from distbfs.exchange.local_phase import LocalPhase
 from distbfs.exchange.message_sizes import Messages
-from distbfs.exchange.mpi import MpiWorld
 from distbfs.exchange.nccl_link import link_of, need_nccl
 from distbfs.exchange.nccl_streams import NcclStreams
 from distbfs.exchange.partners import Partners
 from distbfs.exchange.traffic import Traffic
+from distbfs.ranks.mpi import MpiWorld
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,8 +22,8 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.errors import DeviceMissing, DistbfsError, LaunchError
-from distbfs.exchange.agreement import first_reason, gather_texts
-from distbfs.exchange.processes import processes_beside
+from distbfs.ranks.agreement import first_reason, gather_texts
+from distbfs.ranks.processes import processes_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -20,7 +20,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from distbfs.exchange.mpi import MpiWorld
+    from distbfs.ranks.mpi import MpiWorld
     from distbfs.types import Ids
 
 

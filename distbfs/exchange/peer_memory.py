@@ -18,8 +18,8 @@ from distbfs.device.peers import (
     open_handle,
 )
 from distbfs.errors import DeviceMissing, LaunchError, ResourceError
-from distbfs.exchange.agreement import first_reason, gather_texts
 from distbfs.partition.layout import in_turn
+from distbfs.ranks.agreement import first_reason, gather_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -16,7 +16,7 @@ import numpy as np
 from distbfs.device import cuda, programs
 from distbfs.device.nvshmem import Nvshmem, nvshmem
 from distbfs.errors import DeviceMissing, LaunchError, OutOfMemory
-from distbfs.exchange.agreement import first_reason
+from distbfs.ranks.agreement import first_reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,9 +12,9 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.errors import LaunchError, OutOfMemory, ResourceError
-from distbfs.exchange.agreement import first_reason
 from distbfs.exchange.peer_memory import PeerGroup, on_device
-from distbfs.exchange.world import SoloWorld
+from distbfs.ranks.agreement import first_reason
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.domains import split_by_domain
 
 if TYPE_CHECKING:

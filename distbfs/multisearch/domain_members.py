@@ -24,7 +24,6 @@ from distbfs.build.cuda.inner_part import InnerPart
 from distbfs.device import cuda
 from distbfs.engines.cuda.xbfs.shared import MOST_PARTS
 from distbfs.errors import OutOfMemory
-from distbfs.exchange.agreement import first_reason
 from distbfs.exchange.peer_memory import on_device
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph
 from distbfs.multisearch.base import SUMS
@@ -38,6 +37,7 @@ from distbfs.multisearch.cuda_bits import (
 )
 from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Layout
+from distbfs.ranks.agreement import first_reason
 
 if TYPE_CHECKING:
     from distbfs.build.cuda.inner_part import Outer as OuterEdges

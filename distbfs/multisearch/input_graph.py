@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from distbfs.build.host.parts import construct
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
 from distbfs.options import BuildOptions
 from distbfs.partition.part import Part
+from distbfs.ranks.world import SoloWorld
 from distbfs.store.hdf5 import Store
 from distbfs.store.tuples import StoreTuples, permutation_of
 

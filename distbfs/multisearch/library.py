@@ -19,8 +19,6 @@ import xxhash
 
 from distbfs import registry
 from distbfs.errors import UsageError
-from distbfs.exchange.mpi import MpiWorld
-from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch.application import Application, Take, Task
 from distbfs.multisearch.apps import betweenness as of_betweenness
 from distbfs.multisearch.apps import closeness as of_closeness
@@ -35,6 +33,8 @@ from distbfs.multisearch.problem import Problem
 from distbfs.multisearch.searchers import WholeSearcher
 from distbfs.partition.part import Part
 from distbfs.progress import Progress, Tell, no_progress
+from distbfs.ranks.mpi import MpiWorld
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.breadth_first import check_graph
 from distbfs.search.choose import agreed_runner, choose_runner
 from distbfs.search.graph import Graph

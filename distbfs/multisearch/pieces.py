@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.errors import DistbfsError, InputError, SearchStopped
-from distbfs.exchange.agreement import first_reason
 from distbfs.multisearch.problem import Problem, State
 from distbfs.progress import Progress
+from distbfs.ranks.agreement import first_reason
 from distbfs.search.result_file import PartialFile
 from distbfs.timing import clock
 from distbfs.types import Array, Ids

@@ -24,7 +24,6 @@ from distbfs import registry
 from distbfs.build.cuda.room import Beside, nothing_beside
 from distbfs.device import cuda
 from distbfs.errors import CompilerMissing, DeviceMissing, LaunchError, UsageError
-from distbfs.exchange.agreement import first_reason
 from distbfs.exchange.device_choice import take_devices
 from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.options import (
@@ -34,6 +33,7 @@ from distbfs.options import (
     SearchOptions,
     check_range,
 )
+from distbfs.ranks.agreement import first_reason
 from distbfs.search.domains import (
     BETWEEN_OPTIONS,
     HostDevices,

@@ -14,12 +14,12 @@ import numpy as np
 from distbfs import registry
 from distbfs.device import cuda
 from distbfs.errors import UsageError
-from distbfs.exchange.agreement import first_reason, gather_texts
 from distbfs.exchange.nccl_link import nccl_problem
 from distbfs.exchange.peer_memory import peer_problem
 from distbfs.exchange.symmetric import nvshmem_problem
 from distbfs.options import EXCHANGE_OPTIONS, FACTOR_OPTIONS, SearchOptions
 from distbfs.partition.layout import MAX_LOCAL, Domains, Placement, in_turn
+from distbfs.ranks.agreement import first_reason, gather_texts
 
 if TYPE_CHECKING:
     from distbfs.types import World

@@ -13,13 +13,13 @@ import numpy as np
 
 from distbfs.build.cuda.room import PAIR_BYTES
 from distbfs.errors import UsageError
-from distbfs.exchange.world import SoloWorld
 from distbfs.formats.attributes import Values
 from distbfs.formats.ids import no_vertex
 from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.locks import SearchLock
 from distbfs.options import SearchOptions, check_several
 from distbfs.partition.part import Part
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import Request, kind_of
 from distbfs.search.frames import (
     check_counted,

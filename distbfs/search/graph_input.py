@@ -13,7 +13,6 @@ import numpy as np
 from distbfs.build.host.kept import construct_kept
 from distbfs.device import cuda
 from distbfs.errors import DeviceMissing, InputError, UsageError, WrongTypeError
-from distbfs.exchange.world import SoloWorld
 from distbfs.formats.attributes import Values
 from distbfs.formats.base import ReaderOptions
 from distbfs.formats.ids import first_of
@@ -23,6 +22,7 @@ from distbfs.options import BuildOptions, check_integer, check_range, type_name
 from distbfs.partition.device_part import to_device
 from distbfs.partition.part import Part
 from distbfs.plan.host_memory import BuildMemory
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.graph_rows import loopless, part_of_rows
 from distbfs.search.program_arrays import array_of, check_whole
 from distbfs.search.vertices import host_array, is_of_device

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distbfs.errors import UsageError, WrongTypeError
-from distbfs.exchange.mpi import MpiWorld
-from distbfs.exchange.world import SoloWorld
 from distbfs.options import BuildOptions, SearchOptions, type_name
+from distbfs.ranks.mpi import MpiWorld
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import Request, Say, choose, silent
 from distbfs.search.holding import Source
 from distbfs.search.opening import Opening

@@ -17,10 +17,10 @@ from distbfs.device import cuda
 from distbfs.engines.cuda.xbfs.domain import MemberSearch
 from distbfs.errors import UsageError
 from distbfs.exchange.peer_memory import PeerGroup
-from distbfs.exchange.world import SoloWorld
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Placement
 from distbfs.plan.memory import readable
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import (
     NEEDS_SYMMETRIC,
     Choice,

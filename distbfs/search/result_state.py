@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from distbfs.errors import UsageError, WrongTypeError
-from distbfs.exchange.world import SoloWorld
 from distbfs.partition.layout import Layout
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.paths import NoPaths
 from distbfs.search.vertices import Shard, VertexMap, host_array, values_of
 

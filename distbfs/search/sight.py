@@ -11,8 +11,8 @@ import numpy as np
 from distbfs.build.cuda.seen import SeenMaker, rows_of_graph
 from distbfs.device import cuda
 from distbfs.errors import DistbfsError, UsageError
-from distbfs.exchange.agreement import first_reason
-from distbfs.exchange.world import SoloWorld
+from distbfs.ranks.agreement import first_reason
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import kind_of, no_masks
 from distbfs.search.vertices import VertexMap, row_slices
 from distbfs.search.view import PartViews, View, seen_ends

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from distbfs.errors import SearchStopped, ValidationError
-from distbfs.exchange.signals import StopFlag
 from distbfs.multisearch.started import Started
+from distbfs.ranks.signals import StopFlag
 from distbfs.search.result import Result
 from distbfs.search.result_paths import count_back
 from distbfs.search.session import Session

@@ -12,9 +12,9 @@ from itertools import count, islice
 from typing import Any
 
 from distbfs.errors import SearchStopped, ServiceError, ValidationError
-from distbfs.exchange.signals import StopFlag
 from distbfs.formats.ids import IdMap
 from distbfs.multisearch.started import Started
+from distbfs.ranks.signals import StopFlag
 from distbfs.service.answers import Answers, Searched, targets_of
 from distbfs.service.checker import Checker
 from distbfs.service.limits import Limits

@@ -15,9 +15,9 @@ import numpy as np
 
 from distbfs.engines.path_counts import DTYPES
 from distbfs.errors import UsageError, legible
-from distbfs.exchange.world import Ranks
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.formats.writing import check_place, placed, text_file
+from distbfs.ranks.world import Ranks
 from distbfs.report.tables import counted, print_table
 from distbfs.search.result import Result
 from distbfs.search.session import Session

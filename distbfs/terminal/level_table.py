@@ -19,10 +19,10 @@ from typing import Any, TextIO
 import numpy as np
 
 from distbfs.errors import UsageError
-from distbfs.exchange.world import Ranks
 from distbfs.formats.compressed import plain_name
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.formats.writing import check_place, placed, text_file
+from distbfs.ranks.world import Ranks
 from distbfs.search.result import Result
 from distbfs.search.vertices import gather_on_first
 from distbfs.types import Array, Ids

@@ -17,13 +17,13 @@ from distbfs import registry
 from distbfs.device import cuda
 from distbfs.errors import DistbfsError, LaunchError
 from distbfs.exchange.device_choice import take_devices
-from distbfs.exchange.mpi import MpiWorld
 from distbfs.exchange.nccl_link import Link, link_of, nccl_problem
 from distbfs.options import SearchOptions
+from distbfs.ranks.mpi import MpiWorld
 from distbfs.search.domains import HostDevices, choose_exchange, counted, described
 
 if TYPE_CHECKING:
-    from distbfs.exchange.world import Ranks
+    from distbfs.ranks.world import Ranks
 
 ROUNDS = 32  # of a tournament, at most: each rank then meets so many others
 TRIPS, EXCHANGES = 21, 5  # of which the median counts

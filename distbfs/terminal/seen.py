@@ -18,8 +18,8 @@ from distbfs.terminal.sources import read_sources
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from distbfs.exchange.world import Ranks
     from distbfs.formats.ids import IdMap
+    from distbfs.ranks.world import Ranks
     from distbfs.terminal.graph_file import SearchedGraph
     from distbfs.types import Marks, Root
 

@@ -25,9 +25,6 @@ from distbfs.device import cuda
 from distbfs.device.cc import thread_count
 from distbfs.engines.cuda.papers.xbfs.search import BALANCES, FRONTIERS
 from distbfs.errors import UsageError, legible
-from distbfs.exchange.abort import json_line
-from distbfs.exchange.signals import STOP_SIGNALS, StopFlag
-from distbfs.exchange.world import Ranks, start
 from distbfs.formats.writing import check_place
 from distbfs.options import (
     FACTOR_OPTIONS,
@@ -37,6 +34,9 @@ from distbfs.options import (
     SearchOptions,
 )
 from distbfs.progress import Tell, untold
+from distbfs.ranks.abort import json_line
+from distbfs.ranks.signals import STOP_SIGNALS, StopFlag
+from distbfs.ranks.world import Ranks, start
 from distbfs.search.choose import Request
 from distbfs.search.holding import Source
 from distbfs.search.open import prepare

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from distbfs.errors import InputError, UsageError
-from distbfs.exchange.world import Ranks
 from distbfs.formats.delimited import BLANKS, cut, quote_fault
 from distbfs.formats.ids import IdMap, first_of, no_vertex
 from distbfs.formats.text import text_lines
+from distbfs.ranks.world import Ranks
 from distbfs.terminal.command import input_path
 from distbfs.types import Ids, Root
 

@@ -8,10 +8,10 @@ from typing import Any
 import click
 import numpy as np
 
-from distbfs.exchange.world import SoloWorld
 from distbfs.graph.components import component_labels, component_sizes
 from distbfs.graph.degrees import DegreeHistogram, histogram_of
 from distbfs.options import SearchOptions
+from distbfs.ranks.world import SoloWorld
 from distbfs.report.tables import counted, print_table, shown
 from distbfs.search.vertices import gather_on_first
 from distbfs.store.hdf5 import Store

@@ -27,12 +27,12 @@ from distbfs import registry
 from distbfs.device import cache, cc, compiler, nvrtc, nvshmem, sources
 from distbfs.device.cuda import NVIDIA
 from distbfs.errors import CompilerMissing, DeviceMissing, DistbfsError
-from distbfs.exchange.launcher import find_launch
-from distbfs.exchange.mpi import MpiWorld, library_name
-from distbfs.exchange.world import Ranks, SoloWorld
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import SearchOptions
 from distbfs.plan.memory import machine_memory
+from distbfs.ranks.launcher import find_launch
+from distbfs.ranks.mpi import MpiWorld, library_name
+from distbfs.ranks.world import Ranks, SoloWorld
 from distbfs.search.choose import Request
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source

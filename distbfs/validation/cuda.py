@@ -30,9 +30,9 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.errors import UsageError
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate.cuda import MAX_VERTICES, id_type
 from distbfs.partition.layout import local_count
+from distbfs.ranks.world import SoloWorld
 from distbfs.types import UNREACHED, DeviceArray, Ids, Root, slice_bounds
 from distbfs.validation.between import Devices
 from distbfs.validation.cuda_device import (

@@ -16,9 +16,9 @@ from distbfs.benchmark.libraries.base import installed, library_session, rows_of
 from distbfs.device import cuda
 from distbfs.engines.cuda.papers.xbfs.search import PaperSearch
 from distbfs.errors import UsageError
-from distbfs.exchange.world import SoloWorld
 from distbfs.formats.tuples import open_tuples
 from distbfs.graph.device_graph import DeviceGraph
+from distbfs.ranks.world import SoloWorld
 from distbfs.store.hdf5 import open_store
 from distbfs.store.tuples import StoreTuples
 from distbfs.types import TupleSource

@@ -23,8 +23,8 @@ from distbfs.benchmark.roots import choose_roots
 from distbfs.benchmark.statistics import rate_statistics
 from distbfs.device import cuda
 from distbfs.errors import UsageError, ValidationError
-from distbfs.exchange.world import Ranks
 from distbfs.options import BuildOptions, Factors, SearchOptions, SubgraphFactors
+from distbfs.ranks.world import Ranks
 from distbfs.search.choose import Request, kind_of
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.host.parts import construct
-from distbfs.exchange.world import SoloWorld
 from distbfs.graph.csr import row_blocks
 from distbfs.options import BuildOptions
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT, Part
 from distbfs.plan.memory import formula_bytes
+from distbfs.ranks.world import SoloWorld
 from distbfs.store.schema import part_arrays
 from distbfs.types import SUBGRAPHS, Array, Ids, TupleSource
 

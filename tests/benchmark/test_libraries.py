@@ -8,7 +8,7 @@ from graphs import NAMED, some_roots
 
 from distbfs.benchmark.libraries.base import installed, library_session, rows_of
 from distbfs.errors import DeviceMissing, LibraryMissing, UsageError
-from distbfs.exchange.world import SoloWorld
+from distbfs.ranks.world import SoloWorld
 from distbfs.registry import LIBRARIES, lookup
 
 

@@ -13,13 +13,13 @@ from worlds import on_ranks
 
 from distbfs.build.host.parts import construct, in_groups
 from distbfs.errors import LaunchError, UsageError
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
 from distbfs.generate.kronecker import Kronecker
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.options import BuildOptions
 from distbfs.partition.degree import DelegateIndex
 from distbfs.plan.threshold import suggest_host_threshold
+from distbfs.ranks.world import SoloWorld
 
 PARTS = [1, 2, 3, 8, 64]
 THRESHOLDS = [None, 0, 2, 16, 10**9]

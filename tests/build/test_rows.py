@@ -11,8 +11,8 @@ from distbfs.build.host import rows as build
 from distbfs.build.host.rows import collect, joined
 from distbfs.device import cc
 from distbfs.errors import InputError
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
+from distbfs.ranks.world import SoloWorld
 from distbfs.timing import Stopwatch
 
 

@@ -18,7 +18,7 @@ from graphs import levels_by
 from launching import clean_environment, end_tree, find_mpiexec, run, run_ranks
 
 from distbfs.cli import main
-from distbfs.exchange.world import run_guarded
+from distbfs.ranks.world import run_guarded
 
 DISTBFS = [sys.executable, "-m", "distbfs"]
 INJECTED = Path(__file__).resolve().parents[1] / "faults" / "injected"

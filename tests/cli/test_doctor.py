@@ -16,7 +16,7 @@ from distbfs.cli.doctor import engine_fields, joined, link_fields, problems_of
 from distbfs.device import nvrtc
 from distbfs.device.nvshmem import Nvshmem
 from distbfs.errors import CompilerMissing, DeviceMissing
-from distbfs.exchange.world import SoloWorld
+from distbfs.ranks.world import SoloWorld
 from distbfs.registry import ENGINES
 from distbfs.terminal import trials as probing
 

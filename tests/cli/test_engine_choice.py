@@ -16,10 +16,10 @@ from distbfs.engines.cuda.common.graph_engine import GraphEngine
 from distbfs.engines.cuda.common.memory import graph_bytes, search_bytes, split_rows
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import DeviceMissing, UsageError
-from distbfs.exchange.world import SoloWorld
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.options import Factors, Knobs, SearchOptions
 from distbfs.plan.memory import readable
+from distbfs.ranks.world import SoloWorld
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.choose import Request, choose, has_option
 

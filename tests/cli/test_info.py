@@ -12,8 +12,8 @@ from launching import needs_mpi
 from scipy.sparse.csgraph import connected_components
 
 from distbfs import __version__
-from distbfs.exchange.world import SoloWorld
 from distbfs.options import BuildOptions
+from distbfs.ranks.world import SoloWorld
 from distbfs.store.hdf5 import open_store
 from distbfs.store.schema import part_arrays
 from distbfs.store.write import write_graph

@@ -15,13 +15,13 @@ from distbfs.build.host.parts import construct
 from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.engines.openmp.part import OpenMPPart
 from distbfs.engines.openmp.whole import OpenMPWhole
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate.histogram import separate
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions
 from distbfs.plan import memory
 from distbfs.plan.memory import PartShape
 from distbfs.plan.threshold import suggest_host_threshold, suggest_threshold
+from distbfs.ranks.world import SoloWorld
 from distbfs.store.hdf5 import open_store
 from distbfs.store.schema import DATASETS, part_arrays
 from distbfs.store.write import write_graph
@@ -32,7 +32,7 @@ SPLITS = [(1, None), (1, 3), (2, 2), (3, None), (5, 0)]
 BUILT = [(14, 1), (14, 2), (15, 4), (16, 1), (16, 2), (16, 4), (16, 8)]
 PEAK = """
 from pathlib import Path
-from distbfs.exchange.world import start
+from distbfs.ranks.world import start
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions
 from distbfs.build.host.parts import construct

@@ -14,8 +14,8 @@ from launching import clean_environment, needs_mpi
 from worlds import on_ranks
 
 from distbfs.cli.verify import verify_on_ranks
-from distbfs.exchange.world import SoloWorld
 from distbfs.options import BuildOptions
+from distbfs.ranks.world import SoloWorld
 from distbfs.store.hdf5 import StoreWriter, open_store
 from distbfs.store.schema import Manifest
 from distbfs.store.verify import verify_store

@@ -11,7 +11,7 @@ from worlds import on_ranks
 from distbfs.device import cuda, gate
 from distbfs.device.gate import Gate
 from distbfs.errors import ResourceError
-from distbfs.exchange.world import SoloWorld
+from distbfs.ranks.world import SoloWorld
 
 
 class Driver:

@@ -14,11 +14,11 @@ from variants import make_engine, on_a_device, variants, ways
 
 from distbfs.engines.base import WHOLE, Until
 from distbfs.errors import InputError, UsageError
-from distbfs.exchange.world import SoloWorld
 from distbfs.graph.csr import CSR
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import Part
+from distbfs.ranks.world import SoloWorld
 
 HOSTED = [v for v in variants() if not on_a_device(v.values[0])]
 EACH = pytest.mark.parametrize(("engine", "method"), HOSTED)

@@ -19,9 +19,9 @@ from variants import make_engine, on_a_device
 
 from distbfs.engines.base import COUNTS, Until, Work
 from distbfs.exchange.solo import SoloExchange
-from distbfs.exchange.world import SoloWorld
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Placement
+from distbfs.ranks.world import SoloWorld
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.runners.between import BetweenDomains
 

@@ -17,9 +17,9 @@ from sessions import open_parts
 from variants import make_engine
 
 from distbfs.device import cc, compiler
-from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch.bits import BitSearch
 from distbfs.options import SearchOptions
+from distbfs.ranks.world import SoloWorld
 
 GENERIC = """#!/bin/sh
 for given; do

@@ -16,13 +16,13 @@ from simulated_world import TAGS, Mirror, Simulated
 
 from distbfs.exchange.bins import Bins
 from distbfs.exchange.host import HostExchange
-from distbfs.exchange.launcher import Launch
 from distbfs.exchange.local_phase import LocalPhase
 from distbfs.exchange.message_sizes import Messages
-from distbfs.exchange.mpi import MpiWorld, load_mpi
 from distbfs.exchange.partners import Partners
 from distbfs.options import ExchangeOptions
 from distbfs.partition.layout import Placement
+from distbfs.ranks.launcher import Launch
+from distbfs.ranks.mpi import MpiWorld, load_mpi
 
 LEVELS, PARTNERS = 12, 4
 

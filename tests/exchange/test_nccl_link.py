@@ -17,8 +17,8 @@ import device_stand_in
 from distbfs.errors import DistbfsError, LaunchError
 from distbfs.exchange import nccl_link as link
 from distbfs.exchange.nccl_link import Link
-from distbfs.exchange.processes import Process
-from distbfs.exchange.world import SoloWorld
+from distbfs.ranks.processes import Process
+from distbfs.ranks.world import SoloWorld
 
 SLEEPER = [sys.executable, "-c", "import time; print(flush=True); time.sleep(200)"]
 

@@ -21,7 +21,7 @@ from distbfs.exchange.symmetric import (
     nvshmem_problem,
     version_of,
 )
-from distbfs.exchange.world import SoloWorld
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.domains import choose_exchange
 
 FREE = 3 << 30

@@ -16,7 +16,7 @@ from graphs import Tuples, kronecker  # noqa: E402
 
 from distbfs.build.cuda import shares  # noqa: E402
 from distbfs.errors import InputError  # noqa: E402
-from distbfs.exchange.world import run_guarded, start  # noqa: E402
+from distbfs.ranks.world import run_guarded, start  # noqa: E402
 
 world = start()
 

@@ -10,7 +10,7 @@ import time
 import numpy as np
 
 from distbfs.errors import UsageError, ValidationError
-from distbfs.exchange import world as worlds
+from distbfs.ranks import world as worlds
 
 what, failing = sys.argv[1], int(sys.argv[2])
 launched = int(os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK", "0")))

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from distbfs.errors import InputError
-from distbfs.exchange import world as worlds
+from distbfs.ranks import world as worlds
 
 what, failing = sys.argv[1], int(sys.argv[2])
 

@@ -5,9 +5,9 @@
 
 import sys
 
-from distbfs.exchange.world import start
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import SearchOptions
+from distbfs.ranks.world import start
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 

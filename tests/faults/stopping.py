@@ -7,8 +7,8 @@ import sys
 import time
 from pathlib import Path
 
-from distbfs.exchange import world as worlds
-from distbfs.exchange.signals import StopFlag
+from distbfs.ranks import world as worlds
+from distbfs.ranks.signals import StopFlag
 
 name = sys.argv[1]
 

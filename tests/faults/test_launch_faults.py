@@ -70,7 +70,7 @@ def test_without_launcher_mpi_is_not_imported(
     without_mpi4py: dict[str, str], more: dict[str, str]
 ) -> None:
     code = (
-        "import sys; from distbfs.exchange import world; w = world.start();"
+        "import sys; from distbfs.ranks import world; w = world.start();"
         "assert w.size == 1; assert not any('mpi4py' in m for m in sys.modules)"
     )
     done = run([sys.executable, "-c", code], env={**without_mpi4py, **more})

@@ -3,10 +3,10 @@
 import numpy as np
 
 from distbfs.build.host.parts import construct
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate.counted import Counted
 from distbfs.generate.uniform import Uniform
 from distbfs.options import BuildOptions
+from distbfs.ranks.world import SoloWorld
 
 
 def test_each_pass_is_told():

@@ -5,10 +5,10 @@ from graphs import build, check_search, some_roots
 
 from distbfs.build.cuda.inner_domains import inner_domains
 from distbfs.exchange.solo import SoloExchange
-from distbfs.exchange.world import SoloWorld
 from distbfs.options import SearchOptions
 from distbfs.partition.device_part import COLUMN_PAD, DevicePart, DeviceRows, to_device
 from distbfs.partition.layout import Domains, Placement
+from distbfs.ranks.world import SoloWorld
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.runners.between import BetweenDomains
 from distbfs.types import SUBGRAPHS

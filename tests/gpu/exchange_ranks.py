@@ -40,9 +40,9 @@ from test_exchange_contract import (
 from distbfs.device import cuda
 from distbfs.errors import InputError, LaunchError
 from distbfs.exchange import nccl
-from distbfs.exchange.world import run_guarded, start
 from distbfs.options import ExchangeOptions
 from distbfs.partition.layout import Placement
+from distbfs.ranks.world import run_guarded, start
 from distbfs.registry import EXCHANGES, lookup
 from distbfs.search.domains import choose_exchange
 

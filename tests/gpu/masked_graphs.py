@@ -6,7 +6,7 @@ import numpy as np
 from graphs import Tuples
 
 from distbfs.build.cuda.seen import SeenMaker, rows_of_graph
-from distbfs.exchange.world import SoloWorld
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.masked_rows import DomainRows, InnerRows
 
 

@@ -13,9 +13,9 @@ from distbfs.device.peers import access_problem
 from distbfs.engines.base import WHOLE
 from distbfs.engines.cuda.xbfs.domain import MemberSearch
 from distbfs.exchange.peer_memory import PeerGroup
-from distbfs.exchange.world import SoloWorld
 from distbfs.graph.device_graph import AT_LEAST, COLUMN_PAD, ISOLATED, degree_class
 from distbfs.options import SearchOptions
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.domain import DomainDriver
 
 NOTHING = lambda *_: 0  # noqa: E731 - what searches take

@@ -41,12 +41,12 @@ from distbfs.engines.cuda.common.graph_engine import GraphEngine  # noqa: E402
 from distbfs.engines.cuda.papers.xbfs.search import PaperSearch  # noqa: E402
 from distbfs.engines.cuda.xbfs.cluster import ClusterSearch  # noqa: E402
 from distbfs.engines.cuda.xbfs.search import FastSearch  # noqa: E402
-from distbfs.exchange.world import SoloWorld  # noqa: E402
 from distbfs.generate.cuda import device_tuples  # noqa: E402
 from distbfs.generate.kronecker import Kronecker  # noqa: E402
 from distbfs.generate.road import Road  # noqa: E402
 from distbfs.options import BuildOptions, Knobs, SearchOptions  # noqa: E402
 from distbfs.partition.layout import Placement  # noqa: E402
+from distbfs.ranks.world import SoloWorld  # noqa: E402
 from distbfs.registry import ENGINES, lookup  # noqa: E402
 from distbfs.store.cuda_graph import graph_of_store  # noqa: E402
 from distbfs.store.hdf5 import open_store  # noqa: E402

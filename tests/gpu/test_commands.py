@@ -12,8 +12,8 @@ from graphs import Tuples, check_search, random_tuples
 from distbfs.benchmark import graph500 as benchmark
 from distbfs.cli import main
 from distbfs.device import cuda
-from distbfs.exchange.world import SoloWorld, run_guarded
 from distbfs.options import BuildOptions
+from distbfs.ranks.world import SoloWorld, run_guarded
 from distbfs.search.result import Result as Found
 from distbfs.search.result_file import ResultBlocks
 from distbfs.store.write import write_graph

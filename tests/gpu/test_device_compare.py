@@ -10,7 +10,7 @@ from launching import clean_environment
 
 from distbfs.cli import main
 from distbfs.device.rates import device_rates
-from distbfs.exchange.world import run_guarded
+from distbfs.ranks.world import run_guarded
 
 ROOT = Path(__file__).resolve().parents[2]
 ENGINES = (

@@ -13,13 +13,13 @@ from sessions import open_tuples
 from distbfs.device import cuda
 from distbfs.device.peers import access_problem
 from distbfs.errors import SearchStopped
-from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch.apps import betweenness
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.input_graph import NO_DELEGATES
 from distbfs.multisearch.part_loop import Wanted
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import Request
 from distbfs.service.shared_traversal import MOST, together
 

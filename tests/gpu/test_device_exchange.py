@@ -14,7 +14,7 @@ from launching import is_open_mpi, needs_mpi, run_ranks
 from distbfs.device import cuda, programs
 from distbfs.errors import LaunchError
 from distbfs.exchange import nccl
-from distbfs.exchange.world import SoloWorld
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.domains import choose_exchange
 
 pytestmark = pytest.mark.alone  # devices wait for each other

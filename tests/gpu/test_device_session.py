@@ -21,9 +21,9 @@ from distbfs.device import cuda
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.engines.cuda.common.memory import graph_bytes, search_bytes
 from distbfs.errors import ResourceError, SearchStopped, UsageError
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions, SearchOptions
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import Request
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source

@@ -19,10 +19,10 @@ import distbfs
 from distbfs.build.cuda import graph as device_build
 from distbfs.device import cuda
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions
 from distbfs.progress import Sum
+from distbfs.ranks.world import SoloWorld
 from distbfs.search import graph_input as arrays
 from distbfs.store import schema
 from distbfs.store.cuda_graph import graph_of_store

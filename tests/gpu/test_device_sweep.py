@@ -5,7 +5,7 @@ import json
 import pytest
 
 from distbfs.cli import main
-from distbfs.exchange.world import run_guarded
+from distbfs.ranks.world import run_guarded
 
 
 @pytest.mark.parametrize("graph", [("--kronecker", 12), ("--road", 3000)])

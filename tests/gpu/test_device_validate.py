@@ -22,9 +22,9 @@ from validation.test_validate import asked, mutations, search
 
 from distbfs.device import cuda
 from distbfs.errors import ResourceError
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate.cuda import device_tuples
 from distbfs.generate.kronecker import Kronecker
+from distbfs.ranks.world import SoloWorld
 from distbfs.validation.cuda import validate_on_device, validate_on_devices
 from distbfs.validation.cuda_device import Seat, Shard
 from distbfs.validation.host import validate

@@ -23,7 +23,6 @@ from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.build.cuda.room import LEAST_KEPT, Fit, Room
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import OutOfMemory
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate import cuda as device_tuples
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.cuda_bits import BitSearches
@@ -32,6 +31,7 @@ from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.options import BuildOptions
 from distbfs.partition.layout import Placement
+from distbfs.ranks.world import SoloWorld
 
 GRAPHS = {
     "kronecker": lambda: kronecker(13),

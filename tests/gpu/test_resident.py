@@ -18,9 +18,9 @@ from sessions import open_tuples
 from distbfs.benchmark.graph500 import validation_of
 from distbfs.device import cuda
 from distbfs.errors import SearchStopped, UsageError
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions, SearchOptions
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import Request
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source

@@ -27,8 +27,8 @@ from distbfs.exchange.device_copies import (  # noqa: E402
     copies_between,
 )
 from distbfs.exchange.peer_memory import on_device  # noqa: E402
-from distbfs.exchange.world import SoloWorld, run_guarded, start  # noqa: E402
 from distbfs.generate.cuda import device_tuples  # noqa: E402
+from distbfs.ranks.world import SoloWorld, run_guarded, start  # noqa: E402
 from distbfs.validation.cuda import validate_on_devices  # noqa: E402
 from distbfs.validation.cuda_device import Seat, Shard  # noqa: E402
 from distbfs.validation.host import validate  # noqa: E402

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from distbfs.exchange.abort import abort_ranks
-from distbfs.exchange.launcher import find_launch
-from distbfs.exchange.mpi import load_mpi
-from distbfs.exchange.world import MpiWorld, Ranks, SoloWorld
+from distbfs.ranks.abort import abort_ranks
+from distbfs.ranks.launcher import find_launch
+from distbfs.ranks.mpi import load_mpi
+from distbfs.ranks.world import MpiWorld, Ranks, SoloWorld
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,7 +23,7 @@ from distbfs.exchange.device_copies import (
 )
 
 if TYPE_CHECKING:
-    from distbfs.exchange.world import Ranks
+    from distbfs.ranks.world import Ranks
 
 MOVES = 12
 

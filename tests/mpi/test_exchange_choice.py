@@ -16,14 +16,14 @@ from distbfs.exchange.cuda_aware import (
     kinds_have_cuda,
     missing_proof,
 )
-from distbfs.exchange.mpi import MpiWorld
 from distbfs.exchange.nccl import NcclExchange
 from distbfs.options import ExchangeOptions
 from distbfs.partition.layout import Placement
+from distbfs.ranks.mpi import MpiWorld
 from distbfs.search.domains import choose_exchange
 
 if TYPE_CHECKING:
-    from distbfs.exchange.world import Ranks
+    from distbfs.ranks.world import Ranks
 
 
 PLAIN = ExchangeOptions()

@@ -26,7 +26,7 @@ from distbfs.registry import EXCHANGES, lookup
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from distbfs.exchange.world import Ranks
+    from distbfs.ranks.world import Ranks
 
 LONGEST = (1 << 31) - 1
 DELEGATES = 200

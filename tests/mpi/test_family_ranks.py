@@ -13,14 +13,14 @@ from graphs import build
 
 from distbfs.cli.generate import make_source
 from distbfs.errors import UsageError
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate.families import from_description
 from distbfs.progress import no_progress
+from distbfs.ranks.world import SoloWorld
 from distbfs.registry import FAMILIES
 from distbfs.types import slice_bounds
 
 if TYPE_CHECKING:
-    from distbfs.exchange.world import Ranks
+    from distbfs.ranks.world import Ranks
     from distbfs.types import Ids, TupleSource
 
 SEEDED = {"seed": 3}

@@ -13,7 +13,7 @@ from distbfs.exchange.nccl_link import link_of
 from distbfs.terminal import links
 
 if TYPE_CHECKING:
-    from distbfs.exchange.world import Ranks
+    from distbfs.ranks.world import Ranks
 
 
 def check_pairs(world: Ranks, pairs: list[dict[str, Any]]) -> None:

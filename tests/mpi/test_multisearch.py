@@ -12,7 +12,6 @@ from sessions import open_parts
 
 import distbfs
 from distbfs.errors import InputError, UsageError
-from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch import searchers as sharing
 from distbfs.multisearch.apps.betweenness import PROBLEM, betweenness
 from distbfs.multisearch.apps.closeness import closeness
@@ -26,10 +25,11 @@ from distbfs.multisearch.base import RunOptions, TooDeep
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import PartsSearcher, Searcher, WholeSearcher
 from distbfs.options import SearchOptions
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import choose_runner
 
 if TYPE_CHECKING:
-    from distbfs.exchange.world import Ranks
+    from distbfs.ranks.world import Ranks
 
 GRAPHS = {
     "random": random_tuples(20, 18, seed=8),

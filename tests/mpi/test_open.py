@@ -13,7 +13,7 @@ from launching import clean_environment
 
 import distbfs
 from distbfs.errors import UsageError
-from distbfs.exchange.world import Ranks
+from distbfs.ranks.world import Ranks
 from distbfs.types import slice_bounds
 
 MOST, SPARE = 3000, 32  # communicators: more than MPICH has, and what is left of them
@@ -83,7 +83,7 @@ def all_but_few() -> list[Any]:
 def test_sessions_give_their_communicators_back(world: Ranks) -> None:
     comm = getattr(world, "comm", None)
     if comm is not None:
-        from distbfs.exchange.mpi import MpiWorld  # noqa: PLC0415
+        from distbfs.ranks.mpi import MpiWorld  # noqa: PLC0415
 
         held = all_but_few()
         for _ in range(SPARE + 8 if held else MOST):

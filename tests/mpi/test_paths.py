@@ -17,7 +17,7 @@ from distbfs.options import SearchOptions
 from distbfs.types import slice_bounds
 
 if TYPE_CHECKING:
-    from distbfs.exchange.world import Ranks
+    from distbfs.ranks.world import Ranks
 
 SEED = 5
 GRAPHS = {

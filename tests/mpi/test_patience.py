@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from distbfs.errors import UsageError
-from distbfs.exchange.watch import Watch
+from distbfs.ranks.watch import Watch
 
 if TYPE_CHECKING:
-    from distbfs.exchange.world import Ranks
+    from distbfs.ranks.world import Ranks
 
 
 @pytest.mark.parametrize("wait", [0.0, 0.02])

@@ -14,14 +14,14 @@ from sessions import open_parts
 
 from distbfs.errors import UsageError
 from distbfs.exchange.traffic import KINDS
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
 from distbfs.options import SearchOptions
+from distbfs.ranks.world import SoloWorld
 from distbfs.types import slice_bounds
 from distbfs.validation.host import validate
 
 if TYPE_CHECKING:
-    from distbfs.exchange.world import Ranks
+    from distbfs.ranks.world import Ranks
 
 SEED = 5
 GRAPHS = {

@@ -14,7 +14,7 @@ from distbfs.options import ExchangeOptions
 from distbfs.partition.layout import Placement
 
 if TYPE_CHECKING:
-    from distbfs.exchange.world import Ranks
+    from distbfs.ranks.world import Ranks
 
 ROUNDS = 5
 

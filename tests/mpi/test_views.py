@@ -2,7 +2,7 @@
 
 from masked import search_parts
 
-from distbfs.exchange.world import Ranks
+from distbfs.ranks.world import Ranks
 
 
 def test_parts_of_all_ranks(world: Ranks) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from distbfs.errors import UsageError
-from distbfs.exchange.world import MpiWorld, Ranks, SoloWorld
+from distbfs.ranks.world import MpiWorld, Ranks, SoloWorld
 
 DTYPES = ["int32", "uint32", "int64", "uint64", "float64", "uint8"]
 

@@ -28,7 +28,6 @@ from wholes import (
 
 import distbfs
 from distbfs.errors import UsageError
-from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch import searchers as sharing
 from distbfs.multisearch.apps import betweenness as between
 from distbfs.multisearch.apps.betweenness import betweenness
@@ -42,6 +41,7 @@ from distbfs.multisearch.apps.reachability import reachability
 from distbfs.multisearch.base import RunOptions, TooDeep
 from distbfs.multisearch.searchers import WholeSearcher
 from distbfs.options import SearchOptions
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import choose_runner
 
 SMALL = [name for name in NAMED if name not in ("kronecker", "path")]

@@ -11,7 +11,6 @@ from wholes import by_networkx, whole
 
 import distbfs
 from distbfs.errors import InputError, SearchStopped, UsageError
-from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch import pieces as in_pieces
 from distbfs.multisearch.application import Task
 from distbfs.multisearch.apps.closeness import SAMPLED
@@ -21,6 +20,7 @@ from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.pieces import Pieces, readable_time
 from distbfs.multisearch.searchers import WholeSearcher
 from distbfs.progress import no_progress
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import choose_runner
 from distbfs.search.result_file import PartialFile
 

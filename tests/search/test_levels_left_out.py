@@ -19,8 +19,8 @@ import distbfs
 from distbfs import registry
 from distbfs.benchmark.graph500 import validation_of
 from distbfs.errors import UsageError
-from distbfs.exchange.world import SoloWorld
 from distbfs.options import SearchOptions
+from distbfs.ranks.world import SoloWorld
 
 PATH = np.arange(400)
 GRAPHS = {

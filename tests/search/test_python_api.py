@@ -17,10 +17,10 @@ from scipy.sparse.csgraph import breadth_first_order
 import distbfs
 from distbfs import errors
 from distbfs.device import cuda
-from distbfs.exchange.world import SoloWorld
 from distbfs.formats.base import ReaderOptions
 from distbfs.formats.tuples import open_tuples
 from distbfs.options import BuildOptions
+from distbfs.ranks.world import SoloWorld
 from distbfs.search import frames
 from distbfs.store.write import write_graph
 

@@ -21,9 +21,9 @@ from distbfs.device import cc, compiler
 from distbfs.engines.base import on_device
 from distbfs.errors import CompilerMissing, DeviceMissing, UsageError
 from distbfs.exchange.traffic import KINDS
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
 from distbfs.options import Factors, Knobs, SearchOptions
+from distbfs.ranks.world import SoloWorld
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.opening import LEARNT_FROM, learn_levels
 

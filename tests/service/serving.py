@@ -10,9 +10,9 @@ from pathlib import Path
 from graphs import build, kronecker
 from sessions import open_parts
 
-from distbfs.exchange.signals import StopFlag
-from distbfs.exchange.world import SoloWorld
 from distbfs.options import SearchOptions
+from distbfs.ranks.signals import StopFlag
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.session import Session
 from distbfs.service.client_thread import Front, listen
 from distbfs.service.json_lines import SocketDoor

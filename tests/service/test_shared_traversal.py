@@ -11,9 +11,9 @@ from serving import SECONDS, Talker, listen, running, slow_session
 from test_request_queue import numbers, ticket
 
 from distbfs.errors import SearchStopped
-from distbfs.exchange.signals import StopFlag
 from distbfs.generate.hashing import Permutation
 from distbfs.options import SearchOptions
+from distbfs.ranks.signals import StopFlag
 from distbfs.service.json_lines import SocketDoor
 from distbfs.service.limits import Limits
 from distbfs.service.rank_calls import Ranks

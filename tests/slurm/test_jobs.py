@@ -57,7 +57,7 @@ def test_graph500(cluster):
 
 def test_programs_of_a_shell(cluster):
     """Slurm serves MPI to the first one only; none needs it where there is one task."""
-    code = "from distbfs.exchange import world; print(world.start().size)"
+    code = "from distbfs.ranks import world; print(world.start().size)"
     twice = f"{sys.executable} -c '{code}' && {sys.executable} -c '{code}'"
     text = cluster.run("srun", "--ntasks=1", "--mpi=pmi2", "sh", "-c", twice)
     assert text.split() == ["1", "1"]

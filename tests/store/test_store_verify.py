@@ -12,9 +12,9 @@ from graphs import Tuples, build
 from store_graphs import forge_manifest, make_parts, rows_of, write_store
 
 from distbfs.errors import StoreError
-from distbfs.exchange.world import SoloWorld
 from distbfs.graph.csr import CSR
 from distbfs.options import BuildOptions
+from distbfs.ranks.world import SoloWorld
 from distbfs.store import chunks, schema, verify
 from distbfs.store.hdf5 import open_store
 from distbfs.store.write import write_graph

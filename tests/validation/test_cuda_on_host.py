@@ -20,7 +20,7 @@ from graphs import NAMED, Tuples, random_tuples
 from hypothesis import given, settings
 
 from distbfs.errors import UsageError
-from distbfs.exchange.world import SoloWorld
+from distbfs.ranks.world import SoloWorld
 from distbfs.validation import between, cuda_device, derived_cuda
 from distbfs.validation import cuda as module
 from distbfs.validation.cuda import validate_on_device

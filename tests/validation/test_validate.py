@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from worlds import on_ranks
 
 from distbfs.errors import UsageError
-from distbfs.exchange.world import SoloWorld
+from distbfs.ranks.world import SoloWorld
 from distbfs.types import slice_bounds
 from distbfs.validation import host as module
 from distbfs.validation import tuple_checks as scan

@@ -18,9 +18,9 @@ from distbfs.build.cuda.numbering import Numbering
 from distbfs.build.cuda.ranges import KEY_BYTES, RESERVE, Ranges
 from distbfs.device import cuda
 from distbfs.errors import OutOfMemory, ResourceError
-from distbfs.exchange.agreement import first_reason
 from distbfs.graph.device_graph import COLUMN_PAD
 from distbfs.plan.memory import memory_limit, readable
+from distbfs.ranks.agreement import first_reason
 from distbfs.types import World
 
 PAIR_BYTES = 8

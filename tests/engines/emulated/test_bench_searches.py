@@ -12,8 +12,8 @@ from worlds import on_ranks
 
 from distbfs.device import cuda
 from distbfs.errors import LaunchError, ValidationError
-from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch import domain_bits, domain_group
+from distbfs.ranks.world import SoloWorld
 from distbfs.registry import EXCHANGES
 from distbfs.search import choose as choosing
 from distbfs.search import domains, opening

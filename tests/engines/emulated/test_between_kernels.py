@@ -35,10 +35,10 @@ from distbfs.engines.cuda.xbfs.memory import box_words
 from distbfs.errors import UsageError
 from distbfs.exchange.solo import SoloExchange
 from distbfs.exchange.traffic import KINDS
-from distbfs.exchange.world import SoloWorld
 from distbfs.options import ExchangeOptions, SearchOptions
 from distbfs.partition.layout import Domains, Placement
 from distbfs.plan.memory import PartShape
+from distbfs.ranks.world import SoloWorld
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.domains import split_by_domain
 from distbfs.search.masked_rows import target_ids

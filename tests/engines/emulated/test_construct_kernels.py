@@ -27,7 +27,6 @@ from distbfs.build.cuda.ranges import KEY_BYTES
 from distbfs.build.cuda.room import MOST_RANGES, Budget
 from distbfs.device import cuda
 from distbfs.errors import InputError, ResourceError, UsageError
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate import cuda as device_tuples
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.permuted import Permuted
@@ -35,6 +34,7 @@ from distbfs.generate.uniform import Uniform
 from distbfs.options import BuildOptions
 from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Sum
+from distbfs.ranks.world import SoloWorld
 from distbfs.store.hdf5 import open_store
 from distbfs.store.write import write_graph
 from distbfs.timing import Stopwatch

@@ -13,7 +13,7 @@ import pytest
 from distbfs.benchmark import graph500 as benchmark
 from distbfs.cli import main
 from distbfs.device import cuda
-from distbfs.exchange.world import run_guarded
+from distbfs.ranks.world import run_guarded
 from distbfs.search import choose as choosing
 from distbfs.search import domains
 from distbfs.validation.cuda import validate_on_devices

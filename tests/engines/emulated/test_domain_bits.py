@@ -13,11 +13,11 @@ from worlds import on_ranks
 
 from distbfs.device import cuda
 from distbfs.errors import ResourceError, SearchStopped, UsageError
-from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch import domain_bits, domain_group
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.part_loop import Wanted
+from distbfs.ranks.world import SoloWorld
 
 EACH = [1, 2, 3]
 ALWAYS_PULL, NEVER_PULL = 1, 1 << 62

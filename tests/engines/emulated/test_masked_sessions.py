@@ -14,9 +14,9 @@ import distbfs
 from distbfs import Graph, bfs
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import InputError, OutOfMemory, UsageError
-from distbfs.exchange.world import SoloWorld
 from distbfs.formats.attributes import Values
 from distbfs.options import BuildOptions, SearchOptions
+from distbfs.ranks.world import SoloWorld
 from distbfs.search import shared_tuples
 from distbfs.search.choose import Request
 from distbfs.search.graph_input import HeldTuples

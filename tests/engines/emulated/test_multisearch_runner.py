@@ -19,7 +19,6 @@ import distbfs
 from distbfs import registry
 from distbfs.device import cuda
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
-from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch.apps.betweenness import betweenness
 from distbfs.multisearch.apps.closeness import closeness
 from distbfs.multisearch.apps.diameter import diameter
@@ -32,6 +31,7 @@ from distbfs.multisearch.base import RunOptions, TooDeep
 from distbfs.multisearch.cuda_bits import BitSearches
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import WholeSearcher
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import choose_runner
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"

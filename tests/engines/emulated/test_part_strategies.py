@@ -10,9 +10,9 @@ from graphs import Tuples, build, kronecker, some_roots, uniform
 from distbfs.engines.cuda.pan import search as part
 from distbfs.engines.reference import ReferenceEngine
 from distbfs.exchange.solo import SoloExchange
-from distbfs.exchange.world import SoloWorld
 from distbfs.options import Factors, SearchOptions
 from distbfs.partition.layout import Placement
+from distbfs.ranks.world import SoloWorld
 from distbfs.search.direction import DirectionPolicy
 from distbfs.search.runners.between import BetweenDomains
 

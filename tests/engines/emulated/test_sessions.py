@@ -42,14 +42,14 @@ from distbfs.engines.cuda.xbfs.memory import (
 from distbfs.errors import DeviceMissing, LaunchError, SearchStopped, UsageError
 from distbfs.exchange import device_copies
 from distbfs.exchange.device_copies import MailboxCopies
-from distbfs.exchange.signals import StopFlag
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate import cuda as device_tuples
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions, Factors, Knobs, SearchOptions
 from distbfs.partition.layout import Placement
 from distbfs.plan.memory import PartShape
 from distbfs.progress import Sum
+from distbfs.ranks.signals import StopFlag
+from distbfs.ranks.world import SoloWorld
 from distbfs.registry import ENGINES, EXCHANGES, lookup
 from distbfs.search import choose as choosing
 from distbfs.search import domains, opening, shared_tuples

@@ -25,7 +25,6 @@ from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.device import cuda, programs
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import InputError, ResourceError
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate.cuda import id_type, id_word
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.permuted import Permuted
@@ -33,6 +32,7 @@ from distbfs.options import BuildOptions, SearchOptions
 from distbfs.partition.device_part import DeviceRows
 from distbfs.partition.layout import Placement
 from distbfs.progress import Sum
+from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose as choosing
 from distbfs.search.holding import Source, hold_domain
 from distbfs.timing import Stopwatch

@@ -28,12 +28,12 @@ from distbfs.engines.cuda.common.memory import FIXED, LIST_PADS
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.engines.cuda.xbfs.memory import part_bytes
 from distbfs.errors import OutOfMemory
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate import cuda as device_tuples
 from distbfs.graph.device_graph import COLUMN_PAD
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.partition.layout import Placement
 from distbfs.plan.memory import PartShape, readable
+from distbfs.ranks.world import SoloWorld
 from distbfs.registry import EXCHANGES
 from distbfs.search import choose as choosing
 from distbfs.search import domains, opening

@@ -25,7 +25,6 @@ import distbfs
 from distbfs.build.cuda import inner_domains
 from distbfs.build.cuda.room import LEAST_KEPT, Fit, Room
 from distbfs.errors import OutOfMemory, UsageError
-from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch import domain_bits, domain_group
 from distbfs.multisearch.apps.betweenness import betweenness
 from distbfs.multisearch.base import RunOptions
@@ -35,6 +34,7 @@ from distbfs.multisearch.domain_members import Member, bytes_beside
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.searchers import PartsSearcher, WholeSearcher
 from distbfs.options import BuildOptions
+from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose as choosing
 from distbfs.search import domains, opening
 from distbfs.search.choose import Request, choose_runner

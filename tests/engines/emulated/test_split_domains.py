@@ -29,10 +29,10 @@ from distbfs.engines.base import Until
 from distbfs.engines.cuda.common.memory import FIXED, LIST_PADS
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
 from distbfs.errors import OutOfMemory
-from distbfs.exchange.world import SoloWorld
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Layout
 from distbfs.plan.memory import readable
+from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose as choosing
 from distbfs.search import domains, opening
 from distbfs.search.choose import Request

@@ -18,8 +18,8 @@ from distbfs.device import cuda
 from distbfs.device.host_memory import pinned
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import OutOfMemory, UsageError
-from distbfs.exchange.world import SoloWorld
 from distbfs.options import BuildOptions
+from distbfs.ranks.world import SoloWorld
 from distbfs.search import holding
 from distbfs.store.write import write_graph
 

@@ -28,10 +28,10 @@ from distbfs.build.cuda import graph as device_build
 from distbfs.device import cuda
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.errors import InputError, StoreError, UsageError
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate.hashing import Permutation
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.progress import Sum
+from distbfs.ranks.world import SoloWorld
 from distbfs.search import graph as library
 from distbfs.search import graph_input as arrays
 from distbfs.search import shared_tuples

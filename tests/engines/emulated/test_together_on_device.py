@@ -14,9 +14,9 @@ from worlds import on_ranks
 
 from distbfs.device import cuda
 from distbfs.errors import SearchStopped
-from distbfs.exchange.signals import StopFlag
-from distbfs.exchange.world import SoloWorld
 from distbfs.multisearch import domain_bits, domain_group
+from distbfs.ranks.signals import StopFlag
+from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose, domains
 from distbfs.search.choose import Request
 from distbfs.search.holding import held_graph

@@ -17,10 +17,10 @@ from distbfs.build.cuda import chunks
 from distbfs.build.cuda import graph as device_build
 from distbfs.build.cuda import keys as device_keys
 from distbfs.engines.cuda.pan import search as part
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.progress import Sum
+from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose as choosing
 from distbfs.search import domains, shared_tuples
 from distbfs.search.choose import Request

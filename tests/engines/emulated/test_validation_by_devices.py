@@ -16,8 +16,8 @@ from worlds import ThreadWorld, on_ranks
 from distbfs.device import cuda
 from distbfs.exchange import device_copies
 from distbfs.exchange.device_copies import MailboxCopies
-from distbfs.exchange.world import SoloWorld
 from distbfs.generate import cuda as device_tuples
+from distbfs.ranks.world import SoloWorld
 from distbfs.validation import between, cuda_device
 from distbfs.validation import cuda as module
 from distbfs.validation import kept as kept_ends

@@ -24,7 +24,7 @@ import sys
 import time
 from pathlib import Path
 
-from distbfs.exchange.launcher import find_launch
+from distbfs.ranks.launcher import find_launch
 
 launch = find_launch(os.environ)
 rank = launch.rank if launch else 0

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs import leftovers
-from distbfs.exchange.abort import last_words
-from distbfs.exchange.launcher import find_launch
+from distbfs.ranks.abort import last_words
+from distbfs.ranks.launcher import find_launch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.errors import LaunchError
-from distbfs.exchange.abort import abort_ranks
-from distbfs.exchange.launcher import Launch, foreign
-from distbfs.exchange.reduction import check_reduction, json_bytes
+from distbfs.ranks.abort import abort_ranks
+from distbfs.ranks.launcher import Launch, foreign
+from distbfs.ranks.reduction import check_reduction, json_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -12,9 +12,9 @@ import pytest
 
 from distbfs.errors import InputError, ResourceError, ValidationError
 from distbfs.exchange.buffer import Buffer
-from distbfs.exchange.endings import describe_error, exit_code, run_guarded
-from distbfs.exchange.signals import StopFlag
-from distbfs.exchange.world import SoloWorld
+from distbfs.ranks.endings import describe_error, exit_code, run_guarded
+from distbfs.ranks.signals import StopFlag
+from distbfs.ranks.world import SoloWorld
 
 
 @pytest.mark.parametrize(

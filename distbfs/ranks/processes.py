@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from distbfs.exchange.agreement import gather_texts
+from distbfs.ranks.agreement import gather_texts
 
 if TYPE_CHECKING:
     from distbfs.types import World

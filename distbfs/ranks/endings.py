@@ -34,16 +34,16 @@ from distbfs.errors import (
     ResourceError,
     legible,
 )
-from distbfs.exchange.abort import abort_ranks, end_after, last_words, say
-from distbfs.exchange.launcher import Launch, find_launch
-from distbfs.exchange.signals import INTERRUPT_SECONDS, REMOVAL_SECONDS
 from distbfs.interrupts import INTERRUPTED
+from distbfs.ranks.abort import abort_ranks, end_after, last_words, say
+from distbfs.ranks.launcher import Launch, find_launch
+from distbfs.ranks.signals import INTERRUPT_SECONDS, REMOVAL_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from distbfs.exchange.mpi import MpiWorld
+    from distbfs.ranks.mpi import MpiWorld
     from distbfs.types import World
 
 GRACE = 5.0
@@ -189,7 +189,7 @@ def _join_others(launch: Launch | None) -> Any:
     """Return COMM_WORLD with all ranks in it, None if this rank is alone."""
     if launch is None or launch.single:
         return None
-    from distbfs.exchange.mpi import load_mpi  # noqa: PLC0415
+    from distbfs.ranks.mpi import load_mpi  # noqa: PLC0415
 
     # the others may have ended already, so never join
     end_after(GRACE)

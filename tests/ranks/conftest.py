@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from distbfs.exchange.world import SoloWorld
+from distbfs.ranks.world import SoloWorld
 
 
 @pytest.fixture(scope="session")

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.errors import RanksStuck
-from distbfs.exchange.mpi import MpiWorld
-from distbfs.exchange.processes import processes_beside
+from distbfs.ranks.mpi import MpiWorld
+from distbfs.ranks.processes import processes_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable

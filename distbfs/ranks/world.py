@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from distbfs.errors import LaunchError
-from distbfs.exchange.endings import (
+from distbfs.ranks.endings import (
     GRACE,
     AbortHook,
     explain_launch_error,
     run_guarded,
 )
-from distbfs.exchange.launcher import Launch, find_launch
-from distbfs.exchange.mpi import MAX_ELEMENTS, MpiWorld, load_mpi
-from distbfs.exchange.reduction import check_reduction, json_bytes
+from distbfs.ranks.launcher import Launch, find_launch
+from distbfs.ranks.mpi import MAX_ELEMENTS, MpiWorld, load_mpi
+from distbfs.ranks.reduction import check_reduction, json_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faults"))
 from launching import clean_environment, is_open_mpi
 
-from distbfs.exchange.launcher import Launch, find_launch, foreign
+from distbfs.ranks.launcher import Launch, find_launch, foreign
 
 SRUN = {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "2"}
 HYDRA = {"PMI_SIZE": "3", "PMI_RANK": "1", "MPI_LOCALNRANKS": "3"}
@@ -114,7 +114,7 @@ def test_launchers_that_are_installed(program: str, exact: bool) -> None:
     if path is None:
         pytest.skip(f"needs {program}")
     before = ["start", path, "run"] if program == "flux" else []
-    code = "import os; from distbfs.exchange.launcher import find_launch; "
+    code = "import os; from distbfs.ranks.launcher import find_launch; "
     code += "launch = find_launch(os.environ); "
     code += "told = launch.name.split()[0], launch.rank, launch.ranks, launch.exact; "
     code += "os.write(1, ('%s %d %d %s\\n' % told).encode())"  # in one piece

@@ -1,0 +1,1 @@
+"""The ranks of a run: this process, the others, errors, signals, and how a run ends."""
