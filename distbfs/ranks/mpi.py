@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import sys
@@ -63,7 +64,7 @@ def load_mpi(launch: Launch) -> ModuleType:
             raise LaunchError(
                 f"{started}, but mpi4py uses {library_name(MPI)}, another MPI; {advice}"
             )
-        MPI.Init_thread(MPI.THREAD_SERIALIZED)
+        initialise(MPI)
     size = MPI.COMM_WORLD.Get_size()
     if not launch.agrees(size):
         raise LaunchError(
@@ -71,6 +72,20 @@ def load_mpi(launch: Launch) -> ModuleType:
             f"{advice}, and with srun a --mpi that it supports"
         )
     return MPI
+
+
+def initialise(mpi: ModuleType) -> None:
+    """Initialise MPI, which waits for all ranks, while other threads of Python run.
+
+    During ``mpi.Init_thread`` none does, so none could end a rank whose others never
+    come.  Raises LaunchError where MPI says no.
+    """
+    reached = ctypes.c_int()
+    begin = ctypes.CDLL(mpi.__file__).MPI_Init_thread  # finds that of its library
+    if begin(None, None, mpi.THREAD_SERIALIZED, ctypes.byref(reached)):
+        raise LaunchError(f"{library_name(mpi)} cannot be initialised")
+    for comm in (mpi.COMM_WORLD, mpi.COMM_SELF):  # as mpi4py does: errors are raised
+        comm.Set_errhandler(mpi.ERRORS_RETURN)
 
 
 def library_name(mpi: ModuleType) -> str:

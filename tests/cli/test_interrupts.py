@@ -3,6 +3,7 @@
 import re
 import signal
 import sys
+import time
 
 import pytest
 from commands import (
@@ -13,6 +14,7 @@ from commands import (
     finish,
     here,
     injected,
+    ranks_below,
     searches_begun,
     wait_until,
 )
@@ -53,6 +55,34 @@ def test_ctrl_c_while_modules_are_imported(ranks, command, module):
     done = finish(process)
     said = [x for x in done.err.splitlines() if not x.startswith("import time:")]
     assert (done.code, said) == (130, ["distbfs: interrupted"])
+
+
+LATE = """
+import os, signal, sys, time
+if os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK")) == "0":
+    os.execv(sys.argv[1], sys.argv[1:])
+signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+time.sleep(60)
+"""
+
+
+@needs_mpi
+def test_ctrl_c_while_mpi_waits_for_a_rank_that_has_not_begun():
+    """Also then threads run that hear of it."""
+    if is_open_mpi():
+        pytest.skip("mpirun of Open MPI ends the ranks itself")
+    process = begin(2, [sys.executable, "-c", LATE, *DISTBFS, "doctor"], environment())
+
+    def waits():
+        first = ranks_below(process).get(0)
+        return first and any("libmpi" in x.path for x in first.memory_maps())
+
+    wait_until(waits, process)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    done = finish(process, 10)
+    assert done.code == 130
+    assert done.err.strip() == "distbfs: interrupted"
 
 
 @pytest.mark.parametrize(
