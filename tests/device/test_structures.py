@@ -12,6 +12,7 @@ import pkgutil
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from device_problems import device_problem
@@ -38,6 +39,7 @@ from distbfs.multisearch import (
 from distbfs.validation import states
 
 ROOT = Path(distbfs.__file__).parent
+SYNTAX = "-fdevice-syntax-only"  # no machine code is made
 MIRRORS = re.compile(r"``(\w+)``\)? in ([\w.]+\w)")
 COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 NUMBERED = re.compile(r"(\w+?)(\d+)")
@@ -165,7 +167,10 @@ def checks(kind, name, file, text):
 
 
 KINDS = {kind: mirrored(kind) for kind in structures()}
-EACH = {" ".join(names): kind for kind, names in reversed(KINDS.items())}
+FILES = {}  # the structures of each file
+for kind, (_, file) in reversed(KINDS.items()):
+    place = "" if file in ("cuda.h", "nvshmem_types.h") else near(kind, file).parent
+    FILES.setdefault((file, place), []).append(kind)
 
 
 def kernel_file(path):
@@ -181,27 +186,31 @@ def probe(path, include, conditions, check):
     return path
 
 
-def compile_kernels(folder, kind):
-    """Compile what must hold of a structure of kernels."""
-    name, file = KINDS[kind]
-    path = near(kind, file)
-    source = kernel_file(path)
+def compile_kernels(folder, path, kinds):
+    """Compile what must hold of structures of a file of kernels."""
+    source, file = kernel_file(path), path.name
     texts = TEXTS.get(source.name, {})
     if file in texts:  # which has its place in that file alone
         path = source
     known = [x.read_text(encoding="utf-8") for x in source_closure(path)]
     text = "".join([*known, *texts.values()])
-    conditions = [*checks(kind, name, file, text), *MORE.get(file, ())]
-    made = probe(folder / "probe.cu", path, conditions, "static_assert")
-    linked = nvshmem() if source.name == "between_loop.cu" else None
-    nvrtc.compile_source(made, "sm_90", variants(source)[0], texts, linked)
+    made = probe(folder / "probe.cu", path, conditions(kinds, text), "static_assert")
+    more = nvshmem().options if source.name == "between_loop.cu" else []
+    front = SimpleNamespace(options=[*more, SYNTAX], link=lambda code, _: code)
+    nvrtc.compile_source(made, "sm_90", variants(source)[0], texts, front)
 
 
-def compile_host(folder, kind, include, text, *options):
-    """Compile what must hold of a structure of C; options: of the compiler besides."""
-    name, file = KINDS[kind]
-    conditions = [*checks(kind, name, file, text), *MORE.get(file, ())]
-    made = probe(folder / "probe.c", include, conditions, "_Static_assert")
+def conditions(kinds, text):
+    """Return what must hold of structures of one file."""
+    file = KINDS[kinds[0]][1]
+    each = [x for kind in kinds for x in checks(kind, *KINDS[kind], text)]
+    return [*each, *MORE.get(file, ())]
+
+
+def compile_host(folder, kinds, include, text, *options):
+    """Compile what must hold of structures of C; options: of the compiler besides."""
+    file = KINDS[kinds[0]][1]
+    made = probe(folder / "probe.c", include, conditions(kinds, text), "_Static_assert")
     macros = [f"-D{key}={value}" for key, value in MACROS.get(file, {}).items()]
     command = [
         *compiler.compiler_command(),
@@ -228,28 +237,27 @@ def driver_header():
 
 
 def test_structures_are_found():
-    assert len(EACH) >= 40
+    assert len(KINDS) >= 40
 
 
-@pytest.mark.parametrize("which", EACH)
-def test_layout(which, tmp_path):
-    kind = EACH[which]
-    file = KINDS[kind][1]
+@pytest.mark.parametrize(("file", "folder"), FILES)
+def test_layouts(file, folder, tmp_path):
+    kinds = FILES[file, folder]
     try:
         if file == "cuda.h":
-            compile_host(tmp_path, kind, driver_header(), "")
+            compile_host(tmp_path, kinds, driver_header(), "")
         elif file == "nvshmem_types.h":
             home = nvshmem().includes[0]
             types = home / "device_host" / file
             cpp = ("-xc++", "-std=c++17", "-D_Static_assert=static_assert")
-            compile_host(tmp_path, kind, types, "", *cpp, f"-I{home}")
+            compile_host(tmp_path, kinds, types, "", *cpp, f"-I{home}")
         elif Path(file).suffix in (".cu", ".cuh"):
             nvrtc.bindings()
-            compile_kernels(tmp_path, kind)
+            compile_kernels(tmp_path, folder / file, kinds)
         else:
-            path = near(kind, file)
+            path = folder / file
             text = "".join(x.read_text("utf-8") for x in source_closure(path))
-            compile_host(tmp_path, kind, path, text)
+            compile_host(tmp_path, kinds, path, text)
     except KernelRefused as error:
         pytest.fail(error.log)
     except ResourceError as error:
@@ -278,7 +286,7 @@ def test_a_layout_that_differs_is_told(tmp_path):
         with pytest.raises(
             KernelRefused, match=r"__builtin_offsetof\(Goal, last\) == 8"
         ):
-            compile_kernels(tmp_path, Goal)
+            compile_kernels(tmp_path, near(Goal, "goal.cuh"), [Goal])
     except DeviceMissing as error:
         pytest.skip(str(error))
     finally:
