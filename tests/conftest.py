@@ -42,8 +42,9 @@ def pytest_generate_tests(metafunc):
     tiers.choose(metafunc)
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Let slow tests begin first: none is left for one process alone at the end."""
+    tiers.leave_out(config, items)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 

@@ -75,6 +75,7 @@ def test_an_application(house, tmp_path):
     assert run("-c", code) == "[12  6]\n"
 
 
+@pytest.mark.thorough
 def test_an_engine(house, tmp_path):
     line = '    "queue": "distbfs.engines.queue:QueueEngine",'
     run = house("engines/queue.py", throwaway.ENGINE, "ENGINES", line)
@@ -93,6 +94,7 @@ def test_an_engine(house, tmp_path):
     assert " skipped" not in text
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
 def test_an_exchange(house, tmp_path, ranks):
     line = '    "counting": "distbfs.exchange.counting:CountingExchange",'

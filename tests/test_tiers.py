@@ -70,6 +70,31 @@ def test_thorough_cases_are_not_quick():
     assert sum(len(x) - 9 for x in slices) == 11
 
 
+def test_thorough_tests_are_in_their_slice():
+    def left(marker, **options):
+        options = SimpleNamespace(**{"quick": True, "slice": None, **options})
+        gone = []
+
+        def deselected(items):
+            gone.extend(items)
+
+        hook = SimpleNamespace(pytest_deselected=deselected)
+        items = [
+            SimpleNamespace(nodeid=f"test_it.py::{k}", get_closest_marker=marker)
+            for k in range(20)
+        ]
+        tiers.leave_out(SimpleNamespace(option=options, hook=hook), items)
+        assert len(items) + len(gone) == 20
+        return {item.nodeid for item in items}
+
+    assert len(left({"thorough": THOROUGH}.get, quick=False)) == 20
+    assert len(left({}.get)) == 20
+    assert not left({"thorough": THOROUGH}.get)
+    slices = [left({"thorough": THOROUGH}.get, slice=k) for k in range(tiers.SLICES)]
+    assert all(len(x) < 20 for x in slices)
+    assert sum(map(len, slices)) == len(set.union(*slices)) == 20
+
+
 @pytest.mark.parametrize("names", [["a"], ["a", "b"]])
 def test_few_parameters_keep_all(names):
     calls = calls_of({name: LISTS[name] for name in names})

@@ -4,7 +4,7 @@ Usually: of each test so many that any three values of its parameters that meet 
 case of the product do so in one of the run.  ``--quick``: any two, and none that is
 marked ``thorough``.  ``--slice K``: with these a quarter of the others, those whose
 name hashes to K, so that four runs see all.  Cases are left out before they are
-collected, which takes as long as small tests.
+collected, which takes as long as small tests; then whole tests that are ``thorough``.
 """
 
 from hashlib import blake2b
@@ -52,6 +52,21 @@ def choose(metafunc):
         for call in calls
         if id(call) in quick or slice_of(f"{name}[{call.id}]") == options.slice
     ]
+
+
+def leave_out(config, items):
+    """Leave out ``thorough`` tests of other slices, in place."""
+    options, kept, left = config.option, [], []
+    for item in items:
+        stays = (
+            not options.quick
+            or item.get_closest_marker("thorough") is None
+            or slice_of(item.nodeid) == options.slice
+        )
+        (kept if stays else left).append(item)
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = kept
 
 
 def thorough(call):

@@ -254,6 +254,7 @@ def test_refused(bench, words, text):
         bench.main(words)
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_cells_on_cpus(tmp_path):
     pytest.importorskip("matplotlib")

@@ -230,6 +230,7 @@ GOOD = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "body"), GOOD)
 @pytest.mark.parametrize("relabel", [False, True])
 @settings(

@@ -250,6 +250,7 @@ SPEAKING = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("words", SPEAKING, ids=" ".join)
 def test_standard_output_on_a_full_disk(words, root):
     with FULL.open("w") as full:

@@ -23,6 +23,7 @@ esac
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("tests", "wrong", "code", "lines"),
     [

@@ -247,6 +247,7 @@ def healthy_page(address, name):
         return refused.code, json.load(refused)
 
 
+@pytest.mark.thorough
 @needs_mpi
 @pytest.mark.parametrize("by", ["signal", "request"])
 def test_a_stuck_rank_is_told_and_the_end_comes_when_asked_for(by, stores, tmp_path):
@@ -284,6 +285,7 @@ def test_a_stuck_rank_is_told_and_the_end_comes_when_asked_for(by, stores, tmp_p
         assert time.monotonic() - began < 40
 
 
+@pytest.mark.thorough
 @needs_mpi
 @pytest.mark.parametrize("rank", [0, 1])
 def test_patience_ends_a_service_with_a_stuck_rank(rank, stores, tmp_path):
@@ -293,6 +295,7 @@ def test_patience_ends_a_service_with_a_stuck_rank(rank, stores, tmp_path):
         ends_stuck(process, rank)
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_slow_ranks_and_suspended_jobs_are_not_stuck(stores, tmp_path):
     env = injected(tmp_path / "log", fault="sleep-5:1:2")
@@ -315,6 +318,7 @@ def test_slow_ranks_and_suspended_jobs_are_not_stuck(stores, tmp_path):
         assert finish(process).code == 0
 
 
+@pytest.mark.thorough
 @needs_mpi
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize("command", ["bfs", "graph500", "multisearch"])
@@ -452,6 +456,7 @@ def test_what_is_refused(stores, tmp_path):
     assert not os.path.lexists(tmp_path / "s")
 
 
+@pytest.mark.thorough
 @needs_mpi
 def test_many_clients_at_once(tmp_path):
     """``scripts/check_service.py``, whose figures a busy machine may miss."""

@@ -51,6 +51,7 @@ def graphs(tmp_path_factory):
     return {"store": store, "file": file}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_mpi)])
 @pytest.mark.parametrize("name", PHASES)
 def test_a_phase_ends_with_sigterm(tmp_path, graphs, name, ranks):

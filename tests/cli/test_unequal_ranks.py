@@ -73,6 +73,7 @@ UNLIKE = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", UNLIKE)
 def test_ranks_with_unlike_commands(stores, name):
     *lines, text = UNLIKE[name]

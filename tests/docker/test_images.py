@@ -232,6 +232,7 @@ def installed(tmp_path_factory):
     return prefix, folder / "home"
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_the_cpu_image_installs_and_serves(installed, tmp_path):
     """Its commands run in a tree that has nothing else, the health check too."""
@@ -272,6 +273,7 @@ def test_the_cpu_image_installs_and_serves(installed, tmp_path):
         assert process.wait(20) == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_the_cuda_image_finds_its_packages(installed, tmp_path):
     """Without installing gigabytes: pip resolves what its lock file names."""

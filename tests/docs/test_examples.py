@@ -309,6 +309,7 @@ def same_texts(one, other):
     return words[0] == words[1] and np.allclose(*numbers, rtol=1e-3)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks(path, tmp_path):
     for name in ("nbclient", "ipykernel", "matplotlib", "pandas"):

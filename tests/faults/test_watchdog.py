@@ -17,6 +17,7 @@ def test_it(world):
 """
 
 
+@pytest.mark.thorough
 @needs_mpi
 @pytest.mark.parametrize(
     ("body", "text"),

@@ -36,6 +36,7 @@ SCRIPT_CASES = [
 ]
 
 
+@pytest.mark.thorough
 @needs_mpi
 @pytest.mark.parametrize(("what", "code", "text"), SCRIPT_CASES)
 def test_one_rank_of_a_script_ends_all(what: str, code: int | None, text: str) -> None:

@@ -777,6 +777,7 @@ def mutated(draw, samples):
     return bytes(data) if draw(st.integers(0, 4)) else draw(st.binary(max_size=200))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", list(SAMPLES), ids=lambda x: x.name)
 @settings(FUZZ, max_examples=400)
 @given(data=st.data(), size=st.sampled_from([1, 4, 64, 1 << 18]))

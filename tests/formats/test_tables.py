@@ -294,6 +294,7 @@ def mutated(draw, bodies):
     return bytes(data)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["parquet", "arrow"])
 @pytest.mark.parametrize("relabel", ["", "text"])
 @settings(FUZZ, max_examples=400)

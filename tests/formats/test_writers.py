@@ -88,6 +88,7 @@ def test_what_goes_out_comes_back_equal(scratch, name, graph, step):
         assert back(path, first_id=0) == (n, sorted(pairs), None, [])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", NAMED)
 @FUZZ
 @given(graphs(), st.data())

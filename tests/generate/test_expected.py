@@ -46,6 +46,7 @@ def test_repeats_take_less_of_larger_graphs():
     assert 0.6 < kept[0] < kept[-1] < 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("scale", "edge_factor"), [(15, 512)])
 def test_large_degrees_are_spread(scale, edge_factor):
     """Of classes whose mean is large, too: a threshold at the mean cuts them."""

@@ -314,6 +314,7 @@ def exact_values(source, app, directed, **options):
     return np.array([values[v] for v in range(source.n)])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize(
     ("app", "options"),

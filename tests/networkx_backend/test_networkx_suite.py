@@ -68,6 +68,7 @@ def test_networkx_finds_the_backend():
     assert nx.utils.backends.backend_info["distbfs"] == get_info()
 
 
+@pytest.mark.thorough
 @needs_entry_points
 def test_the_suite_of_networkx_passes(tmp_path):
     calls = tmp_path / "calls.json"

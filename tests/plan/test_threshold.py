@@ -235,6 +235,7 @@ def test_random_edges_are_near_the_model(counts_of, parts, threshold):
     assert wanted / 1.2 < sent < 1.2 * wanted
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("parts", [2, 8, 64])
 def test_the_suggestion_is_good_where_it_is_counted(counts_of, parts):
     best = suggest_threshold(histogram(SOURCE.degrees), parts)
@@ -245,6 +246,7 @@ def test_the_suggestion_is_good_where_it_is_counted(counts_of, parts):
     assert times[best] < 1.2 * min(times.values())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("parts", [2, 8, 64])
 @pytest.mark.parametrize("family", ["road", "geometric"])
 def test_long_graphs_are_best_without_delegates(counts_of, family, parts):

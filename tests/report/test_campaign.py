@@ -43,6 +43,7 @@ def campaign(*words, fault=""):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "seed", "trials"),
@@ -81,6 +82,7 @@ def test_a_minute_of_it(kind, seed, trials, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "kind", "rule"),

@@ -60,6 +60,7 @@ distbfs.nothing  # wrong
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(find_spec("mypy") is None, reason="needs mypy")
 def test_mypy_sees_the_library(tmp_path):
     check_typed(PROGRAM, tmp_path)

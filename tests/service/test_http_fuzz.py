@@ -37,6 +37,7 @@ PATHS = [("POST", f"/v1/{op}") for op in OPERATIONS if op != "shutdown"]
 PATHS += [("GET", path) for path in ("/healthz", "/readyz", "/metrics")]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["positive", "negative"])
 @pytest.mark.parametrize(("method", "path"), PATHS)
 def test_any_request(description, method, path, mode):

@@ -177,6 +177,7 @@ def check_resumed(cluster, job, log, out):
     assert cluster.show(job)["Restarts"] == "1"
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_batch_goes_on_after_its_time(cluster, store):
     """Slurm itself sends the signal, up to 30 seconds early, and looks twice a minute.
@@ -188,6 +189,7 @@ def test_a_batch_goes_on_after_its_time(cluster, store):
     check_resumed(cluster, job, log, out)
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_batch_goes_on_after_a_preemption(cluster, store):
     job, log, out = batch(cluster, store, "preempted")

@@ -183,6 +183,7 @@ def run(name, *arguments, before=()):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["every_kill", "every_kill_of_a_replacement"])
 def test_kill_at_every_event(tmp_path, name):
     done = run(name, tmp_path)
@@ -373,12 +374,14 @@ def interleaved(parent, forced):
     return won
 
 
+@pytest.mark.thorough
 def test_one_of_two_writers_is_refused(tmp_path):
     """(inner, outer) done, and whether the inner store is there."""
     won = interleaved(tmp_path, forced=(False, False))
     assert won == {((True, False), True), ((False, True), False), ((True,), False)}
 
 
+@pytest.mark.thorough
 def test_two_writers_replace_each_other(tmp_path):
     won = interleaved(tmp_path, forced=(True, True))
     assert {store for done, store in won if len(done) > 1} == {False, True}

@@ -45,6 +45,7 @@ def test_roundtrip(tmp_path, tuples, p, threshold):
     assert verification.ok, verification.findings
 
 
+@pytest.mark.thorough
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     n=st.integers(0, 40),

@@ -112,6 +112,7 @@ def without_compiler(target, *words):
     )
 
 
+@pytest.mark.thorough
 def test_the_wheel_holds_the_package(wheel):
     names = names_in(wheel)
     assert {Path(name).suffix for name in needed()} >= {*KERNELS, ".py", ".pyi"}
