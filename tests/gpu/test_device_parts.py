@@ -12,7 +12,7 @@ GRAPHS = {
     "kronecker": kronecker(13),
     "uniform": uniform(3000, 20_000),
     "hub": shuffled(beside(star(5000), uniform(2000, 5000))),
-    "path": shuffled(path(400)),
+    "path": shuffled(path(120)),
     "grid": grid(60),
     "tree": binary_tree(4000),
     "complete": complete(300),
@@ -54,7 +54,7 @@ def test_many_searches(engine):
     driver = driver_of(placed, engine=engine)
     wanted = {}
     roots = some_roots(source, 20)
-    for _ in range(25):
+    for _ in range(8):
         for root in roots:
             found = driver.search(root)
             sums = [int(level.sum(dtype=np.int64)) for level in found.level]

@@ -71,12 +71,12 @@ def stopped(search, *arguments, **options):
 @pytest.mark.parametrize("in_ids", [True, False], ids=["ids", "numbers"])
 @pytest.mark.parametrize("named", WAYS)
 def test_one_device(named, in_ids):
-    made = HostGraph(path(20_000) if named == "stepwise" else LONG)
+    made = HostGraph(path(8_000) if named == "stepwise" else LONG)
     search = FastSearch(made.graph, in_ids=in_ids, **WAYS[named])
     assert (search._cluster is not None) == (named in ("cluster", "stepwise"))
     found, whole = timed(search.search, 0)
     assert fault(made, 0, found, in_ids=in_ids) is None
-    middle = made.source.n // 2 - 1000
+    middle = made.source.n // 2 - 100
     for root in (0, middle, 0):
         level, spent = stopped(search.search, root)
         assert 0 < level < made.source.n // 2

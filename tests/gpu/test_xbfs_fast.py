@@ -274,11 +274,11 @@ def test_larger_graphs(name):
     for in_ids in BOTH:
         for direction in ("auto", "push", "pull"):
             search = FastSearch(made.graph, in_ids=in_ids, direction=direction)
-            for root in roots:
+            for root in roots[:1] if long and direction != "auto" else roots:
                 faults.look(made, search, root, name, direction=direction)
-        for ways in ("mark-early", "pull-late", "few-hub-bits"):
+        for ways in () if long else ("mark-early", "pull-late", "few-hub-bits"):
             search = FastSearch(made.graph, in_ids=in_ids, overrides=OVERRIDES[ways])
-            for root in roots[:1] if long else roots:
+            for root in roots:
                 faults.look(made, search, root, name, overrides=ways)
         search = FastSearch(made.graph, in_ids=in_ids, parents=False, stepwise=not long)
         faults.look(made, search, roots[0], name, parents=False, stepwise=not long)
