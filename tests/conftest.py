@@ -36,6 +36,15 @@ def pytest_terminal_summary(terminalreporter, exitstatus, config):
         terminalreporter.write_line(line)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node, ids):
+    """Say how many tests there are once one of the processes knows."""
+    if node.gateway.id == "gw0":
+        node.config.pluginmanager.get_plugin("terminalreporter").write_line(
+            f"{len(ids)} tests"
+        )
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_generate_tests(metafunc):
     yield
