@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from distbfs.device.structures import ASK
+
 if TYPE_CHECKING:
     from distbfs.types import Stop
-
-ASK = ctypes.CFUNCTYPE(ctypes.c_int)
 
 
 class Question(ctypes.Structure):

@@ -5,12 +5,14 @@ The same values come from ``hashing.h``, which the C kernels include.
 
 from __future__ import annotations
 
-import ctypes
 from copy import copy
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from distbfs.device.structures import structure
 from distbfs.types import Ids, Words
 
 GOLDEN = 0x9E3779B97F4A7C15
@@ -32,18 +34,6 @@ def mix_seed(seed: int, stream: int) -> int:
     return int(mix64(mix64(value) ^ np.uint64(stream))[0])
 
 
-class PermutationStruct(ctypes.Structure):
-    """The C view of a permutation (``permutation`` in hashing.h)."""
-
-    _fields_ = (
-        ("n", ctypes.c_uint64),
-        ("mask", ctypes.c_uint64),
-        ("shift", ctypes.c_uint64),
-        ("factor", ctypes.c_uint64 * ROUNDS),
-        ("addend", ctypes.c_uint64 * ROUNDS),
-    )
-
-
 class Permutation:
     """A bijection on [0, n) that depends on a seed only.
 
@@ -60,15 +50,14 @@ class Permutation:
         self.factors = [mix_seed(seed, 2 * r) & self.mask | 1 for r in range(ROUNDS)]
         self.addends = [mix_seed(seed, 2 * r + 1) & self.mask for r in range(ROUNDS)]
 
-    def struct(self) -> PermutationStruct:
+    def struct(self) -> Any:
         """Return the permutation for a C kernel."""
-        array = ctypes.c_uint64 * ROUNDS
-        return PermutationStruct(
-            self.n,
-            self.mask,
-            self.shift,
-            array(*self.factors),
-            array(*self.addends),
+        return structure(Path(__file__).with_name("hashing.h"), "permutation")(
+            n=self.n,
+            mask=self.mask,
+            shift=self.shift,
+            factor=self.factors,
+            addend=self.addends,
         )
 
     def words(self) -> Words:

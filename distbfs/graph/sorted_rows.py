@@ -17,6 +17,7 @@ import numpy as np
 
 from distbfs.device import cc
 from distbfs.device.calls import LongCall
+from distbfs.device.structures import structure
 from distbfs.errors import InputError
 from distbfs.graph.keys import HALF, OUTSIDE, Deal, Items, KeyFormat
 from distbfs.types import Array, Ids
@@ -56,24 +57,6 @@ def fresh(
     return array
 
 
-class _Items(ctypes.Structure):
-    """``items`` in sorted_rows.c."""
-
-    _fields_ = (
-        ("u", ctypes.c_void_p),
-        ("v", ctypes.c_void_p),
-        ("count", ctypes.c_int64),
-        ("n", ctypes.c_int64),
-        ("way", ctypes.c_int64),
-        ("parts", ctypes.c_int64),
-        ("ranks", ctypes.c_int64),
-        ("local", ctypes.c_int64),
-        ("slots", ctypes.c_void_p),
-        ("bits", ctypes.c_int64),
-        ("shift", ctypes.c_int64),
-    )
-
-
 class Grouping:
     """Keys of items by class: by bucket, or by rank (shift -1).
 
@@ -86,22 +69,18 @@ class Grouping:
     ) -> None:
         self._native, self._threads = native, threads
         deal, count = items.deal, len(items.u)
-        u = np.ascontiguousarray(items.u)
-        v = None if items.v is None else np.ascontiguousarray(items.v)
-        slots = None if deal is None else deal.slots
-        self._held = u, v, slots
-        self._items = _Items(
-            cc.pointer(u),
-            cc.pointer(v),
-            count,
-            deal.n if deal else 0,
-            items.way,
-            deal.parts if deal else 1,
-            deal.ranks if deal else 1,
-            deal.local if deal else 0,
-            cc.pointer(slots),
-            deal.form.bits if deal else HALF,
-            shift,
+        self._items = structure(SOURCE, "items")(
+            u=np.ascontiguousarray(items.u),
+            v=None if items.v is None else np.ascontiguousarray(items.v),
+            count=count,
+            n=deal.n if deal else 0,
+            way=items.way,
+            parts=deal.parts if deal else 1,
+            ranks=deal.ranks if deal else 1,
+            local=deal.local if deal else 0,
+            slots=deal.slots if deal else None,
+            bits=deal.form.bits if deal else HALF,
+            shift=shift,
         )
         pieces = -(-count // PIECE)
         self._counts = np.empty((pieces, classes), dtype=np.uint32)
@@ -173,33 +152,6 @@ class KeyBuffer:
         return keys
 
 
-class _Buckets(ctypes.Structure):
-    """``bucket_set`` in sorted_rows.c."""
-
-    _fields_ = (
-        ("keys", ctypes.c_void_p),
-        ("starts", ctypes.c_void_p),
-        ("runs", ctypes.c_int64),
-        ("buckets", ctypes.c_int64),
-        ("bits", ctypes.c_int64),
-        ("width", ctypes.c_int64),
-        ("distinct", ctypes.c_int64),
-        ("loop_ends", ctypes.c_int64),
-        ("parts", ctypes.c_int64),
-        ("local", ctypes.c_int64),
-        ("part_of", ctypes.c_void_p),
-        ("ends", ctypes.c_void_p),
-        ("lengths", ctypes.c_void_p),
-        ("loops", ctypes.c_void_p),
-        ("kept", ctypes.c_void_p),
-        ("places", ctypes.c_void_p),
-        ("columns", ctypes.c_void_p),
-        ("next", ctypes.c_int64),
-        ("last", ctypes.c_int64),
-        ("no_memory", ctypes.c_int64),
-    )
-
-
 @dataclass(frozen=True)
 class Cut:
     """Sorted keys as rows.
@@ -264,10 +216,9 @@ class KeyRuns:
         loops = np.zeros(len(deal.group) if deal else 0, dtype=np.int64)
         starts = np.array(self._starts, dtype=np.int64).reshape(-1, self._buckets + 1)
         kept = np.zeros(self._buckets, dtype=np.int64)
-        part_of = deal.part_of if deal else None
-        buckets = _Buckets(
-            keys=cc.pointer(keys),
-            starts=cc.pointer(starts),
+        buckets = structure(SOURCE, "bucket_set")(
+            keys=keys,
+            starts=starts,
             runs=len(starts),
             buckets=self._buckets,
             bits=self._form.bits,
@@ -276,11 +227,11 @@ class KeyRuns:
             loop_ends=loop_ends,
             parts=deal.parts if deal else 1,
             local=deal.local if deal else 1,
-            part_of=cc.pointer(part_of),
-            ends=cc.pointer(ends),
-            lengths=cc.pointer(lengths),
-            loops=cc.pointer(loops),
-            kept=cc.pointer(kept),
+            part_of=deal.part_of if deal else None,
+            ends=ends,
+            lengths=lengths,
+            loops=loops,
+            kept=kept,
         )
         sizes = np.diff(starts, axis=1).sum(axis=0)
         for first, last in calls(np.cumsum(sizes)):
@@ -294,7 +245,7 @@ class KeyRuns:
                 raise MemoryError("no memory to sort the edges of a graph")
         places = np.cumsum(kept) - kept
         columns = fresh(int(kept.sum()), dtype, self._threads)
-        buckets.places, buckets.columns = cc.pointer(places), cc.pointer(columns)
+        buckets.set(places=places, columns=columns)
         for first, last in calls(places + kept):
             LongCall(self._native)(
                 self._native.copy_buckets,
@@ -343,39 +294,6 @@ def calls(ends: Ids) -> Iterator[tuple[int, int]]:
         first = last
 
 
-class _Table(ctypes.Structure):
-    """``table`` in sorted_rows.c."""
-
-    _fields_ = (
-        ("classes", ctypes.c_int64),
-        ("pieces", ctypes.c_int64),
-        ("counts", ctypes.c_void_p),
-        ("starts", ctypes.c_void_p),
-    )
-
-
-class _Ordering(ctypes.Structure):
-    """``ordering`` in sorted_rows.c; each pass sets its own fields."""
-
-    _fields_ = (
-        ("values", ctypes.c_void_p),
-        ("width", ctypes.c_int64),
-        ("count", ctypes.c_int64),
-        ("piece", ctypes.c_int64),
-        ("bits", ctypes.c_int64),
-        ("digit", ctypes.c_int64),
-        ("falling", ctypes.c_int64),
-        ("keys", ctypes.c_void_p),
-        ("beside", ctypes.c_void_p),
-        ("order", ctypes.c_void_p),
-        ("at", _Table),
-        ("from", ctypes.c_void_p),
-        ("to", ctypes.c_void_p),
-        ("shift", ctypes.c_int64),
-        ("placing", ctypes.c_int64),
-    )
-
-
 def stable_order(values: Array, threads: int = 0, *, falling: bool = False) -> Array:
     """Return the stable sorting order of up to 2^32 values, uint32.
 
@@ -383,7 +301,9 @@ def stable_order(values: Array, threads: int = 0, *, falling: bool = False) -> A
     """
     native, threads = cc.load_or_none(SOURCE), cc.thread_count(threads)
     count = len(values)
-    work = _Ordering(cc.pointer(values), values.itemsize, count, PIECE)
+    work = structure(SOURCE, "ordering")(
+        values=values, width=values.itemsize, count=count, piece=PIECE
+    )
     used = 64
     if native is not None:
         native.used_bits.restype = ctypes.c_uint64
@@ -399,23 +319,12 @@ def stable_order(values: Array, threads: int = 0, *, falling: bool = False) -> A
     starts = np.empty(classes + 1, dtype=np.int64)
     keys = [fresh(count, np.uint64, threads) for _ in range(min(passes - 1, 2))]
     order = fresh(count, np.uint32, threads)
-    work.at = _Table(classes, pieces, cc.pointer(counts), cc.pointer(starts))
-    work.keys, work.beside = (cc.pointer(x) for x in (*keys, None, None)[:2])
-    work.order = cc.pointer(order)
+    table = structure(SOURCE, "table")
+    work.at = table(classes=classes, pieces=pieces, counts=counts, starts=starts)
+    work.set(**dict(zip(("keys", "beside"), keys, strict=False)), order=order)
     count_of_passes = ctypes.c_int64(passes)
     LongCall(native)(native.order_values, ctypes.byref(work), count_of_passes, threads)
     return order
-
-
-class _Taking(ctypes.Structure):
-    """``taking`` in sorted_rows.c."""
-
-    _fields_ = (
-        ("index", ctypes.c_void_p),
-        ("values", ctypes.c_void_p),
-        ("width", ctypes.c_int64),
-        ("out", ctypes.c_void_p),
-    )
 
 
 def taken(values: Array, index: Array, threads: int = 0) -> Array:
@@ -424,10 +333,12 @@ def taken(values: Array, index: Array, threads: int = 0) -> Array:
     if native is None:
         return values[index]
     out = fresh(len(index), values.dtype.type, threads)
-    arrays = cc.pointer(index), cc.pointer(values), values.itemsize, cc.pointer(out)
+    work = structure(SOURCE, "taking")(
+        index=index, values=values, width=values.itemsize, out=out
+    )
     size = ctypes.c_int64(len(index))
     count = cc.thread_count(threads)
-    LongCall(native)(native.take, ctypes.byref(_Taking(*arrays)), size, count)
+    LongCall(native)(native.take, ctypes.byref(work), size, count)
     return out
 
 
@@ -438,23 +349,11 @@ def inverse(order: Array, threads: int = 0) -> Array:
     if native is None:
         out[order] = np.arange(len(order), dtype=np.uint32)
         return out
-    arrays = cc.pointer(order), None, 0, cc.pointer(out)
+    work = structure(SOURCE, "taking")(index=order, out=out)
     size = ctypes.c_int64(len(order))
     count = cc.thread_count(threads)
-    LongCall(native)(native.invert, ctypes.byref(_Taking(*arrays)), size, count)
+    LongCall(native)(native.invert, ctypes.byref(work), size, count)
     return out
-
-
-class _Summing(ctypes.Structure):
-    """``summing`` in sorted_rows.c."""
-
-    _fields_ = (
-        ("lengths", ctypes.c_void_p),
-        ("count", ctypes.c_int64),
-        ("width", ctypes.c_int64),
-        ("sums", ctypes.c_void_p),
-        ("out", ctypes.c_void_p),
-    )
 
 
 def summed(lengths: Ids, dtype: type[np.integer] = np.int64, threads: int = 0) -> Array:
@@ -468,30 +367,12 @@ def summed(lengths: Ids, dtype: type[np.integer] = np.int64, threads: int = 0) -
         out[0] = 0
         np.cumsum(lengths, out=out[1:], dtype=dtype)
         return out
-    work = _Summing(cc.pointer(lengths), count, out.itemsize, None, cc.pointer(out))
+    work = structure(SOURCE, "summing")(
+        lengths=lengths, count=count, width=out.itemsize, out=out
+    )
     if native.add_up(ctypes.byref(work), cc.thread_count(threads)):
         raise MemoryError("no memory to count the rows of a graph")
     return out
-
-
-class _Rows(ctypes.Structure):
-    """``row_set`` in sorted_rows.c."""
-
-    _fields_ = (
-        ("offsets", ctypes.c_void_p),
-        ("columns", ctypes.c_void_p),
-        ("order", ctypes.c_void_p),
-        ("rank", ctypes.c_void_p),
-        ("name", ctypes.c_void_p),
-        ("blocks", ctypes.c_void_p),
-        ("places", ctypes.c_void_p),
-        ("out", ctypes.c_void_p),
-        ("width", ctypes.c_int64),
-        ("bits", ctypes.c_int64),
-        ("next", ctypes.c_int64),
-        ("last", ctypes.c_int64),
-        ("no_memory", ctypes.c_int64),
-    )
 
 
 def ranked_rows(
@@ -527,11 +408,17 @@ def ranked_rows(
     wanted = np.arange(BLOCK, int(places[-1]), BLOCK, dtype=dtype)
     cuts = np.searchsorted(places, wanted, "left")
     blocks = np.unique(np.append(cuts, [0, len(order)]))
-    work = _Rows(
-        *(cc.pointer(x) for x in (offsets, columns, order, rank, name)),
-        *(cc.pointer(x) for x in (blocks, places, out)),
-        places.itemsize,
-        max(len(rank) - 1, 1).bit_length(),
+    work = structure(SOURCE, "row_set")(
+        offsets=offsets,
+        columns=columns,
+        order=order,
+        rank=rank,
+        name=name,
+        blocks=blocks,
+        places=places,
+        out=out,
+        width=places.itemsize,
+        bits=max(len(rank) - 1, 1).bit_length(),
     )
     for first, last in calls(places[blocks[1:]].astype(np.int64)):
         if LongCall(native)(

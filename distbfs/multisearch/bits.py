@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from distbfs.device import cc
-from distbfs.device.calls import ASK, LongCall
+from distbfs.device.calls import LongCall
+from distbfs.device.structures import ASK
 from distbfs.errors import SearchStopped
 from distbfs.multisearch.base import MOST, SUMS, check_depth
 from distbfs.partition.part import Part, mask_words

@@ -14,6 +14,7 @@ import numpy as np
 
 from distbfs.device import cc
 from distbfs.device.calls import LongCall
+from distbfs.device.structures import structure
 from distbfs.errors import UsageError
 from distbfs.graph.csr import CSR
 from distbfs.graph.sorted_rows import stable_order
@@ -21,26 +22,15 @@ from distbfs.graph.trees import first_tree
 from distbfs.partition.part import Part
 from distbfs.types import Array, Numbers
 
+SOURCE = Path(__file__).with_name("lookups.c")
 ALONE = 256  # pairs up to which one thread is as fast, and keeps no other busy
 MOST = 4096  # lookups of a pair; on Kronecker graphs 99 of 100 pairs take less than 80
-
-
-class View(ctypes.Structure):
-    """``pair_lookups`` in lookups.c."""
-
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("out_offsets", "out_columns")),
-        *((name, ctypes.c_void_p) for name in ("in_offsets", "in_columns", "rank")),
-        *((name, ctypes.c_void_p) for name in ("source", "target", "level")),
-        *((name, ctypes.c_int64) for name in ("count", "most")),
-        *((name, ctypes.c_int64) for name in ("next", "tried", "open")),
-    )
 
 
 def prepare(offset_bytes: int = 4) -> ctypes.CDLL:
     """Return the library, compiled if need be."""
     offset = "uint32_t" if offset_bytes == 4 else "uint64_t"
-    library = cc.load(Path(__file__).with_name("lookups.c"), OFFSET=offset)
+    library = cc.load(SOURCE, OFFSET=offset)
     library.count_falls.restype = ctypes.c_int64
     return library
 
@@ -74,14 +64,16 @@ class Lookups:
         self._library = prepare(part.nn.offsets.itemsize)
         self._threads = threads
         out, pulled, rank = part.nn, part.pulled, ranks_of(part, threads)
-        self._held = (out, pulled, rank)
         if any(
             self._falls(x, rank) for x in ([out, pulled] if part.directed else [out])
         ):
             raise UsageError("neighbours are not in the order of their degrees")
-        self._view = View(
-            *(cc.pointer(x) for x in (out.offsets, out.columns)),
-            *(cc.pointer(x) for x in (pulled.offsets, pulled.columns, rank)),
+        self._view = structure(SOURCE, "pair_lookups")(
+            out_offsets=out.offsets,
+            out_columns=out.columns,
+            in_offsets=pulled.offsets,
+            in_columns=pulled.columns,
+            rank=rank,
             most=most,
         )
 
@@ -99,10 +91,8 @@ class Lookups:
         """
         level = np.empty(len(sources), dtype=np.int32)
         view = self._view
-        view.source, view.target, view.level = (
-            cc.pointer(x) for x in (sources, targets, level)
-        )
-        view.count, view.next = len(sources), 0
+        view.set(source=sources, target=targets, level=level)
+        view.set(count=len(sources), next=0)
         threads = self._threads if len(sources) > ALONE else 1
         self._library.look_up_pairs(ctypes.byref(view), ctypes.c_int(threads))
         return level

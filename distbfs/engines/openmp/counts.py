@@ -9,26 +9,12 @@ import numpy as np
 
 from distbfs.device import cc
 from distbfs.device.calls import LongCall
+from distbfs.device.structures import structure
 from distbfs.partition.part import Part
 from distbfs.types import Array
 
 SOURCE = Path(__file__).with_name("counts.c")
 TYPES = {"uint64": "uint64_t", "float64": "double"}
-
-
-class Counting(ctypes.Structure):
-    """``counting`` in counts.c."""
-
-    _fields_ = (
-        *((name, ctypes.c_int64) for name in ("n", "levels")),
-        *((name, ctypes.c_void_p) for name in ("offsets", "columns")),
-        *((name, ctypes.c_void_p) for name in ("in_offsets", "in_columns")),
-        *((name, ctypes.c_void_p) for name in ("vertices", "level", "sigma")),
-        *((name, ctypes.c_void_p) for name in ("counts", "at", "order", "begins")),
-        *((name, ctypes.c_void_p) for name in ("out", "into")),
-        ("now", ctypes.c_int64),
-        ("passed", ctypes.c_int32),
-    )
 
 
 class OpenMPCounter:
@@ -72,7 +58,6 @@ class OpenMPCounter:
         )
         call = library.count_paths
         call.restype = ctypes.c_int64
-        pointers = {name: cc.pointer(array) for name, array in arrays.items()}
-        task = Counting(n=n, levels=present, **pointers)
+        task = structure(SOURCE, "counting")(n=n, levels=present, **arrays)
         threads = ctypes.c_int(self._threads)
         return counts, LongCall(library)(call, ctypes.byref(task), threads)

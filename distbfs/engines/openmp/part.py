@@ -12,29 +12,15 @@ import numpy as np
 
 from distbfs.device import cc
 from distbfs.device.calls import LongCall
+from distbfs.device.structures import structure
 from distbfs.engines.base import CHOSEN, COUNTS, Offer, Targets, Work
 from distbfs.exchange.bins import Bins
 from distbfs.graph.csr import CSR
 from distbfs.partition.part import Part, mask_of, mask_words
 from distbfs.types import SUBGRAPHS, Array, Choice, Ids, Root, Words
 
+SOURCE = Path(__file__).with_name("part.c")
 REMOTE = -2
-NAMES = (
-    ["local", "active", "delegates", "words", "delegate_words"],
-    ["index", "parts", "threads"],
-    ["nn_offsets", "nn_columns", "nn_seen", "nd_offsets", "nd_columns", "nd_seen"],
-    ["dn_offsets", "dn_columns", "dn_seen", "dd_offsets", "dd_columns", "dd_seen"],
-    ["nn_mask", "nd_mask", "dn_mask", "dd_mask", "nd_first", "dn_first", "dd_first"],
-    ["vertices", "delegate_ids"],
-    ["visited", "fresh", "frontier"],
-    ["delegate_visited", "delegate_fresh", "delegate_frontier"],
-    ["dirty", "frontier_dirty", "level", "delegate_level"],
-    ["parent", "delegate_parent", "delivered"],
-    ["outbox", "bins", "ends", "work", "checks", "targets"],
-    ["dirty_count", "frontier_count", "delivered_count", "unvisited_nd", "depth"],
-    ["target_count", "lost_targets", "alone"],
-)
-NUMBERS = {*NAMES[0], *NAMES[1], *NAMES[-2], *NAMES[-1]}
 VISITS = {"nn": 1, "nd": 2, "dn": 4, "dd": 8, "all": 15}  # as VISIT_… in part.c
 PULLS = [(name, VISITS[name]) for name in ("dd", "dn", "nd")]
 NN_WORK = Work._fields.index("nn")
@@ -52,16 +38,6 @@ FUNCTIONS = {  # of part.c: result type, and argument types after the state
     "adopt": (NUMBER, ()),
     "finish": (None, ()),
 }
-
-
-class PartState(ctypes.Structure):
-    """The C view (``part_state`` in part.c)."""
-
-    _fields_ = tuple(
-        (name, ctypes.c_int64 if name in NUMBERS else ctypes.c_void_p)
-        for group in NAMES
-        for name in group
-    )
 
 
 def first_columns(graph: CSR, words: int) -> Array:
@@ -115,11 +91,7 @@ class OpenMPPart:
             self._arrays[f"delegate_{name}"] = np.empty(mask_words(d), np.uint64)
         for name in ("dirty", "frontier_dirty"):
             self._arrays[name] = np.empty(words, dtype=np.uint32)
-        for name, graph in zip(("nn", "nd", "dn", "dd"), graphs, strict=True):
-            offsets = graph.offsets.astype(np.uint64) if wide else graph.offsets
-            self._arrays[f"{name}_offsets"] = offsets
-            self._arrays[f"{name}_columns"] = graph.columns
-        self._state = PartState(
+        self._state = structure(SOURCE, "part_state", self._types)(
             local=n,
             active=part.active,
             delegates=d,
@@ -128,8 +100,11 @@ class OpenMPPart:
             index=part.index,
             parts=part.layout.parts,
             threads=threads,
-            **{name: cc.pointer(array) for name, array in self._arrays.items()},
+            **self._arrays,
         )
+        for name, graph in zip(SUBGRAPHS, graphs, strict=True):
+            offsets = graph.offsets.astype(np.uint64) if wide else graph.offsets
+            self._state.set(**{name: {"offsets": offsets, "columns": graph.columns}})
         self._self = ctypes.addressof(self._state)
         self.see(part)
         self._owned, self._owned_local = part.owned_delegates()
@@ -142,26 +117,22 @@ class OpenMPPart:
         """Restrict searches to the edges in the part's rows; see ``ViewingSearch``."""
         self.part = part
         masked = int(part.nn.bits is not None)
-        self._library = cc.load(
-            Path(__file__).with_name("part.c"), **self._types, MASKED=masked
-        )
+        self._library = cc.load(SOURCE, **self._types, MASKED=masked)
         for name, (result, arguments) in FUNCTIONS.items():
             function = getattr(self._library, f"part_{name}")
             function.restype, function.argtypes = result, (POINTER, *arguments)
         words, delegate_words = mask_words(part.active), len(part.dn_sources)
-        seen: dict[str, Array | None] = {
-            "nn_mask": mask_of(part.nn.occupied(), words * 64),
-            "nd_mask": mask_of(part.nd_sources, words * 64),
-            "dn_mask": part.dn_sources,
-            "dd_mask": part.dd_sources,
-            "nd_first": first_columns(part.nd, words),
-            "dn_first": first_columns(part.dn, delegate_words),
-            "dd_first": first_columns(part.dd, delegate_words),
-            **{f"{name}_seen": getattr(part, name).bits for name in SUBGRAPHS},
-        }
-        self._seen = seen
-        for name, array in seen.items():
-            setattr(self._state, name, cc.pointer(array))
+        self._state.set(
+            nn_mask=mask_of(part.nn.occupied(), words * 64),
+            nd_mask=mask_of(part.nd_sources, words * 64),
+            dn_mask=part.dn_sources,
+            dd_mask=part.dd_sources,
+            nd_first=first_columns(part.nd, words),
+            dn_first=first_columns(part.dn, delegate_words),
+            dd_first=first_columns(part.dd, delegate_words),
+        )
+        for name in SUBGRAPHS:
+            self._state.set(**{name: {"seen": getattr(part, name).bits}})
 
     def start(
         self,
@@ -222,9 +193,8 @@ class OpenMPPart:
         active = targets.numbers < self.part.active
         kept = np.concatenate([targets.numbers[active], ~targets.delegates])
         self._arrays["targets"] = kept
-        self._state.targets = kept.ctypes.data
-        self._state.target_count = len(kept)
-        self._state.lost_targets = int((targets.numbers[~active] != lone).sum())
+        lost = int((targets.numbers[~active] != lone).sum())
+        self._state.set(targets=kept, target_count=len(kept), lost_targets=lost)
 
     def work(self) -> Ids:
         """Measure the next level in both directions: ``Work``, int64 [COUNTS]."""
@@ -267,7 +237,7 @@ class OpenMPPart:
         self._room = count
         for name, dtype in (("outbox", np.uint64), ("bins", np.uint32)):
             self._arrays[name] = cc.aligned_empty(count, dtype)
-            setattr(self._state, name, self._arrays[name].ctypes.data)
+            self._state.set(**{name: self._arrays[name]})
 
     def _bins(self, noted: int) -> Bins:
         """Return the vertices that nn found on other parts."""

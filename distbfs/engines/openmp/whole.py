@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cc
-from distbfs.device.calls import ASK, LongCall
+from distbfs.device.calls import LongCall
+from distbfs.device.structures import structure
 from distbfs.engines.base import PRUNED, WHOLE, LevelRecord, Until, WholeResult
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.csr import CSR
@@ -30,40 +31,6 @@ DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
 MODES = ("push-serial", "push", "push-marking", "pull")
 TREES = "trees"  # what a record calls a level that no vertex of the core is in
 STOPPED = -2
-
-
-class WholeGraph(ctypes.Structure):
-    """The C view (``whole_graph`` in whole.h)."""
-
-    _fields_ = (
-        ("active", ctypes.c_int64),
-        ("edges", ctypes.c_int64),
-        ("words", ctypes.c_int64),
-        ("offsets", ctypes.c_void_p),
-        ("columns", ctypes.c_void_p),
-        ("first", ctypes.c_void_p),
-        ("vertices", ctypes.c_void_p),
-        ("mean_next", ctypes.c_double),
-        ("level", ctypes.c_void_p),
-        ("parent", ctypes.c_void_p),
-        ("visited", ctypes.c_void_p),
-        ("next", ctypes.c_void_p),
-        ("marks", ctypes.c_void_p),
-        ("found_by", ctypes.c_void_p),
-        ("queue", ctypes.c_void_p * 2),
-        ("in_offsets", ctypes.c_void_p),
-        ("in_columns", ctypes.c_void_p),
-        ("depth", ctypes.c_int64),
-        ("targets", ctypes.c_void_p),
-        ("wanted", ctypes.c_int64),
-        ("stop", ASK),
-        ("seen", ctypes.c_void_p),
-        ("in_seen", ctypes.c_void_p),
-        ("roots", ctypes.c_void_p),
-        ("root_count", ctypes.c_int64),
-        ("trees", ctypes.c_int64),
-        ("chained", ctypes.c_int64),
-    )
 
 
 COUNTS = ("frontier", "checks", "found", "seconds")
@@ -140,7 +107,7 @@ class OpenMPWhole:
         arrays["first"][: part.active] = first
         for name, rows in (("seen", part.nn), ("in_seen", part.pulled)):
             arrays[name] = rows.bits
-            setattr(self._graph, name, cc.pointer(rows.bits))
+            self._graph.set(**{name: rows.bits})
         self._trees = self._trees_of(part)
 
     def _trees_of(self, part: Part) -> int:
@@ -157,7 +124,7 @@ class OpenMPWhole:
         self._graph.chained = int(on_tree[-1]) + 1 if len(on_tree) else 0
         return part.active - core
 
-    def _prepare(self, part: Part) -> WholeGraph:
+    def _prepare(self, part: Part) -> Any:
         active, words = part.active, mask_words(part.active)
         padded = words * 64
         pulled = part.pulled
@@ -180,15 +147,16 @@ class OpenMPWhole:
         }
         queues = [cc.aligned_empty(active, np.uint32) for _ in range(2)]
         self._held = (arrays, queues)
-        return WholeGraph(
+        source = Path(__file__).with_name(SOURCES[self._method])
+        return structure(source, "whole_graph")(
             active=active,
             edges=part.nn.edges,
             words=words,
             mean_next=mean,
             depth=NO_LIMIT,
             wanted=0,
-            queue=(ctypes.c_void_p * 2)(*(cc.pointer(q).value for q in queues)),
-            **{name: cc.pointer(array) for name, array in arrays.items()},
+            queue=queues,
+            **arrays,
         )
 
     def search(
