@@ -28,7 +28,7 @@ CONSTANT = re.compile(r"\bconstexpr\s+(?:\w+\s+)+(\w+)\s*=\s*([^;]+);")
 ENUM = re.compile(r"\benum\b[^{;()]*\{([^}]*)\}")
 TYPEDEF = re.compile(r"\btypedef\s+(\w[\w ]*?)\s+(\w+)\s*;")
 USING = re.compile(r"\busing\s+(\w+)\s*=\s*([^;]+);")
-STRUCT = re.compile(r"\bstruct\s*(\w*)\s*(?::\s*(\w+)\s*)?\{")
+STRUCT = re.compile(r"(\btemplate\s*<[^>]*>\s*)?\bstruct\s*(\w*)\s*(?::\s*(\w+)\s*)?\{")
 QUALIFIER = re.compile(r"\b(?:const|volatile|restrict|__restrict__|struct)\b")
 CALL = re.compile(r"int\s*\(\s*\*\s*(\w+)\s*\)\s*\(\s*void\s*\)$")
 NAMED = r"(\w+)\s*((?:\[[^\]]*\]\s*)*)$"  # and the lengths of an array
@@ -115,9 +115,18 @@ def _declarations(
 
 
 class Declarations:
-    """The structures of a source and its headers, as compiled with definitions."""
+    """The structures of a source and its headers, as compiled with definitions.
 
-    def __init__(self, source: Path, definitions: Mapping[str, str | int]) -> None:
+    texts: headers by include name, used in place of files of these names
+    """
+
+    def __init__(
+        self,
+        source: Path,
+        definitions: Mapping[str, str | int],
+        texts: Mapping[str, str] | None = None,
+    ) -> None:
+        self._texts = texts or {}
         self._macros = {name: str(value) for name, value in definitions.items()}
         self._read: set[Path] = set()
         self._kinds: dict[str, Any] = {}
@@ -131,8 +140,9 @@ class Declarations:
         self._bodies: dict[str, tuple[str, str]] = {}
         for start in STRUCT.finditer(text):
             body, end = enclosed(text, start.end())
-            named = start[1] or text[end:].partition(";")[0].strip()
-            self._bodies.setdefault(named, (start[2] or "", body))
+            named = start[2] or text[end:].partition(";")[0].strip()
+            if not start[1]:  # templates have no size
+                self._bodies.setdefault(named, (start[3] or "", body))
 
     @property
     def names(self) -> list[str]:
@@ -180,7 +190,8 @@ class Declarations:
         if path in self._read:
             return
         self._read.add(path)
-        text = COMMENT.sub(" ", path.read_text(encoding="utf-8")).replace("\\\n", " ")
+        text = self._texts.get(path.name) or path.read_text(encoding="utf-8")
+        text = COMMENT.sub(" ", text).replace("\\\n", " ")
         taken: list[list[bool]] = []  # of each condition: whether now, whether before
         for line in text.splitlines():
             directive = DIRECTIVE.match(line.strip())

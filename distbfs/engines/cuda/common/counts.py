@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda, programs
+from distbfs.device.structures import structure
 from distbfs.device.take import Back
-from distbfs.engines.cuda.common.barrier import Barrier
 from distbfs.graph.device_graph import DeviceGraph
 
 SOURCE = Path(__file__).with_name("counts.cu")
@@ -20,33 +20,6 @@ STATIC_BYTES = 8 << 10  # most shared memory
 CODES = 16  # of a vector
 TABLE_EDGES = 1 << 20
 TYPES = {"uint64": "u64", "float64": "f64"}
-
-
-class Control(ctypes.Structure):
-    """``Control`` in counts.cu."""
-
-    _fields_ = (
-        ("barrier", Barrier),
-        ("tail", ctypes.c_uint32 * 2),
-        ("some_long", ctypes.c_uint32),
-        ("passed", ctypes.c_uint32),
-    )
-
-
-POINTERS = (
-    *("row", "in_row", "adj", "in_adj", "vertices", "numbers", "level", "at", "sigma"),
-    *("out", "code", "order", "begin", "edges", "into", "cursor", "piece", "control"),
-)
-
-
-class CountsParams(ctypes.Structure):
-    """``Params`` in counts.cu."""
-
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in POINTERS),
-        *((name, ctypes.c_uint32) for name in ("n", "active", "levels", "hubs")),
-        ("table_edges", ctypes.c_uint64),
-    )
 
 
 class DeviceCounter:
@@ -62,7 +35,7 @@ class DeviceCounter:
         self._graph, self.seconds = graph, 0.0
         self._held: dict[str, Any] = {}
         self._launches: dict[tuple[str, str], programs.Launch] = {}
-        self._params = CountsParams(
+        self._params = structure(SOURCE, "Params")(
             n=graph.n, active=graph.active, table_edges=table_edges
         )
         self._back: Back | None = None
@@ -71,6 +44,7 @@ class DeviceCounter:
         """Allocate the arrays that all counts share."""
         cp, g = cuda.cupy(), self._graph
         in_row, in_adj = g.pulled
+        control = structure(SOURCE, "Control")
         pieces = 2 * (g.m // LONG) + 1
         self._held = {
             "row": g.offsets,
@@ -83,7 +57,7 @@ class DeviceCounter:
             "code": cp.empty(g.active + CODES, dtype=np.uint8),
             "order": cp.empty(g.active, dtype=np.uint32),
             "piece": cp.empty(2 * pieces, dtype=np.uint32),
-            "control": cp.zeros(ctypes.sizeof(Control) // 4, dtype=np.uint32),
+            "control": cp.zeros(ctypes.sizeof(control) // 4, dtype=np.uint32),
         }
         room = cuda.shared_limit() - STATIC_BYTES
         self._params.hubs = min(room, g.active + CODES - 1) // CODES * CODES
@@ -125,13 +99,12 @@ class DeviceCounter:
         arrays = {**self._held, "level": level, "at": at, "out": out}
         for k, name in enumerate(("begin", "edges", "into", "cursor")):
             arrays[name] = sums[k * (levels + 2) : (k + 1) * (levels + 2)]
-        for name, array in arrays.items():
-            setattr(self._params, name, array.data.ptr)
-        self._params.levels = levels + 1
+        self._params.set(**arrays, levels=levels + 1)
         self._held["control"].fill(0)
         launch = self._launch(level.dtype.name, dtype)
         self.seconds = launch.timed(back=self._back)
         if self._back is None:
             raise RuntimeError("the control structure of counts is missing")
-        passed = Control.from_buffer_copy(self._back.pinned.tobytes()).passed
+        control = structure(SOURCE, "Control")
+        passed = control.from_buffer_copy(self._back.pinned.tobytes()).passed
         return out, int(passed)

@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-import ctypes
+from typing import Any
 
 import numpy as np
 
 from distbfs.device import cuda
 from distbfs.engines.base import Until
-from distbfs.types import DeviceArray
 
 NO_LIMIT = (1 << 31) - 1
 
 
-class Goal(ctypes.Structure):
-    """``Goal`` in goal.cuh; holds its targets in device memory."""
+def goal_of(until: Until, root: int) -> dict[str, Any]:
+    """Return the members of ``Goal`` for a search from a number.
 
-    _fields_ = (
-        ("targets", ctypes.c_void_p),
-        ("count", ctypes.c_uint32),
-        ("last", ctypes.c_int32),
-    )
-
-    held: DeviceArray
-
-    @classmethod
-    def of(cls, until: Until, root: int) -> Goal:
-        """Return the goal of a search from a number.
-
-        until: targets by number, the root may be among them
-        """
-        goal = cls(last=NO_LIMIT if until.depth is None else until.depth)
-        if until.targets is None:
-            return goal
-        others = until.targets[until.targets != root].astype(np.uint32)
-        if not len(others):
-            goal.last = 0
-            return goal
-        goal.held = cuda.cupy().asarray(others)
-        goal.targets, goal.count = goal.held.data.ptr, len(others)
-        return goal
+    until: targets by number, the root may be among them
+    """
+    last = NO_LIMIT if until.depth is None else until.depth
+    if until.targets is None:
+        return {"last": last, "count": 0, "targets": None}
+    others = until.targets[until.targets != root].astype(np.uint32)
+    if not len(others):
+        return {"last": 0, "count": 0, "targets": None}
+    targets = cuda.cupy().asarray(others)
+    return {"last": last, "count": len(others), "targets": targets}

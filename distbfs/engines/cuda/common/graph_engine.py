@@ -6,7 +6,6 @@ searches of parts in host memory and errors for unsupported options.
 
 from __future__ import annotations
 
-import ctypes
 import time
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 from distbfs.build.cuda.graph_of_rows import from_rows
 from distbfs.build.cuda.room import Room
 from distbfs.device import cuda, programs
+from distbfs.device.structures import structure
 from distbfs.engines.base import (
     WHOLE,
     DeviceResult,
@@ -79,17 +79,6 @@ class NumberSearch(Protocol):
         """
 
 
-class IdsParams(ctypes.Structure):
-    """``Ids`` in ids.cu."""
-
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("numbers", "vertices")),
-        *((name, ctypes.c_void_p) for name in ("level", "parent")),
-        *((name, ctypes.c_void_p) for name in ("level_out", "parent_out")),
-        *((name, ctypes.c_uint32) for name in ("n", "root")),
-    )
-
-
 class ById:
     """A search by number with results by id; their conversion counts in its time.
 
@@ -109,11 +98,11 @@ class ById:
                 self._level = cp.empty(graph.n, dtype=cp.int32)
             if in_ids and parents:
                 self._parent = cp.empty(graph.n, dtype=cp.int32)
-        self._params = IdsParams(
-            numbers=graph.numbers.data.ptr,
-            vertices=graph.vertices.data.ptr,
-            level_out=0 if self._level is None else self._level.data.ptr,
-            parent_out=0 if self._parent is None else self._parent.data.ptr,
+        self._params = structure(SOURCE, "Ids")(
+            numbers=graph.numbers,
+            vertices=graph.vertices,
+            level_out=self._level,
+            parent_out=self._parent,
             n=graph.n,
         )
         module = programs.Module(SOURCE)

@@ -6,15 +6,15 @@ to the host in every level.
 
 from __future__ import annotations
 
-import ctypes
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from distbfs.device import cuda, programs
+from distbfs.device.structures import structure
 from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
-from distbfs.engines.cuda.common.goal import Goal
+from distbfs.engines.cuda.common.goal import goal_of
 from distbfs.engines.cuda.common.graph_engine import GraphEngine
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.device_graph import DeviceGraph
@@ -23,23 +23,6 @@ from distbfs.types import Stop
 THREADS, BLOCKS = 256, 8  # threads a block; most blocks on a multiprocessor
 COUNTS = 3  # of a level; as in loop.cuh
 DENSE = 32  # pull from a frontier of 1/32 of the vertices on
-
-_u32, _u64, _pointer = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
-
-
-class Params(ctypes.Structure):
-    """``Params`` in loop.cuh."""
-
-    _fields_ = (
-        *((name, _pointer) for name in ("row", "adj", "in_row", "in_adj")),
-        *((name, _pointer) for name in ("level", "parent")),
-        ("queue", _pointer * 2),
-        *((name, _pointer) for name in ("bits", "origin", "mask", "fresh", "counts")),
-        ("m", _u64),
-        *((name, _u32) for name in ("active", "depth", "size", "width")),
-        *((name, _u32) for name in ("root", "pad")),
-        ("goal", Goal),
-    )
 
 
 class LoopSearch:
@@ -71,25 +54,19 @@ class LoopSearch:
         self.level = cp.empty(graph.active, np.int32)
         self.parent = cp.empty(graph.active, np.int32) if parents else None
         self._counts = cp.zeros((4, COUNTS), np.uint64)
-        self._held = arrays or {}
-        self.params = Params(
-            row=graph.offsets.data.ptr,
-            adj=graph.columns.data.ptr,
-            in_row=graph.pulled[0].data.ptr,
-            in_adj=graph.pulled[1].data.ptr,
-            level=self.level.data.ptr,
-            parent=0 if self.parent is None else self.parent.data.ptr,
-            counts=self._counts.data.ptr,
+        self.params = structure(source, "Params")(
+            row=graph.offsets,
+            adj=graph.columns,
+            in_row=graph.pulled[0],
+            in_adj=graph.pulled[1],
+            level=self.level,
+            parent=self.parent,
+            counts=self._counts,
             m=graph.m,
             active=graph.active,
             width=width,
+            **(arrays or {}),
         )
-        for name, array in self._held.items():
-            if name == "queue":
-                for k in range(2):
-                    self.params.queue[k] = array[k].data.ptr
-            else:
-                setattr(self.params, name, array.data.ptr)
         self._kernels: dict[tuple[str, int], programs.Launch] = {}
         self._modules: dict[int, programs.Module] = {}
         self._events = [cp.cuda.Event() for _ in range(4)]
@@ -124,7 +101,7 @@ class LoopSearch:
         begin, end, before, after = self._events
         p, counting = self.params, int(records)
         p.root, p.depth, p.size = number, 0, 1
-        p.goal = self._goal = Goal.of(until, number)
+        p.set(goal=goal_of(until, number))
         left, launches = self.graph.active - 1, 1
         log: list[LevelRecord] = []
         begin.record()

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda, programs
+from distbfs.device.structures import structure
 from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
-from distbfs.engines.cuda.common.goal import Goal
+from distbfs.engines.cuda.common.goal import goal_of
 from distbfs.engines.cuda.common.graph_engine import GraphEngine
 from distbfs.engines.cuda.papers.bfs4k.knobs import (
     MOST_SHARE,
@@ -34,7 +35,6 @@ THREADS, WARPS, LOCAL = 1024, 32, 16  # as in bfs4k.cuh
 SHARED = 128 << 10  # bytes a block; the rest is L1
 LEAST_TABLE = 16 << 10  # bytes of one block's hash table
 STATIC = 4 << 10
-CONTROL_BYTES = 8 * (4 * 16 + 3 * 4 + 4 + 8)
 RECORDS = 1 << 16  # most recorded levels
 REPEATS_ROOM = 1 << 16  # entries of a queue beyond half the number of vertices
 NO_LIMIT = 0xFFFFFFFF
@@ -46,36 +46,6 @@ COUNTS = (  # as in ``Record`` of bfs4k.cuh
     *("places", "searches", "in_turns", "pieces"),
 )
 METHODS = ("auto", "claim", "hash")
-
-_u32, _pointer = ctypes.c_uint32, ctypes.c_void_p
-
-
-class State(ctypes.Structure):
-    """``State`` in bfs4k.cuh."""
-
-    _fields_ = (
-        *((name, _u32) for name in ("depth", "count", "pieces", "hubs")),
-        *((name, _u32) for name in ("refused", "begun", "left", "pad")),
-    )
-
-
-class Params(ctypes.Structure):
-    """``Params`` in bfs4k.cuh."""
-
-    _fields_ = (
-        *((name, _pointer) for name in ("row", "adj", "in_row", "in_adj")),
-        *((name, _pointer) for name in ("level", "parent", "visited")),
-        ("queue", _pointer * 2),
-        ("piece", _pointer * 2),
-        *((name, _pointer) for name in ("control", "other", "state", "records")),
-        *((name, _u32) for name in ("active", "words", "root", "budget")),
-        *((name, _u32) for name in ("capacity", "piece_capacity", "record_capacity")),
-        *((name, _u32) for name in ("hubs", "slice", "least_warp")),
-        *((name, _u32) for name in ("edge_discover", "alone", "group_warps")),
-        *((name, _u32) for name in ("table", "table_alone", "turns", "extended")),
-        ("pulls", _u32),
-        ("goal", Goal),
-    )
 
 
 def bits_of(size: int) -> int:
@@ -110,11 +80,13 @@ class Bfs4kSearch:
         self.degrees: Degrees = degrees_of(graph)
         self.knobs = filled(knobs or Knobs(), self.degrees)
         self.offset = "u64" if graph.offsets.dtype.itemsize == 8 else "u32"
-        self.params = Params(
-            row=graph.offsets.data.ptr,
-            adj=graph.columns.data.ptr,
-            in_row=graph.pulled[0].data.ptr,
-            in_adj=graph.pulled[1].data.ptr,
+        self._state = structure(SOURCE, "State")
+        self._control_bytes = ctypes.sizeof(structure(SOURCE, "Control"))
+        self.params = structure(SOURCE, "Params")(
+            row=graph.offsets,
+            adj=graph.columns,
+            in_row=graph.pulled[0],
+            in_adj=graph.pulled[1],
             active=graph.active,
             pulls=pulls,
         )
@@ -152,18 +124,16 @@ class Bfs4kSearch:
         pieces = 2 * max(p.piece_capacity, 1)
         self._arrays = {
             "visited": cp.empty(p.words if self._claim else 1, np.uint32),
-            "control": cp.zeros(2 * CONTROL_BYTES, np.uint8),
-            "state": cp.zeros(ctypes.sizeof(State), np.uint8),
+            "control": cp.zeros(2 * self._control_bytes, np.uint8),
+            "state": cp.zeros(ctypes.sizeof(self._state), np.uint8),
         }
-        for name, array in self._arrays.items():
-            setattr(p, name, array.data.ptr)
-        p.level = self.level.data.ptr
-        p.parent = 0 if self.parent is None else self.parent.data.ptr
-        self._queues = [cp.empty(p.capacity, np.uint32) for _ in range(2)]
-        self._pieces = [cp.empty(pieces, np.uint32) for _ in range(2)]
-        for k in range(2):
-            p.queue[k] = self._queues[k].data.ptr
-            p.piece[k] = self._pieces[k].data.ptr
+        p.set(
+            **self._arrays,
+            level=self.level,
+            parent=self.parent,
+            queue=[cp.empty(p.capacity, np.uint32) for _ in range(2)],
+            piece=[cp.empty(pieces, np.uint32) for _ in range(2)],
+        )
         self._records: DeviceArray | None = None
 
     def _launch(self, count: int) -> programs.Launch:
@@ -201,14 +171,14 @@ class Bfs4kSearch:
         p = self.params
         most = NO_LIMIT if stop is None else BETWEEN
         p.root, p.budget = number, 1 if self._stepwise else most
-        p.goal = self._goal = Goal.of(until, number)
+        p.set(goal=goal_of(until, number))
         table = self._clear_records() if records else None
         launch = self._launch(int(records))
         seconds, launches = 0.0, 0
         while True:
             seconds += self._run(launch)
             launches += 1
-            state = State.from_buffer_copy(self._arrays["state"].get().tobytes())
+            state = self._state.from_buffer_copy(self._arrays["state"].get().tobytes())
             if not state.begun:
                 break
             if stop is not None and stop():
@@ -222,8 +192,8 @@ class Bfs4kSearch:
         """Launch once, with the counters that the previous launch cleared."""
         base = self._arrays["control"].data.ptr
         self._turn ^= 1
-        self.params.control = base + self._turn * CONTROL_BYTES
-        self.params.other = base + (self._turn ^ 1) * CONTROL_BYTES
+        self.params.control = base + self._turn * self._control_bytes
+        self.params.other = base + (self._turn ^ 1) * self._control_bytes
         return launch.timed()
 
     def _clear_records(self) -> DeviceArray:
@@ -231,8 +201,7 @@ class Bfs4kSearch:
             shape = (RECORDS + 1, len(RECORD) + len(COUNTS) + 1)
             self._records = cuda.cupy().zeros(shape, np.uint64)
         self._records.fill(0)
-        self.params.records = self._records.data.ptr
-        self.params.record_capacity = RECORDS
+        self.params.set(records=self._records, record_capacity=RECORDS)
         return self._records
 
     def _log(self, table: DeviceArray, levels: int) -> list[LevelRecord]:

@@ -17,9 +17,9 @@ import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
+from distbfs.device.structures import structure
 from distbfs.engines.base import WHOLE, Until
-from distbfs.engines.cuda.common.barrier import Barrier
-from distbfs.engines.cuda.common.goal import Goal
+from distbfs.engines.cuda.common.goal import goal_of
 from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import check_choice
@@ -47,54 +47,9 @@ ALLOWED = {
 STEPS = ("start", "gather", "adopt", "expand", "chunks", "scan", "count", "place")
 
 
-def _structure(name: str, **types: Any) -> Any:
-    """Return a structure of paper_state.cuh; ``types``: fields in order."""
-    about = f"``{name}`` in paper_state.cuh."
-    fields = {"_fields_": tuple(types.items()), "__doc__": about}
-    return type(name, (ctypes.Structure,), fields)
-
-
-_u32, _u64, _int = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int
-_pointer = ctypes.c_void_p
-
-Slot = _structure(
-    "Slot",
-    **dict.fromkeys(("edges", "early_edges", "checks"), _u64),
-    **dict.fromkeys(("found", "early", "tail", "queued", "ticket"), _u32),
-    **dict.fromkeys(("chunks", "writes", "donations", "stop"), _u32),
-)
-State = _structure(
-    "State",
-    **dict.fromkeys(("edges", "before"), _u64),
-    **dict.fromkeys(("level", "mode", "gather", "input"), _int),
-    **dict.fromkeys(("size", "early"), _u32),
-    **dict.fromkeys(("done", "levels"), _int),
-)
 RECORD = (
     *("level", "mode", "frontier", "checks", "found", "found_early", "repeats"),
     *("handed_out", "donations", "nanoseconds"),
-)
-Control = _structure(
-    "Control",
-    slots=Slot * 4,
-    state=State,
-    started=_u64,
-    turn=_u32,
-    unused=_u32,
-    barrier=Barrier,
-)
-Params = _structure(
-    "Params",
-    **dict.fromkeys(("offsets", "columns", "in_offsets", "in_columns"), _pointer),
-    **dict.fromkeys(("status", "parent"), _pointer),
-    queues=_pointer * 2,
-    **dict.fromkeys(("chunks", "segments", "totals", "work"), _pointer),
-    **dict.fromkeys(("control", "records", "stop"), _pointer),
-    edges=_u64,
-    alpha=ctypes.c_double,
-    **dict.fromkeys(("vertices", "root", "segment", "record_capacity"), _u32),
-    **dict.fromkeys(("frontier", "direction", "balance", "asynchronous"), _int),
-    goal=Goal,
 )
 
 
@@ -185,7 +140,8 @@ class PaperSearch:
         self.graph, self._stepwise, self._blocks = graph, stepwise, blocks
         self._programs: dict[int, _Program] = {}
         self._word = StopWord()
-        self._params = Params(
+        self._host_control = structure(SOURCE, "Control")
+        self._params = structure(SOURCE, "Params")(
             edges=graph.m,
             alpha=alpha,
             vertices=graph.active,
@@ -205,7 +161,7 @@ class PaperSearch:
         threads = cuda.multiprocessors() * MAX_BLOCKS * THREADS
         self._level = cp.empty(graph.active, np.int32)
         self._parent = cp.empty(graph.active, np.int32) if parents else None
-        self._control = cp.zeros(ctypes.sizeof(Control), np.uint8)
+        self._control = cp.zeros(ctypes.sizeof(self._host_control), np.uint8)
         self._records = cp.empty((RECORDS, len(RECORD)), np.uint64)
         self._work = cp.empty((2 + BUCKETS, BUCKETS), np.uint64)
         self._arrays = {
@@ -221,13 +177,8 @@ class PaperSearch:
             "control": self._control,
             "records": self._records,
         }
-        for name, array in self._arrays.items():
-            setattr(self._params, name, array.data.ptr)
-        if self._parent is not None:
-            self._params.parent = self._parent.data.ptr
-        self._queues = cp.empty((2, n), np.uint32)
-        for k in range(2):
-            self._params.queues[k] = self._queues[k].data.ptr
+        queues = cp.empty((2, n), np.uint32)
+        self._params.set(**self._arrays, parent=self._parent, queues=[*queues])
 
     def _program(self, count: int) -> _Program:
         """Return the launches without (0) or with (1) counters."""
@@ -259,7 +210,7 @@ class PaperSearch:
             )
         program = self._program(int(records))
         self._params.root = number
-        self._params.goal = self._goal = Goal.of(until, number)
+        self._params.set(goal=goal_of(until, number))
         self._params.segment = program.segment(self.graph.active)
         self._params.record_capacity = 1 if self._stepwise else RECORDS
         log: list[dict[str, Any]] = []
@@ -281,7 +232,7 @@ class PaperSearch:
 
     def _read(self) -> Any:
         """Wait for the device; return a copy of the control structure."""
-        host = Control()
+        host = self._host_control()
         cuda.cupy().cuda.runtime.memcpy(
             ctypes.addressof(host), self._control.data.ptr, ctypes.sizeof(host), TO_HOST
         )
