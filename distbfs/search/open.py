@@ -83,7 +83,7 @@ def open(  # noqa: A001
     engine : str, default "auto"
         "auto" takes devices where every rank has one, else "openmp"; other values are
         those of ``distbfs bfs --engine``.
-    exchange : {"auto", "host", "nccl", "nvshmem", "cuda_aware", "solo"}
+    exchange : {"auto", "host", "nccl", "nvshmem", "cuda_aware"}
         How domains send each other what they find.
     domain : int, optional
         Devices of a domain.  By default as many as map each other's memory, those of

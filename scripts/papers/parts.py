@@ -59,7 +59,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "BR": {"mask_reduce": "blocking"},
     "L": {"local_all2all": True},
     "U": {"uniquify": True},
-    **{name: {"exchange": name} for name in registry.EXCHANGES if name != "solo"},
+    **{name: {"exchange": name} for name in registry.EXCHANGES},
 }
 SWITCHING = ("dd", "dn", "nd")  # subgraphs that have direction factors
 

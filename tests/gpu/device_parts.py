@@ -4,7 +4,7 @@ import numpy as np
 from graphs import build, check_search, some_roots
 
 from distbfs.build.cuda.inner_domains import inner_domains
-from distbfs.exchange.solo import SoloExchange
+from distbfs.exchange.host import HostExchange
 from distbfs.options import SearchOptions
 from distbfs.partition.device_part import COLUMN_PAD, DevicePart, DeviceRows, to_device
 from distbfs.partition.layout import Domains, Placement
@@ -29,7 +29,7 @@ def driver_of(parts, engine="pan", room=None, **options):
     else:
         searches = [engine.domain(part, placement) for part in parts]
     d = parts[0].delegate_count
-    exchange = SoloExchange(
+    exchange = HostExchange(
         world, placement, d, options.exchange, item=np.uint64, on_device=True
     )
     return BetweenDomains(world, searches, exchange, options)
