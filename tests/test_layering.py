@@ -149,6 +149,23 @@ def test_variables_say_what_they_hold():
     assert not {module: names for module, names in used.items() if names}
 
 
+# the names of the service's requests and answers are those of its API
+SHARED = {"Path", "Problem", "Request"}
+
+
+def test_one_name_is_one_type():
+    """Structures of kernels aside, which are called as in their kernel's file."""
+    modules: dict[str, list[str]] = {}
+    for path in FILES:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
+                continue
+            if "ctypes.Structure" not in map(ast.unparse, node.bases):
+                modules.setdefault(node.name, []).append(name_of(path))
+    several = {name: places for name, places in modules.items() if len(places) > 1}
+    assert several.keys() == SHARED, several
+
+
 ELSEWHERE = [  # words whose meaning is another room's
     *(("peer", room) for room in ("benchmark", "terminal", "cli")),  # of a device
     *(("resident", room) for room in ("build", "exchange", "multisearch")),

@@ -82,7 +82,7 @@ class Module:
     texts, library: see ``nvrtc.compile_source``
     """
 
-    library: nvrtc.Library | None = None
+    library: nvrtc.DeviceLibrary | None = None
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ from distbfs.store.hdf5 import open_store
 
 if TYPE_CHECKING:
     from distbfs.search.graph import Graph
-    from distbfs.search.result import Names
+    from distbfs.search.result import VertexNames
     from distbfs.store.hdf5 import Store
     from distbfs.types import TupleSource, World
 
@@ -33,7 +33,7 @@ def prepare(
     *,
     say: Say = silent,
     held: Sequence[Held] = (),
-    names: Names | None = None,
+    names: VertexNames | None = None,
 ) -> Opening:
     """Choose the engine for a graph, before anything is loaded (collective).
 
@@ -141,7 +141,7 @@ def open(  # noqa: A001
         raise UsageError("first_id is for stores; edges of a program count from 0")
     separate = "threshold" if threshold is not None else "parts" if parts else ""
     request = Request(parts, separate, devices, domain)
-    names: Names | None = None
+    names: VertexNames | None = None
     if made.graph is not None and made.graph.nodes is not None:
         names = made.graph
     elif made.store is not None and (ids := made.store.load_ids(first_id)) is not None:

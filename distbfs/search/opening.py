@@ -23,9 +23,9 @@ from distbfs.plan.memory import readable
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import (
     NEEDS_SYMMETRIC,
-    Choice,
     Request,
     Say,
+    SearchChoice,
     engine_for,
     kind_of,
     make_host_engine,
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.search.masked_rows import MaskedRows
     from distbfs.search.paths import PathFinder
-    from distbfs.search.result import Names
+    from distbfs.search.result import VertexNames
     from distbfs.search.runners.base import Runner
     from distbfs.types import World
 
@@ -86,12 +86,12 @@ class Opening:
 
     world: World
     source: Source
-    choice: Choice
+    choice: SearchChoice
     request: Request
     auto: bool
     say: Say
     held: Sequence[Held] = ()
-    names: Names | None = None
+    names: VertexNames | None = None
 
     def open(self) -> Session:
         """Load the graph where it is searched; return its session (collective)."""

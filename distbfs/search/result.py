@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from distbfs.search.runners.base import Found
 
 
-class Names(Protocol):
+class VertexNames(Protocol):
     """Names of vertices that differ from their ids."""
 
     def id_of(self, vertex: Any) -> int:
@@ -141,7 +141,7 @@ class Result(ResultPaths):
         wall_seconds: float | None = None,
         source: Any = None,
         engine: str = "",
-        names: Names | None = None,
+        names: VertexNames | None = None,
         lock: ForkLock | None = None,
         valid: Callable[[], bool] = always,
         take: Take = values_of,

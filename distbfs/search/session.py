@@ -22,7 +22,7 @@ from distbfs.locks import SearchLock
 from distbfs.options import check_wanted
 from distbfs.search.paths import NO_PATHS, PATHS_OF_ALL
 from distbfs.search.program_arrays import each_of
-from distbfs.search.result import Names, Result
+from distbfs.search.result import Result, VertexNames
 from distbfs.search.sight import Sight, sight_of
 from distbfs.search.sources import (
     ids_of_set,
@@ -156,7 +156,7 @@ class Session:
         describe: Callable[[], dict[str, Any]],
         notes: dict[str, str] | None = None,
         why: str = "",
-        names: Names | None = None,
+        names: VertexNames | None = None,
         one_source: str = "",
         paths: PathFinder = NO_PATHS,
         rows: Callable[[], MaskedRows] | None = None,

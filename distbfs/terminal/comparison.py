@@ -17,7 +17,7 @@ from distbfs.benchmark.compare_figures import (
     add_speedups,
     engine_figures,
 )
-from distbfs.benchmark.libraries.base import Rows, library_session, rows_of
+from distbfs.benchmark.libraries.base import LibraryRows, library_session, rows_of
 from distbfs.benchmark.limit import need_of
 from distbfs.benchmark.roots import choose_roots
 from distbfs.device.rates import Rates, device_rates, host_rates
@@ -142,7 +142,7 @@ class Sessions:
     ) -> None:
         self._terminal, self._store = terminal, store
         self._held: list[Held] = []
-        self._rows: Rows | None = None
+        self._rows: LibraryRows | None = None
         if store is not None:
             self._source = stored_graph(terminal, store)
         elif source is not None:

@@ -6,7 +6,12 @@ from graphs import build, check_search, some_roots
 from distbfs.build.cuda.inner_domains import inner_domains
 from distbfs.exchange.host import HostExchange
 from distbfs.options import SearchOptions
-from distbfs.partition.device_part import COLUMN_PAD, DevicePart, DeviceRows, to_device
+from distbfs.partition.device_part import (
+    COLUMN_PAD,
+    DevicePart,
+    DeviceSubgraph,
+    to_device,
+)
 from distbfs.partition.layout import Domains, Placement
 from distbfs.ranks.world import SoloWorld
 from distbfs.registry import ENGINES, lookup
@@ -48,7 +53,7 @@ def part_to_device(part):
     for name in SUBGRAPHS:
         rows = getattr(part, name)
         columns = np.pad(rows.columns, (0, COLUMN_PAD))
-        graphs[name] = DeviceRows(to_device(rows.offsets), to_device(columns))
+        graphs[name] = DeviceSubgraph(to_device(rows.offsets), to_device(columns))
     about = (part.layout, part.index, part.threshold, part.active, part.delegates)
     return DevicePart(
         *about,

@@ -59,7 +59,7 @@ from distbfs.search.graph import Graph
 from distbfs.search.holding import Source, hold_device_parts, parts_of_store
 from distbfs.search.open import open_source
 from distbfs.search.opening import between_domains
-from distbfs.service.rank_calls import Ranks
+from distbfs.service.rank_calls import ServiceRank
 from distbfs.store import schema
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.write import write_graph
@@ -1074,7 +1074,7 @@ def test_a_lone_query_waits_once(device, monkeypatch):
         return seconds
 
     with opened(engine="xbfs") as session:
-        ranks = Ranks(session, StopFlag())
+        ranks = ServiceRank(session, StopFlag())
         ranks.search(1, asked, parents=False, stop=lambda: False)
         for root in (2, 4, 2):
             monkeypatch.setattr(Launch, "timed", wait_once)

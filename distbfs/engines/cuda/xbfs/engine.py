@@ -13,7 +13,7 @@ from typing import Any
 from distbfs.build.cuda.inner_part import InnerPart, ShareCounts
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceSearch, NoOptions
-from distbfs.engines.cuda.common.graph_engine import OnHost, graph_of_part
+from distbfs.engines.cuda.common.graph_engine import CopiedPart, graph_of_part
 from distbfs.engines.cuda.common.memory import (
     LISTS,
     member_search_bytes,
@@ -125,9 +125,9 @@ class XbfsEngine:
             multiprocessors=cuda.multiprocessors(),
         )
 
-    def whole(self, part: Part) -> OnHost:
+    def whole(self, part: Part) -> CopiedPart:
         """Prepare the search of a graph that is one part without delegates."""
-        return OnHost(self.on_graph(graph_of_part(self.name, part)))
+        return CopiedPart(self.on_graph(graph_of_part(self.name, part)))
 
     def of_shares(
         self,
