@@ -41,6 +41,7 @@ from distbfs.multisearch.domain_members import DomainParams, Member
 from distbfs.multisearch.domain_paths import DomainPaths
 from distbfs.multisearch.outer_bits import Outside
 from distbfs.multisearch.part_loop import PartSearches, Wanted
+from distbfs.plan import pull_shares
 from distbfs.types import UNREACHED
 
 if TYPE_CHECKING:
@@ -49,9 +50,6 @@ if TYPE_CHECKING:
     from distbfs.partition.layout import Placement
     from distbfs.types import Array, DeviceArray, Ids, Stop, World
 
-PULL_SHARE = 40  # pull frontiers of m / PULL_SHARE edges, since pushes go to peers
-ALONE_SHARE = 4  # the same of domains of one device, and where rows have tails:
-# an early pull misses most searches and reads nearly all of them
 TURNS, TALLY_WORDS = 3, 2
 LENGTHS_AT_ONCE = 1 << 26  # of rows, which take 16 bytes each
 BLOCK = 32  # searches whose levels are read together
@@ -363,8 +361,8 @@ class DomainBitSearches(PartSearches):
         most = int(world.allreduce(np.array([most]), "max")[0])
         split = members[0].graph.tails is not None  # all have tails, or none
         to_peers = most > 1 and not split
-        share = max(total // (PULL_SHARE if to_peers else ALONE_SHARE), 1)
-        self._pull_edges = share if pull_edges is None else pull_edges
+        share = pull_shares.MANY_IN_DOMAIN if to_peers else pull_shares.MANY
+        self._pull_edges = max(total // share, 1) if pull_edges is None else pull_edges
         self._shares: list[Share] = []
         self._sources: Ids = NO_IDS
         self._lone: Array = np.zeros(0, dtype=np.bool_)

@@ -30,10 +30,10 @@ from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
 from distbfs.options import MEMORY_OPTIONS, SearchOptions, check_choice
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import Part
+from distbfs.plan import pull_shares
 from distbfs.types import Ids, World
 
 METHODS = ("fast",)
-PULL_SHARE = 28  # as in arrays.py, between domains: there rows of delegates are shorter
 NEEDS_SYMMETRIC = (
     "engine xbfs searches symmetric graphs, and this one is directed; use xbfs-paper"
 )
@@ -176,7 +176,7 @@ class XbfsEngine:
         )
         if domain.devices == 1:
             arrays.cut_ranges()
-            arrays.set_limits(domain.edges, arrays.mean_next, PULL_SHARE)
+            arrays.set_limits(domain.edges, arrays.mean_next, pull_shares.BETWEEN)
         return SharedMemory(
             arrays,
             devices=domain.devices,
