@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,7 @@ def imports_of(node, package):
     return [name if name in MODULES else base for name in inner]
 
 
+@cache
 def every_import(path):
     """Return (module, line) of all imports of a file."""
     name = name_of(path)
@@ -104,6 +106,27 @@ def test_a_room_imports_only_what_stands_above():
         and place_of(module) > place_of(name_of(path))
     ]
     assert not wrong
+
+
+def circles(imports):
+    """Return the sets of modules that import each other, by way of others or not."""
+    seen: dict[str, set[str]] = {}
+    for module in imports:
+        reached, waiting = set(), [module]
+        while waiting:
+            new = imports[waiting.pop()] - reached
+            reached |= new
+            waiting += new
+        seen[module] = reached
+    each = {x: {y for y in seen[x] if x in seen[y]} for x in seen if x in seen[x]}
+    return sorted({tuple(sorted(circle)) for circle in each.values()})
+
+
+def test_no_modules_import_each_other():
+    own = {x: {name for name, _ in every_import(MODULES[x])} for x in MODULES}
+    assert not circles({x: names & MODULES.keys() - {x} for x, names in own.items()})
+    by_way = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set(), "e": {"a"}}
+    assert circles(by_way) == [("a", "b", "c")]
 
 
 def test_hardware_libraries_wait_for_a_call():

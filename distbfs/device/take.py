@@ -165,7 +165,7 @@ class Ahead:
     ) -> None:
         programs.ASKED.reset(self._token)
 
-    def launch(self, back: Back | None) -> programs.Launch:
+    def launch(self, back: programs.CopyBack | None) -> programs.Launch:
         """Return the last kernel of timed launches; see ``programs.Asking``."""
         address = self._asked.address
         return bring(Bring(request=address)) if back is None else back.launch(address)

@@ -33,9 +33,9 @@ from distbfs.multisearch.cuda_bits import KERNELS, THREADS
 from distbfs.multisearch.domain_members import largest_that_fits
 
 if TYPE_CHECKING:
-    from distbfs.multisearch.domain_bits import Share
     from distbfs.multisearch.domain_group import DomainGroup
     from distbfs.multisearch.domain_members import Member
+    from distbfs.multisearch.domain_share import Share
     from distbfs.multisearch.part_messages import PartMessages
     from distbfs.types import Array, DeviceArray, Ids, Stop
 

@@ -26,8 +26,8 @@ from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Progress, Sum, no_progress
 from distbfs.search.graph_rows import without_loops
+from distbfs.search.held import Held
 from distbfs.search.runners.seat import streams_bytes
-from distbfs.search.session import Held
 from distbfs.search.shared_tuples import SharedTuples
 from distbfs.search.vertices import (
     VertexMap,

@@ -12,15 +12,14 @@ from distbfs.options import BuildOptions, SearchOptions, type_name
 from distbfs.ranks.mpi import MpiWorld
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import Request, Say, choose, silent
-from distbfs.search.holding import Source
+from distbfs.search.held import Held
+from distbfs.search.holding import OwnGraph, Source
 from distbfs.search.opening import Opening
-from distbfs.search.session import Held, Session
-from distbfs.search.store_names import StoreNames
+from distbfs.search.session import Session
+from distbfs.search.store_names import StoreNames, VertexNames
 from distbfs.store.hdf5 import open_store
 
 if TYPE_CHECKING:
-    from distbfs.search.graph import Graph
-    from distbfs.search.result import VertexNames
     from distbfs.store.hdf5 import Store
     from distbfs.types import TupleSource, World
 
@@ -56,7 +55,7 @@ def open_source(world: World, source: Source, *asked: Any, **named: Any) -> Sess
 
 
 def open(  # noqa: A001
-    source: str | Path | Graph | Store | TupleSource,
+    source: str | Path | OwnGraph | Store | TupleSource,
     *,
     comm: Any = None,
     devices: int | Sequence[int] | None = None,

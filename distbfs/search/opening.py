@@ -38,6 +38,7 @@ from distbfs.search.domains import (
     exchange_kind,
     split_by_domain,
 )
+from distbfs.search.held import Held, Separated
 from distbfs.search.holding import (
     Source,
     cut_anew,
@@ -56,7 +57,7 @@ from distbfs.search.paths import NoPaths, device_paths, host_paths
 from distbfs.search.runners.between import BetweenDomains
 from distbfs.search.runners.clock import ClockedRunner
 from distbfs.search.runners.whole import OnDevice, OnDevices, OnHost, WholeRunner
-from distbfs.search.session import Held, Separated, Session
+from distbfs.search.session import Session
 from distbfs.timing import clock
 
 if TYPE_CHECKING:
@@ -65,8 +66,8 @@ if TYPE_CHECKING:
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.search.masked_rows import MaskedRows
     from distbfs.search.paths import PathFinder
-    from distbfs.search.result import VertexNames
     from distbfs.search.runners.base import Runner
+    from distbfs.search.store_names import VertexNames
     from distbfs.types import World
 
 ON_DEVICES = NoPaths(

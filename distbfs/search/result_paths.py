@@ -18,8 +18,8 @@ from distbfs.search.edge_table import EdgeTable
 if TYPE_CHECKING:
     from distbfs.locks import ForkLock
     from distbfs.search.paths import PathFinder
-    from distbfs.search.result import VertexNames
     from distbfs.search.runners.base import Found
+    from distbfs.search.store_names import VertexNames
     from distbfs.search.vertices import VertexMap
     from distbfs.types import Array, Ids
 

@@ -20,9 +20,9 @@ from distbfs.search.view import PartViews, View, seen_ends
 if TYPE_CHECKING:
     from distbfs.build.cuda.seen import SeenEdges
     from distbfs.graph.device_graph import DeviceGraph
+    from distbfs.search.held import Held
     from distbfs.search.masked_rows import MaskedRows
     from distbfs.search.runners.base import Runner
-    from distbfs.search.session import Held
     from distbfs.types import AnyArray, Array, Ids, Marks, World
 
 

@@ -12,7 +12,7 @@ from distbfs.errors import UsageError, WrongTypeError
 from distbfs.search.program_arrays import array_of, each_of, is_array
 
 if TYPE_CHECKING:
-    from distbfs.search.result import VertexNames
+    from distbfs.search.store_names import VertexNames
     from distbfs.types import Ids
 
 PLAIN = (int, str, bytes, tuple, list, set, frozenset, range, dict)

@@ -26,9 +26,10 @@ from distbfs.errors import UsageError, ValidationError
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.search.choose import Request, make_host_engine, silent
+from distbfs.search.held import Held
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source, prepare
-from distbfs.search.session import Held, Session
+from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store
 from distbfs.terminal.command import INPUT, Decorated, with_options
 from distbfs.terminal.shared import (

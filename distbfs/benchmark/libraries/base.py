@@ -13,9 +13,10 @@ from distbfs import registry
 from distbfs.errors import LibraryMissing, UsageError
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Layout
+from distbfs.search.held import Held
 from distbfs.search.runners.base import Found
 from distbfs.search.runners.whole import WholeRunner
-from distbfs.search.session import Held, Session
+from distbfs.search.session import Session
 from distbfs.search.vertices import Shard, VertexMap
 from distbfs.timing import Trace
 from distbfs.types import Ids, Levels, Root, TupleSource, World
