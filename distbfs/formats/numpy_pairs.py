@@ -129,7 +129,7 @@ def checked(ids: Array, most: int, base: int, where: str, begin: int, row: int) 
     return zero_based - base if base else zero_based
 
 
-class ArchiveArray:
+class NpzArray:
     """A one-dimensional integer array in an archive, read in pieces."""
 
     def __init__(self, archive: zipfile.ZipFile, path: Path, name: str) -> None:
@@ -293,20 +293,17 @@ class NumpyReader:
         if {"src", "dst"} <= names.keys():
             self.options.check_one_set(path, "NumPy pairs")
             base, most = self.options.base, self.options.most
-            columns = (
-                ArchiveArray(archive, path, "src"),
-                ArchiveArray(archive, path, "dst"),
-            )
+            columns = NpzArray(archive, path, "src"), NpzArray(archive, path, "dst")
             return _columns(columns, (most, most), base), None
         if not {"format", "shape"} <= names.keys():
             what = "neither arrays src and dst nor a SciPy sparse matrix"
             raise InputError(f"{path}: {what}")
         self.options.check_unneeded("a SciPy matrix", 0)
-        kind = ArchiveArray(archive, path, "format").word()
+        kind = NpzArray(archive, path, "format").word()
         if kind not in SPARSE:
             allowed = ", ".join(SPARSE)
             raise InputError(f"{path}: sparse format {kind!a}; allowed: {allowed}")
-        sizes = ArchiveArray(archive, path, "shape")
+        sizes = NpzArray(archive, path, "shape")
         if sizes.vector() != 2:
             raise InputError(f"{sizes.where}: {sizes.vector()} sizes, not 2")
         rows, width = sizes.ids(2, LARGEST_ID).tolist()
@@ -314,20 +311,17 @@ class NumpyReader:
             raise InputError(f"{path}: no vertices")
         sides = self.options.sides(rows, width, str(path))
         if kind == "coo":
-            pair = (
-                ArchiveArray(archive, path, "row"),
-                ArchiveArray(archive, path, "col"),
-            )
+            pair = NpzArray(archive, path, "row"), NpzArray(archive, path, "col")
             return _columns(pair, (rows - 1, width - 1)), sides
         if kind == "csc":
             rows, width = width, rows
-        starts = ArchiveArray(archive, path, "indptr")
-        near = ArchiveArray(archive, path, "indices")
+        starts = NpzArray(archive, path, "indptr")
+        near = NpzArray(archive, path, "indices")
         return _compressed(starts, near, rows, width, turned=kind == "csc"), sides
 
 
 def _columns(
-    members: tuple[ArchiveArray, ArchiveArray], most: tuple[int, int], base: int = 0
+    members: tuple[NpzArray, NpzArray], most: tuple[int, int], base: int = 0
 ) -> Iterator[Ids]:
     """Yield the pairs of two arrays of one length."""
     first, second = members
@@ -345,7 +339,7 @@ def _columns(
 
 
 def _compressed(
-    starts: ArchiveArray, near: ArchiveArray, rows: int, columns: int, *, turned: bool
+    starts: NpzArray, near: NpzArray, rows: int, columns: int, *, turned: bool
 ) -> Iterator[Ids]:
     """Yield the pairs of a matrix by rows, or by columns where ``turned``."""
 
