@@ -49,7 +49,6 @@ LIBRARIES = {
     "cugraph": "distbfs.benchmark.libraries.cugraph:CugraphLibrary",
 }
 EXCHANGES = {
-    "solo": "distbfs.exchange.solo:SoloExchange",
     "host": "distbfs.exchange.host:HostExchange",
     "nccl": "distbfs.exchange.nccl:NcclExchange",
     "nvshmem": "distbfs.exchange.nvshmem:NvshmemExchange",

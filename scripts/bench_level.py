@@ -37,7 +37,7 @@ from distbfs.exchange.partners import Partners
 from distbfs.generate.formula import Path
 from distbfs.generate.road import Road
 from distbfs.options import BuildOptions, ExchangeOptions, SearchOptions
-from distbfs.ranks.launcher import Launch
+from distbfs.ranks.launcher import RankLaunch
 from distbfs.ranks.mpi import load_mpi
 from distbfs.ranks.world import run_guarded, start
 from distbfs.report.tables import print_table
@@ -64,7 +64,7 @@ def main() -> int:
     parser.add_argument("--stages", action="store_true")
     args = parser.parse_args()
     if args.worlds:
-        load_mpi(Launch("MPI", 0, 1, exact=False))
+        load_mpi(RankLaunch("MPI", 0, 1, exact=False))
         rows = [world_row(size, args.searches) for size in args.worlds]
         print_table(("ranks", "us a level", *PHASES, "Messages"), rows)
         return 0

@@ -295,7 +295,7 @@ def contracts(grid: Grid) -> list[Contract]:
     if grid.cpu:
         return [Contract(CONTRACT, x, seconds=15.0 * x) for x in reversed(ranks)]
     everywhere = ("host-device", "nccl-device")
-    here = Contract(EXCHANGE_RANKS, 1, ("solo-device", *everywhere))
+    here = Contract(EXCHANGE_RANKS, 1, everywhere)
     if grid.devices == 1:
         return [here, Contract(SEARCH_RANKS, 1, ("auto", "first"))]
     jobs = [Contract(EXCHANGE_RANKS, ranks[-1], (*everywhere, "cuda_aware-device"))]

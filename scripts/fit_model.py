@@ -47,9 +47,9 @@ from distbfs.plan.search_time import (
     BETWEEN,
     FITTED,
     TERMS,
-    Device,
-    Exchange,
-    Layout,
+    DeviceConstants,
+    ExchangeConstants,
+    PlannedLayout,
     SearchTime,
     device_of,
     exchange_of,
@@ -57,7 +57,7 @@ from distbfs.plan.search_time import (
 )
 from distbfs.report.tables import print_table
 from distbfs.terminal.plan_gpus import Machine, part_memory
-from distbfs.terminal.plan_input import Graph, of_kronecker, search_time
+from distbfs.terminal.plan_input import PlannedGraph, of_kronecker, search_time
 
 RESULTS = Path(__file__).with_name("results")
 COLLECTED = ("model_h100.json", "model_h100_again.json", "model_h200.json")
@@ -199,7 +199,9 @@ def runs(folder: Path = RESULTS) -> list[MeasuredRun]:
     return [run for run in every if run.name not in UNLIKE]
 
 
-def time_of(run: MeasuredRun, device: Device, exchange: Exchange | None) -> SearchTime:
+def time_of(
+    run: MeasuredRun, device: DeviceConstants, exchange: ExchangeConstants | None
+) -> SearchTime:
     """Return the predicted time of a run."""
     degrees, link = expected_degrees(run.scale, run.edge_factor), None
     if run.kept is not None:
@@ -208,7 +210,7 @@ def time_of(run: MeasuredRun, device: Device, exchange: Exchange | None) -> Sear
     return predict_search(
         degrees,
         run.edge_factor << run.scale,
-        Layout(run.domains, run.devices, run.threshold, run.exchange != "host"),
+        PlannedLayout(run.domains, run.devices, run.threshold, run.exchange != "host"),
         device,
         exchange if run.domains > 1 else None,
         internal=run.internal,
@@ -222,8 +224,8 @@ def row_of(run: MeasuredRun) -> dict[str, float]:
 
     A rate counts with its inverse; "known" are the seconds of no fitted constant.
     """
-    device = Device(run.device, 1.0, 0.0, 1.0, math.inf, 1.0, 1.0, origins={})
-    exchange = Exchange(run.exchange or "nccl", 1.0, 1.0, {})
+    device = DeviceConstants(run.device, 1.0, 0.0, 1.0, math.inf, 1.0, 1.0, origins={})
+    exchange = ExchangeConstants(run.exchange or "nccl", 1.0, 1.0, {})
     time = time_of(run, device, exchange)
     terms, work = time.terms, time.work
     return {
@@ -424,7 +426,7 @@ def collect(folder: Path, into: Path) -> None:
     into.write_text(json.dumps(about | {"runs": every}, indent=1) + "\n", "utf-8")
 
 
-def largest(devices: int, gpu: str) -> list[Graph]:
+def largest(devices: int, gpu: str) -> list[PlannedGraph]:
     """Return the largest Kronecker graph that fits, in each size of domains that does.
 
     All columns are on the GPUs, which are in domains of a host or of one.

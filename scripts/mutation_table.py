@@ -2108,7 +2108,7 @@ MUTATIONS = (
     ),
     Mutation(
         "domain-bits-tail-counts",
-        f"{MULTI}/domain_bits.py",
+        f"{MULTI}/domain_share.py",
         "self.tails.clear()",
         "self.tails.counts()",
         "a traversal counts what those before it read of tails",
@@ -2124,7 +2124,7 @@ MUTATIONS = (
     ),
     Mutation(
         "domain-bits-old-rows",
-        f"{MULTI}/domain_bits.py",
+        f"{MULTI}/domain_share.py",
         "for depth in (0, 1):",
         "for depth in (1,):",
         "searches find what those before left in a frontier",
@@ -2140,7 +2140,7 @@ MUTATIONS = (
     ),
     Mutation(
         "outer-bits-delegates-twice",
-        f"{MULTI}/domain_bits.py",
+        f"{MULTI}/domain_share.py",
         "counted=member.normals if member.domain else 0,",
         "counted=0,",
         "every domain counts the delegates",

@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,7 @@ def imports_of(node, package):
     return [name if name in MODULES else base for name in inner]
 
 
+@cache
 def every_import(path):
     """Return (module, line) of all imports of a file."""
     name = name_of(path)
@@ -106,6 +108,27 @@ def test_a_room_imports_only_what_stands_above():
     assert not wrong
 
 
+def circles(imports):
+    """Return the sets of modules that import each other, by way of others or not."""
+    seen: dict[str, set[str]] = {}
+    for module in imports:
+        reached, waiting = set(), [module]
+        while waiting:
+            new = imports[waiting.pop()] - reached
+            reached |= new
+            waiting += new
+        seen[module] = reached
+    each = {x: {y for y in seen[x] if x in seen[y]} for x in seen if x in seen[x]}
+    return sorted({tuple(sorted(circle)) for circle in each.values()})
+
+
+def test_no_modules_import_each_other():
+    own = {x: {name for name, _ in every_import(MODULES[x])} for x in MODULES}
+    assert not circles({x: names & MODULES.keys() - {x} for x, names in own.items()})
+    by_way = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set(), "e": {"a"}}
+    assert circles(by_way) == [("a", "b", "c")]
+
+
 def test_hardware_libraries_wait_for_a_call():
     wrong = [
         f"{path.relative_to(ROOT)} imports {name}"
@@ -147,6 +170,23 @@ def variables_of(path):
 def test_variables_say_what_they_hold():
     used = {name_of(path): variables_of(path) & NO_NAMES for path in FILES}
     assert not {module: names for module, names in used.items() if names}
+
+
+# the names of the service's requests and answers are those of its API
+SHARED = {"Path", "Problem", "Request"}
+
+
+def test_one_name_is_one_type():
+    """Structures of kernels aside, which are called as in their kernel's file."""
+    modules: dict[str, list[str]] = {}
+    for path in FILES:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
+                continue
+            if "ctypes.Structure" not in map(ast.unparse, node.bases):
+                modules.setdefault(node.name, []).append(name_of(path))
+    several = {name: places for name, places in modules.items() if len(places) > 1}
+    assert several.keys() == SHARED, several
 
 
 ELSEWHERE = [  # words whose meaning is another room's

@@ -25,7 +25,7 @@ from distbfs.search.result import Result
 from distbfs.search.session import Session
 from distbfs.types import Ids, Stop, TupleSource
 from distbfs.validation.cuda import validate_on_devices
-from distbfs.validation.cuda_device import Seat, Shard
+from distbfs.validation.cuda_device import ResultShard, ValidationSeat
 from distbfs.validation.host import Validation, validate
 from distbfs.validation.kept import KeptEnds
 
@@ -171,9 +171,9 @@ def validation_on_devices(session: Session, source: TupleSource) -> Check:
     def check(outcome: Result) -> Validation:
         arrays = outcome.shards
         seats = [
-            Seat(
+            ValidationSeat(
                 tuples[device],
-                [Shard(shards[place].index, *arrays[place]) for place in at],
+                [ResultShard(shards[place].index, *arrays[place]) for place in at],
                 partial(cuda.cupy().cuda.Device, device),
                 kept[device],
             )

@@ -19,7 +19,7 @@ from distbfs.errors import DistbfsError, OutOfMemory, SearchStopped, UsageError
 from distbfs.formats.writing import check_place
 from distbfs.multisearch.application import Application, Facts, Task, unsaid
 from distbfs.multisearch.apps import reachability
-from distbfs.multisearch.base import Runner, RunOptions
+from distbfs.multisearch.base import ProblemRunner, RunOptions
 from distbfs.multisearch.domain_members import bytes_beside
 from distbfs.multisearch.input_graph import whole_graph
 from distbfs.multisearch.pieces import Unfinished
@@ -39,7 +39,7 @@ from distbfs.search.choose import Request, agreed_runner
 from distbfs.search.result_file import partial_name
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.terminal.applications import (
-    ResultFile,
+    ApplicationFile,
     endings_of,
     every_application,
     help_of,
@@ -228,7 +228,7 @@ def command(
         result_file = None
         if output is not None and world.rank == 0:
             attributes = {k: v for k, v in asked.items() if v is not None}
-            result_file = ResultFile(
+            result_file = ApplicationFile(
                 output,
                 force,
                 {**about, **attributes},
@@ -333,7 +333,7 @@ def check_input(
         check_place(output, force=force)
 
 
-def host_share(world: World, runner: Runner, options: RunOptions) -> int | None:
+def host_share(world: World, runner: ProblemRunner, options: RunOptions) -> int | None:
     """Return the host memory that this rank may use for a graph of its own, in bytes.
 
     None: no limit is known

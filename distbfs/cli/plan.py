@@ -32,7 +32,7 @@ from distbfs.terminal.plan_gpus import (
     validation_memory,
 )
 from distbfs.terminal.plan_input import (
-    Graph,
+    PlannedGraph,
     check_domain,
     model_of,
     of_kronecker,
@@ -71,7 +71,7 @@ def disk_bytes(shape: PartShape) -> int:
     return total
 
 
-def device_bytes(graph: Graph, index: int) -> dict[str, int]:
+def device_bytes(graph: PlannedGraph, index: int) -> dict[str, int]:
     """Return the bytes of one part on its device, item by item."""
     shape = graph.shapes[index]
     arrays = memory.array_bytes(shape)
@@ -88,7 +88,7 @@ def device_bytes(graph: Graph, index: int) -> dict[str, int]:
     return rows
 
 
-def notes_of(graph: Graph, gpus: GpuMemory) -> list[str]:
+def notes_of(graph: PlannedGraph, gpus: GpuMemory) -> list[str]:
     """Return the steps that are impossible, and what a predicted time leaves out."""
     notes = []
     if gpus.part["outer_on_host"] and gpus.planned(graph) is gpus.part:
@@ -114,7 +114,7 @@ def notes_of(graph: Graph, gpus: GpuMemory) -> list[str]:
 
 
 def weigh(
-    graph: Graph,
+    graph: PlannedGraph,
     per_host: int | None,
     per_rank: int,
     model: Prediction,

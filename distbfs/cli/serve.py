@@ -26,7 +26,7 @@ from distbfs.service.client_thread import (
 from distbfs.service.http import HttpDoor, listen_http, load_libraries
 from distbfs.service.json_lines import SocketDoor, StreamDoor
 from distbfs.service.limits import Limits
-from distbfs.service.rank_calls import Ranks
+from distbfs.service.rank_calls import ServiceRank
 from distbfs.service.results import ResultFolder
 from distbfs.service.service import Service
 from distbfs.service.tokens import check_host, read_token
@@ -253,7 +253,7 @@ def command(
         # requests are answered or late by then, unless a search hears nothing
         stack.enter_context(flag.within(limits.deadline + limits.patience))
         trace = start_trace(trace_file, session)
-        ranks = Ranks(session, flag, trace)
+        ranks = ServiceRank(session, flag, trace)
         if world.rank:
             ranks.follow()
         else:

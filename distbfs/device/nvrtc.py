@@ -47,7 +47,7 @@ def bindings() -> Any:
     return nvrtc
 
 
-class Library(Protocol):
+class DeviceLibrary(Protocol):
     """What kernels are linked with.
 
     options: of the compiler; key: what machine code depends on besides the source
@@ -76,7 +76,7 @@ def content_key(
     arch: str,
     definitions: Mapping[str, str | int],
     texts: Mapping[str, str] = NO_TEXTS,
-    library: Library | None = None,
+    library: DeviceLibrary | None = None,
 ) -> str:
     """Return the cache key of a kernel file; the rest: as of ``compile_source``."""
     digest = hashlib.blake2b(digest_size=16)
@@ -110,7 +110,7 @@ def compile_source(
     arch: str,
     definitions: Mapping[str, str | int] | None = None,
     texts: Mapping[str, str] = NO_TEXTS,
-    library: Library | None = None,
+    library: DeviceLibrary | None = None,
 ) -> bytes:
     """Compile a kernel file; return its machine code (cubin).
 
@@ -150,7 +150,7 @@ def cubin(
     arch: str,
     definitions: Mapping[str, str | int] | None = None,
     texts: Mapping[str, str] = NO_TEXTS,
-    library: Library | None = None,
+    library: DeviceLibrary | None = None,
 ) -> bytes:
     """Return the machine code of a kernel file, from the cache or compiled."""
     macros = definitions or {}

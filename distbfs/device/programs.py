@@ -18,7 +18,6 @@ from distbfs.device.timed_graph import TimedGraph
 
 if TYPE_CHECKING:
     from distbfs.device.stop_word import StopWord
-    from distbfs.device.take import Back
     from distbfs.types import DeviceArray, KernelArgument
 
 PREFERRED_CARVEOUT = 9  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
@@ -29,6 +28,13 @@ COOPERATIVE, CLUSTER = 2, 4  # CUlaunchAttributeID
 KEPT_SHARED = 1 << 10  # bytes of shared memory that CUDA reserves in each block
 
 
+class CopyBack(Protocol):
+    """An array to be copied to the host after timed launches (a ``take.Back``)."""
+
+    def launch(self, request: int = 0) -> Launch:
+        """Return a launch that copies it; request: address of a request to serve."""
+
+
 class Asking(Protocol):
     """A request for values to be copied by the timed launches of a block.
 
@@ -36,7 +42,7 @@ class Asking(Protocol):
     are complete after the last.
     """
 
-    def launch(self, back: Back | None) -> Launch:
+    def launch(self, back: CopyBack | None) -> Launch:
         """Return the last kernel of timed launches; back: array to copy as well."""
 
     def begin(self) -> None:
@@ -46,7 +52,7 @@ class Asking(Protocol):
 ASKED: ContextVar[Asking | None] = ContextVar("asked", default=None)
 
 
-def last_launch(asked: Asking | None, back: Back | None) -> Launch | None:
+def last_launch(asked: Asking | None, back: CopyBack | None) -> Launch | None:
     """Return the kernel that copies requested values to the host, None if none are."""
     if asked is not None:
         return asked.launch(back)
@@ -82,7 +88,7 @@ class Module:
     texts, library: see ``nvrtc.compile_source``
     """
 
-    library: nvrtc.Library | None = None
+    library: nvrtc.DeviceLibrary | None = None
 
     def __init__(
         self,
@@ -205,7 +211,7 @@ class Launch:
         self,
         before: Sequence[tuple[DeviceArray, int]] = (),
         then: Launch | None = None,
-        back: Back | None = None,
+        back: CopyBack | None = None,
         word: StopWord | None = None,
     ) -> float:
         """Launch, wait, and return the seconds between events around the kernel.
@@ -228,7 +234,7 @@ class Launch:
         self,
         before: Sequence[tuple[DeviceArray, int]] = (),
         then: Launch | None = None,
-        back: Back | None = None,
+        back: CopyBack | None = None,
     ) -> TimedGraph:
         """Return the CUDA graph that ``timed`` launches, built at the first call.
 

@@ -79,7 +79,7 @@ class Back:
         )
 
 
-class Asked:
+class PinnedRequest:
     """A request for the values at up to FEW places, in pinned memory."""
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class Taker:
     """Reads values at up to FEW places on the current device, in one launch."""
 
     def __init__(self) -> None:
-        self._asked, self._lock = Asked(), Lock()
+        self._asked, self._lock = PinnedRequest(), Lock()
         self._launch = bring(Bring(request=self._asked.address))
 
     def take(self, values: Any, places: Ids) -> Array:
@@ -140,7 +140,7 @@ class Ahead:
     """
 
     def __init__(self) -> None:
-        self._asked = Asked()
+        self._asked = PinnedRequest()
         self._array: Any = None  # of the last ``take``, kept alive for the next search
         self._count, self._places = 0, b""
         self._launched = False  # since the request
@@ -165,7 +165,7 @@ class Ahead:
     ) -> None:
         programs.ASKED.reset(self._token)
 
-    def launch(self, back: Back | None) -> programs.Launch:
+    def launch(self, back: programs.CopyBack | None) -> programs.Launch:
         """Return the last kernel of timed launches; see ``programs.Asking``."""
         address = self._asked.address
         return bring(Bring(request=address)) if back is None else back.launch(address)

@@ -160,5 +160,5 @@ def need_device_arrays(name: str, on_device: bool) -> None:
     """Raise UsageError if an exchange of device arrays would get host arrays."""
     if not on_device:
         raise UsageError(
-            f"exchange '{name}' takes arrays in device memory only; allowed: solo, host"
+            f"exchange '{name}' takes arrays in device memory only; allowed: host"
         )

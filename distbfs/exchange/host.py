@@ -5,7 +5,8 @@ MPI_Allreduce (BR) or MPI_Iallreduce (IR) between ranks. Normal vertices: MPI_Is
 MPI_Irecv between parts that have items for each other; with *local all2all* (L) the
 parts of a rank first pass their bins to the device with the destination's place on its
 rank, so that messages run only between equal places, at most p²/p_gpu pairs instead of
-p²; with *uniquify* (U) each message holds a vertex once.
+p²; with *uniquify* (U) each message holds a vertex once. One rank sends nothing and
+needs no MPI: everything stays in its memory.
 
 A rank learns how many messages to expect (``partners``), and from a matched probe the
 source and length of each. A bin travels in messages of at most ``chunk_elements``
@@ -66,6 +67,7 @@ class HostExchange:
         self._devices = placement.per_rank
         self._options = options
         self._own: list[list[Array]] = []
+        self._own_masks: Sequence[Words] = ()  # of one rank, until they are reduced
         self._mask: Words = np.empty(0, dtype=np.uint64)
         self._mask_waits = False
         self._mask_requests: list[Any] = []
@@ -91,10 +93,14 @@ class HostExchange:
             self._item_type = MPI.UINT64_T if wide else MPI.UINT32_T
 
     def start_masks(self, masks: Sequence[Words]) -> None:
-        """Reduce the masks of this rank; start IR between ranks; collective."""
-        self._mask = self._local.reduce_masks(masks)
+        """Reduce the masks of this rank; start IR between ranks; collective.
+
+        One rank stores them: their reduction may wait for devices.
+        """
         if self._world is None:
+            self._own_masks = masks
             return
+        self._mask = self._local.reduce_masks(masks)
         self._masks.begin([self._mask])
         self._mask_waits = self._options.mask_reduce == "nonblocking"
         self._progress()
@@ -105,7 +111,8 @@ class HostExchange:
         The blocking reduction runs here, after the sends of normal vertices started.
         """
         if self._world is None:
-            return self._mask
+            masks, self._own_masks = self._own_masks, ()
+            return self._local.reduce_masks(masks)
         self._progress()
         wire = self._masks.wires()[0]
         self._start_reduction()

@@ -7,7 +7,7 @@ domain (``base.SymmetricExchange``). Others go level by level through NCCL.
 from __future__ import annotations
 
 from distbfs.exchange.nccl import NcclExchange
-from distbfs.exchange.symmetric import SymmetricMemory
+from distbfs.exchange.symmetric import NvshmemMemory
 
 
 class NvshmemExchange(NcclExchange):
@@ -16,6 +16,6 @@ class NvshmemExchange(NcclExchange):
     name = "nvshmem"
     symmetric = True
 
-    def memory(self) -> SymmetricMemory:
+    def memory(self) -> NvshmemMemory:
         """Return the memory that devices of all ranks put into (collective)."""
-        return SymmetricMemory(self._world)
+        return NvshmemMemory(self._world)

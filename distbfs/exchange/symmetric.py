@@ -158,7 +158,7 @@ class Heap:
 _heaps: dict[tuple[int, int, int], Heap] = {}
 
 
-class SymmetricMemory:
+class NvshmemMemory:
     """Memory of the current devices of all ranks; see ``base.SymmetricMemory``.
 
     Creating it is collective. Raises LaunchError on all ranks where NVSHMEM does not

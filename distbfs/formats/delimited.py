@@ -48,7 +48,7 @@ FAULTS = {
 
 
 @dataclass(frozen=True)
-class Layout:
+class LineLayout:
     """How the lines of a file are split.
 
     separator: a tab, semicolon or comma; a blank for any blanks and tabs
@@ -70,7 +70,7 @@ def find_layout(
     wanted: tuple[str, str] | None,
     where: str,
     header: bool | None = None,
-) -> Layout:
+) -> LineLayout:
     """Detect the layout of a text from its first lines.
 
     The first record names the columns if ``header`` says so or ``wanted`` requires it;
@@ -150,7 +150,7 @@ def _layout(
     wanted: tuple[str, str] | None,
     where: str,
     header: bool | None,
-) -> Layout:
+) -> LineLayout:
     def fit(separator: str) -> tuple[bool, bool, float]:
         rows = _rows(lines, separator)
         named = wanted is not None and bool(rows) and set(wanted) <= set(rows[0])
@@ -170,11 +170,11 @@ def _layout(
         named = wanted is not None or not used & {first[k] for k in columns}
     named = named if header is None else header
     if not named or not first:
-        return Layout(separator, first=tuple(first))
+        return LineLayout(separator, first=tuple(first))
     records = cut(lines, separator, strict=False)
     next(records)
     names = tuple(first[k] for k in columns)
-    return Layout(separator, columns, names, records.line_num)
+    return LineLayout(separator, columns, names, records.line_num)
 
 
 def _rows(lines: list[str], separator: str) -> list[list[str]]:
@@ -238,7 +238,7 @@ class RecordLines:
 def read_records(
     file: TextFile,
     blocks: Iterable[bytes],
-    layout: Layout,
+    layout: LineLayout,
     parse: tuple[Callable[[bytes], int], Callable[[bytes], int]],
 ) -> Iterator[Ids]:
     """Yield the pairs of blocks of whole lines, int64 [k, 2], in order.

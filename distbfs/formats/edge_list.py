@@ -20,7 +20,7 @@ from distbfs.errors import InputError, UsageError
 from distbfs.formats.base import HEAD_BYTES, EdgeFile, ReaderOptions, Sides, Take
 from distbfs.formats.delimited import (
     SEPARATORS,
-    Layout,
+    LineLayout,
     doubt_of_edges,
     find_layout,
     read_records,
@@ -116,7 +116,7 @@ class EdgeListReader:
             if head.n and not options.relabel and options.n is None:
                 options = replace(options, n=head.n)
             sides = _sides(path, head, options)
-            layout = Layout()
+            layout = LineLayout()
             if options.columns or options.header is not None or not head.plain:
                 where = f"{path}:{file.line}"
                 asked = options.columns, where, options.header
@@ -157,7 +157,7 @@ class EdgeListReader:
 
 
 def _on_first(
-    layout: Layout, line: int, words: Words | None, tuples: int, highest: int
+    layout: LineLayout, line: int, words: Words | None, tuples: int, highest: int
 ) -> list[str]:
     """Return a note where the first record may be no edge.
 
@@ -183,7 +183,7 @@ def _on_first(
 def _chunks(
     file: TextFile,
     head: Head,
-    layout: Layout,
+    layout: LineLayout,
     options: ReaderOptions,
     sides: Sides | None,
     words: Words | None,

@@ -81,7 +81,7 @@ class ParsedNumbers:
     first: Ids
 
 
-class Lists:
+class ListParser:
     """Parses the lines after the header, piece by piece.
 
     ``vertex`` is that of the line where the next piece begins; ``seen``: its numbers so
@@ -218,7 +218,7 @@ class MetisReader:
         mirror = Mirror(self.options.compiled)
         with PieceFile(path, PIECE_BYTES, progress=self.options.progress) as file:
             header = _header(file)
-            lists = Lists(file, header)
+            lists = ListParser(file, header)
             for piece in file.blocks():
                 u, v = lists.parse(piece)
                 neighbours += len(u)

@@ -79,7 +79,7 @@ def sound(where: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Layout:
+class ArrayHeader:
     """The header of an array; ``size`` is its own length in bytes."""
 
     shape: tuple[int, ...]
@@ -88,7 +88,7 @@ class Layout:
     size: int
 
 
-def read_layout(stream: IO[bytes], where: str) -> Layout:
+def read_layout(stream: IO[bytes], where: str) -> ArrayHeader:
     """Read the header of a ``.npy`` array; InputError if it is none."""
     with sound(where):
         head = stream.read(8)
@@ -108,10 +108,10 @@ def read_layout(stream: IO[bytes], where: str) -> Layout:
             shape, fortran, dtype = np.lib.format.read_array_header_2_0(rest)
         if min(shape, default=0) < 0:
             raise ValueError(f"shape {shape}")
-    return Layout(shape, fortran, dtype, 8 + len(size) + length)
+    return ArrayHeader(shape, fortran, dtype, 8 + len(size) + length)
 
 
-def integers(layout: Layout, where: str) -> None:
+def integers(layout: ArrayHeader, where: str) -> None:
     """Raise InputError unless an array holds integers."""
     if layout.dtype.kind not in "iu":
         raise InputError(f"{where}: {layout.dtype} values, where integers are expected")
@@ -129,7 +129,7 @@ def checked(ids: Array, most: int, base: int, where: str, begin: int, row: int) 
     return zero_based - base if base else zero_based
 
 
-class Member:
+class NpzArray:
     """A one-dimensional integer array in an archive, read in pieces."""
 
     def __init__(self, archive: zipfile.ZipFile, path: Path, name: str) -> None:
@@ -293,17 +293,17 @@ class NumpyReader:
         if {"src", "dst"} <= names.keys():
             self.options.check_one_set(path, "NumPy pairs")
             base, most = self.options.base, self.options.most
-            columns = Member(archive, path, "src"), Member(archive, path, "dst")
+            columns = NpzArray(archive, path, "src"), NpzArray(archive, path, "dst")
             return _columns(columns, (most, most), base), None
         if not {"format", "shape"} <= names.keys():
             what = "neither arrays src and dst nor a SciPy sparse matrix"
             raise InputError(f"{path}: {what}")
         self.options.check_unneeded("a SciPy matrix", 0)
-        kind = Member(archive, path, "format").word()
+        kind = NpzArray(archive, path, "format").word()
         if kind not in SPARSE:
             allowed = ", ".join(SPARSE)
             raise InputError(f"{path}: sparse format {kind!a}; allowed: {allowed}")
-        sizes = Member(archive, path, "shape")
+        sizes = NpzArray(archive, path, "shape")
         if sizes.vector() != 2:
             raise InputError(f"{sizes.where}: {sizes.vector()} sizes, not 2")
         rows, width = sizes.ids(2, LARGEST_ID).tolist()
@@ -311,17 +311,17 @@ class NumpyReader:
             raise InputError(f"{path}: no vertices")
         sides = self.options.sides(rows, width, str(path))
         if kind == "coo":
-            pair = Member(archive, path, "row"), Member(archive, path, "col")
+            pair = NpzArray(archive, path, "row"), NpzArray(archive, path, "col")
             return _columns(pair, (rows - 1, width - 1)), sides
         if kind == "csc":
             rows, width = width, rows
-        starts = Member(archive, path, "indptr")
-        near = Member(archive, path, "indices")
+        starts = NpzArray(archive, path, "indptr")
+        near = NpzArray(archive, path, "indices")
         return _compressed(starts, near, rows, width, turned=kind == "csc"), sides
 
 
 def _columns(
-    members: tuple[Member, Member], most: tuple[int, int], base: int = 0
+    members: tuple[NpzArray, NpzArray], most: tuple[int, int], base: int = 0
 ) -> Iterator[Ids]:
     """Yield the pairs of two arrays of one length."""
     first, second = members
@@ -339,7 +339,7 @@ def _columns(
 
 
 def _compressed(
-    starts: Member, near: Member, rows: int, columns: int, *, turned: bool
+    starts: NpzArray, near: NpzArray, rows: int, columns: int, *, turned: bool
 ) -> Iterator[Ids]:
     """Yield the pairs of a matrix by rows, or by columns where ``turned``."""
 

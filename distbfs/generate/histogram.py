@@ -24,7 +24,7 @@ BROAD = 1024.0  # classes with a larger mean are modelled as normal, not as Pois
 
 
 @dataclass(frozen=True)
-class Separated:
+class ExpectedSizes:
     """Expected counts for a threshold, of vertices and directed edges.
 
     delegates: d; nn, nd, dn, dd: edges of the four subgraphs, nd and dn are equal
@@ -96,7 +96,7 @@ def poisson_below(mean: float, thresholds: Ids) -> Floats:
 
 def separate(
     scale: int, thresholds: Sequence[int], edge_factor: int = 16
-) -> list[Separated]:
+) -> list[ExpectedSizes]:
     """Return the expected counts of a Kronecker graph for each threshold."""
     sizes, edges = class_edges(scale, edge_factor)
     means = edges.sum(axis=1) / sizes
@@ -109,7 +109,7 @@ def separate(
     delegates = (1 - vertex) @ sizes
     m = float(edges.sum())
     return [
-        Separated(
+        ExpectedSizes(
             threshold,
             2.0**scale,
             float(delegates[t]),

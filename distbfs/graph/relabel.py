@@ -37,7 +37,7 @@ ROAD_VERTICES, ROAD_HIGHEST, ROAD_MEAN = 1 << 14, 16, 4
 
 
 @dataclass(frozen=True)
-class Numbering:
+class PartNumbering:
     """Numbers of the vertices of one part: active ones first, by block, by degree.
 
     vertices: uint32 [local], number -> local id; numbers: uint32 [local], local id ->
@@ -57,7 +57,7 @@ def degree_order(
     threads: int = 0,
     trees: Array | None = None,
     rows: tuple[Ids, Array] | None = None,
-) -> Numbering:
+) -> PartNumbering:
     """Assign numbers to a part's vertices by block, then falling degree, then id.
 
     degrees: int64 [local], 0 for inactive ids, which come last (delegates, vertices
@@ -88,7 +88,7 @@ def degree_order(
         blocks = falling // np.uint32(block)
         blocks[core:] = (len(degrees) - 1) // block  # all others: in the last block
         vertices = taken(falling, stable_order(blocks, threads), threads)
-    return Numbering(vertices, inverse(vertices, threads), active, falling)
+    return PartNumbering(vertices, inverse(vertices, threads), active, falling)
 
 
 def _depth_first(offsets: Ids, columns: Array, degrees: Ids, core: int) -> Array | None:

@@ -139,7 +139,7 @@ class Results:
         return self.values[name]
 
 
-class Runner(Protocol):
+class ProblemRunner(Protocol):
     """Runs problems over graphs that are whole: one part without delegates.
 
     ``__init__`` raises CompilerMissing or DeviceMissing where it cannot run here.

@@ -86,7 +86,7 @@ def bytes_needed(n: int, width: int, *, levels: bool, depth: int = 255) -> int:
 
 
 @dataclass(frozen=True)
-class Record:
+class BitsRecord:
     """One level: "push" or "pull", vertices whose edges it read first, edge checks."""
 
     direction: str
@@ -264,11 +264,11 @@ class BitSearch:
         return self._counts[: self.deepest + 1, : len(self._sources)].T
 
     @property
-    def records(self) -> list[Record]:
+    def records(self) -> list[BitsRecord]:
         """Records of the levels; the last finds nothing unless there was a limit."""
         names = ("push", "pull")
         return [
-            Record(names[int(r["direction"])], int(r["frontier"]), int(r["checks"]))
+            BitsRecord(names[int(r["direction"])], int(r["frontier"]), int(r["checks"]))
             for r in self._records[1 : self._view.level + 1]
         ]
 

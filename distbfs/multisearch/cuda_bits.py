@@ -30,6 +30,7 @@ from distbfs.graph.device_graph import (
     degree_class,
 )
 from distbfs.multisearch.base import SUMS
+from distbfs.plan import pull_shares
 from distbfs.types import Array, DeviceArray, Ids, Stop
 
 KERNELS = Path(__file__).parent
@@ -42,7 +43,6 @@ MORE_PLANES = 4  # added at a time
 MORE_LEVELS = 64  # counted at first; doubled as needed
 WIDE_DEGREE = 32  # degree from which a warp reads a row
 HUB_DEGREE = 2048  # degree from which a block, or all, read a row
-PULL_SHARE = 4  # frontiers of m / PULL_SHARE edges are pulled
 NO_LIMIT = 0xFFFFFFFF
 RESERVE = 256 << 20
 CONTROL_BYTES = 8 * (4 * 16 + 3 * 16)
@@ -306,7 +306,7 @@ class BitSearches:
     levels, counts: wanted results of a batch, besides reachability
     sums: wanted sums over all searches by vertex, of names in ``base.SUMS``
     width: searches of a batch, 128, 256 or 512 (default: as memory allows)
-    pull_edges: pull frontiers of this many edges (default: m / PULL_SHARE)
+    pull_edges: pull frontiers of this many edges (default: m / ``pull_shares.MANY``)
 
     control: uint64, what blocks meet at; to be cleared before a launch
 
@@ -411,7 +411,9 @@ class BitSearches:
             hubs=above(graph, HUB_DEGREE) // 32 * 32,
             wide=above(graph, WIDE_DEGREE) // 32 * 32,
             pull_edges=(
-                max(graph.m // PULL_SHARE, 1) if pull_edges is None else pull_edges
+                max(graph.m // pull_shares.MANY, 1)
+                if pull_edges is None
+                else pull_edges
             ),
         )
         arrays = (("front", self._front), ("mark", self._mark), ("queue", self._queue))

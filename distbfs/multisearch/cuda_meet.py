@@ -25,9 +25,9 @@ from distbfs.multisearch.cuda_bits import (
     check_ids,
 )
 from distbfs.multisearch.started import Started
+from distbfs.plan import pull_shares
 from distbfs.types import Array, DeviceArray, Ids, Stop
 
-PULL_SHARE = 256  # frontiers of m / PULL_SHARE edges are pulled
 OPEN_WORDS = 12
 NEAR_THREADS = 128
 LOOKUPS = 128  # steps of a warp for a pair, of 32 lookups each
@@ -49,7 +49,7 @@ class Meet(ctypes.Structure):
 class MeetingSearches:
     """Finds levels of pairs in a graph on one device, from up to 128 sources at once.
 
-    pull_edges: pull frontiers of this many edges (default: m / PULL_SHARE)
+    pull_edges: pull frontiers of this many edges (default: m / ``pull_shares.MEETING``)
     lookups: steps of 32 edge lookups for a pair of no neighbours before it is searched
     for
 
@@ -67,7 +67,7 @@ class MeetingSearches:
         if graph.tails is not None:
             raise UsageError("searches that meet need all columns on the device")
         if pull_edges is None:
-            pull_edges = max(graph.m // PULL_SHARE, 1)
+            pull_edges = max(graph.m // pull_shares.MEETING, 1)
         self._bits = BitSearches(
             graph, levels=False, width=SEARCHES, pull_edges=pull_edges
         )

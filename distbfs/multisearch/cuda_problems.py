@@ -122,7 +122,7 @@ class DeviceRunner:
                 f"{graph.held_back} of its edges are in host memory; use engine openmp"
             )
         with cuda.memory_of(f"problem '{problem.name}' over {len(ids)} searches"):
-            return Run(self, problem, graph, ids, chosen, sink).result()
+            return DeviceRun(self, problem, graph, ids, chosen, sink).result()
 
 
 @dataclass
@@ -139,7 +139,7 @@ class Memory:
     small: dict[str, Any] = field(default_factory=dict)
 
 
-class Run:
+class DeviceRun:
     """One call of ``DeviceRunner.run``."""
 
     def __init__(

@@ -8,327 +8,34 @@ the targets of outer edges to their owners.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.device import cuda, programs
+from distbfs.device import cuda
 from distbfs.engines.cuda.xbfs.search import TAIL_COUNTS
 from distbfs.errors import LaunchError, ResourceError, UsageError
 from distbfs.exchange.peer_memory import on_device
 from distbfs.graph.device_graph import ISOLATED
-from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.cuda_bits import (
-    HUB_DEGREE,
-    KERNELS,
-    LANES,
-    MORE_LEVELS,
-    MORE_PLANES,
     RESERVE,
     SEARCHES,
-    THREADS,
-    WIDE_DEGREE,
-    Matrix,
-    TailReads,
-    asked_kernel,
-    asked_levels,
-    level_dtype,
 )
 from distbfs.multisearch.domain_group import DomainGroup
-from distbfs.multisearch.domain_members import DomainParams, Member
+from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.domain_paths import DomainPaths
-from distbfs.multisearch.outer_bits import Outside
+from distbfs.multisearch.domain_share import BLOCK, Share
 from distbfs.multisearch.part_loop import PartSearches, Wanted
+from distbfs.plan import pull_shares
 from distbfs.types import UNREACHED
 
 if TYPE_CHECKING:
-    from distbfs.graph.device_graph import DeviceGraph
     from distbfs.multisearch.part_messages import PartMessages
     from distbfs.partition.layout import Placement
-    from distbfs.types import Array, DeviceArray, Ids, Stop, World
+    from distbfs.types import Array, Ids, Stop, World
 
-PULL_SHARE = 40  # pull frontiers of m / PULL_SHARE edges, since pushes go to peers
-ALONE_SHARE = 4  # the same of domains of one device, and where rows have tails:
-# an early pull misses most searches and reads nearly all of them
-TURNS, TALLY_WORDS = 3, 2
-LENGTHS_AT_ONCE = 1 << 26  # of rows, which take 16 bytes each
-BLOCK = 32  # searches whose levels are read together
 NO_IDS: Ids = np.zeros(0, dtype=np.int64)
-
-
-class Begin(ctypes.Structure):
-    """``Begin`` in bits_domain.cu."""
-
-    _fields_ = (
-        ("d", DomainParams),
-        ("number", ctypes.c_void_p),
-        ("k", ctypes.c_uint32),
-        ("pad", ctypes.c_uint32),
-    )
-
-
-def hubs_of(graph: DeviceGraph, *degrees: int) -> list[int]:
-    """Return how many numbers kernels should take as rows of such degrees, or more.
-
-    Whole words of 32, the first ones; rows come by falling length, about.
-    """
-    counts = np.zeros(len(degrees), np.int64)
-    for low in range(0, graph.active, LENGTHS_AT_ONCE):
-        lengths = graph.row_lengths(low, min(low + LENGTHS_AT_ONCE, graph.active))
-        counts += [int((lengths >= degree).sum()) for degree in degrees]
-    some: list[int] = (counts // 32 * 32).tolist()
-    return some
-
-
-class Share:
-    """One device's share of the searches; call its methods with the device current.
-
-    memory: uint8, of ``shared_sizes`` bytes, zeros
-    bases: [devices of the domain] addresses of their memory
-    """
-
-    def __init__(
-        self, member: Member, lanes: int, memory: DeviceArray, bases: Ids
-    ) -> None:
-        self.member, self.lanes, graph = member, lanes, member.graph
-        self.device, self.part = member.device, member.part
-        cp = cuda.cupy()
-        cuts = np.cumsum(member.shared_sizes(lanes))[:-1].tolist()
-        self._row = SEARCHES // 8 * lanes
-        self._shared = cp.split(memory, cuts)
-        self._seen = self._shared[-1][: self._row * graph.active].view(np.uint32)
-        self._queue = [cp.empty(max(graph.active, 1), np.uint32) for _ in range(2)]
-        self._tally = cp.zeros(TURNS * TALLY_WORDS, np.uint64)
-        self._tally_copy = cuda.HostCopy(self._tally)
-        self._planes: list[DeviceArray] = []
-        self._counts: DeviceArray | None = None
-        self._sums: dict[str, DeviceArray] = {}
-        self._dense: DeviceArray | None = None
-        self.tails: TailReads | None = None
-        if graph.tails is not None:
-            self.tails = TailReads(graph.tails, 4 * lanes)
-        self._begin = Begin(d=self._parameters(bases))
-        self.params: DomainParams = self._begin.d
-        offset = "u64" if graph.offsets.dtype.itemsize == 8 else "u32"
-        module = programs.Module(
-            KERNELS / "bits_domain.cu",
-            OFFSET=offset,
-            PIECES=lanes,
-            SPLIT=int(self.tails is not None),
-        )
-        grid = cuda.multiprocessors()
-        names = ["pull_level", "push_level", "list_level", "empty_level"]
-        names += ["settle_level", "count_searches"]
-        if self.tails is not None:
-            names.append("live_level")
-        self._steps = {
-            name: module.kernel(name).prepare(self.params, grid, THREADS)
-            for name in names
-        }
-        begin = module.kernel("begin_level")
-        self._steps["begin_level"] = begin.prepare(self._begin, 1, THREADS)
-        self._asked = asked_kernel()
-        self.outside: Outside | None = None
-        if member.outer is not None:
-            self.outside = Outside(member, member.outer, lanes, self.params)
-
-    def _parameters(self, bases: Ids) -> DomainParams:
-        member, graph = self.member, self.member.graph
-        devices, (*fronts, seen) = member.devices, self._shared
-        fronts, marks = fronts[:2], fronts[2:]
-        hubs, wide = hubs_of(graph, HUB_DEGREE, WIDE_DEGREE)
-        d = DomainParams(
-            row=graph.offsets.data.ptr,
-            adj=graph.columns.data.ptr,
-            seen=seen.data.ptr,
-            tally=self._tally.data.ptr,
-            active=graph.active,
-            words=marks[0].nbytes // 4,
-            hubs=hubs,
-            wide=wide,
-            magic=-(-(1 << 32) // devices),
-            parts=devices,
-            index=member.index,
-            counted=member.normals if member.domain else 0,
-        )
-        d.shift[:devices] = (bases - bases[member.index]).tolist()
-        arrays = (("front", fronts), ("mark", marks), ("queue", self._queue))
-        for name, held in arrays:
-            for k, array in enumerate(held):
-                getattr(d, name)[k] = array.data.ptr
-        if self.tails is not None:
-            self.tails.show(d)
-        return d
-
-    def clear(self, wanted: Wanted) -> None:
-        """Reset the state of searches, and what is summed and counted of them."""
-        cp, d = cuda.cupy(), self.params
-        stream = cp.cuda.get_current_stream()
-        if not wanted.levels:
-            self._planes = []
-        for array in (*self._shared[2:], self._tally, *self._planes):
-            if array.nbytes:
-                cuda.clear(array, stream)
-        self._show_planes()
-        with cuda.memory_of("sums of bit-parallel searches"):
-            active = max(self.member.graph.active, 1)
-            self._sums = {name: cp.zeros(active, SUMS[name]) for name in wanted.sums}
-            self._counts = None
-            if wanted.counts:
-                self._counts = cp.zeros((MORE_LEVELS, SEARCHES * self.lanes), np.uint32)
-        for name in SUMS:
-            setattr(d, name, self._sums[name].data.ptr if name in self._sums else 0)
-        d.counts = 0 if self._counts is None else self._counts.data.ptr
-        for depth in (0, 1):
-            self.step("empty_level", depth)
-        if self.tails is not None:
-            self.tails.clear()
-        if self.outside is not None:
-            self.outside.clear()
-
-    def begin(self, numbers: Array, there: Array) -> None:
-        """Write level 0.
-
-        numbers: of ``Member.numbers_of``; there: bool [k], sources that any device has
-        """
-        bits = np.zeros(SEARCHES * LANES[-1], dtype=np.uint8)
-        bits[: len(there)] = there
-        full = np.packbits(bits, bitorder="little").view(np.uint32)
-        self.params.full[: len(full)] = full.tolist()
-        self._sources = cuda.cupy().asarray(numbers)
-        self._begin.number, self._begin.k = self._sources.data.ptr, len(numbers)
-        self.step("begin_level", 0)
-
-    def step(self, name: str, depth: int) -> None:
-        """Launch a step of a level, see bits_domain.cu."""
-        self.params.depth = depth
-        self._steps[name]()
-
-    def settle(self, depth: int) -> None:
-        """Make what is new the frontier; start copying its size to the host."""
-        self.step("list_level", depth)
-        self.step("settle_level", depth)
-        if self._counts is not None:
-            self.step("count_searches", depth)
-        self._tally_copy.begin(cuda.cupy().cuda.get_current_stream())
-
-    def frontier(self, depth: int) -> tuple[int, int]:
-        """Return the own vertices of a level and the edges out, after ``settle``."""
-        at = depth % TURNS * TALLY_WORDS
-        edges, size = self._tally_copy.wait()[at : at + 2].tolist()
-        return (size & 0xFFFFFFFF) + (size >> 32), edges
-
-    def lacks_room(self, depth: int, *, levels: bool) -> bool:
-        """Return whether a level needs more memory; the same for all shares."""
-        counted = self._counts is not None and depth >= len(self._counts)
-        return counted or (levels and depth >> len(self._planes) > 0)
-
-    def make_room(self, depth: int, *, levels: bool) -> None:
-        """Allocate room for a level."""
-        cp = cuda.cupy()
-        if levels and depth >> len(self._planes) > 0:
-            with cuda.memory_of("levels of bit-parallel searches"):
-                for _ in range(MORE_PLANES):
-                    self._planes.append(cp.zeros(max(self._seen.size, 1), np.uint32))
-            self._show_planes()
-        if self._counts is not None and depth >= len(self._counts):
-            with cuda.memory_of("counts of bit-parallel searches"):
-                wider = cp.zeros((2 * depth, self._counts.shape[1]), np.uint32)
-            wider[: len(self._counts)] = self._counts
-            self._counts = wider
-            self.params.counts = wider.data.ptr
-
-    def _show_planes(self) -> None:
-        for k, plane in enumerate(self._planes):
-            self.params.plane[k] = plane.data.ptr
-        self.params.planes = len(self._planes)
-
-    def counts(self, levels: int) -> Array:
-        """Return the vertices counted here, int64 [levels, width]."""
-        if self._counts is None:
-            raise ValueError("counts were not asked for")
-        counts: Array = self._counts[:levels].get().astype(np.int64)
-        return counts
-
-    def levels_at(self, deepest: int, searches: Ids, targets: Ids) -> Array:
-        """Return the levels of targets, ids of this part, int32 on the host."""
-        rows = self._seen, self._planes[: deepest.bit_length()]
-        local = self.member.layout.local_of(targets)
-        graph = self.member.graph
-        levels: Array = asked_levels(self._asked, graph, rows, searches, local).get()
-        return levels
-
-    def levels(self, deepest: int, block: int, count: int) -> Array:
-        """Return the levels of searches ``block`` * BLOCK on, by local id.
-
-        count: of all searches. Integers [up to BLOCK, local ids] on the host.
-        """
-        graph, cp = self.member.graph, cuda.cupy()
-        dtype, some = level_dtype(deepest), min(BLOCK, count - BLOCK * block)
-        with cuda.memory_of("levels"):
-            out = cp.empty((some, graph.n), dtype)
-        if not graph.active or not graph.n:
-            return np.full((some, graph.n), UNREACHED, dtype)
-        arguments = Matrix(
-            numbers=self._numbers_by_id().data.ptr,
-            seen=self._seen.data.ptr + 4 * block,
-            out=out.data.ptr,
-            n=graph.n,
-            k=some,
-            words=4 * self.lanes,
-            planes=deepest.bit_length(),
-        )
-        for k, plane in enumerate(self._planes):
-            arguments.plane[k] = plane.data.ptr + 4 * block
-        level = f"u{8 * dtype.itemsize}"
-        module = programs.Module(KERNELS / "bits_levels.cu", LEVEL=level)
-        blocks = 8 * cuda.multiprocessors()
-        module.kernel("matrix").prepare(arguments, blocks, 256)()
-        levels: Array = out.get()
-        return levels
-
-    def _numbers_by_id(self) -> DeviceArray:
-        """Return the number of each local id, uint32, ISOLATED for none."""
-        cp, graph = cuda.cupy(), self.member.graph
-        if self._dense is None:
-            with cuda.memory_of("levels"):
-                # one more element takes vertices of other devices
-                self._dense = cp.full(graph.n + 1, ISOLATED, np.uint32)
-            at = cp.minimum(graph.vertices, np.uint32(graph.n))
-            self._dense[at] = cp.arange(graph.active, dtype=np.uint32)
-        return self._dense
-
-    def digits_of(self, deepest: int, first: int, width: int) -> DeviceArray:
-        """Return who reached own numbers, and the binary digits of their levels.
-
-        Of searches ``first`` to ``first`` + ``width`` - 1, in one word of 32, a bit
-        each: uint32 [1 + digits, active].
-        """
-        cp, active = cuda.cupy(), self.member.graph.active
-        planes = self._planes[: deepest.bit_length()]
-        word, shift = divmod(first, 32)
-        kept = np.uint32((1 << width) - 1)
-        with cuda.memory_of("levels of betweenness"):
-            digits = cp.empty((1 + len(planes), active), np.uint32)
-        for row, bits in zip(digits, (self._seen, *planes), strict=True):
-            column = bits[: self._seen.size].reshape(active, 4 * self.lanes)[:, word]
-            row[...] = column >> np.uint32(shift) & kept
-        return digits
-
-    def sums(self, name: str) -> Array:
-        """Return sums of ``base.SUMS`` by local id, on the host."""
-        return self.by_local(self._sums[name])
-
-    def by_local(self, values: DeviceArray) -> Array:
-        """Return values by own number, [active or more], by local id on the host."""
-        graph = self.member.graph
-        arranged: Array = np.zeros(graph.n, values.dtype)
-        vertices = graph.vertices[: graph.active].get()
-        own = vertices < graph.n
-        arranged[vertices[own]] = values[: graph.active].get()[own]
-        return arranged
 
 
 class DomainBitSearches(PartSearches):
@@ -363,8 +70,8 @@ class DomainBitSearches(PartSearches):
         most = int(world.allreduce(np.array([most]), "max")[0])
         split = members[0].graph.tails is not None  # all have tails, or none
         to_peers = most > 1 and not split
-        share = max(total // (PULL_SHARE if to_peers else ALONE_SHARE), 1)
-        self._pull_edges = share if pull_edges is None else pull_edges
+        share = pull_shares.MANY_IN_DOMAIN if to_peers else pull_shares.MANY
+        self._pull_edges = max(total // share, 1) if pull_edges is None else pull_edges
         self._shares: list[Share] = []
         self._sources: Ids = NO_IDS
         self._lone: Array = np.zeros(0, dtype=np.bool_)

@@ -33,9 +33,9 @@ from distbfs.multisearch.cuda_bits import KERNELS, THREADS
 from distbfs.multisearch.domain_members import largest_that_fits
 
 if TYPE_CHECKING:
-    from distbfs.multisearch.domain_bits import Share
     from distbfs.multisearch.domain_group import DomainGroup
     from distbfs.multisearch.domain_members import Member
+    from distbfs.multisearch.domain_share import Share
     from distbfs.multisearch.part_messages import PartMessages
     from distbfs.types import Array, DeviceArray, Ids, Stop
 
@@ -64,7 +64,7 @@ class PathParams(ctypes.Structure):
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedVertices:
     """The vertices of a device that devices of other domains have edges to.
 
     numbers: uint32 [k], by the share that asks; targets: uint32 [k], which target each
@@ -76,7 +76,7 @@ class Asked:
     first: Ids
 
 
-def asked_of(members: Sequence[Member], messages: PartMessages) -> list[Asked]:
+def asked_of(members: Sequence[Member], messages: PartMessages) -> list[AskedVertices]:
     """Return what is asked of each device of this rank (collective)."""
 
     def targets(place: int, group: int, count: int) -> DeviceArray:
@@ -108,7 +108,7 @@ def asked_of(members: Sequence[Member], messages: PartMessages) -> list[Asked]:
             numbers = cp.ascontiguousarray(member.graph.numbers[places])
             indices = cp.asarray((items >> np.uint64(32)).astype(np.uint32))
         sizes = [0 if x is None else len(x) for x in arrays]
-        asked.append(Asked(numbers, indices, np.cumsum([0, *sizes])))
+        asked.append(AskedVertices(numbers, indices, np.cumsum([0, *sizes])))
     return asked
 
 
@@ -119,7 +119,7 @@ def shared_sizes(member: Member, width: int) -> list[int]:
 
 
 def bytes_needed(
-    member: Member, width: int, deepest: int, asked: Asked | None = None
+    member: Member, width: int, deepest: int, asked: AskedVertices | None = None
 ) -> int:
     """Return the bytes of dependencies; asked: where there are several domains."""
     need = sum(shared_sizes(member, width))
@@ -144,7 +144,7 @@ class PathShare:
         width: int,
         memory: DeviceArray,
         bases: Ids,
-        asked: Asked | None,
+        asked: AskedVertices | None,
     ) -> None:
         cp, member, graph = cuda.cupy(), share.member, share.member.graph
         self.share, self._width = share, width
@@ -185,7 +185,7 @@ class PathShare:
             for name in ("carry", "collect", "take", "settle_delegates")
         }
 
-    def _open_outside(self, asked: Asked) -> None:
+    def _open_outside(self, asked: AskedVertices) -> None:
         """Allocate what is sent to other domains, and what comes from there."""
         cp, member, p = cuda.cupy(), self.share.member, self._params
         outer, domains = member.outer, member.domains
@@ -284,7 +284,7 @@ class DomainPaths:
     ) -> None:
         self._group, self._messages, what = group, messages, "values of betweenness"
         members = [share.member for share in shares]
-        asked: list[Asked | None] = [None] * len(members)
+        asked: list[AskedVertices | None] = [None] * len(members)
         if messages is not None:
             asked = [*asked_of(members, messages)]
         self.width = largest_that_fits(

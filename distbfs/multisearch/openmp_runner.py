@@ -205,7 +205,7 @@ class OpenMPRunner:
         return outputs.results()
 
     def extremes(self, graph: Any, vertex: int) -> None:
-        """Return None: radius and diameter need many searches; see ``Runner``."""
+        """Return None: both need many searches; see ``ProblemRunner``."""
 
     def describe(self) -> dict[str, Any]:
         """Return the runner's hardware and settings, for reports."""

@@ -62,7 +62,7 @@ def library(width: int, offset_bytes: int = 4) -> ctypes.CDLL:
     return cc.load(path, WIDTH=width, OFFSET=offset)
 
 
-class Rows:
+class WordRows:
     """The words of normals, delegates or outer ends, [count] by number.
 
     searched: whether they are searched, or only sent
@@ -156,7 +156,7 @@ class OuterEnds:
         self.index = np.empty(len(nn), dtype=np.uint32)
         for piece in pieces:
             self.index[piece] = np.searchsorted(self.columns, nn[piece])
-        self.rows = Rows(len(self.columns), width, searched=False)
+        self.rows = WordRows(len(self.columns), width, searched=False)
         self._found = np.empty(len(self.columns), dtype=np.uint32)
         self._words = cc.aligned_empty(len(self.columns) * width, np.uint64)
         self._width = width
@@ -184,8 +184,8 @@ class PartBitSearches(PartSearches):
         self._threads = ctypes.c_int(cc.thread_count(threads))
         self._layout = parts[0].layout
         self._placement = Placement(self._layout.parts, world.size)
-        self._delegates = Rows(parts[0].delegate_count, lanes)
-        self._normals = [Rows(part.local_count, lanes) for part in parts]
+        self._delegates = WordRows(parts[0].delegate_count, lanes)
+        self._normals = [WordRows(part.local_count, lanes) for part in parts]
         self._outer = [OuterEnds(part, lanes) for part in parts]
         self._library = library(lanes)
         self._delegate_numbers = DelegateNumbers(parts[0].delegates)
@@ -193,7 +193,7 @@ class PartBitSearches(PartSearches):
         self._held = 0
 
     @property
-    def _searched(self) -> list[Rows]:
+    def _searched(self) -> list[WordRows]:
         return [self._delegates, *self._normals]
 
     def _begin(self, sources: Ids, wanted: Wanted) -> None:
@@ -236,7 +236,7 @@ class PartBitSearches(PartSearches):
             shared.next[rows] = self._world.allreduce(shared.next[rows], "or")
 
     def _along(
-        self, edges: CSR, start: Rows, goal: Rows, columns: Array | None = None
+        self, edges: CSR, start: WordRows, goal: WordRows, columns: Array | None = None
     ) -> None:
         """Push words along edges; columns: by default those of the edges."""
         if not edges.edges or not start.view.queued:

@@ -19,8 +19,8 @@ from distbfs.multisearch import bits
 from distbfs.multisearch.base import (
     SHARE,
     SUMS,
+    ProblemRunner,
     Results,
-    Runner,
     RunOptions,
     TooDeep,
     check_problem,
@@ -145,7 +145,7 @@ class WholeSearcher:
     """
 
     def __init__(
-        self, world: World, runner: Runner, part: Part, options: RunOptions
+        self, world: World, runner: ProblemRunner, part: Part, options: RunOptions
     ) -> None:
         self.world, self.runner, self.part, self.options = world, runner, part, options
         self.n, self.directed = part.layout.n, part.directed

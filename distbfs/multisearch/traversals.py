@@ -88,7 +88,7 @@ class OnHosts(Traversals):
         """Return None; see ``Traversals``."""
 
 
-class OnDevices(Traversals):
+class DeviceTraversals(Traversals):
     """Traversals of parts on devices.
 
     members: the rows of this rank's devices
@@ -206,5 +206,5 @@ def traversals_of(session: Session) -> Traversals | None:
     ways = np.array([bool(members), in_parts])
     on_devices, on_hosts = world.allreduce(ways, "min").tolist()
     if on_devices:
-        return OnDevices(session, members)
+        return DeviceTraversals(session, members)
     return OnHosts(session) if on_hosts else None

@@ -23,7 +23,7 @@ UPLOAD_BYTES = 64 << 20  # of the pinned memory for a copy
 
 
 @dataclass
-class DeviceRows:
+class DeviceSubgraph:
     """One subgraph; CuPy arrays.
 
     offsets: uint32 (uint64 from 2^32 edges on) [rows + 1]
@@ -71,10 +71,10 @@ class DevicePart:
     threshold: int
     active: int
     delegates: Ids
-    nn: DeviceRows
-    nd: DeviceRows
-    dn: DeviceRows
-    dd: DeviceRows
+    nn: DeviceSubgraph
+    nd: DeviceSubgraph
+    dn: DeviceSubgraph
+    dd: DeviceSubgraph
     vertices: Any
     numbers: Any
     tuple_degrees: Any
@@ -84,9 +84,9 @@ class DevicePart:
         """Free subgraphs, unless the part is kept."""
         if not self.kept:
             for name in names:
-                rows: DeviceRows = getattr(self, name)
+                rows: DeviceSubgraph = getattr(self, name)
                 pad = cuda.cupy().zeros(COLUMN_PAD, rows.columns.dtype)
-                setattr(self, name, DeviceRows(rows.offsets[:1].copy(), pad))
+                setattr(self, name, DeviceSubgraph(rows.offsets[:1].copy(), pad))
             cuda.release()
 
     @property
@@ -184,7 +184,7 @@ def _to_host(part: DevicePart, delegate_degrees: Ids) -> Part:
     degrees = _lengths(part.nn) + _lengths(part.nd)
     graphs: dict[str, Any] = {}
     for name in SUBGRAPHS:
-        rows: DeviceRows = getattr(part, name)
+        rows: DeviceSubgraph = getattr(part, name)
         graphs[name] = CSR(rows.offsets.get(), rows.columns[: rows.edges].get())
     own = np.flatnonzero(part.layout.part_of(part.delegates) == part.index)
     local = part.layout.local_of(part.delegates[own])
@@ -203,6 +203,6 @@ def _to_host(part: DevicePart, delegate_degrees: Ids) -> Part:
     )
 
 
-def _lengths(rows: DeviceRows) -> Ids:
+def _lengths(rows: DeviceSubgraph) -> Ids:
     """Return row lengths, NumPy int64 [rows]."""
     return np.diff(rows.offsets.get().astype(np.int64))

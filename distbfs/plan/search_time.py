@@ -57,7 +57,7 @@ BETWEEN = ("meetings", "partners", "hops", "wire", "counting")
 
 
 @dataclass(frozen=True)
-class Device:
+class DeviceConstants:
     """Constants of a device.
 
     level, shared: seconds of a level, and more in a domain of several devices
@@ -78,7 +78,7 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Exchange:
+class ExchangeConstants:
     """Constants of an exchange between domains.
 
     level: seconds of a level; bandwidth: bytes a second of a device; hosts: whether the
@@ -93,12 +93,12 @@ class Exchange:
 
 
 DEVICE_CONSTANTS = tuple(
-    x.name for x in fields(Device) if x.name not in ("name", "origins")
+    x.name for x in fields(DeviceConstants) if x.name not in ("name", "origins")
 )
 
 
 @dataclass(frozen=True)
-class Layout:
+class PlannedLayout:
     """How a graph is dealt out.
 
     domains: p; devices: D of each; threshold: TH, of any value where p is 1
@@ -148,9 +148,9 @@ class SearchTime:
 
     tuples: float
     work: SearchWork
-    layout: Layout
-    device: Device
-    exchange: Exchange | None
+    layout: PlannedLayout
+    device: DeviceConstants
+    exchange: ExchangeConstants | None
     bytes: Mapping[str, float]
     terms: Mapping[str, float]
     internal: bool = False
@@ -213,13 +213,13 @@ def load_constants(path: Path = FITTED) -> dict[str, Any]:
     return values
 
 
-def device_of(name: str, constants: Mapping[str, Any] | None = None) -> Device:
+def device_of(name: str, constants: Mapping[str, Any] | None = None) -> DeviceConstants:
     """Return the constants of a device; UsageError for an unknown name."""
     every = (constants or load_constants())["devices"]
     if name not in every:
         raise UsageError(f"GPU '{name}'; allowed: {', '.join(every)}")
     values = every[name]
-    return Device(
+    return DeviceConstants(
         name,
         **{x: float(values[x]["value"]) for x in DEVICE_CONSTANTS},
         origins={x: str(values[x]["origin"]) for x in DEVICE_CONSTANTS},
@@ -233,7 +233,7 @@ def exchange_of(
     hosts: bool = False,
     bandwidth: float | None = None,
     constants: Mapping[str, Any] | None = None,
-) -> Exchange:
+) -> ExchangeConstants:
     """Return the constants of an exchange with a GPU; UsageError for an unknown name.
 
     hosts: between hosts, at NETWORK bytes a second; bandwidth: instead
@@ -243,7 +243,7 @@ def exchange_of(
         raise UsageError(f"exchange '{name}'; allowed: {', '.join(every)}")
     level, wire = every[name][f"level {gpu}"], every[name]["bandwidth"]
     origins = {"level": str(level["origin"]), "bandwidth": str(wire["origin"])}
-    exchange = Exchange(
+    exchange = ExchangeConstants(
         name,
         float(level["value"]),
         float(wire["value"]),
@@ -259,7 +259,7 @@ def exchange_of(
     return exchange
 
 
-def stepwise(exchange: Exchange, gpu: str) -> Exchange:
+def stepwise(exchange: ExchangeConstants, gpu: str) -> ExchangeConstants:
     """Return an exchange with a GPU whose levels hosts begin."""
     level = exchange_of(STEPWISE, gpu).level
     origins = dict(exchange.origins) | {"level": f"that of exchange {STEPWISE}"}
@@ -271,7 +271,7 @@ def result_bytes(n: int) -> int:
     return WIDE_RESULT if n >= WIDE_IDS else NARROW_RESULT
 
 
-def sent_bytes(cost: ThresholdCost, layout: Layout) -> dict[str, float]:
+def sent_bytes(cost: ThresholdCost, layout: PlannedLayout) -> dict[str, float]:
     """Return the bytes that a device sends in a search, by kind.
 
     On streams a mask goes to every other domain, in pieces from the devices of its own;
@@ -287,9 +287,9 @@ def sent_bytes(cost: ThresholdCost, layout: Layout) -> dict[str, float]:
 def predict_search(
     histogram: DegreeHistogram,
     tuples: float,
-    layout: Layout,
-    device: Device,
-    exchange: Exchange | None = None,
+    layout: PlannedLayout,
+    device: DeviceConstants,
+    exchange: ExchangeConstants | None = None,
     *,
     internal: bool = False,
     link: LinkReads | None = None,
@@ -330,9 +330,9 @@ def predict_search(
 
 def _between(
     work: SearchWork,
-    layout: Layout,
-    device: Device,
-    exchange: Exchange,
+    layout: PlannedLayout,
+    device: DeviceConstants,
+    exchange: ExchangeConstants,
     sent: Mapping[str, float],
 ) -> dict[str, float]:
     """Return the seconds of what is only between domains."""

@@ -53,13 +53,13 @@ import numpy as np
 
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.plan.cost_model import Constants
+from distbfs.plan.pull_shares import OUTER, OUTER_WITH_HUBS
 from distbfs.types import Array, Floats
 
 DELEGATES_PER_PART = 4  # d <= 4 n / p, so that they take the memory of some vertices
 SPREAD = 2  # variance of degrees over their mean, 1 in a graph of random edges
 ITEM = 8  # bytes: a number, and the id of its parent
 QUESTION = 4 + 1 / 8  # a local id; the bit that answers it
-PULL_SHARE, HUB_PULL_SHARE = 4, 16  # of search.direction
 ROOTS = 8  # their degrees are quantiles of those of the vertices with edges
 MOST_LEVELS = 64  # the levels after these are left out
 FEW_DEGREES = 256  # a class each; of more, classes are CLASSES an octave from FINE on
@@ -273,7 +273,7 @@ class _Search:
         self._normal = np.where(normal, counts, 0.0)
         self._hubs = np.where(normal, 0.0, counts)
         hubs = self._hubs.any(axis=1)
-        self._shares = np.where(hubs, HUB_PULL_SHARE, PULL_SHARE)
+        self._shares = np.where(hubs, OUTER_WITH_HUBS, OUTER)
         self._ends = self._normal * degrees / max(m, 1.0)
         self._away = (parts - 1) / parts
         self._outer_share = self._ends.sum(axis=1) * self._away

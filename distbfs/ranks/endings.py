@@ -36,7 +36,7 @@ from distbfs.errors import (
 )
 from distbfs.interrupts import INTERRUPTED
 from distbfs.ranks.abort import abort_ranks, end_after, last_words, say
-from distbfs.ranks.launcher import Launch, find_launch
+from distbfs.ranks.launcher import RankLaunch, find_launch
 from distbfs.ranks.signals import INTERRUPT_SECONDS, REMOVAL_SECONDS
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class AbortHook:
         self.fail(args.exc_value.with_traceback(args.exc_traceback))
 
 
-def explain_launch_error(launch: Launch | None) -> None:
+def explain_launch_error(launch: RankLaunch | None) -> None:
     """Print an uncaught LaunchError as one line, with exit code 2.
 
     Without MPI no rank can end the others; every rank fails in the same way.
@@ -185,7 +185,7 @@ def explain_launch_error(launch: Launch | None) -> None:
     sys.excepthook = hook
 
 
-def _join_others(launch: Launch | None) -> Any:
+def _join_others(launch: RankLaunch | None) -> Any:
     """Return COMM_WORLD with all ranks in it, None if this rank is alone."""
     if launch is None or launch.single:
         return None

@@ -40,7 +40,7 @@ PMI_VARIABLES = ("PMI_RANK", "PMI_FD", "PMI_PORT", "PMI_SIZE")
 
 
 @dataclass(frozen=True)
-class Launch:
+class RankLaunch:
     """A launcher and the ranks that it started.
 
     ranks: their number, a lower bound where ``exact`` is false
@@ -75,7 +75,7 @@ class Launch:
         return ranks if self.exact else f"{ranks} or more"
 
 
-def find_launch(environment: Mapping[str, str]) -> Launch | None:
+def find_launch(environment: Mapping[str, str]) -> RankLaunch | None:
     """Return the launcher of this process, or None."""
 
     def number(name: str) -> int | None:
@@ -89,11 +89,11 @@ def find_launch(environment: Mapping[str, str]) -> Launch | None:
             continue
         inside = local is not None or pmi_size not in {None, size}
         if size and not (inside and name in OUTER_NAMES):
-            return Launch(name, index or 0, size)
+            return RankLaunch(name, index or 0, size)
         if ranks is None and index is not None:
-            return Launch(name, index, index + 1, exact=False)
+            return RankLaunch(name, index, index + 1, exact=False)
     if local:
-        return Launch("mpiexec", number("MPI_LOCALRANKID") or 0, local, exact=False)
+        return RankLaunch("mpiexec", number("MPI_LOCALRANKID") or 0, local, exact=False)
     return None
 
 

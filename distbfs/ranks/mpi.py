@@ -15,7 +15,7 @@ import numpy as np
 
 from distbfs.errors import LaunchError
 from distbfs.ranks.abort import abort_ranks
-from distbfs.ranks.launcher import Launch, foreign
+from distbfs.ranks.launcher import RankLaunch, foreign
 from distbfs.ranks.reduction import check_reduction, json_bytes
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ AWAKE = 2e-4  # seconds that a waiting rank polls before it sleeps
 SHORTEST_SLEEP, LONGEST_SLEEP = 2e-5, 3e-3
 
 
-def load_mpi(launch: Launch) -> ModuleType:
+def load_mpi(launch: RankLaunch) -> ModuleType:
     """Import mpi4py and initialise MPI unless it is; collective at the first call.
 
     Raises LaunchError where mpi4py is missing or uses another MPI than the launcher.

@@ -20,7 +20,7 @@ from distbfs.ranks.endings import (
     explain_launch_error,
     run_guarded,
 )
-from distbfs.ranks.launcher import Launch, find_launch
+from distbfs.ranks.launcher import RankLaunch, find_launch
 from distbfs.ranks.mpi import MAX_ELEMENTS, MpiWorld, load_mpi
 from distbfs.ranks.reduction import check_reduction, json_bytes
 
@@ -98,8 +98,10 @@ def _mpi_runs() -> bool:
     return bool(mpi.COMM_WORLD.Get_size() > 1)
 
 
-def _start_mpi(launch: Launch | None, chunk_elements: int, grace: float) -> MpiWorld:
-    mpi = load_mpi(launch or Launch("MPI", 0, 1, exact=False))
+def _start_mpi(
+    launch: RankLaunch | None, chunk_elements: int, grace: float
+) -> MpiWorld:
+    mpi = load_mpi(launch or RankLaunch("MPI", 0, 1, exact=False))
     # before anything else that can fail on one rank alone
     hook = AbortHook(mpi.COMM_WORLD, grace)
     hook.install()

@@ -61,7 +61,7 @@ ALONE_BELOW = 1 << 24  # vertices: synchronisation costs more than devices save
 
 
 @dataclass(frozen=True)
-class Choice:
+class SearchChoice:
     """Where and how a graph is searched, the same on all ranks.
 
     place: see the module; devices: of this rank; why: reasons for the choice
@@ -113,7 +113,7 @@ def choose(
     request: Request,
     *,
     directed: bool = False,
-) -> Choice:
+) -> SearchChoice:
     """Choose how to search a graph of n vertices (collective).
 
     Raises UsageError for contradictory options, DeviceMissing where a device is
@@ -128,7 +128,7 @@ def choose(
     if named and not kind_of(options.engine).on_device:
         if directed and options.stepwise:
             raise UsageError(NEEDS_SYMMETRIC)
-        return Choice("host", options)
+        return SearchChoice("host", options)
     if named:
         check_named(options, request, directed=directed)
         devices = take_some(world, options, request)
@@ -151,7 +151,7 @@ def choose(
         raise DeviceMissing(reason)
     if directed and options.stepwise:
         raise UsageError(NEEDS_SYMMETRIC)
-    return Choice("host", options, why=reason.partition(";")[0])
+    return SearchChoice("host", options, why=reason.partition(";")[0])
 
 
 def kind_of(engine: str) -> Any:
@@ -248,7 +248,7 @@ def _on_devices(
     devices: tuple[int, ...],
     *,
     directed: bool,
-) -> Choice:
+) -> SearchChoice:
     """Choose the search on the given devices of this rank (collective).
 
     A named engine has already passed ``check_named``.
@@ -271,21 +271,21 @@ def _on_devices(
         why = f"one device searches alone, as {n} vertices are below {ALONE_BELOW}"
     if world.size == 1 and (alone or small):
         if n <= MAX_VERTICES:
-            return Choice("device", named, devices[:1], why=why)
+            return SearchChoice("device", named, devices[:1], why=why)
         if kind.devices == 1:
             raise UsageError(
                 f"engine {name} searches up to 2^31 vertices, not {n}; use xbfs"
             )
         why = f"a domain of one device, as {n} vertices have ids of 64 bits"
-        return Choice("domain", named, devices[:1], why=why)
+        return SearchChoice("domain", named, devices[:1], why=why)
     if kind.devices == 1:
         raise UsageError(f"engine {name} searches on one device of one process")
     if small:
-        return Choice("first", named, devices[:1], why=why)
+        return SearchChoice("first", named, devices[:1], why=why)
     reason = hosts.whole_problem(named, n)
     if not reason:
         why = f"{hosts.total} devices map each other's memory"
-        return Choice("domain", named, devices, why=why)
+        return SearchChoice("domain", named, devices, why=why)
     if options.internal_ids:
         raise LaunchError(f"internal ids need one domain of all devices: {reason}")
     return _separated(hosts, named, n, request, (), reason)
@@ -327,13 +327,13 @@ def _separated(
     request: Request,
     why: tuple[str, ...],
     whole: str = "",
-) -> Choice:
+) -> SearchChoice:
     """Choose the search between domains (collective); whole: see ``choose_domains``."""
     free = request.parts in (None, 1)
     placement, sizes = hosts.choose_domains(options, n, request.domain, free, whole)
     name, chosen = choose_exchange(hosts.world, options.exchange.name, hosts.devices)
     reasons = "; ".join(x for x in (*why, sizes, chosen) if x)
-    return Choice("separated", options, hosts.devices, name, reasons, placement)
+    return SearchChoice("separated", options, hosts.devices, name, reasons, placement)
 
 
 def make_host_engine(

@@ -9,12 +9,10 @@ from typing import Protocol
 
 from distbfs.engines.base import CHOSEN, Work
 from distbfs.options import Factors, SearchOptions
+from distbfs.plan import pull_shares
 from distbfs.types import DirectionName
 
 OUTER = "outer"  # the edges that leave a part, in both directions
-# factor by which the inner graph reduces the unvisited vertices that have to ask,
-# without hubs and with them
-PULL_SHARE, HUB_PULL_SHARE = 4, 16
 
 
 def backward_work(q: int, s: int, u: int) -> float:
@@ -84,11 +82,11 @@ class OuterPolicy:
     choose in the same way for levels launched ahead (``choose`` in between.cu).
 
     delegates: whether there are any
-    forced: the only direction, or None; share: see ``PULL_SHARE``
+    forced: the only direction, or None; share: see ``pull_shares``
     """
 
     def __init__(self, options: SearchOptions, *, delegates: bool) -> None:
-        self.share = HUB_PULL_SHARE if delegates else PULL_SHARE
+        self.share = pull_shares.OUTER_WITH_HUBS if delegates else pull_shares.OUTER
         self.forced: DirectionName | None = None
         if options.direction == "pull":
             self.forced = "pull"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS = 8
 
 
-class Results(Sequence[Any]):
+class PartResults(Sequence[Any]):
     """Levels or parents of this rank's parts, converted to ids on first access.
 
     of_part: returns (level, parent) of part i
@@ -62,8 +62,8 @@ class DomainResult:
         levels: int,
         seconds: float,
     ) -> None:
-        self.level: Sequence[Any] = Results(parts, 0, of_part)
-        self.parent: Sequence[Any] = Results(parts, 1, of_part)
+        self.level: Sequence[Any] = PartResults(parts, 0, of_part)
+        self.parent: Sequence[Any] = PartResults(parts, 1, of_part)
         self.levels, self.seconds = levels, seconds
         self.records: list[LevelRecord] = []
         self.phases: dict[str, float] = {}

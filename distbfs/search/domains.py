@@ -266,8 +266,8 @@ def choose_exchange(
 ) -> tuple[str, str]:
     """Return (registry name, reason) of the exchange between domains (collective).
 
-    devices: of this rank, none where arrays are in host memory. ``auto``: solo for one
-    rank; host for arrays in host memory; nccl where CuPy has it and every rank has its
+    devices: of this rank, none where arrays are in host memory. ``auto``: host for one
+    rank and for arrays in host memory; nccl where CuPy has it and every rank has its
     own device, else host.
     """
     if name != "auto":
@@ -284,7 +284,7 @@ def choose_exchange(
             return "nccl", f"exchange nccl: {missing}"
         return name, f"exchange {name} as asked for"
     if world.size == 1:
-        return "solo", "one rank"
+        return "host", "one rank"
     if not devices:
         return "host", "arrays are in host memory"
     several = f"it has {len(devices)} devices" if len(devices) > 1 else ""

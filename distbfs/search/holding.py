@@ -26,8 +26,8 @@ from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Progress, Sum, no_progress
 from distbfs.search.graph_rows import without_loops
+from distbfs.search.held import Held
 from distbfs.search.runners.seat import streams_bytes
-from distbfs.search.session import Held
 from distbfs.search.shared_tuples import SharedTuples
 from distbfs.search.vertices import (
     VertexMap,
@@ -38,8 +38,8 @@ from distbfs.search.vertices import (
 )
 from distbfs.store.cuda_graph import graph_of_store
 from distbfs.store.cuda_part import part_of_store
-from distbfs.store.cuda_rows import Ends, StoreRows
-from distbfs.store.hdf5 import Store, Watch
+from distbfs.store.cuda_rows import StoreRows, TupleEnds
+from distbfs.store.hdf5 import ReadWatch, Store
 from distbfs.store.tuples import (
     StoreTuples,
     permutation_of,
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from distbfs.types import Array, Ids, TupleSource
 
 
-def watching(done: Sum) -> Watch:
+def watching(done: Sum) -> ReadWatch:
     """Return a callback that adds the bytes of slices read; see ``Store.load_part``."""
 
     def watch(name: str, array: Array, start: int, stop: int) -> None:  # noqa: ARG001
@@ -474,7 +474,7 @@ def count_input_tuples(store: Store, parts: Sequence[DevicePart], done: Sum) -> 
         what = f"the ends of tuples of part {part.index}"
         with part.vertices.device, cuda.memory_of(what):
             ends = cuda.cupy().zeros(part.local_count, np.uint32)
-            owner = Ends(part.layout.parts, part.index, ends)
+            owner = TupleEnds(part.layout.parts, part.index, ends)
             StoreRows(store, (), ends=[owner], done=done)
             part.tuple_degrees = ends[part.vertices]
 

@@ -12,15 +12,14 @@ from distbfs.options import BuildOptions, SearchOptions, type_name
 from distbfs.ranks.mpi import MpiWorld
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import Request, Say, choose, silent
-from distbfs.search.holding import Source
+from distbfs.search.held import Held
+from distbfs.search.holding import OwnGraph, Source
 from distbfs.search.opening import Opening
-from distbfs.search.session import Held, Session
-from distbfs.search.store_names import StoreNames
+from distbfs.search.session import Session
+from distbfs.search.store_names import StoreNames, VertexNames
 from distbfs.store.hdf5 import open_store
 
 if TYPE_CHECKING:
-    from distbfs.search.graph import Graph
-    from distbfs.search.result import Names
     from distbfs.store.hdf5 import Store
     from distbfs.types import TupleSource, World
 
@@ -33,7 +32,7 @@ def prepare(
     *,
     say: Say = silent,
     held: Sequence[Held] = (),
-    names: Names | None = None,
+    names: VertexNames | None = None,
 ) -> Opening:
     """Choose the engine for a graph, before anything is loaded (collective).
 
@@ -56,7 +55,7 @@ def open_source(world: World, source: Source, *asked: Any, **named: Any) -> Sess
 
 
 def open(  # noqa: A001
-    source: str | Path | Graph | Store | TupleSource,
+    source: str | Path | OwnGraph | Store | TupleSource,
     *,
     comm: Any = None,
     devices: int | Sequence[int] | None = None,
@@ -83,7 +82,7 @@ def open(  # noqa: A001
     engine : str, default "auto"
         "auto" takes devices where every rank has one, else "openmp"; other values are
         those of ``distbfs bfs --engine``.
-    exchange : {"auto", "host", "nccl", "nvshmem", "cuda_aware", "solo"}
+    exchange : {"auto", "host", "nccl", "nvshmem", "cuda_aware"}
         How domains send each other what they find.
     domain : int, optional
         Devices of a domain.  By default as many as map each other's memory, those of
@@ -141,7 +140,7 @@ def open(  # noqa: A001
         raise UsageError("first_id is for stores; edges of a program count from 0")
     separate = "threshold" if threshold is not None else "parts" if parts else ""
     request = Request(parts, separate, devices, domain)
-    names: Names | None = None
+    names: VertexNames | None = None
     if made.graph is not None and made.graph.nodes is not None:
         names = made.graph
     elif made.store is not None and (ids := made.store.load_ids(first_id)) is not None:

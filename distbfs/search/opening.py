@@ -23,9 +23,9 @@ from distbfs.plan.memory import readable
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import (
     NEEDS_SYMMETRIC,
-    Choice,
     Request,
     Say,
+    SearchChoice,
     engine_for,
     kind_of,
     make_host_engine,
@@ -38,6 +38,7 @@ from distbfs.search.domains import (
     exchange_kind,
     split_by_domain,
 )
+from distbfs.search.held import Held, Separated
 from distbfs.search.holding import (
     Source,
     cut_anew,
@@ -56,7 +57,7 @@ from distbfs.search.paths import NoPaths, device_paths, host_paths
 from distbfs.search.runners.between import BetweenDomains
 from distbfs.search.runners.clock import ClockedRunner
 from distbfs.search.runners.whole import OnDevice, OnDevices, OnHost, WholeRunner
-from distbfs.search.session import Held, Separated, Session
+from distbfs.search.session import Session
 from distbfs.timing import clock
 
 if TYPE_CHECKING:
@@ -65,8 +66,8 @@ if TYPE_CHECKING:
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.search.masked_rows import MaskedRows
     from distbfs.search.paths import PathFinder
-    from distbfs.search.result import Names
     from distbfs.search.runners.base import Runner
+    from distbfs.search.store_names import VertexNames
     from distbfs.types import World
 
 ON_DEVICES = NoPaths(
@@ -86,12 +87,12 @@ class Opening:
 
     world: World
     source: Source
-    choice: Choice
+    choice: SearchChoice
     request: Request
     auto: bool
     say: Say
     held: Sequence[Held] = ()
-    names: Names | None = None
+    names: VertexNames | None = None
 
     def open(self) -> Session:
         """Load the graph where it is searched; return its session (collective)."""

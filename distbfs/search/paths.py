@@ -124,7 +124,7 @@ PATHS_OF_ALL = NoPaths(
 )
 
 
-class Rows(Protocol):
+class NeighbourRows(Protocol):
     """Rows of neighbours by number, in host or device memory (a ``graph.CSR``)."""
 
     @property
@@ -143,8 +143,8 @@ class WholeRows:
     vertices: number -> id, uint32 [active]; number_of: id -> number, of one with edges
     """
 
-    out: Rows
-    into: Rows
+    out: NeighbourRows
+    into: NeighbourRows
     directed: bool
     vertices: Any
     number_of: Callable[[int], int]

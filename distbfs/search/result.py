@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, MappingView, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from functools import wraps
 from threading import active_count
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -21,12 +22,13 @@ from distbfs.search.frames import (
 from distbfs.search.paths import NO_PATHS
 from distbfs.search.program_arrays import array_of, each_of
 from distbfs.search.result_paths import ResultPaths, no_way_back, reading
-from distbfs.search.result_state import always, state_alone
+from distbfs.search.result_state import always, without_graph
 from distbfs.search.sources import described
 from distbfs.search.vertices import (
     VertexMap,
     array_module,
     device_of,
+    host_array,
     row_slices,
     values_of,
 )
@@ -39,18 +41,7 @@ if TYPE_CHECKING:
     from distbfs.search.parents import ParentCost
     from distbfs.search.paths import PathFinder
     from distbfs.search.runners.base import Found
-
-
-class Names(Protocol):
-    """Names of vertices that differ from their ids."""
-
-    def id_of(self, vertex: Any) -> int:
-        """Return the id of a vertex; UsageError where there is none."""
-
-    def named(self, ids: Array) -> Array:
-        """Return the names [k] of vertices, int64 [k]."""
-
-    def __contains__(self, vertex: object) -> bool: ...
+    from distbfs.search.store_names import VertexNames
 
 
 Value = TypeVar("Value")
@@ -141,7 +132,7 @@ class Result(ResultPaths):
         wall_seconds: float | None = None,
         source: Any = None,
         engine: str = "",
-        names: Names | None = None,
+        names: VertexNames | None = None,
         lock: ForkLock | None = None,
         valid: Callable[[], bool] = always,
         take: Take = values_of,
@@ -215,8 +206,28 @@ class Result(ResultPaths):
 
     @reading
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state of a copy in another process: on the host, no graph."""
-        return state_alone(self)
+        """Return the state of a copy in another process: on the host, no graph.
+
+        Raises UsageError where the result is overwritten, WrongTypeError on several
+        ranks.
+        """
+        vertices, (level, parent) = self._vertices, self._arrays()
+        if vertices.world.size > 1:
+            raise WrongTypeError(
+                "a result on several ranks cannot be pickled; allowed: to_numpy() on "
+                "all ranks, and its arrays"
+            )
+        arrays: tuple[Any, Any] = self._numpy()
+        if vertices.whole_here:  # of the width that they have
+            arrays = (level[0], parent[0])
+        held = [[None if x is None else host_array(x)] for x in arrays]
+        ids = np.arange(vertices.layout.n)
+        return {
+            **vars(self),
+            "_kept": {x: getattr(self, x) for x in ("reached", "depth", "nedge")},
+            "_outcome": replace(self._outcome.copy_with(*held), give=None),
+            **without_graph(len(ids), None if self._names is None else self.named(ids)),
+        }
 
     def __copy__(self) -> Result:
         return self.keep()

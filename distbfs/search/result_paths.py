@@ -18,8 +18,8 @@ from distbfs.search.edge_table import EdgeTable
 if TYPE_CHECKING:
     from distbfs.locks import ForkLock
     from distbfs.search.paths import PathFinder
-    from distbfs.search.result import Names
     from distbfs.search.runners.base import Found
+    from distbfs.search.store_names import VertexNames
     from distbfs.search.vertices import VertexMap
     from distbfs.types import Array, Ids
 
@@ -57,7 +57,7 @@ class ResultPaths(ABC):
 
     _vertices: VertexMap
     _outcome: Found
-    _names: Names | None
+    _names: VertexNames | None
     _lock: ForkLock | None
     _paths: PathFinder
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import numpy as np
-
-from distbfs.errors import UsageError, WrongTypeError
+from distbfs.errors import UsageError
 from distbfs.partition.layout import Layout
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.paths import NoPaths
-from distbfs.search.vertices import Shard, VertexMap, host_array, values_of
+from distbfs.search.vertices import Shard, VertexMap, values_of
 
 if TYPE_CHECKING:
-    from distbfs.search.result import Result
     from distbfs.types import Array, Ids
 
 NO_GRAPH = NoPaths(
@@ -25,7 +21,7 @@ NO_GRAPH = NoPaths(
 
 
 class KeptNames:
-    """Names of all vertices, apart from their graph; see ``result.Names``."""
+    """Names of all vertices, apart from their graph (``VertexNames``)."""
 
     def __init__(self, names: Array) -> None:
         self._names = names
@@ -61,30 +57,15 @@ def no_rows(_: Ids) -> NoReturn:
     raise UsageError(NO_GRAPH.refusal)
 
 
-def state_alone(result: Result) -> dict[str, Any]:
-    """Return the attributes of a copy that needs no graph, session or device.
+def without_graph(n: int, names: Array | None) -> dict[str, Any]:
+    """Return attributes of a result that need no graph, session or device.
 
-    Raises UsageError where the result is overwritten, WrongTypeError on several ranks.
+    names: of all n vertices, None where they are their ids
     """
-    vertices, (level, parent) = result._vertices, result._arrays()
-    n, names = vertices.layout.n, result._names
-    if vertices.world.size > 1:
-        raise WrongTypeError(
-            "a result on several ranks cannot be pickled; allowed: to_numpy() on all "
-            "ranks, and its arrays"
-        )
-    arrays: tuple[Any, Any] = result._numpy()
-    if vertices.whole_here:  # of the width that they have
-        arrays = (level[0], parent[0])
-    held = [[None if x is None else host_array(x)] for x in arrays]
+    shard = Shard(0, None, None, no_rows)
     return {
-        **vars(result),
-        "_kept": {x: getattr(result, x) for x in ("reached", "depth", "nedge")},
-        "_outcome": replace(result._outcome.copy_with(*held), give=None),
-        "_vertices": VertexMap(
-            SoloWorld(), Layout(n, 1), [Shard(0, None, None, no_rows)]
-        ),
-        "_names": None if names is None else KeptNames(result.named(np.arange(n))),
+        "_vertices": VertexMap(SoloWorld(), Layout(n, 1), [shard]),
+        "_names": None if names is None else KeptNames(names),
         "_lock": None,
         "_valid": always,
         "_take": values_of,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import ref
@@ -22,7 +21,7 @@ from distbfs.locks import SearchLock
 from distbfs.options import check_wanted
 from distbfs.search.paths import NO_PATHS, PATHS_OF_ALL
 from distbfs.search.program_arrays import each_of
-from distbfs.search.result import Names, Result
+from distbfs.search.result import Result
 from distbfs.search.sight import Sight, sight_of
 from distbfs.search.sources import (
     ids_of_set,
@@ -40,60 +39,14 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-    from distbfs.build.cuda.domain import MemberRows
-    from distbfs.build.cuda.inner_part import InnerPart
-    from distbfs.exchange.base import Exchange
-    from distbfs.graph.device_graph import DeviceGraph
     from distbfs.options import SearchOptions
-    from distbfs.partition.device_part import DevicePart
-    from distbfs.partition.layout import Layout, Placement
-    from distbfs.partition.part import Part
+    from distbfs.partition.layout import Layout
+    from distbfs.search.held import Held, Separated
     from distbfs.search.masked_rows import MaskedRows
     from distbfs.search.paths import PathFinder
     from distbfs.search.runners.base import Runner
-    from distbfs.search.vertices import VertexMap
+    from distbfs.search.store_names import VertexNames
     from distbfs.types import Array, Ids, Root, Stop, Take, World
-
-
-@dataclass(frozen=True)
-class Separated:
-    """Shares of domains on devices, and what is between them.
-
-    shares: of this rank's devices; placement: of all; exchange: of the searches
-    """
-
-    shares: Sequence[InnerPart]
-    placement: Placement
-    exchange: Exchange
-
-
-@dataclass
-class Held:
-    """What of a graph lies where it is searched, on this rank.
-
-    graph: whole, on one device; parts: in host memory; device_parts: on devices; rows:
-        of one domain of devices; each may be searched by other engines as well
-    host_parts: brings what devices hold to host memory, with its attributes, as far as
-        it is of this rank; None where it lies there already
-    devices: CUDA devices of this rank that search
-    edges: stored directed edges of this rank's share
-    threshold: TH where there are delegates, else None
-    generation_seconds, construction_seconds: of this rank
-    facts: what reports say of it (JSON values)
-    """
-
-    vertices: VertexMap
-    graph: DeviceGraph | None = None
-    parts: Sequence[Part] = ()
-    device_parts: Sequence[DevicePart] = ()
-    rows: Sequence[MemberRows] = ()
-    host_parts: Callable[[], Held] | None = None
-    devices: Sequence[int] = ()
-    edges: int = 0
-    threshold: int | None = None
-    generation_seconds: float = 0.0
-    construction_seconds: float = 0.0
-    facts: dict[str, Any] = field(default_factory=dict)
 
 
 class Session:
@@ -156,7 +109,7 @@ class Session:
         describe: Callable[[], dict[str, Any]],
         notes: dict[str, str] | None = None,
         why: str = "",
-        names: Names | None = None,
+        names: VertexNames | None = None,
         one_source: str = "",
         paths: PathFinder = NO_PATHS,
         rows: Callable[[], MaskedRows] | None = None,

@@ -17,7 +17,7 @@ from distbfs.device.peers import foreign_array
 from distbfs.exchange.peer_memory import PeerGroup, on_device
 from distbfs.partition.layout import Layout
 from distbfs.progress import Sum
-from distbfs.store.cuda_rows import Ends, StoreRows
+from distbfs.store.cuda_rows import StoreRows, TupleEnds
 from distbfs.store.tuples import READ, StoreTuples
 from distbfs.types import Ids
 
@@ -78,7 +78,7 @@ class SharedTuples:
             ]
             with on_device(device), cuda.memory_of("the rows of a store"):
                 ends = cuda.cupy().zeros(layout.local_count(index), np.uint32)
-                self._copy(parts, Ends(layout.parts, index, ends))
+                self._copy(parts, TupleEnds(layout.parts, index, ends))
                 cuda.cupy().cuda.Device().synchronize()
             return index, ends
 
@@ -86,7 +86,7 @@ class SharedTuples:
             self.ends = dict(pool.map(read, range(len(devices)), devices))
         world.barrier()
 
-    def _copy(self, parts: Sequence[int], ends: Ends) -> None:
+    def _copy(self, parts: Sequence[int], ends: TupleEnds) -> None:
         """Write the edges of parts to the current device: all u, then all v."""
         rows = StoreRows(self._store, parts, ends=[ends], done=self._done)
         for part in parts:

@@ -20,9 +20,9 @@ from distbfs.search.view import PartViews, View, seen_ends
 if TYPE_CHECKING:
     from distbfs.build.cuda.seen import SeenEdges
     from distbfs.graph.device_graph import DeviceGraph
+    from distbfs.search.held import Held
     from distbfs.search.masked_rows import MaskedRows
     from distbfs.search.runners.base import Runner
-    from distbfs.search.session import Held
     from distbfs.types import AnyArray, Array, Ids, Marks, World
 
 
@@ -125,7 +125,7 @@ class GraphSight:
             elif view.where is None and view.vertices is not None:
                 seen = self._maker.of_vertices(view.vertices)
             else:
-                seen = self._maker.of_pairs(Pairs(self._views_of_parts(), view))
+                seen = self._maker.of_pairs(SeenPairs(self._views_of_parts(), view))
             self._runner.see([seen])
             ends = cuda.cupy().zeros(graph.n, np.uint32)
             ends[graph.vertices] = seen.ends
@@ -216,7 +216,7 @@ class DevicesSight:
         return pairs
 
 
-class Pairs:
+class SeenPairs:
     """The ends of the edges that are seen of parts; see ``PartViews.pairs``."""
 
     def __init__(self, views: PartViews, view: View) -> None:

@@ -12,14 +12,14 @@ from distbfs.errors import UsageError, WrongTypeError
 from distbfs.search.program_arrays import array_of, each_of, is_array
 
 if TYPE_CHECKING:
-    from distbfs.search.result import Names
+    from distbfs.search.store_names import VertexNames
     from distbfs.types import Ids
 
 PLAIN = (int, str, bytes, tuple, list, set, frozenset, range, dict)
 SHOWN = 4  # sources of a set in a message
 
 
-def vertices_of(source: Any, names: Names | None) -> list[Any] | Ids | None:
+def vertices_of(source: Any, names: VertexNames | None) -> list[Any] | Ids | None:
     """Return a set's vertices as given; None for a single vertex.
 
     A string is one vertex, and so is any vertex's name, such as a tuple; any other
@@ -42,7 +42,7 @@ def vertices_of(source: Any, names: Names | None) -> list[Any] | Ids | None:
     return ids if names is None and ids.dtype.kind in "iu" else ids.tolist()
 
 
-def read_once(source: Any, names: Names | None) -> Any:
+def read_once(source: Any, names: VertexNames | None) -> Any:
     """Return a source with a set that may run code of the caller read into a list.
 
     Before a search takes its lock, so that such code may search.

@@ -1,8 +1,8 @@
-"""The ids that a store's vertices have in their input file, for Python programs."""
+"""Names of vertices that differ from their ids, as those of a store's input file."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -12,6 +12,18 @@ from distbfs.formats.ids import first_of, no_vertex
 if TYPE_CHECKING:
     from distbfs.formats.ids import IdMap
     from distbfs.types import Array
+
+
+class VertexNames(Protocol):
+    """Names of vertices that differ from their ids."""
+
+    def id_of(self, vertex: Any) -> int:
+        """Return the id of a vertex; UsageError where there is none."""
+
+    def named(self, ids: Array) -> Array:
+        """Return the names [k] of vertices, int64 [k]."""
+
+    def __contains__(self, vertex: object) -> bool: ...
 
 
 class StoreNames:

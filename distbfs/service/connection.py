@@ -20,7 +20,7 @@ NO_HTTP = "not a request of HTTP/1.1, or its head is too long"
 LOOK = 0.5  # most seconds between checks of a connection
 
 
-class Connection(H11Protocol):
+class HttpConnection(H11Protocol):
     """Drops a client that sends no whole head, or reads no answer, within patience.
 
     refuse: creates the application that answers with an error

@@ -58,14 +58,14 @@ def chunks(buffers: list[Buffer]) -> Iterator[Buffer]:
             yield buffer[begin : begin + CHUNK]
 
 
-class Stream(Protocol):
+class Readable(Protocol):
     """What follows a line."""
 
     def read(self, size: int = ..., /) -> bytes:
         """Return at most ``size`` bytes, none at the end."""
 
 
-def fill(answer: object, stream: Stream) -> None:
+def fill(answer: object, stream: Readable) -> None:
     """Read the arrays of an answer into their places; ValueError if they are none."""
     if isinstance(answer, list):
         for value in answer:

@@ -95,7 +95,7 @@ class HttpDoor:
         load_libraries()
         self._service = service
         self._socket = listening
-        self._app = Application(service, token)
+        self._app = Routes(service, token)
         self._server: Server | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -103,12 +103,12 @@ class HttpDoor:
         """Start accepting clients."""
         import uvicorn  # noqa: PLC0415
 
-        from distbfs.service.connection import Connection  # noqa: PLC0415
+        from distbfs.service.connection import HttpConnection  # noqa: PLC0415
 
         limits = self._service.limits
         config = uvicorn.Config(
             self._app.starlette(),
-            http=partial(Connection, limits, self._app.refuse),  # type: ignore[arg-type]
+            http=partial(HttpConnection, limits, self._app.refuse),  # type: ignore[arg-type]
             log_config=None,
             log_level="error",  # its warnings are of what clients send
             ws="none",  # connections of a WebSocket have no limits
@@ -134,7 +134,7 @@ class HttpDoor:
             await asyncio.wait([self._task], timeout=2 * ENDING)
 
 
-class Application:
+class Routes:
     """The routes of the service."""
 
     def __init__(self, service: Service, token: str) -> None:

@@ -39,7 +39,7 @@ def with_ids(step: Step) -> Step:
     return ("at", np.array(step[1], dtype=np.int64)) if step[0] == "at" else step
 
 
-class Ranks:
+class ServiceRank:
     """One rank of a service; rank 0 calls ``search``, ``look`` and ``end``.
 
     flag: whether this rank was asked to stop

@@ -37,7 +37,7 @@ KEPT = ".ids.npy"
 ENDINGS = {"hdf5": (".h5",), "npy": (".level.npy", ".parent.npy")}
 
 
-class Rows(Protocol):
+class ResultWriter(Protocol):
     """Receives the results of searches, one after the other."""
 
     def write(self, row: int, level: Array, parent: Array | None) -> None:
@@ -140,8 +140,8 @@ class ResultFolder:
         name: str | None,
         stem: str,
         parents: bool,
-    ) -> Iterator[tuple[Rows, list[str]]]:
-        """Yield the Rows of new files, and their paths.
+    ) -> Iterator[tuple[ResultWriter, list[str]]]:
+        """Yield the writer of new files, and their paths.
 
         form: "hdf5" or "npy"; name: without its ending, None for one made from
         ``stem``. The files appear at the end of the block, all or none. Raises

@@ -30,7 +30,7 @@ from distbfs.service.operations import (
     StatsAnswer,
     refusal,
 )
-from distbfs.service.rank_calls import Ranks
+from distbfs.service.rank_calls import ServiceRank
 from distbfs.service.request_queue import Ticket, Tickets
 from distbfs.service.results import ResultFolder
 from distbfs.service.shared_traversal import MOST, Levels
@@ -75,7 +75,7 @@ class Service:
 
     def __init__(
         self,
-        ranks: Ranks,
+        ranks: ServiceRank,
         limits: Limits,
         graph: dict[str, Any],
         results: ResultFolder | None = None,

@@ -174,7 +174,7 @@ class ByLevel(AtTheEnd):
         return self._search.levels_at(rows, vertices)
 
 
-class OnDevice(Together):
+class MeetingOnDevice(Together):
     """Searches on the device that holds the graph, and back from the vertices."""
 
     ahead, fewest = True, LOOKED_UP
@@ -250,4 +250,4 @@ def _on_one_device(graph: DeviceGraph) -> Together | None:
         return None
     if graph.tails is not None:
         return OnDeviceAndHost(BitSearches(graph, width=SEARCHES))
-    return OnDevice(MeetingSearches(graph))
+    return MeetingOnDevice(MeetingSearches(graph))

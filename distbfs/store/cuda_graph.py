@@ -23,7 +23,7 @@ from distbfs.device import cuda
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.progress import Sum
 from distbfs.store.cuda_files import INTO
-from distbfs.store.cuda_rows import Ends, StoreRows
+from distbfs.store.cuda_rows import StoreRows, TupleEnds
 from distbfs.store.schema import SLICE_BYTES
 from distbfs.timing import Stopwatch
 from distbfs.types import SUBGRAPHS, DeviceArray
@@ -97,7 +97,7 @@ def graph_of_store(
             degrees = [cupy.zeros(n, np.uint32) for _ in sides]
             ends = cupy.zeros(n, np.uint32)
         with kernels.phase("rows"):
-            parts, kept = range(manifest.parts), [Ends(1, 0, ends)]
+            parts, kept = range(manifest.parts), [TupleEnds(1, 0, ends)]
             rows = StoreRows(store, parts, degrees=degrees, ends=kept, done=done)
             held = [rows] * len(sides)
             del rows

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.partition.device_part import COLUMN_PAD, DevicePart, DeviceRows
+from distbfs.partition.device_part import COLUMN_PAD, DevicePart, DeviceSubgraph
 from distbfs.store.cuda_files import PartFiles
 from distbfs.store.cuda_rows import NO_WORDS
 from distbfs.types import SUBGRAPHS, DeviceArray
@@ -86,7 +86,7 @@ def _vertices(
 
 def _rows(
     files: PartFiles, index: int, datasets: dict[str, h5py.Dataset], name: str
-) -> DeviceRows:
+) -> DeviceSubgraph:
     """Load a subgraph."""
     offsets, dataset = files.offsets(index, datasets, name), datasets[f"{name}/columns"]
     columns = cuda.cupy().zeros(dataset.size + COLUMN_PAD, dataset.dtype)
@@ -94,4 +94,4 @@ def _rows(
         bounds = files.bounds(index, name)
         files.launch("check_columns", len(values), values, *bounds)
     files.check(name, files.below(index, name))
-    return DeviceRows(offsets, columns)
+    return DeviceSubgraph(offsets, columns)

@@ -41,7 +41,7 @@ class PartRows:
 
 
 @dataclass
-class Ends:
+class TupleEnds:
     """Storage of ends of tuples: array[id div owners], if id mod owners = owner."""
 
     owners: int
@@ -69,7 +69,7 @@ class StoreRows(PartFiles):
         parts: Sequence[int],
         *,
         degrees: Sequence[DeviceArray] = (),
-        ends: Sequence[Ends] = (),
+        ends: Sequence[TupleEnds] = (),
         done: Sum | None = None,
     ) -> None:
         super().__init__(store, done)

@@ -220,7 +220,7 @@ class StoreWriter:
         self._partial.discard()
 
 
-class Watch(Protocol):
+class ReadWatch(Protocol):
     """Called with slices of arrays while they are read; see ``Store.load_part``."""
 
     def __call__(self, name: str, array: Array, start: int, stop: int) -> None:
@@ -308,7 +308,7 @@ class Store:
                 raise StoreError(f"holds {total} bytes, not {record.array_bytes}")
             yield datasets
 
-    def load_part(self, index: int, watch: Watch | None = None) -> Part:
+    def load_part(self, index: int, watch: ReadWatch | None = None) -> Part:
         """Load a part, checking it while it is read.
 
         Each array is allocated once and filled in slices; watch(name, array, start,
@@ -453,7 +453,7 @@ def slices(
 
 
 def read_array(
-    dataset: h5py.Dataset, name: str, digest: str, watch: Watch | None = None
+    dataset: h5py.Dataset, name: str, digest: str, watch: ReadWatch | None = None
 ) -> Array:
     """Return a dataset as an array, [size] of its dtype.
 

@@ -96,7 +96,7 @@ def own_option(option: Option, readers: str) -> Callable[[Any], Any]:
 
 
 @dataclass(frozen=True)
-class ResultFile:
+class ApplicationFile:
     """Writes what an application hands over to one file, which takes its name last.
 
     sources: int64 [k], pairs: int64 [q, 2], pair_names: as they were given; n: vertices

@@ -17,7 +17,7 @@ from distbfs.benchmark.compare_figures import (
     add_speedups,
     engine_figures,
 )
-from distbfs.benchmark.libraries.base import Rows, library_session, rows_of
+from distbfs.benchmark.libraries.base import LibraryRows, library_session, rows_of
 from distbfs.benchmark.limit import need_of
 from distbfs.benchmark.roots import choose_roots
 from distbfs.device.rates import Rates, device_rates, host_rates
@@ -26,9 +26,10 @@ from distbfs.errors import UsageError, ValidationError
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.search.choose import Request, make_host_engine, silent
+from distbfs.search.held import Held
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source, prepare
-from distbfs.search.session import Held, Session
+from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store
 from distbfs.terminal.command import INPUT, Decorated, with_options
 from distbfs.terminal.shared import (
@@ -142,7 +143,7 @@ class Sessions:
     ) -> None:
         self._terminal, self._store = terminal, store
         self._held: list[Held] = []
-        self._rows: Rows | None = None
+        self._rows: LibraryRows | None = None
         if store is not None:
             self._source = stored_graph(terminal, store)
         elif source is not None:

@@ -32,7 +32,7 @@ from distbfs.plan.memory import PartShape, readable
 from distbfs.plan.search_time import LinkReads, result_bytes
 from distbfs.search.choose import ALONE_BELOW
 from distbfs.search.runners.seat import streams_bytes
-from distbfs.terminal.plan_input import Graph
+from distbfs.terminal.plan_input import PlannedGraph
 from distbfs.validation.states import device_bytes as checking_bytes
 
 
@@ -64,19 +64,19 @@ class GpuMemory:
     domain_tails: dict[str, Any] | None
     part: dict[str, Any]
 
-    def planned(self, graph: Graph) -> dict[str, Any] | None:
+    def planned(self, graph: PlannedGraph) -> dict[str, Any] | None:
         """Return how rows are split in the search whose time is predicted."""
         if graph.domains > 1:
             return self.part
         one = graph.parts == 1 or graph.n < ALONE_BELOW
         return self.search_tails if one else self.domain_tails
 
-    def serve(self, graph: Graph) -> bool:
+    def serve(self, graph: PlannedGraph) -> bool:
         """Return whether that search has the memory it needs, as far as is known."""
         planned = self.planned(graph)
         return planned is None or planned["fits"] is not False
 
-    def link(self, graph: Graph) -> LinkReads | None:
+    def link(self, graph: PlannedGraph) -> LinkReads | None:
         """Return what a GPU reads of tails in that search, None of none or unknown."""
         values = (self.planned(graph) or {}).get("link")
         if values is None:
@@ -84,7 +84,7 @@ class GpuMemory:
         return LinkReads(*(values[name] for name in ("columns", "lines", "visits")))
 
 
-def gpu_memory(graph: Graph, machine: Machine) -> GpuMemory:
+def gpu_memory(graph: PlannedGraph, machine: Machine) -> GpuMemory:
     """Return the bytes of searches by engine xbfs on GPUs."""
     search, domain = gpu_search(graph), gpu_domain(graph)
     return GpuMemory(
@@ -96,7 +96,7 @@ def gpu_memory(graph: Graph, machine: Machine) -> GpuMemory:
     )
 
 
-def gpu_search(graph: Graph) -> dict[str, int] | None:
+def gpu_search(graph: PlannedGraph) -> dict[str, int] | None:
     """Return the bytes of engine xbfs on one GPU; None where it cannot search that."""
     counts = (graph.n, graph.active, graph.m)
     if graph.n > MAX_LOCAL:
@@ -107,7 +107,7 @@ def gpu_search(graph: Graph) -> dict[str, int] | None:
     return {"graph": stored, "search": search, "total": stored + search}
 
 
-def gpu_domain(graph: Graph) -> dict[str, int] | None:
+def gpu_domain(graph: PlannedGraph) -> dict[str, int] | None:
     """Return the bytes on each GPU of a domain; None where they cannot be one."""
     devices = graph.parts
     if not 1 < devices <= MOST_PARTS or graph.n > MAX_LOCAL * devices:
@@ -117,7 +117,10 @@ def gpu_domain(graph: Graph) -> dict[str, int] | None:
 
 
 def split(
-    graph: Graph, sizes: Mapping[str, int] | None, machine: Machine, devices: int = 1
+    graph: PlannedGraph,
+    sizes: Mapping[str, int] | None,
+    machine: Machine,
+    devices: int = 1,
 ) -> dict[str, Any] | None:
     """Return the split of rows between GPU and host memory; None if it is unknown.
 
@@ -150,7 +153,7 @@ def split(
     return about | {"link": reads.as_dict()}
 
 
-def part_memory(graph: Graph, machine: Machine) -> dict[str, Any]:
+def part_memory(graph: PlannedGraph, machine: Machine) -> dict[str, Any]:
     """Return the bytes of the largest part on a GPU, and whether a device has them.
 
     symmetric: besides, with exchange nvshmem
@@ -179,7 +182,7 @@ def part_memory(graph: Graph, machine: Machine) -> dict[str, Any]:
 
 
 def _fit_part(
-    graph: Graph,
+    graph: PlannedGraph,
     shape: PartShape,
     sizes: Mapping[str, int],
     machine: Machine,
@@ -215,7 +218,7 @@ def _fit_part(
     return about
 
 
-def refusal(graph: Graph, memory: GpuMemory, machine: Machine) -> str:
+def refusal(graph: PlannedGraph, memory: GpuMemory, machine: Machine) -> str:
     """Return that a graph does not fit its devices and hosts, and what would; else "".
 
     Devices of one host are also one domain; what GPUs cannot build, or is not known, is
@@ -253,7 +256,9 @@ def refusal(graph: Graph, memory: GpuMemory, machine: Machine) -> str:
     )
 
 
-def validation_memory(graph: Graph, hosted: int, per_rank: int) -> dict[str, int]:
+def validation_memory(
+    graph: PlannedGraph, hosted: int, per_rank: int
+) -> dict[str, int]:
     """Return the bytes of validation on a GPU besides tuples and results.
 
     hosted: devices of a host; per_rank: of a rank

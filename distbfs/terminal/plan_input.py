@@ -29,8 +29,8 @@ from distbfs.plan.cost_model import (
 from distbfs.plan.host_memory import kronecker_of, nn_edges
 from distbfs.plan.memory import PartShape
 from distbfs.plan.search_time import (
-    Layout,
     LinkReads,
+    PlannedLayout,
     SearchTime,
     device_of,
     exchange_of,
@@ -52,7 +52,7 @@ from distbfs.types import SUBGRAPHS
 
 
 @dataclass(frozen=True)
-class Graph:
+class PlannedGraph:
     """A graph to be planned for.
 
     title: what it is; basis: what the counts come from; origin: of the threshold
@@ -122,10 +122,10 @@ class Graph:
         )
 
 
-def stored(store: Store) -> Graph:
+def stored(store: Store) -> PlannedGraph:
     """Return a store as it is."""
     manifest = store.manifest
-    return Graph(
+    return PlannedGraph(
         title=str(store.folder),
         basis="exact, from the manifest",
         origin="that of the store",
@@ -150,7 +150,7 @@ def expected(
     threshold: int | None,
     domain: int = 1,
     **about: Any,
-) -> Graph:
+) -> PlannedGraph:
     """Return the expected sizes of a graph of these degrees in some parts.
 
     kronecker: scale and edge factor where it is such a graph
@@ -160,7 +160,7 @@ def expected(
         threshold = suggest_threshold(histogram, parts // domain)
     delegates = histogram.above(threshold)
     nn = nn_edges(histogram, kronecker, threshold)
-    return Graph(
+    return PlannedGraph(
         origin=origin,
         n=histogram.n,
         m=histogram.m,
@@ -205,7 +205,7 @@ def of_kronecker(
     devices: int,
     threshold: int | None,
     domain: int = 1,
-) -> Graph:
+) -> PlannedGraph:
     """Return the expected sizes of a Kronecker graph; quick at any scale."""
     return expected(
         memory.expected_degrees(scale, edge_factor),
@@ -227,7 +227,7 @@ def of_store(
     domain: int = 1,
     *,
     count: bool = False,
-) -> Graph:
+) -> PlannedGraph:
     """Return a store as it is, or as it would be in other parts.
 
     count: whether to read the degrees of a store as it is
@@ -348,7 +348,7 @@ def habits_near(runs: Sequence[Run], planned: Counts) -> tuple[Habit, ...]:
 
 
 def model_of(
-    graph: Graph,
+    graph: PlannedGraph,
     per_rank: int,
     runs: Sequence[Run] = (),
     **fixed: float | None,
@@ -364,7 +364,7 @@ def model_of(
 
 
 def search_time(
-    graph: Graph,
+    graph: PlannedGraph,
     gpu: str,
     exchange: str,
     *,
@@ -387,7 +387,7 @@ def search_time(
     streamed = parts <= MOST_STREAMED and exchange != "host"
     if exchange == "nvshmem" and (devices > 1 or not streamed):
         exchange = "nccl"
-    layout = Layout(graph.domains, devices, graph.threshold, streamed)
+    layout = PlannedLayout(graph.domains, devices, graph.threshold, streamed)
     device, between = device_of(gpu), None
     if graph.domains > 1:
         between = exchange_of(exchange, gpu, hosts=hosts, bandwidth=bandwidth)

@@ -14,7 +14,7 @@ these results, which stay in place, and some chunks of tuples it stores (``state
 - where that does not fit: a bit for each own vertex. Then states of tuple ends are
   requested from their owners, chunk by chunk.
 
-Tuples are made again for each validation, or kept as a ``Seat`` says.
+Tuples are made again for each validation, or kept as a ``ValidationSeat`` says.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from distbfs.validation.cuda_device import (
     REACHED,
     REPORT_WORDS,
     CheckingDevice,
-    Seat,
-    Shard,
+    ResultShard,
+    ValidationSeat,
 )
 from distbfs.validation.derived_cuda import levels_on_devices
 from distbfs.validation.faults import KINDS, Tally, checked_roots
@@ -51,7 +51,7 @@ from distbfs.validation.host import Validation, names_of_rules
 from distbfs.validation.states import (
     CHUNK,
     DIVISORS,
-    Form,
+    StateLayout,
     form_alone,
     form_asked,
     form_of_all,
@@ -81,18 +81,19 @@ def validate_on_device(
 ) -> Validation:
     """Check the result of a search, when the current device has all of it.
 
-    level, parent: as in a ``Shard``, by input ids; chunk: see ``validate_on_devices``
+    level, parent: as in a ``ResultShard``, by input ids
+    chunk: see ``validate_on_devices``
 
     Raises UsageError for an invalid root or invalid arrays, ResourceError where device
     memory is short.
     """
-    seat = Seat(tuples, [Shard(0, level, parent)])
+    seat = ValidationSeat(tuples, [ResultShard(0, level, parent)])
     return validate_on_devices(SoloWorld(), [seat], tuples.n, 1, root, chunk=chunk)
 
 
 def validate_on_devices(
     world: World,
-    seats: Sequence[Seat],
+    seats: Sequence[ValidationSeat],
     n: int,
     parts: int,
     root: Root,
@@ -141,7 +142,7 @@ def validate_on_devices(
 def _check_arguments(
     n: int,
     parts: int,
-    seats: Sequence[Seat],
+    seats: Sequence[ValidationSeat],
     chunk: int,
     *,
     levels: bool,
@@ -180,7 +181,7 @@ class _Check:
     def __init__(
         self,
         world: World,
-        seats: Sequence[Seat],
+        seats: Sequence[ValidationSeat],
         n: int,
         parts: int,
         roots: Ids,
@@ -260,7 +261,7 @@ class _Check:
         """Stop the iteration over pieces, and the threads."""
         self._all.close()
 
-    def _form(self, vertices: int, chunk: int) -> tuple[Form, int]:
+    def _form(self, vertices: int, chunk: int) -> tuple[StateLayout, int]:
         """Choose the form of states and the tuples of a piece (collective)."""
         devices, parents = self._all, self._with_parents
         deepest, widest = devices.most_of(CheckingDevice.deepest, self._parent_bytes)
@@ -283,7 +284,7 @@ class _Check:
         return max([kind.itemsize for kind in kinds])
 
     def _missing(
-        self, form: Form, vertices: int, chunk: int, device: CheckingDevice
+        self, form: StateLayout, vertices: int, chunk: int, device: CheckingDevice
     ) -> int:
         """Return the bytes that a device lacks for a form."""
         need = device.need(form, vertices, self._parts, chunk)
@@ -380,7 +381,7 @@ class _Check:
         a, b = self._world.allreduce(ends, "max").tolist()
         return a, b
 
-    def _value(self, vertex: int, which: Callable[[Shard], Any]) -> int:
+    def _value(self, vertex: int, which: Callable[[ResultShard], Any]) -> int:
         value = np.full(1, NOT_HERE)
         part, local = vertex % self._parts, vertex // self._parts
         for device in self._all.own:

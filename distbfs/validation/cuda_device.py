@@ -21,7 +21,7 @@ from distbfs.types import UNREACHED, Array, DeviceArray, Ids
 from distbfs.validation.faults import KINDS
 from distbfs.validation.kept import KeptEnds
 from distbfs.validation.states import (
-    Form,
+    StateLayout,
     arriving_bytes,
     pair_room,
     piece_of,
@@ -67,7 +67,7 @@ class CheckParams(ctypes.Structure):
 
 
 @dataclass(frozen=True)
-class Shard:
+class ResultShard:
     """Results of the vertices index, index + parts, index + 2 parts, …, on a device.
 
     level: CuPy [local], int8, int16 or int32, -1 where unreached; None on all shards if
@@ -87,14 +87,14 @@ class Shard:
 
 
 @dataclass(frozen=True)
-class Seat:
+class ValidationSeat:
     """A device that validates: its tuples, its results, and a context to use it.
 
     kept: of this device and these tuples; None to keep none
     """
 
     tuples: DeviceTuples
-    shards: Sequence[Shard]
+    shards: Sequence[ResultShard]
     on: Callable[[], AbstractContextManager[object]] = nullcontext
     kept: KeptEnds | None = None
 
@@ -119,7 +119,7 @@ class CheckingDevice:
     own: its index among all devices; share: first tuple and the one after its last
     """
 
-    def __init__(self, seat: Seat, own: int, share: tuple[int, int]) -> None:
+    def __init__(self, seat: ValidationSeat, own: int, share: tuple[int, int]) -> None:
         self.seat, self.own = seat, own
         self._next, self._end = share
         self._unseen = sum([shard.count for shard in seat.shards])
@@ -127,7 +127,7 @@ class CheckingDevice:
         self._held: dict[str, Any] = {}
         self._pieces, self._shares = self._chunks(), self._vertex_pieces()
 
-    def have(self, shards: Sequence[Shard]) -> None:
+    def have(self, shards: Sequence[ResultShard]) -> None:
         """Take the same results with levels."""
         self.seat = replace(self.seat, shards=shards)
 
@@ -141,7 +141,7 @@ class CheckingDevice:
         levels = [shard.level for shard in self.seat.shards if len(shard.level)]
         return max([int(level.max()) for level in levels], default=UNREACHED)
 
-    def need(self, form: Form, vertices: int, parts: int, chunk: int) -> int:
+    def need(self, form: StateLayout, vertices: int, parts: int, chunk: int) -> int:
         """Return the bytes of a form on this device; vertices: most of a part."""
         tuples, others = self._tuples(form, chunk), parts - len(self.seat.shards)
         work = work_bytes(tuples, form, self._ids.itemsize)
@@ -150,23 +150,23 @@ class CheckingDevice:
         copies = form.copy_bytes(vertices, others)
         return form.table_bytes(vertices, self._rows(form, parts)) + copies + work
 
-    def _rows(self, form: Form, parts: int) -> int:
+    def _rows(self, form: StateLayout, parts: int) -> int:
         return len(self.seat.shards) if form.asked else parts
 
-    def _tuples(self, form: Form, chunk: int) -> int:
+    def _tuples(self, form: StateLayout, chunk: int) -> int:
         most = max(self._end - self._next, self._unseen if form.asked else 0)
         return piece_of(chunk, most)
 
     def take(
         self,
-        form: Form,
+        form: StateLayout,
         roots: Ids,
         seats: Array,
         vertices: int,
         chunk: int,
         *,
         parents: bool,
-        others: Sequence[Shard] = (),
+        others: Sequence[ResultShard] = (),
         absent: Sequence[int] = (),
     ) -> None:
         """Allocate the data of all parts for the kernels.
@@ -246,7 +246,7 @@ class CheckingDevice:
         name: str,
         kind: np.dtype[Any],
         parts: int,
-        others: Sequence[Shard] = (),
+        others: Sequence[ResultShard] = (),
         spaces: Mapping[int, Any] = EMPTY,
     ) -> np.dtype[Any]:
         """Set levels or parents for kernels; return their dtype, at least ``kind``.

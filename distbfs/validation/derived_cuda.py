@@ -8,7 +8,12 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.types import UNREACHED
-from distbfs.validation.cuda_device import CheckParams, Shard, address_of, kernels_for
+from distbfs.validation.cuda_device import (
+    CheckParams,
+    ResultShard,
+    address_of,
+    kernels_for,
+)
 from distbfs.validation.states import row_length
 
 if TYPE_CHECKING:
@@ -95,7 +100,7 @@ class Derivation:
             self._device.states[shard.index][...] = fresh
         return int(self._count[0])
 
-    def shards(self) -> list[Shard]:
+    def shards(self) -> list[ResultShard]:
         """Return the shards with their levels."""
         pairs = zip(self._shards, self._levels, strict=True)
-        return [Shard(x.index, level, x.parent) for x, level in pairs]
+        return [ResultShard(x.index, level, x.parent) for x, level in pairs]

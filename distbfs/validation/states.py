@@ -29,7 +29,7 @@ USUAL_DEPTH = 14  # the deepest level that codes of 4 bits distinguish
 
 
 @dataclass(frozen=True)
-class Form:
+class StateLayout:
     """The layout of states.
 
     bits: of a state in the table, which one device has of each vertex
@@ -78,12 +78,12 @@ def code_bits(deepest: int) -> int:
     return min(max((deepest + 1).bit_length(), 1), MOST_CODE)
 
 
-def form_alone() -> Form:
+def form_alone() -> StateLayout:
     """Return the form for a single device."""
-    return Form(WIDTHS[0], WIDTHS[0], DEEP_CODE, alone=True)
+    return StateLayout(WIDTHS[0], WIDTHS[0], DEEP_CODE, alone=True)
 
 
-def form_whole(deepest: int, parent_bytes: int) -> Form:
+def form_whole(deepest: int, parent_bytes: int) -> StateLayout:
     """Return the form where each device has states and parents of all vertices.
 
     parent_bytes: of a parent; 0 where there are levels only
@@ -92,20 +92,20 @@ def form_whole(deepest: int, parent_bytes: int) -> Form:
     least = PRINT if parent_bytes else 0
     bits = next(x for x in WIDTHS if x >= min(code + least + 1, WIDTHS[-1]))
     prints = bits - code - 1 if parent_bytes else 0
-    return Form(bits, bits, code, prints, whole=True, copied=parent_bytes)
+    return StateLayout(bits, bits, code, prints, whole=True, copied=parent_bytes)
 
 
-def form_of_all(deepest: int, *, parents: bool) -> Form:
+def form_of_all(deepest: int, *, parents: bool) -> StateLayout:
     """Return the form for several devices, each with a state of all vertices."""
     code = code_bits(deepest)
     need = min(2 * code, WIDTHS[-1]) if parents else code + 1
     bits = next(x for x in WIDTHS[parents:] if x >= need)
-    return Form(bits, bits, code, bits - code - 1 if parents else 0)
+    return StateLayout(bits, bits, code, bits - code - 1 if parents else 0)
 
 
-def form_asked(deepest: int) -> Form:
+def form_asked(deepest: int) -> StateLayout:
     """Return the form where states are requested from their owners."""
-    return Form(1, ANSWER, code_bits(deepest), asked=True)
+    return StateLayout(1, ANSWER, code_bits(deepest), asked=True)
 
 
 def piece_of(chunk: int, most: int) -> int:
@@ -118,12 +118,12 @@ def whole_threads(tuples: int) -> int:
     return -(-tuples // TUPLES_PER_THREAD) * TUPLES_PER_THREAD
 
 
-def pair_room(form: Form, tuples: int) -> int:
+def pair_room(form: StateLayout, tuples: int) -> int:
     """Return the capacity of the list of pairs, from the tuples of a piece."""
     return 2 * tuples * (1 if form.asked else PAIR_CHUNKS)
 
 
-def work_bytes(tuples: int, form: Form, id_bytes: int) -> int:
+def work_bytes(tuples: int, form: StateLayout, id_bytes: int) -> int:
     """Estimate a device's bytes besides its table; tuples: of a piece."""
     width = whole_threads(tuples)
     chunks = 2 * 2 * width * id_bytes
@@ -135,7 +135,7 @@ def work_bytes(tuples: int, form: Form, id_bytes: int) -> int:
     return chunks + pairs + asked
 
 
-def arriving_bytes(tuples: int, form: Form, id_bytes: int) -> int:
+def arriving_bytes(tuples: int, form: StateLayout, id_bytes: int) -> int:
     """Return the most bytes of another device's pairs while this one looks at them."""
     return 2 * pair_room(form, tuples) * id_bytes if form.pairs else 0
 
@@ -150,7 +150,7 @@ def device_bytes(
 ) -> int:
     """Estimate the least bytes of validation on a device besides tuples and results.
 
-    The result has as many parts as devices; asked: ``Form.asked``
+    The result has as many parts as devices; asked: ``StateLayout.asked``
     """
     local, parts = local_count(n, devices, 0), devices
     form = form_of_all(deepest, parents=parents)

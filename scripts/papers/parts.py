@@ -26,9 +26,10 @@ from distbfs.errors import UsageError, ValidationError
 from distbfs.options import BuildOptions, Factors, SearchOptions, SubgraphFactors
 from distbfs.ranks.world import Ranks
 from distbfs.search.choose import Request, kind_of
+from distbfs.search.held import Held
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
-from distbfs.search.session import Held, Session
+from distbfs.search.session import Session
 from distbfs.terminal.shared import share_of_cores
 from distbfs.types import SUBGRAPHS, Ids, TupleSource
 
@@ -59,7 +60,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "BR": {"mask_reduce": "blocking"},
     "L": {"local_all2all": True},
     "U": {"uniquify": True},
-    **{name: {"exchange": name} for name in registry.EXCHANGES if name != "solo"},
+    **{name: {"exchange": name} for name in registry.EXCHANGES},
 }
 SWITCHING = ("dd", "dn", "nd")  # subgraphs that have direction factors
 

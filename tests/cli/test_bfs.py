@@ -271,7 +271,7 @@ VARIANTS = [
     (1, ("--engine", "openmp", "--stepwise", "--exchange", "host")),
     (2, ("--engine", "openmp", "--direction", "push")),
     (2, ("--engine", "openmp", "--direction", "pull")),
-    (4, ("--exchange", "solo", "--local-all2all", "--uniquify")),
+    (4, ("--exchange", "host", "--local-all2all", "--uniquify")),
 ]
 
 
@@ -733,7 +733,7 @@ def test_options_of_another_kind(stores):
         (("--method", "warp"), "allowed: fast, push, hybrid"),
         (("--engine", "reference", "--method", "fast"), "allowed: numpy"),
         (("--engine", "cuda"), "'auto', 'reference', 'openmp'"),
-        (("--exchange", "gossip"), "'auto', 'solo', 'host'"),
+        (("--exchange", "gossip"), "'auto', 'host', 'nccl'"),
         (("--exchange", "nccl"), "exchange 'nccl' is for parts on devices"),
     ]:
         assert text in here(*words, *more).refusal
@@ -743,7 +743,7 @@ def test_options_of_another_kind(stores):
 @pytest.mark.parametrize(
     ("parts", "more", "text"),
     [
-        (2, ("--exchange", "solo"), "exchange 'solo' serves 1 rank, not 2"),
+        (2, ("--exchange", "solo"), "'solo' is not one of 'auto', 'host', 'nccl', "),
         (2, ("--source", 150), "source 150 is not a vertex"),
         (2, ("--method", "warp"), "allowed: fast, push, hybrid"),
         (2, ("--output", "no/out.h5"), "there is no folder no"),

@@ -170,7 +170,7 @@ def test_parts_of_a_new_graph():
 
 def test_an_exchange_that_is_not_there():
     done = here("graph500", "--scale", 6, "--exchange", "p2p")
-    assert "'p2p' is not one of 'auto', 'solo', 'host', 'nccl', " in done.refusal
+    assert "'p2p' is not one of 'auto', 'host', 'nccl', " in done.refusal
 
 
 def test_wrong_words():

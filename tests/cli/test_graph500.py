@@ -460,5 +460,3 @@ def test_log_as_json_lines(ranks):
 def test_refused_on_two_ranks():
     words = ("graph500", "--scale", 5, "--parts", 3)
     assert "3 parts do not divide by 2 ranks" in on(2, *words).refusal
-    words = ("graph500", "--scale", 5, "--exchange", "solo")
-    assert "exchange 'solo' serves 1 rank, not 2" in on(2, *words).refusal

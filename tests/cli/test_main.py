@@ -143,7 +143,7 @@ REFUSED = [
     (["bfs", "x", "y", "--source", "1"], "(y)"),
     (["generate", "kronecker", "-s", "one", "-o", "x"], "'one' is not a valid integer"),
     (["bfs", "x", "-s", "1", "--engine", "warp"], "'auto', 'reference', 'openmp'"),
-    (["bfs", "x", "-s", "1", "--exchange", "pigeon"], "'auto', 'solo', 'host'"),
+    (["bfs", "x", "-s", "1", "--exchange", "pigeon"], "'auto', 'host', 'nccl'"),
     (["bfs", "x", "-s", "1", "--direction", "up"], "'auto', 'push', 'pull'"),
     (["bfs", "x", "-s", "1", "--mask-reduce", "x"], "'blocking', 'nonblocking'"),
     (["bfs", "x", "-s", "1", "--threads", "-1"], "0<=x<=4096"),

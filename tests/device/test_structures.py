@@ -35,9 +35,9 @@ from distbfs.multisearch import (
     bits,
     cuda_bits,
     cuda_program,
-    domain_bits,
     domain_members,
     domain_paths,
+    domain_share,
 )
 from distbfs.validation import states
 
@@ -102,8 +102,8 @@ MORE = {  # constants that Python has, too, and sizes of what it does not mirror
     ],
     "bits.cuh": [f"sizeof(Control) == {cuda_bits.CONTROL_BYTES}"],
     "bits_domain.cuh": [
-        f"MOST_PARTS == {domain_members.MOST_PARTS} && TURNS == {domain_bits.TURNS}",
-        f"sizeof(Tally) == {8 * domain_bits.TALLY_WORDS}",
+        f"MOST_PARTS == {domain_members.MOST_PARTS} && TURNS == {domain_share.TURNS}",
+        f"sizeof(Tally) == {8 * domain_share.TALLY_WORDS}",
     ],
     "bits_paths.cu": [
         f"MOST_PARTS == {domain_members.MOST_PARTS} && ITEM == {domain_paths.ITEM}",

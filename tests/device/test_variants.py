@@ -254,7 +254,7 @@ LOADS = {
             {**BLOCKS, "LEVELS": (0,), "LEVEL": ("u8",), "EDGES": (0,)},
         )
     ],
-    "multisearch/domain_bits.py": [
+    "multisearch/domain_share.py": [
         (
             "multisearch",
             ("bits_domain.cu",),

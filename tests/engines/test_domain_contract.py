@@ -18,7 +18,7 @@ from graphs import (
 from variants import make_engine, on_a_device
 
 from distbfs.engines.base import COUNTS, Until, Work
-from distbfs.exchange.solo import SoloExchange
+from distbfs.exchange.host import HostExchange
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Placement
 from distbfs.ranks.world import SoloWorld
@@ -44,7 +44,7 @@ GRAPHS = {
 EACH = pytest.mark.parametrize("engine", HOSTED)
 
 
-def runner_of(searches, exchange=SoloExchange, **options):
+def runner_of(searches, exchange=HostExchange, **options):
     options = SearchOptions.named(threads=1, **options)
     part = searches[0].part
     placement = Placement(part.layout.parts, 1)
@@ -195,7 +195,7 @@ class Held:
         self.mask = mask
 
 
-class NotedExchange(SoloExchange):
+class NotedExchange(HostExchange):
     """Notes what begins and ends, which must be in pairs."""
 
     calls: list

@@ -21,7 +21,7 @@ from distbfs.exchange.message_sizes import Messages
 from distbfs.exchange.partners import Partners
 from distbfs.options import ExchangeOptions
 from distbfs.partition.layout import Placement
-from distbfs.ranks.launcher import Launch
+from distbfs.ranks.launcher import RankLaunch
 from distbfs.ranks.mpi import MpiWorld, load_mpi
 
 LEVELS, PARTNERS = 12, 4
@@ -108,6 +108,6 @@ def ahead():
 
 
 if __name__ == "__main__":
-    load_mpi(Launch("MPI", 0, 1, exact=False))
+    load_mpi(RankLaunch("MPI", 0, 1, exact=False))
     what, *sizes = sys.argv[1:]
     print(json.dumps(ahead() if what == "ahead" else [calls_of(int(x)) for x in sizes]))

@@ -16,7 +16,7 @@ from distbfs.errors import DeviceMissing, LaunchError, OutOfMemory
 from distbfs.exchange import symmetric
 from distbfs.exchange.symmetric import (
     InitAttributes,
-    SymmetricMemory,
+    NvshmemMemory,
     UniqueId,
     nvshmem_problem,
     version_of,
@@ -103,7 +103,7 @@ def libraries(monkeypatch, tmp_path):
 
 
 def test_all_ranks_begin_with_the_id_of_the_first(libraries, monkeypatch):
-    on_ranks(3, SymmetricMemory)
+    on_ranks(3, NvshmemMemory)
     begun = [one for library in libraries for one in library.begun]
     assert sorted(begun) == [(8, b"of rank 0", rank) for rank in range(3)]
     assert symmetric.os.environ["NVSHMEM_DISABLE_NVLS"] == "0"  # a user's stays
@@ -111,14 +111,14 @@ def test_all_ranks_begin_with_the_id_of_the_first(libraries, monkeypatch):
 
 
 def test_memory_is_used_again_when_its_array_is_gone(libraries):
-    memory = SymmetricMemory(SoloWorld())
+    memory = NvshmemMemory(SoloWorld())
     first = memory.allocate(1000, "some")
     assert not first.any()
     second = memory.allocate(500, "more")
     first[:], place = 1, first.ctypes.data
     del first
     gc.collect()
-    third = SymmetricMemory(SoloWorld()).allocate(900, "again")
+    third = NvshmemMemory(SoloWorld()).allocate(900, "again")
     assert third.ctypes.data == place
     assert not third.any()
     assert len(libraries) == 1
@@ -128,7 +128,7 @@ def test_memory_is_used_again_when_its_array_is_gone(libraries):
 
 def test_memory_is_new_where_one_rank_still_uses_its_own(libraries):
     def work(world):
-        memory, kept = SymmetricMemory(world), []
+        memory, kept = NvshmemMemory(world), []
         kept.append(memory.allocate(100, "some"))
         if world.rank:
             kept.clear()
@@ -150,11 +150,11 @@ def test_memory_is_new_where_one_rank_still_uses_its_own(libraries):
 def test_a_library_that_does_not_start(libraries, fails, wanted):
     libraries.fails = (fails,)
     with pytest.raises(LaunchError, match=wanted):
-        on_ranks(2, SymmetricMemory)
+        on_ranks(2, NvshmemMemory)
 
 
 def test_memory_that_is_short(libraries):
-    memory = SymmetricMemory(SoloWorld())
+    memory = NvshmemMemory(SoloWorld())
     with pytest.raises(OutOfMemory, match="boxes: 3221225472 bytes on each"):
         memory.allocate(FREE, "boxes")
     libraries[0].fails = ("malloc",)
@@ -163,9 +163,9 @@ def test_memory_that_is_short(libraries):
 
 
 def test_other_ranks_of_the_same_process_are_refused(libraries):
-    SymmetricMemory(SoloWorld())
+    NvshmemMemory(SoloWorld())
     with pytest.raises(LaunchError, match="NVSHMEM serves other ranks or devices"):
-        on_ranks(2, SymmetricMemory)
+        on_ranks(2, NvshmemMemory)
 
 
 def test_modules_stay_loaded(libraries, monkeypatch, tmp_path):
@@ -177,9 +177,9 @@ def test_modules_stay_loaded(libraries, monkeypatch, tmp_path):
         self._module = SimpleNamespace(ptr=len(made))
 
     monkeypatch.setattr(programs.Module, "__init__", load)
-    memory, source = SymmetricMemory(SoloWorld()), tmp_path / "kernel.cu"
+    memory, source = NvshmemMemory(SoloWorld()), tmp_path / "kernel.cu"
     one = memory.module(source, OFFSET="u32")
-    assert SymmetricMemory(SoloWorld()).module(source, OFFSET="u32") is one
+    assert NvshmemMemory(SoloWorld()).module(source, OFFSET="u32") is one
     assert memory.module(source, OFFSET="u64") is not one
     assert libraries[0].modules == [1, 2]
 

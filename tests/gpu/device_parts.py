@@ -4,9 +4,14 @@ import numpy as np
 from graphs import build, check_search, some_roots
 
 from distbfs.build.cuda.inner_domains import inner_domains
-from distbfs.exchange.solo import SoloExchange
+from distbfs.exchange.host import HostExchange
 from distbfs.options import SearchOptions
-from distbfs.partition.device_part import COLUMN_PAD, DevicePart, DeviceRows, to_device
+from distbfs.partition.device_part import (
+    COLUMN_PAD,
+    DevicePart,
+    DeviceSubgraph,
+    to_device,
+)
 from distbfs.partition.layout import Domains, Placement
 from distbfs.ranks.world import SoloWorld
 from distbfs.registry import ENGINES, lookup
@@ -29,7 +34,7 @@ def driver_of(parts, engine="pan", room=None, **options):
     else:
         searches = [engine.domain(part, placement) for part in parts]
     d = parts[0].delegate_count
-    exchange = SoloExchange(
+    exchange = HostExchange(
         world, placement, d, options.exchange, item=np.uint64, on_device=True
     )
     return BetweenDomains(world, searches, exchange, options)
@@ -48,7 +53,7 @@ def part_to_device(part):
     for name in SUBGRAPHS:
         rows = getattr(part, name)
         columns = np.pad(rows.columns, (0, COLUMN_PAD))
-        graphs[name] = DeviceRows(to_device(rows.offsets), to_device(columns))
+        graphs[name] = DeviceSubgraph(to_device(rows.offsets), to_device(columns))
     about = (part.layout, part.index, part.threshold, part.active, part.delegates)
     return DevicePart(
         *about,

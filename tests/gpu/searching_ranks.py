@@ -107,7 +107,7 @@ def session_of(world, source, how, parts, threshold, engine="xbfs", **options):
         elif how == "uneven":
             request = Request(devices=[world.rank])
             world.hosts = ["a"] * (world.size - 1) + ["b"]
-        options = {"exchange": "solo" if world.size == 1 else "host", **options}
+        options = {"exchange": "host", **options}
     elif how in WHOLE:
         devices = None
         if how == "domain":

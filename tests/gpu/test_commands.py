@@ -130,9 +130,9 @@ def test_benchmark_between_domains(more, engine, parts, asked):
     assert (told["validated"], told["parts"]) == (True, parts)
     search = told["search"]
     assert (search["engine"], search["method"]) == (engine, "parts")
-    assert (search["mode"], search["exchange"]) == ("stepwise", "solo")
+    assert (search["mode"], search["exchange"]) == ("stepwise", "host")
     name = cuda.describe()["device"]
-    line = f"distbfs: engine {engine} (parts), {name}, stepwise, exchange solo; "
+    line = f"distbfs: engine {engine} (parts), {name}, stepwise, exchange host; "
     assert done.err.startswith(line)
     assert done.err.endswith("one rank\n")
     assert not asked or f"{asked} is " in done.err
@@ -411,7 +411,7 @@ def test_benchmark_of_a_stored_kronecker_graph(tmp_path, parts):
         ),
         (("--dd-factors", 1, 1), "dd is no option of engine xbfs; it is of "),
         (("--domain", 7), "domain is 7; allowed with engine xbfs: 1"),
-        (("--exchange", "p2p"), "'p2p' is not one of 'auto', 'solo', 'host', "),
+        (("--exchange", "p2p"), "'p2p' is not one of 'auto', 'host', "),
     ],
 )
 def test_contradictions(more, message):

@@ -39,7 +39,7 @@ def ranks_of_all():
 
 
 @pytest.mark.parametrize("per_rank", [1, 3])
-@pytest.mark.parametrize("name", ["solo", "host", "nccl"])
+@pytest.mark.parametrize("name", ["host", "nccl"])
 def test_one_process(name, per_rank):
     check(SoloWorld(), f"{name}-device", per_rank)
 
@@ -65,7 +65,7 @@ def test_or_of_rows(count, words):
 
 
 def test_auto_in_one_process():
-    assert choose_exchange(SoloWorld(), "auto", [0]) == ("solo", "one rank")
+    assert choose_exchange(SoloWorld(), "auto", [0]) == ("host", "one rank")
 
 
 @needs_mpi

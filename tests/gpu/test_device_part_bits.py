@@ -10,10 +10,10 @@ from graphs import NAMED, grid, kronecker, random_tuples, uniform
 from sessions import open_tuples
 
 from distbfs.device import cuda
-from distbfs.multisearch import domain_bits
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import PartsSearcher
+from distbfs.plan import pull_shares
 from distbfs.search.choose import Request
 
 GRAPHS = {
@@ -94,7 +94,7 @@ def test_domains(devices, parts, threshold):
 @pytest.mark.parametrize("devices", [1, 2])
 def test_directions(monkeypatch, devices, share):
     """Frontiers are pulled that have all edges, so almost none, or any."""
-    monkeypatch.setattr(domain_bits, "ALONE_SHARE", share)
+    monkeypatch.setattr(pull_shares, "MANY", share)
     for name in ("kronecker", "hub", "grid"):
         session = open_tuples(
             GRAPHS[name],

@@ -26,7 +26,7 @@ from distbfs.generate.cuda import device_tuples
 from distbfs.generate.kronecker import Kronecker
 from distbfs.ranks.world import SoloWorld
 from distbfs.validation.cuda import validate_on_device, validate_on_devices
-from distbfs.validation.cuda_device import Seat, Shard
+from distbfs.validation.cuda_device import ResultShard, ValidationSeat
 from distbfs.validation.host import validate
 
 LARGE = {
@@ -233,7 +233,7 @@ def test_several_devices_that_are_one(cp, fits, monkeypatch):
                     None if x is None else cp.asarray(x[part::devices].astype(np.int32))
                     for x in values
                 ]
-                seats.append(Seat(tuples, [Shard(part, *arrays)]))
+                seats.append(ValidationSeat(tuples, [ResultShard(part, *arrays)]))
             known = (source.n, devices, case[1])
             found = validate_on_devices(
                 SoloWorld(), seats, *known, parents=kept is not None, chunk=100_000

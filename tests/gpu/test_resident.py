@@ -141,7 +141,7 @@ def test_domains_of_one_device():
         request = Request(devices=devices_of(parts), domain=1)
         session = open_tuples(source, request=request, threshold=6)
         about = session.describe()
-        assert (about["engine"], about["exchange"]) == ("xbfs", "solo")
+        assert (about["engine"], about["exchange"]) == ("xbfs", "host")
         assert session.held.devices == devices_of(parts)
         assert session.layout.parts == parts
         for found in checked_searches(session, source):

@@ -30,7 +30,7 @@ from distbfs.exchange.peer_memory import on_device  # noqa: E402
 from distbfs.generate.cuda import device_tuples  # noqa: E402
 from distbfs.ranks.world import SoloWorld, run_guarded, start  # noqa: E402
 from distbfs.validation.cuda import validate_on_devices  # noqa: E402
-from distbfs.validation.cuda_device import Seat, Shard  # noqa: E402
+from distbfs.validation.cuda_device import ResultShard, ValidationSeat  # noqa: E402
 from distbfs.validation.host import validate  # noqa: E402
 from distbfs.validation.kept import KeptEnds  # noqa: E402
 
@@ -92,7 +92,9 @@ def told(world, devices, copies, kept, source, root, level, parent):
             own = range(first + place, parts, total)
             shards = [shard(part, parts, level, parent) for part in own]
             tuples = device_tuples(source)
-        seats.append(Seat(tuples, shards, partial(on_device, device), kept[place]))
+        seats.append(
+            ValidationSeat(tuples, shards, partial(on_device, device), kept[place])
+        )
     known = (source.n, parts, root)
     options = {"parents": parent is not None, "chunk": 20_000, "copies": copies}
     return validate_on_devices(world, seats, *known, **options)
@@ -102,7 +104,7 @@ def shard(part, parts, level, parent):
     """The results of a part, on the current device."""
     cp = cuda.cupy()
     own = None if parent is None else cp.asarray(parent[part::parts].astype(np.int32))
-    return Shard(part, cp.asarray(level[part::parts].astype(np.int16)), own)
+    return ResultShard(part, cp.asarray(level[part::parts].astype(np.int16)), own)
 
 
 def main():

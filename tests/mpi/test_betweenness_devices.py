@@ -38,7 +38,7 @@ def test_a_device_of_each_rank(world, monkeypatch, name, threshold):
         threshold=threshold,
         engine="xbfs",
         parents=False,
-        exchange="solo" if world.size == 1 else "host",
+        exchange="host",
     )
     searcher = PartsSearcher(session, RunOptions())
     assert searcher.smallest == 512

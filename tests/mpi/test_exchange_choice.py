@@ -49,7 +49,7 @@ def test_auto(world: Ranks, on_device: bool, monkeypatch: pytest.MonkeyPatch) ->
     install(world, monkeypatch, uuid=world.rank)
     name, why = choose_exchange(world, "auto", [0] if on_device else [])
     if world.size == 1:
-        assert (name, why) == ("solo", "one rank")
+        assert (name, why) == ("host", "one rank")
     elif on_device:
         assert name == "nccl"
         assert why == "exchange nccl: every rank has a device of its own"
@@ -65,7 +65,7 @@ def test_a_name_is_taken_as_it_is(world: Ranks) -> None:
 
 @pytest.mark.parametrize("name", ["nccl", "cuda_aware"])
 def test_names_for_devices_alone(world: Ranks, name: str) -> None:
-    wanted = f"'{name}' is for parts on devices; allowed: auto, solo, host$"
+    wanted = f"'{name}' is for parts on devices; allowed: auto, host$"
     with pytest.raises(UsageError, match=wanted):
         choose_exchange(world, name)
 
@@ -153,7 +153,7 @@ def test_one_communicator_for_all_exchanges(
 
 def test_only_device_arrays(world: Ranks) -> None:
     for kind in (NcclExchange, CudaAwareExchange):
-        with pytest.raises(UsageError, match="device memory only; allowed: solo, host"):
+        with pytest.raises(UsageError, match="device memory only; allowed: host"):
             make(kind, world, on_device=False)
 
 

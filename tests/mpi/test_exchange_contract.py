@@ -117,7 +117,7 @@ def exchange_of(
                 on_device=bool(on_device),
             )
         except (UsageError, ResourceError, LaunchError) as error:
-            if not factory.needs_devices and (name != "solo" or world.size == 1):
+            if not factory.needs_devices:
                 raise
             pytest.skip(str(error))
         assert exchange.on_device is bool(on_device)
@@ -493,7 +493,7 @@ def test_nccl_slices_only_what_is_long() -> None:
 
 
 @pytest.mark.mpi(min_size=2)
-@pytest.mark.parametrize("name", [kind for kind in NAMES if "solo" not in kind])
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("item", [np.uint32, np.uint64])
 def test_uniquify_sends_each_vertex_once(world: Ranks, name: str, item: Any) -> None:
     """Wide items with one number and other parents, too; one of them arrives."""
@@ -516,19 +516,8 @@ def test_uniquify_sends_each_vertex_once(world: Ranks, name: str, item: Any) -> 
                     assert np.isin(host(array), given).all()
 
 
-@pytest.mark.mpi(min_size=2)
-def test_solo_refuses_several_ranks(world: Ranks) -> None:
-    solo = lookup(EXCHANGES, "exchange", "solo")
-    placement = Placement(world.size, world.size)
-    with pytest.raises(UsageError, match="allowed: host"):
-        solo(world, placement, 1, ExchangeOptions())
-
-
-@pytest.mark.parametrize("name", ["host", "solo"])
-def test_placement_for_other_ranks_is_refused(world: Ranks, name: str) -> None:
-    if name == "solo" and world.size > 1:
-        pytest.skip("solo serves 1 rank")
-    factory = lookup(EXCHANGES, "exchange", name)
+def test_placement_for_other_ranks_is_refused(world: Ranks) -> None:
+    factory = lookup(EXCHANGES, "exchange", "host")
     other = world.size + 1
     with pytest.raises(LaunchError, match=f"placed on {other} ranks"):
         factory(world, Placement(other, other), 1, ExchangeOptions())

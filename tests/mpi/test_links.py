@@ -29,8 +29,7 @@ def test_messages(world: Ranks) -> None:
     facts = links.link_facts(world)
     assert facts["transfers"] == []
     check_pairs(world, facts["messages"])
-    exchange = "host" if world.size > 1 else "solo"
-    assert (facts["exchange"], facts["domains"]) == (exchange, None)
+    assert (facts["exchange"], facts["domains"]) == ("host", None)
 
 
 def test_long_messages_take_longer(world: Ranks) -> None:

@@ -56,7 +56,7 @@ def searcher(source, name="openmp", directed=False, **options):
 def in_parts(source, engine="openmp"):
     """The same interface over a session of four parts."""
     parts, _ = build(source, 4, threshold=2)
-    ways = SearchOptions.named(engine=engine, exchange="solo", parents=False)
+    ways = SearchOptions.named(engine=engine, exchange="host", parents=False)
     session = open_parts(SoloWorld(), parts, ways)
     return sharing.PartsSearcher(session, RunOptions())
 

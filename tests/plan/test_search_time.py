@@ -21,7 +21,7 @@ from distbfs.plan.search_time import (
     PARTNER,
     SIGNALS,
     TERMS,
-    Layout,
+    PlannedLayout,
     device_of,
     exchange_of,
     load_constants,
@@ -105,10 +105,13 @@ def test_looks_beyond_the_cache_grow_with_the_graph():
 
 def test_terms_add_up():
     for layout, exchange in (
-        (Layout(1, 1, 0), None),
-        (Layout(1, 4, 0), None),
-        (Layout(8, 8, 300), exchange_of("nccl", "H200", hosts=True)),
-        (Layout(64, 8, 900, streamed=False), exchange_of("nccl", "H200", hosts=True)),
+        (PlannedLayout(1, 1, 0), None),
+        (PlannedLayout(1, 4, 0), None),
+        (PlannedLayout(8, 8, 300), exchange_of("nccl", "H200", hosts=True)),
+        (
+            PlannedLayout(64, 8, 900, streamed=False),
+            exchange_of("nccl", "H200", hosts=True),
+        ),
     ):
         time = predicted(layout, exchange)
         values = time.as_dict()
@@ -121,11 +124,11 @@ def test_terms_add_up():
         assert ("shared" in used) == (layout.devices > 1)
         assert ("hop" in used) == ("vertex" in used) == (exchange is not None)
     with pytest.raises(ValueError, match="need an exchange"):
-        predicted(Layout(2, 1, 100))
+        predicted(PlannedLayout(2, 1, 100))
 
 
 def test_each_term_is_its_constant_times_its_count():
-    layout, exchange = Layout(4, 2, 200), exchange_of("nccl", "H200", hosts=True)
+    layout, exchange = PlannedLayout(4, 2, 200), exchange_of("nccl", "H200", hosts=True)
     time, device = predicted(layout, exchange), device_of("H200")
     work, terms = time.work, time.terms
     assert terms["levels"] == pytest.approx(
@@ -142,18 +145,18 @@ def test_each_term_is_its_constant_times_its_count():
     masks = DEGREES.above(200) / 8
     assert masks < time.bytes["masks"] < work.levels * masks * 3 / 2
     assert predicted(layout, exchange, internal=True).terms["results"] == 0
-    wide = predicted(Layout(1, 8, 0), scale=32).terms["results"]
+    wide = predicted(PlannedLayout(1, 8, 0), scale=32).terms["results"]
     assert wide == pytest.approx(1.5 * device.finish * (1 << 32) / 8)
 
 
 def test_what_makes_a_search_faster_or_slower():
-    layout = Layout(64, 8, 1000)
+    layout = PlannedLayout(64, 8, 1000)
     fast = predicted(layout, exchange_of("nccl", "H200", bandwidth=100e9))
     slow = predicted(layout, exchange_of("nccl", "H200", bandwidth=10e9))
     assert slow.terms["wire"] == pytest.approx(10 * fast.terms["wire"])
     assert fast.terms["meetings"] == slow.terms["meetings"]
     inside, between = (exchange_of("nvshmem", "H200", hosts=x) for x in (False, True))
-    one = Layout(8, 1, 100)
+    one = PlannedLayout(8, 1, 100)
     assert predicted(one, inside).seconds < predicted(one, between).seconds
     by_hosts = stepwise(exchange_of("nccl", "H200"), "H200")
     assert (
@@ -162,14 +165,16 @@ def test_what_makes_a_search_faster_or_slower():
         > exchange_of("nccl", "H200").level
     )
     assert exchange_of("nccl", "H200").level > exchange_of("nvshmem", "H200").level
-    times = [predicted(Layout(1, 1, 0), scale=x).seconds for x in range(16, 32)]
+    times = [predicted(PlannedLayout(1, 1, 0), scale=x).seconds for x in range(16, 32)]
     assert times == sorted(times)
-    rates = [predicted(Layout(1, d, 0), scale=29).teps for d in (1, 2, 4, 8)]
+    rates = [predicted(PlannedLayout(1, d, 0), scale=29).teps for d in (1, 2, 4, 8)]
     assert rates == sorted(rates)
-    h100 = predict_search(DEGREES, 1, Layout(1, 1, 0), device_of("H100"))
-    assert h100.terms["results"] > predicted(Layout(1, 1, 0)).terms["results"]
+    h100 = predict_search(DEGREES, 1, PlannedLayout(1, 1, 0), device_of("H100"))
+    assert h100.terms["results"] > predicted(PlannedLayout(1, 1, 0)).terms["results"]
     more = [
-        predicted(Layout(p, 8, 1000, streamed=False), exchange_of("nccl", "H200")).terms
+        predicted(
+            PlannedLayout(p, 8, 1000, streamed=False), exchange_of("nccl", "H200")
+        ).terms
         for p in (16, 64, 256)
     ]
     assert more[0]["partners"] < more[1]["partners"] < more[2]["partners"]
@@ -188,7 +193,10 @@ def test_searches_are_laid_out_as_they_are_made():
         time = search_time(graph, "H200", exchange, **options)
         return time.layout, time.exchange and time.exchange.name
 
-    assert layout(22, 4, 4) == (Layout(1, 1, layout(22, 4, 4)[0].threshold), None)
+    assert layout(22, 4, 4) == (
+        PlannedLayout(1, 1, layout(22, 4, 4)[0].threshold),
+        None,
+    )
     assert layout(26, 4, 4)[0].devices == 4
     for devices, domain, exchange, taken, streamed in (
         (64, 1, "nvshmem", "nvshmem", True),

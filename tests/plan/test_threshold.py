@@ -24,7 +24,6 @@ from distbfs.plan.threshold import (
     suggest_threshold,
     weigh_thresholds,
 )
-from distbfs.search import direction
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 EXPECTED = cache(expected_degrees)
@@ -193,11 +192,6 @@ def test_bytes_of_two_devices():
     assert low.bytes["masks"] / low.mask_levels == pytest.approx(0.3e6, rel=0.15)
     assert low.levels == 8
     assert 64 <= suggest_threshold(EXPECTED(27, 16), 2) <= 256
-
-
-def test_the_rule_is_that_of_searches():
-    assert model.PULL_SHARE == direction.PULL_SHARE
-    assert model.HUB_PULL_SHARE == direction.HUB_PULL_SHARE
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "faults"))
 from launching import clean_environment, is_open_mpi
 
-from distbfs.ranks.launcher import Launch, find_launch, foreign
+from distbfs.ranks.launcher import RankLaunch, find_launch, foreign
 
 SRUN = {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "2"}
 HYDRA = {"PMI_SIZE": "3", "PMI_RANK": "1", "MPI_LOCALNRANKS": "3"}
@@ -25,58 +25,58 @@ OPEN_MPI = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1"}
         ({}, None),
         ({"PMI_SIZE": ""}, None),
         ({"PMI_SIZE": "many"}, None),
-        (HYDRA, Launch("mpiexec", 1, 3)),
-        (OPEN_MPI, Launch("mpirun (Open MPI)", 1, 2)),
-        ({**OPEN_MPI, "PMIX_RANK": "1"}, Launch("mpirun (Open MPI)", 1, 2)),
-        (SRUN, Launch("srun", 2, 4)),
-        ({**SRUN, **HYDRA}, Launch("mpiexec", 1, 3)),
-        ({**SRUN, "PMI_SIZE": "4", "PMI_RANK": "2"}, Launch("srun", 2, 4)),
-        ({**SRUN, "PMI_SIZE": "3", "PMI_RANK": "1"}, Launch("mpiexec", 1, 3)),
-        ({**SRUN, "PMIX_RANK": "2"}, Launch("srun", 2, 4)),
-        ({**SRUN, **PRTERUN}, Launch("prterun", 5, 6, exact=False)),
-        ({**SRUN, **PRTERUN, **OPEN_MPI}, Launch("mpirun (Open MPI)", 1, 2)),
+        (HYDRA, RankLaunch("mpiexec", 1, 3)),
+        (OPEN_MPI, RankLaunch("mpirun (Open MPI)", 1, 2)),
+        ({**OPEN_MPI, "PMIX_RANK": "1"}, RankLaunch("mpirun (Open MPI)", 1, 2)),
+        (SRUN, RankLaunch("srun", 2, 4)),
+        ({**SRUN, **HYDRA}, RankLaunch("mpiexec", 1, 3)),
+        ({**SRUN, "PMI_SIZE": "4", "PMI_RANK": "2"}, RankLaunch("srun", 2, 4)),
+        ({**SRUN, "PMI_SIZE": "3", "PMI_RANK": "1"}, RankLaunch("mpiexec", 1, 3)),
+        ({**SRUN, "PMIX_RANK": "2"}, RankLaunch("srun", 2, 4)),
+        ({**SRUN, **PRTERUN}, RankLaunch("prterun", 5, 6, exact=False)),
+        ({**SRUN, **PRTERUN, **OPEN_MPI}, RankLaunch("mpirun (Open MPI)", 1, 2)),
         (
             {**SRUN, "PMI_PORT": "vm:1", "MPI_LOCALNRANKS": "2"},
-            Launch("mpiexec", 0, 2, exact=False),
+            RankLaunch("mpiexec", 0, 2, exact=False),
         ),
         ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, None),
         ({"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "8"}, None),
-        ({"PMIX_RANK": "2"}, Launch("PMIx", 2, 3, exact=False)),
-        ({"MPI_LOCALNRANKS": "2"}, Launch("mpiexec", 0, 2, exact=False)),
-        (FLUX, Launch("Flux", 1, 2)),
-        ({**FLUX, "PMI_SIZE": "2", "PMI_RANK": "1"}, Launch("Flux", 1, 2)),
-        ({**FLUX, "PMIX_RANK": "1"}, Launch("Flux", 1, 2)),
-        ({**FLUX, **HYDRA}, Launch("mpiexec", 1, 3)),
-        ({**SRUN, **FLUX}, Launch("Flux", 1, 2)),
+        ({"PMIX_RANK": "2"}, RankLaunch("PMIx", 2, 3, exact=False)),
+        ({"MPI_LOCALNRANKS": "2"}, RankLaunch("mpiexec", 0, 2, exact=False)),
+        (FLUX, RankLaunch("Flux", 1, 2)),
+        ({**FLUX, "PMI_SIZE": "2", "PMI_RANK": "1"}, RankLaunch("Flux", 1, 2)),
+        ({**FLUX, "PMIX_RANK": "1"}, RankLaunch("Flux", 1, 2)),
+        ({**FLUX, **HYDRA}, RankLaunch("mpiexec", 1, 3)),
+        ({**SRUN, **FLUX}, RankLaunch("Flux", 1, 2)),
         ({"FLUX_JOB_SIZE": "2"}, None),
-        ({"PALS_RANKID": "1"}, Launch("PALS", 1, 2, exact=False)),
+        ({"PALS_RANKID": "1"}, RankLaunch("PALS", 1, 2, exact=False)),
     ],
 )
-def test_find_launch(environment: dict[str, str], expected: Launch | None) -> None:
+def test_find_launch(environment: dict[str, str], expected: RankLaunch | None) -> None:
     assert find_launch(environment) == expected
 
 
 def test_agreement() -> None:
-    assert Launch("x", 0, 3).agrees(3)
-    assert not Launch("x", 0, 3).agrees(1)
-    assert not Launch("x", 0, 3).agrees(4)
-    at_least = Launch("x", 2, 3, exact=False)
+    assert RankLaunch("x", 0, 3).agrees(3)
+    assert not RankLaunch("x", 0, 3).agrees(1)
+    assert not RankLaunch("x", 0, 3).agrees(4)
+    at_least = RankLaunch("x", 2, 3, exact=False)
     assert at_least.agrees(4)
     assert not at_least.agrees(2)
     assert at_least.count == "3 ranks or more"
-    assert Launch("x", 0, 1, exact=False).count == "1 rank or more"
+    assert RankLaunch("x", 0, 1, exact=False).count == "1 rank or more"
 
 
 @pytest.mark.parametrize(
     ("launch", "expected"),
     [
-        (Launch("srun", 0, 1), True),
-        (Launch("Flux", 0, 1), True),
-        (Launch("srun", 0, 2), False),
-        (Launch("mpiexec", 0, 1), False),
+        (RankLaunch("srun", 0, 1), True),
+        (RankLaunch("Flux", 0, 1), True),
+        (RankLaunch("srun", 0, 2), False),
+        (RankLaunch("mpiexec", 0, 1), False),
     ],
 )
-def test_shells(launch: Launch, expected: bool) -> None:
+def test_shells(launch: RankLaunch, expected: bool) -> None:
     assert launch.shell is expected
 
 

@@ -243,7 +243,7 @@ def test_modes(parts, threshold, stepwise, mode):
     assert session.describe()["mode"] == mode
     facts = session.describe()
     assert facts["mode"] == mode
-    assert facts["exchange"] == ("none" if mode == "resident" else "solo")
+    assert facts["exchange"] == ("none" if mode == "resident" else "host")
 
 
 def test_auto_takes_the_compiled_engine():

@@ -18,7 +18,7 @@ from distbfs.service.client_thread import Front, listen
 from distbfs.service.json_lines import SocketDoor
 from distbfs.service.limits import Limits
 from distbfs.service.metrics import Metrics
-from distbfs.service.rank_calls import Ranks
+from distbfs.service.rank_calls import ServiceRank
 from distbfs.service.results import ResultFolder
 from distbfs.service.service import Service
 from distbfs.service.shared_traversal import FEWEST
@@ -74,7 +74,7 @@ def make_service(
     folder = None
     if results is not None:
         folder = ResultFolder(results, limits.files, "test", ids)
-    ranks = Ranks(session, StopFlag())
+    ranks = ServiceRank(session, StopFlag())
     ranks.near = lambda *_: None  # every answer takes a search, which can be held up
     if ranks.together is not None:
         ranks.together.fewest = FEWEST  # as where no edges are looked up

@@ -16,7 +16,7 @@ from distbfs.options import SearchOptions
 from distbfs.ranks.signals import StopFlag
 from distbfs.service.json_lines import SocketDoor
 from distbfs.service.limits import Limits
-from distbfs.service.rank_calls import Ranks
+from distbfs.service.rank_calls import ServiceRank
 from distbfs.service.request_queue import Tickets
 from distbfs.service.service import Service
 from distbfs.service.shared_traversal import ByMeeting, together
@@ -95,7 +95,7 @@ def test_groups(asked, fewest, more):
 
 
 def test_a_service_answers_them_by_one_traversal(tmp_path):
-    ranks = Ranks(session(), StopFlag())
+    ranks = ServiceRank(session(), StopFlag())
     service = Service(ranks, Limits(), {"n": SOURCE.n})
     slow = ranks.session
     slow.slow = True
@@ -133,7 +133,7 @@ def test_a_service_answers_them_by_one_traversal(tmp_path):
 @pytest.mark.parametrize("seed", [None, 5])
 def test_lone_requests_are_answered_by_lookups(tmp_path, seed):
     """Where these suffice; the answers are those of searches."""
-    ranks = Ranks(session(seed=seed), StopFlag())
+    ranks = ServiceRank(session(seed=seed), StopFlag())
     service = Service(ranks, Limits(), {"n": SOURCE.n})
     wanted = SOURCE.distances(7)
     known = [int(v) for v in range(SOURCE.n) if 0 <= wanted[v] <= 4]

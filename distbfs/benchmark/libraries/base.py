@@ -13,16 +13,17 @@ from distbfs import registry
 from distbfs.errors import LibraryMissing, UsageError
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Layout
+from distbfs.search.held import Held
 from distbfs.search.runners.base import Found
 from distbfs.search.runners.whole import WholeRunner
-from distbfs.search.session import Held, Session
+from distbfs.search.session import Session
 from distbfs.search.vertices import Shard, VertexMap
 from distbfs.timing import Trace
 from distbfs.types import Ids, Levels, Root, TupleSource, World
 
 
 @dataclass(frozen=True)
-class Rows:
+class LibraryRows:
     """A symmetric graph by input ids, without loops and repeats.
 
     offsets: int64 [n + 1]; columns: int32 [m], ascending in each row
@@ -48,7 +49,7 @@ class Rows:
         return u[once], self.columns[once]
 
 
-def rows_of(source: TupleSource) -> Rows:
+def rows_of(source: TupleSource) -> LibraryRows:
     """Build rows from edge tuples; raise UsageError for 2^31 vertices or more."""
     n = source.n
     if n >= 1 << 31:
@@ -60,19 +61,19 @@ def rows_of(source: TupleSource) -> Rows:
     all_keys = np.unique(np.concatenate(keys))
     counts = np.bincount(all_keys // max(n, 1), minlength=n)
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return Rows(offsets, (all_keys % max(n, 1)).astype(np.int32))
+    return LibraryRows(offsets, (all_keys % max(n, 1)).astype(np.int32))
 
 
 class Library(Protocol):
     """Another library's breadth-first search, called in its fastest way.
 
-    module: the module to import; ``__init__`` takes Rows and is not timed
+    module: the module to import; ``__init__`` takes ``LibraryRows`` and is not timed
     """
 
     name: ClassVar[str]
     module: ClassVar[str]
 
-    def __init__(self, rows: Rows) -> None: ...
+    def __init__(self, rows: LibraryRows) -> None: ...
 
     def search(self, root: int) -> Any:
         """Search from a vertex; this call alone is timed, to its completion."""
@@ -98,7 +99,7 @@ ONE_SOURCE = "a library searches from one vertex, and the sources are several"
 
 
 class LibrarySearch:
-    """A library as a ``DomainSearch``; ``seconds`` time the library call alone."""
+    """A library as a ``WholeDomain``; ``seconds`` time the library call alone."""
 
     collective = False
     trace: Trace | None = None
@@ -120,7 +121,7 @@ class LibrarySearch:
         """Do nothing: the library frees its memory itself."""
 
 
-def library_session(world: World, name: str, rows: Rows) -> Session:
+def library_session(world: World, name: str, rows: LibraryRows) -> Session:
     """Return a session that searches with a library; LibraryMissing without it."""
     kind: Any = registry.lookup(registry.LIBRARIES, "peer", name)
     if find_spec(kind.module) is None:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distbfs.benchmark.libraries.base import Rows
+from distbfs.benchmark.libraries.base import LibraryRows
 from distbfs.device import cuda
 from distbfs.types import Levels
 
@@ -17,7 +17,7 @@ class CugraphLibrary:
     name: ClassVar[str] = "cugraph"
     module: ClassVar[str] = "pylibcugraph"
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: LibraryRows) -> None:
         import pylibcugraph as lib  # noqa: PLC0415
 
         self._lib, self._cp, self._n = lib, cuda.cupy(), rows.n

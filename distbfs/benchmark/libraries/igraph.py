@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distbfs.benchmark.libraries.base import Rows
+from distbfs.benchmark.libraries.base import LibraryRows
 from distbfs.types import Levels
 
 
@@ -16,7 +16,7 @@ class IgraphLibrary:
     name: ClassVar[str] = "igraph"
     module: ClassVar[str] = "igraph"
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: LibraryRows) -> None:
         import igraph  # noqa: PLC0415
 
         self._version = igraph.__version__

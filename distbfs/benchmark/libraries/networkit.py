@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distbfs.benchmark.libraries.base import Rows
+from distbfs.benchmark.libraries.base import LibraryRows
 from distbfs.types import Levels
 
 FARTHEST = 1e300  # unreached vertices have the largest double
@@ -18,7 +18,7 @@ class NetworkitLibrary:
     name: ClassVar[str] = "networkit"
     module: ClassVar[str] = "networkit"
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: LibraryRows) -> None:
         import networkit as nk  # noqa: PLC0415
 
         self._nk = nk

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distbfs.benchmark.libraries.base import Rows
+from distbfs.benchmark.libraries.base import LibraryRows
 from distbfs.types import Levels
 
 
@@ -16,7 +16,7 @@ class NetworkxLibrary:
     name: ClassVar[str] = "networkx"
     module: ClassVar[str] = "networkx"
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: LibraryRows) -> None:
         import networkx as nx  # noqa: PLC0415
 
         self._nx, self._n = nx, rows.n

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from distbfs.benchmark.libraries.base import Rows
+from distbfs.benchmark.libraries.base import LibraryRows
 from distbfs.types import Levels
 
 
@@ -16,7 +16,7 @@ class ScipyLibrary:
     name: ClassVar[str] = "scipy"
     module: ClassVar[str] = "scipy"
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: LibraryRows) -> None:
         import scipy  # noqa: PLC0415
         from scipy.sparse import csr_matrix  # noqa: PLC0415
         from scipy.sparse.csgraph import breadth_first_order  # noqa: PLC0415

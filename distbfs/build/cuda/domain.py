@@ -43,8 +43,8 @@ from distbfs.build.cuda.room import (
     agreed_kept,
     check_hosts,
 )
-from distbfs.build.cuda.rows import Rows
-from distbfs.build.cuda.separate import MAX_DEGREE, Builder, Shape
+from distbfs.build.cuda.rows import RowsByRange
+from distbfs.build.cuda.separate import MAX_DEGREE, Builder, CommonSizes
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.cuda import id_type
@@ -232,7 +232,7 @@ class Planned:
             what = f"part {self.part} of {total} keys"
             cuda.require(4 * columns + 16 * active, what)
             numbers = self.numbering.numbers
-            self.writer = Rows(
+            self.writer = RowsByRange(
                 self.kernels, numbers, active, total, wide=False, split=split
             )
 
@@ -480,7 +480,7 @@ def construct_domain(
     """
     watch = Stopwatch()
     layout, placement = Layout(source.n, parts), Placement(parts, world.size)
-    shape = Shape(layout)
+    shape = CommonSizes(layout)
     with watch("total"):
         crew = Crew(
             MemberBuilder,

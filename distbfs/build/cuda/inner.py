@@ -48,7 +48,7 @@ from distbfs.graph.device_graph import (
     Tails,
     Trees,
 )
-from distbfs.partition.device_part import DevicePart, DeviceRows
+from distbfs.partition.device_part import DevicePart, DeviceSubgraph
 from distbfs.partition.layout import Domains
 from distbfs.partition.part import PART_SHIFT
 from distbfs.timing import Stopwatch
@@ -119,7 +119,7 @@ class InnerBuilder:
         rows = {name: getattr(part, name) for name in ("nn", "nd", "dn", "dd")}
         if any(x.offsets.dtype.itemsize == 8 for x in rows.values()):
             rows = {
-                name: DeviceRows(
+                name: DeviceSubgraph(
                     x.offsets.astype(np.uint64, copy=False), x.columns, x.on_host
                 )
                 for name, x in rows.items()

@@ -22,13 +22,13 @@ from distbfs.build.cuda.ranges import (
     ROWS_TILE,
     Ranges,
 )
-from distbfs.build.cuda.shares import Seat, Shares
+from distbfs.build.cuda.shares import DealerSeat, Shares
 from distbfs.device import cuda, programs
 from distbfs.device.host_memory import pinned, seen_by_kernels
 from distbfs.errors import InputError
 from distbfs.generate.cuda import device_tuples, id_word
 from distbfs.graph.csr import index_dtype
-from distbfs.partition.device_part import COLUMN_PAD, DeviceRows
+from distbfs.partition.device_part import COLUMN_PAD, DeviceSubgraph
 from distbfs.progress import Sum
 from distbfs.timing import Stopwatch
 from distbfs.types import Array, DeviceArray, Ids, KernelArgument, TupleSource
@@ -133,7 +133,7 @@ class KeyPasses:
         parts: int,
         buffer_bytes: int | None,
         done: Sum,
-        seat: Seat | None = None,
+        seat: DealerSeat | None = None,
     ) -> None:
         self.clock = Stopwatch()
         self.kernels = PartKernels(self.clock, source.n)
@@ -343,12 +343,12 @@ class RowWriter:
         self._pieces = []
         return out
 
-    def finish(self, rows: int) -> DeviceRows:
+    def finish(self, rows: int) -> DeviceSubgraph:
         """Return the subgraph with ``rows`` rows; those past ``counted`` are empty."""
         columns = self._columns()
         total = len(columns) - COLUMN_PAD
         offsets = self._kernels.offsets(self._lengths, rows, total)
-        return DeviceRows(offsets, columns, on_host=self._host is not None)
+        return DeviceSubgraph(offsets, columns, on_host=self._host is not None)
 
 
 def segments(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda.kernels import BLOCK, Kernels
-from distbfs.build.cuda.trees import Ranks
+from distbfs.build.cuda.trees import TreeRanks
 from distbfs.device import cuda
 from distbfs.graph.device_graph import (
     AT_LEAST,
@@ -31,7 +31,7 @@ class Numbering:
     """
 
     def __init__(
-        self, kernels: Kernels, degrees: DeviceArray, trees: Ranks | None = None
+        self, kernels: Kernels, degrees: DeviceArray, trees: TreeRanks | None = None
     ) -> None:
         cupy = cuda.cupy()
         n = len(degrees)
@@ -59,7 +59,7 @@ class Numbering:
             self._order_trees(trees, repeated)
         self.at_least = self._at_least()
 
-    def _order_trees(self, trees: Ranks, degrees: DeviceArray) -> None:
+    def _order_trees(self, trees: TreeRanks, degrees: DeviceArray) -> None:
         """Order the vertices of trees, so that each comes after what it hangs on.
 
         Leaves that hang on no tree fill up a unit of what is searched; then those come

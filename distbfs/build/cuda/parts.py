@@ -28,13 +28,13 @@ from distbfs.build.cuda.ranges import RESERVE
 from distbfs.build.cuda.room import Room, hosts_of
 from distbfs.build.cuda.separate import (
     Builder,
-    Counted,
+    CommonSizes,
+    FirstRound,
     Numbered,
-    Shape,
     Shared,
     Spill,
 )
-from distbfs.build.cuda.shares import Dealer, Seat, Seats
+from distbfs.build.cuda.shares import Dealer, DealerSeat, Seats
 from distbfs.build.host.parts import BuildSummary
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
@@ -65,7 +65,7 @@ class Crew(Generic[Made]):
         self,
         kind: type[Made],
         source: TupleSource,
-        shape: Shape,
+        shape: CommonSizes,
         world: World,
         placement: Placement,
         *,
@@ -93,7 +93,7 @@ class Crew(Generic[Made]):
         for k, (device, places) in enumerate(self._groups.items()):
             seat = None
             if self._dealer is not None:
-                seat = Seat(self._dealer, self._dealer.own[k], len(places))
+                seat = DealerSeat(self._dealer, self._dealer.own[k], len(places))
             with self._on(device), cuda.memory_of("building on a device"):
                 made = kind(source, shape, buffer_bytes, done or Sum(), seat)
                 made.keys.expect(ROUNDS * len(places) - 1)
@@ -213,7 +213,7 @@ def construct_on_devices(
         source = Permuted(source, options.permute_seed)
     watch = Stopwatch()
     layout = Layout(source.n, placement.parts)
-    shape, own_parts = Shape(layout), placement.parts_of(world.rank)
+    shape, own_parts = CommonSizes(layout), placement.parts_of(world.rank)
     with watch("total"):
         crew = Crew(
             Builder,
@@ -278,7 +278,7 @@ def _parts_of_host(world: World, placement: Placement) -> int:
 
 
 def _share_degrees(
-    world: World, source: TupleSource, counted: Sequence[Counted]
+    world: World, source: TupleSource, counted: Sequence[FirstRound]
 ) -> tuple[DegreeHistogram, int]:
     """Return the histogram of all vertices and the number of loops (collective)."""
     values, counts = merge([x.histogram for x in counted])

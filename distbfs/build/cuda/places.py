@@ -67,7 +67,7 @@ def joined(boxes: Sequence[Any], world: World) -> Any:
     return near[0] if len(near) == 1 else cp.concatenate(near)
 
 
-class Asked:
+class RequestedColumns:
     """Columns of a part whose numbers are requested, sorted by part.
 
     columns: CuPy uint64, part << 32 | local id; boxes: uint32, for each part
@@ -108,7 +108,7 @@ def number_columns(
             with part.vertices.device:
                 high = max(min(low + COLUMNS, part.nn.edges), low)
                 columns = part.nn.columns[low:high]
-                asked.append(Asked(columns, placement.parts))
+                asked.append(RequestedColumns(columns, placement.parts))
         arrived = swapped([x.boxes for x in asked], ranks, world)
         for part, boxes in zip(parts, arrived, strict=True):
             with part.vertices.device:

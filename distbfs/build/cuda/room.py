@@ -45,7 +45,7 @@ def nothing_beside(active: int, devices: int, targets: int) -> int:  # noqa: ARG
     return 0
 
 
-class Degrees(Protocol):
+class RowLengths(Protocol):
     """How long the first rows are; a ``Numbering`` is one."""
 
     def at_least_of(self, degree: int) -> int:
@@ -65,7 +65,7 @@ class Split(NamedTuple):
     tails: int
 
     @classmethod
-    def at(cls, kept: int, numbering: Degrees, ranges: Ranges) -> Split:
+    def at(cls, kept: int, numbering: RowLengths, ranges: Ranges) -> Split:
         """Split rows after ``kept`` columns; ranges: of their keys."""
         tailed = numbering.at_least_of(kept)
         beyond = ranges.beyond(tailed, kept)
@@ -88,7 +88,7 @@ class Fit:
     fixed: int
     have: int
     after: int
-    numbering: Degrees
+    numbering: RowLengths
     ranges: Ranges
 
     def most(self) -> int:

@@ -21,7 +21,7 @@ WASTE = 10  # columns may be allocated with 1 / WASTE unused
 WIDE = 1 << 32
 
 
-class Rows:
+class RowsByRange:
     """Columns and offsets, written range by range.
 
     active: rows; total: keys, repeats counted; wide: offsets of 64 bits
@@ -202,7 +202,9 @@ def make_rows(
         cuda.release()
         need = 4 * columns + 8 * active + KEY_BYTES * capacity + RESERVE // 4
         cuda.require(need, f"building a graph of {total} directed edges")
-        rows = Rows(kernels, numbering.numbers, active, total, wide=wide, split=split)
+        rows = RowsByRange(
+            kernels, numbering.numbers, active, total, wide=wide, split=split
+        )
         buffer = cuda.cupy().empty(capacity, np.uint64)
     chunks.expect(len(bounds) - 1)
     for index, bound in enumerate(bounds):

@@ -73,7 +73,7 @@ class SeenPart:
 
 
 @dataclass
-class Rows:
+class NamedRows:
     """Rows of a device, and what their columns are called.
 
     offsets, columns, active, m, tails: as of ``DeviceGraph``; columns need no padding
@@ -104,21 +104,23 @@ class Rows:
     first: int = 0
 
     @classmethod
-    def of_graph(cls, graph: DeviceGraph, **columns: Any) -> Rows:
+    def of_graph(cls, graph: DeviceGraph, **columns: Any) -> NamedRows:
         """Return the rows of a graph; columns: what they are called."""
         rows = (graph.offsets, graph.columns, graph.active, graph.m - graph.held_back)
         return cls(*rows, tails=graph.tails, **columns)
 
 
-def rows_of_graph(graph: DeviceGraph) -> Rows:
+def rows_of_graph(graph: DeviceGraph) -> NamedRows:
     """Return the rows of a whole graph, whose columns are numbers."""
-    return Rows.of_graph(graph, n=graph.n, names=graph.vertices, places=graph.numbers)
+    return NamedRows.of_graph(
+        graph, n=graph.n, names=graph.vertices, places=graph.numbers
+    )
 
 
-def rows_of_member(part: MemberRows) -> Rows:
+def rows_of_member(part: MemberRows) -> NamedRows:
     """Return the rows of one device of a domain."""
     parts = part.layout.parts
-    return Rows.of_graph(
+    return NamedRows.of_graph(
         part.graph,
         n=part.layout.n,
         names=part.names,
@@ -128,21 +130,21 @@ def rows_of_member(part: MemberRows) -> Rows:
     )
 
 
-def rows_of_part(part: InnerPart, targets: DeviceArray) -> tuple[Rows, Rows]:
+def rows_of_part(part: InnerPart, targets: DeviceArray) -> tuple[NamedRows, NamedRows]:
     """Return (inner, outer) rows of one device's share of a part.
 
     targets: ids of ``part.outer.targets``; outer columns are sorted in their rows
     """
     sort_rows(part.outer.offsets, part.outer.columns)
     layout, graph, first = part.layout, part.graph, part.normals
-    inner = Rows.of_graph(
+    inner = NamedRows.of_graph(
         graph,
         n=layout.n,
         names=part.ids[: part.slots],
         devices=part.domain.devices,
         device=part.device,
     )
-    outer = Rows(
+    outer = NamedRows(
         part.outer.offsets,
         part.outer.columns,
         len(part.outer.offsets) - 1,
@@ -188,7 +190,7 @@ def mask_bytes(n: int, active: int, columns: int) -> int:
 class SeenMaker:
     """Makes bits for the rows of one device; its methods with the device current."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: NamedRows) -> None:
         self._rows = rows
         offset = "u32" if rows.offsets.dtype.itemsize == 4 else "u64"
         self._module = programs.Module(SOURCE, OFFSET=offset)

@@ -16,7 +16,7 @@ from distbfs.build.cuda.kernels import BLOCK, KEYS_TILE
 from distbfs.build.cuda.keys import KeyPasses, RowWriter, Rule, segments
 from distbfs.build.cuda.ranges import Ranges
 from distbfs.build.cuda.room import Room
-from distbfs.build.cuda.shares import Seat
+from distbfs.build.cuda.shares import DealerSeat
 from distbfs.device import cuda
 from distbfs.errors import InputError, UsageError
 from distbfs.generate.cuda import id_type
@@ -32,7 +32,7 @@ VERTEX_BYTES = 24  # most for all arrays by vertex of a part at once
 DELEGATE_BYTES = 64  # for a delegate in the table under construction
 
 
-class Shape:
+class CommonSizes:
     """Sizes that are the same for all parts.
 
     per: most vertices of a part; blocks: of a part in each set
@@ -53,7 +53,7 @@ class Shape:
 
 
 @dataclass
-class Counted:
+class FirstRound:
     """Results of a part's first round.
 
     degrees: without loops and repeats; ends: of tuples; both device uint32 [local]
@@ -173,17 +173,17 @@ class Builder:
     def __init__(
         self,
         source: TupleSource,
-        shape: Shape,
+        shape: CommonSizes,
         buffer_bytes: int | None,
         done: Sum,
-        seat: Seat | None = None,
+        seat: DealerSeat | None = None,
     ) -> None:
         self.source, self.shape, self.layout = source, shape, shape.layout
         self.keys = KeyPasses(source, shape.parts, buffer_bytes, done, seat)
         self.kernels = self.keys.kernels
         self.clock = self.keys.clock
 
-    def count(self, part: int) -> Counted:
+    def count(self, part: int) -> FirstRound:
         """Compute the degrees of a part."""
         cupy, launch = cuda.cupy(), self.kernels.launch
         local = self.layout.local_count(part)
@@ -203,7 +203,7 @@ class Builder:
             del keys
         with self.kernels.phase("degrees"):
             cuda.release()
-            return Counted(
+            return FirstRound(
                 degrees,
                 ends,
                 self.kernels.histogram(degrees),
@@ -241,7 +241,7 @@ class Builder:
         sizes = [self._rank(*pair) for pair in zip(counts, sets, strict=True)]
         return list(zip(sets, sizes, strict=True))
 
-    def number(self, part: int, counted: Counted, threshold: int) -> Numbered:
+    def number(self, part: int, counted: FirstRound, threshold: int) -> Numbered:
         """Assign numbers to the vertices of a part; frees ``counted``."""
         cupy, launch = cuda.cupy(), self.kernels.launch
         local = len(counted.degrees)

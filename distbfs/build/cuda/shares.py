@@ -209,7 +209,7 @@ class Dealer:
 
 
 @dataclass(frozen=True)
-class Seat:
+class DealerSeat:
     """One of the devices that send each other tuples.
 
     own: its index over all ranks; parts: how many it has
@@ -228,7 +228,12 @@ class Shares:
     """
 
     def __init__(
-        self, tuples: DeviceTuples, seat: Seat, keep: int, watch: Stopwatch, done: Sum
+        self,
+        tuples: DeviceTuples,
+        seat: DealerSeat,
+        keep: int,
+        watch: Stopwatch,
+        done: Sum,
     ) -> None:
         cp, dealer = cuda.cupy(), seat.dealer
         self._tuples, self._dealer, self._own = tuples, dealer, seat.own

@@ -21,7 +21,7 @@ from distbfs.types import DeviceArray
 MOST_ROUNDS = 14  # so that a path to the core is short
 
 
-class Ranks(NamedTuple):
+class TreeRanks(NamedTuple):
     """How vertices hang in trees, by id.
 
     ranks: uint8 [n], 1 for leaves, 0 for vertices outside of trees; always more for the
@@ -35,7 +35,7 @@ class Ranks(NamedTuple):
 
 def rank_trees(
     kernels: Kernels, degrees: DeviceArray, links: DeviceArray
-) -> Ranks | None:
+) -> TreeRanks | None:
     """Return how vertices hang in trees; None: there are too few to leave any out.
 
     Others are searched in whole units, which leaves that hang on them fill up.
@@ -65,4 +65,4 @@ def rank_trees(
     fill, hang = -core % SEARCHED_UNIT, int(cupy.count_nonzero(ranks))
     if int(cupy.count_nonzero(loose)) < fill or hang <= fill:
         return None
-    return Ranks(ranks, to)
+    return TreeRanks(ranks, to)

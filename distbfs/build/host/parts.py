@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from distbfs.build.host.rows import Rows, collect
+from distbfs.build.host.rows import ServedRows, collect
 from distbfs.build.host.separate import Distributor, whole_rows
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import permutation_by
@@ -81,13 +81,13 @@ def construct(
     raw = RAW_BYTES * 2 * source.tuples // parts
     groups = in_groups(placement.per_rank, raw, options.pass_bytes)
 
-    def rows_of(group: Sequence[int]) -> dict[int, Rows]:
+    def rows_of(group: Sequence[int]) -> dict[int, ServedRows]:
         return collect(source, world, parts, group, translate, clock, threads=threads)
 
     with clock("total"):
         degrees: dict[int, Ids] = {}
         loops = 0
-        rows: dict[int, Rows] = {}
+        rows: dict[int, ServedRows] = {}
         for group in groups:
             rows.clear()
             rows = rows_of(group)

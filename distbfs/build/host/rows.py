@@ -23,7 +23,7 @@ ROUND = 1 << 20
 
 
 @dataclass(frozen=True)
-class Rows:
+class ServedRows:
     """The neighbours of the vertices that one part serves.
 
     offsets: int64 [local + 1]; columns: global ids ascending in each row, no loops, no
@@ -71,7 +71,7 @@ def collect(
     clock: Stopwatch,
     way: int = BOTH,
     threads: int = 0,
-) -> dict[int, Rows]:
+) -> dict[int, ServedRows]:
     """Collect the rows of some parts of this rank (collective).
 
     group: device indices, the same on every rank; the parts of rank r are ``device *
@@ -103,7 +103,7 @@ def collect(
     }
 
 
-def rows_of(cut: Cut, deal: Deal, slot: int, threads: int) -> Rows:
+def rows_of(cut: Cut, deal: Deal, slot: int, threads: int) -> ServedRows:
     """Return the rows of the part at a slot."""
     part = int(deal.part_of[slot])
     first = slot * deal.local
@@ -112,4 +112,4 @@ def rows_of(cut: Cut, deal: Deal, slot: int, threads: int) -> Rows:
     begin = int(cut.lengths[:first].sum())
     columns = cut.columns[begin : begin + int(offsets[-1])]
     ends, loops = cut.ends[mine], int(cut.loops[slot])
-    return Rows(offsets, columns, cut.lengths[mine], ends, loops)
+    return ServedRows(offsets, columns, cut.lengths[mine], ends, loops)

@@ -16,10 +16,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from distbfs.build.host.rows import Rows
+from distbfs.build.host.rows import ServedRows
 from distbfs.graph.csr import CSR, add_counts, index_dtype, row_blocks, row_offsets
 from distbfs.graph.keys import BACK, BOTH, FORTH
-from distbfs.graph.relabel import Numbering, degree_order
+from distbfs.graph.relabel import PartNumbering, degree_order
 from distbfs.graph.sorted_rows import inverse, ranked_rows, taken
 from distbfs.graph.trees import tree_vertices
 from distbfs.partition.degree import DelegateIndex, gather_delegates
@@ -31,7 +31,7 @@ SHIFT = np.uint64(PART_SHIFT)
 TURNED = 4  # as in build/cuda/parts.cu
 
 
-def whole_rows(rows: Rows, numbering: Numbering, threads: int = 0) -> CSR:
+def whole_rows(rows: ServedRows, numbering: PartNumbering, threads: int = 0) -> CSR:
     """Return rows by number, neighbours by descending degree."""
     offsets, columns = ranked_rows(
         rows.offsets,
@@ -78,7 +78,7 @@ class Distributor:
         self.rising = inverse(rising, threads)
         self.order_block = order_block
         self.whole = layout.parts == 1 and not len(self.delegates)
-        self.numbering: dict[int, Numbering] = {}
+        self.numbering: dict[int, PartNumbering] = {}
         for part, all_degrees in {} if self.whole else degrees.items():
             normal = all_degrees
             if len(high[part]):
@@ -86,7 +86,7 @@ class Distributor:
                 normal[high[part]] = 0
             self.numbering[part] = degree_order(normal, order_block, threads)
 
-    def split(self, part: int, rows: Rows) -> Part:
+    def split(self, part: int, rows: ServedRows) -> Part:
         """Build one part of this rank (collective: every rank passes one)."""
         if self.whole:
             trees = tree_vertices(rows.offsets, rows.degrees, rows.columns)
@@ -111,14 +111,16 @@ class Distributor:
             numbering.active,
         )
 
-    def _whole(self, rows: Rows, numbering: Numbering) -> tuple[CSR, CSR, CSR, CSR]:
+    def _whole(
+        self, rows: ServedRows, numbering: PartNumbering
+    ) -> tuple[CSR, CSR, CSR, CSR]:
         """Return a part without delegates: all its edges are in nn."""
         nn = whole_rows(rows, numbering, self.threads)
         none = CSR.empty(0)
         return nn, CSR.empty(nn.rows), none, none
 
     def _separate(
-        self, part: int, rows: Rows, numbering: Numbering
+        self, part: int, rows: ServedRows, numbering: PartNumbering
     ) -> tuple[CSR, CSR, CSR, CSR]:
         """Sort the edges of a part into the four subgraphs, block by block of rows."""
         d, count = len(self.delegates), len(numbering.numbers)

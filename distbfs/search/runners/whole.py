@@ -31,7 +31,7 @@ def records_of(records: Sequence[LevelRecord]) -> list[dict[str, Any]]:
     return levels
 
 
-class DomainSearch(Protocol):
+class WholeDomain(Protocol):
     """Searches the graph of one domain.
 
     collective: whether all ranks call it together, else only its own
@@ -55,7 +55,7 @@ class DomainSearch(Protocol):
         """Free what searches hold."""
 
 
-class ViewingDomain(DomainSearch, Protocol):
+class ViewingDomain(WholeDomain, Protocol):
     """A domain whose engine has masks."""
 
     def see(self, views: Sequence[Any]) -> None:
@@ -63,7 +63,7 @@ class ViewingDomain(DomainSearch, Protocol):
 
 
 class OnHost:
-    """A ``DomainSearch`` by the threads of one process."""
+    """A ``WholeDomain`` by the threads of one process."""
 
     collective = False
     trace: Trace | None = None
@@ -99,7 +99,7 @@ class OnHost:
 
 
 class OnDevice:
-    """A ``DomainSearch`` by one device that holds the graph.
+    """A ``WholeDomain`` by one device that holds the graph.
 
     Results of searches in internal ids are converted on first access, outside their
     time.
@@ -175,7 +175,7 @@ class OnDevice:
 
 
 class OnDevices:
-    """A ``DomainSearch`` by several devices that map each other's memory."""
+    """A ``WholeDomain`` by several devices that map each other's memory."""
 
     collective = True
 
@@ -231,7 +231,7 @@ class WholeRunner:
     """
 
     def __init__(
-        self, world: World, search: DomainSearch | None, *, stepwise: bool = False
+        self, world: World, search: WholeDomain | None, *, stepwise: bool = False
     ) -> None:
         self._world, self._search = world, search
         self.mode = "stepwise" if stepwise else "resident"

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from distbfs.engines.cuda.xbfs.arrays import PULL_SHARE, PushLimits, pull_tails
+from distbfs.engines.cuda.xbfs.arrays import PushLimits, pull_tails
+from distbfs.plan import pull_shares
 
 STEP, LAST_STEP, LINE = 64, 4, 32  # columns
 
@@ -48,7 +49,9 @@ def looks(offsets, columns, visited):
 def tail_reads(offsets, columns, root, kept):
     """Return (columns, lines) that a search reads of tails; lines on average."""
     degrees, m, active = np.diff(offsets), int(offsets[-1]), len(offsets) - 1
-    limits = PushLimits.of(m, float(degrees.astype(float) @ degrees) / m, PULL_SHARE)
+    limits = PushLimits.of(
+        m, float(degrees.astype(float) @ degrees) / m, pull_shares.DEVICE
+    )
     beyond, pulling = pull_tails(m, kept), False
     visited, left = np.zeros(active, dtype=bool), active - 1
     total = np.zeros(2)

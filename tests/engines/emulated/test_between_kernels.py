@@ -33,7 +33,7 @@ from distbfs.engines.base import Until
 from distbfs.engines.cuda.xbfs import arrays, between_params
 from distbfs.engines.cuda.xbfs.memory import box_words
 from distbfs.errors import UsageError
-from distbfs.exchange.solo import SoloExchange
+from distbfs.exchange.host import HostExchange
 from distbfs.exchange.traffic import KINDS
 from distbfs.options import ExchangeOptions, SearchOptions
 from distbfs.partition.layout import Domains, Placement
@@ -192,7 +192,7 @@ def kinds_of_records(records, *, pulls):
     assert bool(total["normals"]) != pulls
 
 
-class CountingExchange(SoloExchange):
+class CountingExchange(HostExchange):
     """Counts what parts of one rank have for each other as if it left."""
 
     def start_normals(self, bins):

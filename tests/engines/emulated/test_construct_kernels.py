@@ -285,13 +285,13 @@ def on_ranks_of_two(source):
 def test_keys_that_tell_few_rows_apart(device, monkeypatch, parts):
     """As of ids of many bits: ranges have as many rows as what is left can number."""
     monkeypatch.setattr(device_tuples, "NARROW", 1)
-    made = separate.Shape.__init__
+    made = separate.CommonSizes.__init__
 
     def many_bits(self, layout):
         made(self, layout)
         self.bits = 59
 
-    monkeypatch.setattr(separate.Shape, "__init__", many_bits)
+    monkeypatch.setattr(separate.CommonSizes, "__init__", many_bits)
     for threshold in (0, 5, LARGE):
         summary = check_construct(GRAPHS["random"], parts, threshold)
         assert summary.passes > 4 * parts
@@ -345,7 +345,7 @@ def test_ids_near_the_limits(device, exponent, threshold):
 def separated_parts(source, placement, threshold):
     """The parts that a placement has here; no vertex of other parts has edges."""
     layout, mine = Layout(source.n, placement.parts), placement.parts_of(0)
-    shape = separate.Shape(layout)
+    shape = separate.CommonSizes(layout)
     builder = separate.Builder(source, shape, None, Sum())
     world = SoloWorld()
     counted = [builder.count(part) for part in mine]

@@ -65,15 +65,15 @@ def test_ways_of_two_devices(bench, tmp_path):
         kept = "internal" if cell.internal else "input"
         assert (row["result"], row["ids"]) == ("levels and parents", kept)
     # one process with both: its domains need no exchange between ranks
-    domains = bench.cells.Cell(2, 1, SCALE, "solo", ("domains",), domain=1)
+    domains = bench.cells.Cell(2, 1, SCALE, "host", ("domains",), domain=1)
     row = run.cell(domains, (), validate=2)
     assert (row["state"], row["mode"]) == ("done", "stepwise"), row["said"]
-    assert (row["exchange"], row["validated"]) == ("solo", 2)
+    assert (row["exchange"], row["validated"]) == ("host", 2)
     assert row["sent"]["levels"] > 2
     assert row["sent"]["us_a_level"]["work"] > 0
     run.write()
     report = json.loads((tmp_path / "bench_devices.json").read_text())
-    assert [x["exchange"] for x in report["rows"]] == ["none", "none", "solo"]
+    assert [x["exchange"] for x in report["rows"]] == ["none", "none", "host"]
     assert run.wrong() == []
 
 

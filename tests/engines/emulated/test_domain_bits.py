@@ -13,7 +13,7 @@ from worlds import on_ranks
 
 from distbfs.device import cuda
 from distbfs.errors import ResourceError, SearchStopped, UsageError
-from distbfs.multisearch import domain_bits, domain_group
+from distbfs.multisearch import domain_bits, domain_group, domain_share
 from distbfs.multisearch.domain_bits import DomainBitSearches
 from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.part_loop import Wanted
@@ -77,8 +77,8 @@ def test_levels(device, parts, pull_edges):
 @pytest.mark.parametrize("parts", EACH)
 def test_hubs_and_wide_rows(device, monkeypatch, parts, pull_edges):
     """Rows for all warps and for one, on every device."""
-    monkeypatch.setattr(domain_bits, "HUB_DEGREE", 12)
-    monkeypatch.setattr(domain_bits, "WIDE_DEGREE", 8)
+    monkeypatch.setattr(domain_share, "HUB_DEGREE", 12)
+    monkeypatch.setattr(domain_share, "WIDE_DEGREE", 8)
     source = GRAPHS["granules"]
     searches = searches_of(source, parts, pull_edges=pull_edges)
     for share in searches._shares:

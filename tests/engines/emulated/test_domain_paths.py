@@ -24,7 +24,7 @@ from worlds import ThreadExchange, on_ranks
 
 from distbfs.device import cuda
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
-from distbfs.multisearch import domain_bits, domain_paths
+from distbfs.multisearch import domain_bits, domain_paths, domain_share
 from distbfs.multisearch.apps import betweenness
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.part_loop import Wanted
@@ -101,8 +101,8 @@ MANY_GRANULES = uniform(5200, 26_000, hub=900)
 )
 def test_rows_of_every_length(owners, width, threshold, monkeypatch):
     """For a block, a warp and 32 of a warp; delegates in many granules and lanes."""
-    monkeypatch.setattr(domain_bits, "HUB_DEGREE", 12)
-    monkeypatch.setattr(domain_bits, "WIDE_DEGREE", 5)
+    monkeypatch.setattr(domain_share, "HUB_DEGREE", 12)
+    monkeypatch.setattr(domain_share, "WIDE_DEGREE", 5)
     monkeypatch.setattr(domain_paths, "WIDTHS", (width,))
     source = MANY_GRANULES
     roots = np.random.default_rng(3).integers(0, source.n, 11)

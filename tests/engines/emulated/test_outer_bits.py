@@ -28,7 +28,7 @@ from worlds import ThreadExchange, on_ranks
 
 from distbfs.device import cuda
 from distbfs.errors import OutOfMemory, SearchStopped
-from distbfs.multisearch import domain_bits, outer_bits
+from distbfs.multisearch import domain_bits, domain_share, outer_bits
 from distbfs.multisearch.apps.closeness import SAMPLED
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.domain_bits import DomainBitSearches
@@ -119,8 +119,8 @@ def test_words_of_every_width(owners, count, lanes):
 @pytest.mark.parametrize("owners", ["two ranks", "two and one"])
 def test_delegates_in_many_granules(owners, pull_edges, monkeypatch):
     """Which lanes take in turns; rows for all warps and for one, inside and outside."""
-    monkeypatch.setattr(domain_bits, "HUB_DEGREE", 12)
-    for module in (domain_bits, outer_bits):
+    monkeypatch.setattr(domain_share, "HUB_DEGREE", 12)
+    for module in (domain_share, outer_bits):
         monkeypatch.setattr(module, "WIDE_DEGREE", 5)
     source = uniform(5200, 26_000, hub=900)
     roots = np.random.default_rng(3).integers(0, source.n, 9)
@@ -281,7 +281,7 @@ def test_batches_of_any_size(ranks, monkeypatch, batch):
 
 def test_narrower_words_where_memory_is_short(ranks, monkeypatch):
     """At first, and when one of the ranks finds no room for levels; on all ranks."""
-    source, make_room = GRAPHS["random"], domain_bits.Share.make_room
+    source, make_room = GRAPHS["random"], domain_share.Share.make_room
     roots, tried = np.arange(source.n).repeat(4), []
     level = levels_of(source)[roots]
     problem = Problem("levels", (State("level", "int8", "pair", -1),), bits=True)
@@ -303,7 +303,7 @@ def test_narrower_words_where_memory_is_short(ranks, monkeypatch):
 
     frees = [0, 0]  # bytes while a graph is loaded, and then
     monkeypatch.setattr(cuda, "free_bytes", lambda: frees[0])
-    monkeypatch.setattr(domain_bits.Share, "make_room", some_room)
+    monkeypatch.setattr(domain_share.Share, "make_room", some_room)
     for free, most in ((1 << 40, 4), (domain_bits.RESERVE + 150_000, 2)):
         tried.clear()
         frees[:] = 1 << 40, free

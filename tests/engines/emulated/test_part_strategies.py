@@ -9,7 +9,7 @@ from graphs import Tuples, build, kronecker, some_roots, uniform
 
 from distbfs.engines.cuda.pan import search as part
 from distbfs.engines.reference import ReferenceEngine
-from distbfs.exchange.solo import SoloExchange
+from distbfs.exchange.host import HostExchange
 from distbfs.options import Factors, SearchOptions
 from distbfs.partition.layout import Placement
 from distbfs.ranks.world import SoloWorld
@@ -37,7 +37,7 @@ def on_the_host(source, parts, **options):
     options = SearchOptions.named(engine="reference", **options)
     placement, made = Placement(parts, 1), build(source, parts, threshold=6)[0]
     searches = [ReferenceEngine(options).domain(one, placement) for one in made]
-    exchange = SoloExchange(world, placement, made[0].delegate_count, options.exchange)
+    exchange = HostExchange(world, placement, made[0].delegate_count, options.exchange)
     return BetweenDomains(world, searches, exchange, options)
 
 

@@ -34,6 +34,7 @@ from resident_parts import look, resident_driver
 from distbfs.engines.cuda.xbfs import arrays as fast_arrays
 from distbfs.engines.cuda.xbfs import ranges, shared
 from distbfs.errors import DistbfsError, SearchStopped, UsageError
+from distbfs.plan import pull_shares
 
 BOTH = [True, False]
 INTERNAL = pytest.mark.parametrize("internal", BOTH, ids=["internal", "ids"])
@@ -240,7 +241,7 @@ def test_steps_are_those_of_one_device(device):
     for name in ("kronecker", "granules", "two-blobs"):
         source, kinds = SHAPES[name](), []
         root = int(source.degrees.argmax())
-        share = source.matrix.nnz // shared.PULL_SHARE  # one part has another
+        share = source.matrix.nnz // pull_shares.DOMAIN  # one part has another
         for parts in (1, 2, 4):
             driver = resident_driver(source, parts, overrides={"pull_edges": share})
             records = look(driver, source, root, records=True).records

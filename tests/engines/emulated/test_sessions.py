@@ -59,7 +59,7 @@ from distbfs.search.graph import Graph
 from distbfs.search.holding import Source, hold_device_parts, parts_of_store
 from distbfs.search.open import open_source
 from distbfs.search.opening import between_domains
-from distbfs.service.rank_calls import Ranks
+from distbfs.service.rank_calls import ServiceRank
 from distbfs.store import schema
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.write import write_graph
@@ -190,7 +190,7 @@ def test_between_domains(parts, engine):
     session = separated(parts, engine=engine)
     about = session.describe()
     named = "xbfs" if engine == "auto" else engine
-    assert (about["engine"], about["exchange"]) == (named, "solo")
+    assert (about["engine"], about["exchange"]) == (named, "host")
     for found in checked_searches(session, SOURCE):
         assert found.wall_seconds > 0
     session.close()
@@ -344,7 +344,7 @@ def test_small_graphs_are_searched_by_one_device(devices):
         ),
         ({}, Request(4, "--parts"), "xbfs", "--parts is for searches between domains"),
         ({"dd": Factors(1, 1)}, Request(), "pan", "dd is an option of engine pan"),
-        ({"exchange": "solo"}, Request(), "xbfs", "exchange is for searches between"),
+        ({"exchange": "host"}, Request(), "xbfs", "exchange is for searches between"),
         ({"local_all2all": True}, Request(), "xbfs", "local_all2all is for searches"),
         ({"uniquify": True}, Request(), "pan", "uniquify is an option of engine pan"),
         ({"engine": "xbfs"}, Request(2, "--parts"), "xbfs", "--parts is for searches"),
@@ -886,7 +886,7 @@ def test_the_plan_knows_what_is_allocated(
 
     monkeypatch.setattr(InnerBuilder, "_outer_columns", watched)
     searches = share_searches(engine, held.device_parts)
-    runner = between_domains(SoloWorld(), searches, "solo", engine.options, placement)
+    runner = between_domains(SoloWorld(), searches, "host", engine.options, placement)
     gc.collect()
     used = allocated(device) - before
     planned = arriving = making = 0
@@ -1074,7 +1074,7 @@ def test_a_lone_query_waits_once(device, monkeypatch):
         return seconds
 
     with opened(engine="xbfs") as session:
-        ranks = Ranks(session, StopFlag())
+        ranks = ServiceRank(session, StopFlag())
         ranks.search(1, asked, parents=False, stop=lambda: False)
         for root in (2, 4, 2):
             monkeypatch.setattr(Launch, "timed", wait_once)

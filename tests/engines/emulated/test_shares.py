@@ -29,7 +29,7 @@ from distbfs.generate.cuda import id_type, id_word
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.permuted import Permuted
 from distbfs.options import BuildOptions, SearchOptions
-from distbfs.partition.device_part import DeviceRows
+from distbfs.partition.device_part import DeviceSubgraph
 from distbfs.partition.layout import Placement
 from distbfs.progress import Sum
 from distbfs.ranks.world import SoloWorld
@@ -55,7 +55,7 @@ def little_at_once(device, monkeypatch):
 
 def plain(value):
     """All arrays of what a device has built, by name."""
-    if isinstance(value, DeviceRows):
+    if isinstance(value, DeviceSubgraph):
         value = {"offsets": value.offsets, "columns": value.columns}
     named = value if isinstance(value, dict) else vars(value)
     out = {}

@@ -25,7 +25,7 @@ import distbfs
 from distbfs.build.cuda import inner_domains
 from distbfs.build.cuda.room import LEAST_KEPT, Fit, Room
 from distbfs.errors import OutOfMemory, UsageError
-from distbfs.multisearch import domain_bits, domain_group
+from distbfs.multisearch import domain_group, domain_share
 from distbfs.multisearch.apps.betweenness import betweenness
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.cuda_bits import RESERVE
@@ -77,8 +77,8 @@ def least_kept(monkeypatch):
 @pytest.mark.parametrize("name", GRAPHS)
 def test_domains_from_the_least_to_all_on_the_devices(monkeypatch, name, parts):
     """Rows of hubs and of warps are short, so that tails begin in each kind."""
-    monkeypatch.setattr(domain_bits, "HUB_DEGREE", 60)
-    monkeypatch.setattr(domain_bits, "WIDE_DEGREE", 12)
+    monkeypatch.setattr(domain_share, "HUB_DEGREE", 60)
+    monkeypatch.setattr(domain_share, "WIDE_DEGREE", 12)
     source = GRAPHS[name]
     least, every = budgets(source, parts, monkeypatch)
     roots = some_sources(source, 9)

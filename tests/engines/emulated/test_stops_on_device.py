@@ -18,7 +18,7 @@ from resident_parts import look, resident_driver
 from distbfs.device import stop_word
 from distbfs.device.stop_word import StopWord
 from distbfs.engines.base import Until
-from distbfs.engines.cuda.common.graph_engine import GraphEngine, OnHost
+from distbfs.engines.cuda.common.graph_engine import CopiedPart, GraphEngine
 from distbfs.engines.cuda.papers.bfs4k import search as bfs4k
 from distbfs.engines.cuda.xbfs.cluster import ClusterSearch
 from distbfs.engines.cuda.xbfs.search import FastSearch
@@ -29,7 +29,7 @@ from distbfs.multisearch.cuda_problems import METHODS, DeviceOptions, DeviceRunn
 from distbfs.options import SearchOptions
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.runners.whole import OnDevice, OnDevices
-from distbfs.service.shared_traversal import OnDevice as Together
+from distbfs.service.shared_traversal import MeetingOnDevice
 
 IN_IDS = pytest.mark.parametrize("in_ids", [True, False], ids=["ids", "numbers"])
 LONG = shuffled(chained(path(1500), complete(40)))  # not what a cluster searches
@@ -379,14 +379,14 @@ def test_what_sessions_call(device):
     driver._parts[0].start = asking(driver._parts[0].start, driver._parts[0])
     for search in (
         OnDevice(device_search, made.graph),
-        OnHost(device_search),
+        CopiedPart(device_search),
         OnDevices(driver),
     ):
         stop = After(2)
         assert 0 <= stopped_at(search.search, root, stop=stop) < deepest
         assert stop.left <= 0
         assert search.search(root, stop=never).levels == deepest + 1
-    together = Together(MeetingSearches(made.graph))
+    together = MeetingOnDevice(MeetingSearches(made.graph))
     with pytest.raises(SearchStopped, match="before they began"):
         together.levels([root], [(root, [3])], After(1))
     with pytest.raises(SearchStopped, match=r"were stopped$"):

@@ -39,7 +39,7 @@ from distbfs.search.graph import Graph
 from distbfs.store import schema
 from distbfs.store.cuda_graph import graph_of_store
 from distbfs.store.cuda_part import part_of_store
-from distbfs.store.cuda_rows import Ends, StoreRows
+from distbfs.store.cuda_rows import StoreRows, TupleEnds
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.write import write_graph
 from distbfs.terminal import store_writing as storing
@@ -156,7 +156,7 @@ def test_ends_of_the_vertices_of_each_owner(tmp_path, owners):
     for owner in range(owners):
         wanted = source.ends[owner::owners]
         ends = cupy.zeros(len(wanted), np.uint32)
-        StoreRows(store, [], ends=[Ends(owners, owner, ends)])
+        StoreRows(store, [], ends=[TupleEnds(owners, owner, ends)])
         np.testing.assert_array_equal(np.asarray(ends), wanted)
 
 

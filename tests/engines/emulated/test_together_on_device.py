@@ -22,7 +22,7 @@ from distbfs.search.choose import Request
 from distbfs.search.holding import held_graph
 from distbfs.service import service as service_module
 from distbfs.service.limits import Limits
-from distbfs.service.rank_calls import Ranks
+from distbfs.service.rank_calls import ServiceRank
 from distbfs.service.service import Service
 from distbfs.service.shared_traversal import MOST, together
 
@@ -90,7 +90,7 @@ def test_a_domain_of_devices(device, monkeypatch, count):
 def test_a_service_on_several_devices(device, monkeypatch):
     """What waits, for many sources, is answered by one traversal."""
     session = domain(monkeypatch, 2)
-    ranks = Ranks(session, StopFlag())
+    ranks = ServiceRank(session, StopFlag())
     service = Service(ranks, Limits(), {"n": SOURCE.n})
     searched, answers = [], {}
     monkeypatch.setattr(session, "search", lambda *_, **__: searched.append(1))
@@ -120,7 +120,7 @@ def test_a_service_whose_searches_fly(device, monkeypatch, half):
     session = session_of(HostGraph(SOURCE))
     session.options = SimpleNamespace(parents=False)
     session.paths = SimpleNamespace(refusal="")
-    service = Service(Ranks(session, StopFlag()), Limits(), {"n": SOURCE.n})
+    service = Service(ServiceRank(session, StopFlag()), Limits(), {"n": SOURCE.n})
     answers, targets = {}, [0, 1, SOURCE.n - 1]
     left = iter(range(300))
 
@@ -164,7 +164,7 @@ def test_ranks_follow_the_first(device, monkeypatch):
         rows, _ = resident_parts(SOURCE, world.size, world)
         held = SimpleNamespace(rows=rows)
         session = SimpleNamespace(world=world, held=held, at_close=[])
-        ranks = Ranks(session, StopFlag())
+        ranks = ServiceRank(session, StopFlag())
         if world.rank:
             ranks.follow()
         else:

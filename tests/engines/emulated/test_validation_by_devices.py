@@ -22,7 +22,7 @@ from distbfs.validation import between, cuda_device
 from distbfs.validation import cuda as module
 from distbfs.validation import kept as kept_ends
 from distbfs.validation.cuda import validate_on_devices
-from distbfs.validation.cuda_device import CheckingDevice, Seat, Shard
+from distbfs.validation.cuda_device import CheckingDevice, ResultShard, ValidationSeat
 from distbfs.validation.host import validate
 from distbfs.validation.kept import KeptEnds
 from distbfs.validation.states import work_bytes
@@ -44,10 +44,10 @@ def seats_of(tuples, level, parent, parts, devices, mine, kept=None):
         return None if values is None else cp.asarray(values[part::parts].copy())
 
     return [
-        Seat(
+        ValidationSeat(
             tuples,
             [
-                Shard(part, on_device(level, part), on_device(parent, part))
+                ResultShard(part, on_device(level, part), on_device(parent, part))
                 for part in range(device, parts, devices)
             ],
             kept=kept and kept[device],

@@ -173,7 +173,7 @@ class ById:
         return DeviceResult(level, parents, 1, seconds, 1, alone)
 
 
-class OnHost:
+class CopiedPart:
     """Searches a part that was copied to the device (a ``WholeSearch``)."""
 
     def __init__(self, search: DeviceSearch) -> None:
@@ -255,9 +255,9 @@ class GraphEngine(ABC):
             search = self.by_number(graph)
         return ById(graph, search, in_ids=not o.internal_ids, parents=o.parents)
 
-    def whole(self, part: Part) -> OnHost:
+    def whole(self, part: Part) -> CopiedPart:
         """Prepare the search of a graph of one part without delegates."""
-        return OnHost(self.on_graph(graph_of_part(self.name, part)))
+        return CopiedPart(self.on_graph(graph_of_part(self.name, part)))
 
     def describe(self) -> dict[str, Any]:
         """Return the engine's hardware and settings, for reports."""

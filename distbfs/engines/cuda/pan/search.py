@@ -18,7 +18,7 @@ from distbfs.engines.base import CHOSEN, COUNTS, Offer, Targets, Work
 from distbfs.errors import UsageError
 from distbfs.exchange.bins import Bins
 from distbfs.exchange.local_phase import brought_here
-from distbfs.partition.device_part import DevicePart, DeviceRows
+from distbfs.partition.device_part import DevicePart, DeviceSubgraph
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import PART_SHIFT, mask_of, mask_words
 from distbfs.types import Choice, DirectionName, Ids, Root
@@ -211,7 +211,7 @@ class CudaPart:
         self._work = Work()
         self._isolated: Ids | None = None  # local ids of roots without edges
 
-    def _boxes(self, nn: DeviceRows) -> Ids:
+    def _boxes(self, nn: DeviceSubgraph) -> Ids:
         """Return the bounds of the parts' boxes, int64 [parts + 1].
 
         A box holds at most one item for each vertex of its part, and at most one for
@@ -231,7 +231,7 @@ class CudaPart:
         return np.concatenate([[0], np.cumsum(np.minimum(counts, most))])
 
     def _row_masks(
-        self, graphs: dict[str, DeviceRows], words: int, dwords: int
+        self, graphs: dict[str, DeviceSubgraph], words: int, dwords: int
     ) -> None:
         """Build the masks of rows that have edges."""
         cp = cuda.cupy()
@@ -246,7 +246,7 @@ class CudaPart:
             setattr(self.params, f"{name}_mask", mask.data.ptr)
 
     def _first_columns(
-        self, graph: DeviceRows, rows: int, places: int, name: str
+        self, graph: DeviceSubgraph, rows: int, places: int, name: str
     ) -> None:
         """Copy the first columns of each row to arrays that pulls read first."""
         first = cuda.cupy().empty(max(FIRST * places, 1), dtype=np.uint32)
@@ -495,6 +495,6 @@ def _check_size(part: DevicePart, placement: Placement) -> None:
         raise UsageError(f"{placement.per_rank} parts a rank are too many; use ranks")
 
 
-def _widened(rows: DeviceRows) -> DeviceRows:
+def _widened(rows: DeviceSubgraph) -> DeviceSubgraph:
     """Return rows with 64-bit offsets."""
-    return DeviceRows(rows.offsets.astype(np.uint64), rows.columns)
+    return DeviceSubgraph(rows.offsets.astype(np.uint64), rows.columns)

@@ -26,6 +26,7 @@ from distbfs.engines.cuda.xbfs.ranges import (
 from distbfs.engines.cuda.xbfs.windows import place_windows
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import SEARCHED_UNIT, DeviceGraph, Tails
+from distbfs.plan import pull_shares
 from distbfs.types import Array, Ids, Root
 
 KERNELS = Path(__file__).parent
@@ -49,7 +50,7 @@ LATER_BYTES = 4 * LATER * WARPS  # of vertices that wait there
 CODES_A_VERTEX = 2  # words that a block copies for a vertex of a tree, at most
 UNCODED = 2  # vertices of trees a thread, at most, where no codes are made
 TAIL_SHARE = 240  # of all edges; see ``pull_tails``
-PULL_SHARE, MARK_SHARE = 20, 16  # of all edges; see ``PushLimits``
+MARK_SHARE = 16  # of all edges; see ``PushLimits``
 BLOCK_EDGES = 2048  # of a frontier that one block pushes alone, as in search.cuh
 NARROW = 126  # the largest level of one byte, as in search.cuh
 QUEUE_SHARE = 8  # of all vertices that a level after pulls has when it becomes a queue
@@ -99,8 +100,8 @@ class PushLimits:
 
     mark_edges: a frontier of so many edges is expected to reach 1/16 of all edges in
     the next level (its edges times the mean degree of a neighbour, Σd²/Σd), so its
-    push is followed by a pull; pull_edges: a frontier with 1/20 of all edges is pulled
-    at once, or with 1/``pull_share``.
+    push is followed by a pull; pull_edges: a frontier with 1/``pull_share`` of all
+    edges is pulled at once.
     """
 
     mark_edges: int
@@ -370,14 +371,14 @@ class Arrays:
         self,
         m: int,
         mean_next: float,
-        pull_share: int | None = None,
+        pull_share: int = pull_shares.DEVICE,
         active: int | None = None,
     ) -> None:
         """Set the limits of pushes for a graph of m stored edges.
 
         active: vertices of all devices that search together
         """
-        limits = PushLimits.of(m, mean_next, pull_share or PULL_SHARE)
+        limits = PushLimits.of(m, mean_next, pull_share)
         self.params.mark_edges = limits.mark_edges
         self.params.pull_edges = limits.pull_edges
         self.params.row_edges = ROW_EDGES * self.grid * WARPS

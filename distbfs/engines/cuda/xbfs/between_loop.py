@@ -22,7 +22,7 @@ from distbfs.exchange.traffic import KINDS
 if TYPE_CHECKING:
     from distbfs.device.timed_graph import TimedGraph
     from distbfs.engines.base import Targets
-    from distbfs.engines.cuda.xbfs.between_stream import BetweenSearch
+    from distbfs.engines.cuda.xbfs.between import BetweenLevels
     from distbfs.exchange.base import SymmetricMemory
     from distbfs.exchange.traffic import Traffic
     from distbfs.types import Ids, Root, World
@@ -57,7 +57,7 @@ class BetweenLoop:
     """
 
     def __init__(
-        self, search: BetweenSearch, memory: SymmetricMemory, world: World
+        self, search: BetweenLevels, memory: SymmetricMemory, world: World
     ) -> None:
         cp, params = cuda.cupy(), search.params
         self._search, self._memory, self._world = search, memory, world

@@ -13,7 +13,7 @@ from typing import Any
 from distbfs.build.cuda.inner_part import InnerPart, ShareCounts
 from distbfs.device import cuda
 from distbfs.engines.base import DeviceSearch, NoOptions
-from distbfs.engines.cuda.common.graph_engine import OnHost, graph_of_part
+from distbfs.engines.cuda.common.graph_engine import CopiedPart, graph_of_part
 from distbfs.engines.cuda.common.memory import (
     LISTS,
     member_search_bytes,
@@ -30,10 +30,10 @@ from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
 from distbfs.options import MEMORY_OPTIONS, SearchOptions, check_choice
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import Part
+from distbfs.plan import pull_shares
 from distbfs.types import Ids, World
 
 METHODS = ("fast",)
-PULL_SHARE = 28  # as in arrays.py, between domains: there rows of delegates are shorter
 NEEDS_SYMMETRIC = (
     "engine xbfs searches symmetric graphs, and this one is directed; use xbfs-paper"
 )
@@ -125,9 +125,9 @@ class XbfsEngine:
             multiprocessors=cuda.multiprocessors(),
         )
 
-    def whole(self, part: Part) -> OnHost:
+    def whole(self, part: Part) -> CopiedPart:
         """Prepare the search of a graph that is one part without delegates."""
-        return OnHost(self.on_graph(graph_of_part(self.name, part)))
+        return CopiedPart(self.on_graph(graph_of_part(self.name, part)))
 
     def of_shares(
         self,
@@ -176,7 +176,7 @@ class XbfsEngine:
         )
         if domain.devices == 1:
             arrays.cut_ranges()
-            arrays.set_limits(domain.edges, arrays.mean_next, PULL_SHARE)
+            arrays.set_limits(domain.edges, arrays.mean_next, pull_shares.BETWEEN)
         return SharedMemory(
             arrays,
             devices=domain.devices,

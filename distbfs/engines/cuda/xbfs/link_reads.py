@@ -29,8 +29,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from distbfs.engines.cuda.xbfs.arrays import PULL_SHARE, PushLimits, pull_tails
+from distbfs.engines.cuda.xbfs.arrays import PushLimits, pull_tails
 from distbfs.graph.degrees import DegreeHistogram
+from distbfs.plan import pull_shares
 from distbfs.plan.search_time import LinkReads
 from distbfs.plan.threshold import LEAST, MOST_LEVELS, degree_classes, typical_roots
 from distbfs.types import Array, Floats
@@ -102,7 +103,7 @@ class _Rows:
         self._active = float(here.sum())
         self._m = int(here @ self._lengths)
         mean_next = float(here @ self._lengths**2) / max(self._m, 1)
-        self._limits = PushLimits.of(self._m, mean_next, PULL_SHARE)
+        self._limits = PushLimits.of(self._m, mean_next, pull_shares.DEVICE)
         self._pull_tails = pull_tails(self._m, kept)
 
     def search(self, root: float, draw: np.random.Generator) -> Floats:

@@ -19,6 +19,7 @@ from distbfs.engines.cuda.xbfs.ranges import parted_bounds, range_count, range_g
 from distbfs.engines.cuda.xbfs.search import State
 from distbfs.errors import LaunchError
 from distbfs.exchange.peer_memory import PeerGroup
+from distbfs.plan import pull_shares
 from distbfs.types import Array, Ids, World
 
 MOST_PARTS, ALONE = 8, 4096  # as in domain.cuh
@@ -29,7 +30,6 @@ FAILED_AT = MAILBOX_BYTES - 8
 WORDS = GRANULE // 32
 RANGES = 2  # destination ranges of a block, at least
 PAIR_BYTES = 8
-PULL_SHARE = 40  # as in arrays.py: pairs between parts make marking dearer
 
 
 class JointState(ctypes.Structure):
@@ -161,7 +161,7 @@ class SharedMemory:
         """
         params, devices = self.arrays.params, self.devices
         mean_next = float(facts[0]) / max(self._edges, 1)
-        share = PULL_SHARE if devices > 1 else None
+        share = pull_shares.DOMAIN if devices > 1 else pull_shares.DEVICE
         self.arrays.set_limits(self._edges, mean_next, share, self._active)
         self.arrays.cut(bounds, longest, own, group)
         places = self._places(params.cuts)

@@ -1,0 +1,58 @@
+"""What of a graph lies where it is searched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from distbfs.build.cuda.domain import MemberRows
+    from distbfs.build.cuda.inner_part import InnerPart
+    from distbfs.exchange.base import Exchange
+    from distbfs.graph.device_graph import DeviceGraph
+    from distbfs.partition.device_part import DevicePart
+    from distbfs.partition.layout import Placement
+    from distbfs.partition.part import Part
+    from distbfs.search.vertices import VertexMap
+
+
+@dataclass(frozen=True)
+class Separated:
+    """Shares of domains on devices, and what is between them.
+
+    shares: of this rank's devices; placement: of all; exchange: of the searches
+    """
+
+    shares: Sequence[InnerPart]
+    placement: Placement
+    exchange: Exchange
+
+
+@dataclass
+class Held:
+    """What of a graph lies where it is searched, on this rank.
+
+    graph: whole, on one device; parts: in host memory; device_parts: on devices; rows:
+        of one domain of devices; each may be searched by other engines as well
+    host_parts: brings what devices hold to host memory, with its attributes, as far as
+        it is of this rank; None where it lies there already
+    devices: CUDA devices of this rank that search
+    edges: stored directed edges of this rank's share
+    threshold: TH where there are delegates, else None
+    generation_seconds, construction_seconds: of this rank
+    facts: what reports say of it (JSON values)
+    """
+
+    vertices: VertexMap
+    graph: DeviceGraph | None = None
+    parts: Sequence[Part] = ()
+    device_parts: Sequence[DevicePart] = ()
+    rows: Sequence[MemberRows] = ()
+    host_parts: Callable[[], Held] | None = None
+    devices: Sequence[int] = ()
+    edges: int = 0
+    threshold: int | None = None
+    generation_seconds: float = 0.0
+    construction_seconds: float = 0.0
+    facts: dict[str, Any] = field(default_factory=dict)
