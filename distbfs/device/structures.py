@@ -180,8 +180,8 @@ class Declarations:
     def _enumerate(self, body: str) -> None:
         last, plus = "0", 0
         for item in filter(None, (x.strip() for x in body.split(","))):
-            name, _, given = (x.strip() for x in item.partition("="))
-            last, plus = (given, 0) if given else (last, plus)
+            name, _, first = (x.strip() for x in item.partition("="))
+            last, plus = (first, 0) if first else (last, plus)
             self._constants[name] = f"({last}) + {plus}"
             plus += 1
 

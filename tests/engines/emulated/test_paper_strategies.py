@@ -279,7 +279,8 @@ def test_double_scan_queues_are_sorted(device):
     search.search(0)
     beyond = np.flatnonzero(host.levels(0) < 0)
     assert len(beyond) > 32
-    np.testing.assert_array_equal(search._params.held["queues"][0][: len(beyond)], beyond)
+    queue = search._params.held["queues"][0]
+    np.testing.assert_array_equal(queue[: len(beyond)], beyond)
 
 
 @pytest.mark.parametrize(
