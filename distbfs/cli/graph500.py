@@ -14,7 +14,6 @@ import numpy as np
 from distbfs.benchmark import graph500_report as reports
 from distbfs.benchmark.graph500 import ParentShare, run_searches
 from distbfs.benchmark.roots import choose_roots
-from distbfs.build.cuda.making import IN_WORDS
 from distbfs.errors import SearchStopped, UsageError, ValidationError
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.generate.families import from_description
@@ -109,6 +108,8 @@ def open_tuples(
     }
     making = held.facts.get("part", {}).get("making")
     if making is not None:
+        from distbfs.build.cuda.making import IN_WORDS  # noqa: PLC0415
+
         facts["notes"]["tuples"] = IN_WORDS[making]
     return session, tuples, True, facts
 

@@ -11,15 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.room import Room, hosts_of, nothing_beside
 from distbfs.cli.options.multisearch import APPS
 from distbfs.device import cuda
 from distbfs.errors import DistbfsError, OutOfMemory, SearchStopped, UsageError
 from distbfs.formats.writing import check_place
+from distbfs.multisearch import domain_members
 from distbfs.multisearch.application import Application, Facts, Task, unsaid
 from distbfs.multisearch.apps import reachability
 from distbfs.multisearch.base import Runner, RunOptions
-from distbfs.multisearch.domain_members import bytes_beside
 from distbfs.multisearch.input_graph import whole_graph
 from distbfs.multisearch.pieces import Unfinished
 from distbfs.multisearch.result_files import check_name
@@ -31,7 +30,8 @@ from distbfs.multisearch.searchers import (
     whole_bytes,
 )
 from distbfs.options import SearchOptions
-from distbfs.plan.memory import readable
+from distbfs.plan.memory import nothing_beside, readable
+from distbfs.ranks.agreement import hosts_of
 from distbfs.ranks.watch import Watch
 from distbfs.search.choose import Request, agreed_runner
 from distbfs.search.result_file import partial_name
@@ -235,9 +235,16 @@ def host_share(world: World, runner: Runner, options: RunOptions) -> int | None:
     """
     have = options.host_memory
     if have is None and runner.name == "xbfs":
+        from distbfs.build.cuda.room import Room  # noqa: PLC0415 - of CUDA
+
         have = Room(None, None, nothing_beside).host_limit()
     hosts = hosts_of(world)
     return None if have is None else have // hosts.count(hosts[world.rank])
+
+
+def beside_searches(active: int, devices: int, targets: int) -> int:
+    """Return the bytes of searches of one traversal on a device; see ``Beside``."""
+    return domain_members.bytes_beside(active, devices, targets)
 
 
 def make_searcher(
@@ -263,7 +270,7 @@ def make_searcher(
             device_memory=options.device_memory,
             host_memory=options.host_memory,
         )
-        request = Request(domain=domain, divided=True, beside=bytes_beside)
+        request = Request(domain=domain, divided=True, beside=beside_searches)
         opening = prepare_stored(terminal, store, wanted, request)
         if domain is not None and opening.choice.place == "host":
             raise UsageError("--domain is for parts on devices, not in host memory")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from distbfs.errors import UsageError
 from distbfs.progress import Sum
-from distbfs.search.shared_tuples import SharedTuples
 from distbfs.store.hdf5 import open_store
 from distbfs.store.tuples import StoreTuples, spreading_seed, tuple_degrees_for
 from distbfs.terminal.options import Speech
@@ -57,6 +56,8 @@ def run(
     source: TupleSource = StoreTuples(opened)
     devices = shared = None
     if on_devices:
+        from distbfs.search.shared_tuples import SharedTuples  # noqa: PLC0415 - of CUDA
+
         devices = devices_to_build(terminal, directed=False)
         with terminal.progress("loading", 0) as tell:
             source = shared = SharedTuples(world, opened, devices, Sum(tell))

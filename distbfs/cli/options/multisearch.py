@@ -10,8 +10,8 @@ import click
 from distbfs import registry
 from distbfs.cli.options import carry_out
 from distbfs.multisearch.application import Application, Option
+from distbfs.multisearch.base import WAYS
 from distbfs.multisearch.result_files import FILES
-from distbfs.multisearch.searchers import WAYS
 from distbfs.terminal.command import (
     ADVANCED,
     DEVICES,

@@ -15,6 +15,7 @@ from distbfs.device.take import Back
 from distbfs.engines.base import (
     PRUNED,
     TAIL_BYTES,
+    TAIL_COUNTS,
     WHOLE,
     DeviceResult,
     LevelRecord,
@@ -58,7 +59,6 @@ STEPS = (
 TREES = "trees"  # step of levels that trees alone have
 COUNTERS = 4  # of a level: edge checks, looks at bits of hubs, columns of tails, lines
 LINE_BYTES = 128  # what a read of host memory brings
-TAIL_COUNTS = ("tail_edges", TAIL_BYTES)  # of a level, where rows have tails
 FINISHING, DONE, STOPPED = 3, 4, 5  # of Phase in search.cuh
 
 
