@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
-from distbfs.benchmark.graph500 import Check
 from distbfs.device import cuda
 from distbfs.exchange.device_copies import copies_between
 from distbfs.generate.cuda import DeviceTuples, LentTuples, device_tuples
@@ -20,7 +20,9 @@ from distbfs.validation.kept import KeptEnds
 NCCL_EXCHANGES = ("nccl", "nvshmem")
 
 
-def validation_on_devices(session: Session, source: TupleSource) -> Check:
+def validation_on_devices(
+    session: Session, source: TupleSource
+) -> Callable[[Result], Validation]:
     """Return a validator that runs on all devices holding a share of the results.
 
     It keeps tuples on the devices, as many as memory allows, unless ranks share devices

@@ -25,11 +25,7 @@ from distbfs.search.session import Session
 from distbfs.search.view import View
 from distbfs.terminal.asked_paths import PathsAsked, print_paths
 from distbfs.terminal.energy import print_energy, searches_energy
-from distbfs.terminal.graph_file import (
-    FileOptions,
-    SearchedGraph,
-    open_graph,
-)
+from distbfs.terminal.graph_file import FileOptions, SearchedGraph, open_graph
 from distbfs.terminal.level_table import (
     LevelTable,
     check_ending,

@@ -5,17 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from distbfs.terminal.graph_file import (
-    FileOptions,
-    read_file,
-)
+from distbfs.terminal.graph_file import FileOptions, read_file
 from distbfs.terminal.options import Speech
 from distbfs.terminal.shared import make_build_options, open_terminal, share_of_cores
-from distbfs.terminal.store_writing import (
-    check_target,
-    devices_to_build,
-    store_graph,
-)
+from distbfs.terminal.store_writing import check_target, devices_to_build, store_graph
 
 
 def run(

@@ -12,10 +12,7 @@ from distbfs.generate.families import maker, parameters_of
 from distbfs.progress import Progress, no_progress
 from distbfs.terminal.options import Speech
 from distbfs.terminal.shared import make_build_options, open_terminal, share_of_cores
-from distbfs.terminal.store_writing import (
-    devices_to_build,
-    store_graph,
-)
+from distbfs.terminal.store_writing import devices_to_build, store_graph
 from distbfs.types import TupleSource
 
 SIZES = ("scale", "vertices")

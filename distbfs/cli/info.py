@@ -9,11 +9,7 @@ from typing import Any
 import click
 
 from distbfs.errors import UsageError
-from distbfs.plan.memory import (
-    formula_bytes,
-    readable,
-    subgraph_bytes,
-)
+from distbfs.plan.memory import formula_bytes, readable, subgraph_bytes
 from distbfs.report import plots
 from distbfs.report.tables import print_fields, print_right, shown
 from distbfs.store.hdf5 import Store, open_store

@@ -16,11 +16,7 @@ from distbfs.terminal.shared import (
     open_terminal,
     share_of_cores,
 )
-from distbfs.terminal.store_writing import (
-    check_target,
-    devices_to_build,
-    store_graph,
-)
+from distbfs.terminal.store_writing import check_target, devices_to_build, store_graph
 from distbfs.types import TupleSource
 
 

@@ -14,12 +14,7 @@ import click
 from distbfs.errors import ServiceError, UsageError
 from distbfs.formats.text import read_text
 from distbfs.service.client import connect
-from distbfs.service.operations import (
-    Seconds,
-    Vertex,
-    Vertices,
-    kinds_of,
-)
+from distbfs.service.operations import Seconds, Vertex, Vertices, kinds_of
 
 TOKEN = "DISTBFS_TOKEN"  # noqa: S105
 

@@ -22,25 +22,16 @@ from distbfs.partition.layout import Layout, Placement
 from distbfs.plan.memory import Beside, nothing_beside
 from distbfs.progress import Sum
 from distbfs.search.graph_rows import without_loops
-from distbfs.search.holding import (
-    Source,
-    held_back,
-)
+from distbfs.search.holding import Source, held_back
 from distbfs.search.runners.seat import streams_bytes
 from distbfs.search.session import Held
 from distbfs.search.shared_tuples import SharedTuples
-from distbfs.search.vertices import (
-    VertexMap,
-    shard_of_device_part,
-    shard_of_rows,
-)
+from distbfs.search.vertices import VertexMap, shard_of_device_part, shard_of_rows
 from distbfs.store.cuda_graph import graph_of_store
 from distbfs.store.cuda_part import part_of_store
 from distbfs.store.cuda_rows import Ends, StoreRows
 from distbfs.store.hdf5 import Store
-from distbfs.store.tuples import (
-    permutation_of,
-)
+from distbfs.store.tuples import permutation_of
 from distbfs.types import World
 
 if TYPE_CHECKING:

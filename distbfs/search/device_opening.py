@@ -19,10 +19,7 @@ from distbfs.exchange.peer_memory import PeerGroup
 from distbfs.partition.layout import Placement
 from distbfs.plan.memory import readable
 from distbfs.ranks.world import SoloWorld
-from distbfs.search.choose import (
-    engine_for,
-    kind_of,
-)
+from distbfs.search.choose import engine_for, kind_of
 from distbfs.search.device_holding import (
     graph_on_device,
     hold_device_parts,
@@ -30,24 +27,11 @@ from distbfs.search.device_holding import (
     share_room,
 )
 from distbfs.search.domain import DomainDriver
-from distbfs.search.domains import (
-    described,
-    exchange_kind,
-    split_by_domain,
-)
-from distbfs.search.holding import (
-    Source,
-    held_back,
-    held_graph,
-    timed,
-)
+from distbfs.search.domains import described, exchange_kind, split_by_domain
+from distbfs.search.holding import Source, held_back, held_graph, timed
 from distbfs.search.masked_rows import DomainRows, InnerRows
 from distbfs.search.opening import Opening, between_domains, bringing
-from distbfs.search.paths import (
-    NoPaths,
-    WholePaths,
-    WholeRows,
-)
+from distbfs.search.paths import NoPaths, WholePaths, WholeRows
 from distbfs.search.runners.clock import ClockedRunner
 from distbfs.search.runners.whole import OnDevice, OnDevices, WholeRunner
 from distbfs.search.session import Held, Separated, Session

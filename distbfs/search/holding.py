@@ -15,11 +15,7 @@ from distbfs.options import BuildOptions
 from distbfs.partition.layout import Layout, Placement
 from distbfs.progress import Progress, Sum, no_progress
 from distbfs.search.session import Held
-from distbfs.search.vertices import (
-    VertexMap,
-    shard_of_graph,
-    shard_of_part,
-)
+from distbfs.search.vertices import VertexMap, shard_of_graph, shard_of_part
 from distbfs.store.hdf5 import Store, Watch
 from distbfs.store.tuples import (
     StoreTuples,

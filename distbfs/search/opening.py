@@ -27,16 +27,8 @@ from distbfs.search.choose import (
     make_host_engine,
     set_problem,
 )
-from distbfs.search.domains import (
-    choose_exchange,
-    exchange_kind,
-)
-from distbfs.search.holding import (
-    Source,
-    cut_anew,
-    hold_host_parts,
-    timed,
-)
+from distbfs.search.domains import choose_exchange, exchange_kind
+from distbfs.search.holding import Source, cut_anew, hold_host_parts, timed
 from distbfs.search.part_paths import PartPaths
 from distbfs.search.paths import NoPaths, host_paths
 from distbfs.search.runners.between import BetweenDomains

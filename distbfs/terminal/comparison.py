@@ -29,11 +29,7 @@ from distbfs.search.holding import Source
 from distbfs.search.open import open_source, prepare
 from distbfs.search.session import Held, Session
 from distbfs.store.hdf5 import Store
-from distbfs.terminal.shared import (
-    Terminal,
-    share_of_cores,
-    stored_graph,
-)
+from distbfs.terminal.shared import Terminal, share_of_cores, stored_graph
 from distbfs.types import Array, Ids, TupleSource, slice_bounds
 
 COUNTED = 4  # sources that are searched once more, with records, to count edge checks

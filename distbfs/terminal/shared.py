@@ -24,13 +24,7 @@ from distbfs.device import cuda
 from distbfs.device.cc import thread_count
 from distbfs.errors import UsageError, legible
 from distbfs.formats.writing import check_place
-from distbfs.options import (
-    FACTOR_OPTIONS,
-    BuildOptions,
-    Factors,
-    Knobs,
-    SearchOptions,
-)
+from distbfs.options import FACTOR_OPTIONS, BuildOptions, Factors, Knobs, SearchOptions
 from distbfs.progress import Tell, untold
 from distbfs.ranks.abort import json_line
 from distbfs.ranks.signals import STOP_SIGNALS, StopFlag

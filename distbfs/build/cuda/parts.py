@@ -26,14 +26,7 @@ from distbfs.build.cuda.making import SHARE, Making, chosen
 from distbfs.build.cuda.places import number_columns
 from distbfs.build.cuda.ranges import RESERVE
 from distbfs.build.cuda.room import Room
-from distbfs.build.cuda.separate import (
-    Builder,
-    Counted,
-    Numbered,
-    Shape,
-    Shared,
-    Spill,
-)
+from distbfs.build.cuda.separate import Builder, Counted, Numbered, Shape, Shared, Spill
 from distbfs.build.cuda.shares import Dealer, Seat, Seats
 from distbfs.build.host.parts import BuildSummary
 from distbfs.device import cuda

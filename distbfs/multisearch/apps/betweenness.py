@@ -20,12 +20,7 @@ from distbfs.device.calls import LongCall
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.multisearch.application import NORMALIZED, Application, Facts, Option, Task
 from distbfs.multisearch.apps.reachability import PROBLEM as REACHABLE
-from distbfs.multisearch.apps.sampling import (
-    OPTIONS,
-    deviation,
-    draw,
-    requested,
-)
+from distbfs.multisearch.apps.sampling import OPTIONS, deviation, draw, requested
 from distbfs.multisearch.base import RunOptions, agreeing
 from distbfs.multisearch.numpy_runner import NumpyWalk, rows_by_id, run_batches
 from distbfs.multisearch.problem import Problem, State

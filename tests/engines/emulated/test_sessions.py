@@ -7,12 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from device_parts import (
-    check_result,
-    checked_searches,
-    part_to_device,
-    share_searches,
-)
+from device_parts import check_result, checked_searches, part_to_device, share_searches
 from emulated_device import DeviceArray, Launch, at_address
 from graphs import Tuples, build, check_search, kronecker, random_tuples, some_roots
 from part_graphs import GRAPHS

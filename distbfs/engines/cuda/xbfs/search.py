@@ -31,12 +31,7 @@ from distbfs.engines.cuda.xbfs.arrays import (
     too_deep,
 )
 from distbfs.engines.cuda.xbfs.cluster import ClusterSearch, suits
-from distbfs.engines.cuda.xbfs.seeds import (
-    begin_at_root,
-    begin_at_set,
-    split,
-    way_of,
-)
+from distbfs.engines.cuda.xbfs.seeds import begin_at_root, begin_at_set, split, way_of
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
 from distbfs.types import Ids, Root, Stop
