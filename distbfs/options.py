@@ -221,6 +221,9 @@ def check_wanted(*, levels: bool, parents: bool) -> None:
 
 FACTOR_OPTIONS = tuple(item.name for item in fields(SubgraphFactors))
 MEMORY_OPTIONS = ("device_memory", "host_memory")
+FRONTIERS = ("auto", "scan-free", "single-scan", "no-queue", "double-scan")
+BALANCES = ("static", "thread", "warp", "donation", "degree")  # of xbfs-paper, too
+COUNT_DTYPES = ("uint64", "float64")  # of numbers of shortest paths
 EXCHANGE_OPTIONS = ("exchange", *(item.name for item in fields(ExchangeOptions)[1:]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib import import_module
@@ -91,6 +92,24 @@ WRITERS = {
     "gap-sg": "distbfs.formats.gap_sg:GapWriter",
     "parquet": "distbfs.formats.parquet:ParquetWriter",
 }
+
+
+class LaterModule:
+    """Stands for a module, which is imported when something of it is used.
+
+    A package has it under the name of a module of CUDA that modules name which serve
+    hosts as well, so that these are imported without it.
+
+    at_hand: what needs no import, by name, until the module is there
+    """
+
+    def __init__(self, name: str, **at_hand: Any) -> None:
+        vars(self).update(_module=name, _at_hand=at_hand)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._at_hand and self._module not in sys.modules:
+            return self._at_hand[name]
+        return getattr(import_module(self._module), name)
 
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:

@@ -43,7 +43,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.benchmark.graph500 import validation_on_devices
+from distbfs.benchmark.device_validation import validation_on_devices
 from distbfs.benchmark.roots import choose_roots
 from distbfs.device import cuda
 from distbfs.errors import DistbfsError, OutOfMemory, UsageError

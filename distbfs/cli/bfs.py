@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
-import click
 import numpy as np
 
 from distbfs.errors import SearchStopped
@@ -24,45 +23,27 @@ from distbfs.search.result import Result
 from distbfs.search.result_file import ENDINGS, ResultFile, SharedResult
 from distbfs.search.session import Session
 from distbfs.search.view import View
-from distbfs.terminal.asked_paths import PathsAsked, paths_options, print_paths
-from distbfs.terminal.command import (
-    INPUT,
-    OUTPUT,
-    SEARCH,
-    FilePath,
-    InputPath,
-    grouped_command,
-)
-from distbfs.terminal.energy import energy_option, print_energy, searches_energy
-from distbfs.terminal.graph_file import (
-    FileOptions,
-    SearchedGraph,
-    file_options,
-    open_graph,
-)
+from distbfs.terminal.asked_paths import PathsAsked, print_paths
+from distbfs.terminal.energy import print_energy, searches_energy
+from distbfs.terminal.graph_file import FileOptions, SearchedGraph, open_graph
 from distbfs.terminal.level_table import (
     LevelTable,
     check_ending,
     level_table,
     separator_of,
 )
+from distbfs.terminal.options import Speech
 from distbfs.terminal.seen import agreed_view, check_seen
 from distbfs.terminal.shared import (
     AT_ONCE,
-    GRAPH,
     LOG,
-    Speech,
     Terminal,
     make_request,
     make_search_options,
     open_records,
     open_terminal,
-    output_options,
-    patience_option,
-    search_options,
     stop_requests,
     stop_within,
-    trace_option,
 )
 from distbfs.terminal.sources import agreed_roots, agreed_target
 from distbfs.terminal.trace_file import check_trace, finish_trace, start_trace
@@ -233,58 +214,7 @@ def asked_options(
     return request, make_search_options(world, **choices)
 
 
-@grouped_command("bfs")
-@click.argument("graph", type=GRAPH)
-@INPUT.option(
-    "--source",
-    "-s",
-    "words",
-    multiple=True,
-    help="Source vertex, by its id in the file; may be given several times.",
-)
-@INPUT.option(
-    "--sources",
-    "sources_file",
-    type=InputPath(),
-    help="File with one source a line; - is standard input.",
-)
-@INPUT.option(
-    "--source-set",
-    "sets",
-    metavar="IDS|@FILE",
-    multiple=True,
-    help="Search from several vertices at once: levels are hops from the nearest.  Ids "
-    "separated by commas, or a file with one id a line; may be given several times.",
-)
-@OUTPUT.option(
-    "--output",
-    "-o",
-    type=FilePath(),
-    help="File for levels and parents: a table in .csv or .tsv, where - is CSV on "
-    "stdout; or an HDF5 file in .h5 or .hdf5, resumed if it is unfinished.",
-)
-@OUTPUT.option("--records", type=FilePath(), help="File for one line of JSON a level.")
-@SEARCH.option(
-    "--where",
-    help="Search only edges that meet this condition on the attributes that --keep "
-    "kept, as 'weight < 3'.",
-)
-@SEARCH.option(
-    "--vertices",
-    "vertices_file",
-    type=InputPath(),
-    help="Search only these vertices: a file with one id a line, or a .npy file with a "
-    "flag for each vertex.",
-)
-@OUTPUT.option("--force", is_flag=True, help="Replace an output that is there.")
-@file_options
-@paths_options
-@trace_option
-@energy_option
-@search_options
-@patience_option
-@output_options
-def command(
+def run(
     graph: Path,
     words: tuple[str, ...],
     sources_file: Path | None,
@@ -305,11 +235,7 @@ def command(
     speech: Speech,
     **choices: Any,
 ) -> None:
-    """Search GRAPH breadth-first: the folder of a store, or a file, - for stdin.
-
-    A file is read as by convert, with the same options; convert stores the graph, which
-    makes later searches faster.  Vertices have the ids of the file.
-    """
+    """Run the command; see ``cli/options/bfs.py``."""
     terminal = open_terminal(speech)
     world = terminal.world
     check_trace(trace_file)

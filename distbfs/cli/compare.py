@@ -22,29 +22,20 @@ from distbfs.progress import Progress
 from distbfs.report import plots
 from distbfs.report.provenance import provenance
 from distbfs.store.hdf5 import Store, open_store
-from distbfs.terminal.command import DEVICES, OUTPUT, SEARCH, FilePath, grouped_command
 from distbfs.terminal.comparison import (
     Entry,
     Sessions,
     choose_sources,
     compare,
     edges_of,
-    graph_options,
     spread_threads,
 )
-from distbfs.terminal.energy import (
-    energy_option,
-    joules_of,
-    print_energy,
-    searches_energy,
-)
+from distbfs.terminal.energy import joules_of, print_energy, searches_energy
+from distbfs.terminal.options import Speech
 from distbfs.terminal.shared import (
-    STORE,
-    Speech,
     Terminal,
     need_symmetric,
     open_terminal,
-    output_options,
     share_of_cores,
 )
 from distbfs.types import TupleSource
@@ -174,42 +165,7 @@ def given_sources(
     ]
 
 
-@grouped_command("compare")
-@click.argument("stores", type=STORE, nargs=-1, metavar="[STORE]...")
-@SEARCH.option(
-    "--engines",
-    default="openmp,reference",
-    help="Engines, as xbfs,xbfs-paper:frontier=scan-free,async=no,openmp/push.  "
-    "[openmp,reference]",
-)
-@graph_options(sources=16, multiple=True)
-@SEARCH.option(
-    "--peers",
-    "libraries",
-    help="Other libraries, as scipy,igraph; all: those that are installed.",
-)
-@SEARCH.option(
-    "--repeats",
-    type=click.IntRange(1, 10_000),
-    default=3,
-    help="Searches from each source by each engine.  [3]",
-)
-@SEARCH.option("--baseline", help="Engine that speed-ups refer to; default: the first.")
-@DEVICES.option(
-    "--threads",
-    default="0",
-    help="Threads a rank, or several numbers as 1,2,4; 0: this rank's share of the "
-    "cores.  [0]",
-)
-@OUTPUT.option(
-    "--plot",
-    type=FilePath(),
-    help="Draw the GTEPS as bars; with several graphs or threads, time, speed-up and "
-    "efficiency: a .png, .svg or .pdf file.",
-)
-@energy_option
-@output_options
-def command(
+def run(
     stores: tuple[Path, ...],
     engines: str,
     libraries: str | None,
@@ -223,20 +179,7 @@ def command(
     speech: Speech,
     **sizes: tuple[int, ...],
 ) -> None:
-    """Compare engines on each STORE, and on graphs that are built in memory.
-
-    An engine is NAME or NAME/METHOD.  Options may follow a colon, separated by commas:
-    frontier, balance, async (yes, no), direction, parents (yes, no), stepwise (yes,
-    no), threads, k1 to k7 and ext.  The engines take turns on the same sources.  If
-    they find different levels, the exit code is 1.
-
-    Times are measured by events on a device, by the clock on CPUs.  A speed-up is a
-    ratio of median times; an efficiency is the speed-up over the fewest threads,
-    divided by the ratio of threads.  'Over limit' is the time divided by the time that
-    memory alone would take for the least work of a search, both measured in this run.
-    Edge checks, and repeats in frontiers, are counted in extra searches.  Of peers,
-    only their call is timed.
-    """
+    """Run the command; see ``cli/options/compare.py``."""
     terminal = open_terminal(speech)
     world = terminal.world
     share = share_of_cores(world)

@@ -5,49 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import click
-
-from distbfs.terminal.command import INPUT, OUTPUT, InputPath, grouped_command
-from distbfs.terminal.graph_file import (
-    FileOptions,
-    file_options,
-    permute_option,
-    read_file,
-)
-from distbfs.terminal.shared import (
-    PLACE,
-    Speech,
-    build_options,
-    make_build_options,
-    open_terminal,
-    output_options,
-    share_of_cores,
-)
-from distbfs.terminal.store_writing import (
-    check_target,
-    devices_to_build,
-    on_devices_option,
-    store_graph,
-)
+from distbfs.terminal.graph_file import FileOptions, read_file
+from distbfs.terminal.options import Speech
+from distbfs.terminal.shared import make_build_options, open_terminal, share_of_cores
+from distbfs.terminal.store_writing import check_target, devices_to_build, store_graph
 
 
-@grouped_command("convert")
-@click.argument("path", type=InputPath())
-@OUTPUT.option("--output", "-o", type=PLACE, required=True, help="Folder of the store.")
-@OUTPUT.option("--force", is_flag=True, help="Replace a store that is there.")
-@file_options
-@INPUT.option(
-    "--vertices",
-    "-n",
-    type=click.IntRange(1),
-    help="Vertices of edge lists, NumPy pairs and Graph500 edges; default: largest "
-    "id + 1.",
-)
-@permute_option
-@build_options
-@on_devices_option
-@output_options
-def command(
+def run(
     path: Path,
     output: Path,
     force: bool,
@@ -60,10 +24,7 @@ def command(
     speech: Speech,
     **choices: Any,
 ) -> None:
-    """Read the graph file PATH and store it, as undirected without --directed.
-
-    PATH may be compressed, a pipe, or - for standard input.
-    """
+    """Run the command; see ``cli/options/convert.py``."""
     terminal = open_terminal(speech)
     reading = FileOptions.taken(choices)
     directed = reading.directed

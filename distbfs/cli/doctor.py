@@ -18,15 +18,9 @@ from distbfs.plan.memory import readable
 from distbfs.ranks.launcher import find_launch
 from distbfs.ranks.world import SoloWorld
 from distbfs.report.tables import print_fields, shown
-from distbfs.terminal.command import ADVANCED, grouped_command
 from distbfs.terminal.links import link_facts, summaries
-from distbfs.terminal.shared import (
-    Speech,
-    Terminal,
-    open_terminal,
-    output_options,
-    share_of_cores,
-)
+from distbfs.terminal.options import Speech
+from distbfs.terminal.shared import Terminal, open_terminal, share_of_cores
 from distbfs.terminal.trials import (
     LEFT_OUT,
     engine_trials,
@@ -226,27 +220,8 @@ def print_findings(values: Mapping[str, Any]) -> None:
         click.echo("no problems found")
 
 
-@grouped_command("doctor")
-@ADVANCED.option(
-    "--compile",
-    "wanted",
-    multiple=True,
-    metavar="ARCH",
-    help="Only compile the CUDA kernels, for ARCH as sm_90, or 'all'; no device is "
-    "needed.  May be repeated.",
-)
-@output_options
-def command(wanted: tuple[str, ...], speech: Speech) -> int:
-    """Show what this installation can use, and what to install for the rest.
-
-    Starts MPI, compiles every C kernel and searches a small graph with every engine.
-    On several ranks it measures how they talk to each other, pair by pair.
-
-    Exit code 0 where at least the reference engine works.
-
-    With --compile: exit code 0 where every CUDA kernel compiles, 3 without NVRTC.
-    Kernels of exchange nvshmem are left out where NVSHMEM is not installed.
-    """
+def run(wanted: tuple[str, ...], speech: Speech) -> int:
+    """Run the command; see ``cli/options/doctor.py``."""
     named = architectures(wanted)
     problem = ""
     try:

@@ -9,59 +9,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import click
-
-from distbfs import registry
 from distbfs.errors import DistbfsError, UsageError, system_error
 from distbfs.formats.ids import first_of
 from distbfs.formats.writing import Edges, Writer, placed, writer_for
 from distbfs.report.tables import print_fields
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
-from distbfs.terminal.command import OUTPUT, Choice, FilePath, grouped_command
 from distbfs.terminal.level_table import DASH
-from distbfs.terminal.shared import (
-    AT_ONCE,
-    STORE,
-    Speech,
-    Terminal,
-    open_terminal,
-    output_options,
-    stop_requests,
-)
+from distbfs.terminal.options import Speech
+from distbfs.terminal.shared import AT_ONCE, Terminal, open_terminal, stop_requests
 from distbfs.types import Ids
 
 
-@grouped_command("export")
-@click.argument("store", type=STORE)
-@OUTPUT.option(
-    "--output",
-    "-o",
-    type=FilePath(),
-    required=True,
-    help="File to write; text is compressed where it ends in .gz, .bz2, .xz or .zst.  "
-    "- is stdout, with an edge list unless --format is given.",
-)
-@OUTPUT.option("--force", is_flag=True, help="Replace a file that is there.")
-@OUTPUT.option(
-    "--format",
-    "name",
-    type=Choice(list(registry.WRITERS)),
-    help="Format of the file; default: by its ending.",
-)
-@output_options
-def command(
+def run(
     store: Path,
     output: Path,
     force: bool,
     name: str | None,
     speech: Speech,
 ) -> None:
-    """Write the edges of STORE, each once, without loops and repeats.
-
-    convert reads a directed graph back with --directed.  Rank 0 writes, the others
-    wait.
-    """
+    """Run the command; see ``cli/options/export.py``."""
     with stop_requests(AT_ONCE):  # on all ranks: the first one that ends, ends all
         terminal = open_terminal(speech)
         if output == DASH and speech.as_json:

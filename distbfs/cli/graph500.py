@@ -14,7 +14,6 @@ import numpy as np
 from distbfs.benchmark import graph500_report as reports
 from distbfs.benchmark.graph500 import ParentShare, run_searches
 from distbfs.benchmark.roots import choose_roots
-from distbfs.build.cuda.making import IN_WORDS
 from distbfs.errors import SearchStopped, UsageError, ValidationError
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.generate.families import from_description
@@ -31,15 +30,12 @@ from distbfs.search.open import open_source
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
-from distbfs.terminal.command import INPUT, OUTPUT, SEARCH, FilePath, grouped_command
-from distbfs.terminal.energy import energy_option, searches_energy
+from distbfs.terminal.energy import searches_energy
+from distbfs.terminal.options import Speech
 from distbfs.terminal.shared import (
     AT_ONCE,
     LOG,
-    STORE,
-    Speech,
     Terminal,
-    build_options,
     engine_line,
     make_build_options,
     make_request,
@@ -47,13 +43,9 @@ from distbfs.terminal.shared import (
     need_symmetric,
     open_records,
     open_terminal,
-    output_options,
-    patience_option,
     prepare_stored,
-    search_options,
     stop_requests,
     stop_within,
-    trace_option,
 )
 from distbfs.terminal.trace_file import check_trace, finish_trace, start_trace
 from distbfs.timing import COMPILING, clock
@@ -116,6 +108,8 @@ def open_tuples(
     }
     making = held.facts.get("part", {}).get("making")
     if making is not None:
+        from distbfs.build.cuda.making import IN_WORDS  # noqa: PLC0415
+
         facts["notes"]["tuples"] = IN_WORDS[making]
     return session, tuples, True, facts
 
@@ -177,41 +171,7 @@ def refuse_together(context: click.Context, *graphs: object) -> None:
         raise UsageError("give either --skip-validation or --validate")
 
 
-@grouped_command("graph500")
-@INPUT.option("--scale", "-s", type=click.IntRange(1, 48), help="2^scale vertices.")
-@INPUT.option(
-    "--edge-factor",
-    type=click.IntRange(1, 4096),
-    default=16,
-    help="Tuples per vertex.  [16]",
-)
-@INPUT.option("--seed", type=int, default=1, help="Seed of tuples and roots.  [1]")
-@INPUT.option("--graph", type=STORE, help="Search this store instead of a new graph.")
-@SEARCH.option(
-    "--roots", type=click.IntRange(1, 1 << 20), default=64, help="Searches.  [64]"
-)
-@SEARCH.option(
-    "--skip-validation",
-    is_flag=True,
-    help="Do not validate; the result is not official.",
-)
-@SEARCH.option(
-    "--validate",
-    type=click.IntRange(1),
-    help="Validate only the first so many searches; the result is not official.",
-)
-@OUTPUT.option(
-    "--records",
-    type=FilePath(),
-    help="File for one line of JSON a level, from one more search of each root.",
-)
-@trace_option
-@energy_option
-@build_options
-@search_options
-@patience_option
-@output_options
-def command(
+def run(
     scale: int | None,
     edge_factor: int,
     seed: int,
@@ -229,7 +189,7 @@ def command(
     speech: Speech,
     **choices: Any,
 ) -> int:
-    """Run the Graph500 benchmark: kernels 1 and 2, validation, official report."""
+    """Run the command; see ``cli/options/graph500.py``."""
     context = click.get_current_context()
     refuse_together(context, scale, graph)
     if graph is not None:

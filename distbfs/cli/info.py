@@ -9,18 +9,14 @@ from typing import Any
 import click
 
 from distbfs.errors import UsageError
-from distbfs.plan.memory import (
-    formula_bytes,
-    readable,
-    subgraph_bytes,
-)
+from distbfs.plan.memory import formula_bytes, readable, subgraph_bytes
 from distbfs.report import plots
 from distbfs.report.tables import print_fields, print_right, shown
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.schema import IDS_NAME, MANIFEST_NAME
 from distbfs.store.shape import shape_of
-from distbfs.terminal.command import OUTPUT, SEARCH, FilePath, grouped_command
-from distbfs.terminal.shared import STORE, Speech, open_terminal, output_options
+from distbfs.terminal.options import Speech
+from distbfs.terminal.shared import open_terminal
 from distbfs.terminal.store_writing import graph_fields
 from distbfs.terminal.survey import print_survey, survey
 from distbfs.types import SUBGRAPHS
@@ -202,20 +198,8 @@ def part_table(
     return heads, rows
 
 
-@grouped_command("info")
-@click.argument("store", type=STORE)
-@SEARCH.option(
-    "--degrees",
-    is_flag=True,
-    help="Read all parts: degree distribution, components, about the diameter.",
-)
-@OUTPUT.option("--plot", type=FilePath(), help="Figure of --degrees to draw.")
-@output_options
-def command(store: Path, degrees: bool, plot: Path | None, speech: Speech) -> None:
-    """Show the graph of STORE; with --degrees all is read, else its manifest alone.
-
-    --verbose shows how it is stored: parts, delegates, bytes of each subgraph.
-    """
+def run(store: Path, degrees: bool, plot: Path | None, speech: Speech) -> None:
+    """Run the command; see ``cli/options/info.py``."""
     terminal = open_terminal(speech)
     if plot is not None:
         if not degrees:

@@ -18,10 +18,9 @@ from distbfs import __version__
 from distbfs.errors import DistbfsError, LaunchError, UsageError, system_error
 from distbfs.interrupts import end_at_once
 from distbfs.ranks.abort import log_as_json
-from distbfs.ranks.agreement import first_difference
 from distbfs.ranks.endings import AbortHook
+from distbfs.ranks.launcher import find_launch
 from distbfs.ranks.signals import Interrupts
-from distbfs.ranks.world import start
 from distbfs.registry import did_you_mean
 from distbfs.terminal.streams import ClosedPipe, run_program
 
@@ -78,6 +77,9 @@ def compare_ranks(command: str, context: click.Context | None = None) -> None:
     manifests, as hosts may see one store at different places.  Where MPI cannot be
     started nothing is compared: commands that need it say so.
     """
+    from distbfs.ranks.agreement import first_difference  # noqa: PLC0415 - has NumPy
+    from distbfs.ranks.world import start  # noqa: PLC0415
+
     try:
         world = start()
     except LaunchError:
@@ -136,7 +138,8 @@ class Commands(click.Group):
         """Import a subcommand; None where there is no such one."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"distbfs.cli.{cmd_name}").command
+        module = import_module(f"distbfs.cli.options.{cmd_name}")
+        command: click.Command = module.command
         run_on_ranks(command)
         return command
 
@@ -211,7 +214,8 @@ def run(arguments: Sequence[str]) -> int:
         if context is not None and context.parent is not None:
             text += f" (see '{context.command_path} --help')"
         raise UsageError(text) from error
-    if AbortHook.installed() is None:  # --help or --version, not a command
+    launched = find_launch(os.environ) is not None or "mpi4py.MPI" in sys.modules
+    if launched and AbortHook.installed() is None:  # --help or --version, no command
         compare_ranks(" ".join(["distbfs", *arguments]))
     return code if isinstance(code, int) else 0
 

@@ -9,23 +9,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 
-from distbfs import registry
-from distbfs.build.cuda.room import Room, hosts_of, nothing_beside
+from distbfs.cli.options.multisearch import APPS
 from distbfs.device import cuda
 from distbfs.errors import DistbfsError, OutOfMemory, SearchStopped, UsageError
 from distbfs.formats.writing import check_place
+from distbfs.multisearch import domain_members
 from distbfs.multisearch.application import Application, Facts, Task, unsaid
 from distbfs.multisearch.apps import reachability
 from distbfs.multisearch.base import ProblemRunner, RunOptions
-from distbfs.multisearch.domain_members import bytes_beside
 from distbfs.multisearch.input_graph import whole_graph
 from distbfs.multisearch.pieces import Unfinished
 from distbfs.multisearch.result_files import check_name
 from distbfs.multisearch.searchers import (
-    WAYS,
     PartsSearcher,
     Searcher,
     WholeSearcher,
@@ -33,47 +30,25 @@ from distbfs.multisearch.searchers import (
     whole_bytes,
 )
 from distbfs.options import SearchOptions
-from distbfs.plan.memory import readable
+from distbfs.plan.memory import nothing_beside, readable
+from distbfs.ranks.agreement import hosts_of
 from distbfs.ranks.watch import Watch
 from distbfs.search.choose import Request, agreed_runner
 from distbfs.search.result_file import partial_name
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.terminal.applications import (
     ApplicationFile,
-    endings_of,
-    every_application,
-    help_of,
-    own_options,
     pick_sources,
     print_facts,
     read_pairs,
-    resumers_of,
-    takers_of,
 )
-from distbfs.terminal.command import (
-    ADVANCED,
-    DEVICES,
-    INPUT,
-    OUTPUT,
-    SEARCH,
-    Choice,
-    FilePath,
-    InputPath,
-    grouped_command,
-    with_options,
-)
-from distbfs.terminal.energy import energy_of, energy_option
-from distbfs.terminal.graph_file import first_id_option
+from distbfs.terminal.energy import energy_of
+from distbfs.terminal.options import Speech
 from distbfs.terminal.shared import (
     AT_ONCE,
     LOG,
-    STORE,
-    Speech,
     Terminal,
-    memory_options,
     open_terminal,
-    output_options,
-    patience_option,
     prepare_stored,
     share_of_cores,
     stop_requests,
@@ -82,89 +57,9 @@ from distbfs.timing import clock
 from distbfs.types import World
 
 SAMPLED = 64  # sources whose edges are counted for --energy
-APPS = every_application()
-
-source_options = with_options(
-    INPUT.option(
-        "--sources",
-        "chosen",
-        default="all",
-        metavar="K|FILE|all",
-        help="K random vertices, those of a file (one id a line, - is stdin), or all.  "
-        "[all]",
-    ),
-    INPUT.option("--seed", default=1, help="Seed of random vertices.  [1]"),
-    INPUT.option(
-        "--pairs",
-        type=InputPath(),
-        help=f"File of {takers_of(APPS, 'pairs')}: two ids a line, from and to, "
-        "separated by a tab, a comma or blanks; - is standard input.",
-    ),
-    first_id_option,
-)
-
-run_options = with_options(
-    SEARCH.option(
-        "--engine",
-        type=Choice(["auto", *registry.RUNNERS]),
-        default="auto",
-        help="auto takes xbfs where there is a device, else openmp.  [auto]",
-    ),
-    SEARCH.option("--method", default="", help="Variant of the engine."),
-    ADVANCED.option(
-        "--threshold",
-        default="auto",
-        metavar="T|auto",
-        help="Degree from which a warp searches a vertex (method hybrid of xbfs).  "
-        "[auto]",
-    ),
-    ADVANCED.option(
-        "--batch",
-        type=click.IntRange(0),
-        default=0,
-        help="Searches at once; 0: what memory allows.  [0]",
-    ),
-    DEVICES.option(
-        "--threads",
-        type=click.IntRange(0, 4096),
-        default=0,
-        help="Threads a rank; 0: this rank's share of the cores.  [0]",
-    ),
-    DEVICES.option(
-        "--divide",
-        type=Choice(WAYS),
-        default="auto",
-        help="What ranks share: sources, each with the whole graph, or its parts; "
-        "auto: sources where the graph fits on each rank.  [auto]",
-    ),
-    DEVICES.option(
-        "--domain",
-        type=click.IntRange(1),
-        help="Devices of a domain, where parts are searched on devices; default: all "
-        "that map each other's memory.",
-    ),
-    *memory_options,
-)
 
 
-@grouped_command("multisearch", help=help_of(APPS))
-@click.argument("app", type=Choice(list(APPS)), metavar="APPLICATION")
-@click.argument("store", type=STORE)
-@OUTPUT.option(
-    "--output",
-    "-o",
-    type=FilePath(),
-    help=f"{endings_of(APPS)}  One of {resumers_of(APPS)} is resumed if it is "
-    "unfinished.",
-)
-@OUTPUT.option("--force", is_flag=True, help="Replace an output that is there.")
-@source_options
-@with_options(*own_options(APPS))
-@run_options
-@energy_option
-@patience_option
-@output_options
-def command(
+def run(
     app: str,
     store: Path,
     output: Path | None,
@@ -187,7 +82,7 @@ def command(
     speech: Speech,
     **own: Any,
 ) -> None:
-    """Run an application; ``own`` are options that applications declare."""
+    """Run the command; see ``cli/options/multisearch.py``."""
     terminal = open_terminal(speech)
     world, application = terminal.world, APPS[app]
     asked = application.options_of(own)
@@ -340,9 +235,16 @@ def host_share(world: World, runner: ProblemRunner, options: RunOptions) -> int 
     """
     have = options.host_memory
     if have is None and runner.name == "xbfs":
+        from distbfs.build.cuda.room import Room  # noqa: PLC0415 - of CUDA
+
         have = Room(None, None, nothing_beside).host_limit()
     hosts = hosts_of(world)
     return None if have is None else have // hosts.count(hosts[world.rank])
+
+
+def beside_searches(active: int, devices: int, targets: int) -> int:
+    """Return the bytes of searches of one traversal on a device; see ``Beside``."""
+    return domain_members.bytes_beside(active, devices, targets)
 
 
 def make_searcher(
@@ -368,7 +270,7 @@ def make_searcher(
             device_memory=options.device_memory,
             host_memory=options.host_memory,
         )
-        request = Request(domain=domain, divided=True, beside=bytes_beside)
+        request = Request(domain=domain, divided=True, beside=beside_searches)
         opening = prepare_stored(terminal, store, wanted, request)
         if domain is not None and opening.choice.place == "host":
             raise UsageError("--domain is for parts on devices, not in host memory")

@@ -5,42 +5,22 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import click
-
 from distbfs.errors import UsageError
 from distbfs.progress import Sum
-from distbfs.search.shared_tuples import SharedTuples
 from distbfs.store.hdf5 import open_store
 from distbfs.store.tuples import StoreTuples, spreading_seed, tuple_degrees_for
-from distbfs.terminal.command import OUTPUT, grouped_command
+from distbfs.terminal.options import Speech
 from distbfs.terminal.shared import (
-    PLACE,
-    STORE,
-    Speech,
-    build_options,
     make_build_options,
     need_symmetric,
     open_terminal,
-    output_options,
     share_of_cores,
 )
-from distbfs.terminal.store_writing import (
-    check_target,
-    devices_to_build,
-    on_devices_option,
-    store_graph,
-)
+from distbfs.terminal.store_writing import check_target, devices_to_build, store_graph
 from distbfs.types import TupleSource
 
 
-@grouped_command("partition")
-@click.argument("store", type=STORE)
-@OUTPUT.option("--output", "-o", type=PLACE, required=True, help="Folder of the store.")
-@OUTPUT.option("--force", is_flag=True, help="Replace a store that is there.")
-@on_devices_option
-@build_options
-@output_options
-def command(
+def run(
     store: Path,
     output: Path,
     force: bool,
@@ -50,7 +30,7 @@ def command(
     pass_gib: float,
     speech: Speech,
 ) -> None:
-    """Store the graph of STORE again, in other parts or with another threshold."""
+    """Run the command; see ``cli/options/partition.py``."""
     terminal = open_terminal(speech)
     target = Path(os.path.realpath(output))
     if Path(os.path.realpath(store)) in (target, *target.parents):
@@ -72,6 +52,8 @@ def command(
     source: TupleSource = StoreTuples(opened)
     devices = shared = None
     if on_devices:
+        from distbfs.search.shared_tuples import SharedTuples  # noqa: PLC0415 - of CUDA
+
         devices = devices_to_build(terminal, directed=False)
         with terminal.progress("loading", 0) as tell:
             source = shared = SharedTuples(world, opened, devices, Sum(tell))

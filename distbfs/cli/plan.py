@@ -5,25 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import click
-
 from distbfs.engines.cuda.xbfs.memory import part_problem
 from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.graph.keys import KeyFormat
 from distbfs.plan import memory
-from distbfs.plan.cost_model import BANDWIDTH, LATENCY, RATE, Prediction
+from distbfs.plan.cost_model import Prediction
 from distbfs.plan.memory import PartShape
-from distbfs.plan.search_time import NETWORK, SearchTime, load_constants
+from distbfs.plan.search_time import SearchTime
 from distbfs.plan.threshold import DELEGATES_PER_PART
 from distbfs.store import schema
-from distbfs.terminal.command import (
-    ADVANCED,
-    DEVICES,
-    INPUT,
-    InputPath,
-    grouped_command,
-)
+from distbfs.terminal.options import Speech
 from distbfs.terminal.plan_gpus import (
     GpuMemory,
     Machine,
@@ -42,8 +34,7 @@ from distbfs.terminal.plan_input import (
     search_time,
 )
 from distbfs.terminal.plan_text import print_plan
-from distbfs.terminal.shared import STORE, Speech, open_terminal, output_options
-from distbfs.terminal.sizes import parse_size
+from distbfs.terminal.shared import open_terminal
 
 FILE_OVERHEAD = 7 << 10  # HDF5 headers of a file, about
 CHUNK_OVERHEAD = 20  # checksum and place of a chunk
@@ -171,104 +162,7 @@ def weigh(
     }
 
 
-@grouped_command("plan")
-@click.argument("store", type=STORE, required=False)
-@INPUT.option(
-    "--scale", "-s", type=click.IntRange(1, 48), help="A Kronecker graph's scale."
-)
-@INPUT.option(
-    "--edge-factor",
-    type=click.IntRange(1, 4096),
-    help="Tuples per vertex of the Kronecker graph.  [16]",
-)
-@DEVICES.option(
-    "--devices",
-    "-p",
-    type=click.IntRange(1),
-    help="Devices; default: the parts of STORE, or one a rank.",
-)
-@INPUT.option(
-    "--threshold",
-    "-t",
-    type=click.IntRange(0),
-    help="Degree threshold TH; default: that of STORE, or suggested.",
-)
-@DEVICES.option(
-    "--devices-per-host", type=click.IntRange(1), help="Devices a host.  [all]"
-)
-@DEVICES.option(
-    "--domain",
-    type=click.IntRange(1),
-    default=1,
-    help="Devices of a domain, which share their memory; up to 8.  [1]",
-)
-@DEVICES.option(
-    "--devices-per-rank",
-    type=click.IntRange(1),
-    default=1,
-    help="Devices a rank, p_gpu; masks are reduced between ranks.  [1]",
-)
-@DEVICES.option(
-    "--device-memory",
-    callback=parse_size,
-    metavar="BYTES",
-    help="Memory of a device, as 141GB, of which some stays free.",
-)
-@DEVICES.option(
-    "--host-memory",
-    callback=parse_size,
-    metavar="BYTES",
-    help="Memory of a host for neighbours that do not fit on its devices, as 128GiB; "
-    "goes with --device-memory.",
-)
-@DEVICES.option(
-    "--gpu",
-    type=click.Choice(sorted(load_constants()["devices"]), case_sensitive=False),
-    default="H200",
-    help="GPU whose constants the time of engine xbfs is predicted with.  [H200]",
-)
-@DEVICES.option(
-    "--exchange",
-    type=click.Choice(sorted(load_constants()["exchanges"])),
-    default="nccl",
-    help="Exchange between domains in that time.  [nccl]",
-)
-@ADVANCED.option(
-    "--device-rate",
-    callback=parse_size,
-    metavar="NUMBER",
-    help=f"Edge checks and vertices of frontiers that a device visits a second.  "
-    f"[fitted, or {RATE:.0e}, assumed]",
-)
-@ADVANCED.option(
-    "--network-bandwidth",
-    callback=parse_size,
-    metavar="BYTES/S",
-    help="Bytes a second that a device sends to other ranks.  [fitted, or "
-    f"{BANDWIDTH:.2g}, assumed; of engine xbfs between hosts {NETWORK:.2g}, assumed]",
-)
-@ADVANCED.option(
-    "--latency",
-    type=click.FloatRange(0),
-    help=f"Further seconds that each level takes.  [fitted, or {LATENCY:.0e}, assumed]",
-)
-@ADVANCED.option(
-    "--records",
-    type=InputPath(),
-    multiple=True,
-    help="Fit the cost model to this file of level records, from a search over parts "
-    "(graph500 --records); may be given several times.",
-)
-@ADVANCED.option(
-    "--report",
-    "reports",
-    type=InputPath(),
-    multiple=True,
-    help="What graph500 --json printed in the run of the --records before it; without "
-    "it, records are taken to be of the planned graph and devices.",
-)
-@output_options
-def command(
+def run(
     store: Path | None,
     scale: int | None,
     edge_factor: int | None,
@@ -288,13 +182,7 @@ def command(
     reports: tuple[Path, ...],
     speech: Speech,
 ) -> None:
-    """Show the memory per device, and the time of a search, before anything is loaded.
-
-    Figures are exact for a STORE, and expected values for a Kronecker graph that does
-    not exist yet.  The time is predicted for engine xbfs, by constants fitted to runs,
-    where degrees are known, and by the cost model of Pan et al., level by level.  With
-    --device-memory, a graph that fits neither devices nor host ends with exit code 3.
-    """
+    """Run the command; see ``cli/options/plan.py``."""
     if (store is None) == (scale is None):
         raise UsageError("give either a STORE or --scale")
     if reports and not records:

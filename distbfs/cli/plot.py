@@ -13,52 +13,12 @@ from distbfs.errors import DistbfsError, InputError
 from distbfs.formats.text import read_text
 from distbfs.report.plots import check_target, draw_trace
 from distbfs.report.trace import read_trace
-from distbfs.terminal.command import (
-    INPUT,
-    OUTPUT,
-    Choice,
-    Command,
-    FilePath,
-    InputPath,
-    with_options,
-)
-
-figure_options = with_options(
-    click.argument("file", type=InputPath()),
-    OUTPUT.option(
-        "--output",
-        "-o",
-        type=FilePath(),
-        required=True,
-        help="Figure: .png, .svg or .pdf.",
-    ),
-)
 
 
-@click.group("plot", invoke_without_command=True)
-@click.pass_context
-def command(ctx: click.Context) -> None:
-    """Draw figures from result files; each kind prints its values with --json."""
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
-
-
-@command.command("trace", cls=Command)
-@figure_options
-@INPUT.option(
-    "--begin",
-    type=click.FloatRange(0),
-    default=0.0,
-    help="Milliseconds from which to draw.  [0]",
-)
-@INPUT.option("--end", type=click.FloatRange(0), help="Milliseconds up to which.")
-@OUTPUT.option(
-    "--json", "as_json", is_flag=True, help="Print the seconds of each phase."
-)
-def trace(
+def draw_ranks(
     file: Path, output: Path, begin: float, end: float | None, as_json: bool
 ) -> None:
-    """Draw what each rank did when, from a FILE that --trace wrote."""
+    """Run ``plot trace``; see ``cli/options/plot.py``."""
     check_target(output)
     events = read_trace(file)
     draw_trace(events, output, begin, end, file.name)
@@ -71,21 +31,10 @@ def trace(
         click.echo(json.dumps({"ranks": seconds}, indent=2))
 
 
-@command.command("compare", cls=Command)
-@figure_options
-@OUTPUT.option(
-    "--kind",
-    "kinds",
-    type=Choice(list(KINDS)),
-    multiple=True,
-    help="What to draw, one panel each.  [time, speedup, efficiency]",
-)
-@OUTPUT.option("--json", "as_json", is_flag=True, help="Print the values drawn.")
-def compare(file: Path, output: Path, kinds: tuple[str, ...], as_json: bool) -> None:
-    """Draw what 'distbfs compare --json' wrote to FILE.
-
-    Bars a graph and engine; lines over threads where engines ran with several.
-    """
+def draw_engines(
+    file: Path, output: Path, kinds: tuple[str, ...], as_json: bool
+) -> None:
+    """Run ``plot compare``; see ``cli/options/plot.py``."""
     check_target(output)
     text = read_text(file)
     try:

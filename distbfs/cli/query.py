@@ -13,20 +13,8 @@ import click
 
 from distbfs.errors import ServiceError, UsageError
 from distbfs.formats.text import read_text
-from distbfs.service.client import SECONDS, connect
-from distbfs.service.operations import (
-    OPERATIONS,
-    Seconds,
-    Vertex,
-    Vertices,
-    kinds_of,
-)
-from distbfs.terminal.command import (
-    CONNECTIONS,
-    Choice,
-    FilePath,
-    grouped_command,
-)
+from distbfs.service.client import connect
+from distbfs.service.operations import Seconds, Vertex, Vertices, kinds_of
 
 TOKEN = "DISTBFS_TOKEN"  # noqa: S105
 
@@ -81,39 +69,14 @@ def read_token(path: Path | None) -> str | None:
     return read_text(path).strip()
 
 
-HELP = f"""Ask the service at ADDRESS, a socket's path or an http address.
-
-Operations: {", ".join(OPERATIONS)}.  The answer is JSON.
-
-For instance: distbfs query /tmp/graph.sock distances source=0 targets=3,9
-
-The exit code of health is 1 where a rank is stuck.
-"""
-
-
-@grouped_command("query", help=HELP)
-@click.argument("address")
-@click.argument("op", type=Choice(list(OPERATIONS)), metavar="OPERATION")
-@click.argument("fields", nargs=-1, metavar="[NAME=VALUE]...")
-@CONNECTIONS.option(
-    "--token-file",
-    type=FilePath(),
-    help="File with the token of an HTTP service; else DISTBFS_TOKEN.",
-)
-@CONNECTIONS.option(
-    "--timeout",
-    type=click.FloatRange(0, min_open=True),
-    default=SECONDS,
-    help="Seconds to wait for the answer.  [70]",
-)
-def command(
+def run(
     address: str,
     op: str,
     fields: tuple[str, ...],
     token_file: Path | None,
     timeout: float,
 ) -> int:
-    """Ask a service and print its answer; see HELP."""
+    """Run the command; see ``cli/options/query.py``."""
     wanted = read_fields(op, fields)
     with connect(address, token=read_token(token_file), timeout=timeout) as client:
         try:

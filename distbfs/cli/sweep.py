@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 
 from distbfs.benchmark.sweep import names_of, sweep_knobs
@@ -27,16 +26,9 @@ from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
-from distbfs.terminal.command import SEARCH, grouped_command
-from distbfs.terminal.comparison import Sessions, choose_sources, graph_options
-from distbfs.terminal.shared import (
-    STORE,
-    Speech,
-    need_symmetric,
-    open_terminal,
-    output_options,
-    share_of_cores,
-)
+from distbfs.terminal.comparison import Sessions, choose_sources
+from distbfs.terminal.options import Speech
+from distbfs.terminal.shared import need_symmetric, open_terminal, share_of_cores
 from distbfs.types import Array, Ids
 
 ENGINE = "bfs4k"
@@ -84,23 +76,7 @@ class Trials:
         return statistics.median(taken[0]), statistics.median(taken[1])
 
 
-@grouped_command("sweep")
-@click.argument("store", type=STORE, required=False)
-@SEARCH.option(
-    "--knobs",
-    default="all",
-    metavar="all|K,...",
-    help="Knobs of engine bfs4k to try, as k1,k4.  [all]",
-)
-@graph_options(sources=8, multiple=False)
-@SEARCH.option(
-    "--seconds",
-    type=click.FloatRange(0),
-    default=60.0,
-    help="Begin no new trial after this many seconds.  [60]",
-)
-@output_options
-def command(
+def run(
     store: Path | None,
     knobs: str,
     count: int,
@@ -109,12 +85,7 @@ def command(
     speech: Speech,
     **sizes: int | None,
 ) -> None:
-    """Find the best knobs of engine bfs4k for STORE or a graph built in memory.
-
-    Tries the values of one knob after another, beginning with the knobs that the engine
-    chooses itself.  Each trial takes turns with the best so far.  Prints the best in
-    the form that --knobs takes.
-    """
+    """Run the command; see ``cli/options/sweep.py``."""
     terminal = open_terminal(speech)
     names = names_of(knobs)
     if terminal.world.size > 1:

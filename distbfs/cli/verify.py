@@ -15,8 +15,8 @@ from distbfs.errors import StoreError, legible
 from distbfs.report.tables import shown
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.verify import Verification, check_ids, check_totals, verify_part
-from distbfs.terminal.command import grouped_command
-from distbfs.terminal.shared import STORE, Speech, open_terminal, output_options
+from distbfs.terminal.options import Speech
+from distbfs.terminal.shared import open_terminal
 from distbfs.types import SUBGRAPHS, World
 
 HASHES = ("nn_forward", "nn_reverse")
@@ -100,14 +100,8 @@ def print_verification(values: dict[str, Any]) -> None:
         )
 
 
-@grouped_command("verify")
-@click.argument("store", type=STORE)
-@output_options
-def command(store: Path, speech: Speech) -> None:
-    """Check every byte of STORE and every rule that its parts must keep.
-
-    The parts are shared out among the ranks.  Exit code 2 where anything is wrong.
-    """
+def run(store: Path, speech: Speech) -> None:
+    """Run the command; see ``cli/options/verify.py``."""
     terminal = open_terminal(speech)
     world, opened = terminal.world, open_store(store)
     began = time.perf_counter()

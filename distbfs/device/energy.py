@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from distbfs.device.nvml import GpuEnergy, NvmlMeter
+from distbfs.device import nvml
 from distbfs.device.rapl import CpuEnergy, RaplMeter
 from distbfs.errors import DeviceMissing
 
@@ -25,7 +25,7 @@ class Energy:
     """
 
     seconds: float = 0.0
-    gpus: list[GpuEnergy] = field(default_factory=list)
+    gpus: list[nvml.GpuEnergy] = field(default_factory=list)
     cpus: list[CpuEnergy] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
 
@@ -44,7 +44,7 @@ def measured(
     meters: list[tuple[Any, list[Any]]] = []
     if uuids:
         try:
-            meters.append((NvmlMeter(uuids), energy.gpus))
+            meters.append((nvml.NvmlMeter(uuids), energy.gpus))
         except DeviceMissing as error:
             energy.missing.append(str(error))
     if cpus:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.device import cc, cuda, programs
-from distbfs.device.host_memory import pinned, seen_by_kernels
+from distbfs.device import cc, cuda, host_memory, programs
 
 if TYPE_CHECKING:
     from distbfs.types import DeviceArray
@@ -99,8 +98,8 @@ def link_rate() -> float:
     Raises OutOfMemory where LINK_BYTES cannot be pinned.
     """
     cp = cuda.cupy()
-    values = pinned(LINK_BYTES // 4, np.uint32, "measuring the link")
-    array = seen_by_kernels(values)
+    values = host_memory.pinned(LINK_BYTES // 4, np.uint32, "measuring the link")
+    array = host_memory.seen_by_kernels(values)
     launch = _kernel("stream")
     grid, total = 2 * cuda.multiprocessors(), cp.zeros(1, np.uint64)
     count = np.uint64(len(values) // 4)

@@ -11,18 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from distbfs.build.cuda.seen import SeenEdges
 from distbfs.engines.path_counts import PathCounter
 from distbfs.exchange.bins import Bins
-from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import SearchOptions, depth_limit
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 from distbfs.types import Array, Choice, Ids, Root, Stop, Words
 
+if TYPE_CHECKING:
+    from distbfs.build.cuda.seen import SeenEdges
+    from distbfs.graph.device_graph import DeviceGraph
+
 TAIL_BYTES = "tail_bytes"  # count of engines that read columns in host memory
+TAIL_COUNTS = ("tail_edges", TAIL_BYTES)  # of a level, where rows have tails
 PRUNED = "pruned"  # count of engines that prune trees: found without being searched
 
 

@@ -11,11 +11,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from distbfs.options import check_choice
+from distbfs.options import COUNT_DTYPES, check_choice
 from distbfs.partition.part import Part
 from distbfs.types import Array, Ids, Words
 
-DTYPES = ("uint64", "float64")
 LOW, HALF = np.uint64((1 << 32) - 1), np.uint64(32)
 
 
@@ -37,7 +36,7 @@ class PathCounter(Protocol):
 
 def check_dtype(dtype: str) -> str:
     """Check the dtype of counts; raise UsageError for another."""
-    check_choice("dtype", dtype, DTYPES)
+    check_choice("dtype", dtype, COUNT_DTYPES)
     return dtype
 
 

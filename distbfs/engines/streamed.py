@@ -13,6 +13,11 @@ from distbfs.types import Array, DirectionName, World
 MOST_STREAMED = 64  # parts: each level sends first words to all, even if empty
 
 
+def streams_serve(parts: int) -> bool:
+    """Return whether levels of ``parts`` parts may run on streams."""
+    return 1 < parts <= MOST_STREAMED
+
+
 class LevelCounts(NamedTuple):
     """Counts of all parts at the end of a level.
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from distbfs.device.programs import Module
 from distbfs.errors import UsageError
 from distbfs.exchange.bins import Bins
 from distbfs.exchange.traffic import Traffic
 from distbfs.types import Array, Words
+
+if TYPE_CHECKING:
+    from distbfs.device.programs import Module
 
 
 class Exchange(Protocol):

@@ -6,10 +6,27 @@ from typing import TYPE_CHECKING
 
 from distbfs.device import cuda
 from distbfs.errors import LaunchError
-from distbfs.exchange.nccl_link import shared_device
+from distbfs.ranks.agreement import gather_texts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from distbfs.types import World
+
+
+def shared_device(world: World, uuids: Sequence[str]) -> str:
+    """Return which ranks use the same device, "" if none do; collective.
+
+    uuids: of the devices of this rank
+    """
+    hosts = getattr(world, "hosts", [""] * world.size)
+    first: dict[tuple[str, str], int] = {}
+    for rank, text in enumerate(gather_texts(world, " ".join(uuids))):
+        for device in text.split():
+            other = first.setdefault((hosts[rank], device), rank)
+            if other != rank:
+                return f"ranks {other} and {rank} use the same device, {device}"
+    return ""
 
 
 def take_devices(world: World, *, share: bool) -> list[int]:

@@ -22,7 +22,8 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.errors import DeviceMissing, DistbfsError, LaunchError
-from distbfs.ranks.agreement import first_reason, gather_texts
+from distbfs.exchange.device_choice import shared_device
+from distbfs.ranks.agreement import first_reason
 from distbfs.ranks.processes import processes_beside
 
 if TYPE_CHECKING:
@@ -48,21 +49,6 @@ def load_nccl() -> Any:
             "CuPy finds no NCCL; pip install nvidia-nccl-cu13 or nvidia-nccl-cu12"
         )
     return nccl
-
-
-def shared_device(world: World, uuids: Sequence[str]) -> str:
-    """Return which ranks use the same device, "" if none do; collective.
-
-    uuids: of the devices of this rank
-    """
-    hosts = getattr(world, "hosts", [""] * world.size)
-    first: dict[tuple[str, str], int] = {}
-    for rank, text in enumerate(gather_texts(world, " ".join(uuids))):
-        for device in text.split():
-            other = first.setdefault((hosts[rank], device), rank)
-            if other != rank:
-                return f"ranks {other} and {rank} use the same device, {device}"
-    return ""
 
 
 def nccl_problem(world: World, devices: Sequence[int] = ()) -> str:

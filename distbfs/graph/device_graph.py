@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.device import cuda
-from distbfs.device.take import take
+from distbfs.device import cuda, take
 from distbfs.types import Array, DeviceArray, Ids
 
 ISOLATED = (1 << 32) - 1  # entry of ``numbers`` without a number
@@ -141,11 +140,11 @@ class DeviceGraph:
     def numbers_at(self, ids: Ids) -> Array:
         """Return the numbers of ids, int64 [k], uint32 on the host, or ISOLATED."""
         if self.members is None:
-            return take(self.numbers, ids)
+            return take.take(self.numbers, ids)
         numbers = np.full(len(ids), ISOLATED, np.uint32)
         for low in range(0, len(ids), IDS_AT_ONCE):
             block, bit = np.divmod(ids[low : low + IDS_AT_ONCE], SET_BITS)
-            words = take(self.members, (4 * block[:, None] + np.arange(4)).ravel())
+            words = take.take(self.members, (4 * block[:, None] + np.arange(4)).ravel())
             words = words.reshape(-1, 4)
             bits = np.unpackbits(words[:, 1:].view(np.uint8), 1, bitorder="little")
             inside = bits[np.arange(len(bit)), bit] > 0
@@ -155,7 +154,7 @@ class DeviceGraph:
             ranks = (words[:, 0].astype(np.int64) + before)[inside]
             some = numbers[low : low + IDS_AT_ONCE]
             if len(ranks):
-                some[inside] = take(self.numbers, ranks)
+                some[inside] = take.take(self.numbers, ranks)
         return numbers
 
     def numbers_of(self, ids: Ids) -> DeviceArray:

@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from distbfs.errors import UsageError
 from distbfs.formats.ids import IdMap, name_of
-from distbfs.multisearch.pieces import Pieces, Unfinished
 from distbfs.multisearch.result_files import FILES
-from distbfs.multisearch.searchers import Searcher
 from distbfs.progress import Progress, no_progress
 from distbfs.types import Array, Ids
+
+if TYPE_CHECKING:
+    from distbfs.multisearch.pieces import Pieces, Unfinished
+    from distbfs.multisearch.searchers import Searcher
 
 SHOWN = 10
 
@@ -94,6 +96,8 @@ class Task:
 
     def pieces(self, searcher: Searcher | None = None) -> Pieces:
         """Return a runner of problems in pieces; searcher: by default the task's."""
+        from distbfs.multisearch.pieces import Pieces  # noqa: PLC0415 - has HDF5
+
         return Pieces(
             searcher or self.searcher,
             self.label,

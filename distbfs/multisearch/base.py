@@ -7,19 +7,20 @@ declare no other.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
-from distbfs.errors import DistbfsError, OutOfMemory, UsageError
+from distbfs.errors import DistbfsError, OutOfMemory, SearchStopped, UsageError
 from distbfs.multisearch.exact_diameter import Extremes
 from distbfs.multisearch.problem import FUNCTIONS, Problem, State
 from distbfs.options import MEMORY_OPTIONS, check_choice, check_range, depth_limit
 from distbfs.partition.part import Part
 from distbfs.plan.memory import machine_memory, readable
-from distbfs.types import Array, Ids, Stop
+from distbfs.types import Array, Ids, Stop, World
 
 KEPT = {
     "level": ("pair", "iu"),
@@ -42,6 +43,7 @@ MOST = {"int8": 126, "int16": (1 << 15) - 1, "int32": (1 << 31) - 1}
 RESERVED = {"n", "sources", "first", "depth_now", "frontiers", "backwards"}
 BATCH_BYTES = 1 << 30
 SHARE = 0.8  # of a machine's memory that graphs or results may fill
+WAYS = ("auto", "sources", "parts")
 
 
 @dataclass(frozen=True)
@@ -279,3 +281,25 @@ def located(function: Callable[..., Any], error: Exception) -> str:
     where = f"{frames[-1].filename}:{frames[-1].lineno}: " if frames else ""
     text = " ".join(str(error).split())
     return f"{where}{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+@contextmanager
+def agreeing(world: World) -> Iterator[None]:
+    """Raise on all ranks what is raised on one (collective); a stop first."""
+    failure: TooDeep | SearchStopped | None = None
+    try:
+        yield
+    except (TooDeep, SearchStopped) as error:
+        failure = error
+    elsewhere = (
+        SearchStopped("the searches were stopped on another rank"),
+        TooDeep("a level does not fit, on another rank"),
+    )
+    raised = np.array([type(failure) is type(other) for other in elsewhere])
+    seen = world.allreduce(raised, "or").tolist()
+    try:
+        for own, raises, other in zip(raised.tolist(), seen, elsewhere, strict=True):
+            if raises:
+                raise failure if own and failure is not None else other
+    finally:
+        del failure  # its traceback has this frame, and arrays of those below

@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.device.take import take
-from distbfs.engines.cuda.xbfs.search import LINE_BYTES, TAIL_COUNTS
+from distbfs.engines.base import TAIL_COUNTS
+from distbfs.engines.cuda.xbfs.search import LINE_BYTES
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.device_graph import (
     ISOLATED,

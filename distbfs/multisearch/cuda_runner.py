@@ -40,7 +40,7 @@ from distbfs.multisearch.numpy_runner import (
 from distbfs.multisearch.problem import Problem
 from distbfs.options import SearchOptions
 from distbfs.partition.part import Part
-from distbfs.search.opening import where_rows_are
+from distbfs.search.device_opening import where_rows_are
 from distbfs.types import DeviceArray, Ids
 
 BITS = "bits"

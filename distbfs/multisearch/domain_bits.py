@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.engines.cuda.xbfs.search import TAIL_COUNTS
+from distbfs.engines.base import TAIL_COUNTS
 from distbfs.errors import LaunchError, ResourceError, UsageError
 from distbfs.exchange.peer_memory import on_device
 from distbfs.graph.device_graph import ISOLATED

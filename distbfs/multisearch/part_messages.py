@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.exchange import peer_memory
 from distbfs.exchange.local_phase import brought_here
-from distbfs.exchange.peer_memory import on_device
 
 if TYPE_CHECKING:
     from distbfs.exchange.base import Exchange, StreamedExchange, Streams
@@ -111,13 +111,13 @@ class PartMessages:
             if not count:
                 continue
             place = place_of(route.source)
-            with on_device(self._devices[place]):
+            with peer_memory.on_device(self._devices[place]):
                 array = items(place, route.group, count)
             if self._rank_of[route.goal] != rank:
                 leaving.append((route, array))
                 continue
             goal = place_of(route.goal)
-            with on_device(self._devices[goal]):
+            with peer_memory.on_device(self._devices[goal]):
                 arrived.append(self._arrival(route, brought_here(array)))
         coming = [
             (route, words * count)
@@ -165,7 +165,10 @@ class PartMessages:
             values = received[rank][at[rank] : at[rank] + size]
             at[rank] += size
             place = self._placement.device_of(route.goal)
-            with on_device(self._devices[place]), cuda.memory_of("words that arrive"):
+            with (
+                peer_memory.on_device(self._devices[place]),
+                cuda.memory_of("words that arrive"),
+            ):
                 array = cuda.cupy().asarray(np.ascontiguousarray(values))
             arrived.append(self._arrival(route, array))
         return arrived
@@ -182,7 +185,10 @@ class PartMessages:
         arrived = []
         for route, size in coming:
             place = place_of(route.goal)
-            with on_device(self._devices[place]), cuda.memory_of("words that arrive"):
+            with (
+                peer_memory.on_device(self._devices[place]),
+                cuda.memory_of("words that arrive"),
+            ):
                 array = cuda.cupy().empty(size, np.uint64)
             arrived.append(self._arrival(route, array))
         streams.follow()
@@ -191,7 +197,7 @@ class PartMessages:
         near = [(y.place, x.source, y.items) for (x, _), y in pairs]
         streams.cross([], away, near)
         for device, stream in zip(self._devices, streams.streams, strict=True):
-            with on_device(device):
+            with peer_memory.on_device(device):
                 event = cuda.cupy().cuda.Event(disable_timing=True)
                 event.record(stream)
             events.append(event)

@@ -7,22 +7,22 @@ share of the sources. Otherwise the ranks search the parts of the store together
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
 
-from distbfs.engines.cuda.xbfs.search import TAIL_COUNTS
-from distbfs.errors import SearchStopped, UsageError
+from distbfs.engines.base import TAIL_COUNTS
+from distbfs.errors import UsageError
 from distbfs.multisearch import bits
 from distbfs.multisearch.base import (
     SHARE,
     SUMS,
+    WAYS,
     ProblemRunner,
     Results,
     RunOptions,
-    TooDeep,
+    agreeing,
     check_problem,
 )
 from distbfs.multisearch.exact_diameter import Extremes
@@ -50,7 +50,6 @@ from distbfs.search.vertices import gather_on_first
 from distbfs.store.schema import Manifest
 from distbfs.types import Array, Ids, World, slice_bounds
 
-WAYS = ("auto", "sources", "parts")
 ROWS_BYTES = 1 << 28  # of pairwise results passed on at once
 
 
@@ -113,28 +112,6 @@ class Searcher(Protocol):
 
     def describe(self) -> dict[str, Any]:
         """Return the searcher's hardware and settings, for reports (JSON values)."""
-
-
-@contextmanager
-def agreeing(world: World) -> Iterator[None]:
-    """Raise on all ranks what is raised on one (collective); a stop first."""
-    failure: TooDeep | SearchStopped | None = None
-    try:
-        yield
-    except (TooDeep, SearchStopped) as error:
-        failure = error
-    elsewhere = (
-        SearchStopped("the searches were stopped on another rank"),
-        TooDeep("a level does not fit, on another rank"),
-    )
-    raised = np.array([type(failure) is type(other) for other in elsewhere])
-    seen = world.allreduce(raised, "or").tolist()
-    try:
-        for own, raises, other in zip(raised.tolist(), seen, elsewhere, strict=True):
-            if raises:
-                raise failure if own and failure is not None else other
-    finally:
-        del failure  # its traceback has this frame, and arrays of those below
 
 
 class WholeSearcher:

@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.errors import OutOfMemory
-from distbfs.multisearch import bits
-from distbfs.multisearch.cuda_bits import LANES, LARGEST, SEARCHES
-from distbfs.multisearch.domain_bits import DomainBitSearches
-from distbfs.multisearch.domain_members import Member, lanes_that_fit
+from distbfs.multisearch import bits, cuda_bits, domain_bits, domain_members
 from distbfs.multisearch.part_bits import PartBitSearches, bytes_needed
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.part_messages import PartMessages
@@ -94,11 +91,13 @@ class DeviceTraversals(Traversals):
     members: the rows of this rank's devices
     """
 
-    def __init__(self, session: Session, members: Sequence[Member]) -> None:
+    def __init__(
+        self, session: Session, members: Sequence[domain_members.Member]
+    ) -> None:
         super().__init__(session)
         self._members = members
-        self._searches: DomainBitSearches | None = None
-        self._most = LANES[-1]
+        self._searches: domain_bits.DomainBitSearches | None = None
+        self._most = cuda_bits.LANES[-1]
         self._messages: PartMessages | None = None
         separated = session.separated
         if separated is not None and len(separated.placement.domains) > 1:
@@ -112,7 +111,7 @@ class DeviceTraversals(Traversals):
         self, sources: Ids, options: RunOptions, wanted: Wanted
     ) -> tuple[PartSearches, int]:
         """Search from the first sources; see ``Traversals``."""
-        return self._tried(sources, options.batch or LARGEST, wanted)
+        return self._tried(sources, options.batch or cuda_bits.LARGEST, wanted)
 
     def dependencies(
         self, sources: Ids, options: RunOptions
@@ -129,7 +128,7 @@ class DeviceTraversals(Traversals):
         sums: list[Array] = []
         _, count = self._tried(
             sources,
-            min(options.batch or SEARCHES, SEARCHES),
+            min(options.batch or cuda_bits.SEARCHES, cuda_bits.SEARCHES),
             Wanted(levels=True, counts=False, stop=stop),
             lambda searches: sums.extend(searches.dependencies(stop)),
         )
@@ -140,15 +139,17 @@ class DeviceTraversals(Traversals):
         sources: Ids,
         most: int,
         wanted: Wanted,
-        then: Callable[[DomainBitSearches], object] | None = None,
-    ) -> tuple[DomainBitSearches, int]:
+        then: Callable[[domain_bits.DomainBitSearches], object] | None = None,
+    ) -> tuple[domain_bits.DomainBitSearches, int]:
         """Search from up to ``most`` sources, then do what uses the searches.
 
         Half as many where memory, as for deep levels, does not last.
         """
-        at_once = min(most, len(sources), LARGEST)
+        at_once = min(most, len(sources), cuda_bits.LARGEST)
         while True:
-            lanes = next(x for x in LANES if SEARCHES * x >= at_once)
+            lanes = next(
+                x for x in cuda_bits.LANES if cuda_bits.SEARCHES * x >= at_once
+            )
             searches = self._with(min(lanes, self._most), levels=wanted.levels)
             count = min(at_once, searches.width, len(sources))
             try:
@@ -157,20 +158,22 @@ class DeviceTraversals(Traversals):
                     then(searches)
                 return searches, count
             except OutOfMemory:  # on all ranks
-                if searches.lanes == LANES[0]:
+                if searches.lanes == cuda_bits.LANES[0]:
                     raise
                 self._most = searches.lanes // 2
             self._close()
 
-    def _with(self, lanes: int, *, levels: bool) -> DomainBitSearches:
+    def _with(self, lanes: int, *, levels: bool) -> domain_bits.DomainBitSearches:
         """Return searches of so many lanes, or of what fits."""
         searches, separated = self._searches, self._session.separated
         if searches is None or searches.lanes < lanes:
             self._close()
-            fits = lanes_that_fit(self._world, self._members, levels=levels, most=lanes)
+            fits = domain_members.lanes_that_fit(
+                self._world, self._members, levels=levels, most=lanes
+            )
             if fits < lanes:
                 self._most = fits
-            self._searches = searches = DomainBitSearches(
+            self._searches = searches = domain_bits.DomainBitSearches(
                 self._world,
                 self._members,
                 lanes=fits,
@@ -194,14 +197,17 @@ def traversals_of(session: Session) -> Traversals | None:
     engine xbfs.
     """
     held, engine, world = session.held, session.options.engine, session.world
-    members: list[Member] = []
+    members: list[domain_members.Member] = []
     if engine == "xbfs":
         if session.separated is not None:
-            members = [Member.of_share(share) for share in session.separated.shares]
+            members = [
+                domain_members.Member.of_share(share)
+                for share in session.separated.shares
+            ]
         elif held.rows:
-            members = [Member.of_rows(rows) for rows in held.rows]
+            members = [domain_members.Member.of_rows(rows) for rows in held.rows]
         elif held.graph is not None and world.size == 1:
-            members = [Member.of_graph(held.graph)]
+            members = [domain_members.Member.of_graph(held.graph)]
     in_parts = bool(held.parts) and engine == "openmp" and session.layout.parts > 1
     ways = np.array([bool(members), in_parts])
     on_devices, on_hosts = world.allreduce(ways, "min").tolist()

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.device import cuda
-from distbfs.device.take import take
+from distbfs.device import cuda, take
 from distbfs.graph.csr import CSR
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import Part
@@ -105,7 +104,7 @@ class DevicePart:
 
     def numbers_of(self, places: Ids) -> Ids:
         """Return the numbers of local ids, int64 [k] on the host."""
-        return take(self.numbers, places).astype(np.int64)
+        return take.take(self.numbers, places).astype(np.int64)
 
     @property
     def host_bytes(self) -> int:

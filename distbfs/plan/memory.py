@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -47,8 +48,19 @@ MESSAGE_NN_EDGE = 8  # at most 4 when sent, 4 when received
 LEAST_CHANCE = 1e-300
 LISTED = 8  # see ``PartShape``
 
+PAIR_BYTES = 8  # of an edge in device memory, while a graph is built
+
 CGROUP = Path("/sys/fs/cgroup")
 MEMBERSHIP = Path("/proc/self/cgroup")
+
+# the bytes that a device is to have left beside one search, by (vertices with edges
+# there, devices of its domain, targets of edges between domains)
+Beside: TypeAlias = Callable[[int, int, int], int]
+
+
+def nothing_beside(active: int, devices: int, targets: int) -> int:  # noqa: ARG001
+    """Return that one search is all that devices need memory for."""
+    return 0
 
 
 @dataclass(frozen=True)

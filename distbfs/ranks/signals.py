@@ -22,8 +22,6 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from distbfs import leftovers
 from distbfs.ranks.abort import last_words
 from distbfs.ranks.launcher import find_launch
@@ -89,6 +87,8 @@ class StopFlag:
 
     def agreed(self, world: World) -> bool:
         """Return whether any rank was asked to stop; collective, equal on all ranks."""
+        import numpy as np  # noqa: PLC0415 - signals are awaited before it is there
+
         flag = np.array([self._requested], dtype=np.int64)
         return bool(world.allreduce(flag, "max")[0])
 

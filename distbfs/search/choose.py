@@ -21,7 +21,6 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from distbfs import registry
-from distbfs.build.cuda.room import Beside, nothing_beside
 from distbfs.device import cuda
 from distbfs.errors import CompilerMissing, DeviceMissing, LaunchError, UsageError
 from distbfs.exchange.device_choice import take_devices
@@ -33,6 +32,7 @@ from distbfs.options import (
     SearchOptions,
     check_range,
 )
+from distbfs.plan.memory import Beside, nothing_beside
 from distbfs.ranks.agreement import first_reason
 from distbfs.search.domains import (
     BETWEEN_OPTIONS,

@@ -13,9 +13,9 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.device.gate import Gate
-from distbfs.engines.base import PRUNED, WHOLE, LevelRecord, Until
+from distbfs.engines.base import PRUNED, TAIL_COUNTS, WHOLE, LevelRecord, Until
 from distbfs.engines.cuda.xbfs.domain import MemberSearch
-from distbfs.engines.cuda.xbfs.search import TAIL_COUNTS, TREES, tail_counts
+from distbfs.engines.cuda.xbfs.search import TREES, tail_counts
 from distbfs.engines.cuda.xbfs.shared import connect_devices
 from distbfs.errors import DistbfsError, SearchStopped
 from distbfs.timing import Stopwatch, Trace

@@ -14,9 +14,7 @@ import numpy as np
 from distbfs import registry
 from distbfs.device import cuda
 from distbfs.errors import UsageError
-from distbfs.exchange.nccl_link import nccl_problem
-from distbfs.exchange.peer_memory import peer_problem
-from distbfs.exchange.symmetric import nvshmem_problem
+from distbfs.exchange import nccl_link, peer_memory, symmetric
 from distbfs.options import EXCHANGE_OPTIONS, FACTOR_OPTIONS, SearchOptions
 from distbfs.partition.layout import MAX_LOCAL, Domains, Placement, in_turn
 from distbfs.ranks.agreement import first_reason, gather_texts
@@ -247,7 +245,7 @@ def domain_problem(world: World, options: SearchOptions, devices: Sequence[int])
     }
     if len(kinds) > 1:
         return f"the devices are of several kinds: {', '.join(sorted(kinds))}"
-    return peer_problem(world, devices)
+    return peer_memory.peer_problem(world, devices)
 
 
 def device_model(device: int) -> str:
@@ -279,7 +277,7 @@ def choose_exchange(
                 f"exchange '{name}' is for parts on devices; allowed: auto, "
                 f"{', '.join(others)}"
             )
-        missing = nvshmem_problem(world) if name == "nvshmem" else ""
+        missing = symmetric.nvshmem_problem(world) if name == "nvshmem" else ""
         if missing:
             return "nccl", f"exchange nccl: {missing}"
         return name, f"exchange {name} as asked for"
@@ -288,7 +286,7 @@ def choose_exchange(
     if not devices:
         return "host", "arrays are in host memory"
     several = f"it has {len(devices)} devices" if len(devices) > 1 else ""
-    reason = first_reason(world, several) or nccl_problem(world)
+    reason = first_reason(world, several) or nccl_link.nccl_problem(world)
     if reason:
         return "host", f"exchange host: {reason}"
     return "nccl", "exchange nccl: every rank has a device of its own"

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.room import PAIR_BYTES
 from distbfs.errors import UsageError
 from distbfs.formats.attributes import Values
 from distbfs.formats.ids import no_vertex
@@ -19,6 +18,7 @@ from distbfs.graph.device_graph import MAX_VERTICES
 from distbfs.locks import SearchLock
 from distbfs.options import SearchOptions, check_several
 from distbfs.partition.part import Part
+from distbfs.plan.memory import PAIR_BYTES
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import Request, kind_of
 from distbfs.search.frames import (

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 
-from distbfs.engines.cuda.common.counts import DeviceCounter
-from distbfs.engines.cuda.common.device_rows import DeviceRows
 from distbfs.errors import UsageError
 from distbfs.graph.csr import row_blocks
 from distbfs.locks import ForkLock
@@ -20,7 +18,6 @@ from distbfs.search.vertices import array_module, device_of, host_array
 
 if TYPE_CHECKING:
     from distbfs.engines.path_counts import PathCounter
-    from distbfs.graph.device_graph import DeviceGraph
     from distbfs.partition.part import Part
     from distbfs.types import AnyArray, Ids, World
 
@@ -155,18 +152,6 @@ def rows_of_part(part: Part) -> WholeRows:
     return WholeRows(part.nn, part.pulled, part.directed, part.vertices, part.number_of)
 
 
-def rows_of_graph(graph: DeviceGraph) -> WholeRows:
-    """Wrap a graph in device memory."""
-    out = DeviceRows(graph.offsets, graph.columns)
-    return WholeRows(
-        out,
-        DeviceRows(*graph.pulled) if graph.directed else out,
-        graph.directed,
-        graph.vertices,
-        lambda vertex: int(graph.numbers_at(np.array([vertex]))[0]),
-    )
-
-
 class WholePaths:
     """A ``PathFinder`` of a graph in the memory of one rank.
 
@@ -279,13 +264,3 @@ def chosen_ends(table: Ids, *, directed: bool) -> Ids:
 def host_paths(world: World, part: Part, counter: PathCounter) -> WholePaths:
     """Return the path finder of a part that is a whole graph, in host memory."""
     return WholePaths(world, rows_of_part(part), counter)
-
-
-def device_paths(world: World, graph: DeviceGraph | None) -> WholePaths:
-    """Return the path finder of a graph on the device of one rank.
-
-    graph: None on the other ranks
-    """
-    if graph is None:
-        return WholePaths(world, None, None)
-    return WholePaths(world, rows_of_graph(graph), DeviceCounter(graph))

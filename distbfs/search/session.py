@@ -12,8 +12,7 @@ from weakref import ref
 
 import numpy as np
 
-from distbfs.device import cuda
-from distbfs.device.take import FEW, Ahead
+from distbfs.device import cuda, take
 from distbfs.engines.base import WHOLE, Until
 from distbfs.errors import DistbfsError, InputError, UsageError, WrongTypeError
 from distbfs.formats.ids import no_vertex
@@ -120,7 +119,7 @@ class Session:
         self._runner, self._describe, self._names = runner, describe, names
         self._notes, self._one_source = notes or {}, one_source
         self._trace: Trace | None = None
-        self._ahead: Ahead | None = None
+        self._ahead: take.Ahead | None = None
         self.separated: Separated | None = None
         self.at_close: list[Callable[[], object]] = []
         self.lock = SearchLock()
@@ -378,12 +377,12 @@ class Session:
 
         Few levels on the one device that has them all are taken with the search.
         """
-        few = wanted is not None and 0 < len(wanted) <= FEW
+        few = wanted is not None and 0 < len(wanted) <= take.FEW
         on_one = self.vertices.whole_here and self.vertices.on_devices
         if wanted is None or not (few and on_one):
             return nullcontext(values_of)
         if self._ahead is None:
-            self._ahead = Ahead()
+            self._ahead = take.Ahead()
         return self._ahead.of(wanted)
 
     def search(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from distbfs.build.cuda.seen import SeenMaker, rows_of_graph
 from distbfs.device import cuda
 from distbfs.errors import DistbfsError, UsageError
 from distbfs.ranks.agreement import first_reason
@@ -18,7 +17,7 @@ from distbfs.search.vertices import VertexMap, row_slices
 from distbfs.search.view import PartViews, View, seen_ends
 
 if TYPE_CHECKING:
-    from distbfs.build.cuda.seen import SeenEdges
+    from distbfs.build.cuda.seen import SeenEdges, SeenMaker
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.search.held import Held
     from distbfs.search.masked_rows import MaskedRows
@@ -114,12 +113,14 @@ class GraphSight:
         raise_alike(self._world, problem)
 
     def _see(self, graph: DeviceGraph, view: View | None) -> None:
+        from distbfs.build.cuda import seen as masking  # noqa: PLC0415 - of CUDA
+
         self._runner.see([None])  # which lets go of the bits there were
         if view is None:
             return
         with cuda.memory_of("a masked search"):
             if self._maker is None:
-                self._maker = SeenMaker(rows_of_graph(graph))
+                self._maker = masking.SeenMaker(masking.rows_of_graph(graph))
             if view.where is None and view.edges is not None:
                 seen = self._maker.of_edges(view.edges, view.vertices)
             elif view.where is None and view.vertices is not None:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.device import cuda
-from distbfs.device.take import take
+from distbfs.device import cuda, take
 from distbfs.errors import UsageError
 from distbfs.formats.ids import no_vertex
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph
@@ -63,7 +62,7 @@ def host_array(array: AnyArray) -> Array:
 
 def values_of(array: AnyArray, places: Ids) -> Array:
     """Return the values at places, int64 [k] in range, on the host."""
-    return take(array, places) if is_of_device(array) else array[places]
+    return take.take(array, places) if is_of_device(array) else array[places]
 
 
 def device_of(array: AnyArray) -> AbstractContextManager[object]:
@@ -142,7 +141,7 @@ def shard_of_device_part(part: DevicePart) -> Shard:
     delegates = DelegateNumbers(part.delegates)
 
     def connected(rows: Ids) -> Array:
-        active: Array = take(part.numbers, rows) < part.active
+        active: Array = take.take(part.numbers, rows) < part.active
         ids = part.layout.global_of(part.index, rows)
         return active | (delegates.of(ids) >= 0)
 

@@ -22,6 +22,7 @@ import numpy as np
 from distbfs.errors import ServiceError, WrongTypeError
 from distbfs.search.program_arrays import array_of, each_of, is_array
 from distbfs.service.encoding import fill
+from distbfs.service.limits import SECONDS
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,7 +32,6 @@ Vertex: TypeAlias = "int | str | np.integer[Any]"
 Vertices: TypeAlias = "Iterable[Vertex] | npt.NDArray[np.integer[Any]]"
 CHUNK = 1 << 16
 MANY = 1024  # targets from which on levels come as an array
-SECONDS = 70.0  # more than the longest answer takes by default
 
 
 class Client(ABC):

@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 from distbfs.options import check_range
 
 MAX_ID_TEXT = 128  # characters of a request's id
+SECONDS = 70.0  # that clients wait: more than the longest answer takes by default
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,8 @@ import numpy as np
 
 from distbfs.errors import ResourceError, UsageError
 from distbfs.graph.device_graph import DeviceGraph
+from distbfs.multisearch import cuda_bits, cuda_meet, domain_bits, domain_members
 from distbfs.multisearch.bits import LANE, OPEN, BitSearch
-from distbfs.multisearch.cuda_bits import SEARCHES, BitSearches
-from distbfs.multisearch.cuda_meet import MeetingSearches
-from distbfs.multisearch.domain_bits import DomainBitSearches
-from distbfs.multisearch.domain_members import Member
 from distbfs.multisearch.input_graph import in_input_ids
 from distbfs.multisearch.lookups import Lookups
 from distbfs.multisearch.part_loop import Wanted
@@ -166,7 +163,7 @@ class ByMeeting(AtTheEnd):
 class ByLevel(AtTheEnd):
     """Searches over the devices of a domain; collective on several ranks."""
 
-    def __init__(self, search: DomainBitSearches) -> None:
+    def __init__(self, search: domain_bits.DomainBitSearches) -> None:
         self._search = search
 
     def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
@@ -179,7 +176,7 @@ class MeetingOnDevice(Together):
 
     ahead, fewest = True, LOOKED_UP
 
-    def __init__(self, search: MeetingSearches) -> None:
+    def __init__(self, search: cuda_meet.MeetingSearches) -> None:
         self._search = search
 
     def _near(self, source: int, vertices: Ids) -> Array | None:
@@ -197,7 +194,7 @@ class OnDeviceAndHost(AtTheEnd):
     What looks back would read them at each vertex.
     """
 
-    def __init__(self, search: BitSearches) -> None:
+    def __init__(self, search: cuda_bits.BitSearches) -> None:
         self._search = search
 
     def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
@@ -217,8 +214,8 @@ def together(session: Session) -> Together | None:
     held = session.held
     try:
         if held.rows:
-            members = [Member.of_rows(rows) for rows in held.rows]
-            domain_search = DomainBitSearches(session.world, members)
+            members = [domain_members.Member.of_rows(rows) for rows in held.rows]
+            domain_search = domain_bits.DomainBitSearches(session.world, members)
             session.at_close.append(domain_search.close)
             return ByLevel(domain_search)
         if session.world.size > 1 or session.layout.parts > 1:
@@ -249,5 +246,5 @@ def _on_one_device(graph: DeviceGraph) -> Together | None:
     if not graph.active:
         return None
     if graph.tails is not None:
-        return OnDeviceAndHost(BitSearches(graph, width=SEARCHES))
-    return MeetingOnDevice(MeetingSearches(graph))
+        return OnDeviceAndHost(cuda_bits.BitSearches(graph, width=cuda_bits.SEARCHES))
+    return MeetingOnDevice(cuda_meet.MeetingSearches(graph))

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.build.host.kept import attributes_of, construct_kept, with_attributes
 from distbfs.build.host.parts import BuildSummary
 from distbfs.formats.ids import IdMap, first_of
@@ -76,6 +75,10 @@ def write_graph(
             counted = Counted(source, tell)
             summary = construct_kept(source, world, parts, options, sink, counted)
         else:
+            from distbfs.build.cuda.parts import (  # noqa: PLC0415 - of CUDA
+                construct_on_devices,
+            )
+
             count = placement.per_rank
             dealt = [devices[k % len(devices)] for k in range(count)]
             done = Sum(stages.stage("building"))

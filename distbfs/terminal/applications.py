@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +12,10 @@ from typing import Any
 import click
 import numpy as np
 
-from distbfs import registry
 from distbfs.errors import InputError, UsageError
 from distbfs.formats.ids import IdMap
 from distbfs.formats.writing import placed
-from distbfs.multisearch.application import Application, Facts, Option, Take
+from distbfs.multisearch.application import Application, Facts, Take
 from distbfs.multisearch.result_files import (
     FILES,
     level_rows,
@@ -25,74 +24,13 @@ from distbfs.multisearch.result_files import (
 )
 from distbfs.plan.memory import readable
 from distbfs.report.tables import print_fields, print_table
-from distbfs.terminal.command import SEARCH, input_path
+from distbfs.terminal.command import input_path
 from distbfs.terminal.energy import print_energy
 from distbfs.terminal.shared import Terminal
 from distbfs.terminal.sources import agreed_sources, side_lines, source_of
 from distbfs.types import Array, Ids
 
 COUNT = re.compile("[0-9]{1,18}")
-
-
-def every_application() -> dict[str, Application]:
-    """Return the applications of the registry by name."""
-    names = registry.APPS
-    return {name: registry.lookup(names, "application", name) for name in names}
-
-
-def help_of(apps: Mapping[str, Application]) -> str:
-    """Return the text of ``multisearch --help``."""
-    lines = [f"{name:<14}{app.summary}" for name, app in apps.items()]
-    return "\n".join(
-        ["Run an APPLICATION of many searches on the graph of STORE.\n\n\b", *lines]
-    )
-
-
-def endings_of(apps: Mapping[str, Application]) -> str:
-    """Return the sentence of the help on the endings of result files."""
-    more = {
-        name: [x for x in app.endings if x not in FILES] for name, app in apps.items()
-    }
-    others = "; ".join(f"{name}: {', '.join(x)}" for name, x in more.items() if x)
-    return f"File of the results: {', '.join(FILES)}; {others}."
-
-
-def takers_of(apps: Mapping[str, Application], what: str) -> str:
-    """Return the names of the applications that take sources, pairs or nothing."""
-    return ", ".join(name for name, app in apps.items() if app.takes == what)
-
-
-def resumers_of(apps: Mapping[str, Application]) -> str:
-    """Return the names of the applications that resume."""
-    return ", ".join(name for name, app in apps.items() if app.resumes)
-
-
-def own_options(apps: Mapping[str, Application]) -> list[Callable[[Any], Any]]:
-    """Return the options that applications declare; None where one is left out."""
-    readers: dict[Option, list[str]] = {}
-    for name, app in apps.items():
-        for option in app.options:
-            readers.setdefault(option, []).append(name)
-    return [own_option(option, ", ".join(names)) for option, names in readers.items()]
-
-
-def own_option(option: Option, readers: str) -> Callable[[Any], Any]:
-    """Return the option of the command line; readers: names of applications."""
-    text, usual = f"{readers}: {option.help}.", option.default
-    if isinstance(usual, bool):
-        usual = "yes" if usual else "no"
-    if usual is not None:
-        text += f"  [{usual}]"
-    name = option.name.replace("_", "-")
-    kind: click.Choice[str] | click.IntRange | type[float] | None = None
-    if isinstance(option.kind, tuple):
-        kind = click.Choice(option.kind)
-    elif option.kind is int:
-        kind = click.IntRange(option.least)
-    elif option.kind is float:
-        kind = float
-    words = f"--{name}/--no-{name}" if kind is None else f"--{name}"
-    return SEARCH.option(words, type=kind, default=None, help=text)
 
 
 @dataclass(frozen=True)

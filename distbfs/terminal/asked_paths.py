@@ -13,7 +13,6 @@ from typing import Any
 import click
 import numpy as np
 
-from distbfs.engines.path_counts import DTYPES
 from distbfs.errors import UsageError, legible
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.formats.writing import check_place, placed, text_file
@@ -22,36 +21,8 @@ from distbfs.report.tables import counted, print_table
 from distbfs.search.result import Result
 from distbfs.search.session import Session
 from distbfs.search.vertices import gather_on_first, host_array
-from distbfs.terminal.command import OUTPUT, SEARCH, FilePath, with_options
 from distbfs.terminal.level_table import DASH, check_ending, separator_of
 from distbfs.types import Array, Root
-
-PATH = FilePath()
-
-paths_options = with_options(
-    SEARCH.option(
-        "--counts",
-        type=click.Choice(DTYPES),
-        help="Count the shortest paths to each vertex, exactly or rounded, as 'paths' "
-        "of the output.",
-    ),
-    SEARCH.option(
-        "--paths-to", metavar="VERTEX", help="Print the shortest paths to a vertex."
-    ),
-    SEARCH.option(
-        "--most-paths",
-        type=click.IntRange(0),
-        default=10,
-        help="How many paths --paths-to prints at most.  [10]",
-    ),
-    SEARCH.option("--hops", type=click.IntRange(0), help="Search this many levels."),
-    OUTPUT.option(
-        "--edges",
-        type=PATH,
-        help="File in .csv or .tsv for the edges between reached vertices, with the "
-        "levels of both ends, for one source; - is CSV on stdout.",
-    ),
-)
 
 
 @dataclass

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import click
 import numpy as np
 
 from distbfs import registry
@@ -31,12 +30,7 @@ from distbfs.search.holding import Source
 from distbfs.search.open import open_source, prepare
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store
-from distbfs.terminal.command import INPUT, Decorated, with_options
-from distbfs.terminal.shared import (
-    Terminal,
-    share_of_cores,
-    stored_graph,
-)
+from distbfs.terminal.shared import Terminal, share_of_cores, stored_graph
 from distbfs.types import Array, Ids, TupleSource, slice_bounds
 
 COUNTED = 4  # sources that are searched once more, with records, to count edge checks
@@ -75,42 +69,6 @@ class Entry:
         if self.session is None:
             raise UsageError(f"{self.label} is not loaded")
         return self.session
-
-
-def graph_options(*, sources: int, multiple: bool) -> Callable[[Decorated], Decorated]:
-    """Return the options of graphs that are built in memory, and of their sources.
-
-    sources: how many where nothing is said; multiple: several graphs of a family
-    """
-    scale = click.IntRange(1, 48)
-    return with_options(
-        *(
-            INPUT.option(f"--{name}", type=kind, multiple=multiple, help=text)
-            for name, kind, text in (
-                ("kronecker", scale, "Kronecker graph, 2^scale vertices."),
-                (
-                    "uniform",
-                    scale,
-                    "Uniform, 2^scale vertices, mean degree 32.",
-                ),
-                (
-                    "road",
-                    click.IntRange(4),
-                    "Road-like graph of about this many vertices.",
-                ),
-            )
-        ),
-        INPUT.option(
-            "--sources",
-            "count",
-            type=click.IntRange(1, 1 << 20),
-            default=sources,
-            help=f"Vertices of the largest component to search from.  [{sources}]",
-        ),
-        INPUT.option(
-            "--seed", type=int, default=1, help="Seed of sources and graph.  [1]"
-        ),
-    )
 
 
 def spread_threads(entries: Sequence[Entry], threads: Sequence[int]) -> list[Entry]:

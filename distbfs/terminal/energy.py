@@ -18,17 +18,9 @@ from distbfs.device import cuda
 from distbfs.device.energy import measured
 from distbfs.report.energy import energy_figures, energy_lines, energy_values, joined
 from distbfs.search.session import Session
-from distbfs.terminal.command import OUTPUT
 from distbfs.types import Root, World
 
 SECONDS = 2.0
-
-energy_option = OUTPUT.option(
-    "--energy",
-    "with_energy",
-    is_flag=True,
-    help="Repeat the searches and print the energy they take, by NVML and RAPL.",
-)
 
 
 def energy_of(

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
 import numpy as np
 
-from distbfs import registry
 from distbfs.errors import UsageError
 from distbfs.formats.attributes import Values
 from distbfs.formats.base import ReaderOptions
@@ -20,80 +18,11 @@ from distbfs.formats.tuples import FileTuples, open_tuples
 from distbfs.options import BuildOptions
 from distbfs.search.holding import Source
 from distbfs.store.hdf5 import open_store
-from distbfs.terminal.command import ADVANCED, INPUT, Choice, with_options
-from distbfs.terminal.shared import Terminal, directed_option, is_file, stored_graph
+from distbfs.terminal.options import SPREAD
+from distbfs.terminal.shared import Terminal, is_file, stored_graph
 
 if TYPE_CHECKING:
     from distbfs.formats.ids import IdMap
-
-first_id_option = INPUT.option(
-    "--first-id",
-    type=click.IntRange(0, 1),
-    help="Count vertices from 0 or from 1, whatever their file does, where you name "
-    "them and in results.  [as in the file]",
-)
-
-SPREAD = 1  # usual seed of the hash that spreads vertices over parts
-
-file_options = with_options(
-    INPUT.option(
-        "--format",
-        "name",
-        type=Choice(list(registry.READERS)),
-        help="Format of the file.  [recognised by content and name]",
-    ),
-    INPUT.option(
-        "--relabel",
-        is_flag=True,
-        help="Take ids with gaps, or any text: vertices are numbered anew, and results "
-        "name them by these ids.",
-    ),
-    directed_option,
-    INPUT.option(
-        "--one-based/--zero-based",
-        default=None,
-        help="Where ids of an edge list, a table or NumPy pairs begin; other formats "
-        "define it.  [zero-based; KONECT: one-based]",
-    ),
-    first_id_option,
-    INPUT.option(
-        "--columns",
-        nargs=2,
-        metavar="SRC DST",
-        help="Names of the two columns with the ids, in a Parquet or Arrow table or in "
-        "the first line of an edge list.  Default: src and dst, source and target, "
-        "from and to, or u and v, else the first two.",
-    ),
-    INPUT.option(
-        "--header/--no-header",
-        default=None,
-        help="Leave out the first line of an edge list, which names columns or states "
-        "sizes, or take it as an edge.  [left out if it has usual names, or names "
-        "above numbers]",
-    ),
-    INPUT.option(
-        "--keep",
-        multiple=True,
-        metavar="COLUMN",
-        help="Keep a column of a table or an edge list as an attribute of the edges, "
-        "for --where of bfs; NAME=3 keeps the third column under a name.  Of a matrix, "
-        "keep the values under this name.  May be given several times.  Of repeated "
-        "edges the smallest value is kept.",
-    ),
-    INPUT.option(
-        "--bipartite",
-        is_flag=True,
-        help="Read a matrix that is not square (Matrix Market, SciPy, KONECT of kind "
-        "bip): rows are the first vertices, columns the vertices after them.",
-    ),
-)
-
-permute_option = ADVANCED.option(
-    "--permute-seed",
-    type=click.IntRange(0, (1 << 64) - 1),
-    default=SPREAD,
-    help=f"Seed of the hash that spreads vertices over parts.  [{SPREAD}]",
-)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import wraps
 from io import BufferedWriter, TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
@@ -20,19 +19,12 @@ from typing import Any, TextIO
 import click
 import numpy as np
 
-from distbfs import __version__, registry
+from distbfs import __version__
 from distbfs.device import cuda
 from distbfs.device.cc import thread_count
-from distbfs.engines.cuda.papers.xbfs.search import BALANCES, FRONTIERS
 from distbfs.errors import UsageError, legible
 from distbfs.formats.writing import check_place
-from distbfs.options import (
-    FACTOR_OPTIONS,
-    BuildOptions,
-    Factors,
-    Knobs,
-    SearchOptions,
-)
+from distbfs.options import FACTOR_OPTIONS, BuildOptions, Factors, Knobs, SearchOptions
 from distbfs.progress import Tell, untold
 from distbfs.ranks.abort import json_line
 from distbfs.ranks.signals import STOP_SIGNALS, StopFlag
@@ -43,26 +35,11 @@ from distbfs.search.open import prepare
 from distbfs.search.opening import Opening
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
-from distbfs.terminal.command import (
-    ADVANCED,
-    BUILDING,
-    DEVICES,
-    INPUT,
-    OUTPUT,
-    SEARCH,
-    Choice,
-    FilePath,
-    InputPath,
-    with_options,
-)
-from distbfs.terminal.sizes import whole_size
+from distbfs.terminal.options import GRAPH, STORE, Speech
 from distbfs.terminal.streams import NamedFile
 from distbfs.types import Stop
 
 LOG = logging.getLogger("distbfs")
-STORE = FilePath()  # that is read: ranks compare what it holds
-GRAPH = InputPath()  # likewise, or a file that rank 0 reads
-PLACE = FilePath()
 LINE_SECONDS = 5.0  # between lines that say how far work is
 AT_ONCE = 0.0  # seconds until a request to stop ends the process
 
@@ -122,20 +99,6 @@ class Lines:
         if now >= self._next:
             self._next = now + LINE_SECONDS
             LOG.info("%s: %d %%", self._label, min(100 * done // self._total, 100))
-
-
-@dataclass(frozen=True)
-class Speech:
-    """What a command prints beside its result, and how.
-
-    as_json: of the result; log_format: of messages; quiet: warnings and errors alone;
-    verbose: also why something was chosen, and how a graph is stored
-    """
-
-    as_json: bool = False
-    log_format: str = "text"
-    quiet: bool = False
-    verbose: bool = False
 
 
 @dataclass
@@ -261,91 +224,6 @@ def open_records(
     return stack.enter_context(TextIOWrapper(BufferedWriter(raw), encoding="utf-8"))
 
 
-def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of what a command prints; it takes them as one, ``speech``."""
-
-    @OUTPUT.option(
-        "--json", "json_output", is_flag=True, help="Print the result as JSON."
-    )
-    @OUTPUT.option(
-        "--log-format",
-        type=Choice(["text", "json"]),
-        default="text",
-        help="How messages on stderr look.  [text]",
-    )
-    @OUTPUT.option(
-        "--quiet",
-        "-q",
-        is_flag=True,
-        help="Print no more than results, warnings and errors.",
-    )
-    @OUTPUT.option(
-        "--verbose",
-        "-v",
-        is_flag=True,
-        help="Print more: version and ranks, why an engine was taken, how a graph is "
-        "stored.",
-    )
-    @wraps(function)
-    def command(
-        *arguments: Any,
-        json_output: bool,
-        log_format: str,
-        quiet: bool,
-        verbose: bool,
-        **options: Any,
-    ) -> Any:
-        if quiet and verbose:
-            raise UsageError("give either --quiet or --verbose")
-        speech = Speech(json_output, log_format, quiet, verbose)
-        return function(*arguments, speech=speech, **options)
-
-    return command
-
-
-patience_option = ADVANCED.option(
-    "--patience",
-    type=click.FloatRange(1),
-    help="End the run with exit code 1 after this many seconds without progress "
-    "between ranks; a slow rank of this host is waited for.  Default: no limit.",
-)
-
-trace_option = OUTPUT.option(
-    "--trace",
-    "trace_file",
-    type=FilePath(),
-    help="File for the phases of all ranks, in Chrome's trace format.",
-)
-
-build_options = with_options(
-    BUILDING.option(
-        "--parts", type=click.IntRange(1), help="Parts of the graph.  [one a rank]"
-    ),
-    BUILDING.option(
-        "--threshold",
-        "-t",
-        type=click.IntRange(0),
-        help="Degree threshold TH: vertices above it are delegates.  [by degrees]",
-    ),
-    BUILDING.option(
-        "--memory",
-        "pass_gib",
-        type=click.FloatRange(0, min_open=True),
-        default=4.0,
-        help="GiB of raw edges that are held while building; less takes more passes, "
-        "but a pass builds at least one part.  [4]",
-    ),
-)
-
-
-directed_option = INPUT.option(
-    "--directed",
-    is_flag=True,
-    help="Edges lead one way, from the first id to the second; the graph has one part "
-    "and is searched by one process.",
-)
-
-
 def make_build_options(
     *,
     threshold: int | None,
@@ -419,136 +297,6 @@ def make_request(
     if (parts or 1) > 1:
         separate = "--parts"
     return Request(parts, separate, devices, domain)
-
-
-memory_options = (
-    DEVICES.option(
-        "--device-memory",
-        callback=whole_size,
-        metavar="BYTES",
-        help="Memory of each device for a graph and its searches, as 40GiB; neighbours "
-        "that do not fit there go to host memory.  [what is free]",
-    ),
-    DEVICES.option(
-        "--host-memory",
-        callback=whole_size,
-        metavar="BYTES",
-        help="Memory of a host for the neighbours that do not fit on its devices.  "
-        "[what this process may use]",
-    ),
-)
-
-search_options = with_options(
-    SEARCH.option(
-        "--engine",
-        type=Choice(["auto", *registry.ENGINES]),
-        default="auto",
-        help="Engine inside a domain; auto takes xbfs where every rank has a CUDA "
-        "device, else openmp.  [auto]",
-    ),
-    SEARCH.option("--method", default="", help="Variant of the engine, as 'push'."),
-    DEVICES.option(
-        "--devices",
-        type=click.IntRange(1),
-        help="CUDA devices of each rank; default: its share of those of the host.",
-    ),
-    DEVICES.option(
-        "--domain",
-        type=click.IntRange(1),
-        help="Devices of a domain, which search in shared memory; the last domain of a "
-        "host may have fewer.  Default: all devices that map each other's memory.",
-    ),
-    DEVICES.option(
-        "--threads",
-        type=click.IntRange(0, 4096),
-        default=0,
-        help="Threads a rank; 0: this rank's share of the cores.  [0]",
-    ),
-    SEARCH.option("--no-levels", is_flag=True, help="Give parents only."),
-    SEARCH.option("--no-parents", is_flag=True, help="Find levels only."),
-    SEARCH.option(
-        "--direction",
-        type=Choice(["auto", "push", "pull"]),
-        default="auto",
-        help="Search in one direction only; auto chooses at each level.  [auto]",
-    ),
-    *(
-        ADVANCED.option(
-            f"--{name}-factors",
-            nargs=2,
-            type=click.FloatRange(0),
-            metavar="PULL PUSH",
-            help=f"Subgraph {name} turns to pull when its forward work is above PULL "
-            "times its backward work, and back when it is below PUSH times that.",
-        )
-        for name in FACTOR_OPTIONS
-    ),
-    ADVANCED.option(
-        "--stepwise",
-        is_flag=True,
-        help="Begin each level from the host, also where one launch could do a whole "
-        "search.",
-    ),
-    ADVANCED.option(
-        "--frontier",
-        type=Choice(FRONTIERS),
-        help="How engine xbfs-paper makes queues.  [auto]",
-    ),
-    ADVANCED.option(
-        "--balance",
-        type=Choice(("auto", *BALANCES)),
-        help="How pulls of engines xbfs-paper and pan share their work.  [auto]",
-    ),
-    ADVANCED.option(
-        "--no-async",
-        is_flag=True,
-        help="Let a pull of engine xbfs-paper find vertices of one level only.",
-    ),
-    ADVANCED.option(
-        "--knobs",
-        metavar="auto|K=V,...",
-        help="Knobs k1 to k7 of engine bfs4k, as k1=8,k2=0.1; the others follow from "
-        "the degrees.  [auto]",
-    ),
-    ADVANCED.option(
-        "--internal-ids",
-        is_flag=True,
-        help="Leave the change to the input's ids out of the time of searches on "
-        "devices.",
-    ),
-    ADVANCED.option(
-        "--share-device",
-        is_flag=True,
-        help="Let several ranks of engine xbfs use one device; slow, for trials.",
-    ),
-    *memory_options,
-    DEVICES.option(
-        "--exchange",
-        type=Choice(["auto", *registry.EXCHANGES]),
-        default="auto",
-        help="How domains exchange what they found.  [auto]",
-    ),
-    ADVANCED.option(
-        "--trust-mpi",
-        is_flag=True,
-        help="Let exchange cuda_aware give device pointers to MPI even if MPI does not "
-        "say that it takes them.",
-    ),
-    ADVANCED.option(
-        "--mask-reduce",
-        type=Choice(["blocking", "nonblocking"]),
-        default="blocking",
-        help="How delegate masks are reduced.  [blocking]",
-    ),
-    ADVANCED.option(
-        "--local-all2all",
-        is_flag=True,
-        help="Gather vertices by device inside a rank before they are sent.",
-    ),
-    ADVANCED.option(
-        "--uniquify", is_flag=True, help="Drop repeated vertices before they are sent."
-    ),
-)
 
 
 def make_search_options(

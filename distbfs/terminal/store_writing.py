@@ -16,17 +16,8 @@ from distbfs.options import BuildOptions
 from distbfs.partition.layout import Placement
 from distbfs.report.tables import counted, print_fields
 from distbfs.store.write import write_graph
-from distbfs.terminal.command import BUILDING
 from distbfs.terminal.shared import AT_ONCE, Terminal, stop_requests
 from distbfs.types import TupleSource
-
-on_devices_option = BUILDING.option(
-    "--on-devices",
-    is_flag=True,
-    help="Build on CUDA devices, one a rank or more.  Vertices keep the order of ids; "
-    "engine openmp searches such a store more slowly.",
-)
-
 
 GRAPH = ("n", "m", "tuples", "loops", "repeats")  # what ``graph_fields`` says
 

@@ -10,7 +10,7 @@ from io import BufferedWriter, FileIO, TextIOWrapper
 from pathlib import Path
 from typing import Any, NoReturn
 
-from distbfs.ranks.world import run_guarded
+from distbfs.ranks.endings import run_guarded
 
 CLOSED_PIPE = 128 + signal.SIGPIPE  # as a program that the signal ends
 

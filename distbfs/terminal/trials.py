@@ -24,8 +24,8 @@ import numpy as np
 
 import distbfs
 from distbfs import registry
-from distbfs.device import cache, cc, compiler, nvrtc, nvshmem, sources
-from distbfs.device.cuda import NVIDIA
+from distbfs.device import cache, cc, compiler, cuda, nvrtc, nvshmem, sources
+from distbfs.device.cupy_library import NVIDIA
 from distbfs.errors import CompilerMissing, DeviceMissing, DistbfsError
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import SearchOptions
@@ -337,6 +337,8 @@ def engine_trials() -> dict[str, str]:
     expected: Array | None = None
     for name in sorted(registry.ENGINES, key=lambda name: name != "reference"):
         try:
+            if ".cuda." in registry.ENGINES[name]:
+                cuda.cupy()  # before the engine is imported
             levels = [trial_levels(name, parts) for parts in trial_parts(name)]
         except Exception as error:  # noqa: BLE001
             kind = (

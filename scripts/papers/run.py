@@ -31,7 +31,8 @@ from distbfs.device import cuda
 from distbfs.errors import DistbfsError, InputError, UsageError
 from distbfs.report.provenance import commit, provenance
 from distbfs.report.tables import print_table
-from distbfs.terminal.shared import Speech, open_terminal
+from distbfs.terminal.options import Speech
+from distbfs.terminal.shared import open_terminal
 from distbfs.terminal.streams import run_program
 from papers.bench import Bench
 from papers.entries import OPEN, Entry, Paper, judged

@@ -15,7 +15,8 @@ from typing import Any
 from distbfs.device import cuda
 from distbfs.engines.cuda.papers.bfs4k.knobs import degrees_of
 from distbfs.engines.cuda.papers.xbfs.engine import default_balance
-from distbfs.engines.cuda.papers.xbfs.search import BALANCES, MODES, PaperSearch
+from distbfs.engines.cuda.papers.xbfs.search import MODES, PaperSearch
+from distbfs.options import BALANCES
 from papers import plots, queues
 from papers.entries import (
     OTHER,

@@ -12,7 +12,6 @@ import distbfs
 from distbfs.errors import UsageError
 from distbfs.registry import ENGINES
 from distbfs.search import choose as choosing
-from distbfs.search import domains
 from distbfs.search.session import Session
 from trials.checker import Truth
 from trials.library import edges
@@ -40,7 +39,7 @@ def device() -> Any:
     patch.setattr(cuda, "uuid", lambda: "GPU-0")
     patch.setattr(part, "BLOCKS", dict.fromkeys(part.BLOCKS, 1))
     patch.setattr(choosing, "take_devices", lambda *_, **__: list(LENT))
-    patch.setattr(domains, "peer_problem", lambda *_: "")
+    patch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: "")
     return made
 
 

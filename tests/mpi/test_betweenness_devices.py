@@ -17,7 +17,6 @@ from wholes import check_betweenness
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.searchers import PartsSearcher
 from distbfs.search import choose as choosing
-from distbfs.search import domains
 from distbfs.search.choose import Request
 
 
@@ -30,7 +29,9 @@ def test_a_device_of_each_rank(world, monkeypatch, name, threshold):
     device = EmulatedDevice(Kernels())
     device.install(monkeypatch)
     monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0])
-    monkeypatch.setattr(domains, "nccl_problem", lambda *_: "no NCCL here")
+    monkeypatch.setattr(
+        "distbfs.exchange.nccl_link.nccl_problem", lambda *_: "no NCCL here"
+    )
     session = open_tuples(
         NAMED[name],
         world=world,

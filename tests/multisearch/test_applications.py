@@ -6,7 +6,7 @@ from graphs import NAMED
 
 import distbfs
 from distbfs import registry
-from distbfs.cli import multisearch
+from distbfs.cli.options import multisearch
 from distbfs.errors import UsageError
 
 EACH = pytest.mark.parametrize("name", registry.APPS)

@@ -25,7 +25,7 @@ from distbfs.generate.hashing import Permutation
 from distbfs.options import Factors, Knobs, SearchOptions
 from distbfs.ranks.world import SoloWorld
 from distbfs.registry import ENGINES, lookup
-from distbfs.search.opening import LEARNT_FROM, learn_levels
+from distbfs.search.device_opening import LEARNT_FROM, learn_levels
 
 PARTS = [1, 2, 3, 8]
 THRESHOLDS = [0, 3, 10**9]

@@ -25,7 +25,7 @@ import numpy as np
 from distbfs.build.cuda.making import SHARE, Making, chosen
 from distbfs.build.cuda.places import number_columns
 from distbfs.build.cuda.ranges import RESERVE
-from distbfs.build.cuda.room import Room, hosts_of
+from distbfs.build.cuda.room import Room
 from distbfs.build.cuda.separate import (
     Builder,
     CommonSizes,
@@ -45,6 +45,7 @@ from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Layout, Placement
 from distbfs.plan.threshold import suggest_host_threshold, suggest_threshold
 from distbfs.progress import Sum
+from distbfs.ranks.agreement import hosts_of
 from distbfs.timing import Stopwatch
 from distbfs.types import SUBGRAPHS, TupleSource, World
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,11 +19,10 @@ from distbfs.build.cuda.ranges import KEY_BYTES, RESERVE, Ranges
 from distbfs.device import cuda
 from distbfs.errors import OutOfMemory, ResourceError
 from distbfs.graph.device_graph import COLUMN_PAD
-from distbfs.plan.memory import memory_limit, readable
-from distbfs.ranks.agreement import first_reason
+from distbfs.plan.memory import PAIR_BYTES, memory_limit, readable
+from distbfs.ranks.agreement import first_reason, hosts_of
 from distbfs.types import World
 
-PAIR_BYTES = 8
 BUFFER_BYTES = 96 << 30  # most for keys, by default
 VERTEX_BYTES = 28  # most for all arrays by vertex at once
 MOST_RANGES = 64  # most ranges of rows, so most passes over the tuples, by default
@@ -33,16 +32,6 @@ MOST_DEALT = 5 << 29  # most keys split between device and host at once
 EVERY = 1 << 32  # more columns than any row has
 SPARE, SPARE_VERTEX = 5 << 29, 2  # device memory left for validation and other work
 OTHERS = 50  # 1 / OTHERS of limited host memory is left for other uses
-
-
-# the bytes that a device is to have left beside one search, by (vertices with edges
-# there, devices of its domain, targets of edges between domains)
-Beside: TypeAlias = Callable[[int, int, int], int]
-
-
-def nothing_beside(active: int, devices: int, targets: int) -> int:  # noqa: ARG001
-    """Return that one search is all that devices need memory for."""
-    return 0
 
 
 class RowLengths(Protocol):
@@ -237,11 +226,6 @@ def check_total(world: World, room: Room, m: int, free: int) -> None:
             f"{m} directed edges need {readable(4 * m)}; devices have "
             f"{readable(device)} for a graph and its searches, hosts {readable(host)}"
         )
-
-
-def hosts_of(world: World) -> list[str]:
-    """Return the host of each rank."""
-    return list(getattr(world, "hosts", [""] * world.size))
 
 
 def check_hosts(world: World, room: Room, tails: int, others: int = 0) -> None:

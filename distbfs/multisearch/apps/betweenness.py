@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,18 +20,15 @@ from distbfs.device.calls import LongCall
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.multisearch.application import NORMALIZED, Application, Facts, Option, Task
 from distbfs.multisearch.apps.reachability import PROBLEM as REACHABLE
-from distbfs.multisearch.apps.sampling import (
-    OPTIONS,
-    deviation,
-    draw,
-    requested,
-)
-from distbfs.multisearch.base import RunOptions
+from distbfs.multisearch.apps.sampling import OPTIONS, deviation, draw, requested
+from distbfs.multisearch.base import RunOptions, agreeing
 from distbfs.multisearch.numpy_runner import NumpyWalk, rows_by_id, run_batches
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.searchers import Searcher, agreeing
 from distbfs.partition.part import Part
 from distbfs.types import Array, Ids
+
+if TYPE_CHECKING:
+    from distbfs.multisearch.searchers import Searcher
 
 SOURCES_AT_ONCE = 64  # of a thread, between two calls of ``stop``
 

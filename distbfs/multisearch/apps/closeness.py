@@ -6,6 +6,7 @@ In a directed graph distances lead to the vertex.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,8 +23,10 @@ from distbfs.multisearch.apps.sampling import (
 )
 from distbfs.multisearch.bits import LANE
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.searchers import Searcher
 from distbfs.types import Array, Ids
+
+if TYPE_CHECKING:
+    from distbfs.multisearch.searchers import Searcher
 
 SAMPLED = Problem(
     "distances from samples",

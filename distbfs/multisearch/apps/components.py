@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from distbfs.multisearch.bits import LANE
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.searchers import Searcher
 from distbfs.types import Array, Ids
+
+if TYPE_CHECKING:
+    from distbfs.multisearch.searchers import Searcher
 
 PROBLEM = Problem("component", (State("reachable", "bool", "pair"),), bits=True)
 

@@ -13,6 +13,7 @@ Source: Takes and Kosters, Determining the Diameter of Small World Networks, CIK
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,8 +22,10 @@ from distbfs.multisearch.application import Application, Facts, Task
 from distbfs.multisearch.apps.components import largest_component
 from distbfs.multisearch.bits import LANE
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.searchers import Searcher
 from distbfs.types import Array, Ids
+
+if TYPE_CHECKING:
+    from distbfs.multisearch.searchers import Searcher
 
 PROBLEM = Problem(
     "diameter",

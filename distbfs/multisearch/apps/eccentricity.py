@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from distbfs.multisearch.application import Application, Facts, Task
 from distbfs.multisearch.apps.components import largest_component
 from distbfs.multisearch.apps.distances import PROBLEM
-from distbfs.multisearch.searchers import Searcher
 from distbfs.types import Array, Ids
+
+if TYPE_CHECKING:
+    from distbfs.multisearch.searchers import Searcher
 
 
 def eccentricity(searcher: Searcher, sources: Ids) -> tuple[Array, Facts]:

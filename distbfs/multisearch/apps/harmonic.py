@@ -5,6 +5,8 @@ In a directed graph distances lead to the vertex.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from distbfs.multisearch.application import Application, Facts, Task
@@ -18,8 +20,10 @@ from distbfs.multisearch.apps.sampling import (
     requested,
 )
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.searchers import Searcher
 from distbfs.types import Array, Ids
+
+if TYPE_CHECKING:
+    from distbfs.multisearch.searchers import Searcher
 
 NEARNESS = Problem(
     "nearness from sources", (State("harmonic_from", "float64", "vertex"),), bits=True

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from distbfs.multisearch.application import Application, Facts, Option, Task
 from distbfs.multisearch.problem import Problem, State
-from distbfs.multisearch.searchers import Searcher
 from distbfs.options import depth_limit
 from distbfs.types import Array, Ids
+
+if TYPE_CHECKING:
+    from distbfs.multisearch.searchers import Searcher
 
 PROBLEM = Problem("khop", (State("count", "int64", "level"),), bits=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -18,8 +18,10 @@ from distbfs.multisearch.application import (
 from distbfs.multisearch.base import MOST, TooDeep, check_results
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.result_files import FILES, TABLES
-from distbfs.multisearch.searchers import Searcher
 from distbfs.types import Array, Ids
+
+if TYPE_CHECKING:
+    from distbfs.multisearch.searchers import Searcher
 
 Attempted = TypeVar("Attempted")
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from distbfs.multisearch.application import Application, Facts, Task
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.result_files import FILES, TEXTS
-from distbfs.multisearch.searchers import Searcher
 from distbfs.types import Array, Ids
+
+if TYPE_CHECKING:
+    from distbfs.multisearch.searchers import Searcher
 
 PROBLEM = Problem("reachability", (State("reachable", "bool", "pair"),), bits=True)
 

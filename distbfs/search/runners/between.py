@@ -28,6 +28,7 @@ from distbfs.engines.base import (
     ViewingSearch,
     Work,
 )
+from distbfs.engines.streamed import streams_serve
 from distbfs.errors import OutOfMemory, SearchStopped
 from distbfs.exchange.traffic import KINDS, by_kind
 from distbfs.partition.delegates import DelegateNumbers
@@ -36,8 +37,6 @@ from distbfs.search.direction import OUTER, OuterPolicy, policy_of
 from distbfs.search.parents import CarriedParents, Finder, ParentCost, ParentFinder
 from distbfs.search.runners.base import Found
 from distbfs.search.runners.expected import LevelKey
-from distbfs.search.runners.seat import streams_serve
-from distbfs.search.runners.streamed import StreamedLevels
 from distbfs.timing import Stopwatch, Trace, kept
 from distbfs.types import Ids
 
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from distbfs.exchange.base import Exchange, StreamedExchange, SymmetricExchange
     from distbfs.exchange.bins import Bins
     from distbfs.options import SearchOptions
+    from distbfs.search.runners.streamed import StreamedLevels
     from distbfs.types import Array, Root, Stop, Words, World
 
 UNTIMED = nullcontext()
@@ -208,6 +208,10 @@ class BetweenDomains:
         own = placement.per_rank == 1 or placement.owners
         if not own or not streams_serve(placement.parts):
             return None
+        from distbfs.search.runners.streamed import (  # noqa: PLC0415 - of CUDA
+            StreamedLevels,
+        )
+
         searches = cast("Sequence[StreamedSearch]", self._searches)
         exchange = cast("StreamedExchange", self._exchange)
         streams = exchange.streams([int(search.device) for search in searches])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda
-from distbfs.engines.streamed import MOST_STREAMED
+from distbfs.engines.streamed import streams_serve
 from distbfs.partition.part import mask_words
 
 if TYPE_CHECKING:
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
 
 WIDEST = 1 << 26  # words of all boxes sent at first
 LEAST_UNKNOWN = 1 << 13  # least questions for parents in a launch
-
-
-def streams_serve(parts: int) -> bool:
-    """Return whether levels of ``parts`` parts may run on streams."""
-    return 1 < parts <= MOST_STREAMED
 
 
 def streams_bytes(parts: int, box: int, delegates: int) -> int:

@@ -1,6 +1,7 @@
 """Shares the graphs of tests/gpu, and lends a CPU as the device."""
 
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 sys.path.append(str(Path(__file__).parents[2] / "gpu"))
 sys.path.append(str(Path(__file__).parent))
 
+from cuda_modules import every_module
 from emulated_device import EmulatedDevice, Kernels, compiler
 from thread_peers import ThreadPeers
 
@@ -15,7 +17,10 @@ from distbfs.generate import cuda as device_tuples
 from distbfs.multisearch import domain_group
 from distbfs.registry import EXCHANGES
 from distbfs.search import choose as choosing
-from distbfs.search import domains, opening
+from distbfs.search import device_opening
+
+for name in every_module():  # or what is imported late keeps names that tests replace
+    import_module(name)
 
 
 @pytest.fixture(scope="session")
@@ -64,9 +69,11 @@ def ranks(device, peers, monkeypatch):
         return [0] * world.counts[world.rank]
 
     monkeypatch.setattr(choosing, "take_devices", taken)
-    monkeypatch.setattr(domains, "peer_problem", problem)
-    monkeypatch.setattr(domains, "nccl_problem", lambda *_: "no NCCL here")
-    monkeypatch.setattr(opening, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", problem)
+    monkeypatch.setattr(
+        "distbfs.exchange.nccl_link.nccl_problem", lambda *_: "no NCCL here"
+    )
+    monkeypatch.setattr(device_opening, "PeerGroup", ThreadPeers)
 
     def on_host(world, names, counts, kind):
         exchange = f"{kind.__module__}:{kind.__name__}"

@@ -14,6 +14,7 @@ import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from threading import Lock, get_ident, local
@@ -21,13 +22,15 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from distbfs.device import cuda, programs
 from distbfs.device.cache import cache_folder, exclusive
 from distbfs.device.sources import source_closure, variants
 from distbfs.engines.cuda.papers.xbfs import search as paper
 from distbfs.engines.cuda.xbfs import between_params
 from distbfs.search import choose as choosing
 from distbfs.search import domain as resident_driver
+
+# themselves, not what stands for them until they are used
+cuda, programs = map(import_module, ("distbfs.device.cuda", "distbfs.device.programs"))
 
 HERE = Path(__file__).parent
 GUARD, ALIGNED, GUARDED, GARBAGE = 4096, 512, 0xC5, 0xA5

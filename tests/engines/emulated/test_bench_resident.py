@@ -12,7 +12,6 @@ from distbfs.device import cuda
 from distbfs.engines.cuda.pan import search as part
 from distbfs.errors import UsageError
 from distbfs.search import choose as choosing
-from distbfs.search import domains
 
 sys.path.append(str(Path(__file__).parents[3] / "scripts"))
 
@@ -24,7 +23,7 @@ def two_devices(device, monkeypatch):
     """Say that there are two devices that see each other."""
     monkeypatch.setattr(part, "BLOCKS", dict.fromkeys(part.BLOCKS, 1))
     monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0, 0])
-    monkeypatch.setattr(domains, "peer_problem", lambda *_: "")
+    monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: "")
     told = {"device": "a CPU", "memory_bytes": 1 << 30, "driver": 13000, "cupy": "0"}
     monkeypatch.setattr(cuda, "describe", lambda: told)
     monkeypatch.setattr(bench_resident, "provenance", lambda *_, **__: {})

@@ -16,7 +16,7 @@ from distbfs.multisearch import domain_bits, domain_group
 from distbfs.ranks.world import SoloWorld
 from distbfs.registry import EXCHANGES
 from distbfs.search import choose as choosing
-from distbfs.search import domains, opening
+from distbfs.search import device_opening
 
 sys.path.append(str(Path(__file__).parents[3] / "scripts"))
 
@@ -33,9 +33,11 @@ def measured(device, monkeypatch, out, *words, ranks=2):
     monkeypatch.setattr(script.many, "kronecker", lambda _: kronecker(8))
     runtime = cuda.cupy().cuda.runtime
     monkeypatch.setattr(runtime, "getDeviceCount", lambda: ranks, raising=False)
-    monkeypatch.setattr(domains, "peer_problem", lambda *_: "")
-    monkeypatch.setattr(domains, "nccl_problem", lambda *_: "no NCCL here")
-    for module in (opening, domain_group):
+    monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: "")
+    monkeypatch.setattr(
+        "distbfs.exchange.nccl_link.nccl_problem", lambda *_: "no NCCL here"
+    )
+    for module in (device_opening, domain_group):
         monkeypatch.setattr(module, "PeerGroup", ThreadPeers)
     exchange = f"{StreamedThreads.__module__}:{StreamedThreads.__name__}"
     monkeypatch.setitem(EXCHANGES, "host", exchange)

@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from distbfs.benchmark import graph500 as benchmark
+from distbfs.benchmark import device_validation
 from distbfs.cli import main
 from distbfs.device import cuda
 from distbfs.ranks.world import run_guarded
 from distbfs.search import choose as choosing
-from distbfs.search import domains
 from distbfs.validation.cuda import validate_on_devices
 
 SCRIPTS = Path(__file__).parents[3] / "scripts"
@@ -28,7 +27,7 @@ def bench(device, monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPTS))
     module = importlib.import_module("bench_devices")
     monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0, 0])
-    monkeypatch.setattr(domains, "peer_problem", lambda *_: "")
+    monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: "")
     monkeypatch.setattr(cuda, "uuid", lambda: "GPU-0")
     told = {"device": "a CPU", "memory_bytes": 1 << 30, "driver": 13000, "cupy": "0"}
     monkeypatch.setattr(cuda, "describe", lambda: told)
@@ -83,7 +82,7 @@ def test_a_wrong_result_is_told(bench, tmp_path, monkeypatch):
         level[np.flatnonzero(level.get() == 2)[0]] = 9
         return validate_on_devices(world, seats, *known, **options)
 
-    monkeypatch.setattr(benchmark, "validate_on_devices", harmed)
+    monkeypatch.setattr(device_validation, "validate_on_devices", harmed)
     args = bench.parse(["--weak", str(SCALE), "--roots", "2", "--out", str(tmp_path)])
     run = bench.Bench(args, bench.cells.Grid(2, SCALE, 9, 9, 2), {"count": 2})
     row = run.cell(run.grid.cell(2, SCALE + 1, "weak"), (), validate=1)

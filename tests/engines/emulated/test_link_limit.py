@@ -8,7 +8,7 @@ from test_split_rows import NOTHING, least_and_all
 import distbfs
 from distbfs.device import rates
 from distbfs.options import SearchOptions
-from distbfs.search import holding
+from distbfs.search import device_holding
 from distbfs.terminal import comparison
 from distbfs.terminal.comparison import Entry
 
@@ -48,8 +48,8 @@ def test_the_link_is_measured_by_reads_of_all_of_a_buffer(monkeypatch):
 
 
 def test_limits_count_what_searches_read_of_tails(monkeypatch):
-    state = holding.Room
-    monkeypatch.setattr(holding, "Room", lambda a, b, _: state(a, b, NOTHING))
+    state = device_holding.Room
+    monkeypatch.setattr(device_holding, "Room", lambda a, b, _: state(a, b, NOTHING))
     least, most = least_and_all(SOURCE)
     entries, roots = [], np.array([int(SOURCE.degrees.argmax()), 5])
     sizes = {"all": 2 * most, "some": least + (most - least) // 10}

@@ -6,8 +6,9 @@ from device_graphs import HostGraph
 from graphs import kronecker, uniform
 from tail_counts import rows_of, tail_reads
 
+from distbfs.engines.base import TAIL_COUNTS
 from distbfs.engines.cuda.xbfs.link_reads import expected_reads
-from distbfs.engines.cuda.xbfs.search import TAIL_COUNTS, FastSearch
+from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.plan.memory import expected_degrees
 

@@ -7,12 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from device_parts import (
-    check_result,
-    checked_searches,
-    part_to_device,
-    share_searches,
-)
+from device_parts import check_result, checked_searches, part_to_device, share_searches
 from emulated_device import DeviceArray, Launch, at_address
 from graphs import Tuples, build, check_search, kronecker, random_tuples, some_roots
 from part_graphs import GRAPHS
@@ -52,11 +47,12 @@ from distbfs.ranks.signals import StopFlag
 from distbfs.ranks.world import SoloWorld
 from distbfs.registry import ENGINES, EXCHANGES, lookup
 from distbfs.search import choose as choosing
-from distbfs.search import domains, opening, shared_tuples
+from distbfs.search import device_opening, domains, shared_tuples
 from distbfs.search.breadth_first import bfs
 from distbfs.search.choose import Request
+from distbfs.search.device_holding import hold_device_parts, parts_of_store
 from distbfs.search.graph import Graph
-from distbfs.search.holding import Source, hold_device_parts, parts_of_store
+from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 from distbfs.search.opening import between_domains
 from distbfs.service.rank_calls import ServiceRank
@@ -78,8 +74,10 @@ def devices(device, monkeypatch):
     monkeypatch.setattr(part, "BLOCKS", dict.fromkeys(part.BLOCKS, 1))
     lent = [0]
     monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: list(lent))
-    monkeypatch.setattr(domains, "peer_problem", lambda *_: "")
-    monkeypatch.setattr(domains, "nccl_problem", lambda *_: "no NCCL here")
+    monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: "")
+    monkeypatch.setattr(
+        "distbfs.exchange.nccl_link.nccl_problem", lambda *_: "no NCCL here"
+    )
     return lent
 
 
@@ -415,7 +413,7 @@ def test_where_one_domain_cannot_be(device, devices, monkeypatch, how, why):
     devices[:] = [0] * (9 if how == "many" else 2)
     monkeypatch.setattr(choosing, "ALONE_BELOW", 0)
     if how == "peers":
-        monkeypatch.setattr(domains, "peer_problem", lambda *_: why)
+        monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: why)
     if how == "kinds":
         names = iter("AB" * 9)
         monkeypatch.setattr(domains, "device_model", lambda _: next(names))
@@ -484,8 +482,8 @@ def hosts(device, monkeypatch):
 
     monkeypatch.setattr(choosing, "take_devices", taken)
     monkeypatch.setattr(choosing, "ALONE_BELOW", 0)
-    monkeypatch.setattr(domains, "peer_problem", peers)
-    monkeypatch.setattr(opening, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", peers)
+    monkeypatch.setattr(device_opening, "PeerGroup", ThreadPeers)
 
     def at_hosts(world, names, counts):
         threads = max(counts) > 1
@@ -718,7 +716,8 @@ def test_a_domain_over_hosts(hosts, asked, reason):
 
 def test_a_domain_without_peers(devices, monkeypatch):
     devices[:] = [0] * 4
-    monkeypatch.setattr(domains, "peer_problem", lambda *_: "no access between them")
+    why = "no access between them"
+    monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: why)
     with pytest.raises(UsageError, match="domain is 2, but no access between them; "):
         opened(request=Request(domain=2))
 

@@ -34,7 +34,8 @@ from distbfs.partition.layout import Placement
 from distbfs.progress import Sum
 from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose as choosing
-from distbfs.search.holding import Source, hold_domain
+from distbfs.search.device_holding import hold_domain
+from distbfs.search.holding import Source
 from distbfs.timing import Stopwatch
 
 sys.path.append(str(Path(__file__).parents[2] / "cli"))

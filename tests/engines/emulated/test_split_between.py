@@ -36,7 +36,7 @@ from distbfs.plan.memory import PartShape, readable
 from distbfs.ranks.world import SoloWorld
 from distbfs.registry import EXCHANGES
 from distbfs.search import choose as choosing
-from distbfs.search import domains, opening
+from distbfs.search import device_opening
 from distbfs.search.choose import Request
 from distbfs.types import SUBGRAPHS
 
@@ -174,8 +174,8 @@ def test_sessions_say_what_is_held_back(device, monkeypatch, ranks, size):
     """Domains of devices of one process, and of ranks; and what is refused."""
     source, lent = GRAPHS["kronecker"], [0] * (1 if ranks > 1 and size == 1 else 2)
     monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: lent)
-    monkeypatch.setattr(domains, "peer_problem", lambda *_: "")
-    monkeypatch.setattr(opening, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: "")
+    monkeypatch.setattr(device_opening, "PeerGroup", ThreadPeers)
     monkeypatch.setattr(room_of_builds, "memory_limit", lambda: None)
     exchange = f"{StreamedThreads.__module__}:{StreamedThreads.__name__}"
     monkeypatch.setitem(EXCHANGES, "host", exchange)
@@ -383,8 +383,8 @@ def test_the_plan_knows_domains_of_several_devices(device, id_bits, sizes, thres
 def test_commands_and_python(device, monkeypatch, tmp_path):
     """Of tuples and of a store with as many parts; what fits nowhere ends alike."""
     monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0, 0])
-    monkeypatch.setattr(domains, "peer_problem", lambda *_: "")
-    monkeypatch.setattr(opening, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: "")
+    monkeypatch.setattr(device_opening, "PeerGroup", ThreadPeers)
     store, log = tmp_path / "graph", tmp_path / "levels.jsonl"
     limits = ("--domain", 1, "--engine", "xbfs", "--device-memory")
     here("generate", "kronecker", "--scale", 9, "--parts", 2, "-o", store)

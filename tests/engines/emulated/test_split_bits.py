@@ -36,7 +36,7 @@ from distbfs.multisearch.searchers import PartsSearcher, WholeSearcher
 from distbfs.options import BuildOptions
 from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose as choosing
-from distbfs.search import domains, opening
+from distbfs.search import device_opening
 from distbfs.search.choose import Request, choose_runner
 from distbfs.search.holding import held_graph
 from distbfs.service.shared_traversal import together
@@ -64,7 +64,7 @@ LEAST = Room(None, None, NOTHING)  # with ``least_kept``
 @pytest.fixture(autouse=True)
 def peers(device, monkeypatch):
     monkeypatch.setattr(domain_group, "PeerGroup", ThreadPeers)
-    monkeypatch.setattr(opening, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr(device_opening, "PeerGroup", ThreadPeers)
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def test_between_domains(
 def test_applications_of_sessions(monkeypatch, least_kept, count):
     """None takes turns; betweenness is refused, in one line."""
     monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0] * count)
-    monkeypatch.setattr(domains, "peer_problem", lambda *_: "")
+    monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: "")
     source = random_tuples(150, 1200, 4)
     request = Request(domain=count, divided=True, beside=bytes_beside)
     session = open_tuples(source, request=request, engine="xbfs", parents=False)

@@ -34,7 +34,7 @@ from distbfs.partition.layout import Layout
 from distbfs.plan.memory import readable
 from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose as choosing
-from distbfs.search import domains, opening
+from distbfs.search import device_opening
 from distbfs.search.choose import Request
 
 pytestmark = pytest.mark.usefixtures("device")
@@ -179,8 +179,8 @@ def test_sessions_say_what_is_held_back(device, monkeypatch, ranks):
     """Two devices of one process, and one rank a device; with what plans count."""
     source, lent = kronecker(10), [0] * (2 // ranks)
     monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: lent)
-    monkeypatch.setattr(domains, "peer_problem", lambda *_: "")
-    monkeypatch.setattr(opening, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: "")
+    monkeypatch.setattr(device_opening, "PeerGroup", ThreadPeers)
     monkeypatch.setattr(room_of_builds, "memory_limit", lambda: None)
     device.one_rank = ranks > 1
     request = Request(domain=2)

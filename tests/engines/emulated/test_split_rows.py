@@ -20,7 +20,7 @@ from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.errors import OutOfMemory, UsageError
 from distbfs.options import BuildOptions
 from distbfs.ranks.world import SoloWorld
-from distbfs.search import holding
+from distbfs.search import device_holding
 from distbfs.store.write import write_graph
 
 sys.path.append(str(Path(__file__).parents[2] / "gpu"))
@@ -140,8 +140,8 @@ def test_pinned_memory_lives_as_long_as_arrays_of_it(monkeypatch):
 def test_sessions_say_what_is_held_back(monkeypatch, tmp_path):
     """By tuples, by a Graph and by a store; other engines refuse such a graph."""
     source = kronecker(10)
-    state = holding.Room
-    monkeypatch.setattr(holding, "Room", lambda a, b, _: state(a, b, NOTHING))
+    state = device_holding.Room
+    monkeypatch.setattr(device_holding, "Room", lambda a, b, _: state(a, b, NOTHING))
     least, most = least_and_all(source)
     limit = (2 * least + most) // 3
     graph = distbfs.Graph.from_edges(source.u, source.v, n=source.n)

@@ -17,7 +17,7 @@ from distbfs.errors import SearchStopped
 from distbfs.multisearch import domain_bits, domain_group
 from distbfs.ranks.signals import StopFlag
 from distbfs.ranks.world import SoloWorld
-from distbfs.search import choose, domains
+from distbfs.search import choose
 from distbfs.search.choose import Request
 from distbfs.search.holding import held_graph
 from distbfs.service import service as service_module
@@ -66,7 +66,7 @@ def test_where_it_cannot_be(device):
 def domain(monkeypatch, count):
     """A session of one domain of several devices, which are one."""
     monkeypatch.setattr(choose, "take_devices", lambda *_, **__: [0] * count)
-    monkeypatch.setattr(domains, "peer_problem", lambda *_: "")
+    monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: "")
     return open_tuples(SOURCE, request=Request(domain=count))
 
 

@@ -22,7 +22,7 @@ from distbfs.options import BuildOptions, SearchOptions
 from distbfs.progress import Sum
 from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose as choosing
-from distbfs.search import domains, shared_tuples
+from distbfs.search import shared_tuples
 from distbfs.search.choose import Request
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
@@ -135,7 +135,7 @@ def test_graphs_on_their_way_to_devices(tmp_path, monkeypatch, place, stored):
     """Wherever they are searched, and whatever they are made of."""
     devices, options, request = PLACES[place]
     monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: devices)
-    monkeypatch.setattr(domains, "peer_problem", lambda *_: "")
+    monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: "")
     monkeypatch.setattr(shared_tuples, "foreign_array", at_address)
     build, labels = BuildOptions(**options), Labels()
     if stored:

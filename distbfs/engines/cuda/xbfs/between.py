@@ -18,7 +18,7 @@ import numpy as np
 from distbfs.build.cuda.inner_part import WIDE, InnerPart
 from distbfs.build.cuda.seen import SeenPart
 from distbfs.device import cuda, programs
-from distbfs.engines.base import Offer, Targets, Work
+from distbfs.engines.base import TAIL_COUNTS, Offer, Targets, Work
 from distbfs.engines.cuda.xbfs.arrays import (
     ELSEWHERE,
     KERNELS,
@@ -47,7 +47,6 @@ from distbfs.engines.cuda.xbfs.between_params import (
 from distbfs.engines.cuda.xbfs.search import (
     CONTROL_BYTES,
     COUNTERS,
-    TAIL_COUNTS,
     State,
     cut,
     tail_counts,

@@ -15,6 +15,7 @@ from distbfs.device.take import Back
 from distbfs.engines.base import (
     PRUNED,
     TAIL_BYTES,
+    TAIL_COUNTS,
     WHOLE,
     DeviceResult,
     LevelRecord,
@@ -30,12 +31,7 @@ from distbfs.engines.cuda.xbfs.arrays import (
     too_deep,
 )
 from distbfs.engines.cuda.xbfs.cluster import ClusterSearch, suits
-from distbfs.engines.cuda.xbfs.seeds import (
-    begin_at_root,
-    begin_at_set,
-    split,
-    way_of,
-)
+from distbfs.engines.cuda.xbfs.seeds import begin_at_root, begin_at_set, split, way_of
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
 from distbfs.types import Ids, Root, Stop
@@ -58,7 +54,6 @@ STEPS = (
 TREES = "trees"  # step of levels that trees alone have
 COUNTERS = 4  # of a level: edge checks, looks at bits of hubs, columns of tails, lines
 LINE_BYTES = 128  # what a read of host memory brings
-TAIL_COUNTS = ("tail_edges", TAIL_BYTES)  # of a level, where rows have tails
 FINISHING, DONE, STOPPED = 3, 4, 5  # of Phase in search.cuh
 
 

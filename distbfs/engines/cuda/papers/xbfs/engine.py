@@ -13,15 +13,13 @@ from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
 from distbfs.engines.cuda.common.graph_engine import GraphEngine
 from distbfs.engines.cuda.papers.xbfs.search import (
     ALLOWED,
-    BALANCES,
     CHUNK,
     DIRECTIONS,
-    FRONTIERS,
     PaperSearch,
 )
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import DeviceGraph
-from distbfs.options import SearchOptions, check_choice
+from distbfs.options import BALANCES, FRONTIERS, SearchOptions, check_choice
 from distbfs.types import Stop
 
 COUNTED = ("found_early", "repeats", "handed_out", "donations")  # in records

@@ -22,7 +22,7 @@ from distbfs.engines.base import WHOLE, Until
 from distbfs.engines.cuda.common.goal import goal_of
 from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.graph.device_graph import DeviceGraph
-from distbfs.options import check_choice
+from distbfs.options import BALANCES, FRONTIERS, check_choice
 from distbfs.types import Array, DeviceArray, Stop
 
 SOURCE = Path(__file__).with_name("paper.cu")
@@ -33,8 +33,6 @@ RECORDS = 1 << 16  # most levels that a resident search records
 BUCKETS = 32  # of degree, by powers of two
 TO_HOST = 2  # cudaMemcpyDeviceToHost
 
-FRONTIERS = ("auto", "scan-free", "single-scan", "no-queue", "double-scan")
-BALANCES = ("static", "thread", "warp", "donation", "degree")
 DIRECTIONS = ("auto", "push", "pull")
 MODES = ("push-scan-free", "push-single-scan", "push-no-queue", "pull")
 SINGLE_SCAN, NO_QUEUE, PULL = 1, 2, 3

@@ -1,0 +1,70 @@
+"""The validator of searches whose results are on devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from distbfs.device import cuda
+from distbfs.exchange.device_copies import copies_between
+from distbfs.generate.cuda import DeviceTuples, LentTuples, device_tuples
+from distbfs.plan.search_time import result_bytes
+from distbfs.search.result import Result
+from distbfs.search.session import Session
+from distbfs.types import TupleSource
+from distbfs.validation.cuda import validate_on_devices
+from distbfs.validation.cuda_device import ResultShard, ValidationSeat
+from distbfs.validation.host import Validation
+from distbfs.validation.kept import KeptEnds
+
+NCCL_EXCHANGES = ("nccl", "nvshmem")
+
+
+def validation_on_devices(
+    session: Session, source: TupleSource
+) -> Callable[[Result], Validation]:
+    """Return a validator that runs on all devices holding a share of the results.
+
+    It keeps tuples on the devices, as many as memory allows, unless ranks share devices
+    or the tuples lie there already. Devices of several ranks copy from each other, by
+    NCCL only where searches use it, too; the session's end frees what that takes.
+    """
+    world, layout, shards = session.world, session.layout, session.vertices.shards
+    places: dict[int, list[int]] = {}
+    for place, shard in enumerate(shards):
+        if shard.device is None:
+            raise ValueError("validation on devices needs results in device memory")
+        places.setdefault(shard.device, []).append(place)
+    tuples: dict[int, DeviceTuples] = {}
+    kept: dict[int, KeptEnds | None] = {}
+    for device in places:
+        with cuda.cupy().cuda.Device(device):
+            tuples[device] = device_tuples(source)
+        lent = isinstance(tuples[device], LentTuples)
+        kept[device] = None if session.options.share_device or lent else KeptEnds()
+
+    copies = None
+    if not session.options.share_device:
+        shares = max(map(len, places.values()), default=0)
+        most = result_bytes(layout.n) * shares * layout.local_count(0)
+        nccl = session.describe()["exchange"] in NCCL_EXCHANGES
+        copies = copies_between(world, list(places), most, nccl=nccl)
+    if copies is not None:
+        session.at_close.append(copies.close)
+
+    def check(outcome: Result) -> Validation:
+        arrays = outcome.shards
+        seats = [
+            ValidationSeat(
+                tuples[device],
+                [ResultShard(shards[place].index, *arrays[place]) for place in at],
+                partial(cuda.cupy().cuda.Device, device),
+                kept[device],
+            )
+            for device, at in places.items()
+        ]
+        known = (layout.n, layout.parts, outcome.roots)
+        has = {"levels": outcome.has_levels, "parents": outcome.has_parents}
+        return validate_on_devices(world, seats, *known, **has, copies=copies)
+
+    return check

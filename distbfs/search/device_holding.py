@@ -1,0 +1,289 @@
+"""Load graphs to devices: from a store, from tuples, from a part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.build.cuda.domain import construct_domain
+from distbfs.build.cuda.graph import build
+from distbfs.build.cuda.inner_part import ShareCounts
+from distbfs.build.cuda.parts import construct_on_devices
+from distbfs.build.cuda.room import Room, check_total
+from distbfs.build.cuda.seen import mask_bytes
+from distbfs.device import cuda
+from distbfs.engines.cuda.common.graph_engine import graph_of_part
+from distbfs.generate.hashing import permutation_by
+from distbfs.options import SearchOptions
+from distbfs.partition.device_part import DevicePart
+from distbfs.partition.layout import Layout, Placement
+from distbfs.plan.memory import Beside, nothing_beside
+from distbfs.progress import Sum
+from distbfs.search.graph_rows import without_loops
+from distbfs.search.held import Held
+from distbfs.search.holding import Source, held_back
+from distbfs.search.runners.seat import streams_bytes
+from distbfs.search.shared_tuples import SharedTuples
+from distbfs.search.vertices import VertexMap, shard_of_device_part, shard_of_rows
+from distbfs.store.cuda_graph import graph_of_store
+from distbfs.store.cuda_part import part_of_store
+from distbfs.store.cuda_rows import StoreRows, TupleEnds
+from distbfs.store.hdf5 import Store
+from distbfs.store.tuples import permutation_of
+from distbfs.types import World
+
+if TYPE_CHECKING:
+    from distbfs.graph.device_graph import DeviceGraph
+    from distbfs.types import Ids
+
+
+def graph_on_device(
+    source: Source,
+    engine: Any,
+    options: SearchOptions,
+    *,
+    masked: bool = False,
+    beside: Beside = nothing_beside,
+) -> DeviceGraph:
+    """Load a graph to the current device, in input ids.
+
+    The rows of a store are assembled on the device as they are read. What does not fit
+    beside the searches of the engine goes to host memory, if the engine supports that.
+
+    masked: leave room for the bits of masked searches; beside: as in ``Request``
+    """
+
+    def state(n: int, active: int, m: int, at_least: Ids) -> int:
+        need: int = engine.state_bytes(n, active, m, at_least) + beside(active, 1, 0)
+        return need + masked * mask_bytes(n, active, m)
+
+    form: dict[str, Any] = {"buffer_bytes": source.buffer_bytes, "room": None}
+    if "device_memory" in engine.takes and not source.directed:
+        memory = options.device_memory, options.host_memory
+        form["room"] = Room(*memory, state)
+    if source.graph is not None:
+        lent = source.graph.lent_tuples
+        if lent is None:
+            part = without_loops(source.graph.part)
+            return graph_of_part(engine.name, part, form["room"])
+        form |= {"directed": source.directed, "distinct": lent.distinct}
+        with source.telling("building") as done:
+            return build(lent, **form, done=done)
+    if source.store is None:
+        form["directed"] = source.directed
+        with source.telling("building") as done:
+            return build(source.any_tuples(), **form, done=done)
+    with source.telling("loading") as done:
+        return graph_of_store(source.store, **form, done=done)
+
+
+def hold_domain(
+    world: World,
+    source: Source,
+    devices: Sequence[int],
+    engine: Any,
+    options: SearchOptions,
+    *,
+    masked: bool = False,
+    beside: Beside = nothing_beside,
+) -> Held:
+    """Load a graph to the devices of all ranks as one domain (collective).
+
+    What does not fit the devices beside the searches of the engine goes to host memory.
+
+    devices: of this rank, each of which keeps its rows
+    masked: leave room for the bits of masked searches; beside: as in ``Request``
+    """
+    store, shared = source.store, None
+    if store is not None:
+        with source.telling("loading") as done:
+            shared = SharedTuples(world, store, devices, done)
+    tuples = shared or source.any_tuples()
+    count = world.size * len(devices)
+    layout = Layout(source.n, count)
+
+    def state(local: int, active: int, m: int, at_least: Ids) -> int:
+        need: int = engine.member_bytes(layout, local, active, m, at_least)
+        need += beside(active, count, 0)
+        return need + masked * mask_bytes(local, active, m)
+
+    with source.telling("building") as done:
+        parts, summary = construct_domain(
+            tuples,
+            world,
+            count,
+            buffer_bytes=source.buffer_bytes,
+            devices=devices,
+            done=done,
+            room=Room(options.device_memory, options.host_memory, state),
+        )
+    if shared is not None:
+        for part in parts:
+            with part.names.device, cuda.memory_of("the ends of input tuples"):
+                part.take_ends(shared.ends.pop(part.index), shared.input_tuples)
+        shared.close()  # not after an error
+    return Held(
+        VertexMap(world, layout, [shard_of_rows(x) for x in parts]),
+        rows=parts,
+        devices=devices,
+        edges=sum(part.graph.m for part in parts),
+        generation_seconds=summary.generation_seconds,
+        construction_seconds=summary.construction_seconds,
+        facts={
+            "part": {
+                "bytes": sum(part.graph.nbytes for part in parts),
+                "making": summary.making,
+                **held_back([part.graph for part in parts]),
+            }
+        },
+    )
+
+
+def hold_device_parts(
+    world: World,
+    source: Source,
+    devices: Sequence[int],
+    placement: Placement,
+    room: Room | None = None,
+) -> Held:
+    """Load the degree-separated parts of this rank to its devices (collective).
+
+    devices: of this rank, which take its parts in turn
+    placement: of the parts, or of the shares of domains of several devices
+    room: of each device, if rows that are made of them may have tails; a store whose
+    parts a device has no room for beside these is read as tuples
+
+    Raises OutOfMemory on all ranks for a graph that fits no memory of them together.
+    """
+    free = 0 if room is None else free_of(devices, room)
+
+    def check(m: int) -> None:
+        if room is not None:
+            check_total(world, room, m, free)
+
+    permutation, generation, construction = None, 0.0, 0.0
+    made: dict[str, Any] = {}
+    own_parts = placement.parts_of(world.rank)
+    dealt = [devices[k % len(devices)] for k in range(len(own_parts))]
+    store = source.store
+    loads = store is not None and store.manifest.parts == placement.parts
+    if store is not None and loads and room is not None:
+        check(store.manifest.m)
+        need = sum(
+            store.part_bytes(k) + 4 * store.manifest.m // placement.parts
+            for k in own_parts
+        )
+        loads = not world.allreduce(np.array([need > free]), "max")[0]
+    if store is not None and loads:
+        permutation = permutation_of(store)
+        with source.telling("loading") as done:
+            parts = parts_of_store(store, own_parts, dealt, done)
+    else:
+        with source.telling("building") as done:
+            parts, summary = construct_on_devices(
+                source.any_tuples(),
+                world,
+                placement,
+                source.build,
+                domains=source.parts,
+                buffer_bytes=source.buffer_bytes,
+                devices=dealt,
+                done=done,
+                check=check,
+                room=room,
+            )
+        generation = summary.generation_seconds
+        construction = summary.construction_seconds
+        made["making"] = summary.making
+        permutation = permutation_by(source.n, source.build.permute_seed)
+        if store is not None:
+            with source.telling("loading") as done:
+                count_input_tuples(store, parts, done)
+    first = parts[0]
+    shards = [shard_of_device_part(part) for part in parts]
+    return Held(
+        VertexMap(world, first.layout, shards, permutation),
+        device_parts=parts,
+        devices=dealt,
+        edges=sum(rows.edges for part in parts for rows in subgraphs(part)),
+        threshold=first.threshold if first.delegate_count else None,
+        generation_seconds=generation,
+        construction_seconds=construction,
+        facts={
+            "part": {
+                "bytes": sum(part.graph_bytes for part in parts),
+                "delegates": first.delegate_count,
+                "threshold": first.threshold,
+                **made,
+            }
+        },
+    )
+
+
+def free_of(devices: Sequence[int], room: Room) -> int:
+    """Return the bytes that devices have together for graphs and their searches."""
+    free = 0
+    for device in devices:
+        with cuda.cupy().cuda.Device(device):
+            free += max(room.free(), 0)
+    return free
+
+
+def share_room(
+    engine: Any,
+    options: SearchOptions,
+    *,
+    streamed: bool,
+    masked: bool,
+    beside: Beside,
+) -> Room:
+    """Return the memory limits of parts between domains, and of their searches.
+
+    streamed, masked: leave room for levels on streams; for the bits of masked searches
+    beside: as in ``Request``
+    """
+
+    def state(share: ShareCounts) -> int:
+        need: int = engine.share_bytes(share)
+        outer, domains = share.outer_edges, share.domains
+        devices = domains.sizes[domains.domain_of(share.index)]
+        need += beside(share.active, devices, share.targets)
+        if streamed:
+            box = int(max(outer.max(), share.owned.max()))
+            need += streams_bytes(share.layout.parts, box, share.delegates)
+        if masked:
+            local = share.layout.local_count(share.index)
+            need += mask_bytes(local, share.active, share.m) + 8 * share.targets
+            need += mask_bytes(local, share.active, int(outer.sum()))
+        return need
+
+    return Room(options.device_memory, options.host_memory, state)
+
+
+def count_input_tuples(store: Store, parts: Sequence[DevicePart], done: Sum) -> None:
+    """Set the ends of the original tuples in parts built from a store's edges."""
+    for part in parts:
+        what = f"the ends of tuples of part {part.index}"
+        with part.vertices.device, cuda.memory_of(what):
+            ends = cuda.cupy().zeros(part.local_count, np.uint32)
+            owner = TupleEnds(part.layout.parts, part.index, ends)
+            StoreRows(store, (), ends=[owner], done=done)
+            part.tuple_degrees = ends[part.vertices]
+
+
+def subgraphs(part: DevicePart) -> tuple[Any, ...]:
+    """Return nn, nd, dn and dd of a part."""
+    return part.nn, part.nd, part.dn, part.dd
+
+
+def parts_of_store(
+    store: Store, indices: Sequence[int], devices: Sequence[int], done: Sum
+) -> list[DevicePart]:
+    """Load parts of a store to the memory of devices, one each."""
+    parts = []
+    for index, device in zip(indices, devices, strict=True):
+        with cuda.cupy().cuda.Device(device), cuda.memory_of(f"part {index}"):
+            parts.append(part_of_store(store, index, done))
+    return parts

@@ -1,0 +1,310 @@
+"""Load a graph on devices, and create the session with its runner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.build.cuda.inner_domains import inner_domains
+from distbfs.device import cuda
+from distbfs.engines.cuda.common.counts import DeviceCounter
+from distbfs.engines.cuda.common.device_rows import DeviceRows
+from distbfs.engines.cuda.xbfs.domain import MemberSearch
+from distbfs.errors import UsageError
+from distbfs.exchange.peer_memory import PeerGroup
+from distbfs.partition.layout import Placement
+from distbfs.plan.memory import readable
+from distbfs.ranks.world import SoloWorld
+from distbfs.search.choose import engine_for, kind_of
+from distbfs.search.device_holding import (
+    graph_on_device,
+    hold_device_parts,
+    hold_domain,
+    share_room,
+)
+from distbfs.search.domain import DomainDriver
+from distbfs.search.domains import described, exchange_kind, split_by_domain
+from distbfs.search.held import Held, Separated
+from distbfs.search.holding import Source, held_back, held_graph, timed
+from distbfs.search.masked_rows import DomainRows, InnerRows
+from distbfs.search.opening import Opening, between_domains, bringing
+from distbfs.search.paths import NoPaths, WholePaths, WholeRows
+from distbfs.search.runners.clock import ClockedRunner
+from distbfs.search.runners.whole import OnDevice, OnDevices, WholeRunner
+from distbfs.search.session import Session
+from distbfs.timing import clock
+
+if TYPE_CHECKING:
+    from distbfs.build.cuda.domain import MemberRows
+    from distbfs.build.cuda.room import Room
+    from distbfs.graph.device_graph import DeviceGraph
+    from distbfs.search.masked_rows import MaskedRows
+    from distbfs.search.runners.base import Runner
+    from distbfs.types import World
+
+IN_HOST_MEMORY = NoPaths(
+    "counts and sets of shortest paths need the whole graph on the device, and some of "
+    "its edges are in host memory; search with --engine openmp"
+)
+LEARNT_FROM = 16  # searches of a session that predicts levels, when it opens
+
+
+def open_device(opening: Opening) -> Session:
+    """Open a graph on one device: of this rank, or of rank 0 for all."""
+    world, options = opening.world, opening.choice.options
+    held = next((x for x in opening.held if x.graph is not None), None)
+    about: Any = None
+    search, split = None, False
+    why = opening.choice.why
+    if world.rank == 0:
+        engine = kind_of(options.engine)(options)
+        if held is None:
+            graph = graph_on_device(
+                opening.source,
+                engine,
+                options,
+                masked=opening.request.masked,
+                beside=opening.request.beside,
+            )
+            held = held_graph(world, opening.source.n, graph)
+        began = clock()
+        if held.graph is None:
+            raise UsageError("there is no graph on the device")
+        if opening.auto and not opening.request.masked:
+            options, chosen = engine_for(held.graph, options)
+            why = f"{why}; {chosen}" if chosen else why
+            engine = kind_of(options.engine)(options)
+        search = OnDevice(engine.on_graph(held.graph), held.graph)
+        timed(held, began)
+        why = "; ".join(x for x in (why, where_rows_are(held.graph)) if x)
+        split = held.graph.tails is not None
+        about = {**engine.describe(), "internal_ids": options.internal_ids}
+    about, why, name, split = world.broadcast([about, why, options.engine, split])
+    options = replace(options, engine=name)
+    held = held or held_graph(world, opening.source.n, None)
+    held.host_parts = bringing(replace(opening, world=SoloWorld()))
+    runner = WholeRunner(world, search, stepwise=options.stepwise)
+    paths = IN_HOST_MEMORY if split else device_paths(world, held.graph)
+    return opening.session(held, runner, options, lambda: dict(about), why, paths)
+
+
+def where_rows_are(graph: DeviceGraph) -> str:
+    """Describe the rows of a graph that are in host memory, "" if none is."""
+    if graph.tails is None:
+        return ""
+    return in_host_memory(graph.held_back, graph.m, graph.tails.kept)
+
+
+def in_host_memory(held_back: int, m: int, kept: int, devices: int = 1) -> str:
+    """Return where edges are of which some are held back, in words."""
+    size = readable(4 * held_back)
+    if devices > 1:
+        size += f", {readable(4 * held_back / devices)} a device"
+    return (
+        f"{held_back / m:.3g} of the edges are in host memory ({size}), beyond "
+        f"{kept} of a row"
+    )
+
+
+def where_shares_are(world: World, rows: Sequence[MemberRows]) -> str:
+    """Describe those of all devices of a domain (collective)."""
+    held = np.array([sum(part.graph.held_back for part in rows)])
+    held_back, tails = int(world.allreduce(held)[0]), rows[0].graph.tails
+    if tails is None:
+        return ""
+    return in_host_memory(held_back, rows[0].edges, tails.kept, rows[0].layout.parts)
+
+
+def open_domain(opening: Opening) -> Session:
+    """Open a graph on the devices of all ranks, which map each other's memory."""
+    world, choice = opening.world, opening.choice
+    held = next((x for x in opening.held if x.rows), None)
+    engine = kind_of(choice.options.engine)(choice.options)
+    held = held or hold_domain(
+        world,
+        opening.source,
+        choice.devices,
+        engine,
+        choice.options,
+        masked=opening.request.masked,
+        beside=opening.request.beside,
+    )
+    held.host_parts = held.host_parts or bringing(opening)
+    began = clock()
+    searches = []
+    for part, device in zip(held.rows, choice.devices, strict=True):
+        with cuda.cupy().cuda.Device(device), cuda.memory_of("a search"):
+            searches.append(MemberSearch(part, choice.options))
+    driver = DomainDriver(world, searches, PeerGroup(world, choice.devices))
+    runner = WholeRunner(world, OnDevices(driver))
+    why = "; ".join(x for x in (choice.why, where_shares_are(world, held.rows)) if x)
+    about, rows = engine.describe, partial(DomainRows, held.rows)
+    held = timed(held, began)
+    return opening.session(held, runner, choice.options, about, why, rows=rows)
+
+
+def open_separated(opening: Opening) -> Session:
+    """Open degree-separated parts on devices, with an exchange between domains."""
+    world, choice = opening.world, opening.choice
+    options = choice.options
+    source, placement = shares_of(opening)
+    held = next((x for x in opening.held if x.device_parts), None)
+    keep = held is not None or opening.request.keep
+    engine = kind_of(options.engine)(options)
+    room = None
+    if "device_memory" in engine.takes:
+        streamed = exchange_kind(choice.exchange).streamed
+        room = share_room(
+            engine,
+            options,
+            streamed=streamed,
+            masked=opening.request.masked,
+            beside=opening.request.beside,
+        )
+    held = held or hold_device_parts(world, source, choice.devices, placement, room)
+    for part in held.device_parts:
+        part.kept = part.kept and keep
+    began = clock()
+    closing: list[Callable[[], None]] = []
+    why = choice.why
+    if room is not None:
+        searches = split_searches(world, placement, engine, held, room, closing)
+        why = "; ".join(x for x in (why, where_inner_rows_are(world, searches)) if x)
+    else:
+        searches = []
+        for part in held.device_parts:
+            with part.vertices.device:
+                searches.append(engine.domain(part, placement))
+    if not keep:
+        held.device_parts = ()
+    held.host_parts = held.host_parts or bringing(opening)
+    rows: Callable[[], MaskedRows] | None = None
+    if engine.masks:
+        rows = partial(InnerRows, world, [search.part for search in searches])
+    runner = between_domains(world, searches, choice.exchange, options, placement)
+    why = "; ".join(x for x in (why, runner.why) if x)
+    clocked = ClockedRunner(world, runner, held.devices)
+    held, about = timed(held, began), engine.describe
+    session = opening.session(held, clocked, options, about, why, rows=rows)
+    if room is not None:
+        shares = [search.part for search in searches]
+        session.separated = Separated(shares, placement, runner.exchange)
+    session.at_close.extend(closing)
+    if runner.predicts:
+        learn_levels(clocked, session)
+    return session
+
+
+def learn_levels(runner: Runner, session: Session) -> None:
+    """Search from some vertices, so that later searches expect boxes (collective).
+
+    Launches of their sizes are captured then, too.
+    """
+    n = session.n
+    ids = np.random.default_rng(LEARNT_FROM).integers(max(n, 1), size=8 * LEARNT_FROM)
+    vertices = session.vertices
+    for vertex in ids[vertices.connected(ids)][:LEARNT_FROM] if n else ():
+        runner.search(vertices.one_inside(int(vertex)))
+
+
+def shares_of(opening: Opening) -> tuple[Source, Placement]:
+    """Return the source with its parts, and the placement of shares, one a device.
+
+    With domains of one device any number of parts is possible, the same on each rank.
+    Raises UsageError for an impossible number.
+    """
+    world, source, placement = opening.world, opening.source, opening.choice.placement
+    if placement is None:
+        raise UsageError("there are no devices to search between")
+    domains, wanted = placement.domains, opening.request.parts
+    if max(domains.sizes) > 1:
+        if wanted not in (None, 1, len(domains)):
+            raise UsageError(
+                f"parts is {wanted}; {domains.shares} devices in {described(domains)} "
+                f"have {len(domains)}"
+            )
+    elif source.store is None:
+        parts = wanted or domains.shares
+        if parts != domains.shares:
+            placement = Placement(parts, world.size)
+    elif source.parts % world.size == 0 and source.parts != domains.shares:
+        placement = Placement(source.parts, world.size)
+    return replace(source, parts=len(placement.domains)), placement
+
+
+def split_searches(
+    world: World,
+    placement: Placement,
+    engine: Any,
+    held: Held,
+    room: Room,
+    closing: list[Callable[[], None]],
+) -> list[Any]:
+    """Create the searches of this rank's devices (collective).
+
+    room: of each device; what does not fit there goes to host memory
+    closing: receives the cleanups of their shared resources, to be run last first
+    """
+    domains = placement.domains
+    several = max(domains.sizes) > 1
+    ranks: World = SoloWorld()
+    if several:
+        ranks = split_by_domain(world, placement)
+        closing.append(ranks.free)
+    groups = list(placement.places_of(world.rank).values())
+    parts = [[held.device_parts[place] for place in places] for places in groups]
+    searches: dict[int, Any] = {}
+    inner = inner_domains(parts, domains, ranks, world, room)
+    for places, shares in zip(groups, inner, strict=True):
+        group = None
+        if several:
+            group = PeerGroup(ranks, [held.devices[place] for place in places])
+            closing.append(group.close)
+        made = engine.of_shares(shares, ranks, group)
+        searches.update(zip(places, made, strict=True))
+    graphs = [share.graph for shares in inner for share in shares]
+    held.facts["part"] |= held_back(graphs)
+    return [searches[place] for place in sorted(searches)]
+
+
+def where_inner_rows_are(world: World, searches: Sequence[Any]) -> str:
+    """Describe the rows of all domains that are in host memory (collective)."""
+    parts = [search.part for search in searches]
+    counts = [
+        (x.graph.held_back, x.graph.m + len(x.outer.columns), 1, x.outer.host_bytes)
+        for x in parts
+    ]
+    sums = world.allreduce(np.array(counts).sum(axis=0)).tolist()
+    held_back, m, devices, outer = sums
+    tails, words = parts[0].graph.tails, []
+    if tails is not None:
+        words.append(in_host_memory(held_back, m, tails.kept, devices))
+    if outer:
+        words.append(f"{readable(outer)} of edges between domains are in host memory")
+    return "; ".join(words)
+
+
+def rows_of_graph(graph: DeviceGraph) -> WholeRows:
+    """Wrap a graph in device memory."""
+    out = DeviceRows(graph.offsets, graph.columns)
+    return WholeRows(
+        out,
+        DeviceRows(*graph.pulled) if graph.directed else out,
+        graph.directed,
+        graph.vertices,
+        lambda vertex: int(graph.numbers_at(np.array([vertex]))[0]),
+    )
+
+
+def device_paths(world: World, graph: DeviceGraph | None) -> WholePaths:
+    """Return the path finder of a graph on the device of one rank.
+
+    graph: None on the other ranks
+    """
+    if graph is None:
+        return WholePaths(world, None, None)
+    return WholePaths(world, rows_of_graph(graph), DeviceCounter(graph))
