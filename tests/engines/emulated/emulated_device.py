@@ -23,7 +23,7 @@ import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.device.cache import cache_folder, exclusive
-from distbfs.device.sources import source_closure, variants
+from distbfs.device.sources import code_of, source_closure, variants
 from distbfs.engines.cuda.papers.xbfs import search as paper
 from distbfs.engines.cuda.xbfs import between_params
 from distbfs.search import choose as choosing
@@ -98,7 +98,9 @@ class Kernels:
     def built(self, stem, files, macros=()):
         """Compile files by name, all.cpp with what it includes; return the library."""
         options = (*self.flags, *macros)
-        content = repr((sorted(files.items()), options, compiler()))
+        lines = "-g" in options  # of the files are in the library
+        read = {x: y if lines else code_of(y.encode()) for x, y in files.items()}
+        content = repr((sorted(read.items()), options, compiler()))
         key = hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
         target = self.folder / f"{stem}-{key}.so"
         with exclusive(self.folder / f"{key}.lock"):
