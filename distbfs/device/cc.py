@@ -1,8 +1,9 @@
 """Compile C kernels with the system compiler at first use and cache them by content.
 
-The key holds the source, the headers it includes, the definitions, the compiler and
-the processor, so one home folder may serve different machines.  Ranks that start
-together compile once: a lock per key, and a rename when the library is complete.
+The key holds the code of the source and of the headers it includes, without comments,
+the definitions, the compiler and the processor, so one home folder may serve different
+machines.  Ranks that start together compile once: a lock per key, and a rename when the
+library is complete.
 Without a compiler the kernels of the wheel serve, where it has some (``portable``).
 
 Environment: ``DISTBFS_CC`` names the compiler (``none``: do without one),

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from distbfs.device.sources import source_closure
+from distbfs.device.sources import closure_code
 from distbfs.errors import CompilerMissing
 
 FLAGS = (
@@ -75,10 +75,11 @@ def processor() -> str:
 
 
 def digest_of(source: Path, definitions: Mapping[str, str | int], *more: object) -> str:
-    """Return a text that changes with a source, its headers, definitions and flags."""
-    digest = hashlib.blake2b(digest_size=16)
-    for path in source_closure(source.resolve()):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    """Return a text that changes with code, headers, definitions and flags.
+
+    Comments in the source and its headers do not count.
+    """
+    digest = hashlib.blake2b(closure_code(source), digest_size=16)
     macros = sorted((name, str(value)) for name, value in definitions.items())
     for part in (macros, FLAGS, *more):
         digest.update(repr(part).encode() + b"\0")

@@ -1,8 +1,9 @@
 """Compile CUDA C++ kernels with NVRTC at first use and cache them by content.
 
-The key holds the source, every header that it includes, the options and the NVRTC
-version; the result is machine code of one architecture, so no device is needed to
-compile.  Kernels use no header of the CUDA toolkit.
+The key holds the code of the source and of every header that it includes, without
+comments, the options and the NVRTC version; the result is machine code of one
+architecture, so no device is needed to compile.  Kernels use no header of the CUDA
+toolkit.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from distbfs.device.cache import cache_folder, exclusive, is_sound
-from distbfs.device.sources import INCLUDE, source_closure
+from distbfs.device.sources import INCLUDE, closure_code, code_of, source_closure
 from distbfs.errors import DeviceMissing
 from distbfs.timing import COMPILING
 
@@ -79,11 +80,9 @@ def content_key(
     library: DeviceLibrary | None = None,
 ) -> str:
     """Return the cache key of a kernel file; the rest: as of ``compile_source``."""
-    digest = hashlib.blake2b(digest_size=16)
-    for path in source_closure(source.resolve()):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    digest = hashlib.blake2b(closure_code(source), digest_size=16)
     for name, text in sorted(texts.items()):
-        digest.update(name.encode() + b"\0" + text.encode() + b"\0")
+        digest.update(name.encode() + b"\0" + code_of(text.encode()) + b"\0")
     compilation = (options_for(arch, definitions), bindings().getVersion())
     digest.update(repr(compilation).encode())
     if library is not None:

@@ -2,7 +2,7 @@
 
 They serve where no C compiler is, or one that fails.  Each is compiled for a few levels
 of the architecture, and the highest that this processor has is taken.  The name of a
-library holds the digest of its source, so that one of another version is never found.
+library holds the digest of its code, so that one of another version is never found.
 
 Only the standard library is imported here: ``hatch_build.py`` builds wheels with it.
 """

@@ -1,8 +1,9 @@
-"""Kernel sources: the headers that they include, the variants that they list."""
+"""Kernel sources: their headers, their variants, and their code without comments."""
 
 from __future__ import annotations
 
 import re
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -10,6 +11,49 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 VARIANTS = re.compile(
     r"^[ \t]*(?://|/?\*)[ \t]*variants:(.*?)(?:\*/[ \t]*)?$", re.MULTILINE
 )
+COMMENT = rb"//(?:\\\n|[^\n])*|/\*.*?\*/"
+BLANK = rb"(?:\n|\s(?=[\s/])|%b)(?:\s|%b)*" % (COMMENT, COMMENT)  # no single blank
+LITERAL = rb""""(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'"""
+ANGLES = rb"#[ \t]*include[ \t]*<[^>\n]*>"
+# of no group: a quote after a letter or digit (raw strings, 1'000), and what has no end
+TOKEN = re.compile(
+    rb"""["'](?<=\w.)|(?P<blank>%b)|(?P<kept>\\\n|%b|%b)|["']|/\*"""
+    % (BLANK, LITERAL, ANGLES),
+    re.DOTALL,
+)
+COMMENTS = re.compile(COMMENT, re.DOTALL)
+# line ends that compilers read in several ways, and those within the sign of a comment
+UNCLEAR = re.compile(rb"\r|\?\?/|[/*]\\\n|\\[ \t\v\f]+\n")
+
+
+@cache
+def code_of(text: bytes) -> bytes:
+    """Return C, C++ or CUDA source without comments, runs of blanks and blank lines.
+
+    Texts that differ in nothing else compile alike, but for line numbers. A text in
+    which it is not clear what a comment is, for example by raw strings, is returned as
+    it is.
+    """
+    if UNCLEAR.search(text):
+        return text
+    pieces, end = [], 0
+    for token in TOKEN.finditer(text):
+        if token.lastgroup is None:
+            return text
+        if token.lastgroup == "blank":
+            lines = b"\n" in COMMENTS.sub(b"", token[0])
+            pieces += [text[end : token.start()], b"\n" if lines else b" "]
+            end = token.end()
+    return b"".join([*pieces, text[end:]]).strip()
+
+
+def closure_code(source: Path) -> bytes:
+    """Return the names and the code of a source and its headers, for cache keys."""
+    paths = source_closure(source.resolve())
+    return b"".join(
+        path.name.encode() + b"\0" + code_of(path.read_bytes()) + b"\0"
+        for path in paths
+    )
 
 
 def source_closure(source: Path) -> list[Path]:

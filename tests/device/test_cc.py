@@ -70,7 +70,7 @@ def test_every_input_changes_the_key(source, tmp_path, monkeypatch):
     assert compiler.content_key(source, {"MORE": 2}) == keys[0]
     keys.append(compiler.content_key(source, {"MORE": 3}))
     keys.append(compiler.content_key(source, {"MORE": 2, "LESS": 1}))
-    source.write_text(SOURCE + "/* more */\n")
+    source.write_text(SOURCE + "int more;\n")
     keys.append(compiler.content_key(source, {"MORE": 2}))
     (tmp_path / "number.h").write_text("#define NUMBER 41\n")
     keys.append(compiler.content_key(source, {"MORE": 2}))
@@ -81,6 +81,13 @@ def test_every_input_changes_the_key(source, tmp_path, monkeypatch):
     monkeypatch.setattr(compiler, "processor", lambda: "another processor")
     keys.append(compiler.content_key(source, {"MORE": 2}))
     assert len(set(keys)) == len(keys)
+
+
+def test_comments_do_not_change_it(source, tmp_path):
+    key = compiler.content_key(source, {"MORE": 2})
+    source.write_text(f"/* more */\n{SOURCE}")
+    (tmp_path / "number.h").write_text("#define NUMBER 40 // more\n")
+    assert compiler.content_key(source, {"MORE": 2}) == key
 
 
 def test_the_order_of_definitions_does_not(source):

@@ -156,13 +156,24 @@ def test_every_input_changes_the_key(source, tmp_path, monkeypatch):
     keys.append(nvrtc.content_key(source, "sm_80", {"MORE": 2}))
     keys.append(nvrtc.content_key(source, "sm_90", {"MORE": 3}))
     keys.append(nvrtc.content_key(source, "sm_90", {"MORE": 2, "LESS": 1}))
-    source.write_text(KERNEL + "// more\n")
+    source.write_text(KERNEL + "struct More;\n")
     keys.append(nvrtc.content_key(source, "sm_90", {"MORE": 2}))
     (tmp_path / "number.cuh").write_text("#define NUMBER 41\n")
     keys.append(nvrtc.content_key(source, "sm_90", {"MORE": 2}))
     monkeypatch.setattr(nvrtc, "OPTIONS", (*nvrtc.OPTIONS, "--use_fast_math"))
     keys.append(nvrtc.content_key(source, "sm_90", {"MORE": 2}))
     assert len(set(keys)) == len(keys)
+
+
+def test_comments_do_not_change_it(source, tmp_path):
+    texts = {"more.cuh": "#define A 1\n"}
+    key = nvrtc.content_key(source, "sm_90", {"MORE": 2}, texts)
+    source.write_text(f"// more\n{KERNEL}")
+    (tmp_path / "number.cuh").write_text("#define NUMBER 40 // more\n")
+    texts["more.cuh"] = "/* more */\n#define A 1\n"
+    assert nvrtc.content_key(source, "sm_90", {"MORE": 2}, texts) == key
+    texts["more.cuh"] = "#define A 2\n"
+    assert nvrtc.content_key(source, "sm_90", {"MORE": 2}, texts) != key
 
 
 def test_a_changed_header_is_compiled_anew(source, tmp_path):

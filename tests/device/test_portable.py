@@ -54,6 +54,7 @@ def test_every_variant_and_level_has_a_library(kernel):
 @pytest.mark.parametrize("compiler_name", ["none", "/no/such/compiler", "false"])
 def test_without_a_compiler_that_works(kernel, monkeypatch, compiler_name):
     monkeypatch.setenv("DISTBFS_CC", compiler_name)
+    kernel.write_text(f"/* one more */\n{SOURCE}")
     assert cc.load(kernel, MORE=2).answer() == 42
     assert cc.made_by() == f"portable, {HERE[0]}"
 

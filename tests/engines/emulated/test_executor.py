@@ -5,7 +5,7 @@ import ctypes
 import emulated_device
 import numpy as np
 import pytest
-from emulated_device import Kernel
+from emulated_device import Kernel, Kernels
 
 WRONG = """
 __global__ void wrong(const int *word, unsigned *out, int what) {
@@ -70,6 +70,20 @@ def test_writes_around_an_array(device, at, gone):
     with pytest.raises(AssertionError, match=f"{who} wrote {side} an array of 512"):
         device.check("the end")
     device.arrays.clear()
+
+
+@pytest.mark.parametrize("debugged", [False, True])
+def test_comments_compile_nothing(tmp_path, monkeypatch, debugged):
+    """But where the library holds line numbers."""
+    monkeypatch.setenv("DISTBFS_CACHE", str(tmp_path / "cache"))
+    flags = (*emulated_device.FLAGS, "-O0", *(["-g"] if debugged else []))
+    source, header = tmp_path / "one.cu", tmp_path / "one.cuh"
+    source.write_text('#include "one.cuh"\n__global__ void one() { ONE; }\n')
+    names = set()
+    for text in ("0", "0 // of", "1"):
+        header.write_text(f"#define ONE {text}\n")
+        names.add(Kernels(flags).library(source, {})._name)
+        assert len(names) == {"0": 1, "0 // of": 1 + debugged, "1": 2 + debugged}[text]
 
 
 def test_files_of_one_name(device, tmp_path):
