@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 from hypothesis import strategies as st
-from scipy.sparse.csgraph import shortest_path
+from scipy.sparse.csgraph import dijkstra, shortest_path
 
 from distbfs.build.host.parts import construct
 from distbfs.generate.kronecker import Kronecker
@@ -64,8 +64,8 @@ class Tuples:
 
     def distances(self, root):
         """Levels by scipy from the nearest root, -1 where none reaches."""
-        hops = shortest_path(self.matrix, unweighted=True, indices=np.atleast_1d(root))
-        return signed(hops.min(axis=0))
+        options = {"unweighted": True, "min_only": True}
+        return signed(dijkstra(self.matrix, indices=np.atleast_1d(root), **options))
 
     def levels_from(self, roots):
         """Levels from each root by scipy, int32 [k, n], -1 where unreached."""

@@ -6,8 +6,6 @@ All of them are written in the words of one header, which nobody defines again.
 import re
 from pathlib import Path
 
-import pytest
-
 import distbfs
 from distbfs.device.sources import source_closure
 
@@ -48,78 +46,74 @@ def kernels(text):
         yield name, [" ".join(x.split()) for x in given.split(",")]
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_headers(file):
+def text_of(path):
+    return path.read_text(encoding="utf-8")
+
+
+def test_headers():
     """Method and data of every file; the paper, too, where it is not our own."""
-    text = FILES[file].read_text(encoding="utf-8")
-    head = COMMENT.match(text)[0]
-    assert "Method" in head
-    assert "Data" in head
-    named = "ource" in head or "Rules: " in head
-    assert named == (file not in WITHOUT_PAPER)
+    for file, path in FILES.items():
+        head = COMMENT.match(text_of(path))[0]
+        assert "Method" in head, file
+        assert "Data" in head, file
+        named = "ource" in head or "Rules: " in head
+        assert named == (file not in WITHOUT_PAPER), file
 
 
-@pytest.mark.parametrize("path", HEADERS, ids=lambda x: str(x.relative_to(ROOT)))
-def test_headers_begin_with_what_they_are(path):
-    assert COMMENT.match(path.read_text(encoding="utf-8"))
+def test_headers_begin_with_what_they_are():
+    assert [x for x in HEADERS if not COMMENT.match(text_of(x))] == []
 
 
 def test_guards_differ():
     """Files of several folders have one name; each can be included beside the other."""
     paths = [*HEADERS, *ROOT.rglob("*.h")]
-    texts = [x.read_text(encoding="utf-8") for x in paths]
-    guards = [guard for text in texts for guard in GUARD.findall(text)]
+    guards = [guard for x in paths for guard in GUARD.findall(text_of(x))]
     assert len({*guards}) == len(guards) > 40
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_pointers_have_shapes(file):
-    text = FILES[file].read_text(encoding="utf-8")
-    said = " ".join(" ".join(COMMENT.findall(text)).replace("*", " ").split())
-    for kernel, parameters in kernels(text):
-        for parameter in parameters:
-            if pointer := POINTER.search(parameter):
-                shape = rf"\b{pointer[1]}\b(?:, \w+)*:? \["
-                assert re.search(shape, said), f"{kernel}: {parameter}"
+def test_pointers_have_shapes():
+    for file, path in FILES.items():
+        text = text_of(path)
+        said = " ".join(" ".join(COMMENT.findall(text)).replace("*", " ").split())
+        for kernel, parameters in kernels(text):
+            for parameter in parameters:
+                if pointer := POINTER.search(parameter):
+                    shape = rf"\b{pointer[1]}\b(?:, \w+)*:? \["
+                    assert re.search(shape, said), f"{file}, {kernel}: {parameter}"
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_members_have_shapes(file):
+def test_members_have_shapes():
     """Those of structures that are arguments of kernels."""
-    files = [x.read_text(encoding="utf-8") for x in source_closure(FILES[file])]
-    named = {
-        by_value[1]
-        for _, parameters in kernels(files[0])
-        for parameter in parameters
-        if (by_value := BY_VALUE.match(parameter))
-    }
-    for name in named:
-        form = rf"^struct {name}\b[^;{{]*\{{(.*?)^\}};"
-        bodies = [re.search(form, x, re.DOTALL | re.MULTILINE) for x in files]
-        (body,) = [x[1] for x in bodies if x]
-        lines = body.splitlines()
-        for line in lines:
-            if MEMBER.match(line):
-                assert re.search(r"/\*.*(\[|the same|as above)", line), (
-                    f"{name}: {line}"
-                )
+    for file, path in FILES.items():
+        files = [text_of(x) for x in source_closure(path)]
+        named = {
+            by_value[1]
+            for _, parameters in kernels(files[0])
+            for parameter in parameters
+            if (by_value := BY_VALUE.match(parameter))
+        }
+        for name in named:
+            form = rf"^struct {name}\b[^;{{]*\{{(.*?)^\}};"
+            bodies = [re.search(form, x, re.DOTALL | re.MULTILINE) for x in files]
+            (body,) = [x[1] for x in bodies if x]
+            for line in filter(MEMBER.match, body.splitlines()):
+                shape = re.search(r"/\*.*(\[|the same|as above)", line)
+                assert shape, f"{file}, {name}: {line}"
 
 
-@pytest.mark.parametrize(
-    "path", [*ROOT.rglob("*.cu"), *HEADERS], ids=lambda x: str(x.relative_to(ROOT))
-)
-def test_one_dialect(path):
-    text = COMMENT.sub(" ", path.read_text(encoding="utf-8"))
-    own = {*DEFINED.findall(BASE.read_text(encoding="utf-8"))}
+def test_one_dialect():
+    own = {*DEFINED.findall(text_of(BASE))}
     assert {"warp_scan", "warp_sum", "thread_of", "grid_sum", "bit_of"} <= own
-    if path.suffix == ".cu":
-        assert BASE in source_closure(path)
-    if path != BASE:
-        assert not own.intersection(DEFINED.findall(text))
-        if path.name not in ("ptx.cuh", "wire.cuh"):
-            assert not OTHER_WORDS.search(text)
+    for path in [*ROOT.rglob("*.cu"), *HEADERS]:
+        text = COMMENT.sub(" ", text_of(path))
+        if path.suffix == ".cu":
+            assert BASE in source_closure(path), path
+        if path != BASE:
+            assert not own.intersection(DEFINED.findall(text)), path
+            if path.name not in ("ptx.cuh", "wire.cuh"):
+                assert not OTHER_WORDS.search(text), path
 
 
 def test_what_kernels_are_is_seen():
-    text = FILES["build/cuda/parts.cu"].read_text(encoding="utf-8")
+    text = text_of(FILES["build/cuda/parts.cu"])
     assert len(dict(kernels(text))) == text.count("__global__") > 10

@@ -6,10 +6,9 @@ the caller is made of.
 """
 
 import ast
+from functools import cache
 from itertools import product
 from pathlib import Path
-
-import pytest
 
 import distbfs
 from distbfs.device.sources import variants
@@ -285,8 +284,9 @@ LOADS = {
 def calls_of(path):
     """Return the calls in a file that load kernels, from top to bottom."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    calls = [x for x in ast.walk(tree) if isinstance(x, ast.Call)]
-    names = [(x, ast.unparse(x.func)) for x in calls]
+    names = [
+        (x, ast.unparse(x.func)) for x in ast.walk(tree) if isinstance(x, ast.Call)
+    ]
     wanted = [
         x
         for x, name in names
@@ -296,12 +296,15 @@ def calls_of(path):
     return sorted(wanted, key=lambda x: x.lineno)
 
 
-CALLS = {
-    str(path.relative_to(ROOT)): found
-    for path in sorted(ROOT.rglob("*.py"))
-    for found in [calls_of(path)]
-    if found and path.name != "trials.py"  # which takes what is listed
-}
+@cache
+def calls():
+    """Return the calls of each Python file that has some."""
+    return {
+        str(path.relative_to(ROOT)): found
+        for path in sorted(ROOT.rglob("*.py"))
+        for found in [calls_of(path)]
+        if found and path.name != "trials.py"  # which takes what is listed
+    }
 
 
 def as_set(variants):
@@ -326,29 +329,37 @@ def loaded():
 
 
 def test_every_call_is_known():
-    counts = {file: len(calls) for file, calls in CALLS.items()}
-    assert counts == {file: len(calls) for file, calls in LOADS.items()}
+    counts = {file: len(some) for file, some in calls().items()}
+    assert counts == {file: len(some) for file, some in LOADS.items()}
 
 
-@pytest.mark.parametrize("file", LOADS)
-def test_calls_name_the_macros_of_the_table(file):
+def test_calls_name_the_macros_of_the_table():
     """And their values, where a call says them itself."""
-    for call, (_, _, *macros) in zip(CALLS[file], LOADS[file], strict=True):
-        for keyword in call.keywords:
-            if keyword.arg is None:  # handed through: cuda_problems.py names them
-                continue
-            said = keyword.value
-            listed = {x for values in macros for x in values[keyword.arg]}
-            if isinstance(said, ast.Constant):
-                assert listed == {said.value}
-            elif isinstance(said, ast.IfExp):
-                assert listed == {ast.literal_eval(x) for x in (said.body, said.orelse)}
-        if all(keyword.arg for keyword in call.keywords):
-            assert {x.arg for x in call.keywords} == {k for v in macros for k in v}
+    for file, listed in LOADS.items():
+        for call, (_, _, *macros) in zip(calls()[file], listed, strict=True):
+            compare_macros(call, macros, file)
 
 
-@pytest.mark.parametrize("file", SOURCES)
-def test_listed_is_what_is_loaded(file):
-    listed = variants(SOURCES[file])
-    assert as_set(listed) == loaded()[file]
-    assert len(as_set(listed)) == len(listed)
+def compare_macros(call, macros, file):
+    """Compare the macros of one call with those that the table lists for it."""
+    for keyword in call.keywords:
+        if keyword.arg is None:  # handed through: cuda_problems.py names them
+            continue
+        said = keyword.value
+        listed = {x for values in macros for x in values[keyword.arg]}
+        if isinstance(said, ast.Constant):
+            assert listed == {said.value}, file
+        elif isinstance(said, ast.IfExp):
+            values = {ast.literal_eval(x) for x in (said.body, said.orelse)}
+            assert listed == values, file
+    if all(keyword.arg for keyword in call.keywords):
+        names = {x.arg for x in call.keywords}
+        assert names == {k for v in macros for k in v}, file
+
+
+def test_listed_is_what_is_loaded():
+    by_calls = loaded()
+    for file, path in SOURCES.items():
+        listed = variants(path)
+        assert as_set(listed) == by_calls[file], file
+        assert len(as_set(listed)) == len(listed), file

@@ -39,11 +39,17 @@ def id_bits(request, monkeypatch):
     return request.param
 
 
+def full_blocks(item):
+    """Return whether a mark ``full_blocks`` is for this case, whose values it names."""
+    values = item.callspec.params.items() if hasattr(item, "callspec") else {}.items()
+    marks = item.iter_markers("full_blocks")
+    return any(mark.kwargs.items() <= values for mark in marks)
+
+
 @pytest.fixture
 def device(kernels, monkeypatch, request):
     """Put the emulator in the place of CUDA; its fields say what the device has."""
-    full = request.node.get_closest_marker("full_blocks") is not None
-    found = EmulatedDevice(kernels[full])
+    found = EmulatedDevice(kernels[full_blocks(request.node)])
     found.install(monkeypatch)
     yield found
     found.check("the end")

@@ -11,12 +11,16 @@
  */
 #include "cuda_on_cpu.hpp"
 
+#include <linux/futex.h>
 #include <link.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <climits>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -358,11 +362,27 @@ char *address_in_cluster(const void *local, unsigned block) {
 }
 
 namespace {
-/* Let other blocks have the core; who has waited for long sleeps, since there may be
- * fewer cores than blocks. */
-void give_way(unsigned &turns) {
-    if (++turns < 64) sched_yield();
-    else usleep(20);
+/* How often blocks have done something that others may wait for, of all launches. */
+std::atomic<unsigned> steps{0}, sleepers{0};
+
+void step() {
+    steps++;
+    if (sleepers.load()) syscall(SYS_futex, &steps, FUTEX_WAKE_PRIVATE, INT_MAX, 0, 0, 0);
+}
+
+/* Let other blocks have the core.  Who has waited for long sleeps until one has done a step
+ * since `seen`, since there may be fewer cores than blocks; the longer, the longer at most:
+ * what the host writes is no step, and not all who look wait. */
+void give_way(unsigned &turns, unsigned seen) {
+    constexpr unsigned YIELDS = 16, DOUBLED = 6;
+    if (turns++ < YIELDS) {
+        sched_yield();
+        return;
+    }
+    const timespec most = {0, 20000L << std::min(turns - YIELDS, DOUBLED)};
+    sleepers++;
+    syscall(SYS_futex, &steps, FUTEX_WAIT_PRIVATE, seen, &most, 0, 0);
+    sleepers--;
 }
 
 /* Run all fibers of a block to their ends, or until the launch fails. */
@@ -373,6 +393,7 @@ void schedule(Block &b) {
     unsigned idle = 0, turns = 0;
     bool waits = false;
     while (b.live && !l.failed.load()) {
+        const unsigned seen = steps.load();
         b.ran = 0;
         random = random * 1664525u + 1013904223u;
         const unsigned from = l.seed ? (random >> 8) % count : 0;
@@ -394,6 +415,7 @@ void schedule(Block &b) {
         const bool waited = waits;
         waits = !b.ran && turns;
         l.waiting += waits - waited;
+        if (b.ran ? looking : waits && !waited) step();
         if (!b.ran && !looking && b.live) {
             unsigned stuck = 0;
             for (unsigned k = 0; k < count; k++)
@@ -401,7 +423,7 @@ void schedule(Block &b) {
             fail(l, "threads wait for others that never come", b.block.x, stuck);
         }
         if (looking) {
-            if (l.together) give_way(turns);
+            if (l.together) give_way(turns, seen);
             timespec time;
             if ((++idle & 255) == 0) {
                 clock_gettime(CLOCK_MONOTONIC, &time);
@@ -411,12 +433,18 @@ void schedule(Block &b) {
         }
     }
     l.waiting += !waits;
+    step();
 }
 
 void meet_blocks(Launch &l, unsigned time) {
     unsigned turns = 0;
     l.finished++;
-    while (l.finished.load() < time * l.grid) give_way(turns);
+    step();
+    while (true) {
+        const unsigned seen = steps.load();
+        if (l.finished.load() >= time * l.grid) return;
+        give_way(turns, seen);
+    }
 }
 
 void run_block(Launch &l, unsigned index) {
@@ -444,7 +472,11 @@ void run_block(Launch &l, unsigned index) {
         const unsigned late = l.seed % 8;
         const unsigned before = late == 3 && !index ? l.grid - 1 : late == 6 && index ? 1 : 0;
         unsigned turns = 0;
-        while (l.waiting.load() < before && !l.failed.load()) give_way(turns);
+        while (true) {
+            const unsigned seen = steps.load();
+            if (l.waiting.load() >= before || l.failed.load()) break;
+            give_way(turns, seen);
+        }
     }
     schedule(b);
     if (l.cluster > 1) meet_blocks(l, 2); /* others may write here until all have ended */

@@ -67,7 +67,7 @@ def test_levels_and_parents(device, id_bits, name, parts):
             check(driver, source, root)
 
 
-@pytest.mark.full_blocks
+@pytest.mark.full_blocks(name="kronecker")
 @each_pair(
     "threshold, direction, name",
     *((5, LARGE), ("push", "pull"), ("kronecker", "hub", "random", "grid")),
@@ -537,7 +537,7 @@ EACH_WAY = {
 }
 
 
-@pytest.mark.full_blocks
+@pytest.mark.full_blocks(domains=("kronecker", (2, 1), 40))
 @each_pair(
     "domains, way",
     (

@@ -1,5 +1,7 @@
 """Searches between domains that leave out leaves on delegates, kernels on the CPU."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from device_parts import LARGE, check, device_parts, driver_of, share_searches
@@ -8,7 +10,7 @@ from graphs import Tuples, kronecker, random_tuples, uniform
 from masked_graphs import random_way, see_between
 from test_between_kernels import SEVERAL_A_RANK, each_pair, streamed
 from test_between_loop import looped
-from test_domain_leaves import WAYS, leafy
+from test_domain_leaves import WAYS, leafy, neighbours_of
 from test_domain_leaves import roots_of as some_roots
 from test_split_between import split  # noqa: F401 - a fixture
 
@@ -20,12 +22,12 @@ from distbfs.partition.layout import Placement
 from distbfs.registry import ENGINES, lookup
 from distbfs.search.runners import seat
 
-GRAPHS = {
+GRAPHS = {  # made once
     "random": lambda: shuffled(leafy(random_tuples(700, 2500, 11), 8000)),
     "apart": lambda: shuffled(
         beside(leafy(uniform(500, 2000), 7000), pairs(200), lone(40), path(9))
     ),
-    "deep": lambda: chained(path(130), star(4500)),
+    "deep": lambda: chained(path(30), star(4500)),
     "stars": lambda: shuffled(beside(star(3000), star(2200), star(2))),
     "kronecker": lambda: kronecker(15, edge_factor=4),
 }
@@ -38,6 +40,8 @@ LARGER = {  # with leaves to be left out of shares that have a granule of delega
     "stars": lambda: shuffled(beside(star(5000), star(4000), star(2))),
     "kronecker": lambda: kronecker(15, edge_factor=8),
 }
+for graphs in (GRAPHS, LARGER):
+    graphs.update({name: cache(make) for name, make in graphs.items()})
 THRESHOLDS = {"random": 9, "apart": 9, "deep": 4, "stars": 4, "kronecker": 10}
 
 
@@ -80,7 +84,7 @@ def leaves_of(source, threshold, count=3):
     """Leaves on delegates, and one of another vertex, if there is one."""
     degrees = source.degrees
     leaf = np.flatnonzero(degrees == 1)
-    on = np.asarray(source.matrix[leaf].argmax(axis=1)).ravel()
+    on = neighbours_of(source, leaf)
     hung = degrees[on] > threshold
     rest = leaf[~hung & (degrees[on] > 1)][:1]
     return leaf[hung][:count].tolist() + rest.tolist()
@@ -90,11 +94,11 @@ def expected(source, parts, threshold):
     """How many are left out where the others are whole granules, at least."""
     degrees = source.degrees
     leaf = np.flatnonzero(degrees == 1)
-    on = np.asarray(source.matrix[leaf].argmax(axis=1)).ravel()
+    on = neighbours_of(source, leaf)
     return max((degrees[on] > threshold).sum() - GRANULE * parts, 0)
 
 
-@pytest.mark.full_blocks
+@pytest.mark.full_blocks(name="random")
 @each_pair("parts, way, name", [1, 2, 3], list(WAYS), list(GRAPHS))
 def test_every_way(device, id_bits, name, way, parts):
     source, threshold = GRAPHS[name](), THRESHOLDS[name]
@@ -176,7 +180,7 @@ def test_sets_of_roots(device, run, name, parts):
     rng = np.random.default_rng(3)
     degrees, hub = source.degrees, int(source.degrees.argmax())
     leaf = np.flatnonzero(degrees == 1)
-    on = np.asarray(source.matrix[leaf].argmax(axis=1)).ravel()
+    on = neighbours_of(source, leaf)
     own = leaf[on == hub]
     some = np.sort(rng.choice(source.n, 40, replace=False))
     roots = [own, np.union1d(own, [hub]), own[1:], leaf, some]
@@ -197,6 +201,12 @@ def test_a_last_level_of_leaves_alone(device, run):
     """None of them is searched: those of lower ids fill up granules."""
     source = chained(star(2500), path(4), star(2000))
     run(source, 2, roots=[0, 7], threshold=4)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_levels_beyond_a_byte(device, run):
+    source = chained(path(130), star(4500))
+    run(source, 2, roots=[0, *leaves_of(source, 4, 1)], threshold=4)
 
 
 @each_pair("form, parts, name", FORMS, [2, 3], ["apart", "stars", "deep"])
@@ -273,7 +283,7 @@ def by_domains(source, sizes, **options):
     assert min(counts) > 0
 
 
-@pytest.mark.full_blocks
+@pytest.mark.full_blocks(name="random")
 @each_pair("parts, way, name", ["2", "2+1", "3"], list(WAYS), list(LARGER))
 def test_several_devices(device, id_bits, name, way, parts):
     """Leaves of a delegate may be of other devices of its domain."""

@@ -37,12 +37,16 @@ GRAPHS = {
 }
 
 
+def neighbours_of(source, leaf):
+    """Return the only neighbour of each of some vertices."""
+    return source.matrix.indices[source.matrix.indptr[leaf]]
+
+
 def roots_of(source, count=2):
     """A hub, leaves, one of a pair if there is one, and vertices without edges."""
     degrees = source.degrees
     leaf = np.flatnonzero(degrees == 1)
-    neighbour = np.asarray(source.matrix[leaf].argmax(axis=1)).ravel()
-    paired = leaf[degrees[neighbour] == 1]
+    paired = leaf[degrees[neighbours_of(source, leaf)] == 1]
     some = [[int(degrees.argmax())], leaf[:count], paired[:count], leaf[-1:]]
     some += [np.flatnonzero(degrees == 0)[:1], np.flatnonzero(degrees == 2)[:1]]
     return np.concatenate(some).astype(int).tolist()

@@ -108,7 +108,9 @@ def test_shapes_in_every_form(device, in_ids, direction):
     faults.tell()
 
 
-@pytest.mark.full_blocks
+@pytest.mark.full_blocks(named="few-hub-bits")
+@pytest.mark.full_blocks(named="mark-then-pull")
+@pytest.mark.full_blocks(named="windows")
 @pytest.mark.parametrize("named", OVERRIDES)
 @IN_IDS
 def test_thresholds_that_force_each_way(device, monkeypatch, in_ids, named):

@@ -36,7 +36,7 @@ def some_sources(source, count, seed=3):
     return found
 
 
-@pytest.mark.full_blocks
+@pytest.mark.full_blocks(width=256)
 @pytest.mark.parametrize("pull_edges", [None, ALWAYS_PULL, NEVER_PULL])
 @pytest.mark.parametrize("width", [128, 256, 512])
 def test_levels_and_counts(device, monkeypatch, width, pull_edges):
@@ -194,7 +194,7 @@ def test_no_source_and_no_vertex(device):
     assert BitSearches(HostGraph(NO_VERTEX).graph).search([]).deepest == 0
 
 
-@pytest.mark.full_blocks
+@pytest.mark.full_blocks(width=128)
 @pytest.mark.parametrize("width", [128, 512])
 def test_levels_of_pairs(device, width):
     """Also those of sources without edges, and of the same pair twice."""

@@ -68,7 +68,8 @@ OVERRIDES = {
 }
 
 
-@pytest.mark.full_blocks
+@pytest.mark.full_blocks(named="mark-early")
+@pytest.mark.full_blocks(named="mark-then-pull")
 @pytest.mark.parametrize("named", OVERRIDES)
 def test_thresholds_that_force_each_way(device, named):
     for k, make in enumerate(SHAPES.values()):
