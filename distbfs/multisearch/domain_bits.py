@@ -151,6 +151,8 @@ class Share:
             magic=-(-(1 << 32) // devices),
             parts=devices,
             index=member.index,
+            # mutant: member.normals if member.domain else 0 -> 0
+            #   : test_outer_bits::test_a_last_level
             counted=member.normals if member.domain else 0,
         )
         d.shift[:devices] = (bases - bases[member.index]).tolist()
@@ -181,9 +183,11 @@ class Share:
         for name in SUMS:
             setattr(d, name, self._sums[name].data.ptr if name in self._sums else 0)
         d.counts = 0 if self._counts is None else self._counts.data.ptr
-        for depth in (0, 1):
+        for depth in (0, 1):  # mutant: (0, 1) -> (1,) : test_a_stop_between_levels
             self.step("empty_level", depth)
         if self.tails is not None:
+            # mutant: clear -> counts
+            #   : test_domains_from_the_least_to_all_on_the_devices
             self.tails.clear()
         if self.outside is not None:
             self.outside.clear()
@@ -446,6 +450,7 @@ class DomainBitSearches(PartSearches):
 
     def _push(self, depth: int) -> None:
         """Move words along the edges of domains, and between domains."""
+        # mutant: >= -> < : test_a_small_frontier_is_pushed_and_a_large_one_pulled
         way = "pull_level" if self._edges >= self._pull_edges else "push_level"
 
         def step(share: Share) -> None:

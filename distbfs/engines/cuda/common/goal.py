@@ -35,6 +35,7 @@ class Goal(ctypes.Structure):
             return goal
         others = until.targets[until.targets != root].astype(np.uint32)
         if not len(others):
+            # mutant: = 0 -> = 1 : test_nothing_lies_beyond_the_last_level
             goal.last = 0
             return goal
         goal.held = cuda.cupy().asarray(others)
