@@ -53,7 +53,9 @@ GOES_ON = re.compile(r"\s*\n\s*(?:[#*] )?\s*")
 FORM = re.compile(r"(.+?) ->(.*) : (test_\S.*|\w+/test_\S.*)")
 BLANK_LINES = re.compile(r"(?:[ \t]*\n)*")
 DEFINED = re.compile(r"\bdef (test_\w+)\(")
-FAILED = re.compile(r"^(?:FAILED|ERROR|rank \d+ failed in) (\S+)", re.MULTILINE)
+FAILED = re.compile(
+    r"^(?:FAILED|ERROR|rank \d+ failed in) (.+?)(?: - .*)?$", re.MULTILINE
+)
 NOT_COMPILED = re.compile(r"cannot compile \S+: .*|CalledProcessError.*|.*: error: .*")
 
 
