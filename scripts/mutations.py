@@ -1,14 +1,24 @@
 """Try mutations of the code on copies of the tree, and list those that no test detects.
 
-A mutation is one changed line of mutation_table.py, with the tests that should fail by
-it. The tests first run without it; then it is made in a copy of the files that git
-tracks, and they run again. A run that takes much longer than without counts as killed,
-with a note. Compiled kernels are cached by content for the whole run.
+A mutation is a comment at the end of its line, or above it on lines of its own:
+
+    if (n >= 2) return; /* mutant: >= -> > : test_rows::test_two, test_paths */
+
+It says that ``>=``, which occurs once in the line, becomes ``>``, and which tests
+should fail by it: files of tests, or functions in them. In Python it begins with ``#``
+and goes on in lines that begin with ``#`` and three spaces. Tests of tests/mpi run on
+two ranks.
+
+The tests first run without it; then it is made in a copy of the files that git tracks,
+and they run again: the cases of --quick, and all cases if it lives. A run that takes
+much longer than without counts as killed, with a note. Compiled kernels are cached by
+content for the whole run. A name is FILE:LINE.
 
     python scripts/mutations.py --jobs 2
-    python scripts/mutations.py --list 'bfs4k-*'
+    python scripts/mutations.py --list '*/bfs4k/*'
 
-Exit code 1: a mutation survives; 2: one cannot be made, or its tests fail without it.
+Exit code 1: a mutation survives, or only cases that are not quick kill it; 2: one
+cannot be made, or its tests fail without it.
 """
 
 from __future__ import annotations
@@ -24,20 +34,55 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-from mutation_table import MUTATIONS, Mutation
-
 ROOT = Path(__file__).resolve().parents[1]
 PYTEST = ("-m", "pytest", "-x", "-n", "0", "-p", "no:cacheprovider", "--tb=line")
 RANKS = ("mpiexec", "-n", "2")
+TIERS = {"killed": ("--quick",), "not quick": ()}  # the state of what dies in them
 PATIENCE, SLOWER = 30, 4  # a run may take 30 s and 4 times as long as without mutation
 FIRST = 600  # seconds of a run without mutation
-FAILED = re.compile(r"^(?:FAILED|ERROR|rank \d+ failed in) (\S+)", re.MULTILINE)
+C = re.compile(r"/\*\smutant:(.*?)\*/", re.DOTALL)
+PYTHON = re.compile(r"#\smutant:(.*(?:\n[ \t]*#   .*)*)")
+COMMENTS = {".py": PYTHON, ".c": C, ".h": C, ".cu": C, ".cuh": C}
+GOES_ON = re.compile(r"\s*\n\s*(?:[#*] )?\s*")
+FORM = re.compile(r"(.+?) ->(.*) : (test_\S.*|\w+/test_\S.*)")
+BLANK_LINES = re.compile(r"(?:[ \t]*\n)*")
+DEFINED = re.compile(r"\bdef (test_\w+)\(")
+FAILED = re.compile(
+    r"^(?:FAILED|ERROR|rank \d+ failed in) (.+?)(?: - .*)?$", re.MULTILINE
+)
 NOT_COMPILED = re.compile(r"cannot compile \S+: .*|CalledProcessError.*|.*: error: .*")
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One change of one line.
+
+    at: where in the file the text begins; tests: files or functions that should fail;
+    fault: why it cannot be made, "" if it can
+    """
+
+    file: str
+    line: int
+    at: int
+    before: str
+    after: str
+    tests: tuple[str, ...]
+    fault: str = ""
+
+    @property
+    def name(self) -> str:
+        """Return FILE:LINE."""
+        return f"{self.file}:{self.line}"
+
+    def made(self, text: str) -> str:
+        """Return the text of the file with it."""
+        return text[: self.at] + self.after + text[self.at + len(self.before) :]
 
 
 @dataclass(frozen=True)
@@ -54,40 +99,80 @@ class Run:
     text: str
 
 
-def fits(mutation: Mutation, root: Path) -> str:
-    """Return why a mutation cannot be made in a tree, "" if it can."""
-    path = root / mutation.file
-    if not path.is_file():
-        return f"{mutation.name}: no file {mutation.file}"
-    times = path.read_text(encoding="utf-8").count(mutation.before)
-    if times != 1:
-        return f"{mutation.name}: {mutation.file} has its text {times} times, not once"
-    if mutation.before == mutation.after:
-        return f"{mutation.name}: it changes nothing"
-    for test in mutation.tests:
-        name, _, function = test.partition("::")
-        wanted = f"def {function.partition('[')[0]}("
-        if not (root / name).is_file():
-            return f"{mutation.name}: no file {name}"
-        if function and wanted not in (root / name).read_text(encoding="utf-8"):
-            return f"{mutation.name}: no test {test}"
-    return ""
+def tracked() -> list[str]:
+    """Return the files that git tracks and that are there."""
+    listed = ["git", "-C", str(ROOT), "ls-files", "-z"]
+    names = subprocess.run(listed, check=True, capture_output=True, text=True).stdout
+    return [name for name in names.split("\0") if name and (ROOT / name).is_file()]
+
+
+def mutations() -> list[Mutation]:
+    """Read all mutations of the tree."""
+    files = tracked()
+    tests = {
+        name: set(DEFINED.findall((ROOT / name).read_text(encoding="utf-8")))
+        for name in files
+        if name.startswith("tests/") and name.endswith(".py")
+    }
+    code = [x for x in files if x not in tests and Path(x).suffix in COMMENTS]
+    return [mutation for name in code for mutation in mutations_of(name, tests)]
+
+
+def mutations_of(name: str, tests: dict[str, set[str]]) -> Iterator[Mutation]:
+    """Read the mutations of a file; tests: the functions of each file of tests."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    comments = list(COMMENTS[Path(name).suffix].finditer(text))
+    plain = text  # without the comments, each character where it was
+    for x in comments:
+        blank = re.sub(r"[^\n]", " ", x[0])
+        plain = plain[: x.start()] + blank + plain[x.end() :]
+    for x in comments:
+        begin = plain.rfind("\n", 0, x.start()) + 1
+        begin += len(BLANK_LINES.match(plain[begin:])[0])
+        line = plain[begin:].partition("\n")[0]
+        form = FORM.fullmatch(GOES_ON.sub(" ", x[1]).strip())
+        before, after = (form[1], form[2].strip()) if form else ("", "")
+        ids: tuple[str, ...] = ()
+        try:
+            if not form:
+                raise ValueError(f"no 'OLD -> NEW : test': {x[0]}")
+            if line.count(before) != 1:
+                raise ValueError(f"its line does not have '{before}' once: {line}")
+            if before == after:
+                raise ValueError("it changes nothing")
+            ids = tuple(id_of(test, tests) for test in form[3].split(", "))
+            fault = ""
+        except ValueError as wrong:
+            fault = str(wrong)
+        at, number = begin + line.find(before), plain.count("\n", 0, begin) + 1
+        yield Mutation(name, number, at, before, after, ids, fault)
+
+
+def id_of(test: str, tests: dict[str, set[str]]) -> str:
+    """Return pytest's name of a test that is named by file, function or both."""
+    stem, colons, rest = test.partition("::")
+    paths = [path for path in tests if path.endswith(f"/{stem}.py")]
+    if not colons and not paths:
+        stem, colons, rest = "", "::", test
+        paths = [path for path in tests if test.partition("[")[0] in tests[path]]
+    elif colons:
+        paths = [path for path in paths if rest.partition("[")[0] in tests[path]]
+    if len(paths) != 1:
+        raise ValueError(f"{len(paths)} tests have the name {test}, not one")
+    return paths[0] + colons + rest
 
 
 def copy_tree(target: Path) -> None:
     """Copy the files that git tracks, in their present state."""
-    listed = ["git", "-C", str(ROOT), "ls-files", "-z"]
-    names = subprocess.run(listed, check=True, capture_output=True, text=True).stdout
-    for name in names.split("\0"):
-        if name and (ROOT / name).is_file():
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, target / name)
+    for name in tracked():
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, target / name)
 
 
-def run_tests(tree: Path, mutation: Mutation, cache: Path, limit: float) -> Run:
-    """Run the tests of a mutation in a tree."""
-    command = [sys.executable, *PYTEST, *mutation.tests]
-    if mutation.ranks:
+def run_tests(tree: Path, words: tuple[str, ...], cache: Path, limit: float) -> Run:
+    """Run tests in a tree; words: options, and tests."""
+    command = [sys.executable, *PYTEST, *words]
+    if any(word.startswith("tests/mpi/") for word in words):
         command = [*RANKS, *command[:3], "--with-mpi", *command[3:]]
     mine = {"PYTHONPATH": str(tree), "DISTBFS_CACHE": str(cache)}
     mine |= {"PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "2"}
@@ -135,10 +220,6 @@ def judge(run: Run, limit: float) -> tuple[str, str]:
     return "killed", run.test
 
 
-class CannotTryError(Exception):
-    """A mutation that cannot be made, or whose tests fail without it."""
-
-
 class Trees:
     """Copies of the tree and the kernel cache; one run at a time uses a copy."""
 
@@ -151,39 +232,57 @@ class Trees:
             copy_tree(tree)
             self._free.put(tree)
 
-    def run(self, mutation: Mutation, limit: float, *, mutated: bool) -> Run:
-        """Run the tests of a mutation, with it or without."""
+    def run(
+        self, words: tuple[str, ...], limit: float, mutation: Mutation | None
+    ) -> Run:
+        """Run tests, with a mutation or without; words: options, and tests."""
         tree = self._free.get()
-        path = tree / mutation.file
+        path = tree / (mutation.file if mutation else "README.md")
         text = path.read_text(encoding="utf-8")
         try:
-            if mutated:
-                path.write_text(text.replace(mutation.before, mutation.after))
-            return run_tests(tree, mutation, self.cache, limit)
+            if mutation:
+                path.write_text(mutation.made(text), encoding="utf-8")
+            return run_tests(tree, words, self.cache, limit)
         finally:
-            path.write_text(text)
+            path.write_text(text, encoding="utf-8")
             self._free.put(tree)
+
+
+def limit_of(words: tuple[str, ...], trees: Trees) -> tuple[float, str]:
+    """Run tests without a mutation; return the seconds that they may take with one.
+
+    Second: why they say nothing of mutations, "" if they do.
+    """
+    run = trees.run(words, FIRST, None)
+    if run.code is None:
+        fault = f"take more than {FIRST} s without a mutation"
+    elif run.code:
+        fault = f"fail without a mutation: {run.test or run.text}"
+    else:
+        fault = "" if run.passed else "are skipped"
+    return PATIENCE + SLOWER * run.seconds, fault and f"{' '.join(words)} {fault}"
 
 
 def try_group(group: list[Mutation], trees: Trees) -> list[dict[str, object]]:
     """Run tests shared by mutations without any, then with each; print lines."""
-    before = trees.run(group[0], FIRST, mutated=False)
-    if before.code != 0 or not before.passed:
-        fault = (
-            f"fail without a mutation: {before.test}" if before.code else "are skipped"
-        )
-        if before.code is None:
-            fault = f"take more than {FIRST} s without a mutation"
-        raise CannotTryError(f"{' '.join(group[0].tests)}: {fault}\n{before.text}")
-    limit, rows = PATIENCE + SLOWER * before.seconds, []
-    for mutation in group:
-        run = trees.run(mutation, limit, mutated=True)
-        state, by = judge(run, limit)
-        line = f"{state:7} {mutation.name:32} {run.seconds:4.0f} s  "
-        print(line + (by or mutation.breaks), flush=True)
-        row: dict[str, object] = {"name": mutation.name, "file": mutation.file}
-        row |= {"breaks": mutation.breaks, "state": state, "by": by}
-        rows.append({**row, "seconds": round(run.seconds, 1)})
+    rows, left = [], group
+    for dead, tier in TIERS.items():
+        words, trying, left = (*tier, *group[0].tests), left, []
+        limit, broken = limit_of(words, trees) if trying else (0.0, "")
+        for mutation in trying:
+            state, by, seconds = "broken", broken, 0.0
+            if not broken:
+                run = trees.run(words, limit, mutation)
+                (state, by), seconds = judge(run, limit), run.seconds
+            if state == "lives" and tier:
+                left.append(mutation)
+                continue
+            state = dead if state == "killed" else state
+            change = f"{mutation.before} -> {mutation.after}"
+            line = f"{state:9} {mutation.name} {seconds:4.0f} s  "
+            print(line + (by or change), flush=True)
+            row: dict[str, object] = {"name": mutation.name, "change": change}
+            rows.append(row | {"state": state, "by": by, "seconds": seconds})
     return rows
 
 
@@ -191,31 +290,30 @@ def try_all(chosen: list[Mutation], jobs: int) -> list[dict[str, object]]:
     """Try mutations, those with the same tests one after the other."""
     groups: dict[object, list[Mutation]] = {}
     for mutation in chosen:
-        groups.setdefault((mutation.tests, mutation.ranks), []).append(mutation)
+        groups.setdefault(mutation.tests, []).append(mutation)
     with tempfile.TemporaryDirectory(prefix="mutations-") as name:
         trees = Trees(Path(name), jobs)
         with ThreadPoolExecutor(jobs) as pool:
             begun = [pool.submit(try_group, group, trees) for group in groups.values()]
-            try:
-                return [row for done in begun for row in done.result()]
-            except CannotTryError:
-                pool.shutdown(cancel_futures=True)
-                raise
+            return [row for done in begun for row in done.result()]
+
+
+class CannotRunError(Exception):
+    """What was asked for cannot be run."""
 
 
 def choose(names: list[str]) -> list[Mutation]:
     """Return the mutations that match names or patterns, all by default."""
+    every = mutations()
     for name in names:
-        if not any(fnmatch.fnmatch(m.name, name) for m in MUTATIONS):
-            raise CannotTryError(f"no mutation '{name}'; allowed: those of --list")
+        if not any(fnmatch.fnmatch(m.name, name) for m in every):
+            raise CannotRunError(f"no mutation '{name}'; allowed: those of --list")
     chosen = [
-        m
-        for m in MUTATIONS
-        if not names or any(fnmatch.fnmatch(m.name, x) for x in names)
+        m for m in every if not names or any(fnmatch.fnmatch(m.name, x) for x in names)
     ]
     for mutation in chosen:
-        if why := fits(mutation, ROOT):
-            raise CannotTryError(why)
+        if mutation.fault:
+            raise CannotRunError(f"{mutation.name}: {mutation.fault}")
     return chosen
 
 
@@ -224,30 +322,31 @@ def run(args: argparse.Namespace) -> int:
     chosen = choose(args.names)
     if args.list:
         for m in chosen:
-            print(f"{m.name:32} {m.file}\n{'':32} {m.breaks}\n{'':32} {m.tests[0]}")
+            print(f"{m.name}: {m.before} -> {m.after} : {', '.join(m.tests)}")
+        print(f"{len(chosen)} mutations")
         return 0
     if args.jobs < 1:
-        raise CannotTryError(f"--jobs is {args.jobs}; allowed: 1 or more")
+        raise CannotRunError(f"--jobs is {args.jobs}; allowed: 1 or more")
     rows = try_all(chosen, args.jobs)
     states = [row["state"] for row in rows]
-    counts = {state: states.count(state) for state in ("killed", "lives", "broken")}
+    counts = {state: states.count(state) for state in (*TIERS, "lives", "broken")}
     print(", ".join(f"{count} {state}" for state, count in counts.items()))
     if args.json:
         args.json.write_text(json.dumps({"counts": counts, "rows": rows}, indent=1))
     if counts["broken"]:
-        raise CannotTryError("mutations that are broken say nothing; mend the table")
-    return 1 if counts["lives"] else 0
+        raise CannotRunError("mutations that are broken say nothing; mend them")
+    return 0 if counts["killed"] == len(rows) else 1
 
 
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", help="names or patterns (default: all)")
-    parser.add_argument("--list", action="store_true", help="print the table and end")
+    parser.add_argument("--list", action="store_true", help="print them and end")
     parser.add_argument("--jobs", type=int, default=1, help="runs at once (default 1)")
     parser.add_argument("--json", type=Path, help="write what came out to a file")
     try:
         return run(parser.parse_args(words))
-    except CannotTryError as wrong:
+    except CannotRunError as wrong:
         print(f"mutations.py: {wrong}", file=sys.stderr)
         return 2
 

@@ -94,6 +94,6 @@ def rate_statistics(
         median=1 / inverse.median,
         thirdquartile=1 / inverse.firstquartile,
         maximum=1 / inverse.minimum,
-        harmonic_mean=1 / inverse.mean,
+        harmonic_mean=1 / inverse.mean,  # mutant: .mean -> .median : test_statistics
         harmonic_stddev=inverse.stddev / (inverse.mean**2 * root) if root else math.nan,
     )

@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SPIN_NS 200000
+#define SPIN_NS 200000 /* mutant: 200000 -> 60000000000 : test_workers_sleep_between_runs */
 #define SPINS 16             /* looks between two readings of the clock */
 #define TEAM_STACK (1 << 20) /* bytes of a worker's stack */
 #define TEAM_MOST 4096       /* threads */
@@ -115,6 +115,7 @@ static void team_join(void) {
     do {
         left = (state & ~(TEAM_OPEN | TEAM_WAITING)) / TEAM_PLACE;
         if (!(state & TEAM_OPEN) || !left) return;
+    /* mutant: - TEAM_PLACE + -> + : test_threads_come_and_are_waited_for */
     } while (!__atomic_compare_exchange_n(&team.state, &state, state - TEAM_PLACE + 1, 0,
                                           __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE));
     team_asked = team.question;
@@ -152,6 +153,8 @@ static void *team_worker(void *unused) {
 
 /* In a child process: the workers are the parent's. */
 static void team_forget(void) {
+    /* mutant: team.workers = 0 -> (void)team.workers
+     * : test_a_child_process_searches_after_its_parent */
     team.workers = 0;
     team.lock = team.state = team.sleepers = 0;
 }
@@ -164,6 +167,7 @@ static void team_start(int wanted) {
     if (!team.registered || pthread_attr_init(&attributes)) return;
     pthread_attr_setstacksize(&attributes, TEAM_STACK);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    /* mutant: sigfillset -> sigemptyset : test_threads_leave_signals_to_the_program */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (pthread_t thread; team.workers < wanted; team.workers++)
@@ -175,6 +179,7 @@ static void team_start(int wanted) {
 /* Admit no more workers, and wait for those inside. */
 static void team_close(void) {
     uint32_t state = __atomic_and_fetch(&team.state, ~TEAM_OPEN, __ATOMIC_ACQ_REL);
+    /* mutant: !(state & TEAM_INSIDE) -> state : test_threads_come_and_are_waited_for */
     if (!(state & TEAM_INSIDE)) return;
     double limit = team_seconds() + 1e-9 * SPIN_NS;
     do {
@@ -194,6 +199,8 @@ static void team_close(void) {
 /* Call a body on this thread and on up to threads - 1 others; returns after all. */
 static inline void team_run(int threads, team_body body, void *argument) {
     if (threads > TEAM_MOST) threads = TEAM_MOST;
+    /* mutant: 2 || __atomic_exchange_n(&team.lock, 1, __ATOMIC_ACQUIRE) -> 2
+     * : test_a_second_caller_works_alone */
     if (threads < 2 || __atomic_exchange_n(&team.lock, 1, __ATOMIC_ACQUIRE)) {
         body(argument, 0);
         return;
@@ -217,6 +224,7 @@ static inline int team_chunk(int64_t *next, int64_t count, int64_t grain, int64_
                              int64_t *to) {
     if (team_ended()) return 0;
     *from = __atomic_fetch_add(next, grain, __ATOMIC_RELAXED);
+    /* mutant: grain < count ? *from + grain : count -> grain : test_every_piece_is_taken_once */
     *to = *from + grain < count ? *from + grain : count;
     return *from < count;
 }

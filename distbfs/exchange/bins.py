@@ -30,5 +30,6 @@ class Bins:
         if self._bounds is None:
             return []
         items, (starts, ends) = self.items, self._bounds()
+        # mutant: ends > -> ends >= : test_who_has_nothing_to_send_sends_nothing
         parts = (ends > starts).nonzero()[0].tolist()
         return [(part, items[starts.item(part) : ends.item(part)]) for part in parts]

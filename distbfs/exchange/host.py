@@ -207,6 +207,9 @@ class HostExchange:
         wire, mpi = self._masks.wires()[0], self._mpi
         for piece in pieces(wire.size, self._options.chunk_elements):
             self.traffic.count(wire[piece].nbytes, "masks")
+            # mutant: Iallreduce(mpi.IN_PLACE, wire[piece], mpi.BOR) ->
+            #   Allreduce(mpi.IN_PLACE, wire[piece], mpi.BOR) or mpi.REQUEST_NULL :
+            #   test_masks_are_reduced_as_asked_for
             request = self._comm.Iallreduce(mpi.IN_PLACE, wire[piece], mpi.BOR)
             self._mask_requests.append(request)
 
@@ -223,6 +226,7 @@ class HostExchange:
             piece = array[place]
             self._sends.append(comm.Isend(piece, pair.rank, tag))
             self._partners.announce(pair.rank)
+            # mutant: pair.here -> 0 : test_traffic
             self.traffic.count(piece.nbytes, part=pair.here)
         self._sent.append(array)
 

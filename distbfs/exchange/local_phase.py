@@ -112,6 +112,7 @@ class LocalPhase:
         result = self._masks[self._mask_turn]
         result[...] = self.near(masks[0])
         for mask in masks[1:]:
+            # mutant: bitwise_or -> bitwise_xor : test_levels_in_a_row
             self.xp.bitwise_or(result, self.near(mask), out=result)
         return result
 
@@ -143,6 +144,8 @@ class LocalPhase:
                 if rank == self.rank:
                     own[receiver].append(array)
                 else:
+                    # mutant: receiver if options.local_all2all else place -> place
+                    #   : test_traffic
                     sender = receiver if options.local_all2all else place
                     pair = Pair(rank, sender % len(self.parts), receiver)
                     leaving.setdefault(pair, []).append(array)
@@ -163,6 +166,7 @@ class LocalPhase:
         near = [self.near(array) for array in arrays]
         with cuda.memory_of("bins") if self._on_device else nullcontext():
             array = near[0] if len(near) == 1 else self.xp.concatenate(near)
+            # mutant: > 1 -> < 0 : test_uniquify_sends_each_vertex_once
             if unique and array.size > 1:
                 array = self._one_each(array)
             return self.xp.ascontiguousarray(array, dtype=self.item)
@@ -171,6 +175,8 @@ class LocalPhase:
         """Keep one item for each number, ascending; any parent will do."""
         if self.item.itemsize == NARROW:
             return self.xp.unique(items)
+        # mutant: items >> np.uint64(NUMBER_AT) -> items
+        #   : test_uniquify_sends_each_vertex_once
         _, first = self.xp.unique(items >> np.uint64(NUMBER_AT), return_index=True)
         return items[first]
 

@@ -43,6 +43,8 @@ class Partners:
 
     def next_level(self) -> None:
         """Switch to the other communicator."""
+        # mutant: _other, self.comm -> comm, self._other
+        #   : test_a_rank_that_is_ahead_mixes_nothing_up
         self.comm, self._other = self._other, self.comm
 
     def announce(self, rank: int) -> None:

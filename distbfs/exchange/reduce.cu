@@ -18,6 +18,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) or_rows(
     for (u64 w = thread_of(THREADS); w < words; w += threads_of(THREADS)) {
         u64 found = 0;
 #pragma unroll 4
+        /* mutant: |= -> ^= : test_reduce_kernel */
         for (u64 r = 0; r < count; ++r) found |= rows[r * stride + w];
         out[w] = found;
     }

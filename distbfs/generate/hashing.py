@@ -47,6 +47,7 @@ class Permutation:
         bits = max(n - 1, 1).bit_length()
         self.mask = (1 << bits) - 1
         self.shift = (bits + 1) // 2
+        # mutant: seed, -> seed >> 8, : test_hashing
         self.factors = [mix_seed(seed, 2 * r) & self.mask | 1 for r in range(ROUNDS)]
         self.addends = [mix_seed(seed, 2 * r + 1) & self.mask for r in range(ROUNDS)]
 

@@ -44,6 +44,7 @@ static void draw_tile(const slice *s, int64_t first) {
         }
     }
     permute_all(s->vertices, i, size);
+    /* mutant: size -> 0 : test_kronecker::test_c_gives_what_numpy_gives */
     permute_all(s->vertices, j, size);
     for (int k = 0; k < size; k++) {
         s->u[first + k] = (int64_t)i[k];

@@ -47,6 +47,7 @@ static void add_pieces(void *argument, int64_t from, int64_t to) {
     for (int64_t p = 0; p < t->pieces; p++)
         for (int64_t c = from; c < to; c++) {
             uint32_t *count = t->counts + p * t->classes + c, size = *count;
+            /* mutant: (uint32_t)t->starts[c + 1] -> 0 : test_keys_are_sorted */
             *count = (uint32_t)t->starts[c + 1];
             t->starts[c + 1] += size;
         }
@@ -88,6 +89,7 @@ static inline int put(const items *t, uint64_t row, uint64_t column, uint64_t *k
         row += (uint64_t)(slot * t->local);
     }
     *key = row << t->bits | column;
+    /* mutant: part % -> part / : test_keys_for_ranks */
     *class = (uint32_t)(t->shift < 0 ? part % (uint64_t)t->ranks : *key >> t->shift);
     return slot >= 0;
 }
@@ -206,6 +208,7 @@ static void sort_cached(uint64_t *keys, uint64_t *beside, int64_t count, int low
     int width = (bits + passes - 1) / passes;
     uint64_t mask = (UINT64_C(1) << width) - 1, *from = keys, *to = beside;
     int64_t at[1 << DIGIT];
+    /* mutant: < low -> + width < low : test_keys_are_sorted */
     for (int shift = low; shift < low + bits; shift += width) {
         count_digits(from, count, shift, mask, at);
         for (int64_t i = 0; i < count; i++) to[at[from[i] >> shift & mask]++] = from[i];
@@ -300,6 +303,7 @@ static int64_t squeeze(const bucket_set *s, uint64_t *keys, int64_t count) {
             else
                 memcpy(out + 8 * kept, &column, 8);
             loops += column == own;
+            /* mutant: (key != last) & (column != own) -> column != own : test_rows_of_tuples */
             kept += (!s->distinct) | ((key != last) & (column != own));
             last = key;
         }

@@ -39,6 +39,7 @@ static inline word pull_row(const bit_search *s, uint32_t v, word todo, int64_t 
         all |= s->seen[column[e]];
         if (!any(todo & ~all)) {
             *checks += (int64_t)(e - start) + 1;
+            /* mutant: return all -> continue : test_pulls_leave_a_row_when_all_searches_are_seen */
             return all;
         }
     }
@@ -68,6 +69,7 @@ static void pull_rows(void *argument, int id) {
             word old = s->seen[v], todo = heavy & ~old, gain = no_bits();
             if (any(light)) gain = s->other[v];
             if (any(todo)) gain |= pull_row(s, (uint32_t)v, todo, &t.checks);
+            /* mutant: wanted & ~old -> wanted : test_bits::test_named_graphs */
             gain &= wanted & ~old;
             s->other[v] = old | gain;
             if (any(gain)) note(s, &t, (uint32_t)v, gain);
@@ -249,6 +251,7 @@ static word light_searches(const bit_search *s) {
     }
     word all = running(s), light = no_bits();
     for (int i = 0; i < SEARCHES; i++)
+        /* mutant: (double) -> 0 * (double) : test_light_searches_do_not_keep_pulls_at_rows */
         if (edges[i] < (double)limit) light[i / 64] |= all[i / 64] & UINT64_C(1) << (i & 63);
     return light;
 }
@@ -304,6 +307,7 @@ static int pull_next(bit_search *s, int direction, int threads, word *light) {
     if (s->work <= SERIAL_EDGES || s->work < s->edges / PULL_FLOOR) return 0;
     if (!s->queued) queue_found(s, threads);
     *light = light_searches(s);
+    /* mutant: *light) < -> *light) > : test_pull_stops_early_and_the_choice_is_by_price */
     return pull_price(s, *light) < (double)s->work * PUSH_PRICE;
 }
 

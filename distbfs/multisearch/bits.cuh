@@ -172,6 +172,7 @@ INLINE void mark_tile(const Params &, const Level &l, u32 tile, u32 bits) {
 /* Adds to the sums of a vertex that `found` searches of a piece found at a level. */
 INLINE void add_sums(const Params &p, u32 v, u32 found, u32 level) {
     if (p.reached_from) atomicAdd(p.reached_from + v, (u64)found);
+    /* mutant: found * level -> found : test_multisearch_bits::test_levels_and_counts */
     if (p.distance_from) atomicAdd(p.distance_from + v, (u64)found * level);
     if (p.harmonic_from && level) atomicAdd(p.harmonic_from + v, (double)found / level);
 }

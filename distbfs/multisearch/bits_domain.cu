@@ -59,7 +59,7 @@ INLINE void offer(const Domain &d, const Level &l, u32 u, uint4 bits) {
 INLINE void announce(const Domain &d, const Level &l, u32 v, uint4 fresh) {
     const u32 at = place(d, v);
     for (u32 k = 0; k < d.parts; k++) {
-        if (k == d.index) continue;
+        if (k == d.index) continue; /* mutant: == -> != : test_domain_bits::test_levels */
         of_part(d, l.next, k)[(u64)at * PIECES + l.piece] = fresh;
         give_mark(of_part(d, l.next_mark, k), at);
     }

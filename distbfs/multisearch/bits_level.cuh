@@ -38,7 +38,7 @@ INLINE void make_level(const Params &p, Level &l, State &s, Grid &g, uint4 full)
     Barrier *b = &p.control->barrier;
     clear_mark(p, l.depth);
     clear_live(p, l.depth);
-    if (s.edges >= p.pull_edges) {
+    if (s.edges >= p.pull_edges) { /* mutant: >= -> < : test_levels_of_many_edges_are_pulled */
         if (SPLIT) {
             note_live(p, l);
             grid_sum(b, g.turn, 0);

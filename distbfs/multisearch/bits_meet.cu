@@ -145,7 +145,7 @@ INLINE u32 narrow(const Params &p, const Level &l, uint4 open) {
         uint4 row = make_uint4(0, 0, 0, 0);
         if (mine) {
             row = cur[v];
-            const uint4 kept = without(row, others);
+            const uint4 kept = without(row, others); /* mutant: others -> open : test_every_graph */
             if (some(without(row, kept))) cur[v] = kept;
             row = kept;
         }

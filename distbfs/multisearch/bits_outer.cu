@@ -91,6 +91,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) collect_outer(const Out
                      uint4 *row = o.sends + (u64)u * PIECES, *sent = o.seen + (u64)u * PIECES;
                      put_item(o, (u64)o.starts[s] + to, o.target[u], row);
                      for (int k = 0; k < PIECES; k++) {
+                         /* mutant: sent[k] | row -> row : test_no_bit_goes_to_a_target_twice */
                          sent[k] = sent[k] | row[k];
                          row[k] = make_uint4(0, 0, 0, 0);
                      }
@@ -123,6 +124,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) take(const Outer o) {
         const u32 v = o.delegates ? owner_of(o, where).number : o.number[where];
         const u64 low = item[1 + 2 * piece], high = item[2 + 2 * piece];
         uint4 bits = make_uint4((u32)low, (u32)(low >> 32), (u32)high, (u32)(high >> 32));
+        /* mutant: bits = without(bits, o.visited[(u64)v * PIECES + piece]) -> (void)o.visited
+         * : test_outer_bits::test_a_last_level */
         bits = without(bits, o.visited[(u64)v * PIECES + piece]);
         if (!some(bits)) continue;
         const u32 at = place(o, v);

@@ -240,6 +240,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) take(const Paths p) {
         const u64 *item = p.items + t * ITEM;
         const u32 where = (u32)(item[0] >> 32), search = (u32)item[0] & 31;
         const double value = *(const double *)(item + 1);
+        /* mutant: += -> = : test_rows_of_every_length */
         if (p.delegates) p.values[(u64)where * WIDTH + search] += value;
         else {
             p.far[(u64)where * WIDTH + search] = value;

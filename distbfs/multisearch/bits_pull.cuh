@@ -88,6 +88,7 @@ template <class P> INLINE u32 pull(const P &p, const Level &l, u32 *room, uint4 
         uint4 found = zero;
         if (group_any(some(want))) {
             const OFFSET begin = pulled_row(p)[v], end = pulled_row(p)[v + 1];
+            /* mutant: GROUP -> 2 * GROUP : test_multisearch_bits::test_levels_and_counts */
             found = ask(p, l, begin + l.group, end, GROUP, want);
             found.x = over_groups(found.x) & want.x, found.y = over_groups(found.y) & want.y;
             found.z = over_groups(found.z) & want.z, found.w = over_groups(found.w) & want.w;
@@ -113,6 +114,7 @@ template <class P> INLINE u32 pull(const P &p, const Level &l, u32 *room, uint4 
         uint4 found = ask(p, l, at, end, 1, want);
         found = make_uint4(found.x & want.x, found.y & want.y, found.z & want.z,
                            found.w & want.w);
+        /* mutant: without(want, found) -> want : test_pulls_read_no_tail_without_need */
         if (SPLIT) found = found | ask_tails(p, l, v, without(want, found), reads);
         const bool any = finish_pull(p, l, v, seen, found);
         u32 bits = __ballot_sync(ALL, any && l.piece == 0);

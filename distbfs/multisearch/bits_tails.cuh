@@ -16,6 +16,7 @@ template <class P, class Take>
 INLINE void each_line(const P &p, const Level &l, u32 v, u32 first, u32 step, TailReads &reads,
                       const Take &take) {
     const u64 begin = p.tail_row[v], end = begin + tail_of(p, v);
+    /* mutant: line * -> (line + 1) * : test_multisearch_bits::test_tails_in_host_memory */
     for (u64 line = begin / LINE + first; line * LINE < end; line += step) {
         const u64 low = line * LINE > begin ? line * LINE : begin, at = line * LINE + l.lane;
         const u64 high = (line + 1) * LINE < end ? (line + 1) * LINE : end;
@@ -108,6 +109,7 @@ template <class P> INLINE void note_live(const P &p, const Level &l) {
 template <class P> INLINE uint4 wanted(const P &p, const Level &l, uint4 full) {
 #if SPLIT
     const u32 *live = live_of(p, l.depth) + 4 * l.piece;
+    /* mutant: live[0] -> ALL : test_pulls_read_no_tail_without_need */
     full.x &= live[0], full.y &= live[1], full.z &= live[2], full.w &= live[3];
 #endif
     return full;

@@ -153,6 +153,7 @@ class DomainBitSearches(PartSearches):
 
     def _push(self, depth: int) -> None:
         """Move words along the edges of domains, and between domains."""
+        # mutant: >= -> < : test_a_small_frontier_is_pushed_and_a_large_one_pulled
         way = "pull_level" if self._edges >= self._pull_edges else "push_level"
 
         def step(share: Share) -> None:

@@ -132,6 +132,8 @@ class Share:
             magic=-(-(1 << 32) // devices),
             parts=devices,
             index=member.index,
+            # mutant: member.normals if member.domain else 0 -> 0
+            #   : test_outer_bits::test_a_last_level
             counted=member.normals if member.domain else 0,
         )
         d.shift[:devices] = (bases - bases[member.index]).tolist()
@@ -162,9 +164,11 @@ class Share:
         for name in SUMS:
             setattr(d, name, self._sums[name].data.ptr if name in self._sums else 0)
         d.counts = 0 if self._counts is None else self._counts.data.ptr
-        for depth in (0, 1):
+        for depth in (0, 1):  # mutant: (0, 1) -> (1,) : test_a_stop_between_levels
             self.step("empty_level", depth)
         if self.tails is not None:
+            # mutant: clear -> counts
+            #   : test_domains_from_the_least_to_all_on_the_devices
             self.tails.clear()
         if self.outside is not None:
             self.outside.clear()

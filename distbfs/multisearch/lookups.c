@@ -121,7 +121,7 @@ static int beside_two_away(const pair_end *e, const pair_end *far, int beyond, i
             uint32_t u = e->columns[e->begin + i];
             OFFSET at = e->offsets[u] + first, end = e->offsets[u + 1];
             if (at >= end) continue;
-            more = 1;
+            more = 1; /* mutant: more = 1 -> : test_lookups::test_all_columns_count */
             if (at + STRIDE < end) end = at + STRIDE;
             for (; at < end; at++) {
                 uint32_t y = e->columns[at];
@@ -163,6 +163,8 @@ static void look_up_some(void *argument, int id) {
             p->level[j] = OPEN;
             if (!worth_it(p)) continue;
             p->level[j] = level_by_lookups(end_of(p->out_offsets, p->out_columns, p->rank, v),
+                                           /* mutant: in_offsets, p->in_columns -> out_offsets,
+                                            * p->out_columns : test_lookups::test_any_graph */
                                            end_of(p->in_offsets, p->in_columns, p->rank, w),
                                            p->most);
             team_add(&p->tried, 1);

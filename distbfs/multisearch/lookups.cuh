@@ -102,7 +102,7 @@ template <class Look> INLINE int two_away(const End &e, u32 lane, Look look) {
             const u32 u = e.adj[e.begin + i];
             const OFFSET at = e.row[u] + first + lane, end = e.row[u + 1];
             if (e.row[u] + first >= end) continue;
-            more = true;
+            more = true; /* mutant: more = true -> : test_meeting::test_all_columns_count */
             if (const int known = look(at < end ? e.adj[at] : NONE)) return known;
         }
         if (!more) return 0;

@@ -233,6 +233,8 @@ class PartBitSearches(PartSearches):
         if shared.count and self._world.size > 1:
             shared.marks[:] = self._world.allreduce(shared.marks, "or")
             rows = bits_of(shared.marks, shared.count)
+            # mutant: self._world.allreduce(shared.next[rows], "or") ->
+            #   shared.next[rows] : test_ranks_of_every_number
             shared.next[rows] = self._world.allreduce(shared.next[rows], "or")
 
     def _along(
@@ -272,6 +274,8 @@ class PartBitSearches(PartSearches):
         counts = np.zeros(self.width, dtype=np.int64)
         first, ignored = self._world.rank == 0, np.zeros_like(counts)
         for rows in self._searched:
+            # mutant: counts if first or rows is not self._delegates else ignored ->
+            #   counts : test_ranks_of_every_number
             once = counts if first or rows is not self._delegates else ignored
             self._library.part_bits_settle(
                 rows.state,

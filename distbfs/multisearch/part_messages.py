@@ -88,6 +88,8 @@ class PartMessages:
                 yield Route(source, goal, goal)
                 there = domains.lanes_of(goal)
                 for k, lane in enumerate(lanes):
+                    # mutant: lane in -> lane not in
+                    #   : test_outer_bits::test_a_last_level
                     if lane in there:
                         yield Route(source, goal, domains.shares + k)
 

@@ -213,6 +213,8 @@ class Pieces:
             if file is not None:
                 held = totals.get(state.name, held)
                 if state.per == "search":
+                    # mutant: file.read(state.name) -> value
+                    #   : test_pieces::test_killed_and_resumed
                     held = file.read(state.name)[:done]
             held = np.concatenate(self.searcher.world.allgather(held))
             value[: len(held)] = held

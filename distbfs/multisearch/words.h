@@ -41,6 +41,7 @@ static inline void add_gain(int64_t *reached, int64_t *distance, double *harmoni
     int64_t found = 0;
     for (int lane = 0; lane < WIDTH; lane++) found += __builtin_popcountll(gain[lane]);
     if (reached) reached[v] += found;
+    /* mutant: found * level -> found : test_bits::test_named_graphs */
     if (distance) distance[v] += found * level;
     if (harmonic && level) harmonic[v] += (double)found / (double)level;
 }

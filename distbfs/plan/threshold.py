@@ -56,7 +56,9 @@ from distbfs.plan.cost_model import Constants
 from distbfs.plan.pull_shares import OUTER, OUTER_WITH_HUBS
 from distbfs.types import Array, Floats
 
+# mutant: PART = 4 -> PART = 8 : test_the_suggestion_is_the_least_of_all
 DELEGATES_PER_PART = 4  # d <= 4 n / p, so that they take the memory of some vertices
+# mutant: SPREAD = 2 -> SPREAD = 0 : test_without_hubs_there_are_no_delegates
 SPREAD = 2  # variance of degrees over their mean, 1 in a graph of random edges
 ITEM = 8  # bytes: a number, and the id of its parent
 QUESTION = 4 + 1 / 8  # a local id; the bit that answers it
@@ -194,6 +196,7 @@ def suggest_threshold(histogram: DegreeHistogram, parts: int) -> int:
     limit = DELEGATES_PER_PART * histogram.n / parts
     thresholds = [t for t in (0, *last.tolist()) if histogram.above(t) <= limit]
     costs = weigh_thresholds(histogram, parts, thresholds)
+    # mutant: min -> max : test_the_suggestion_is_the_least_of_all
     return min(costs, key=lambda cost: (cost.total, cost.delegates)).threshold
 
 

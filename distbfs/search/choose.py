@@ -151,6 +151,7 @@ def choose(
         raise DeviceMissing(reason)
     if directed and options.stepwise:
         raise UsageError(NEEDS_SYMMETRIC)
+    # mutant: reason.partition(";")[0] -> "" : test_sessions::test_without_a_device
     return SearchChoice("host", options, why=reason.partition(";")[0])
 
 
@@ -209,6 +210,7 @@ def check_known(options: SearchOptions) -> None:
 
 def wants_device(options: SearchOptions, request: Request) -> bool:
     """Return whether an option requires a device."""
+    # mutant: request.devices -> None : test_devices_by_number
     asked = (request.devices, request.domain)
     limits = (getattr(options, name) for name in MEMORY_OPTIONS)
     own = bool(options.own) or options.internal_ids
@@ -265,6 +267,9 @@ def _on_devices(
     if kind.domains and (asked or not kind.alone):
         return _separated(hosts, named, n, request, (why, asked))
     alone = len(devices) == 1 or kind.devices == 1
+    # mutant: ALONE_BELOW -> 0 : test_small_graphs_are_searched_by_one_device
+    # mutant: ALONE_BELOW and request.domain is None -> ALONE_BELOW
+    #   : test_sessions::test_what_is_chosen
     small = n < ALONE_BELOW and request.domain is None
     small = small and not request.divided
     if small and hosts.total > 1 and kind.devices > 1:
@@ -286,6 +291,7 @@ def _on_devices(
     if not reason:
         why = f"{hosts.total} devices map each other's memory"
         return SearchChoice("domain", named, devices, why=why)
+    # mutant: options.internal_ids -> False : test_where_one_domain_cannot_be
     if options.internal_ids:
         raise LaunchError(f"internal ids need one domain of all devices: {reason}")
     return _separated(hosts, named, n, request, (), reason)

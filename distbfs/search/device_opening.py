@@ -152,6 +152,7 @@ def open_separated(opening: Opening) -> Session:
     world, choice = opening.world, opening.choice
     options = choice.options
     source, placement = shares_of(opening)
+    # mutant: device_parts -> rows : test_what_is_held_on_devices_serves_other_options
     held = next((x for x in opening.held if x.device_parts), None)
     keep = held is not None or opening.request.keep
     engine = kind_of(options.engine)(options)

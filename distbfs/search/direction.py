@@ -28,6 +28,7 @@ def decide(
     present: DirectionName, forward: float, backward: float, factors: Factors
 ) -> DirectionName:
     """Return the direction of the next level of one subgraph."""
+    # mutant: forward > -> forward < : test_direction
     if present == "push" and forward > factors.to_pull * backward:
         return "pull"
     if present == "pull" and forward < factors.to_push * backward:
@@ -59,6 +60,8 @@ class DirectionPolicy:
         if options.direction == "auto":
             for name in CHOSEN:
                 at = Work._fields.index(f"{name}_forward")
+                # mutant: getattr(options.factors, name) -> options.factors.dd
+                #   : test_direction
                 self._rules.append((name, at, getattr(options.factors, name)))
 
     def start(self) -> None:
@@ -98,6 +101,8 @@ class OuterPolicy:
 
     def choose(self, work: Work) -> dict[str, DirectionName]:
         """Return the direction for the next level."""
+        # mutant: work.nn * self.share > work.open -> False
+        #   : test_few_unvisited_vertices_ask
         pull = work.nn * self.share > work.open
         return {OUTER: self.forced or ("pull" if pull else "push")}
 

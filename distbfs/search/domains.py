@@ -114,6 +114,7 @@ class HostDevices:
         of_hosts = self._of_hosts()
 
         def most(devices: int) -> int:
+            # mutant: if even -> if False : test_where_one_domain_cannot_be
             return -(-devices // -(-devices // size)) if even else size
 
         groups: list[list[int]] = []  # ranks of a domain, or domains of a rank
@@ -173,6 +174,7 @@ class HostDevices:
     def _candidates(self) -> Iterator[Placement]:
         """Yield placements of domains of several devices, the largest first."""
         before = None
+        # mutant: range(self.most, 1, -1) -> () : test_domains_of_hosts
         for size in range(self.most, 1, -1):
             placement = self.cut(size, even=True)
             if placement != before and max(placement.domains.sizes) > 1:
@@ -235,6 +237,7 @@ def domain_problem(world: World, options: SearchOptions, devices: Sequence[int])
     Collective, the same text on all ranks.
     """
     total = int(world.allreduce(np.array([len(devices)]))[0])
+    # mutant: MOST_DEVICES -> 2 * MOST_DEVICES : test_where_one_domain_cannot_be
     if total > MOST_DEVICES:
         return f"{total} devices; a domain has up to {MOST_DEVICES}"
     if options.stepwise:
@@ -243,7 +246,7 @@ def domain_problem(world: World, options: SearchOptions, devices: Sequence[int])
     kinds = {
         text for x in gather_texts(world, "|".join(names)) for text in x.split("|")
     }
-    if len(kinds) > 1:
+    if len(kinds) > 1:  # mutant: > 1 -> > 2 : test_where_one_domain_cannot_be
         return f"the devices are of several kinds: {', '.join(sorted(kinds))}"
     return peer_memory.peer_problem(world, devices)
 

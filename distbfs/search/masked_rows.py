@@ -90,6 +90,7 @@ class InnerRows:
         for part, some in zip(self._parts, seen, strict=True):
             numbers = part.numbers_at(np.arange(part.delegate_count))
             here, rows = numbers >= 0, some.inner.ends[: part.normals].get()
+            # mutant: += -> = : test_between_domains_of_one_device
             of_delegates[here] += rows[numbers[here]]
         of_delegates = self._world.allreduce(of_delegates)
         every = []

@@ -88,6 +88,7 @@ class Carried:
     def settle(self, goal: int, words: Array) -> bool:
         """Take the sums of a level; return whether one exceeds uint64."""
         places, (totals, over) = self.lists[goal], totals_of(words)
+        # mutant: self._base[places] + totals -> totals : test_betweenness_by_parts
         self.values[places] = self._base[places] + totals
         return over
 
@@ -237,6 +238,7 @@ class PartPaths:
         letters = [part.push(start, goal, sums) for part in parts]
         for place, numbers, rest in self._deliver(letters):
             parts[place].take(goal, numbers, rest)
+        # mutant: self._world.allreduce(sums.words) -> sums.words : test_parts_on_ranks
         over = [shared.settle(goal, self._world.allreduce(sums.words))]
         return any([*over, *(part.settle(goal) for part in parts)])
 

@@ -360,6 +360,8 @@ class Result(ResultPaths):
         levels = vertices.block(level, np.int32) if self.has_levels else None
         if not self.has_parents:
             return levels, None
+        # mutant: outside(vertices.block(parent, np.int64)) -> block(parent, np.int64)
+        #   : test_results_in_input_ids
         return levels, vertices.outside(vertices.block(parent, np.int64))
 
     def _level_block(self) -> Array:
@@ -877,4 +879,5 @@ class Result(ResultPaths):
 def copied(array: AnyArray) -> AnyArray:
     """Return a copy of an array, on its device where it is on one."""
     with device_of(array):
+        # mutant: .copy() -> : test_session::test_kept_results_outlast_the_next_search
         return array.copy()

@@ -337,6 +337,7 @@ class PartialFile:
     def write_totals(self, count: int, totals: Mapping[str, Array]) -> None:
         """Write the totals of the first ``count`` searches over the older ones."""
         file = self._opened()
+        # mutant: int(file[SUMMED][:].argmin()) -> 0 : test_totals_are_stored_twice
         which = int(file[SUMMED][:].argmin())
         try:
             for name in self._totals:

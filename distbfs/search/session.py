@@ -158,6 +158,8 @@ class Session:
     @property
     def paths(self) -> PathFinder:
         """The finder of all shortest paths; it refuses while a view is set."""
+        # mutant: _paths if self._view is None else PATHS_OF_ALL -> _paths
+        #   : test_paths_are_of_all_edges
         return self._paths if self._view is None else PATHS_OF_ALL
 
     @property
@@ -369,6 +371,7 @@ class Session:
             outside = np.array(named, dtype=np.int64)
             if self._view is not None and not self._view.sees(outside).all():
                 return Until(depth_limit)  # one is never reached
+            # mutant: self.vertices.inside(outside) -> outside : test_targets_and_depth
             ids = np.unique(self.vertices.inside(outside))
         return Until(depth_limit, ids)
 
@@ -515,6 +518,8 @@ class Session:
             engine=self.options.engine,
             names=self._names,
             lock=self.lock,
+            # mutant: turn == self._searches -> True
+            #   : test_session::test_the_next_search_ends_a_result
             valid=lambda: turn == self._searches,
             take=take,
             paths=self.paths,

@@ -102,6 +102,7 @@ class Shard:
         with device_of(values):
             for some in row_slices(len(self.ends)):
                 at = some if self.rows is None else self.rows[some]
+                # mutant: >= 0 -> >= -1 : test_what_was_reached
                 reached = values[at] >= 0
                 total += int((self.ends[some] * reached).sum(dtype=np.int64))
         return total
@@ -243,6 +244,7 @@ class VertexMap:
             )
         wanted = [level] * levels + [parent] * parents
         values = np.full((len(wanted), len(ids)), UNREACHED, dtype=np.int64)
+        # mutant: self.inside(ids) -> ids : test_a_few_values
         for k, places, rows in self._here(self.inside(ids)):
             for row, arrays in enumerate(wanted):
                 values[row, places] = values_of(arrays[k], rows)
@@ -284,6 +286,7 @@ class BlockMap:
                 ),
             ]
         )
+        # mutant: vertices.outside -> np.array : test_results_in_input_ids
         ids = vertices.outside(ids)
         starts = [slice_bounds(layout.n, world.size, r)[0] for r in range(world.size)]
         owner = np.searchsorted(np.array(starts), ids, side="right") - 1

@@ -69,6 +69,7 @@ measure_rows(u64 count, u64 rows, u64 active, u64 edges, const void *__restrict_
         if (next < first) {
             atomicOr(fault, (u32)FALLS);
         } else if (next > first) {
+            /* mutant: k >= active -> k > rows : test_store_rows::test_rows_that_are_not_active */
             if (k >= active) atomicOr(fault, (u32)PASSIVE);
             if (degrees) atomicAdd(degrees + names[k], (u32)(next - first));
             atomicOr(filled + k / 32, 1u << (k % 32));
@@ -103,6 +104,7 @@ INLINE u64 place_of(u64 column, const u64 *starts, u64 many,
         return column;
     }
     u64 part = column >> PART_SHIFT, number = column & 0xffffffffu;
+    /* mutant: 1] - starts[part] -> 1] : test_store_rows::test_forged_contents */
     *right = part < many && number < starts[part + 1] - starts[part];
     if (part >= many) atomicOr(fault, (u32)COLUMN);
     else if (!*right) atomicOr(fault, (u32)OWNER);

@@ -137,6 +137,8 @@ class StoreRows(PartFiles):
             np.uint32(offsets.dtype.itemsize == 8),
             columns,
             own if name in BY_NUMBER else rows.delegates,
+            # mutant: self.names if self.by_owner(name) else names -> names
+            #   : test_store_rows::test_the_graph_is_that_of_the_tuples
             self.names if self.by_owner(name) else names,
             *self.bounds(part, name),
             u,

@@ -448,6 +448,8 @@ def slices(
         hasher.update(values.view(np.uint8).data)
         yield start, values
         start += len(values)
+    # mutant: hasher.hexdigest() != digest -> not hasher.hexdigest()
+    #   : test_altered_with_a_right_checksum
     if hasher.hexdigest() != digest:
         raise StoreError(f"/{name} is altered: its digest is not the manifest's")
 

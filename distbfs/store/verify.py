@@ -140,6 +140,7 @@ def add_part(result: Verification, part: Part) -> None:
     check_degrees(part, expect)
     sums = {name: edge_sums(part, name, expect) for name in SUBGRAPHS}
     expect(sums["nd"][0] == sums["dn"][1], "dn is not the transpose of nd")
+    # mutant: == sums["dd"][1] -> >= 0 : test_dd_not_symmetric
     expect(sums["dd"][0] == sums["dd"][1], "dd is not symmetric")
     result.nn_forward = (result.nn_forward + sums["nn"][0]) & WORD
     back = edge_sums(part, "incoming", expect) if part.directed else sums["nn"]
@@ -170,6 +171,8 @@ def check_totals(result: Verification, store: Store) -> None:
     kept = manifest.tuples - manifest.loops - manifest.repeats
     each = 1 if manifest.directed else 2
     expect(each * kept == manifest.m, f"{kept} tuples were kept for {manifest.m} edges")
+    # mutant: result.nn_forward == result.nn_reverse -> True
+    #   : test_nn_edge_one_way_between_parts, test_a_directed_store_is_verified
     same = result.nn_forward == result.nn_reverse
     what = "incoming is not the transpose of nn" if manifest.directed else ""
     expect(same, what or "nn is not symmetric")

@@ -150,6 +150,7 @@ class Devices:
                 piece = slice(start, start + SPREAD)
                 for part, states in product(own, others):
                     marked = device.states[part][piece]
+                    # mutant: |= -> &= : test_planted_faults
                     marked |= near(states[part][piece])
 
         self.each(wait)
@@ -164,6 +165,7 @@ class Devices:
         for parts in self._parts_in_turn():
             for start in range(0, words, SPREAD):
                 piece = slice(start, min(start + SPREAD, words))
+                # mutant: self.total -> 2 : test_pieces_of_states
                 for first in range(1, self.total, steps):
                     last = min(first + steps, self.total)
                     self._gather_piece(parts, piece, range(first, last), spaces)
@@ -197,6 +199,7 @@ class Devices:
             for copy in copies:
                 if device.own in copy.into:
                     marked = device.states[parts[device.own]][piece]
+                    # mutant: |= -> &= : test_ranks_that_copy
                     marked |= copy.into[device.own]
 
         self.each(take)

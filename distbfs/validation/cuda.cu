@@ -175,6 +175,7 @@ INLINE void mark(const Check &c, ID at) {
 }
 
 /* State of a vertex that was asked for as number i, and one that was or is in the table. */
+/* mutant: c.slots[i] -> i : test_one_wrong_parent_or_level_of_another_device */
 INLINE u32 answer_to(const Check &c, u64 i) { return c.answers[c.slots[i]]; }
 INLINE u32 state_of(const Check &c, const Place &place, u64 i) {
     return c.slots ? answer_to(c, i) : state_at(c, spot_of(c, place));
@@ -199,8 +200,14 @@ extern "C" __global__ void __launch_bounds__(256) derive_levels(const Check c) {
         bool hit = false;
         if (k < end && level[k] < 0) {
             const i64 of = parent[k];
+            /* mutant: >= 0 && of < (i64)c.n -> >= 0 :
+             * test_cuda_on_host::test_answers_are_those_of_the_host,
+             * test_cuda_on_host::test_planted_faults_are_told_as_the_host_tells_them */
             if (of >= 0 && of < (i64)c.n)
                 hit = c.depth ? state_at(c, spot_of(c, place_of(c, (ID)of)))
+                              /* mutant: (u64)of == k * c.parts + c.part -> is_root(c, k *
+                               * c.parts + c.part) :
+                               * test_cuda_on_host::test_planted_faults_are_told_as_the_host_tells_them */
                               : (u64)of == k * c.parts + c.part;
         }
         if (hit) level[k] = (LEVEL)c.depth;
@@ -289,6 +296,8 @@ INLINE void check_vertex(Tally &tally, const Check &c, u64 x, int found, const P
     const bool allowed = of >= 0 && of < n, own = of == (i64)x;
     if (!allowed && of != -1)
         fault(tally, PARENT_RANGE, x);
+    /* mutant: != root -> && root && !own
+     * : test_cuda_on_host::test_planted_faults_are_told_as_the_host_tells_them */
     if (own != root)
         fault(tally, ROOT_PARENT, x);
     if ((found >= 0) != (of != -1))
@@ -296,6 +305,8 @@ INLINE void check_vertex(Tally &tally, const Check &c, u64 x, int found, const P
     if (steps(c, x, found, of)) {
         const Place above = place_of(c, (ID)of);
         const u32 state = state_of(c, above, local - c.start);
+        /* mutant: != found - 1 -> > found
+         * : test_cuda_on_host::test_planted_faults_are_told_as_the_host_tells_them */
         if (level_of(c, state, above) != found - 1)
             fault(tally, STEP, x);
     }
@@ -332,7 +343,9 @@ enum Look { NOTHING, HERE, SEND };
  *
  * at: its place in the table; state: as it was when read, maybe before its mark */
 INLINE Look look_at(const Check &c, const Place &place, ID at, u32 state, ID y) {
+    /* mutant: != -> == : test_one_wrong_parent_or_level_of_another_device */
     if (c.seat && c.seat[place.part] != c.own) {
+        /* mutant: == -> != : test_one_wrong_parent_or_level_of_another_device */
         if (c.parent) return state >> c.code == print_of(y, c.far - c.code) ? SEND : NOTHING;
         if (state >> (c.far - 1)) return NOTHING;
         if (!c.row) mark(c, at); /* it is told once */
@@ -405,8 +418,12 @@ INLINE void check_ends(Tally &tally, const Check &c) {
                 const int la = level_of(c, state[k], place[k]);
                 const int lb = level_of(c, state[v], place[v]);
                 const bool both = la >= 0 && lb >= 0, any = c.thorough && c.parent;
+                /* mutant: != -> >
+                 * : test_cuda_on_host::test_planted_faults_are_told_as_the_host_tells_them */
                 if ((la >= 0) != (lb >= 0))
                     fault(tally, HALF, position);
+                /* mutant: 1 || lb - la > 1 -> 2 || lb - la > 2
+                 * : test_cuda_on_host::test_planted_faults_are_told_as_the_host_tells_them */
                 if (both && (la - lb > 1 || lb - la > 1))
                     fault(tally, SPAN, position);
                 const bool falls = both && la - lb == 1, rises = both && lb - la == 1;
@@ -427,6 +444,8 @@ INLINE void check_ends(Tally &tally, const Check &c) {
 #pragma unroll
         for (int e = 0; e < 2 * TUPLES; e++) {
             const ID y = ends[(e + TUPLES) % (2 * TUPLES)];
+            /* mutant: HERE && parent[e] == (PARENT)y -> HERE
+             * : test_one_wrong_parent_or_level_of_another_device */
             if (looks[e] == HERE && parent[e] == (PARENT)y) mark(c, at[e]);
             sent[e] = looks[e] == SEND;
         }
@@ -496,6 +515,8 @@ extern "C" __global__ void __launch_bounds__(256) check_marks(const Check c) {
             continue;
         }
         const i64 of = parent[k];
+        /* mutant: != -> ==
+         * : test_cuda_on_host::test_planted_faults_are_told_as_the_host_tells_them */
         if (of >= 0 && of < (i64)c.n && of != (i64)x)
             fault(tally, EDGE, x);
     }

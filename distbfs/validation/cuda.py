@@ -236,9 +236,12 @@ class _Check:
         if not (form.asked or form.alone):
             devices.spread(words)
             if parents and form.pairs:  # a mark replaces a bit of them
+                # mutant: form.print -> far
+                #   : test_one_wrong_parent_or_level_of_another_device
                 devices.each(lambda device: device.pack(form.print))
         if form.whole and parents:
             locals_of = partial(local_count, self._n, self._parts)
+            # mutant: locals_of(part) -> (locals_of(part) - 1) : test_ranks_that_copy
             sizes = [form.copied * locals_of(part) for part in range(self._parts)]
             devices.spread_parents(sizes)
         if form.asked and parents:

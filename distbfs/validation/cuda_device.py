@@ -320,7 +320,7 @@ class CheckingDevice:
             if self._form.pairs and most + 2 * self._chunk > self._room:
                 most = int(self._held["filled"][0])
                 if most + 2 * self._chunk > self._room:
-                    break
+                    break  # mutant: break -> most = 0 : test_many_pairs
         return self._end - self._next
 
     def _check_tuples(self, start: int, stop: int, ends: Any) -> None:

@@ -47,8 +47,11 @@ def levels_of_block(
         changed, further, higher = False, hops.copy(), above.copy()
         for (some,) in lookup.rounds(pieces(), (EMPTY,)):
             more, top = lookup.fetch(above[some])
+            # mutant: (top == above[some]) & (more == 0) -> top == above[some]
+            #   : test_faults_of_parents_alone
             ends = (top == above[some]) & (more == 0)
             level[some[ends]] = hops[some[ends]]
+            # mutant: more -> 1 : test_levels_of_long_chains_of_parents
             further[some] = np.minimum(hops[some] + more, n)
             higher[some] = top
             changed |= not ends.all()

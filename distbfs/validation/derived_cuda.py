@@ -37,6 +37,7 @@ def levels_on_devices(devices: Devices, n: int, parts: int, vertices: int) -> No
         left = np.array([sum(counts)], dtype=np.int64)
         more = bool(devices.world.allreduce(left)[0])
         if more:
+            # mutant: devices.spread(row_length(vertices) // 32) -> pass : test_depths
             devices.spread(row_length(vertices) // 32)
         depth += 1
     devices.each(lambda device, one: device.have(one.shards()), work)
@@ -83,7 +84,7 @@ class Derivation:
     def next(self, depth: int) -> int:
         """Find the own vertices of a level; return how many there are."""
         cp = cuda.cupy()
-        if depth == MOST_NARROW + 1:
+        if depth == MOST_NARROW + 1:  # mutant: + 1: -> + 3: : test_depths
             self._levels = [x.astype(np.int32) for x in self._levels]
             self._place()
         kind = np.dtype(np.int8 if depth <= MOST_NARROW else np.int32)

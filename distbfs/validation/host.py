@@ -209,12 +209,20 @@ def _check_vertices(
         tally.add_vertices(
             "parent_range", ~allowed & (parent != UNREACHED), ids, parent
         )
+        # mutant: != is_root -> & is_root & False : test_every_single_fault_is_found
         tally.add_vertices("root_parent", own != is_root, ids, parent)
         tally.add_vertices(
-            "set", (level >= 0) != (parent != UNREACHED), ids, level, parent
+            "set",
+            # mutant: != (parent != UNREACHED) -> & (level < 0)
+            #   : test_every_single_fault_is_found
+            (level >= 0) != (parent != UNREACHED),
+            ids,
+            level,
+            parent,
         )
         tree = np.flatnonzero((level >= 1) & allowed & ~own & ~is_root)
         above, _ = lookup.fetch(parent[tree])
+        # mutant: != level[tree] - 1 -> > level[tree] : test_every_single_fault_is_found
         wrong = np.flatnonzero(above != level[tree] - 1)
         if len(wrong):
             at = tree[wrong[0]]
@@ -271,4 +279,5 @@ def _check_marks(
             tally.add_vertices("nearer", lacking & (level >= 1), ids, level)
         else:
             real = (parent >= 0) & (parent < lookup.n) & (parent != ids)
+            # mutant: real -> ~lacking : test_every_single_fault_is_found
             tally.add_vertices("edge", lacking & real, ids, parent)

@@ -75,6 +75,7 @@ def row_length(vertices: int) -> int:
 
 def code_bits(deepest: int) -> int:
     """Return the bits for levels up to ``deepest`` and unreached."""
+    # mutant: (deepest + 1) -> deepest : test_depths
     return min(max((deepest + 1).bit_length(), 1), MOST_CODE)
 
 

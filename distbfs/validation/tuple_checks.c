@@ -39,9 +39,10 @@ static inline void judge(tally *t, int64_t position, int64_t u, int64_t v, int64
     const int64_t la = a >> 32, lb = b >> 32;
     const int ra = la >= 0, rb = lb >= 0;
     const int64_t step = la - lb;
-    t->reached += ra | rb;
-    if (ra != rb)
+    t->reached += ra | rb; /* mutant: ra | rb -> 2 * (ra | rb) : test_accepts_a_search */
+    if (ra != rb) /* mutant: != rb -> && !rb && !ra : test_rejects_exactly_what_is_no_search */
         fault(t, HALF, position);
+    /* mutant: 1 || step < -1 -> 2 || step < -2 : test_a_tuple_that_spans_two_levels_is_found */
     else if (ra && (step > 1 || step < -1))
         fault(t, SPAN, position);
     if (parents) {

@@ -94,6 +94,7 @@ def oracle(row: Row, key: str) -> float | None:
     work, edge = (row["methods"][name] for name in (WORK, EDGE))
     if work[key] is None or edge[key] is None:
         return None
+    # mutant: not None -> None : test_the_oracle_is_never_extrapolated
     if edge["levels"] is not None and edge[key] < work[key]:
         return None
     return min(work[key], edge[key])

@@ -90,6 +90,8 @@ class Side:
 
     def __iter__(self) -> Iterator[tuple[DeviceArray, DeviceArray]]:
         for u, v in self._chunks:
+            # mutant: (v, u) if self._turned else (u, v) -> (u, v)
+            #   : test_directed_tuples_in_passes
             yield (v, u) if self._turned else (u, v)
 
     def expect(self, passes: int) -> None:

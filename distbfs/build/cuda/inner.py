@@ -154,6 +154,8 @@ class InnerBuilder:
             counts = inside, outside
             self._launch("count_normals", active, self._inside, *rows, *counts)
         inside, self._outside = inside[: part.active], outside[: part.active]
+        # mutant: (inside == 1) & (cp.diff(nn.offsets[: part.active + 1]) == 0) ->
+        #   inside == 1 : test_between_leaves::test_every_way
         leaf = (inside == 1) & (cp.diff(nn.offsets[: part.active + 1]) == 0)
         # the last classes: vertices without inner edges, then leaves on delegates
         classes = cp.where(leaf, np.uint32(LEAF), inside + np.uint32(LEAF + 1))
@@ -345,6 +347,8 @@ class InnerBuilder:
         first, last = np.searchsorted(self._mine, [low, high])
         rows = np.sort(self._delegates.number[self._mine[first:last]])
         done = 0
+        # mutant: np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1) -> [rows]
+        #   : test_rows_of_delegates_come_in_pieces
         for run in np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1):
             if len(run):
                 done += self._write(keys[done:], int(run[0]), int(run[-1]) + 1)
@@ -361,6 +365,8 @@ class InnerBuilder:
         columns = cuda.cupy().empty(count, np.uint32)
         self._launch("low_halves", np.uint64(count), keys, columns)
         upto = self._upto[low : high + 1] - np.uint64(first)
+        # mutant: _tail_at[low:] -> _tail_at
+        #   : test_split_between::test_from_the_least_to_all_on_the_devices
         into_both = self._offsets[low:], self._tail_at[low:], self._columns, self._tails
         deal_rows(self._kernels, split.kept, upto, columns, *into_both)
         return count
@@ -400,6 +406,8 @@ class InnerBuilder:
         count = 0
         for low, high, *_ in runs_of(edges, SLICE):
             targets = self._targets(offsets, low, high)
+            # mutant: low + 1, high + 1 -> low, high
+            #   : test_outer_edges_are_made_in_passes
             ends = np.arange(low + 1, high + 1, dtype=np.uint64) << PART_SHIFT
             starts[low + 1 : high + 1] = (
                 count + cp.searchsorted(targets, cp.asarray(ends)).get()

@@ -83,7 +83,10 @@ def _split_rows(shares: Sequence[InnerBuilder], world: World, room: Room) -> Non
     fits = [fit(share) for share in shares]
     subgraphs = sum(share.part.host_bytes for share in shares)
     full = [
-        k for k, x in enumerate(fits) if x.most() < LEAST_KEPT and shares[k].outer_bytes
+        k
+        for k, x in enumerate(fits)
+        # mutant: x.most() < LEAST_KEPT -> False : test_outer_edges_in_host_memory
+        if x.most() < LEAST_KEPT and shares[k].outer_bytes
     ]
     outer = sum(shares[k].outer_bytes for k in full)
 
@@ -133,6 +136,8 @@ class DomainBuilder:
         counts = np.array(
             [[x.count, x.count - x.leaves, -x.count] for x in self.builders]
         )
+        # mutant: world.allreduce(counts.max(axis=0), "max") -> counts.max(axis=0)
+        #   : test_most_of_what_is_searched_is_on_one_device
         ends = world.allreduce(counts.max(axis=0), "max").tolist()
         most, searched = ends[0], -(-ends[1] // GRANULE) * GRANULE
         if searched < -ends[2]:  # whole granules, filled up with leaves

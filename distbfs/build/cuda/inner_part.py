@@ -197,6 +197,8 @@ class Delegates:
         sizes, lanes = np.array(domains.sizes), domains.lanes
         owner, local = ids % domains.shares, ids // domains.shares
         own = sizes[domains.domain_of(owner)]
+        # mutant: domains.device_of(owner) + own * (local % (lanes // own)) -> local %
+        #   lanes : test_between_kernels::test_domains_of_several_devices
         lane = domains.device_of(owner) + own * (local % (lanes // own))
         counts = np.bincount(lane, minlength=lanes)
         order, places = np.argsort(lane, kind="stable"), np.arange(len(ids))

@@ -265,6 +265,7 @@ class KeyPasses:
                 need + rule.key_bytes * capacity + RESERVE // 4,
                 f"a part of {ranges.total} keys, {capacity} of them at a time,",
             )
+            # mutant: , rule.most_rows -> : test_keys_that_tell_few_rows_apart
             return ranges.cut(capacity, rule.most_rows), capacity
 
     def close(self) -> None:

@@ -44,6 +44,8 @@ def chosen(source: TupleSource, devices: int, ranks: int) -> Making:
     id_bytes = np.dtype(id_type(source.n)).itemsize
     rounds, make = rounds_of(source.tuples, devices), seconds_a_tuple(source)
     seconds = pass_seconds(source.tuples, id_bytes, devices, ranks, rounds, make)
+    # mutant: SHARE if seconds[SHARE] < seconds[ALL] else ALL -> ALL
+    #   : emulated/test_shares::test_what_is_chosen
     return SHARE if seconds[SHARE] < seconds[ALL] else ALL
 
 

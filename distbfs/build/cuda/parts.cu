@@ -86,6 +86,7 @@ struct Separated {
         for (u64 k = slot_of(x, slots);; k = k + 1 == slots ? 0 : k + 1) {
             const u64 id = ids[k];
             if (id == ~0ull) return false;
+            /* mutant: id != (u64)x -> false : test_keys_that_tell_few_rows_apart */
             if (id != (u64)x) continue;
             e.entry = table[k];
             return true;

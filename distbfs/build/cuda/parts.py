@@ -134,6 +134,7 @@ class Crew(Generic[Made]):
             running = [pool.submit(run, device) for device in self._groups]
         errors = [x for x in (one.exception() for one in running) if x is not None]
         causes = [x for x in errors if not isinstance(x, BrokenBarrierError)]
+        # mutant: causes + errors -> errors : test_a_device_that_fails_while_others_wait
         for error in causes + errors:
             raise error
         return [one.result() for one in running]

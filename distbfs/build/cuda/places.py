@@ -87,6 +87,8 @@ class RequestedColumns:
         """Write the numbers, in the order of the boxes, into the columns."""
         columns, order = self._columns, self._order
         there = columns[order] >> np.uint64(PART_SHIFT) << np.uint64(PART_SHIFT)
+        # mutant: columns[order] = there | numbers.astype(np.uint64) -> pass
+        #   : test_keys_that_tell_few_rows_apart
         columns[order] = there | numbers.astype(np.uint64)
 
 

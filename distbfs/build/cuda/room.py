@@ -90,6 +90,8 @@ class Fit:
         low, high = LEAST_KEPT - 1, self.ranges.longest
         while low < high:
             kept = (low + high + 1) // 2
+            # mutant: fixed + self. ->
+            #   : test_rows_from_little_to_all_of_them_on_the_device
             if self.fixed + self.at(kept).device_bytes <= self.have:
                 low = kept
             else:
@@ -206,6 +208,8 @@ def agreed_kept(world: World, fits: Sequence[tuple[int, Fit]]) -> int:
                 raise OutOfMemory(fit.problem(f"part {part} of"))
 
     agreed(world, measure)
+    # mutant: -int(world.allreduce(np.array([-min(most)]), "max")[0]) -> min(most)
+    #   : test_split_domains::test_passes
     return -int(world.allreduce(np.array([-min(most)]), "max")[0])
 
 

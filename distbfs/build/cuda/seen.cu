@@ -81,6 +81,7 @@ extern "C" __global__ void see_pairs(const Seen r) {
     for (u64 k = thread_of(); k < r.count; k += threads_of()) {
         const u32 u = r.u[k], v = r.v[k], a = r.places[u], b = r.places[v];
         see(r, row_of(r, u, a), b);
+        /* mutant: v, b), a -> u, a), b : test_masked_kernels::test_clusters */
         see(r, row_of(r, v, b), a);
     }
 }

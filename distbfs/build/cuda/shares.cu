@@ -61,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) fill_boxes(
             if (i >= count) continue;
             u32 a = seats[u[i] % parts], b = seats[v[i] % parts];
             box[k][0] = a;
-            if (a != b) box[k][1] = b;
+            if (a != b) box[k][1] = b; /* mutant: if (a != b) box -> box : test_boxes */
             if (!own) continue;
             place[k][0] = atomicAdd(few + a, 1u);
             if (a != b) place[k][1] = atomicAdd(few + b, 1u);

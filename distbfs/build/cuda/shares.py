@@ -96,6 +96,8 @@ class Boxes(NamedTuple):
     def sent(self, devices: range, step: int, room: int) -> list[Array]:
         """Return all u, then all v, for devices of another rank in a step."""
         pieces = [slice(*self.starts[[devices.start, devices.stop]].tolist())]
+        # mutant: step or (self.starts[1:] - self.starts[:-1] > room).any() -> step
+        #   : test_a_device_to_which_more_comes_than_fits
         if step or (self.starts[1:] - self.starts[:-1] > room).any():
             pieces = [self.piece(device, step, room) for device in devices]
         return [ids[piece] for ids in self.host or () for piece in pieces]
@@ -164,6 +166,8 @@ class Dealer:
             if self.world.size > 1:
                 messages = self.world.alltoall(self._messages(every, most, step))
                 most = max(int(message[0]) for message in messages)
+            # mutant: -(-most // self.room) -> 1
+            #   : test_a_device_to_which_more_comes_than_fits
             return Arrived(-(-most // self.room), list(every), messages)
 
         arrived: Arrived = self.meet(device, boxes, send)
@@ -373,6 +377,8 @@ class Shares:
     def _settle(self) -> None:
         """Keep the tuples of the first pass if every device has room for them."""
         self._settled = True
+        # mutant: not self._dealer.any(self._own, self._held is None) -> False
+        #   : test_tuples_that_fit_are_sent_once
         self._complete = not self._dealer.any(self._own, self._held is None)
         if self._complete:
             self._made, self._boxed, self._pinned = [], [], []

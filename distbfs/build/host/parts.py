@@ -96,6 +96,9 @@ def construct(
         histogram = histogram_of(world, degrees.values())
         threshold = options.threshold
         if threshold is None:
+            # mutant: world.broadcast(suggest_host_threshold(histogram, parts)) ->
+            #   suggest_host_threshold(histogram, parts) :
+            #   test_ranks_that_round_differently_take_one_threshold
             threshold = world.broadcast(suggest_host_threshold(histogram, parts))
         distributor = Distributor(
             world, layout, threshold, degrees, options.order_block, threads

@@ -157,6 +157,8 @@ class Distributor:
 
     def _dd_kept(self, u: Array, v: Array) -> Words:
         """Return the keys of dd edges stored with their source."""
+        # mutant: rising[u] < self.rising -> delegates[u] < self.delegates
+        #   : test_host_parts::test_kronecker
         kept = (self.rising[u] < self.rising[v]) ^ ((u + v) % TURNED == 0)
         return u[kept].astype(np.uint64) << SHIFT | v[kept].astype(np.uint64)
 

@@ -378,11 +378,14 @@ static int choose(search_state *s, int direction) {
     }
     if (direction == 0 && !pull_cheaper && s->missed < 0 && s->edges > SERIAL_EDGES &&
         s->edges > g->edges / PULL_FLOOR)
+        /* mutant: (s) < -> (s) > : test_fast_takes_the_cheaper_direction */
         pull_cheaper = pull_price(s) < (double)s->edges * PUSH_PRICE;
     if (pull_cheaper) return PULL;
+    /* mutant: <= SERIAL_EDGES -> < 0 : test_fast_takes_the_cheaper_direction */
     if (s->edges <= SERIAL_EDGES) return SERIAL_PUSH;
     double open = (double)(g->active - s->reached) / (double)g->active;
     double next = (double)s->edges * open * g->mean_next; /* expected edges */
+    /* mutant: MARK_SHARE > -> MARK_SHARE < : test_fast_takes_the_cheaper_direction */
     if (direction == 0 && next * MARK_SHARE > (double)g->edges) return MARKING_PUSH;
     return s->threads == 1 && s->edges <= ALONE_EDGES ? SERIAL_PUSH : PUSH;
 }

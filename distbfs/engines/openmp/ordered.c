@@ -29,6 +29,8 @@ int64_t search_ordered(const whole_graph *graph, uint32_t root, int threads, int
             uint32_t u = queue[k];
             checks += degree(g, u);
             for (OFFSET e = g->offsets[u]; e < g->offsets[u + 1]; e++) {
+                /* mutant: [e] -> [g->offsets[u] + g->offsets[u + 1] - 1 - e]
+                 * : test_directed, test_graph */
                 uint32_t v = g->columns[e];
                 if (!sees(g, e) || test(g->visited, v)) continue;
                 set(g->visited, v);

@@ -396,6 +396,7 @@ static void pull_dn_words(void *argument, int64_t low, int64_t high) {
         uint64_t old = s->fresh[w], todo = ~(s->visited[w] | old) & s->nd_mask[w];
         if (!todo) continue;
         uint32_t from[64];
+        /* mutant: delegate_visited -> delegate_fresh : test_every_direction_on_a_larger_graph */
         uint64_t found = pull_word(&s->nd, s->nd_first, s->delegate_visited, w * 64, todo,
                                    from, &checks);
         if (!found) continue;
@@ -467,6 +468,7 @@ void part_end_level(part_state *s, const uint64_t *mask) {
     for (int64_t i = 0; i < s->frontier_count; i++) s->frontier[s->frontier_dirty[i]] = 0;
     shared_kernel k = {.s = s};
     team_for((int)s->threads, count, PARALLEL_WORDS, visit_words, &k);
+    /* mutant: -= k -> -= 0 * k : test_part_pairs::test_searches_do_not_leak */
     s->unvisited_nd -= k.nd;
     uint64_t *empty = s->frontier;
     uint32_t *list = s->frontier_dirty;
@@ -494,6 +496,8 @@ int64_t part_adopt(part_state *s) {
         uint32_t v = s->delivered[k], id = s->vertices[v];
         OFFSET e = s->nd.offsets[v], end = s->nd.offsets[v + 1];
         while (e < end && !(sees(&s->nd, e) &&
+                            /* mutant: [id] - 1 -> [id]
+                             * : test_part_pairs::test_searches_do_not_leak */
                             s->delegate_level[columns(&s->nd)[e]] == s->level[id] - 1))
             e++;
         if (e < end)

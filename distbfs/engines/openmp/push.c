@@ -8,5 +8,6 @@
 int64_t search_push(const whole_graph *graph, uint32_t root, int threads, int direction,
                     level_record *records, int64_t limit) {
     (void)direction;
+    /* mutant: INT64_MAX -> graph->active / 32 : test_methods_that_push_never_pull */
     return search_queues(graph, root, threads, INT64_MAX, records, limit);
 }

@@ -75,6 +75,7 @@ class OpenMPWhole:
                 f"engine openmp searches up to 2^31 - 1 vertices a part, not {n}; "
                 "use more parts"
             )
+        # mutant: < SMALL -> < 0 : test_small_graphs_start_no_threads
         alone = method == "fast" and part.nn.edges < SMALL
         self._threads = 1 if alone else threads
         self._direction = DIRECTIONS[direction]

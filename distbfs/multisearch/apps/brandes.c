@@ -80,6 +80,7 @@ static int32_t forwards(paths *p, uint32_t source) {
                 queue[tail] = v;
                 tail += old < 0;
                 levels[v] = now;
+                /* mutant: == level + 1 -> >= level : test_edges_inside_a_level_are_on_no_path */
                 sigmas[v] += now == level + 1 ? sigma : 0;
             }
         }
@@ -102,6 +103,8 @@ static void backwards(paths *p, int32_t levels) {
     for (int64_t k = p->begins[levels - 1]; k < p->begins[levels]; k++)
         coef[p->queue[k]] = 1 / p->sigma[p->queue[k]];
     for (int32_t level = p->wide ? 0 : levels - 2; level > 0; level--) {
+        /* mutant: p->scaled[level + 1] ? SMALL : 1 -> 1
+         * : test_betweenness::test_more_paths_than_a_double_can_count */
         double scale = p->scaled[level + 1] ? SMALL : 1;
         for (int64_t k = p->begins[level]; k < p->begins[level + 1]; k++) {
             if (!(k % TURN) && team_ended()) return;

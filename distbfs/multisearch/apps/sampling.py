@@ -81,6 +81,7 @@ class Estimate:
         if self.error is None:
             return self.samples or 0
         surprise = math.log(2 / failure)
+        # mutant: = 2 -> = 4 : test_samples_of_an_error_by_hand
         rate = 2 * population * self.error**2 + surprise
         return math.ceil((population + 1) * surprise / rate) + 1
 

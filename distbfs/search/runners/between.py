@@ -116,7 +116,10 @@ class Board:
     def bits(self, index: int, mask: Words) -> None:
         """Collect the mask of a domain."""
         self._masks[index] = mask
+        # mutant: -= 1 -> = 0 : test_steps_of_a_level_once_and_in_order
         self._masks_wait -= 1
+        # mutant: (self._masks_wait or self._normals_wait) -> self._masks_wait
+        #   : test_steps_of_a_level_once_and_in_order
         if not (self._masks_wait or self._normals_wait) and self.reduces:
             self._exchange.start_masks(self._masks)
 
@@ -292,10 +295,13 @@ class BetweenDomains:
         if self._streamed is not None:  # they are corrected by ``wait``
             results = self._finish(clock)
         cost = ParentCost()
+        # mutant: parents: -> parents and levels > 2:
+        #   : test_levels_parents_and_where_searches_end
         if parents:
             with clock("parents"):
                 cost = self._parents.complete()
             if log:
+                # mutant: cost.bytes_sent -> 0 : test_records_of_what_is_sent
                 log[-1].bytes_sent["parents"] += cost.bytes_sent
                 log[-1].messages_sent["parents"] += cost.messages_sent
         if self._streamed is None:
@@ -374,6 +380,10 @@ class BetweenDomains:
             work, stopped = self._all_work(stop, timed, first=not levels, aimed=aimed)
             if not work.normals + work.delegates:
                 return levels
+            # mutant: levels == -> levels - 1 ==
+            #   : test_levels_parents_and_where_searches_end
+            # mutant: not work.targets -> work.targets < 2
+            #   : test_levels_parents_and_where_searches_end
             if levels == last or (aimed and not work.targets):
                 return levels + 1
             if stopped:
@@ -423,6 +433,8 @@ class BetweenDomains:
         targets are counted
         """
         world, counts = self._world, self._counts
+        # mutant: stop is not None and stop() -> 0
+        #   : test_a_stopped_search_harms_no_later_one
         counts[-1] = stop is not None and stop()
         if self._streamed is not None:
             with timed("work"):
@@ -441,6 +453,9 @@ class BetweenDomains:
             for search in self._searches[1:]:
                 np.add(self._sums, search.work(), out=self._sums)
         with timed("counts"):
+            # mutant: world.allreduce(counts).tolist() ->
+            #   *world.allreduce(counts).tolist()[:-1], int(counts[-1]) :
+            #   test_one_rank_stops_all
             *sums, stopped = world.allreduce(counts).tolist()
         return Work._make(sums), bool(stopped)
 
@@ -502,6 +517,7 @@ class BetweenDomains:
         owners, local = self._layout.part_of(normals), self._layout.local_of(normals)
         every = zip(self._searches, starts, targets, strict=True)
         for search, start, wanted in every:
+            # mutant: == search.part.index -> >= 0 : test_domain_contract::test_sets
             own = local[owners == search.part.index]
             start.start(own, delegates, counting=counting, targets=wanted)
 
@@ -523,6 +539,8 @@ class BetweenDomains:
         for search, some in zip(self._searches, numbers, strict=True):
             own = (owners == search.part.index) & (delegates >= 0)
             hung = of_leaves[owners_on == search.part.index]
+            # mutant: some, delegates[own], hung -> numbers, delegates[:0]
+            #   : test_levels_parents_and_where_searches_end
             targets.append(Targets(some, delegates[own], hung))
         return targets
 
@@ -536,6 +554,8 @@ class BetweenDomains:
             if search.leaves is not None:
                 numbers[k], on = search.leaves.hung(numbers[k])
                 hung.append(on)
+        # mutant: self._world.allgather(np.concatenate(hung)) -> [np.concatenate(hung)]
+        #   : test_ends
         return np.unique(np.concatenate(self._world.allgather(np.concatenate(hung))))
 
     def _level(
@@ -603,6 +623,7 @@ class BetweenDomains:
             exchange.start_normals([search.questions() for search in searches])
             asked = exchange.finish_normals()
         answers = [s.answers(x) for s, x in zip(searches, asked, strict=True)]
+        # mutant: answers -> questions : test_records_tell_kinds_and_domains
         with exchange.traffic.of("answers"):
             exchange.start_normals(answers)
             return exchange.finish_normals()

@@ -128,9 +128,11 @@ class Expected:
             if distance <= SURE:
                 ways.add(pulls)
         way: DirectionName = "pull" if True in ways else "push"
+        # mutant: len(ways) == 1 -> ways : test_expected_levels
         return self._words(most), way if len(ways) == 1 else None
 
     def _words(self, need: float) -> int:
         """Round a need up to words to send; there are few such numbers."""
+        # mutant: * 9 / 8 -> / 4 : test_expected_levels
         words = min(rounded(int(2 ** (need / STEPS) * 9 / 8)), self._room)
         return words if self._first < words <= self._most else self._first

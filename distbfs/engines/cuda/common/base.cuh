@@ -62,6 +62,7 @@ INLINE Index last_before(Index count, u64 at, const Before &before) {
     Index low = 0, high = count;
     while (high - low > 1) {
         const Index middle = (low + high) / 2;
+        /* mutant: <= -> < : test_store_rows::test_the_graph_is_that_of_the_tuples */
         if (before(middle) <= at) low = middle;
         else high = middle;
     }
@@ -120,6 +121,7 @@ INLINE u64 grid_sum(Barrier *b, u32 &turn, u32 value, const u64 *news = 0, u32 w
     __shared__ u32 part[32];
     __shared__ u64 total;
     u32 ends = 0; /* on its way while the block meets */
+    /* mutant: (u32)look(stop) -> 0 : test_every_kind_of_level */
     if (stop && blockIdx.x == 0 && threadIdx.x == 0) ends = (u32)look(stop);
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     u32 sum = __reduce_add_sync(ALL, value);

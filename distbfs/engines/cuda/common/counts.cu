@@ -70,6 +70,7 @@ INLINE COUNT plus(Level &s, COUNT a, COUNT b) {
 
 INLINE void add(Level &s, COUNT *p, COUNT x) {
     const COUNT old = atomicAdd(p, x);
+    /* mutant: old + x < old -> false : test_path_counts::test_counts_beyond_64_bits */
     if (EXACT) s.over |= old + x < old;
 }
 
@@ -356,6 +357,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) count_paths(const Param
         if (pull) {
             for (u64 i = above + thread_of(); depth > 1 && i < at; i += threads_of()) {
                 const u32 v = p.order[i];
+                /* mutant: p.sigma[v] < LARGE ? (u8)p.sigma[v] : LARGE -> (u8)(u32)p.sigma[v]
+                 * : test_path_counts::test_counts */
                 p.code[v] = p.sigma[v] < LARGE ? (u8)p.sigma[v] : LARGE;
             }
             if (depth > 1) grid_sum(&c->barrier, turn, 0);

@@ -17,6 +17,7 @@ INLINE bool reached(const Goal &g, const int *level, int depth) {
     for (u32 base = 0; base < g.count; base += blockDim.x) {
         const u32 k = base + threadIdx.x;
         const int at = k < g.count ? load_relaxed(level + g.targets[k]) : 0;
+        /* mutant: < 0 -> < -1 : test_nothing_lies_beyond_the_last_level */
         if (__syncthreads_or(at < 0 || at > depth)) return false;
     }
     return g.count;

@@ -22,6 +22,7 @@ def goal_of(until: Until, root: int) -> dict[str, Any]:
         return {"last": last, "count": 0, "targets": None}
     others = until.targets[until.targets != root].astype(np.uint32)
     if not len(others):
+        # mutant: "last": 0 -> "last": 1 : test_nothing_lies_beyond_the_last_level
         return {"last": 0, "count": 0, "targets": None}
     targets = cuda.cupy().asarray(others)
     return {"last": last, "count": len(others), "targets": targets}

@@ -126,6 +126,8 @@ class ById:
             raise UsageError(f"target is {target}; allowed: 0 to {self.graph.n - 1}")
         numbers = self.graph.numbers[cuda.cupy().asarray(until.targets)].get()
         reachable = (numbers != ISOLATED).all()
+        # mutant: .astype(np.int64) if reachable else None -> [numbers !=
+        #   ISOLATED].astype(np.int64) : test_nothing_lies_beyond_the_last_level
         return Until(until.depth, numbers.astype(np.int64) if reachable else None)
 
     def search(

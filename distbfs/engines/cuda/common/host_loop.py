@@ -107,9 +107,13 @@ class LoopSearch:
         begin.record()
         self.run("begin", counting)
         reached = 0
+        # mutant: p.depth != p.goal.last -> True
+        #   : test_nothing_lies_beyond_the_last_level
         while p.size and p.depth != p.goal.last and not reached:
             if stop is not None and stop():
                 raise SearchStopped(f"the search was stopped at level {p.depth}")
+            # mutant: >= self -> >= 4 * self
+            #   : test_levels_are_pulled_from_a_32nd_of_the_vertices_on
             pull = self._hybrid and p.size * DENSE >= self.graph.active
             direction = "pull" if pull else "push"
             if records:
@@ -119,6 +123,8 @@ class LoopSearch:
                 launches += 1
             if records:
                 after.record()
+            # mutant: count -> count and p.depth % 2
+            #   : test_nothing_lies_beyond_the_last_level
             if p.goal.count:
                 self.run("seek", counting)
                 launches += 1
@@ -166,6 +172,9 @@ class LoopEngine(GraphEngine):
             self.kernels,
             self.steps,
             parents=self.options.parents,
+            # mutant: method == "hybrid" and self.options.direction == "auto" ->
+            #   options.direction == "auto" and "pull" in self.steps :
+            #   test_methods_that_push_never_pull
             hybrid=self.method == "hybrid" and self.options.direction == "auto",
             arrays=self.arrays(graph),
             width=self.width(),

@@ -40,6 +40,7 @@ template <class P> INLINE u32 degree_at(const P &p, u32 v, OFFSET begin) {
 /* Where column j of row v is, which begins at `begin`. */
 template <class P> INLINE u64 place_of(const P &p, u32 v, u64 begin, u32 j) {
 #if SPLIT
+    /* mutant: kept); -> kept) + 1; : test_fast_kernels::test_tails_in_host_memory */
     if (j >= p.kept) return tail_at(p, v) + (j - p.kept);
 #endif
     return begin + j;

@@ -64,6 +64,8 @@ template <class Target> struct Sharer {
             const u32 v = mine ? list[from + lane] : 0;
             OFFSET at = mine ? rows.offsets[v] : 0, end = mine ? rows.offsets[v + 1] : 0;
             for (u32 busy; (busy = __ballot_sync(ALL, at < end));) {
+                /* mutant: == 1 -> > 32
+                 * : test_part_strategies::test_donated_rows_are_looked_at_to_their_end */
                 if (donate && __popc(busy) == 1) {
                     whole_warp(__ffs(busy) - 1, v, at, end);
                     break;
@@ -80,6 +82,7 @@ template <class Target> struct Sharer {
         const u32 who = __shfl_sync(ALL, v, one);
         const OFFSET stop = __shfl_sync(ALL, end, one);
         u32 hits = 0;
+        /* mutant: 32 -> 33 : test_part_strategies::test_donated_rows_are_looked_at_to_their_end */
         for (OFFSET r = __shfl_sync(ALL, at, one); r < stop && !hits; r += 32) {
             const bool edge = r + lane < stop;
             const u32 column = edge ? columns()[r + lane] : 0;

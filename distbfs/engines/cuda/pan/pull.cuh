@@ -115,6 +115,8 @@ template <class Target> struct Puller {
     __device__ __forceinline__ void share() {
         Sharer<Target> sharer = {rows, status, lane, checks, target};
         if (BALANCE == THREAD) sharer.by_threads(list, listed);
+        /* mutant: BALANCE == DONATION -> true
+         * : test_part_strategies::test_donated_rows_are_looked_at_to_their_end */
         else sharer.by_warps(list, listed, BALANCE == DONATION);
         listed = 0;
         __syncwarp();

@@ -130,6 +130,7 @@ INLINE void by_edges(const Rows &rows, const uint4 *queue, u32 count, u64 edges,
         for (u64 e = from; e < end; at++) {
             const uint4 entry = queue[at];
             const u64 first = before_of(entry), stop = first + entry.w;
+            /* mutant: end; -> end - 1; : test_records_count_every_edge_of_a_push */
             const u64 upto = stop < end ? stop : end;
             const OFFSET row = rows.offsets[entry.x];
             walk(entry.x, row + (OFFSET)(e - first), row + (OFFSET)(upto - first), lane, 32 * EACH,

@@ -18,7 +18,7 @@ struct NormalsFound {
     __device__ __forceinline__ void found_first(u32 v, u32 hit, const u32 *c) {
         if (!p.parent || !hit) return;
         u32 at[4];
-        if (v + 4 <= p.active) {
+        if (v + 4 <= p.active) { /* mutant: + 4 <= -> < : test_addresses */
             const uint4 x = load_once4(p.vertices + v);
             at[0] = x.x, at[1] = x.y, at[2] = x.z, at[3] = x.w;
         } else
@@ -149,6 +149,7 @@ INLINE void forward_queued(const Params &p, Graph graph, const uint4 *queue, u64
 
 INLINE void forward_dn(const Params &p) {
     forward_queued(p, DN_ROWS, p.dn_queue, p.size[BOX_STEP],
+                   /* mutant: [c] -> [0] : test_part_kernels::test_directions */
                    [&](u32 v, u32 c) { discover(p, v, p.delegate_ids[c]); });
 }
 
@@ -212,6 +213,7 @@ INLINE void backward_dn(const Params &p) {
 
 INLINE void backward_nd(const Params &p) {
     const u64 checks = pull(
+        /* mutant: visited -> nd_mask : test_part_kernels::test_directions */
         p.rows[DN_ROWS], 0, p.visited, p.dwords,
         [&](u32 w) { return p.dn_mask[w] & ~p.dvisited[w] & ~*(volatile u32 *)(p.dfresh + w); },
         DelegatesFound<true>{p});
@@ -291,6 +293,7 @@ INLINE void next_level(const Params &p) {
             if (now) p.visited[word] = seen | now, p.fresh[word] = 0;
             count[NORMALS] += __popc(now);
             count[ND_Q] += __popc(nd);
+            /* mutant: (seen | now) -> seen : test_the_device_counts_work_as_the_host_does */
             count[ND_S] += __popc(has_nd & ~(seen | now));
             if (p.targets) count[TARGETS] += __popc(p.targets[word] & ~(seen | now));
         }
@@ -313,6 +316,8 @@ INLINE void next_level(const Params &p) {
             count[DD_Q] += __popc(dd);
             count[DN_S] += __popc(has_dn & ~(seen | now));
             count[DD_S] += __popc(has_dd & ~(seen | now));
+            /* mutant: (p.dtargets) -> (p.dtargets && !p.targets)
+             * : test_part_kernels::test_searches_that_end_early */
             if (p.dtargets) count[TARGETS] += __popc(p.dtargets[word] & ~(seen | now));
         }
         if (!__any_sync(ALL, now)) continue;

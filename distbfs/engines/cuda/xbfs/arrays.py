@@ -168,6 +168,7 @@ def last_and_targets(until: Until, root: Root, n: int) -> tuple[int, Ids | None]
         if not 0 <= target < n:
             raise UsageError(f"target is {target}; allowed: 0 to {n - 1}")
     others = targets[~np.isin(targets, root)]
+    # mutant: 0, -> last, : test_until_fast::test_levels_and_targets
     return (last, others) if len(others) else (0, None)
 
 
@@ -363,6 +364,7 @@ class Arrays:
         p, room = self.params, self.graph.active
         if not (every or p.push_only):
             pushed = max(min(p.mark_edges, p.pull_edges), alone)
+            # mutant: QUEUE_SHARE -> 99999 : test_a_queue_holds_what_pulls_leave_for_it
             room = min(room, max(pushed, active // QUEUE_SHARE))
         for name in ("queue0", "queue1"):
             self._point(name, 4 * (room + 64))

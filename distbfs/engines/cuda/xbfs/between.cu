@@ -145,9 +145,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) settle(const __grid_consta
     const bool asks = (b.way ? b.way : *b.does) & ASKS;
     u64 most = 0; /* words */
     for (u32 i = threadIdx.x; i < 2 * b.shares; i += THREADS) {
+        /* mutant: (b.sizes[i] + 1) -> b.sizes[i]
+         * : test_boxes_with_one_question_more_than_their_first_words */
         const u64 words = asks ? (b.sizes[i] + 1) / 2 : b.sizes[i];
         if (words > most) most = words;
     }
+    /* mutant: (b.first -> (false : test_boxes_with_more_than_their_first_items */
     const bool over = __syncthreads_or(b.first && most > b.first);
     if (blockIdx.x == 0 && most) atomicMax(b.counts + MOST, most);
     if (blockIdx.x == 0 && threadIdx.x == 0) b.counts[OVER] = over;

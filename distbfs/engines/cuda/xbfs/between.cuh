@@ -104,6 +104,7 @@ INLINE u32 mask_at(const Between &b, u32 w) {
 
 /* The share of a domain that has a position of delegates. */
 INLINE u32 share_at(const Between &b, u32 domain, u32 position) {
+    /* mutant: % b.lanes -> % 1 : test_parents_of_delegates_are_asked_for */
     return b.homes[domain * b.lanes + (position >> 10) % b.lanes];
 }
 
@@ -231,15 +232,20 @@ INLINE void admit(const Between &b, const State &s, bool *ok, const u32 *v, u32 
     for (int i = 0; i < N; i++) {
         if (s.phase != PUSHING) {
 #if SEVERAL
+            /* mutant: ok[i] -> false : test_several_devices_search_each_way */
             if (ok[i]) set_everywhere(b, v[i] >> 5, 1u << (v[i] & 31), b.device->joint.now);
 #endif
             continue;
         }
         const OFFSET begin = ok[i] ? p.row[v[i]] : 0;
+        /* mutant: degree_at(p, v[i], -> (u32)(p.row[v[i] + 1] -
+         * : test_split_between::test_each_way_with_the_least_on_the_devices */
         const u32 degree = ok[i] ? degree_at(p, v[i], begin) : 0;
+        /* mutant: degree != 0 -> ok[i] : test_vertices_that_have_outer_edges_alone */
         append(p, degree != 0, v[i], begin, degree,
                Queue{p.queue[to], p.hub_queue[to], b.mail + to}, lane);
         const u32 at = take_place(ok[i] && !degree, b.idle + to);
+        /* mutant: every -> active : test_between_leaves::test_sets_of_roots */
         if (ok[i] && !degree) p.queue[to][p.every - 1 - at].x = v[i];
         if (ok[i]) p.direct[v[i]] = s.depth;
     }
@@ -254,6 +260,7 @@ INLINE void take_all(const Between &b, const State &s, bool *ok, const u32 *v, c
     u32 slot = take_places<N>(ok, b.filled);
 #pragma unroll
     for (int k = 0; k < N; k++)
+        /* mutant: share[k] -> b.share : test_between_kernels::test_levels_and_parents */
         if (ok[k]) name_parent(b, v[k], slot++, (NAME)local[k] * b.shares + share[k]);
 }
 #endif

@@ -419,6 +419,7 @@ class BetweenLevels:
         counted = self._work.wait()[: len(COUNTED)].view(np.int64)
         work = self._work_of(counted.tolist())
         # all domains count the delegates
+        # mutant: part.domain.index -> part.index : test_domains_of_a_rank
         mine = 0 if self.part.domain.index else work.delegates
         work = work._replace(delegates=mine)
         self._outer = work
@@ -529,6 +530,7 @@ class BetweenLevels:
                 break
             self._span = max((p.edges_to - p.edges_from) // 2, 1)
         self._asked = p.edges_to
+        # mutant: self._asked < every -> False : test_levels_in_rounds
         self._left = self._asked < every
         self._span = min(2 * self._span, every)  # later there may be fewer questions
 
@@ -636,6 +638,7 @@ class BetweenLevels:
         p, step, count = self.params, self._owned_at_once, len(self.part.owned)
         with self.device:
             self._boxed = True
+            # mutant: (turn, turn + 1) -> (0, 1) : test_levels_in_rounds
             p.owned_from, p.owned_to = (min(k * step, count) for k in (turn, turn + 1))
             main = cuda.cupy().cuda.get_current_stream()
             if turn:
@@ -667,6 +670,7 @@ class BetweenLevels:
         with self.device:
             if self._dirty:
                 main = cuda.cupy().cuda.get_current_stream()
+                # mutant: self.depth -> NO_LIMIT : test_ends
                 self.own.last = self.depth  # leaves have none beyond
                 if self.leaves is not None:
                     self._run("codes", main)

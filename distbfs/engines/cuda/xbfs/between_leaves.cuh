@@ -31,6 +31,7 @@ struct HungLeaves {
         if (!below(v, u)) return -1;
 #if SEVERAL
         const Owner to = owner_of(b, u);
+        /* mutant: direct[to.part] -> own.direct : test_several_devices */
         const int level = (int)__ldcg(b.direct[to.part] + to.number);
 #else
         const int level = level_of(b.own, u, k, base);
@@ -51,6 +52,7 @@ INLINE void code_delegates(const Between &b) {
     publish_codes(b, s.k, s.base, b.normals / 64);
     const u32 *now = newest(p, s), stride = gridDim.x * THREADS;
     for (u32 w = blockIdx.x * THREADS + threadIdx.x; w < b.normals / 32; w += stride)
+        /* mutant: write_levels(p, w * 32, ~now[w], NONE) -> (void)now[w] : test_several_devices */
         write_levels(p, w * 32, ~now[w], NONE);
 #else
     make_codes(p, s.k, b.normals / 32);
@@ -73,6 +75,7 @@ INLINE void level_leaves(const Between &b, u32 *room) {
 #endif
     uint2 *held = (uint2 *)room;
     hold_codes(p, held);
+    /* mutant: s.base -> 0 : test_between_leaves::test_every_way */
     tell_trees(p, HungLeaves{b, held, s.k, s.base}, too_deep(p, s.depth), false,
                room + HELD_CODES * 2);
 #if SEVERAL /* none begins to search again while others read its levels */
@@ -101,6 +104,7 @@ INLINE void append_leaf(const Between &b, bool mine, u32 v, u32 lane) {
  * counted with it. */
 INLINE void count_leaves(const Between &b, const State &s, u32 *count) {
     const Params &p = b.own;
+    /* mutant: s.phase != PULLING -> true : test_between_leaves::test_every_way */
     if (p.active == p.every || s.phase != PULLING) return;
     const u32 first = blockIdx.x * THREADS + threadIdx.x, all = gridDim.x * THREADS;
     const u32 *now = newest(p, s), *before = now - p.stride;
@@ -116,6 +120,7 @@ INLINE void count_leaves(const Between &b, const State &s, u32 *count) {
 INLINE u64 leaves_of_level(const Between &b, const State &s) {
     const Params &p = b.own;
     u32 again = 0;
+    /* mutant: s.depth == 2 ? b.again[1] : 0 -> 0 : test_between_leaves::test_sets_of_roots */
     if (p.from_set) again = s.depth == 1 ? b.again[0] : s.depth == 2 ? b.again[1] : 0;
     else if (s.depth == 2 && p.root != ELSEWHERE) {
         const u32 v = p.numbers[p.root];
@@ -131,6 +136,7 @@ INLINE u32 missed(const Between &b, const State &s) {
     u32 count = 0;
     for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < p.sought; i += gridDim.x * THREADS) {
         const u32 v = p.targets[i];
+        /* mutant: (i >= leaves && is_new(b, s, v)) -> false : test_ends */
         count += !bit_of(now, v) || (i >= leaves && is_new(b, s, v));
     }
     return count;

@@ -61,6 +61,8 @@ class HungLeaves:
         """
         on = self._of(roots[(roots >= self.searched) & (roots < WIDE)])
         with_roots = int(np.isin(on, delegates).sum())
+        # mutant: with_roots, len(on) - with_roots -> 0, len(on)
+        #   : test_between_leaves::test_records
         return with_roots, len(on) - with_roots
 
     def ends(self, stream: Stream) -> None:

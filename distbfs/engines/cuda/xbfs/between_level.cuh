@@ -80,6 +80,7 @@ INLINE void search_level(const Between &b, u32 *room) {
         __syncthreads();
     }
     /* a root that is a leaf is no neighbour of what is pulled */
+    /* mutant: s.depth || p.active == p.every -> true : test_several_devices */
     const bool may_pull = s.depth || p.active == p.every;
     if (s.phase == PUSHING && !p.push_only && may_pull && (pulls_at_once(b, j) || p.pull_only)) {
         if (!j.complete) {
@@ -156,6 +157,7 @@ INLINE void search_level(const Between &b, u32 *room, u32 &turn, State &s) {
     }
     const u32 *visited = newest(p, s);
     const bool pulls = !p.push_only && (pulls_at_once(p, s.count, s.edges) || p.pull_only);
+    /* mutant: pulls && !lone(b, s) -> pulls : test_between_leaves::test_every_way */
     if (s.phase == PUSHING && pulls && !lone(b, s)) /* which no pull would see */
         s.phase = PULLING, s.base = s.depth, s.k = 0;
     if (s.phase == PUSHING) count_tails(p, p.queue[now], s.count, checks, warp, warps, lane);

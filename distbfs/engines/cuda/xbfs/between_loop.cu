@@ -230,6 +230,8 @@ INLINE void take_masks(const Loop &n, const State &s, u64 who, u64 epoch) {
         u32 all = 0;
         for (u64 left = who; left; left &= left - 1) {
             const u64 row = row_of(__ffsll(left) - 1, b.share);
+            /* mutant: __ldcg(n.dated + row * pieces + at / THREADS) == epoch -> true
+             * : test_masks_of_several_pieces */
             if (__ldcg(n.dated + row * pieces + at / THREADS) == epoch)
                 all |= __ldcg(n.masks + row * b.dwords + at);
         }
@@ -255,6 +257,8 @@ INLINE bool tally_up(const Loop &n, const State &s, u64 turn, Heard &heard, u64 
     sum_counts(b, tallies, sums);
     const u32 does = chosen(b, sums);
     if (threadIdx.x == 0) {
+        /* mutant: -= (u32)(sums[DELEGATES] / b.domains) -> = 0
+         * : test_between_loop::test_levels_and_parents */
         n.next[0] = does, n.next[1] -= (u32)(sums[DELEGATES] / b.domains);
         n.next[2] = sums[UNKNOWN] != 0;
         n.next[3] = sums[OUTER] >= (u64)n.wide * b.shares;

@@ -48,6 +48,7 @@ INLINE u32 each_outer(const Between &b, bool some, u32 v, u32 lane, const Take &
             const u64 at = row + (me - start);
             column[i] = ok[i] ? __ldcg(b.outer_columns + at) : 0;
 #if MASKED
+            /* mutant: [at >> 5] >> (at & 31) & 1 -> : test_between_domains_of_one_device */
             ok[i] = ok[i] && b.outer_seen[at >> 5] >> (at & 31) & 1;
 #endif
         }
@@ -159,12 +160,15 @@ struct Sender {
                                                u32 lane) const {
         u32 part[EACH], there[EACH];
         u64 item[EACH];
+        /* mutant: column -> from : test_between_kernels::test_levels_and_parents */
         first_to_set(b.sent, column, ok);
         targets_of(b, column, ok, part, there);
 #pragma unroll
         for (int i = 0; i < EACH; i++)
             item[i] = (u64)there[i] << 32 | (ok[i] ? b.locals[from[i]] : 0);
         post(b, ok, part, item, lane,
+             /* mutant: atomicAnd(b.sent + (column[i] >> 5), ~(1u << (column[i] & 31))) -> (void)i
+              * : test_levels_in_rounds */
              [&](int i) { atomicAnd(b.sent + (column[i] >> 5), ~(1u << (column[i] & 31))); });
     }
 };
@@ -328,6 +332,8 @@ INLINE void answer_letter(const Between &b, const State &s, const Letter &letter
     const u32 *now = newest(p, s), *before = pushing ? now : now - p.stride;
     const u32 first = blockIdx.x * THREADS + threadIdx.x, all = gridDim.x * THREADS;
     u64 *reply = replies_to(b, letter.part);
+    /* mutant: (letter.skip + ANSWERS_A_WORD - 1) -> letter.skip
+     * : test_boxes_with_one_question_more_than_their_first_words */
     u32 *answers = (u32 *)(reply + 1 + (letter.skip + ANSWERS_A_WORD - 1) / ANSWERS_A_WORD);
     if (first == 0 && b.writer == NONE) *reply = no_items(b) | letter.count;
     for (u32 i = first; i - lane < letter.count; i += EACH * all) {
@@ -341,6 +347,7 @@ INLINE void answer_letter(const Between &b, const State &s, const Letter &letter
             v[k] = v[k] < p.n ? p.numbers[v[k]] : NONE;
 #pragma unroll
         for (int k = 0; k < EACH; k++)
+            /* mutant: before -> now : test_between_kernels::test_directions */
             ok[k] = v[k] != NONE && bit_of(before, v[k]) &&
                     !(pushing && p.direct[v[k]] == s.depth);
 #pragma unroll

@@ -49,6 +49,8 @@ INLINE void forget(const Between &b) {
     *b.below = root < b.normals ? b.leaves[root] : 0;
     if (some) {
         const OFFSET row = p.row[root];
+        /* mutant: degree_at(p, root, -> (u32)(p.row[root + 1] -
+         * : test_split_between::test_each_way_with_the_least_on_the_devices */
         const u32 degree = degree_at(p, root, row);
         p.queue[0][0] = make_uint4(root, 0, (u32)row, degree);
         p.hub_queue[0][0] = root;
@@ -90,6 +92,8 @@ INLINE void admit_delegates(const Between &b, const State &s, const Mask &mask) 
     u32 unknown_here = 0;
     const auto fresh = [&](u32 w) {
         const u32 all = mask(mask_at(b, w)) & ~now[w];
+        /* mutant: __popc(all & b.is_owned[w]) -> 0
+         * : test_more_parents_are_unknown_than_there_is_room_at_first */
         unknown_here += __popc(all & b.is_owned[w]);
         return all;
     };
@@ -161,9 +165,11 @@ INLINE void count_found(const Between &b, const State &s) {
     count_words(b, s, count);
     count_leaves(b, s, count);
     if (p.targets) count[MISSED] = missed(b, s);
+    /* mutant: lone(b, s) -> 0 : test_between_kernels::test_levels_and_parents */
     if (blockIdx.x == 0 && threadIdx.x == 0) count[MISSED] += b.lost, count[NORMALS] += lone(b, s);
     count[FOUND] = count[NORMALS] + count[DELEGATES];
     if (blockIdx.x == 0 && threadIdx.x == 0 && s.depth)
+        /* mutant: leaves_of_level(b, s) -> 0ull : test_a_last_level_of_leaves_alone */
         atomicAdd(b.counts + NORMALS, leaves_of_level(b, s));
     __syncthreads();
 #pragma unroll
@@ -205,6 +211,7 @@ INLINE void sum_counts(const Between &b, const u64 *gathered, u64 *sums) {
         const bool largest = c == MOST || c == UNKNOWN;
         const auto with = [&](u64 x, u64 y) { return !largest ? x + y : x > y ? x : y; };
         u64 all = 0;
+        /* mutant: b.shares -> 32 : test_counts_of_more_parts_than_a_warp_has_lanes */
         for (u32 i = threadIdx.x & 31; i < b.shares; i += 32)
             all = with(all, __ldcg(gathered + i * COUNTS + c));
         for (int s = 16; s; s >>= 1) all = with(all, __shfl_xor_sync(ALL, all, s));
@@ -215,6 +222,7 @@ INLINE void sum_counts(const Between &b, const u64 *gathered, u64 *sums) {
 
 /* What the level after these counts does, see Does. */
 INLINE u32 chosen(const Between &b, const u64 *sums) {
+    /* mutant: ]) || sums[OVER] -> ] + sums[OVER]) : test_boxes_with_more_than_their_first_items */
     if (!(sums[NORMALS] + sums[DELEGATES]) || sums[OVER]) return 0;
     const bool asks = sums[OUTER] * b.pull_share > sums[OPEN_OUTER];
     const u32 way = b.rule == (PUSHES | ASKS) ? (asks ? ASKS : PUSHES) : b.rule;
@@ -229,6 +237,8 @@ INLINE void ask_for_parents(const Between &b) {
     for (u32 i = b.owned_from + blockIdx.x * THREADS + threadIdx.x; i - lane < b.owned_to;
          i += gridDim.x * THREADS) {
         const u32 c = i < b.owned_to ? b.owned[i] : 0, at = position_here(b, c);
+        /* mutant: c) && !has_parent(b, c) -> c)
+         * : test_what_is_sent_is_what_the_model_of_th_counts */
         const bool wanted = i < b.owned_to && bit_of(now, c) && !has_parent(b, c);
         for (u32 k = 0; k < b.domains; k += EACH) {
             bool ok[EACH];
@@ -264,6 +274,7 @@ struct ParentQuestions {
 #pragma unroll
         for (int k = 0; k < EACH; k++) {
             const u32 at = (u32)(asked[k] >> 32), c = number_here(b, at);
+            /* mutant: c) && has_parent(b, c) -> c) : test_parents_of_delegates_are_asked_for */
             ok[k] = ok[k] && bit_of(now, c) && has_parent(b, c);
             part[k] = ok[k] ? (u32)(id_at(b, at) % b.shares) : 0;
             item[k] = ok[k] ? (u64)(u32)asked[k] << b.id_bits | parent_id(b, c) : 0;

@@ -99,6 +99,8 @@ class BetweenSearch(BetweenLevels):
         domains = self.part.domain.of
         own, words = domains.lanes_of(self.part.index), len(self._mask) // domains.lanes
         common = [lane for lane in domains.lanes_of(part) if lane in own]
+        # mutant: common -> common[:1]
+        #   : test_between_kernels::test_domains_of_several_devices
         return [slice(lane * words, (lane + 1) * words) for lane in common]
 
     def told(self, boxes: Any, *, parents: bool) -> None:
@@ -181,6 +183,8 @@ class BetweenSearch(BetweenLevels):
         work = self._work_of(counts)
         times = len(self.part.domain.of)  # all domains count them
         return LevelCounts(
+            # mutant: times -> self.part.domain.devices
+            #   : test_ends_and_records_of_several_devices
             work._replace(delegates=work.delegates // times),
             *[counts[at] for at in AT],
         )

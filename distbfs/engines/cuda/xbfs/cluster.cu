@@ -21,6 +21,7 @@
 #define MORE 0xfffffffeu
 #define MEMBERS 16 /* blocks of a cluster, at most */
 #define ROOM 256   /* messages of an inbox */
+/* mutant: TURNS 3 -> TURNS 2 : test_cluster_kernel::test_cluster */
 #define TURNS 3    /* levels whose messages there is room for */
 
 enum Says { FOUND = 1, TOO_MANY = 2, STOP = 4 }; /* of a block, with each level */
@@ -58,6 +59,8 @@ INLINE void pass_on(const ClusterParams &p, const Sender &s, u32 u, u32 from) {
     prefetch(p.record + u);
     if (p.in_ids) prefetch(p.vertices + u);
     if (place < ROOM) send(s.inbox + place, s.barrier, to, u, from);
+    /* mutant: TOO_MANY -> 0
+     * : test_cluster_kernel::test_cluster_gives_up_where_inboxes_are_too_small */
     else *s.broken = TOO_MANY;
 }
 
@@ -73,6 +76,7 @@ INLINE void close(const Sender &s, u32 lane, u32 says) {
 /* Whether this thread's share of the targets has one of this block that is not visited. */
 INLINE bool misses(const ClusterParams &p, const u32 *bits, u32 me, u32 members, u32 shift) {
     bool some = false;
+    /* mutant: i < -> i + 1 < : test_in_one_cluster */
     for (u32 i = threadIdx.x; i < p.sought; i += blockDim.x) {
         const u32 v = p.targets[i], own = v >> shift;
         if (v == NONE) some = true;
@@ -144,12 +148,13 @@ extern "C" __global__ void __launch_bounds__(32 * MEMBERS, 1) search(const Clust
                         old = atomicOr(bits + (own >> 5), 1u << (own & 31)) >> (own & 31);
                     }
                     fresh = !(old & 1);
-                    if (fresh && level < p.last) {
+                    if (fresh && level < p.last) { /* mutant: < p -> <= p : test_in_one_cluster */
                         if (near.x != e.y && near.x < MORE) pass_on(p, sender, near.x, v);
                         if (near.y != e.y && near.y < MORE) pass_on(p, sender, near.y, v);
                         if (near.z != e.y && near.z < MORE) pass_on(p, sender, near.z, v);
                         if (near.w != e.y && near.w < MORE) pass_on(p, sender, near.w, v);
                         if (near.w == MORE)
+                            /* mutant: 3; -> 4; : test_cluster_kernel::test_cluster */
                             for (OFFSET j = p.row[v] + 3; j < p.row[v + 1]; j++) {
                                 const u32 u = load_once(p.adj + j);
                                 if (MASKED && !(p.seen[j >> 5] >> (j & 31) & 1)) continue;
@@ -183,7 +188,7 @@ extern "C" __global__ void __launch_bounds__(32 * MEMBERS, 1) search(const Clust
                 p.state[0] = level < 2 ? 0 : level - 2, p.state[1] = told >> 1 & 1;
             break;
         }
-        if (told & STOP) {
+        if (told & STOP) { /* mutant: STOP -> 8 : test_by_a_cluster */
             if (me == 0 && threadIdx.x == 0) p.state[0] = level, p.state[1] = 2;
             break;
         }
@@ -201,6 +206,7 @@ extern "C" __global__ void __launch_bounds__(32 * MEMBERS, 1) search(const Clust
         }
     }
     if (root == NONE && me == 0 && threadIdx.x == 0 && p.in_ids) {
+        /* mutant: if (p.level_out) p -> p : test_a_cluster_of_the_engine */
         if (p.level_out) p.level_out[p.root] = 0;
         if (p.parent_out) p.parent_out[p.root] = p.root;
     }

@@ -37,6 +37,9 @@ INLINE void pulled(const Member &r, JointState &j, u64 left, bool last) {
     s.left = (u32)left, s.tails += last, j.now ^= 1;
     j.listed = last && j.late, j.lates += j.listed, j.late = found <= MOST_LATE;
     /* what has found as many as the largest component has can go nowhere else */
+    /* mutant: left <= r.outside -> !left : test_a_component_that_is_known */
+    /* mutant: left <= r.outside || !found || ends(r.own, s) -> !left || !found || s.depth >
+     * r.own.last : test_resident_until::test_after_every_step */
     if (left <= r.outside || !found || ends(r.own, s)) s.phase = FINISHING;
     else if (ASKED(r.own.pull_only)) s.phase = PULLING;
     else if (last ? s.tails >= MOST_TAILS && found <= SMALL : found * 8 < left && !few(r, left))
@@ -79,6 +82,8 @@ INLINE bool narrow(const Member &r, JointState &j) {
             if (COUNT && lead && level < p.rows) p.counts[level] += j.s.edges;
         }
         if (!post(r, j, known, own, sent, received)) return false;
+        /* mutant: sum_of(r, received, VALUE) -> known
+         * : test_resident_kernels::test_thresholds_that_force_each_way */
         const u64 pushed = sum_of(r, received, VALUE), pairs = sum_of(r, received, SENT);
         if (lead) {
             if (pushed) j.s.depth = level, j.s.step = BLOCK_PUSH, j.complete = 0;
@@ -133,6 +138,8 @@ INLINE void begin(const Member &r, JointState &j) {
     const bool some = root != NONE;
     s.depth = s.base = s.k = s.tails = 0, s.dirty = 1, s.phase = PUSHING, s.step = START;
     s.count = some, s.hubs = some && root < p.hubs, s.left = (u32)r.active_all;
+    /* mutant: degree_at(p, root, -> (u64)(p.row[root + 1] -
+     * : test_split_domains::test_each_way_with_the_least_on_the_devices */
     s.edges = some ? degree_at(p, root, p.row[root]) : 0;
     if (blockIdx.x || !some) return;
     p.queue[0][0] = make_uint4(root, 0, (u32)p.row[root], (u32)s.edges);
@@ -225,6 +232,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
         if (j.stop && goes_on(r, j)) {
             __syncthreads();
             if (first) j.s.phase = STOPPED;
+            /* mutant: clean_replicas(r) -> : test_parts_learn_at_each_kind_of_meeting */
             clean_replicas(r);
             __syncthreads();
             break;
@@ -232,6 +240,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
         switch (s.phase) {
         case PUSHING: {
             const bool by_queue = pushes(r, j);
+            /* mutant: ends(p, s) -> s.depth > p.last
+             * : test_resident_until::test_levels_and_targets */
             if (j.known && (!j.count || ends(p, s))) {
                 __syncthreads();
                 if (first) {
@@ -331,6 +341,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const __grid_con
                 const u32 open = pull_last(p, visited, fresh, replica_of(r, r.index, j.now), room,
                                            one, kept, warp, warps, lane, checks, tell);
                 reload();
+                /* mutant: !tell.is -> 0
+                 * : test_resident_kernels::test_thresholds_that_force_each_way */
                 if (!tell.is) publish_last(r, fresh, j.now ^ 1, warp, warps, lane);
                 if (!pull_ends(r, j, received, open, true)) return;
                 visited = fresh;

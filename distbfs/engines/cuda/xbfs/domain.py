@@ -107,6 +107,7 @@ class MemberSearch:
             names=part.names,
             shares=part.layout.parts if part.wide else 0,
             columns=len(part.names),
+            # mutant: part.index -> 0 : test_masked_domains::test_one_domain
             devices=(part.layout.parts, part.index),
             pruned=options.direction != "pull" and part.layout.parts > 1,
             overrides={
@@ -315,6 +316,7 @@ class MemberSearch:
         Every part learns the same of a search that ended with a pull.
         """
         whole = not self._together and self.own.last == NO_LIMIT
+        # mutant: 2 * state -> state : test_a_component_that_is_known
         if whole and state.k and 2 * state.left <= self.vertices:
             self._outside = state.left
 

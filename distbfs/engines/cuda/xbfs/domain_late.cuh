@@ -30,6 +30,7 @@ struct Late {
         at = __shfl_sync(ALL, at, 0);
         if (!found) return;
         list[at + __popc(who & lanes_below(lane))] = v;
+        /* mutant: 1u << (v & 31) -> 0 : test_resident_kernels::test_every_step_is_seen */
         set_everywhere(r, v >> 5, 1u << (v & 31), which);
     }
 };

@@ -16,6 +16,8 @@
 
 /* Levels of word w that have no code become direct ones; seen: what has one. */
 INLINE void direct_levels(const Params &p, u32 w, u32 k, u32 base, u32 seen) {
+    /* mutant: if (p.snapshot[k * p.stride + w] == seen) return -> return
+     * : test_domain_leaves::test_every_way */
     if (p.snapshot[k * p.stride + w] == seen) return;
     for (u32 j = CODED + 1; j <= k; j++) {
         const u32 now = p.snapshot[j * p.stride + w];
@@ -74,11 +76,14 @@ struct AllCodes {
     __device__ __forceinline__ void operator()(u32 i, u32 low, u32 high) const {
         if (!wanted) return;
         const u32 at = place_of(r, i / 2) * 2 + (i & 1);
+        /* mutant: low : high -> high : low : test_domain_leaves::test_every_way */
         const u32 other = __shfl_xor_sync(ALL, i & 1 ? low : high, 1);
         const u32 word = i & 1 ? other | high << 16 : low | other << 16;
         for (u32 t = 0; t < r.parts; t++) ((u32 *)r.code[in_turn(r, t)])[at] = word;
     }
     __device__ __forceinline__ void later(u32 v, u32 bits, u32 level) const {
+        /* mutant: if (wanted) write_levels(r.own, v, bits, level) ->
+         * : test_domain_leaves::test_every_way */
         if (wanted) write_levels(r.own, v, bits, level);
     }
 };
@@ -89,6 +94,7 @@ INLINE void tell_codes(const Member &r, const JointState &j) {
     const Params &p = r.own;
     const u32 k = j.s.k, base = j.s.base;
     const bool wanted = p.active < p.every;
+    /* mutant: wanted && !j.complete -> 0 : test_domain_leaves::test_every_way */
     if (wanted && !j.complete) publish_changes(r, p.snapshot + k * p.stride, j.now);
     if (!IN_IDS) results_by_number(p, k, base, too_deep(p, j.s.depth), AllCodes{r, wanted});
     else if (wanted) publish_codes(r, k, base, p.words / 2);

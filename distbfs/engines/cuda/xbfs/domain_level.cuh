@@ -23,6 +23,7 @@ INLINE void take(const Member &r, JointState &j, const Received &received) {
 /* Whether all devices of a domain pull a frontier at once; rows have as many columns before a tail
  * on each. */
 INLINE bool pulls_at_once(const Member &r, const JointState &j) {
+    /* mutant: pulls_at_once -> !pulls_at_once : test_a_wide_push_between_pulls */
     return pulls_at_once(r.own, j.count, j.edges);
 }
 

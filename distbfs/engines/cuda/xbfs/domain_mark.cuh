@@ -137,6 +137,7 @@ INLINE void merge_ranges(const Member &r, u32 *fresh, u32 which, u32 *room, u32 
         for (u32 w = w0 + 4 * threadIdx.x; w < end; w += 4 * THREADS) {
             const uint4 bits = *(const uint4 *)(room + (w - w0));
             *(uint4 *)(fresh + w) = bits;
+            /* mutant: publish_changed(r, bits, w, which) -> : test_steps_are_those_of_one_device */
             publish_changed(r, bits, w, which);
         }
         __syncthreads();

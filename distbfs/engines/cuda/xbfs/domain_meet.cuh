@@ -110,6 +110,7 @@ INLINE bool tally(const Member &r, JointState &j, u64 met, u64 own, Received &re
         u64 x = 0;
         fine = await(r, word, x, lane, [=](u64 y) { return (y & 0xffff) == blocks; });
         received.word[lane][VALUE] = (u32)(x >> 16);
+        /* mutant: if (x >> 63) j.stop = 1 -> : test_parts_learn_at_each_kind_of_meeting */
         if (x >> 63) j.stop = 1;
     }
     return !__any_sync(ALL, !fine);
@@ -128,6 +129,8 @@ INLINE bool exchange(const Member &r, JointState &j, u64 met, u64 own, const Mai
             out.size = (u32)size, out.hubs = (u32)__ldcg(&mail->hubs);
             out.edges = sizeof(OFFSET) == 8 ? __ldcg(&mail->edges) : size >> 32;
         }
+        /* mutant: if (come >> 63) out.hubs |= TOP_BIT ->
+         * : test_parts_learn_at_each_kind_of_meeting */
         if (come >> 63) out.hubs |= TOP_BIT;
         if (sent) out.all = __reduce_add_sync(ALL, lane < r.parts ? out.sent[lane] : 0u);
         send_messages(r, BY_ALL, met, out, lane);
@@ -157,6 +160,7 @@ INLINE bool meet(const Member &r, JointState &j, u32 value, const Mail *mail, co
     if (warp == 0) {
         const u64 met = j.met + 1;
         const u32 mine = __reduce_add_sync(ALL, lane < (blockDim.x >> 5) ? part[lane] : 0u);
+        /* mutant: (u64)mine << 16 | 1 -> 1 : test_steps_are_those_of_one_device */
         const u64 own = (u64)__shfl_sync(ALL, stop, 0) << 63 | (u64)mine << 16 | 1;
         const bool fine = mail || sent ? exchange(r, j, met, own, mail, sent, received, lane)
                                        : tally(r, j, met, own, received, lane);
@@ -182,6 +186,8 @@ INLINE bool post(const Member &r, JointState &j, u32 value, const Mail &mail, co
         const u64 turn = j.turn + 1;
         Outgoing out = {value, (u32)mail.size, (u32)mail.hubs, 0, 0, sent};
         out.edges = sizeof(OFFSET) == 8 ? mail.edges : mail.size >> 32;
+        /* mutant: if (__shfl_sync(ALL, stop, 0)) out.hubs |= TOP_BIT ->
+         * : test_parts_learn_at_each_kind_of_meeting */
         if (__shfl_sync(ALL, stop, 0)) out.hubs |= TOP_BIT;
         out.all = __reduce_add_sync(ALL, lane < r.parts ? sent[lane] : 0u);
         send_messages(r, BY_ONE, turn, out, lane);

@@ -7,6 +7,7 @@
 INLINE void publish_changed(const Member &r, const uint4 &x, u32 word, u32 which) {
     const u32 at = place_of(r, word);
     const uint4 y = __ldcg((const uint4 *)(replica_of(r, r.index, which) + at));
+    /* mutant: x && x.y == y.y && x.z == y.z && x.w == y.w -> x : test_a_wide_push_between_pulls */
     if (x.x == y.x && x.y == y.y && x.z == y.z && x.w == y.w) return;
     for (u32 k = 0; k < r.parts; k++) *(uint4 *)(replica_of(r, in_turn(r, k), which) + at) = x;
 }
@@ -28,6 +29,8 @@ struct Publish {
         __syncthreads();
         for (u32 i = threadIdx.x;; i += THREADS) {
             const u32 tile = i / pieces * gridDim.x + blockIdx.x;
+            /* mutant: if (tile >= tiles) break -> break
+             * : test_resident_kernels::test_thresholds_that_force_each_way */
             if (tile >= tiles) break;
             const u32 word = tile * words + i % pieces * 4;
             publish_changed(r, __ldcg((const uint4 *)(fresh + word)), word, which);

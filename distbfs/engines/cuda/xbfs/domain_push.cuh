@@ -57,6 +57,7 @@ INLINE void claim_pairs(const Member &r, const uint2 *list, u32 count, u32 *visi
     for (u32 from = warp * 32; from < count; from += warps * 32) {
         const u32 i = from + lane;
         const uint2 pair = i < count ? __ldcg(list + i) : make_uint2(0, 0);
+        /* mutant: i < -> i + 1 < : test_a_wide_push_between_pulls */
         claim(r.own, i < count, pair.x, pair.y, visited, level, next, lane);
     }
 }

@@ -11,6 +11,7 @@ INLINE void gather(const Params &p, const u32 *before, const u32 *now, const Que
                    u32 warp, u32 warps, u32 lane) {
     for (u32 w0 = warp * 32; w0 < p.words; w0 += warps * 32) {
         const u32 w = w0 + lane;
+        /* mutant: before[w] & ~ -> : test_pushes_after_pulls_check_the_edges_of_their_frontier */
         u32 open = w < p.words ? now[w] & ~before[w] & ~bare_word(p, w) : 0;
         while (__any_sync(ALL, open)) {
             const u32 v = w * 32 + __ffs(open) - 1;
@@ -30,6 +31,7 @@ INLINE void flush(const Params &p, u32 k, u32 base) {
         u32 seen = p.snapshot[w];
         for (u32 j = 1; j <= k; j++) {
             const u32 now = p.snapshot[j * p.stride + w] & ~bare;
+            /* mutant: + j -> + k : test_levels_beyond_the_snapshots_are_flushed */
             write_levels(p, w * 32, now & ~seen, base + j);
             seen |= now;
         }

@@ -26,10 +26,12 @@ struct Marks {
     u32 *fresh;
     /* to shared memory: the visited bits of words w0 ... w1 - 1 */
     __device__ __forceinline__ void copy(u32 *to, u32 w0, u32 w1) const {
+        /* mutant: old[w0 + i] -> 0 : test_fast_kernels::test_thresholds_that_force_each_way */
         for (u32 i = threadIdx.x; i < w1 - w0; i += THREADS) to[i] = old[w0 + i];
     }
     /* of a row that is not cut: the visited bits of its word; to set one */
     __device__ __forceinline__ u32 seen(u32 v) const {
+        /* mutant: v < p.active ? old[v >> 5] : ALL -> old[v >> 5] : test_trees_from_every_place */
         return v < p.active ? old[v >> 5] : ALL; /* those of trees are not searched */
     }
     __device__ __forceinline__ u32 set(u32 v, u32 bit) const {
@@ -195,6 +197,8 @@ INLINE void mark_few(const Params &p, const uint4 *queue, u32 count, u32 edges,
                      const Marks &marks, u32 warp, u32 warps, u32 lane) {
     for (u32 w = warp * 32 + lane; w < p.words; w += warps * 32) {
         const u32 bits = marks.old[w];
+        /* mutant: if (bits) red_or(marks.fresh + w, bits) ->
+         * : test_fast_kernels::test_thresholds_that_force_each_way */
         if (bits) red_or(marks.fresh + w, bits);
     }
     const FewMarks few = {marks};

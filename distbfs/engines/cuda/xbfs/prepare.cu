@@ -36,7 +36,11 @@ extern "C" __global__ void firsts(const OFFSET *row, const u32 *adj, const u32 *
                                   u32 *first, u32 *first_id) {
     for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < active;
          v += (u64)gridDim.x * blockDim.x) {
+        /* mutant: , 0 -> , seen ? 1 : 0 : test_masked_kernels::test_masks_in_every_way */
         const u64 at = seen_place(seen, row[v], row[v + 1], 0);
+        /* mutant: at < row[v + 1] -> true : test_vertices_that_have_outer_edges_alone */
+        /* mutant: position_in((u32)v, devices, device) -> (u32)v
+         * : test_between_kernels::test_domains_of_several_devices */
         const u32 u = at < row[v + 1] ? adj[at] : position_in((u32)v, devices, device);
         first[v] = u;
         first_id[v] = names ? names[u] : u;
@@ -98,6 +102,7 @@ INLINE u64 lower_bound(const u32 *values, u64 low, u64 high, u64 x) {
  * in seen_place. */
 INLINE u32 seen_from(const u32 *adj, const u32 *seen, u64 begin, u64 end, u32 bound) {
     const u64 from = lower_bound(adj, begin, end, bound);
+    /* mutant: if (!seen) return -> return : test_some_edges_with_records */
     if (!seen) return (u32)(end - from);
     u32 count = 0;
     for (u64 at = from; at < end; at = (at | 31) + 1) count += __popc(seen_bits(seen, at, end));
@@ -112,6 +117,7 @@ extern "C" __global__ void leaves(const OFFSET *row, const u32 *adj, const u32 *
     for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < rows;
          v += (u64)gridDim.x * blockDim.x) {
         u32 sum = seen_from(adj, seen, row[v], row[v + 1], bound);
+        /* mutant: v < tailed -> 0 : test_between_leaves::test_rows_with_tails_in_host_memory */
         if (v < tailed) sum += seen_from(tail, tail_seen, tail_row[v], tail_row[v + 1], bound);
         count[v] = sum;
     }

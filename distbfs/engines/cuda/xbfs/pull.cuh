@@ -86,6 +86,7 @@ template <bool FRESH> INLINE u32 step(Puller &w) {
         if (COUNT) w.checks += __popc(inside);
         u32 hit = w.visited.of(u, inside), parent = 0;
 #if MASKED
+        /* mutant: >> (block & 31) -> | ALL : test_masked_kernels::test_masks_in_every_way */
         hit &= p.seen[block >> 5] >> (block & 31); /* they are in one word */
 #endif
 #pragma unroll
@@ -209,6 +210,7 @@ INLINE u32 dense_step(Puller &w, u32 word0, u32 i, u32 old, const u32 *first) {
             hit |= more;
 #pragma unroll
             for (int j = 0; j < 4; j++)
+                /* mutant: g[j] -> f[j] : test_fast_kernels::test_thresholds_that_force_each_way */
                 if (more >> j & 1) f[j] = g[j];
         }
         miss &= ~hit & below(v, p.listed[skip]);

@@ -10,6 +10,7 @@
 #include "search.cuh"
 
 /* Whether so few are left. */
+/* mutant: <= p.active / FEW -> < p.active / p.active : test_the_last_few_are_listed */
 INLINE bool few(const Params &p, u32 left) { return left <= p.active / FEW; }
 
 #define KEPT 4 /* neighbours that a lane keeps */

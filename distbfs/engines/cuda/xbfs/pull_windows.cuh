@@ -31,6 +31,7 @@ INLINE u32 pull_in_windows(const Params &p, const u32 *old, u32 *fresh, u32 *roo
         commit_copies();
         wait_copies<0>();
         __syncthreads();
+        /* mutant: word -> 0 : test_fast_kernels::test_thresholds_that_force_each_way */
         w.visited.from = word;
     };
     for (u32 base = 0; base < pieces; base += FOURS * warps) {
@@ -88,6 +89,8 @@ INLINE u32 pull_in_windows(const Params &p, const u32 *old, u32 *fresh, u32 *roo
             if (part == 0 && word < p.words) fresh[word] = ~bits;
             left += __popc(mine);
             __syncwarp();
+            /* mutant: mine & below(v, p.listed[skip - 1]) -> 0
+             * : test_fast_kernels::test_thresholds_that_force_each_way */
             enqueue4(w, mine & below(v, p.listed[skip - 1]), v, skip);
             __syncwarp();
             left -= drain(w, false);

@@ -83,6 +83,8 @@ INLINE void push(const Params &p, const uint4 *queue, u32 count, u32 edges, cons
     if (share > 1024) share = 1024;
     for (u64 from = (u64)warp * share; from < edges; from += (u64)warps * share) {
         u32 e = (u32)from;
+        /* mutant: share : -> share - 1 :
+         * : test_fast_kernels::test_thresholds_that_force_each_way */
         const u32 end = from + share < edges ? e + share : edges;
         u32 low = 0, high = count; /* the last entry that begins at e or before */
         while (high - low > 1) {

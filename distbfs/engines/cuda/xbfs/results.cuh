@@ -70,6 +70,8 @@ INLINE void results_by_number(const Params &p, u32 k, u32 base, bool wide, const
         for (int e = 0; e < EARLY; e++) {
             add(later[e]);
             if (e < CODED && (e + 1 & 1)) low |= fresh;
+            /* mutant: if (e < CODED && (e + 1 & 2)) high |= fresh ->
+             * : test_trees_from_every_place */
             if (e < CODED && (e + 1 & 2)) high |= fresh;
             if (e >= CODED && fresh) codes.later(v0, fresh, base + j);
         }
@@ -86,6 +88,7 @@ INLINE void results_by_number(const Params &p, u32 k, u32 base, bool wide, const
                 p.level_wide[v] = level;
                 if (level > (int)(base + top)) top = level - base;
             }
+        /* mutant: if (p.level_out) { -> { : test_parents_alone::test_every_way */
         } else if (p.level_out) {
 #pragma unroll
             for (int z = 0; z < SHARE / 4; z++) {

@@ -28,6 +28,7 @@ INLINE ID id_of(const Params &p, u32 name) {
     if (sizeof(ID) == 4) return name;
     if (name == NONE) return ~(ID)0;
     if (sizeof(NAME) == 8) return ((const NAME *)p.vertices)[name];
+    /* mutant: 10 -> 9 : test_resident_kernels::test_ids_of_any_width */
     return (ID)p.vertices[name] * p.shares + (name >> 10) % p.shares;
 }
 
@@ -64,6 +65,7 @@ INLINE u32 put(const Params &p, const uint2 piece, const u32 (&at_snapshot)[AHEA
         if (fresh) top = j;
         found |= fresh;
     }
+    /* mutant: base -> 0 : test_fast_kernels::test_thresholds_that_force_each_way */
     levels += base * 0x01010101u;
     if (pushed && p.level_out) levels = levels & ~bytes_of(pushed) | pushed_levels(p, v, pushed);
     found &= piece.y >> part & ~bare;
@@ -133,6 +135,7 @@ INLINE void lone_roots(const Params &p, u64 first, u64 end, u32 threads, bool wi
     for (u64 i = low + threadIdx.x; i < p.lone_count && p.lones[i] < end; i += threads) {
         const u64 at = p.lones[i];
         if (wide) p.level_wide[at] = 0;
+        /* mutant: if (p.level_out) p -> p : test_parents_alone::test_sets */
         else if (p.level_out) p.level_out[at] = 0;
         if (p.parents) ((ID *)p.parent_out)[at] = (ID)p.lones[p.lone_count + i];
     }
@@ -164,6 +167,7 @@ INLINE u32 put_blocks(const Params &p, u32 from, u32 count, u32 threads, u32 k, 
         const uint2 piece = next;
         u32 at = 0, last = 0; /* ids before its block */
 #pragma unroll
+        /* mutant: q >= later[b] ? block_ids : 0u -> 0u : test_shapes_in_every_form */
         for (u32 b = 1; b < BLOCKS; b++) at += q >= later[b] ? block_ids : 0u;
         if (q + threads / 8 < end) next = p.piece[q + threads / 8];
         int *out = p.level_wide + first + at;
@@ -184,6 +188,7 @@ INLINE u32 put_blocks(const Params &p, u32 from, u32 count, u32 threads, u32 k, 
         if (sizeof(ID) == 4) parent[own] = (u32)p.root_id;
     }
     __syncthreads();
+    /* mutant: wide && p.level_out -> wide : test_parents_alone::test_every_way */
     if (!wide && p.level_out)
         for (u32 i = thread; i < ids / 16; i += threads)
             __stcs((uint4 *)(p.level_out + first) + i, ((const uint4 *)level)[i]);

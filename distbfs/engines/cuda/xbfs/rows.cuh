@@ -15,6 +15,8 @@
 INLINE bool edge_seen(const Params &p, u64 at) {
 #if MASKED && SPLIT
     const u64 tail = (at - p.far) & ((1ull << 62) - 1);
+    /* mutant: p.tail_seen[tail >> 5] >> (tail & 31) & 1 -> true
+     * : test_masked_kernels::test_tails_in_host_memory */
     if (tail < p.tail_count) return p.tail_seen[tail >> 5] >> (tail & 31) & 1;
 #endif
 #if MASKED
@@ -28,6 +30,7 @@ INLINE bool edge_seen(const Params &p, u64 at) {
  * is beyond `kept` columns of each is in tails, and that takes longer than a pull needs. */
 INLINE bool pulls_at_once(const Params &p, u64 count, u64 edges) {
     if (SPLIT && edges >= count * p.kept + p.pull_tails) return true;
+    /* mutant: >= -> < : test_steps_follow_the_edges_of_the_frontier */
     return edges >= p.pull_edges;
 }
 

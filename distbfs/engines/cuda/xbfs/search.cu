@@ -41,8 +41,10 @@ INLINE void pulled(const Params &p, State &s, u32 left, bool last) {
     const u32 found = s.left - left;
     s.depth++, s.k++, s.step = last ? PULL_LAST : PULL;
     s.left = left, s.tails += last;
+    /* mutant: ends(p, s) -> s.depth > p.last : test_until_fast::test_after_every_step */
     if (!left || !found || ends(p, s)) s.phase = FINISHING;
     else if (ASKED(p.pull_only)) s.phase = PULLING;
+    /* mutant: found * 8 < -> found * 8 > : test_pulls_go_on_while_they_find_an_eighth */
     else if (last ? s.tails >= MOST_TAILS && found <= SMALL : (u64)found * 8 < left && !few(p, left))
         s.phase = GATHERING;
 }
@@ -132,7 +134,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
         if (start == NONE || ASKED(edges > p.last)) start = NONE, edges = 0;
         const bool some = start != NONE || p.root_count;
         s.k = s.tails = 0, s.dirty = 1, s.step = START;
-        s.depth = s.base = edges;
+        s.depth = s.base = edges; /* mutant: edges -> 0 : test_trees_from_every_place */
         s.phase = some ? PUSHING : FINISHING;
         s.count = some, s.hubs = start < p.hubs, s.left = p.active - p.bare_count;
         const OFFSET begin = start != NONE ? p.row[start] : 0;
@@ -169,8 +171,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
         if (ASKED(p.targets) && s.depth && s.phase != FINISHING &&
             !grid_sum(&c->barrier, turn, missed(p, visited)))
             s.phase = FINISHING;
+        /* mutant: if (AT_ONCE && s.phase == FINISHING && too_deep(p, s.depth)) break ->
+         * : test_levels_pass_one_byte */
         if (AT_ONCE && s.phase == FINISHING && too_deep(p, s.depth)) break;
         if (host && s.depth && stop && goes_on(p, s)) {
+            /* mutant: STOPPED -> STOPPED, s.dirty = 0 : test_every_kind_of_level */
             s.phase = STOPPED;
             break;
         }
@@ -178,10 +183,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
         case PUSHING:
             if (!s.count) {
                 s.phase = FINISHING, s.depth--; /* the last level has found nothing */
+            /* mutant: ends(p, s) -> s.depth > p.last : test_until_fast::test_levels_and_targets */
             } else if (ends(p, s)) {
                 s.phase = FINISHING;
             } else if (may_pull && (pulls_at_once(p, s.count, s.edges) || ASKED(p.pull_only))) {
                 s.phase = PULLING, s.base = s.depth;
+            /* mutant: >= -> < : test_steps_follow_the_edges_of_the_frontier */
             } else if (may_pull && s.edges >= p.mark_edges) {
                 count_tails(p, p.queue[now], s.count, counts_of(p, s.depth + 1), warp, warps, lane);
                 park(&parked, r);
@@ -200,6 +207,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                 NOTE(MARK_PUSH, s.count, s.edges)
             } else {
                 /* small frontiers are pushed by block 0, level after level */
+                /* mutant: s.edges <= SMALL -> false
+                 * : test_steps_follow_the_edges_of_the_frontier */
                 const bool small = s.edges <= SMALL;
                 if (lead && !small) later->size = later->edges = later->hubs = 0;
                 used += !small;
@@ -227,6 +236,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                         if (!small) break;
                         take(s, own.size, own.edges, own.hubs);
                         __syncthreads();
+                        /* mutant: SMALL || (host && stop) -> SMALL : test_every_kind_of_level */
                         if (!budget || !s.count || s.edges > SMALL || (host && stop)) break;
                         if (ends(p, s) || ASKED(p.targets)) break;
                         if (may_pull && (s.edges >= p.mark_edges || pulls_at_once(p, s.count, s.edges))) break;
@@ -252,6 +262,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
                 NOTE(FLUSH, 0, 0)
             }
             /* few unvisited vertices do not pay for the copying of hub bits */
+            /* mutant: s.left >= p.active / 8 ? p.hub_words : 0 -> 0
+             * : test_hub_bits_are_asked_while_many_are_left */
             const u32 hub_words = s.left >= p.active / 8 ? p.hub_words : 0;
             const bool last = few(p, s.left);
             u64 *checks = counts_of(p, s.depth + 1);

@@ -191,8 +191,10 @@ INLINE void write_levels(const Params &p, u32 v, u32 bits, u32 level) {
 /* This thread's share of the targets that are not visited. */
 INLINE u32 missed(const Params &p, const u32 *visited) {
     u32 count = 0;
+    /* mutant: i < -> i + 1 < : test_until_fast::test_levels_and_targets */
     for (u32 i = blockIdx.x * THREADS + threadIdx.x; i < p.sought; i += gridDim.x * THREADS) {
         const u32 v = p.targets[i];
+        /* mutant: == NONE || -> != NONE && : test_targets_of_several_parts */
         count += v == NONE || !((__ldcg(visited + (v >> 5)) & ~bare_word(p, v >> 5)) >> (v & 31) & 1);
     }
     return count;
@@ -221,7 +223,10 @@ struct Visited {
 #if COUNT
             looks += wanted >> i & 1 && !far;
 #endif
+            /* mutant: at < hub_words ? at : 0u -> 0
+             * : test_fast_kernels::test_thresholds_that_force_each_way */
             bits[i] = hub[at < hub_words ? at : 0u];
+            /* mutant: all[w] -> 0 : test_fast_kernels::test_thresholds_that_force_each_way */
             if (far) bits[i] = all[w];
         }
 #pragma unroll

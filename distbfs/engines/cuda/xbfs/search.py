@@ -373,7 +373,7 @@ class FastSearch:
         a = self._arrays
         together = bool(p.from_set) or self._masked or targets is not None
         if a.search_trees(a.params, together=together):
-            a.clear()
+            a.clear()  # mutant: a.clear() -> pass : test_trees_from_every_place
             self._reset()
         self._word.stop = stop
         p.stop = self._word.address

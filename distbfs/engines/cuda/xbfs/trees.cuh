@@ -15,6 +15,7 @@
 
 /* Levels are wanted that may not fit a byte: those of trees are deeper than what is searched. */
 INLINE bool too_deep(const Params &p, u32 depth) {
+    /* mutant: NARROW && p.level_out -> NARROW : test_parents_alone::test_every_way */
     return depth + 2 * p.chain > NARROW && p.level_out;
 }
 
@@ -178,6 +179,8 @@ INLINE u32 levels_by_code(const Params &p, const Tree &tree, u32 v, const u32 (&
 
 /* A level, -1 where it is beyond the last that is wanted. */
 INLINE int up_to_last(const Params &p, int level) {
+    /* mutant: ASKED(level > 0 && (u32)level > p.last) ? -1 : level -> level
+     * : test_trees_from_every_place */
     return ASKED(level > 0 && (u32)level > p.last) ? -1 : level;
 }
 
@@ -208,6 +211,7 @@ INLINE void tell_trees(const Params &p, const Tree &tree, bool wide, bool moved,
     const auto wanted = [&](int level) {
         level = up_to_last(p, level);
         if (level > (int)(tree.base + top)) top = level - tree.base;
+        /* mutant: level > most ? most : level -> level : test_levels_of_trees_beyond_a_byte */
         return level > most ? most : level;
     };
     const auto ask = [&](u32 v) {
@@ -252,6 +256,7 @@ INLINE void tell_trees(const Params &p, const Tree &tree, bool wide, bool moved,
             __syncwarp();
         }
     }
+    /* mutant: if (lane < size) ask(own[lane]) -> : test_domain_leaves::test_every_way */
     if (lane < size) ask(own[lane]);
     tell_highest(p, top, lane);
 }

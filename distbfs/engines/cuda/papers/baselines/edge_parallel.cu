@@ -12,6 +12,7 @@
 /* Writes p.origin [m]; once for a graph. */
 extern "C" __global__ void sources(const Params p) {
     for (u64 u = thread_of() >> 5; u < p.active; u += threads_of() >> 5)
+        /* mutant: e += 32 -> e += 33 : test_shapes */
         for (u64 e = p.row[u] + (threadIdx.x & 31); e < p.row[u + 1]; e += 32) p.origin[e] = (u32)u;
 }
 

@@ -38,6 +38,7 @@ extern "C" __global__ void advance(const Params p) {
     u32 found = 0;
     for (u64 v = thread_of(); v < p.active; v += threads_of()) {
         if (!p.fresh[v]) continue;
+        /* mutant: fresh[v] = 0, p. -> : test_graph_engines::test_records */
         p.fresh[v] = 0, p.mask[v] = 1;
         found++;
     }

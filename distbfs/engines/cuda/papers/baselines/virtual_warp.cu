@@ -18,6 +18,7 @@ extern "C" __global__ void push(const Params p) {
     const u32 me = (u32)thread_of() & ((1u << p.width) - 1);
     for (u64 u = thread_of() >> p.width; u < p.active; u += threads_of() >> p.width) {
         if (p.level[u] != (int)p.depth) continue;
+        /* mutant: 1ull -> 2ull : test_shapes */
         for (u64 e = p.row[u] + me; e < p.row[u + 1]; e += 1ull << p.width) {
             found += find(p, p.adj[e], (u32)u);
             checks++;

@@ -22,4 +22,5 @@ class VirtualWarpEngine(LoopEngine):
 
     def width(self) -> int:
         """Return log2 of the virtual warp size."""
+        # mutant: self.method -> "w4" : test_virtual_warps_have_the_size_of_their_method
         return SIZES[self.method]

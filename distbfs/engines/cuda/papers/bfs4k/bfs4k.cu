@@ -157,6 +157,7 @@ INLINE void block_levels(const Params &p, Run *parked, u32 *room) {
         depth++, count = (u32)own->size;
     } while (depth - parked->s.depth != parked->budget && count && !own->pieces &&
              count <= p.alone && own->edges <= EDGES * (u64)p.alone &&
+             /* mutant: !reached(p.goal, p.level, (int)depth) -> true : test_knobs_of_bfs4k */
              !reached(p.goal, p.level, (int)depth));
     const u32 kept = count < p.alone ? count : p.alone;
     for (u32 i = threadIdx.x; i < kept; i += THREADS)
@@ -248,6 +249,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
     }
     /* all must have read the state */
     if (!r.turn) grid_sum(&c->barrier, r.turn, 0);
+    /* mutant: met && r.s.depth != (u32)p.goal.last -> met : test_knobs_of_bfs4k */
     r.s.begun = (r.s.count || r.s.pieces) && !met && r.s.depth != (u32)p.goal.last;
     if (lead) *p.state = r.s;
 }

@@ -5,7 +5,7 @@
 #define DISTBFS_BFS4K_PULL_CUH
 #include "bfs4k_queue.cuh"
 
-#define DENSE 32
+#define DENSE 32 /* mutant: 32 -> 8 : test_levels_are_pulled_from_a_32nd_of_the_vertices_on */
 
 INLINE bool pulls(const Params &p, u32 frontier) {
     return p.pulls && (u64)frontier * DENSE >= p.active;

@@ -95,6 +95,7 @@ struct GridSink {
     /* Write the local queues of a warp from place `at` on; they are empty then. */
     __device__ __forceinline__ void write(u64 at, u32 total, u32 first, u32 lane) {
         u32 least = 0;
+        /* mutant: * p.turns -> * LOCAL : test_k7_is_the_average_from_which_lanes_write_in_turns */
         if (p.turns && total >= 32 * p.turns) {
             least = __reduce_min_sync(ALL, length);
             for (u32 k = 0; k < least; k++) put(at + k * 32 + lane, local[k * 32 + lane]);

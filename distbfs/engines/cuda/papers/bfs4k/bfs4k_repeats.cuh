@@ -43,6 +43,8 @@ INLINE u32 unrepeated(const Table &t, u32 mine, const u32 *v, Tally &tally) {
         const u64 seen = t.entry[v[k] * 2654435761u >> shift];
         const bool same = (u32)(seen >> 32) == v[k];
         const bool own = same && (u32)seen == (k * THREADS | threadIdx.x);
+        /* mutant: (u32)(own || !same) -> 1u : test_repeats_are_dropped_by_the_table */
+        /* mutant: (own || !same) -> own : test_k6_of_more_threads_has_fewer_conflicts */
         kept |= (u32)(own || !same) << k;
         TALLY(tally, repeats, !(kept >> k & 1));
         TALLY(tally, conflicts, !same);

@@ -103,9 +103,11 @@ template <class Sink> struct Visit {
             }
             look(ok, from, to);
             e += 32 * BATCH;
+            /* mutant: !p.extended || e -> e : test_ext_goes_through_long_rows_without_searches */
             if (!p.extended || e >= total) continue;
             last = __shfl_sync(ALL, last, 31);
             const u32 end = __shfl_sync(ALL, upto, last);
+            /* mutant: < e + 32 -> >= e : test_ext_goes_through_long_rows_without_searches */
             if (end < e + 32) continue;
             const u32 start = __shfl_sync(ALL, before, last), rest = (end - e) & ~31u;
             run(__shfl_sync(ALL, u, last), __shfl_sync(ALL, row, last), e - start, e - start + rest);
@@ -141,13 +143,15 @@ template <class Sink> struct Visit {
 /* Virtual warps of a level as a power of two: the resident threads over the frontier,
  * rounded down to a power of two, at least K1 and at most 32. */
 INLINE u32 virtual_warp(const Params &p, u32 threads, u32 count) {
-    u32 size = p.least_warp;
+    u32 size = p.least_warp; /* mutant: p.least_warp -> 0 : test_k1_is_the_least_virtual_warp */
     while (size < 5 && (u64)count << (size + 1) <= threads) size++;
     return size;
 }
 
 /* Whether a level is distributed by edges. */
 INLINE bool discovers(const Params &p, u32 threads, u32 count) {
+    /* mutant: (u64)count * p.edge_discover -> count
+     * : test_k4_shares_short_frontiers_out_by_edges */
     return p.edge_discover && (u64)count * p.edge_discover < threads;
 }
 #endif

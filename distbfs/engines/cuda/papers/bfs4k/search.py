@@ -101,14 +101,21 @@ class Bfs4kSearch:
         k, p, m = knobs, self.params, self.graph.m
         k1, k3, k6 = k.k1 or 1, k.k3 or 1, k.k6 or THREADS
         p.least_warp = k1.bit_length() - 1
+        # mutant: int((k.k2 or 0) / 100 * self.graph.active) -> 0
+        #   : test_k2_and_k3_cut_rows_of_hubs_into_pieces
         p.hubs = int((k.k2 or 0) / 100 * self.graph.active)
+        # mutant: 32 * k3 -> 32 : test_k2_and_k3_cut_rows_of_hubs_into_pieces
         p.slice = 32 * k3
+        # mutant: (k.k5 or 0) -> bool(k.k5)
+        #   : test_k5_leaves_small_frontiers_to_one_block
         p.edge_discover, p.alone = k.k4 or 0, THREADS * (k.k5 or 0)
+        # mutant: k6 // 32 -> 1 : test_k6_shares_a_table_between_warps
         p.group_warps, p.turns, p.extended = k6 // 32, k.k7 or 0, bool(k.ext)
         p.piece_capacity = p.hubs + m // p.slice + 1 if p.hubs else 0
         near = p.alone * (2 * self.graph.offsets.dtype.itemsize + 16)
         self.shared = min(max(SHARED, near + LEAST_TABLE), cuda.shared_limit() - STATIC)
         far = self.shared - 4 * WARPS * LOCAL * 32
+        # mutant: * k6 // THREADS -> // 32 : test_k6_shares_a_table_between_warps
         p.table = bits_of(far * k6 // THREADS)
         p.table_alone = bits_of(self.shared - near)
 
@@ -247,7 +254,7 @@ class Bfs4kEngine(GraphEngine):
     @property
     def _claim(self) -> bool:
         """Repeats cost more than claims on every family of scripts/bench_engines.py."""
-        return self.method != "hash"
+        return self.method != "hash"  # mutant: hash -> none : test_methods_claim_or_not
 
     def by_number(self, graph: DeviceGraph) -> Bfs4kSearch:
         """Prepare searches by vertex number."""
@@ -257,6 +264,7 @@ class Bfs4kEngine(GraphEngine):
             knobs=self.own_options.knobs,
             claim=self._claim,
             parents=o.parents,
+            # mutant: "auto" and self._claim -> "auto" : test_hash_pushes_as_published
             pulls=o.direction == "auto" and self._claim,
             stepwise=o.stepwise,
         )

@@ -35,6 +35,7 @@ extern "C" __global__ void push(const Params p) {
 }
 
 extern "C" __global__ void clear(const Params p) {
+    /* mutant: = 0 -> |= 0 : test_shapes */
     for (u64 w = thread_of(); w * 32 < p.active; w += threads_of()) p.bits[w] = 0;
 }
 

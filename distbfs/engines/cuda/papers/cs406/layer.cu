@@ -31,6 +31,7 @@ extern "C" __global__ void pull(const Params p) {
         if (p.level[v] != -1) continue;
         for (OFFSET e = p.in_row[v]; e < p.in_row[v + 1]; e++) {
             checks++;
+            /* mutant: != (int)p.depth -> < 0 : test_shapes */
             if (p.level[p.in_adj[e]] != (int)p.depth) continue;
             p.level[v] = (int)p.depth + 1;
             if (p.parent) p.parent[v] = p.in_adj[e];

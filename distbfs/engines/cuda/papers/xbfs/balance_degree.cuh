@@ -26,6 +26,7 @@ INLINE void pull_by_block(const Params &p, u32 v, int level, Tally &tally) {
         if (start < stop) {
             Rule rule;
             const u32 found = share_row(p, row, start, stop, level, rule);
+            /* mutant: == 0) -> == 0 && !base) : test_classes_of_degrees_are_looked_at_together */
             if (found != NONE && lane_id() == 0) hit = found;
             if (rule.same_level() != NONE && lane_id() == 0) same = rule.same_level();
         }

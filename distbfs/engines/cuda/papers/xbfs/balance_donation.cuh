@@ -30,6 +30,8 @@ INLINE u32 share_row(const Params &p, const u32 *row, u32 &start,
             const u32 current = __shfl_sync(ALL, neighbour, lane);
             if (same) rule.note(level, current, level);
         }
+        /* mutant: 32 ? stop : start + 32 -> 33 ? stop : start + 33
+         * : test_paper_strategies::test_donated_rows_are_looked_at_to_their_end */
         start = stop - start < 32 ? stop : start + 32;
     }
     return found;
@@ -61,6 +63,8 @@ INLINE void pull_donation(const Params &p, const u32 *queue, u32 size,
             __syncwarp();
             const u32 open = __ballot_sync(ALL, k < degree && found == NONE);
             if (!open) break;
+            /* mutant: > 1 -> > 0
+             * : test_paper_strategies::test_donated_rows_are_looked_at_to_their_end */
             if (__popc(open) > 1) continue;
             const int owner = __ffs(open) - 1;
 #if COUNT

@@ -12,6 +12,8 @@ INLINE void pull_thread(const Params &p, const u32 *queue, u32 size, Slot *slot,
     u32 at = thread_of<u32>(THREADS);
     while (at < size) {
         traverse<Rule>(p, queue[at], level, tally);
+        /* mutant: = threads_of<u32>(THREADS) + atomicAdd(&slot->ticket, 1u) -> +=
+         * threads_of<u32>(THREADS) : test_how_balances_hand_entries_out */
         at = threads_of<u32>(THREADS) + atomicAdd(&slot->ticket, 1u);
     }
 }

@@ -8,6 +8,7 @@
 /* The first entry of the next 32 that this warp takes; all lanes call it. */
 INLINE u32 next_bulk(Slot *slot) {
     u32 first = 0;
+    /* mutant: 32u -> 64u : test_how_balances_hand_entries_out */
     if (lane_id() == 0) first = threads_of<u32>(THREADS) + atomicAdd(&slot->ticket, 32u);
     return __shfl_sync(ALL, first, 0);
 }

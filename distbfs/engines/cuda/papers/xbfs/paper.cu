@@ -77,6 +77,7 @@ INLINE void pull_queue(const Params &p, const State &s, Tally &tally) {
         pull_static<Rule>(p, queue, size, slot, s.level, tally);
     else if (p.balance == THREAD)
         pull_thread<Rule>(p, queue, size, slot, s.level, tally);
+    /* mutant: WARP -> WARP && p.asynchronous : test_how_balances_hand_entries_out */
     else if (p.balance == WARP)
         pull_warp<Rule>(p, queue, size, slot, s.level, tally);
     else if (p.balance == DONATION)
@@ -87,12 +88,15 @@ INLINE void pull_queue(const Params &p, const State &s, Tally &tally) {
 
 /* Whether a pull may find vertices of the level after: not where this one may be the last. */
 INLINE bool runs_ahead(const Params &p, const State &s) {
+    /* mutant: !p.goal.count && s -> s : test_until::test_strategies_of_xbfs_paper */
+    /* mutant: && s.level != p.goal.last -> : test_until::test_strategies_of_xbfs_paper */
     return p.asynchronous && !p.goal.count && s.level != p.goal.last;
 }
 
 INLINE void pull(const Params &p, const State &s) {
     Tally tally;
     open_work(tally);
+    /* mutant: s) -> s) && p.balance == STATIC : test_an_asynchronous_pull_finds_the_next_level */
     if (runs_ahead(p, s))
         pull_queue<Asynchronous>(p, s, tally);
     else

@@ -16,18 +16,25 @@
 /* Set mode and gather of the level; `pulled`: the level before it was a pull. */
 INLINE void choose(const Params &p, State &s, bool pulled) {
     const double share = (double)s.edges / (double)p.edges;
+    /* mutant: edges / (double)s.before -> before / (double)s.edges : test_records_add_up */
     const double lambda = (double)s.edges / (double)s.before;
-    const bool much = share >= p.alpha;
+    const bool much = share >= p.alpha; /* mutant: >= -> < : test_records_add_up */
+    /* mutant: p.frontier == DOUBLE_SCAN ? s.level > 1 : much -> much : test_records_add_up */
     bool pull = p.frontier == DOUBLE_SCAN ? s.level > 1 : much;
+    /* mutant: ALWAYS_PULL -> ALWAYS_PUSH : test_records_add_up */
     if (p.direction != EITHER) pull = p.direction == ALWAYS_PULL;
 
     s.mode = SCAN_FREE;
     if (pull)
         s.mode = PULL;
+    /* mutant: ONLY_SINGLE_SCAN -> ONLY_SINGLE_SCAN && pulled : test_records_add_up */
     else if (p.frontier == ONLY_SINGLE_SCAN)
         s.mode = SINGLE_SCAN;
+    /* mutant: (p.frontier == ANY || p.frontier == ONLY_NO_QUEUE) -> p.frontier == ONLY_NO_QUEUE
+     * : test_records_add_up */
     else if (pulled && (p.frontier == ANY || p.frontier == ONLY_NO_QUEUE))
         s.mode = NO_QUEUE;
+    /* mutant: >= -> < : test_records_add_up */
     else if (p.frontier == ANY && (much || share * lambda >= p.alpha))
         s.mode = SINGLE_SCAN;
     s.gather = pulled && (s.mode == SCAN_FREE || s.mode == SINGLE_SCAN);
@@ -39,6 +46,7 @@ INLINE State first_state(const Params &p) {
     s.level = 1;
     s.levels = 1;
     s.size = 1;
+    /* mutant: p.goal.last == 0 -> 0 : test_until::test_strategies_of_xbfs_paper */
     s.done = p.goal.last == 0;
     s.edges = s.before = degree_of(p, p.root);
     choose(p, s, false);

@@ -19,6 +19,7 @@ struct Asynchronous {
 
     static __device__ __forceinline__ int load(const int *at) { return load_fresh(at); }
     __device__ __forceinline__ void note(int status, u32 neighbour, int level) {
+        /* mutant: level -> level - 1 : test_an_asynchronous_pull_finds_the_next_level */
         if (status == level) current = neighbour;
     }
     __device__ __forceinline__ u32 same_level() const { return current; }

@@ -87,6 +87,7 @@ INLINE void expand_chunks(const Params &p, u32 count, Visit visit) {
         const u32 from = p.chunks[at] >> 32;
         const u32 start = (u32)p.chunks[at] * CHUNK;
         const u32 degree = degree_of(p, from);
+        /* mutant: + CHUNK; -> + CHUNK - 1; : test_paper_kernels::test_directed_graphs */
         const u32 stop = degree - start < CHUNK ? degree : start + CHUNK;
         visit_row(p.columns + __ldg(p.offsets + from), from, start, stop, threadIdx.x,
                   THREADS, visit);
