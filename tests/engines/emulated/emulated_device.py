@@ -34,8 +34,10 @@ GUARD, ALIGNED, GUARDED, GARBAGE = 4096, 512, 0xC5, 0xA5
 NEAR = 512  # bytes of a guard that are looked at after each launch
 ARRAYS = 1 << 12  # that there may be at once
 SECONDS = 60  # that a launch may take
-FLAGS = ("-std=c++17", "-O2", "-fPIC", "-w", "-pthread", "-fno-strict-aliasing")
+FLAGS = ("-std=c++17", "-fPIC", "-w", "-pthread", "-fno-strict-aliasing")
 FLAGS += ("-shared", "-Wl,-Bsymbolic")
+# of kernels, which tests run for a short time, and of what runs them
+QUICK, OPTIMISED = "-O1", "-O2"
 NVSHMEM = re.compile(r"#include <device/nvshmem\w*\.h>")
 ELSEWHERE = re.compile(r'#include "(?:\.\./)+(?:\w+/)*')
 FULL, SMALL = 1024, 256  # threads of a block
@@ -53,7 +55,8 @@ def compiler():
 class Kernels:
     """Libraries of kernel files, compiled at first use and cached by content.
 
-    flags: of the compiler; small: blocks of FULL threads have SMALL, which is faster
+    flags: of the compiler, where they may say how much it optimises
+    small: blocks of FULL threads have SMALL, which is faster
     """
 
     def __init__(self, flags=FLAGS, *, small=False):
@@ -91,13 +94,13 @@ class Kernels:
         files["all.cpp"] = "\n".join(code) + "\n"
         macros = [f"-D{name}={value}" for name, value in sorted(definitions.items())]
         self.executor  # noqa: B018 - kernels call it
-        library = ctypes.CDLL(self.built(source.stem, files, macros))
+        library = ctypes.CDLL(self.built(source.stem, files, QUICK, macros))
         library.smaller = smaller
         return library
 
-    def built(self, stem, files, macros=()):
+    def built(self, stem, files, level=OPTIMISED, macros=()):
         """Compile files by name, all.cpp with what it includes; return the library."""
-        options = (*self.flags, *macros)
+        options = (level, *self.flags, *macros)
         lines = "-g" in options  # of the files are in the library
         read = {x: y if lines else code_of(y.encode()) for x, y in files.items()}
         content = repr((sorted(read.items()), options, compiler()))
