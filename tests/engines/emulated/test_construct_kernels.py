@@ -311,7 +311,7 @@ class SomeParts:
 @pytest.mark.parametrize(("exponent", "threshold"), [(32, 0), (33, LARGE), (42, 6)])
 def test_ids_near_the_limits(device, exponent, threshold):
     """Two parts of many, whose vertices have ids up to 2^42: as of a small graph."""
-    small, parts = random_tuples(400, 1500, 8), 1 << min(exponent - 19, 18)
+    small, parts = random_tuples(400, 1500, 8), 1 << min(exponent - 19, 21)
     mine, apart = [parts // 3, parts - 1], (1 << exponent) // parts // 200
 
     def far(ids):  # the order stays, and parts 0 and 1 become those
