@@ -151,13 +151,12 @@ def _layout(
     where: str,
     header: bool | None,
 ) -> LineLayout:
-    def fit(separator: str) -> tuple[bool, bool, bool, float]:
+    def fit(separator: str) -> tuple[bool, bool, float]:
         rows = _rows(lines, separator)
         named = wanted is not None and bool(rows) and set(wanted) <= set(rows[0])
         wide = sum(len(row) > 1 and all(row[:2]) for row in rows)
         numbers = bool(rows) and len(rows[0]) > 1 and _integers(rows[1:] or rows)
-        without_names = numbers and _integers(rows)
-        return named, numbers, without_names, wide / max(len(rows), 1)
+        return named, numbers, wide / max(len(rows), 1)
 
     separator = max(SEPARATORS, key=fit) if lines else " "
     first, *rest = _rows(lines, separator) or [[]]
