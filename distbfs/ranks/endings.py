@@ -216,6 +216,8 @@ def _end_failed(world: World | None, error: BaseException) -> int:
     wait_turn(rank or (launch.rank if launch else 0), None if alone else error)
     if isinstance(error, SystemExit):
         say(f"{error.code}\n" if isinstance(error.code, str) else "")
+    elif comm is None and launch and launch.rank and exit_code(error) == INTERRUPTED:
+        say("")  # all ranks heard of it before they knew each other: the first says it
     else:
         say(describe_error(error, rank))
     if not alone:

@@ -12,6 +12,7 @@ from graphs import NAMED, build, kronecker, random_tuples
 from launching import needs_mpi, run, run_ranks
 
 from distbfs.build.host.parts import construct
+from distbfs.device.structures import Record
 from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.engines.openmp.part import OpenMPPart
 from distbfs.engines.openmp.whole import OpenMPWhole
@@ -69,6 +70,8 @@ def arrays_in(value):
         yield value
     elif isinstance(value, dict):
         yield from arrays_in(list(value.values()))
+    elif isinstance(value, Record):
+        yield from arrays_in(value.held)
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from arrays_in(item)

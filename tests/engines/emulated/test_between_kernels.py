@@ -262,7 +262,10 @@ class ThreadStreams:
         for place, part, _ in (*leaving, *coming):
             assert part in self.partners[place]
         sent = [(self.parts[k], part, np.array(x)) for k, part, x in leaving]
-        every = [x for rank in self.world._share("cross", sent) for x in rank]
+        of_ranks = [sent]
+        if self.world.size > 1:
+            of_ranks = self.world._share("cross", sent)
+        every = [x for rank in of_ranks for x in rank]
         arrived = {}
         for source, part, array in every:
             if part in self.parts:
