@@ -202,11 +202,11 @@ def test_a_killed_rank_ends_it_and_it_starts_again(rank, stores, tmp_path):
 DEAF = """
 import functools, sys, threading
 from distbfs.cli import main, serve
-from distbfs.service.rank_calls import Ranks
+from distbfs.service.rank_calls import ServiceRank
 from distbfs.terminal.streams import run_program
 
 serve.Limits = functools.partial(serve.Limits, patience=0.2)
-Ranks._path = lambda *_: threading.Event().wait()
+ServiceRank._path = lambda *_: threading.Event().wait()
 run_program(lambda: main.run(sys.argv[1:]))
 """
 
