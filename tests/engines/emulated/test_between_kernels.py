@@ -29,6 +29,7 @@ from worlds import ThreadExchange, on_ranks
 from distbfs.build.cuda import inner, inner_domains
 from distbfs.build.cuda.inner_part import InnerPart
 from distbfs.device import cuda
+from distbfs.engines import streamed as streams
 from distbfs.engines.base import Until
 from distbfs.engines.cuda.xbfs import arrays, between_params
 from distbfs.engines.cuda.xbfs.memory import box_words
@@ -141,7 +142,7 @@ def test_outer_edges_are_made_in_passes(device, monkeypatch, sizes, threshold):
 @pytest.fixture(params=[1, 3, 40])
 def short_boxes(request, monkeypatch):
     """Let boxes have room for few words, so that levels are sent in rounds."""
-    for module in (between_params, seat):
+    for module in (between_params, streams):
         monkeypatch.setattr(module, "MOST_STREAMED", 1)
     for name in ("FIRST", "LEAST_FIRST", "MOST_BOXED"):
         monkeypatch.setattr(between_params, name, request.param)

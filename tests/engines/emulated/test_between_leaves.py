@@ -15,12 +15,12 @@ from test_domain_leaves import roots_of as some_roots
 from test_split_between import split  # noqa: F401 - a fixture
 
 from distbfs.build.cuda.domain import GRANULE
+from distbfs.engines import streamed as streams
 from distbfs.engines.cuda.xbfs import arrays as fast_arrays
 from distbfs.engines.cuda.xbfs import between_leaves, between_params
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Placement
 from distbfs.registry import ENGINES, lookup
-from distbfs.search.runners import seat
 
 GRAPHS = {  # made once
     "random": lambda: shuffled(leafy(random_tuples(700, 2500, 11), 8000)),
@@ -59,7 +59,7 @@ def sizes_of(parts):
 def run(form, monkeypatch):
     """Search level by level with the host, in rounds, on a stream, or in one launch."""
     if form == "host":
-        for module in (between_params, seat):
+        for module in (between_params, streams):
             monkeypatch.setattr(module, "MOST_STREAMED", 1)
         for name in ("FIRST", "LEAST_FIRST", "MOST_BOXED"):
             monkeypatch.setattr(between_params, name, 500)
