@@ -6,7 +6,7 @@ from graphs import kronecker
 from test_split_rows import NOTHING, least_and_all
 
 import distbfs
-from distbfs.device import rates
+from distbfs.device import host_memory, rates
 from distbfs.options import SearchOptions
 from distbfs.search import device_holding
 from distbfs.terminal import comparison
@@ -19,7 +19,7 @@ SOURCE = kronecker(10)
 def test_the_link_is_measured_by_reads_of_all_of_a_buffer(monkeypatch):
     """An emulated launch takes a millisecond, whatever it does."""
     monkeypatch.setattr(rates, "LINK_BYTES", 1 << 16)
-    sums, pinned = [], rates.pinned
+    sums, pinned = [], host_memory.pinned
 
     def filled(count, dtype, what):
         values = pinned(count, dtype, what)
@@ -31,7 +31,7 @@ def test_the_link_is_measured_by_reads_of_all_of_a_buffer(monkeypatch):
         sums.append(seconds)
         return seconds
 
-    monkeypatch.setattr(rates, "pinned", filled)
+    monkeypatch.setattr(host_memory, "pinned", filled)
     monkeypatch.setattr(rates, "best", watch)
     cp = rates.cuda.cupy()
     zeros, totals = cp.zeros, []
