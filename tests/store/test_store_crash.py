@@ -179,7 +179,8 @@ def run(name, *arguments, before=()):
         capture_output=True,
         text=True,
         timeout=120,
-        env={**os.environ, "PYTHONPATH": path},
+        # Python would keep what fits of its own bytecode, for later processes to read
+        env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
     )
 
 
