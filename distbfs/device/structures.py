@@ -7,7 +7,6 @@ by ``"name"``, conditions, macros without arguments, constants.
 
 from __future__ import annotations
 
-import ast
 import ctypes
 import re
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+from distbfs.device.sources import code_of
+
 DIRECTIVE = re.compile(r"#\s*(\w+)\s*(.*)")
 INCLUDED = re.compile(r'"([^"]+)"')
 MACRO = re.compile(r"(\w+)(?!\()(?:\s+(.*))?$")
@@ -168,8 +168,7 @@ class Declarations:
         text = text.replace("&&", " and ").replace("||", " or ")
         text = re.sub(r"!(?!=)", " not ", SUFFIX.sub(r"\1", text)).replace("/", "//")
         text = WORD.sub(self._known, text)
-        tree = ast.parse(text.strip(), mode="eval")
-        return int(eval(compile(tree, "", "eval"), {"__builtins__": {}}))  # noqa: S307
+        return int(eval(text.strip(), {"__builtins__": {}}))  # noqa: S307
 
     def _known(self, word: re.Match[str]) -> str:
         if word[0] in ("and", "or", "not"):
@@ -190,8 +189,9 @@ class Declarations:
         if path in self._read:
             return
         self._read.add(path)
-        text = self._texts.get(path.name) or path.read_text(encoding="utf-8")
-        text = COMMENT.sub(" ", text).replace("\\\n", " ")
+        own = self._texts.get(path.name)
+        code = code_of(path.read_bytes() if own is None else own.encode())
+        text = code.decode().replace("\\\n", " ")
         taken: list[list[bool]] = []  # of each condition: whether now, whether before
         for line in text.splitlines():
             directive = DIRECTIVE.match(line.strip())
