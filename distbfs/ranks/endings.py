@@ -214,12 +214,16 @@ def _end_failed(world: World | None, error: BaseException) -> int:
     alone = comm is None or comm.Get_size() == 1
     rank = None if comm is None or alone else comm.Get_rank()
     wait_turn(rank or (launch.rank if launch else 0), None if alone else error)
+    ctrl_c = isinstance(error, KeyboardInterrupt)
     if isinstance(error, SystemExit):
-        say(f"{error.code}\n" if isinstance(error.code, str) else "")
-    elif comm is None and launch and launch.rank and exit_code(error) == INTERRUPTED:
-        say("")  # all ranks heard of it before they knew each other: the first says it
+        text = f"{error.code}\n" if isinstance(error.code, str) else ""
+    elif ctrl_c and comm is None and launch and launch.rank:
+        text = (
+            ""  # all ranks heard of it before they knew each other: the first says it
+        )
     else:
-        say(describe_error(error, rank))
+        text = describe_error(error, rank)
+    say(text)
     if not alone:
         abort_ranks(comm, exit_code(error))
     return exit_code(error)
