@@ -13,6 +13,8 @@ import platform
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -232,27 +234,46 @@ def nvrtc_version() -> str:
 def kernel_compilations(arch: str) -> dict[str, str]:
     """Compile every CUDA source of the package; return "ok" or the reason.
 
-    A source is compiled in each of its variants, which the names hold; what compiles is
-    kept in the cache. One that NVSHMEM is missing for has LEFT_OUT before the reason.
+    A source is compiled in each of its variants, which the names hold, by as many
+    threads as there are cores; what compiles is kept in the cache. One that NVSHMEM is
+    missing for has LEFT_OUT before the reason.
     """
-    root, outcomes = Path(distbfs.__file__).parent, {}
-    for source in sorted(root.rglob("*.cu")):
-        library = None
-        if nvshmem.is_linked(source):
-            try:
-                library = nvshmem.nvshmem()
-            except DeviceMissing as error:
-                outcomes[str(source.relative_to(root))] = f"{LEFT_OUT}{error}"
-                continue
-        for variant in sources.variants(source):
-            words = [f"{key}={value}" for key, value in variant.items()]
-            name = " ".join([str(source.relative_to(root)), *words])
-            try:
-                nvrtc.cubin(source, arch, variant, library=library)
-                outcomes[name] = "ok"
-            except DeviceMissing as error:
-                outcomes[name] = str(error)
-    return outcomes
+    root = Path(distbfs.__file__).parent
+    outcomes: dict[str, str | Future[str]] = {}
+    pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
+    try:
+        for source in sorted(root.rglob("*.cu")):
+            library = None
+            if nvshmem.is_linked(source):
+                try:
+                    library = nvshmem.nvshmem()
+                except DeviceMissing as error:
+                    outcomes[str(source.relative_to(root))] = f"{LEFT_OUT}{error}"
+                    continue
+            for variant in sources.variants(source):
+                words = [f"{key}={value}" for key, value in variant.items()]
+                name = " ".join([str(source.relative_to(root)), *words])
+                outcomes[name] = pool.submit(_compiled, source, arch, variant, library)
+        return {
+            name: said if isinstance(said, str) else said.result()
+            for name, said in outcomes.items()
+        }
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _compiled(
+    source: Path,
+    arch: str,
+    variant: Mapping[str, str],
+    library: nvrtc.DeviceLibrary | None,
+) -> str:
+    """Return "ok", or why a variant does not compile."""
+    try:
+        nvrtc.cubin(source, arch, variant, library=library)
+    except DeviceMissing as error:
+        return str(error)
+    return "ok"
 
 
 def cuda_facts() -> dict[str, Any]:

@@ -5,6 +5,7 @@ emulated device, and all others are skipped, with why.  Workers of pytest-xdist 
 with another device each where there are several.
 """
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -68,6 +69,7 @@ def pytest_generate_tests(metafunc):
 
 def pytest_collection_modifyitems(items):
     here = Path(__file__).parent
+    items.sort(key=lambda item: item.path.stem != "test_searching_ranks")  # the longest
     for item in items:
         if here not in item.path.parents:
             continue
@@ -76,6 +78,15 @@ def pytest_collection_modifyitems(items):
         item.add_marker(pytest.mark.gpu)
         if NO_DEVICE is not None:
             item.add_marker(pytest.mark.skip(reason=NO_DEVICE))
+
+
+@pytest.fixture(scope="module")
+def whole_device(tmp_path_factory):
+    """Wait until no other test that needs most of a device's memory runs."""
+    of_all_workers = tmp_path_factory.getbasetemp().parent
+    with (of_all_workers / "whole_device").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -58,11 +58,12 @@ def make(graph, engine, method, **options):
 
 
 @EACH
-@pytest.mark.parametrize("in_ids", [True, False], ids=["ids", "numbers"])
-def test_graphs(engine, method, in_ids):
+def test_graphs(engine, method):
+    """Ids and numbers take turns, which are others for the next method."""
+    first = METHODS.index((engine, method))
     for k, name in enumerate(graphs()):
         made = host(name, wide=k % 4 == 3)
-        parents = k % 3 != 2
+        parents, in_ids = k % 3 != 2, (k + first) % 2 == 0
         search = make(
             made.graph, engine, method, internal_ids=not in_ids, parents=parents
         )
@@ -76,19 +77,14 @@ def test_graphs(engine, method, in_ids):
                 assert found.levels == wanted_levels(made, root).max() + 1
 
 
-@pytest.mark.parametrize("claim", [True, False], ids=["claim", "hash"])
 @pytest.mark.parametrize("knobs", KNOBS, ids=str)
-def test_every_knob(knobs, claim):
-    for name in (
-        "kronecker",
-        "hubs",
-        "grid-clique",
-        "blobs-tail",
-        "uniform-32",
-        "star",
-    ):
+def test_every_knob(knobs):
+    """Each graph is claimed and hashed in turns, which are others for the next knob."""
+    some = ("kronecker", "hubs", "grid-clique", "blobs-tail", "uniform-32", "star")
+    for k, name in enumerate(some, KNOBS.index(knobs)):
         made = host(name)
         for stepwise in (False, True):
+            claim = stepwise == (k % 2 == 0)
             search = Bfs4kSearch(
                 made.graph, knobs=knobs, claim=claim, stepwise=stepwise
             )

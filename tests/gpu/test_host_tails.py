@@ -142,7 +142,8 @@ def test_parts_with_tails_in_host_memory(monkeypatch, name, wide):
     if wide:
         monkeypatch.setattr(device_tuples, "NARROW", 1)  # ids of 64 bits
     source = GRAPHS[name]()
-    for parts, threshold, limit in ((2, 40, None), (3, 20, 1), (2, LARGE, 1)):
+    places = ((2, 40, None), (3, 20, 1), (2, LARGE, 1))
+    for at, (parts, threshold, limit) in enumerate(places):
         room = Room(limit, None, NOTHING)
         made, _ = construct_on_devices(
             *(source, SoloWorld(), Placement(parts, 1), BuildOptions(threshold)),
@@ -150,16 +151,15 @@ def test_parts_with_tails_in_host_memory(monkeypatch, name, wide):
             room=room,
         )
         assert {part.nd.on_host for part in made} == {limit is not None}
-        for direction in ("auto", "push", "pull"):
+        for k, direction in enumerate(("auto", "push", "pull")):
             driver = driver_of(made, "xbfs", room, direction=direction)
             searches = driver._searches
             assert sum(one.part.graph.held_back for one in searches)
-            for way in WAYS[:3]:
-                for field, value in way.items():
-                    for one in searches:
-                        setattr(one.own, field, value)
-                for root in some_roots(source, 2):
-                    records = check(driver, source, root, records=True).records
-                    for record in records:
-                        assert record["tail_edges"] <= record["checks"]["inner"]
+            for field, value in WAYS[(at + k) % 3].items():  # each with each direction
+                for one in searches:
+                    setattr(one.own, field, value)
+            for root in some_roots(source, 2):
+                records = check(driver, source, root, records=True).records
+                for record in records:
+                    assert record["tail_edges"] <= record["checks"]["inner"]
             driver.close()

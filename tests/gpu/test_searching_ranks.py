@@ -13,6 +13,7 @@ pytestmark = pytest.mark.alone  # devices wait for each other
 
 RANKS = [sys.executable, str(Path(__file__).with_name("searching_ranks.py"))]
 LIMIT = 10.0
+START = 200.0  # kernels, and NVSHMEM, may be compiled by all tests at once
 SHARED = ("host", "first")  # what ranks that share one device have
 WAITING = (
     "auto",
@@ -105,7 +106,7 @@ def test_a_domain_of_one_device_twice_is_refused():
 @pytest.mark.parametrize("how", ["nccl", "nvshmem", "host", "domain", "first"])
 def test_a_killed_rank_ends_all(how):
     need_devices(1 if how in SHARED else 2)
-    done = run_ranks(2, [*RANKS, "kill", how], timeout=60)
+    done = run_ranks(2, [*RANKS, "kill", how], timeout=START)
     assert "searching" in done.stdout
     assert done.returncode != 0
     assert done.seconds_after_loss < LIMIT + 10
@@ -115,7 +116,7 @@ def test_a_killed_rank_ends_all(how):
 @pytest.mark.parametrize("how", ["nccl", "nvshmem", "host", "domain"])
 def test_a_stalled_rank_ends_all(how):
     need_devices(1 if how in SHARED else 2)
-    done = run_ranks(2, [*RANKS, "stall", how], timeout=60)
+    done = run_ranks(2, [*RANKS, "stall", how], timeout=START)
     assert "searching" in done.stdout
     assert done.returncode == RanksStuck.exit_code, done.stderr
     assert "rank 1 has given no sign of life" in done.stderr
@@ -125,7 +126,7 @@ def test_a_stalled_rank_ends_all(how):
 @needs_mpi
 def test_a_full_device_ends_all():
     need_devices(2)
-    done = run_ranks(2, [*RANKS, "memory", "nccl"], timeout=60)
+    done = run_ranks(2, [*RANKS, "memory", "nccl"], timeout=START)
     assert done.returncode == 3, done.stderr
     assert "rank 1" in done.stderr
     assert done.seconds_after_loss < LIMIT + 10

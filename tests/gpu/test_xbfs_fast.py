@@ -84,12 +84,15 @@ def test_every_combination(in_ids, parents, stepwise, direction, wide):
 
 @pytest.mark.parametrize("named", OVERRIDES)
 @STEPWISE
-@IN_IDS
-def test_thresholds_that_force_each_way(in_ids, stepwise, named):
-    """Marking pushes, direct pulls, neither; tiles and hub bits of other sizes."""
+def test_thresholds_that_force_each_way(stepwise, named):
+    """Marking pushes, direct pulls, neither; tiles and hub bits of other sizes.
+
+    Ids and numbers take turns, which are others for the next thresholds.
+    """
     faults = Faults()
-    for name in SOME if stepwise else NAMES:
-        made = host(name)
+    first = list(OVERRIDES).index(named)
+    for k, name in enumerate(SOME if stepwise else NAMES, first):
+        made, in_ids = host(name), k % 2 == 0
         search = FastSearch(
             made.graph, in_ids=in_ids, stepwise=stepwise, overrides=OVERRIDES[named]
         )
@@ -100,11 +103,10 @@ def test_thresholds_that_force_each_way(in_ids, stepwise, named):
 
 @pytest.mark.parametrize("wide", BOTH, ids=["u64", "u32"])
 @DIRECTION
-@IN_IDS
-def test_records_are_the_histogram_of_levels(in_ids, direction, wide):
+def test_records_are_the_histogram_of_levels(direction, wide):
     faults = Faults()
-    for name in SOME if wide else NAMES:
-        made = host(name, wide)
+    for k, name in enumerate(SOME if wide else NAMES, len(direction)):
+        made, in_ids = host(name, wide), k % 2 == 0
         search = FastSearch(made.graph, in_ids=in_ids, direction=direction)
         for root in roots_of(made, 3):
             for records in (True, False):  # between others
@@ -115,11 +117,10 @@ def test_records_are_the_histogram_of_levels(in_ids, direction, wide):
 
 
 @pytest.mark.parametrize("named", OVERRIDES)
-@IN_IDS
-def test_records_of_forced_ways(in_ids, named):
+def test_records_of_forced_ways(named):
     faults = Faults()
-    for name in NAMES:
-        made = host(name)
+    for k, name in enumerate(NAMES, list(OVERRIDES).index(named)):
+        made, in_ids = host(name), k % 2 == 0
         search = FastSearch(made.graph, in_ids=in_ids, overrides=OVERRIDES[named])
         for root in roots_of(made, 2):
             faults.look(made, search, root, name, records=True, overrides=named)
