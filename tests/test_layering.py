@@ -19,7 +19,7 @@ from distbfs import registry
 ROOT = Path(distbfs.__file__).parent
 LEAVES = (
     *("errors", "types", "registry", "options", "timing", "progress", "leftovers"),
-    *("interrupts", "locks"),
+    *("distinct", "interrupts", "locks"),
 )
 ROOMS = (
     *("device", "ranks", "generate", "formats", "graph", "partition", "exchange"),

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from distbfs.device import cc
+from distbfs.distinct import distinct
 from distbfs.errors import DistbfsError, InputError, LibraryMissing
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.line_rules import LARGEST_ID
@@ -242,7 +243,7 @@ class Table:
                 array = array.dictionary_encode()
             words = array.dictionary.to_pylist()
             codes = array.indices.to_numpy(False).astype(np.int64)
-        used = np.unique(codes)
+        used = distinct(codes)
         numbers = np.full(len(words), -1, dtype=np.int64)
         numbers[used] = self._text([words[k] for k in used.tolist()], where, begin)
         return numbers[codes]

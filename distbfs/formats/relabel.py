@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from distbfs.distinct import distinct
 from distbfs.formats.ids import IntegerIds, TextIds
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Distinct:
 
     def add(self, ids: Ids) -> None:
         """Add ids, int64 of any shape."""
-        self._new.append(np.unique(ids))
+        self._new.append(distinct(ids))
         self._waiting += len(self._new[-1])
         if self._waiting > max(len(self._known), PAIRS):
             self._merge()
@@ -44,7 +45,7 @@ class Distinct:
         return self._known
 
     def _merge(self) -> None:
-        self._known = np.unique(np.concatenate([self._known, *self._new]))
+        self._known = distinct(np.concatenate([self._known, *self._new]))
         self._new, self._waiting = [], 0
 
 

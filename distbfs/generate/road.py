@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from distbfs.device import cc
+from distbfs.distinct import distinct
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import GOLDEN, mix64, mix_seed
 from distbfs.generate.positions import ByBlocks
@@ -168,7 +169,7 @@ class Road(ByBlocks):
 
     def _looked_up(self, positions: Ids) -> tuple[Ids, Ids]:
         block = np.searchsorted(self._tuples, positions, side="right") - 1
-        blocks = np.unique(block)
+        blocks = distinct(block)
         crossings, _ = self._crossings(blocks)
         links = (crossings.right + crossings.below).ravel()
         in_block = np.cumsum(links.reshape(-1, BLOCK), axis=1).ravel() - links

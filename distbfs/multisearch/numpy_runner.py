@@ -24,6 +24,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from distbfs.distinct import distinct
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.csr import CSR
 from distbfs.multisearch.base import (
@@ -107,9 +108,9 @@ class NumpyWalk:
                 new = level[row, v] < 0
                 row, v = row[new], v[new]  # noqa: PLW2901
                 level[row, v] = depth
-                keys.append(np.unique(row * level.shape[1] + v))
+                keys.append(distinct(row * level.shape[1] + v))
             yield i, u
-            key = np.unique(np.concatenate(keys)) if keys else u[:0]
+            key = distinct(np.concatenate(keys)) if keys else u[:0]
             i, u = np.divmod(key, level.shape[1])
 
     def edges(self, i: Ids, u: Ids) -> Iterator[tuple[Ids, Ids, Ids]]:
@@ -293,7 +294,7 @@ def run_batches(
             s.frontiers.append((i, u))
             if depth == options.depth:
                 break
-            at_work = np.unique(i)
+            at_work = distinct(i)
             call(problem, "prior", s, at_work)
             for edges in (
                 walk.edges(i, u) if "visit_vertex" in problem.functions else ()

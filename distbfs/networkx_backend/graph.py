@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from distbfs.distinct import distinct
 from distbfs.graph.components import component_labels
 from distbfs.graph.csr import CSR
 from distbfs.search.breadth_first import bfs
@@ -118,7 +119,7 @@ class BackendGraph:
             if (colours == side).any():
                 return True
             checks, side = checks + len(columns), 1 - side
-            layer = np.unique(columns[colours < 0]).astype(np.int64)
+            layer = distinct(columns[colours < 0]).astype(np.int64)
         return False
 
     def all_reach_all(self) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from distbfs.distinct import distinct
 from distbfs.engines.path_counts import Sums, by_level, totals_of
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT
@@ -277,7 +278,7 @@ class PartPaths:
                 tables.append(np.stack([ids, rest[up, 0].astype(np.int64)], axis=1))
                 fresh[place].append(numbers[up])
             delegates = np.flatnonzero(self._world.allreduce(before, "max"))
-            normals = [np.unique(np.concatenate(x)) for x in fresh]
+            normals = [distinct(np.concatenate(x)) for x in fresh]
         return gathered(self._world, np.concatenate(tables))
 
     def edges_within(self, level: Sequence[Any], hops: int | None) -> Ids:

@@ -13,6 +13,7 @@ from weakref import ref
 import numpy as np
 
 from distbfs.device import cuda, take
+from distbfs.distinct import distinct
 from distbfs.engines.base import WHOLE, Until
 from distbfs.errors import DistbfsError, InputError, UsageError, WrongTypeError
 from distbfs.formats.ids import no_vertex
@@ -372,7 +373,7 @@ class Session:
             if self._view is not None and not self._view.sees(outside).all():
                 return Until(depth_limit)  # one is never reached
             # mutant: self.vertices.inside(outside) -> outside : test_targets_and_depth
-            ids = np.unique(self.vertices.inside(outside))
+            ids = distinct(self.vertices.inside(outside))
         return Until(depth_limit, ids)
 
     def _taking(self, wanted: Ids | None) -> AbstractContextManager[Take]:

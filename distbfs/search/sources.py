@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from distbfs.distinct import distinct
 from distbfs.engines.base import Until
 from distbfs.errors import UsageError, WrongTypeError
 from distbfs.search.program_arrays import array_of, each_of, is_array
@@ -69,9 +70,9 @@ def ids_of_set(several: Ids | list[Any], n: int, id_of: Callable[[Any], int]) ->
     if isinstance(several, np.ndarray):
         wrong = np.flatnonzero((several < 0) | (several >= n))
         if not len(wrong):
-            return np.unique(several.astype(np.int64))
+            return distinct(several.astype(np.int64))
         several = several[wrong[:1]].tolist()
-    return np.unique(np.array([id_of(vertex) for vertex in several], dtype=np.int64))
+    return distinct(np.array([id_of(vertex) for vertex in several], dtype=np.int64))
 
 
 def without_roots(until: Until, roots: Ids) -> Until:

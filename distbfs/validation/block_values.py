@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
+from distbfs.distinct import distinct
 from distbfs.types import UNREACHED, Array, Ids, Levels, Marks, World, slice_bounds
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class Routed:
 
     def mark(self, ids: Ids) -> None:
         """Mark vertices, int64, at their owners; collective."""
-        for places in self.world.alltoall(self._split(np.unique(ids))):
+        for places in self.world.alltoall(self._split(distinct(ids))):
             self.seen[places - self.low] = True
 
     def marked(self) -> Marks:

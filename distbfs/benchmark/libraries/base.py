@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from distbfs import registry
+from distbfs.distinct import distinct
 from distbfs.errors import LibraryMissing, UsageError
 from distbfs.options import SearchOptions
 from distbfs.partition.layout import Layout
@@ -57,8 +58,8 @@ def rows_of(source: TupleSource) -> LibraryRows:
     keys = [np.zeros(0, np.int64)]
     for u, v in source.chunks(0, source.tuples):
         kept = u != v
-        keys += [np.unique(a[kept] * n + b[kept]) for a, b in ((u, v), (v, u))]
-    all_keys = np.unique(np.concatenate(keys))
+        keys += [distinct(a[kept] * n + b[kept]) for a, b in ((u, v), (v, u))]
+    all_keys = distinct(np.concatenate(keys))
     counts = np.bincount(all_keys // max(n, 1), minlength=n)
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     return LibraryRows(offsets, (all_keys % max(n, 1)).astype(np.int32))

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from distbfs.build.host.rows import ServedRows
+from distbfs.distinct import distinct
 from distbfs.graph.csr import CSR, add_counts, index_dtype, row_blocks, row_offsets
 from distbfs.graph.keys import BACK, BOTH, FORTH
 from distbfs.graph.relabel import PartNumbering, degree_order
@@ -168,7 +169,7 @@ class Distributor:
         columns = self._numbers_of(vertices).astype(np.uint64)
         rank = self.placement.rank_of(parts)
         remote = np.flatnonzero(rank != self.world.rank)
-        outside = np.unique(vertices[remote])
+        outside = distinct(vertices[remote])
         owner = self.placement.rank_of(self.layout.part_of(outside))
         asked = self.world.alltoall(
             [outside[owner == r] for r in range(self.world.size)]

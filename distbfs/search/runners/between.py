@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from distbfs.distinct import distinct
 from distbfs.engines.base import (
     COUNTS,
     WHOLE,
@@ -556,7 +557,7 @@ class BetweenDomains:
                 hung.append(on)
         # mutant: self._world.allgather(np.concatenate(hung)) -> [np.concatenate(hung)]
         #   : test_ends
-        return np.unique(np.concatenate(self._world.allgather(np.concatenate(hung))))
+        return distinct(np.concatenate(self._world.allgather(np.concatenate(hung))))
 
     def _level(
         self,

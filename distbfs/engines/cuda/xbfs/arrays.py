@@ -14,6 +14,7 @@ import numpy as np
 from distbfs.build.cuda.domain import GRANULE
 from distbfs.build.cuda.seen import SeenEdges
 from distbfs.device import cuda, programs
+from distbfs.distinct import distinct
 from distbfs.engines.base import Until
 from distbfs.engines.cuda.xbfs.ranges import (
     TABLE_BYTES,
@@ -163,7 +164,7 @@ def last_and_targets(until: Until, root: Root, n: int) -> tuple[int, Ids | None]
     last = NO_LIMIT if until.depth is None else until.depth
     if until.targets is None or not len(until.targets):
         return last, None
-    targets: Ids = np.unique(np.asarray(until.targets, dtype=np.int64))
+    targets: Ids = distinct(np.asarray(until.targets, dtype=np.int64))
     for target in targets[[0, -1]].tolist():
         if not 0 <= target < n:
             raise UsageError(f"target is {target}; allowed: 0 to {n - 1}")
