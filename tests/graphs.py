@@ -23,6 +23,7 @@ class Tuples:
         self.v = np.asarray(v, dtype=np.int64)
         self.tuples = len(self.u)
         self.size = size
+        self._levels = {}
 
     def __repr__(self):
         return f"Tuples({self.n}, {self.u.tolist()}, {self.v.tolist()})"
@@ -47,29 +48,53 @@ class Tuples:
         matrix.sort_indices()
         return matrix
 
-    @property
+    @cached_property
     def degrees(self):
-        return np.diff(self.matrix.indptr).astype(np.int64)
+        return fixed(np.diff(self.matrix.indptr).astype(np.int64))
 
-    @property
+    @cached_property
     def edges(self):
         """Directed edges, int64 [m, 2], ascending."""
         coo = self.matrix.tocoo()
-        return np.stack([coo.row, coo.col], axis=1).astype(np.int64)
+        return fixed(np.stack([coo.row, coo.col], axis=1).astype(np.int64))
 
-    @property
+    @cached_property
+    def _keys(self):
+        return self.edges @ np.array([self.n, 1])
+
+    def has_edges(self, u, v):
+        """Tell of each pair whether it is an edge, bool.
+
+        By a search in sorted keys: ``numpy.isin`` takes 30 times as long.
+        """
+        wanted = np.asarray(u, dtype=np.int64) * self.n + v
+        at = np.searchsorted(self._keys, wanted)
+        return np.append(self._keys, -1)[at] == wanted
+
+    @cached_property
     def ends(self):
         """Ends of tuples at each vertex; a loop is two."""
-        return np.bincount(np.concatenate([self.u, self.v]), minlength=self.n)
+        return fixed(np.bincount(np.concatenate([self.u, self.v]), minlength=self.n))
 
     def distances(self, root):
         """Levels by scipy from the nearest root, -1 where none reaches."""
-        options = {"unweighted": True, "min_only": True}
-        return signed(dijkstra(self.matrix, indices=np.atleast_1d(root), **options))
+        roots = np.atleast_1d(root)
+        known = self._levels.get(roots.tobytes())
+        if known is None:
+            options = {"unweighted": True, "min_only": True}
+            known = fixed(signed(dijkstra(self.matrix, indices=roots, **options)))
+            self._levels[roots.tobytes()] = known
+        return known
 
     def levels_from(self, roots):
         """Levels from each root by scipy, int32 [k, n], -1 where unreached."""
         return signed(shortest_path(self.matrix, unweighted=True, indices=roots))
+
+
+def fixed(array):
+    """The array, which nobody may write to: it is kept."""
+    array.flags.writeable = False
+    return array
 
 
 def signed(hops):
