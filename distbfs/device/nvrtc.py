@@ -11,18 +11,21 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext, suppress
 from pathlib import Path
+from threading import Thread, current_thread
 from types import MappingProxyType
 from typing import Any, Protocol
 
 from distbfs.device.cache import cache_folder, exclusive, is_sound
 from distbfs.device.sources import INCLUDE, closure_code, code_of, source_closure
-from distbfs.errors import DeviceMissing
+from distbfs.errors import DeviceMissing, DistbfsError
 from distbfs.timing import COMPILING
 
 OPTIONS = ("-std=c++17", "-default-device", "--fmad=true")
 NO_TEXTS: Mapping[str, str] = MappingProxyType({})
+AHEAD = "kernels compiled ahead"  # threads
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 
 
@@ -144,6 +147,21 @@ def compile_source(
     return code if library is None else library.link(code, arch)
 
 
+def ahead(arch: str, wanted: Iterable[tuple[Path, Mapping[str, str | int]]]) -> None:
+    """Begin to compile kernels that are likely to be asked for, each in a thread.
+
+    Who asks for one meanwhile waits until it is there, and is told what is wrong with
+    it; nobody waits for the others.
+    """
+
+    def compile_one(source: Path, definitions: Mapping[str, str | int]) -> None:
+        with suppress(DistbfsError, OSError):
+            cubin(source, arch, definitions)
+
+    for one in wanted:
+        Thread(target=compile_one, args=one, name=AHEAD, daemon=True).start()
+
+
 def cubin(
     source: Path,
     arch: str,
@@ -158,11 +176,12 @@ def cubin(
     target = folder / f"{source.stem}-{arch}-{key}.cubin"
     if is_sound(target):
         return target.read_bytes()
-    with exclusive(folder / f"{key}.lock"):
+    # a thread of ``ahead`` is no wait of anybody; who waits for its lock does
+    aside = nullcontext() if current_thread().name == AHEAD else COMPILING()
+    with aside, exclusive(folder / f"{key}.lock"):
         if is_sound(target):
             return target.read_bytes()
-        with COMPILING():
-            code = compile_source(source, arch, macros, texts, library)
+        code = compile_source(source, arch, macros, texts, library)
         handle, name = tempfile.mkstemp(suffix=".cubin", dir=folder)
         with os.fdopen(handle, "wb") as file:
             file.write(code)

@@ -478,7 +478,8 @@ class Engine(Protocol):
     sets: also searches from several vertices at once
     takes: supported options among stepwise, internal_ids, device_memory, host_memory
     and the factors of directions; with device_memory it searches graphs on one device
-    whose rows have tails in host memory, and has ``state_bytes``; those on the devices
+    whose rows have tails in host memory, and has ``state_bytes`` and ``likely``, the
+    kernels that may be compiled before the graph is there; those on the devices
     of one domain, too, and has ``member_bytes``, where ``devices`` is more than one;
     those between domains, too, and has ``share_bytes`` and ``of_shares``, where it has
     ``domains``

@@ -10,10 +10,11 @@ import numpy as np
 from distbfs.build.cuda.domain import construct_domain
 from distbfs.build.cuda.graph import build
 from distbfs.build.cuda.inner_part import ShareCounts
+from distbfs.build.cuda.kernels import OF_GRAPHS
 from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.build.cuda.room import Room, check_total
 from distbfs.build.cuda.seen import mask_bytes
-from distbfs.device import cuda
+from distbfs.device import cuda, nvrtc
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.generate.hashing import permutation_by
 from distbfs.options import SearchOptions
@@ -63,6 +64,7 @@ def graph_on_device(
     if "device_memory" in engine.takes and not source.directed:
         memory = options.device_memory, options.host_memory
         form["room"] = Room(*memory, state)
+        nvrtc.ahead(cuda.architecture(), [*OF_GRAPHS, *engine.likely(source.n)])
     if source.graph is not None:
         lent = source.graph.lent_tuples
         if lent is None:

@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from distbfs.device import nvrtc
 from distbfs.device.nvshmem import is_linked, nvshmem
 from distbfs.device.sources import variants
 from distbfs.errors import DeviceMissing
+from distbfs.timing import COMPILING
 
 ROOT = Path(distbfs.__file__).parent
 SOURCES = sorted(ROOT.rglob("*.cu"))
@@ -256,6 +259,8 @@ def test_an_architecture_that_there_is_not(source):
 
 COMPILE = """
 import sys
+import threading
+import time
 from pathlib import Path
 from distbfs.device import nvrtc
 real = nvrtc.compile_source
@@ -283,3 +288,28 @@ def test_processes_that_start_together_leave_one_file(source, tmp_path):
     assert "".join(out for out, _ in said) == "compiled\n"
     left = sorted(path.suffix for path in (tmp_path / "cache").iterdir())
     assert left == [".cubin", ".lock"]
+
+
+def test_what_is_compiled_ahead_is_waited_for(source, monkeypatch):
+    """Once, and in no figure; a wrong one is told to who asks for it."""
+    began, compiled = threading.Event(), []
+    compile_source = nvrtc.compile_source
+
+    def slowly(*arguments):
+        compiled.append(threading.current_thread().name)
+        began.set()
+        time.sleep(0.3)
+        return compile_source(*arguments)
+
+    monkeypatch.setattr(nvrtc, "compile_source", slowly)
+    before = COMPILING.seconds
+    nvrtc.ahead("sm_90", [(source, {"MORE": 2}), (source, {})])
+    assert began.wait(30)
+    assert COMPILING.seconds == before, "nobody waits yet"
+    code = nvrtc.cubin(source, "sm_90", {"MORE": 2})
+    assert code[:4] == b"\x7fELF"
+    assert COMPILING.seconds > before
+    with pytest.raises(nvrtc.KernelRefused, match="MORE"):
+        nvrtc.cubin(source, "sm_90", {})
+    assert compiled.count(nvrtc.AHEAD) == 2
+    assert len(compiled) == 3, "the wrong one is tried again"

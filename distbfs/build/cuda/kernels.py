@@ -22,6 +22,10 @@ KEY_KERNELS = {
 }
 BLOCK = 256
 BLOCKS_PER_MULTIPROCESSOR = 16
+# kernels, with definitions, that build a graph on one device
+OF_GRAPHS: list[tuple[Path, dict[str, str | int]]] = [
+    (FOLDER / name, {}) for name in ("graph.cu", "keys.cu")
+]
 SCAN_BLOCK = 1024
 KEYS_TILE = 2048  # keys or tuples that a block handles at a time
 

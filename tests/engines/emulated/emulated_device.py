@@ -22,6 +22,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from distbfs.device import nvrtc
 from distbfs.device.cache import cache_folder, exclusive
 from distbfs.device.sources import code_of, source_closure, variants
 from distbfs.engines.cuda.papers.xbfs import search as paper
@@ -264,7 +265,8 @@ class Event:
 class EmulatedDevice:
     """What ``distbfs.device.cuda`` is for tests.
 
-    multiprocessors, shared, capability: of the device
+    multiprocessors, shared, capability: of the device; ahead, asked: kernels, with
+    definitions, that were to be compiled ahead, and those that were used
     one_rank: has all devices of a domain, whose levels are begun one after the other
     of_rank.devices: how many the rank has that is this thread, where it is not one
     """
@@ -272,6 +274,7 @@ class EmulatedDevice:
     def __init__(self, kernels):
         self.kernels = kernels
         self.multiprocessors, self.shared, self.capability = 2, 227 << 10, "90"
+        self.ahead, self.asked = [], []
         self.arrays, self.begun = Guards(kernels), {}
         self.launches, self.one_rank, self.of_rank = 0, False, local()
         self.latest = {}  # by thread, what was begun last
@@ -282,6 +285,7 @@ class EmulatedDevice:
 
         class Module:
             def __init__(self, source, texts=None, /, **definitions):
+                device.asked.append((source, definitions))
                 asked = {key: str(value) for key, value in definitions.items()}
                 assert asked in variants(source), (source.name, asked)
                 self.library = device.kernels.library(source, definitions, texts)
@@ -302,6 +306,7 @@ class EmulatedDevice:
         }.items():
             monkeypatch.setattr(cuda, name, value)
         monkeypatch.setattr(programs, "Module", Module)
+        monkeypatch.setattr(nvrtc, "ahead", lambda _, wanted: self.ahead.extend(wanted))
         if self.kernels.small:
             monkeypatch.setattr(between_params, "THREADS", SMALL)
         monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0])

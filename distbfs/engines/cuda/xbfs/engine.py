@@ -7,11 +7,12 @@ published is engine ``xbfs-paper``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from distbfs.build.cuda.inner_part import InnerPart, ShareCounts
-from distbfs.device import cuda
+from distbfs.device import cuda, take
 from distbfs.engines.base import DeviceSearch, NoOptions
 from distbfs.engines.cuda.common.graph_engine import CopiedPart, graph_of_part
 from distbfs.engines.cuda.common.memory import (
@@ -19,7 +20,7 @@ from distbfs.engines.cuda.common.memory import (
     member_search_bytes,
     search_bytes,
 )
-from distbfs.engines.cuda.xbfs.arrays import Arrays
+from distbfs.engines.cuda.xbfs.arrays import KERNELS, Arrays
 from distbfs.engines.cuda.xbfs.between_stream import BetweenSearch
 from distbfs.engines.cuda.xbfs.memory import share_bytes
 from distbfs.engines.cuda.xbfs.search import FastSearch
@@ -34,6 +35,7 @@ from distbfs.plan import pull_shares
 from distbfs.types import Ids, World
 
 METHODS = ("fast",)
+FEW = 4 << 20  # vertices whose results are likely to fit shared memory
 NEEDS_SYMMETRIC = (
     "engine xbfs searches symmetric graphs, and this one is directed; use xbfs-paper"
 )
@@ -77,6 +79,20 @@ class XbfsEngine:
             direction=o.direction,
             stepwise=o.stepwise,
         )
+
+    def likely(self, n: int) -> Iterator[tuple[Path, Mapping[str, str | int]]]:
+        """Yield kernels, with definitions, that one device takes for n vertices."""
+        in_ids = int(not self.options.internal_ids)
+        usual: dict[str, str | int] = {"OFFSET": "u32"}
+        few = {"AT_ONCE": 1, "CODES": 0} if n <= FEW else {"WINDOWS": 1}
+        form = {**usual, "COUNT": 0, "IN_IDS": in_ids, "SPLIT": 0, **few}
+        yield KERNELS / "search.cu", {**form, "PLAIN": 1}
+        yield KERNELS / "search.cu", form
+        yield KERNELS / "prepare.cu", usual
+        yield take.SOURCE, {}
+        if in_ids:
+            words = {"ID": "u32", "NAME": "u32"}
+            yield KERNELS / "results.cu", {**usual, "IN_IDS": 1, **words}
 
     def state_bytes(self, n: int, active: int, m: int, at_least: Ids) -> int:
         """Return the bytes of searches on one device; see ``DeviceGraph``."""
