@@ -2,9 +2,9 @@
 
 The closure: what the file imports of tests/ and of the package, also in functions or by
 a text that names it, what these import, and the files beside any of them, as kernels
-with their headers; of all these the code, without comments.  A file that starts
-processes or reads files of the tree, by itself or by a module of tests/, depends on the
-whole tree.
+with their headers; of all these the code, without comments.  Where commands are
+started, it has the whole package.  A file that starts other processes or reads files of
+the tree, by itself or by a module of tests/, depends on the whole tree.
 """
 
 import math
@@ -44,12 +44,16 @@ TREE = re.compile(
     r"|^from distbfs\.\w+ import .*\b(portable|provenance|trials)\b",
     re.MULTILINE,
 )
-# these start compilers, look for devices, import all modules, read what is beside them
+# these start compilers, look for devices, import all modules, read what they import
 BOUNDED = {
     *("tests/conftest.py", "tests/closures.py", "tests/cuda_modules.py"),
     *("tests/gpu/conftest.py", "tests/engines/emulated/conftest.py"),
-    "tests/engines/emulated/emulated_device.py",
+    *("tests/engines/emulated/emulated_device.py", "tests/validation/test_validate.py"),
+    "tests/validation/test_cuda_on_host.py",
 }
+# these start commands, which depend on the whole package, and what puts faults in them
+COMMANDS = {"tests/cli/commands.py", "tests/faults/launching.py"}
+FAULTS = "tests/faults/injected/sitecustomize.py"
 CODE = (
     *("co_code", "co_exceptiontable", "co_name", "co_names", "co_varnames"),
     *("co_freevars", "co_cellvars", "co_flags", "co_argcount"),
@@ -138,19 +142,20 @@ class Tree:
         about = environment(), (self.root / "pyproject.toml").read_bytes()
         files = [y for x, y in self.tests.items() if x.startswith("test_")]
         names = {y.relative_to(self.root).as_posix(): y for x in files for y in x}
-        return {x: digest(*about, x, self.closure(y)) for x, y in names.items()}
+        closures = {name: sorted(self.closure(y).values()) for name, y in names.items()}
+        return {name: digest(*about, *values) for name, values in closures.items()}
 
     def closure(self, test):
-        """Return digests by path of the closure of a test file, or one of the tree."""
+        """Return digests by path of what a test file depends on; the root is all."""
         digests, waiting = {}, [test]
         while waiting:
             path = waiting.pop()
             if path not in digests:
                 digests[path], others = self.node(path)
                 if others is None:
-                    return self.whole
+                    return {test: digests[test], self.root: self.whole}
                 waiting += others
-        return sorted((str(x.relative_to(self.root)), y) for x, y in digests.items())
+        return digests
 
     @cached_property
     def whole(self):
@@ -163,7 +168,8 @@ class Tree:
             codes = [*codes_of(loader.get_code(path.stem))]
             parts = [part for code in codes for part in parts_of(code)]
             beside = path.name != "__init__.py" and self.beside(path.parent)
-            self._nodes[path] = digest(*parts, beside), self.needs(path, codes)
+            name = path.relative_to(self.root)
+            self._nodes[path] = digest(name, *parts, beside), self.needs(path, codes)
         return self._nodes[path]
 
     def beside(self, folder):
@@ -185,15 +191,22 @@ class Tree:
         imported = {y for x in values if type(x) is tuple for y in x if type(y) is str}
         first, words = ["__init__.py"], set()
         if inner.parts[0] != "distbfs":
-            if inner.as_posix() not in BOUNDED and TREE.search(PATHS.sub("", text)):
+            name = inner.as_posix()
+            bounded = {*BOUNDED, *COMMANDS, FAULTS}
+            if name not in bounded and TREE.search(PATHS.sub("", text)):
                 return None
             texts |= {*MODULE.findall(text)}
             first.append("conftest.py")
             words = {x.rpartition(".")[2] for x in HELPER.findall(text)}
+            if name in COMMANDS:
+                texts |= self.modules.keys()
+                first.append(FAULTS)
         elif inner.as_posix() in ("distbfs/__init__.py", "distbfs/registry.py"):
             texts, names, imported = set(), names - TABLES.keys(), set()  # tables
+        if "networkx" in names:  # which reads what its backends say of themselves
+            first.append("distbfs/networkx_backend/info.py")
         held = imported | names if WHOLE_PACKAGE.search(text) else imported
-        files = [x / y for x in path.parents if x != self.root for y in first]
+        files = {x / y for x in path.parents for y in first}
         files = {x for x in files if x.is_relative_to(self.root) and x.is_file()}
         for word in words:  # a module of tests/, or else of scripts/
             files |= {*(self.tests.get(word) or self.scripts.get(word, ()))}
