@@ -207,15 +207,16 @@ def test_unsound_lists_are_empty(tmp_path):
 
 def test_old_keys_are_dropped(tmp_path, monkeypatch):
     monkeypatch.setattr(unchanged, "MOST", 2)
-    for name in ("a.py", "b.py", "c.py"):
+    for name in ("a.py", "b.py", "a.py", "c.py"):
         run(tmp_path / "list", {name: ["passes"]})
-    assert {*unchanged.load(tmp_path / "list")} == {"key of b.py", "key of c.py"}
+    assert {*unchanged.load(tmp_path / "list")} == {"key of a.py", "key of c.py"}
 
 
-def test_all_cases_have_all(tmp_path):
-    option = SimpleNamespace(leave_out_unchanged=True, quick=False)
-    with pytest.raises(pytest.UsageError, match="needs --quick"):
-        unchanged.configure(SimpleNamespace(option=option))
+def test_refusals(tmp_path):
+    for quick, message in ((False, "needs --quick"), (True, "without --with-mpi")):
+        option = {"leave_out_unchanged": True, "quick": quick, "with_mpi": True}
+        with pytest.raises(pytest.UsageError, match=message):
+            unchanged.configure(SimpleNamespace(option=SimpleNamespace(**option)))
     done = subprocess.run(
         [ROOT / "scripts" / "test", "--all", "-x", unchanged.OPTION],
         capture_output=True,

@@ -31,6 +31,8 @@ def configure(config):
         return
     if not config.option.quick:
         raise pytest.UsageError(f"{OPTION} needs --quick: a run of all cases has all")
+    if getattr(config.option, "with_mpi", False):
+        raise pytest.UsageError(f"{OPTION} goes without --with-mpi: ranks run the same")
     if not hasattr(config, "workerinput"):
         plugin = Passed(Tree(), cache_folder() / NAME)
         config.pluginmanager.register(plugin, OPTION)
@@ -111,14 +113,16 @@ class Passed:
         for nodeid, outcomes in self.outcomes.items():
             files[file_of(nodeid)][nodeid] = outcomes
         with exclusive(self.path.with_suffix(".lock")):
-            known = load(self.path)
+            known, now = load(self.path), time.time()
+            for key in known.keys() & {self.keys[name] for name in self.before}:
+                known[key] = now, known[key][1]
             for name, tests in files.items():
                 passed = {x for x, y in tests.items() if y == ["passed"] * 3}
                 failed = any("failed" in outcomes for outcomes in tests.values())
                 if passed and not failed and name in self.keys:
                     _, before = known.get(self.keys[name], (0, []))
                     every = {*before, *map(digest, passed)}
-                    known[self.keys[name]] = time.time(), sorted(every)
+                    known[self.keys[name]] = now, sorted(every)
             newest = sorted(known.items(), key=lambda entry: entry[1][0])[-MOST:]
             making = self.path.with_suffix(".making")
             making.write_text(json.dumps(dict(newest)))
