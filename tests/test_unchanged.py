@@ -169,6 +169,7 @@ def run(path, tests, changed=0.0):
                 report = SimpleNamespace(nodeid=f"{file}::{name}", outcome=outcome)
                 passed.pytest_runtest_logreport(report)
     passed.pytest_sessionfinish(SimpleNamespace(), 0)
+    assert bool(passed.problem) == bool(changed)
     nodeids = [f"{file}::{name}" for file, names in tests.items() for name in names]
     items, gone = [SimpleNamespace(nodeid=x) for x in nodeids], []
 

@@ -81,7 +81,7 @@ class Passed:
         self.keys, known = tree.keys(), load(path)
         keys = {name: key for name, key in self.keys.items() if key in known}
         self.before = {name: known[key][1] for name, key in keys.items()}
-        self.outcomes, self.left_out = defaultdict(list), (0, 0)
+        self.outcomes, self.left_out, self.problem = defaultdict(list), (0, 0), ""
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node):
@@ -99,12 +99,14 @@ class Passed:
             session.exitstatus = pytest.ExitCode.OK
         if self.tree.last_change() < self.began:
             self.save()
+        else:
+            self.problem = "; no test of this run is listed: files have changed"
 
     def pytest_terminal_summary(self, terminalreporter):
         tests, files = self.left_out
         terminalreporter.write_line(
             f"{OPTION}: not run again, as they passed with the same content: "
-            f"{tests} tests of {files} files"
+            f"{tests} tests of {files} files{self.problem}"
         )
 
     def save(self):
