@@ -59,7 +59,7 @@ CODE = (
     *("co_freevars", "co_cellvars", "co_flags", "co_argcount"),
     *("co_posonlyargcount", "co_kwonlyargcount"),
 )
-PROGRAMS = ("cc", "gcc", "g++", "c++", "mpiexec", "nvidia-smi")
+PROGRAMS = ("cc", "gcc", "g++", "c++", "mpiexec", "nvidia-smi", "chromium", "nginx")
 VARIABLES = re.compile(r"CI|CC|(DISTBFS|CUDA|OMP|HYPOTHESIS)_\w+")
 
 
