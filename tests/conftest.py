@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import tiers
+import unchanged
 
 from distbfs import device, exchange, multisearch
 from distbfs.registry import LaterModule
@@ -34,6 +35,11 @@ for package in (device, exchange, multisearch):
 
 def pytest_addoption(parser):
     tiers.add_options(parser)
+    unchanged.add_option(parser)
+
+
+def pytest_configure(config):
+    unchanged.configure(config)
 
 
 def pytest_report_header(config):
@@ -64,6 +70,7 @@ def pytest_generate_tests(metafunc):
 def pytest_collection_modifyitems(config, items):
     """Let slow tests begin first: none is left for one process alone at the end."""
     tiers.leave_out(config, items)
+    unchanged.leave_out(config, items)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 

@@ -133,7 +133,8 @@ def test_verdicts(script, code, test, text, wanted):
 
 @pytest.mark.slow
 def test_states(script, tree, tmp_path, monkeypatch, capsys):
-    for name in ("conftest.py", "tiers.py", "covering.py"):
+    helpers = ("conftest", "tiers", "covering", "unchanged", "closures")
+    for name in (f"{x}.py" for x in helpers):
         text = (ROOT / "tests" / name).read_text()
         (tmp_path / "tests" / name).write_text(text)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = thorough\n")

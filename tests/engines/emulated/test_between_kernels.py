@@ -1,10 +1,7 @@
 """Searches of parts by engine xbfs between domains, with the kernels run on the CPU."""
 
-import importlib
-import sys
 from contextlib import nullcontext
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +12,6 @@ from device_parts import (
     device_parts,
     driver_of,
     joined,
-    part_to_device,
     share_searches,
 )
 from emulated_device import Stream
@@ -47,8 +43,6 @@ from distbfs.search.runners import expected, seat
 from distbfs.search.runners import streamed as ahead
 from distbfs.search.runners.between import BetweenDomains
 from distbfs.types import SUBGRAPHS
-
-SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 
 
 def each_pair(names, *values):
@@ -614,43 +608,6 @@ def test_rounds_of_several_ranks_and_devices(
         form = {"threshold": threshold, "direction": direction}
         streamed(source, sizes, records=True, count=1, **form)
         streamed(source, sizes, aims, count=1, **form)
-
-
-@pytest.mark.parametrize("parts", [2, 3])
-@pytest.mark.parametrize("threshold", [5, LARGE])
-@pytest.mark.parametrize("name", ["kronecker", "hub", "random", "grid"])
-def test_what_is_sent_is_what_the_model_of_th_counts(
-    device, monkeypatch, name, threshold, parts
-):
-    """Numbers, questions with as many answers, and those for parents, to the last."""
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    outer = importlib.import_module("threshold_counts").Outer
-    for module in ("threshold_counts", "figures"):
-        monkeypatch.delitem(sys.modules, module)
-    source = GRAPHS[name]
-    made, _ = build(source, parts, threshold=threshold)
-    driver = driver_of([part_to_device(part) for part in made], engine="xbfs")
-    exchange, sent = driver._exchange, []
-    start = exchange.start_normals
-
-    def counted(bins):
-        pieces = [piece for own in bins for _, piece in own.pieces()]
-        a_word = {"questions": 2, "answers": 64}.get(exchange.traffic.numbers)
-        if a_word:
-            counts = [int(piece[0]) & 0xFFFFFFFF for piece in pieces]
-            assert [len(x) for x in pieces] == [1 - (-k // a_word) for k in counts]
-            sent.append(sum(counts) / 2)
-        else:
-            sent.append(sum(map(len, pieces)) - len(pieces))
-        start(bins)
-
-    monkeypatch.setattr(exchange, "start_normals", counted)
-    for root in some_roots(source, 3):
-        sent.clear()
-        found = check(driver, source, root)
-        levels = joined(found.level, source.n).astype(np.int32)
-        _, *counts = outer(made).search(levels)
-        assert sum(sent) == sum(counts)
 
 
 @pytest.mark.parametrize("parts", [2, 3])

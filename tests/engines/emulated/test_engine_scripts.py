@@ -6,9 +6,12 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from device_graphs import HostGraph
-from graphs import kronecker, random_tuples
+from device_parts import LARGE, check, driver_of, joined, part_to_device
+from graphs import build, kronecker, random_tuples, some_roots
+from part_graphs import GRAPHS
 
 from distbfs.benchmark.limit import need_of
 from distbfs.device.rates import Rates
@@ -127,3 +130,40 @@ def test_limits_of_pruned_searches(scripts, monkeypatch):
         limit = row.limit(variant)
         assert variant.pruned == [pruned]
         assert (limit["bytes"], limit["tests"]) == (need.bytes, need.tests)
+
+
+@pytest.mark.parametrize("parts", [2, 3])
+@pytest.mark.parametrize("threshold", [5, LARGE])
+@pytest.mark.parametrize("name", ["kronecker", "hub", "random", "grid"])
+def test_what_is_sent_is_what_the_model_of_th_counts(
+    device, monkeypatch, name, threshold, parts
+):
+    """Numbers, questions with as many answers, and those for parents, to the last."""
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    outer = importlib.import_module("threshold_counts").Outer
+    for module in ("threshold_counts", "figures"):
+        monkeypatch.delitem(sys.modules, module)
+    source = GRAPHS[name]
+    made, _ = build(source, parts, threshold=threshold)
+    driver = driver_of([part_to_device(part) for part in made], engine="xbfs")
+    exchange, sent = driver._exchange, []
+    start = exchange.start_normals
+
+    def counted(bins):
+        pieces = [piece for own in bins for _, piece in own.pieces()]
+        a_word = {"questions": 2, "answers": 64}.get(exchange.traffic.numbers)
+        if a_word:
+            counts = [int(piece[0]) & 0xFFFFFFFF for piece in pieces]
+            assert [len(x) for x in pieces] == [1 - (-k // a_word) for k in counts]
+            sent.append(sum(counts) / 2)
+        else:
+            sent.append(sum(map(len, pieces)) - len(pieces))
+        start(bins)
+
+    monkeypatch.setattr(exchange, "start_normals", counted)
+    for root in some_roots(source, 3):
+        sent.clear()
+        found = check(driver, source, root)
+        levels = joined(found.level, source.n).astype(np.int32)
+        _, *counts = outer(made).search(levels)
+        assert sum(sent) == sum(counts)

@@ -2,8 +2,8 @@
 
 import gc
 import json
-import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -61,6 +61,10 @@ from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.write import write_graph
 from distbfs.types import SUBGRAPHS
 from distbfs.validation.cuda_device import CheckingDevice
+
+sys.path.append(str(Path(__file__).parents[2] / "cli"))
+
+from commands import alone
 
 SOURCE = kronecker(8)
 CODE, PADS = 16 << 20, 48 << 10  # besides arrays; at the ends of arrays, at most
@@ -826,8 +830,7 @@ def test_stores(devices, tmp_path, form, count, monkeypatch):
         np.save(edges, np.stack([SOURCE.u, SOURCE.v], axis=1))
         words = ["convert", str(edges), "--vertices", str(SOURCE.n)]
     words += ["-o", str(folder), "--parts", "3", "--threshold", "6"]
-    command = [sys.executable, "-m", "distbfs", *words]
-    subprocess.run(command, check=True, capture_output=True)
+    assert alone(*words).code == 0
     store = open_store(folder)
     graph = Source(SOURCE.n, 3, store=store)
     devices[:] = [0] * count
