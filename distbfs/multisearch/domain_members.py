@@ -11,7 +11,6 @@ each delegate 16, to send them. Queues take 8 for each own vertex, and outer edg
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +21,6 @@ import numpy as np
 from distbfs.build.cuda.domain import GRANULE, MemberRows
 from distbfs.build.cuda.inner_part import InnerPart
 from distbfs.device import cuda
-from distbfs.engines.cuda.xbfs.shared import MOST_PARTS
 from distbfs.errors import OutOfMemory
 from distbfs.exchange.peer_memory import on_device
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph
@@ -33,7 +31,6 @@ from distbfs.multisearch.cuda_bits import (
     MORE_PLANES,
     RESERVE,
     SEARCHES,
-    Params,
 )
 from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Layout
@@ -43,17 +40,6 @@ if TYPE_CHECKING:
     from distbfs.build.cuda.inner_part import Outer as OuterEdges
     from distbfs.partition.layout import Domains
     from distbfs.types import Array, Ids, World
-
-
-class DomainParams(Params):
-    """``Domain`` in bits_domain.cuh."""
-
-    _fields_ = (
-        ("shift", ctypes.c_int64 * MOST_PARTS),
-        ("magic", ctypes.c_uint64),
-        ("tally", ctypes.c_void_p),
-        *((name, ctypes.c_uint32) for name in ("parts", "index", "depth", "counted")),
-    )
 
 
 def shared_sizes(lanes: int, granules: int, devices: int) -> list[int]:
