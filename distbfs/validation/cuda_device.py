@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda, programs
+from distbfs.device.array_table import ArrayPlan, allocate, total_bytes
 from distbfs.device.structures import address, structure
 from distbfs.exchange.local_phase import brought_here
 from distbfs.partition.layout import local_count
@@ -22,12 +23,10 @@ from distbfs.validation.faults import KINDS
 from distbfs.validation.kept import KeptEnds
 from distbfs.validation.states import (
     StateLayout,
-    arriving_bytes,
-    pair_room,
+    array_table,
     piece_of,
     row_length,
     whole_threads,
-    work_bytes,
 )
 
 if TYPE_CHECKING:
@@ -123,15 +122,20 @@ class CheckingDevice:
 
     def need(self, form: StateLayout, vertices: int, parts: int, chunk: int) -> int:
         """Return the bytes of a form on this device; vertices: most of a part."""
-        tuples, others = self._tuples(form, chunk), parts - len(self.seat.shards)
-        work = work_bytes(tuples, form, self._ids.itemsize)
-        if others:
-            work += arriving_bytes(tuples, form, self._ids.itemsize)
-        copies = form.copy_bytes(vertices, others)
-        return form.table_bytes(vertices, self._rows(form, parts)) + copies + work
+        return total_bytes(self._table(form, vertices, parts, chunk))
 
-    def _rows(self, form: StateLayout, parts: int) -> int:
-        return len(self.seat.shards) if form.asked else parts
+    def _table(
+        self, form: StateLayout, vertices: int, parts: int, chunk: int
+    ) -> dict[str, ArrayPlan]:
+        own = len(self.seat.shards)
+        return array_table(
+            form,
+            self._tuples(form, chunk),
+            self._ids,
+            vertices=vertices,
+            rows=own if form.asked else parts,
+            others=parts - own,
+        )
 
     def _tuples(self, form: StateLayout, chunk: int) -> int:
         most = max(self._end - self._next, self._unseen if form.asked else 0)
@@ -159,12 +163,11 @@ class CheckingDevice:
         cp, shards, parts = cuda.cupy(), self.seat.shards, len(seats)
         self._form, ids = form, self._ids
         self._chunk = self._tuples(form, chunk)
-        width = whole_threads(self._chunk)
         self.check = structure(SOURCE, "Check")(
             n=self.seat.tuples.n,
             root=int(roots[0]),
             per=row_length(vertices),
-            gap=width,
+            gap=whole_threads(self._chunk),
             parts=parts,
             own=self.own,
             shift=(32 // form.bits).bit_length() - 1,
@@ -194,29 +197,21 @@ class CheckingDevice:
         self._module = kernels_for(device, level_type.name, parent_type.name, ids.name)
         empty = np.zeros(REPORT_WORDS, dtype=np.int64)
         empty[FIRST:REACHED] = -1
-        rows = self._rows(form, parts)
-        self.states = cp.empty((rows, form.table_bytes(vertices, 1) // 4), np.uint32)
-        self.check.set(report=cp.asarray(empty), states=self.states)
-        self._turns = [cp.empty((2, width), dtype=ids) for _ in range(2)]
+        arrays = allocate(self._table(form, vertices, parts, chunk), cp.empty)
+        self._turns, self.states = arrays.pop("turns"), arrays["states"]
+        self.check.set(**arrays, report=cp.asarray(empty))
         if not form.pairs:
             return
-        self._room = pair_room(form, self._chunk)
-        self._devices = int(seats.max()) + 1
+        self._room = len(arrays["pairs"])
         self.check.set(
             seat=cp.asarray(seats),
-            pairs=cp.empty((self._room, 2), dtype=ids),
-            dealt=cp.empty(2 * max(self._room, width), dtype=ids),
             filled=cp.zeros(1, np.uint64),
-            cursor=cp.zeros(self._devices, np.uint64),
+            cursor=cp.zeros(int(seats.max()) + 1, np.uint64),
         )
         if form.asked:
             row = np.zeros(parts, np.uint32)
             row[[shard.index for shard in shards]] = np.arange(len(shards))
-            self.check.set(
-                row=cp.asarray(row),
-                slots=cp.empty(2 * width, np.uint32),
-                answers=cp.empty(2 * width, np.uint32),
-            )
+            self.check.set(row=cp.asarray(row))
             self.states.fill(0)
 
     def _hold_results(
