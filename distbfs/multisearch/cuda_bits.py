@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from distbfs.device import cuda, programs
+from distbfs.device.array_table import ArrayPlan, allocate, total_bytes
 from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import Record, structure
 from distbfs.device.take import take
@@ -133,30 +134,21 @@ def asked_levels(
 
 
 def array_table(
-    active: int, lanes: int, sums: Sequence[str] = ()
-) -> dict[str, tuple[type | str, int, int]]:
-    """Return dtype, items and number of the arrays of ``BitSearches``.
+    active: int, lanes: int, *, levels: bool, sums: Sequence[str] = ()
+) -> dict[str, ArrayPlan]:
+    """Return the arrays of ``BitSearches``, with room for planes to be added once.
 
-    Besides planes and counts.
+    Besides counts.
     """
     row, mark = active * SEARCHES // 32 * lanes, (-(-active // 32) + 3) // 4 * 4
     return {
-        "seen": (np.uint32, row, 1),
-        "front": (np.uint32, row, 2),
-        "mark": (np.uint32, mark, MARKS),
-        "queue": (np.uint32, active, 2),
-        **{name: (SUMS[name], active, 1) for name in sums},
+        "seen": ArrayPlan(np.uint32, row),
+        "front": ArrayPlan(np.uint32, row, of=2),
+        "mark": ArrayPlan(np.uint32, mark, of=MARKS),
+        "queue": ArrayPlan(np.uint32, active, of=2),
+        "plane": ArrayPlan(np.uint32, row, of=2 * MORE_PLANES * levels, later=True),
+        **{name: ArrayPlan(SUMS[name], active) for name in sums},
     }
-
-
-def bytes_needed(
-    active: int, lanes: int, *, levels: bool, sums: Sequence[str] = ()
-) -> int:
-    """Return the bytes of ``BitSearches``, with room for planes to be added once."""
-    table = array_table(active, lanes, sums)
-    planes = 2 * MORE_PLANES * levels * table["seen"][1] * 4
-    held = (np.dtype(dtype).itemsize * k * of for dtype, k, of in table.values())
-    return sum(held) + planes
 
 
 @dataclass
@@ -297,10 +289,9 @@ class BitSearches:
                 text = ", ".join(map(str, allowed))
                 raise UsageError(f"width is {width}; allowed: {text}")
             return width // SEARCHES
-        free = cuda.free_bytes() - RESERVE
-        active, sums = self.graph.active, self._sum_names
+        free, active = cuda.free_bytes() - RESERVE, self.graph.active
         for lanes in reversed(LANES):
-            need = bytes_needed(active, lanes, levels=self._with_levels, sums=sums)
+            need = total_bytes(self._table(lanes))
             if need <= free or lanes == LANES[0]:
                 if need > free:
                     raise OutOfMemory(
@@ -310,17 +301,15 @@ class BitSearches:
                 break
         return lanes
 
+    def _table(self, lanes: int) -> dict[str, ArrayPlan]:
+        sums, levels = self._sum_names, self._with_levels
+        return array_table(self.graph.active, lanes, levels=levels, sums=sums)
+
     def _allocate(self) -> None:
         cp = cuda.cupy()
-        held = {
-            name: [cp.zeros(count, dtype) for _ in range(of)]
-            for name, (dtype, count, of) in array_table(
-                self.graph.active, self._lanes, self._sum_names
-            ).items()
-        }
-        [self._seen], self._front = held["seen"], held["front"]
-        self._mark, self._queue = held["mark"], held["queue"]
-        self._sums = {name: held[name][0] for name in self._sum_names}
+        self._arrays = allocate(self._table(self._lanes), cp.zeros)
+        self._seen: DeviceArray = self._arrays["seen"]
+        self._sums = {name: self._arrays[name] for name in self._sum_names}
         self._host_state = structure(SOURCE, "State")
         sizes = map(ctypes.sizeof, (structure(SOURCE, "Control"), self._host_state))
         self.control, self._state = (cp.zeros(size // 8, np.uint64) for size in sizes)
@@ -338,14 +327,10 @@ class BitSearches:
             adj=graph.columns,
             in_row=in_offsets,
             in_adj=in_columns,
-            seen=self._seen,
-            front=self._front,
-            mark=self._mark,
-            queue=self._queue,
             control=self.control,
             state=self._state,
             active=graph.active,
-            words=len(self._mark[0]),
+            words=len(self._arrays["mark"][0]),
             hubs=above(graph, HUB_DEGREE) // 32 * 32,
             wide=above(graph, WIDE_DEGREE) // 32 * 32,
             pull_edges=(
@@ -353,7 +338,7 @@ class BitSearches:
                 if pull_edges is None
                 else pull_edges
             ),
-            **self._sums,
+            **self._arrays,
         )
         if self._tails is not None:
             self._tails.show(p)
@@ -415,8 +400,8 @@ class BitSearches:
     def _clear(self) -> None:
         """Forget the searches before, in stream order."""
         stream = cuda.cupy().cuda.get_current_stream()
-        cleared = (self._seen, *self._front, *self._mark, self._state, *self._planes)
-        for array in cleared:
+        front, mark = self._arrays["front"], self._arrays["mark"]
+        for array in (self._seen, *front, *mark, self._state, *self._planes):
             if array.nbytes:
                 cuda.clear(array, stream)
         if self._counts is not None:

@@ -385,6 +385,7 @@ class DeviceRun:
             runner.level = names[names.index(runner.level) + 1]
             for name, array in kept.items():
                 self.memory.held[name][...] = array
+            self.job.set(p={"level": None})  # it goes before the wider ones come
             self._allocate_levels()
             self._prepare()
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE
 from distbfs.device import cuda, programs
+from distbfs.device.array_table import ArrayPlan, allocate, pieces, total_bytes
 from distbfs.device.structures import structure
 from distbfs.errors import SearchStopped
 from distbfs.exchange.peer_memory import on_device
@@ -92,28 +93,47 @@ def asked_of(members: Sequence[Member], messages: PartMessages) -> list[AskedVer
     return asked
 
 
-def shared_sizes(member: Member, width: int) -> list[int]:
-    """Return bytes accessed by others: values, and the bits of two levels."""
+def shared_table(member: Member, width: int) -> dict[str, ArrayPlan]:
+    """Return the arrays that other devices access, in one memory."""
     positions = member.granules * GRANULE * member.devices
-    return [8 * width * positions, 4 * positions, 4 * positions]
+    return {
+        "values": ArrayPlan(np.float64, width * positions),
+        "bits": ArrayPlan(np.uint32, positions, of=2),
+    }
+
+
+def own_table(
+    member: Member, width: int, deepest: int, asked: AskedVertices | None
+) -> dict[str, ArrayPlan]:
+    """Return the arrays that only this device accesses; see ``PathShare``."""
+    active = max(member.graph.active, 1)
+    digits = 1 + deepest.bit_length(), active
+    table = {
+        "paths": ArrayPlan(np.float64, active * width),
+        "sums": ArrayPlan(np.float64, active),
+        "digit": ArrayPlan(np.uint32, digits, later=True),
+    }
+    if asked is not None and member.outer is not None:
+        targets = max(len(member.outer.targets), 1)
+        room = max((len(asked.numbers) + member.normals) * width, 1)
+        table["far"] = ArrayPlan(np.float64, targets * width)
+        table["far_bits"] = ArrayPlan(np.uint32, targets)
+        table["box"] = ArrayPlan(np.uint64, room * ITEM)
+    return table
 
 
 def bytes_needed(
     member: Member, width: int, deepest: int, asked: AskedVertices | None = None
 ) -> int:
     """Return the bytes of dependencies; asked: where there are several domains."""
-    need = sum(shared_sizes(member, width))
-    need += (8 * width + 8 + 4 + 4 * deepest.bit_length()) * member.graph.active
-    if asked is not None and member.outer is not None:
-        need += (8 * width + 4) * len(member.outer.targets)
-        need += 8 * ITEM * width * (len(asked.numbers) + member.normals)
-    return need
+    own = own_table(member, width, deepest, asked)
+    return total_bytes(shared_table(member, width)) + total_bytes(own)
 
 
 class PathShare:
     """One device's share of the sweeps; call it with the device current.
 
-    memory: uint8, of ``shared_sizes`` bytes, zeros
+    memory: uint8, of the bytes of ``shared_table``, zeros
     bases: [devices of the domain] addresses of their memory
     asked: where there are several domains
     """
@@ -128,15 +148,11 @@ class PathShare:
     ) -> None:
         cp, member, graph = cuda.cupy(), share.member, share.member.graph
         self.share, self._width = share, width
-        cuts = np.cumsum(shared_sizes(member, width))[:-1].tolist()
-        values, *bits = cp.split(memory, cuts)
         self._params = structure(SOURCE, "Paths")(
             row=graph.offsets,
             adj=graph.columns,
-            values=values,
-            bits=bits,
-            paths=cp.empty(max(graph.active, 1) * width, np.float64),
-            sums=cp.zeros(max(graph.active, 1), np.float64),
+            **allocate(shared_table(member, width), pieces(memory)),
+            **allocate(own_table(member, width, 0, asked), cp.zeros),
             shift=(bases - bases[member.index]).tolist(),
             magic=-(-(1 << 32) // member.devices),
             active=graph.active,
@@ -162,18 +178,14 @@ class PathShare:
         outer, domains = member.outer, member.domains
         if outer is None or domains is None:
             raise ValueError("one domain sends nothing")
-        self._first, targets = asked.first, max(len(outer.targets), 1)
-        room = (len(asked.numbers) + member.normals) * self._width
+        self._first = asked.first
         sizes = cp.zeros(domains.shares + member.own_lanes, np.uint64)
         self._params.set(
             outer_row=outer.offsets,
             outer_adj=outer.columns,
-            far=cp.empty(targets * self._width, np.float64),
-            far_bits=cp.zeros(targets, np.uint32),
             asked=asked.numbers,
             target=asked.targets,
             asked_first=cp.asarray(asked.first.astype(np.uint32)),
-            box=cp.empty(max(room, 1) * ITEM, np.uint64),
             sizes=sizes,
             several=True,
             normals=member.normals,
@@ -269,7 +281,7 @@ class DomainPaths:
             lambda k, width: bytes_needed(members[k], width, deepest, asked[k]),
             what,
         )
-        sizes = [sum(shared_sizes(member, self.width)) for member in members]
+        sizes = [total_bytes(shared_table(x, self.width)) for x in members]
         memory = group.share(sizes, what)
         self._shares: list[PathShare] = []
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.device import cuda, programs
+from distbfs.device.array_table import allocate, pieces
 from distbfs.device.structures import Record, structure
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.multisearch.base import SUMS
@@ -25,7 +26,7 @@ from distbfs.multisearch.cuda_bits import (
     asked_levels,
     level_dtype,
 )
-from distbfs.multisearch.domain_members import Member
+from distbfs.multisearch.domain_members import Member, own_table
 from distbfs.multisearch.outer_bits import Outside
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.types import UNREACHED
@@ -56,7 +57,7 @@ def hubs_of(graph: DeviceGraph, *degrees: int) -> list[int]:
 class Share:
     """One device's share of the searches; call its methods with the device current.
 
-    memory: uint8, of ``shared_sizes`` bytes, zeros
+    memory: uint8, of the bytes of ``Member.shared``, zeros
     bases: [devices of the domain] addresses of their memory
     """
 
@@ -66,11 +67,8 @@ class Share:
         self.member, self.lanes, graph = member, lanes, member.graph
         self.device, self.part = member.device, member.part
         cp = cuda.cupy()
-        cuts = np.cumsum(member.shared_sizes(lanes))[:-1].tolist()
-        self._row = SEARCHES // 8 * lanes
-        self._shared = cp.split(memory, cuts)
-        self._seen = self._shared[-1][: self._row * graph.active].view(np.uint32)
-        self._queue = [cp.empty(max(graph.active, 1), np.uint32) for _ in range(2)]
+        self._shared = allocate(member.shared(lanes), pieces(memory))
+        self._seen = self._shared["seen"][: SEARCHES // 32 * lanes * graph.active]
         self._tally = cp.zeros(TURNS * TALLY_WORDS, np.uint64)
         self._tally_copy = cuda.HostCopy(self._tally)
         self._planes: list[DeviceArray] = []
@@ -108,19 +106,17 @@ class Share:
 
     def _set_parameters(self, bases: Ids) -> None:
         member, graph = self.member, self.member.graph
-        devices, (*fronts, seen) = member.devices, self._shared
-        fronts, marks = fronts[:2], fronts[2:]
+        devices, active = member.devices, graph.active
+        own = own_table(self.lanes, active, levels=False, sums=0)
         hubs, wide = hubs_of(graph, HUB_DEGREE, WIDE_DEGREE)
         self.params.set(
             row=graph.offsets,
             adj=graph.columns,
-            seen=seen,
-            front=fronts,
-            mark=marks,
-            queue=self._queue,
+            **self._shared,
+            **allocate(own, cuda.cupy().empty),
             tally=self._tally,
-            active=graph.active,
-            words=marks[0].nbytes // 4,
+            active=active,
+            words=len(self._shared["mark"][0]),
             hubs=hubs,
             wide=wide,
             magic=-(-(1 << 32) // devices),
@@ -140,17 +136,19 @@ class Share:
         stream = cp.cuda.get_current_stream()
         if not wanted.levels:
             self._planes = []
-        for array in (*self._shared[2:], self._tally, *self._planes):
+        marks, seen = self._shared["mark"], self._shared["seen"]
+        for array in (*marks, seen, self._tally, *self._planes):
             if array.nbytes:
                 cuda.clear(array, stream)
         self._show_planes()
+        self._sums, self._counts = {}, None
+        d.set(**dict.fromkeys((*SUMS, "counts")))  # they go before others come
         with cuda.memory_of("sums of bit-parallel searches"):
             active = max(self.member.graph.active, 1)
             self._sums = {name: cp.zeros(active, SUMS[name]) for name in wanted.sums}
-            self._counts = None
             if wanted.counts:
                 self._counts = cp.zeros((MORE_LEVELS, SEARCHES * self.lanes), np.uint32)
-        d.set(**{name: self._sums.get(name) for name in SUMS}, counts=self._counts)
+        d.set(**self._sums, counts=self._counts)
         for depth in (0, 1):  # mutant: (0, 1) -> (1,) : test_a_stop_between_levels
             self.step("empty_level", depth)
         if self.tails is not None:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.device import cuda, programs
+from distbfs.device.array_table import allocate
 from distbfs.device.structures import structure
-from distbfs.multisearch.cuda_bits import KERNELS, SEARCHES, THREADS, WIDE_DEGREE
-from distbfs.multisearch.domain_members import Member
+from distbfs.multisearch.cuda_bits import KERNELS, THREADS, WIDE_DEGREE
+from distbfs.multisearch.domain_members import Member, outer_table
 
 if TYPE_CHECKING:
     from distbfs.build.cuda.inner_part import Outer as OuterEdges
@@ -38,28 +39,23 @@ class Outside:
         if domains is None:
             raise ValueError("one domain sends nothing")
         shares, targets = domains.shares, len(outer.targets)
-        words = SEARCHES // 32 * lanes
         self.item = 1 + 2 * lanes
         self.sizes = cp.zeros(shares + member.own_lanes, np.uint64)
         self._sizes_copy = cuda.HostCopy(self.sizes)
-        offsets = cp.zeros(active + 1, np.uint64)
-        offsets[normals:] = outer.offsets
+        arrays = allocate(outer_table(lanes, active, targets, normals), cp.zeros)
+        arrays["row"][normals:] = outer.offsets
         self._starts, self._targets = outer.starts, targets
         self._params = structure(SOURCE, "Outer")()
         ctypes.memmove(
             ctypes.byref(self._params), ctypes.byref(own), ctypes.sizeof(own)
         )
         self._params.set(
-            row=offsets,
+            **arrays,
             adj=outer.columns,
             visited=own.seen,
-            seen=cp.zeros(max(targets, 1) * words, np.uint32),
-            sends=cp.zeros(max(targets, 1) * words, np.uint32),
-            sending=cp.zeros(targets // 32 + 1, np.uint32),
             starts=cp.asarray(outer.starts.astype(np.uint32)),
             target=outer.targets,
             number=member.graph.numbers,
-            box=cp.empty((targets + normals) * self.item, np.uint64),
             sizes=self.sizes,
             shares=shares,
             lanes=member.own_lanes,

@@ -87,8 +87,10 @@ class WordRows:
         self.view.set(planes=self._planes)
         while len(self._planes) < planes:
             self.add_plane()
+        self.sums = {}
+        self.view.set(**dict.fromkeys(SUMS))  # they go before others come
         self.sums = {name: np.zeros(self.count, SUMS[name]) for name in sums}
-        self.view.set(**{name: self.sums.get(name) for name in SUMS})
+        self.view.set(**self.sums)
 
     def add_plane(self) -> None:
         """Make room for levels twice as deep."""

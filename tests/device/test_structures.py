@@ -49,7 +49,6 @@ PROGRAM = cuda_program.program_of(device_problem("betweenness"))
 TEXTS = {"multi.cu": {cuda_program.HEADER: PROGRAM.text}}  # in the place of a file
 MACROS = {  # of files that are not kernels
     "part.c": {"OFFSET": "uint32_t", "VERTEX": "int32_t", "NN_COLUMN": "uint64_t"},
-    "bits_search.h": {"WIDTH": 1, "OFFSET": "uint32_t"},
 }
 RENAMED = {
     **{
@@ -115,12 +114,12 @@ MORE = {  # constants that Python has, too, and sizes of what it does not mirror
 
 
 def structures():
-    """Return all structures of the package, also those that are made when needed."""
+    """Return all structures of the package that no text of it declares."""
     for module in pkgutil.walk_packages(distbfs.__path__, "distbfs."):
         if module.name.endswith(("__main__", "service.connection")):  # needs uvicorn
             continue
         importlib.import_module(module.name)
-    found, waiting = [bits.structure(1)], [ctypes.Structure]
+    found, waiting = [], [ctypes.Structure]
     while waiting:
         for kind in waiting.pop().__subclasses__():
             if kind is Record:  # those are read from what declares them
