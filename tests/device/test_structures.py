@@ -362,6 +362,13 @@ def test_records_take_arrays_and_keep_them(tmp_path):
     assert [*record.at] == [array.ctypes.data, None]
     assert record.one.p == array.ctypes.data
     assert record.held["one.p"] is record.held["at"][0] is array
+    other = Declarations(source, {}).kind("inner")  # another class, of one layout
+    record.set(one=other(p=array, k=9))
+    assert (record.one.p, record.one.k) == (array.ctypes.data, 9)
+    assert record.held["one"].held["p"] is array
+    inside = record.one
+    inside.set(p=device)
+    assert (record.one.p, inside.held["p"]) == (64, device)
     record.set(below=None, small=8)
     assert (record.small, record.below) == (8, None)
     with pytest.raises(ValueError, match="contiguous"):
