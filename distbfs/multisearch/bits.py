@@ -204,7 +204,7 @@ class BitSearch:
     def _add_plane(self, plane: int) -> None:
         if plane == len(self._planes):
             self._planes.append(cc.aligned_empty(self._n * self.width, np.uint64))
-        self._view.set(planes=self._planes)
+            self._view.set(planes=self._planes)
 
     def _grow(self) -> None:
         """Double the room for levels."""
