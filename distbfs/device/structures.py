@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -56,15 +56,20 @@ class Record(ctypes.Structure):
 
     def __init__(self, **values: Any) -> None:
         super().__init__()
-        self.held: dict[str, Any] = {}
         self.set(**values)
+
+    @cached_property  # structures inside others, and of buffers, are not initialised
+    def held(self) -> dict[str, Any]:
+        """The values of members that were set, by name."""
+        return {}
 
     def set(self, **values: Any) -> None:
         """Set members by name.
 
         A pointer is set to an array, of the host or of a device, or None; an array of
-        pointers to a list of them; a structure inside by a dict.  Raises AttributeError
-        where there is no such member, ValueError for an array that is not contiguous.
+        pointers to a list of them; a structure inside by a dict, or to a copy of one of
+        its layout.  Raises AttributeError where there is no such member, ValueError for
+        an array that is not contiguous.
         """
         for name, value in values.items():
             if isinstance(value, dict):
@@ -83,6 +88,8 @@ def write(record: ctypes.Structure, name: str, value: Any) -> None:
     if isinstance(value, list):
         kind = type(getattr(record, name))
         member.__set__(record, kind(*map(address, value)))
+    elif isinstance(value, Record):  # whose class another source may have declared
+        member.__set__(record, type(getattr(record, name)).from_buffer_copy(value))
     else:
         member.__set__(record, address(value))
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda, programs
+from distbfs.device.structures import structure
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -21,37 +22,17 @@ SOURCE = Path(__file__).with_name("take.cu")
 FEW, THREADS = 4096, 1024  # most places of a request; threads of the one block
 
 
-class Request(ctypes.Structure):
-    """``Request`` in take.cu."""
-
-    _fields_ = (
-        ("values", ctypes.c_void_p),
-        ("length", ctypes.c_uint64),
-        *((name, ctypes.c_uint32) for name in ("count", "size")),
-        *((name, ctypes.c_uint64 * FEW) for name in ("places", "taken")),
-    )
-
-
-class Bring(ctypes.Structure):
-    """``Bring`` in take.cu."""
-
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("array", "back", "request")),
-        ("words", ctypes.c_uint32),
-    )
-
-
 @cache
 def bring_kernel(cupy: Any, device: int) -> programs.Kernel:  # noqa: ARG001 - one each
     """Return the kernel for the current device."""
     return programs.Module(SOURCE).kernel("bring")
 
 
-def bring(arguments: Bring) -> programs.Launch:
-    """Prepare a launch on the current device."""
+def bring(**arguments: Any) -> programs.Launch:
+    """Prepare a launch on the current device; arguments: of ``Bring``."""
     cupy = cuda.cupy()
     kernel = bring_kernel(cupy, int(cupy.cuda.Device()))
-    return kernel.prepare(arguments, 1, THREADS)
+    return kernel.prepare(structure(SOURCE, "Bring")(**arguments), 1, THREADS)
 
 
 class Back:
@@ -69,23 +50,18 @@ class Back:
 
     def launch(self, request: int = 0) -> programs.Launch:
         """Return a launch that copies it; request: address of a request to serve."""
-        return bring(
-            Bring(
-                array=self.array.data.ptr,
-                back=self.pinned.ctypes.data,
-                request=request,
-                words=self.array.nbytes // 4,
-            )
-        )
+        words = self.array.nbytes // 4
+        return bring(array=self.array, back=self.pinned, request=request, words=words)
 
 
 class PinnedRequest:
     """A request for the values at up to FEW places, in pinned memory."""
 
     def __init__(self) -> None:
-        memory = cuda.pinned_empty(ctypes.sizeof(Request), np.uint8)
+        request = structure(SOURCE, "Request")
+        memory = cuda.pinned_empty(ctypes.sizeof(request), np.uint8)
         memory[:] = 0  # an empty request
-        self._request = Request.from_buffer(memory.data)
+        self._request = request.from_buffer(memory.data)
         self.address = int(memory.ctypes.data)
         self._places = np.frombuffer(self._request.places, np.int64)
         self._taken = np.frombuffer(self._request.taken, np.uint64)
@@ -115,7 +91,7 @@ class Taker:
 
     def __init__(self) -> None:
         self._asked, self._lock = PinnedRequest(), Lock()
-        self._launch = bring(Bring(request=self._asked.address))
+        self._launch = bring(request=self._asked.address)
 
     def take(self, values: Any, places: Ids) -> Array:
         """Return values[places] of a contiguous array."""
@@ -168,7 +144,7 @@ class Ahead:
     def launch(self, back: programs.CopyBack | None) -> programs.Launch:
         """Return the last kernel of timed launches; see ``programs.Asking``."""
         address = self._asked.address
-        return bring(Bring(request=address)) if back is None else back.launch(address)
+        return bring(request=address) if back is None else back.launch(address)
 
     def begin(self) -> None:
         """Note the start of a timed launch, which reads the values."""

@@ -315,7 +315,7 @@ static void clear_words(void *argument, int64_t from, int64_t to) {
     bit_search *s = argument;
     for (int64_t v = from; v < to; v++) {
         s->seen[v] = s->other[v] = no_bits();
-        for (int p = 0; s->keep_levels && p < s->held; p++) s->planes[p][v] = no_bits();
+        for (int p = 0; s->keep_levels && p < s->digits; p++) s->planes[p][v] = no_bits();
     }
 }
 
@@ -347,11 +347,11 @@ void bits_begin(bit_search *s, const uint32_t *sources, int64_t k, int threads) 
     }
 }
 
-/* Continue until no search has a frontier (DONE), until level 2^held (GROW: the caller adds
+/* Continue until no search has a frontier (DONE), until level 2^digits (GROW: the caller adds
  * a plane and doubles counts and records), or until stop returns true (STOPPED). */
 int bits_run(bit_search *s, int threads, int direction) {
     while (s->count && s->level < s->limit) {
-        if ((s->level + 1) >> s->held) return GROW;
+        if ((s->level + 1) >> s->digits) return GROW;
         if (team_stops(s->stop)) return STOPPED;
         word light = no_bits();
         int up = pull_next(s, direction, threads, &light);

@@ -11,17 +11,18 @@ from pathlib import Path
 import numpy as np
 
 from distbfs.device import cc
+from distbfs.device.array_table import ArrayPlan, allocate, total_bytes
 from distbfs.device.calls import LongCall
-from distbfs.device.structures import ASK
+from distbfs.device.structures import structure
 from distbfs.errors import SearchStopped
-from distbfs.multisearch.base import MOST, SUMS, check_depth
+from distbfs.multisearch.base import MOST, check_depth
 from distbfs.partition.part import Part, mask_words
 from distbfs.types import Array, Ids, Stop
 
+SOURCE = Path(__file__).with_name("bits.c")
 WIDTHS = (1, 2, 4, 8)  # 64-bit lanes of a word
 LANE = 64
 MOST_SEARCHES = LANE * WIDTHS[-1]
-PLANES = 31
 HELD = 3  # initial planes: levels below 8
 DIRECTIONS = {"auto": 0, "push": 1, "pull": 2}
 NO_LIMIT = (1 << 31) - 2
@@ -33,29 +34,10 @@ NO_SUMS: Mapping[str, Array] = {}
 RECORD = np.dtype([(name, np.int64) for name in ("direction", "frontier", "checks")])
 
 
-def structure(width: int) -> type[ctypes.Structure]:
-    """Return the C view (``bit_search`` in bits_search.h) for words of some lanes."""
-    pointers = ("offsets", "columns", "in_offsets", "in_columns", "seen", "other")
-    numbers = ("held", "keep_levels", "limit", "level", "count", "work", "clean")
-    fields = [
-        *((name, ctypes.c_int64) for name in ("n", "rows", "edges")),
-        *((name, ctypes.c_void_p) for name in pointers),
-        *((name, ctypes.c_void_p) for name in ("claimed", "queue", "spare")),
-        ("planes", ctypes.c_void_p * PLANES),
-        *((name, ctypes.c_void_p) for name in ("counts", "records", *SUMS)),
-        *((name, ctypes.c_int64) for name in (*numbers, "queued")),
-        ("running", ctypes.c_uint64 * width),
-        ("depth", ctypes.c_int32 * (LANE * width)),
-        ("stop", ASK),
-    ]
-    what = {"_fields_": fields, "__doc__": "``bit_search`` in bits_search.h."}
-    return type("BitSearchView", (ctypes.Structure,), what)
-
-
 def prepare(width: int = 1, offset_bytes: int = 4) -> ctypes.CDLL:
     """Return the library for words of ``width`` lanes, compiled if need be."""
     offset = "uint32_t" if offset_bytes == 4 else "uint64_t"
-    return cc.load(Path(__file__).with_name("bits.c"), WIDTH=width, OFFSET=offset)
+    return cc.load(SOURCE, WIDTH=width, OFFSET=offset)
 
 
 def width_for(searches: int) -> int:
@@ -63,26 +45,25 @@ def width_for(searches: int) -> int:
     return next((w for w in WIDTHS if LANE * w >= searches), WIDTHS[-1])
 
 
-def array_table(n: int, rows: int, width: int) -> dict[str, tuple[type, int]]:
-    """Return dtype and count of the arrays of a ``BitSearch``, besides planes.
+def array_table(n: int, rows: int, width: int, planes: int = 0) -> dict[str, ArrayPlan]:
+    """Return the arrays of a ``BitSearch``; planes: added while it runs.
 
     rows: vertices with edges
     """
     return {
-        "seen": (np.uint64, n * width),
-        "other": (np.uint64, n * width),
-        "claimed": (np.uint64, mask_words(n)),
-        "queue": (np.uint32, rows),
-        "spare": (np.uint32, rows),
+        "seen": ArrayPlan(np.uint64, n * width),
+        "other": ArrayPlan(np.uint64, n * width),
+        "claimed": ArrayPlan(np.uint64, mask_words(n)),
+        "queue": ArrayPlan(np.uint32, rows),
+        "spare": ArrayPlan(np.uint32, rows),
+        "planes": ArrayPlan(np.uint64, n * width, of=planes, later=True),
     }
 
 
 def bytes_needed(n: int, width: int, *, levels: bool, depth: int = 255) -> int:
     """Return the most bytes of a ``BitSearch`` of n vertices up to some depth."""
-    table = array_table(n, n, width).values()
     planes = max(depth.bit_length(), HELD) if levels else 0
-    held = sum(np.dtype(dtype).itemsize * count for dtype, count in table)
-    return held + planes * 8 * width * n
+    return total_bytes(array_table(n, n, width, planes))
 
 
 @dataclass(frozen=True)
@@ -110,16 +91,12 @@ class BitSearch:
             "columns": part.nn.columns,
             "in_offsets": pulled.offsets,
             "in_columns": pulled.columns,
+            **allocate(array_table(n, rows, width), cc.aligned_empty),
         }
-        for name, (dtype, count) in array_table(n, rows, width).items():
-            self._arrays[name] = cc.aligned_empty(count, dtype)
         self._arrays["claimed"][:] = 0
         self._planes: list[Array] = []
-        self._view = structure(width)(
-            n=n,
-            rows=rows,
-            edges=part.nn.edges,
-            **{name: cc.pointer(array) for name, array in self._arrays.items()},
+        self._view = structure(SOURCE, "bit_search", {"WIDTH": width})(
+            n=n, rows=rows, edges=part.nn.edges, **self._arrays
         )
         self._sources = np.zeros(0, dtype=np.int64)
         self._counts: Array | None = None
@@ -142,8 +119,7 @@ class BitSearch:
         sums: arrays [n] by number, of names in ``base.SUMS``, to which is added
         Raises SearchStopped when ``stop`` returns True at a level.
         """
-        for name, array in sums.items():
-            setattr(self._view, name, cc.pointer(array))
+        self._view.set(**sums)
         state, threads = ctypes.byref(self._view), ctypes.c_int(self._threads)
         way = ctypes.c_int(DIRECTIONS[direction])
         try:
@@ -152,8 +128,7 @@ class BitSearch:
                 run = self._library.bits_run
                 self._finish(lambda: call(run, state, threads, way))
         finally:
-            for name in sums:
-                setattr(self._view, name, None)
+            self._view.set(**dict.fromkeys(sums))
 
     def meet(
         self, sources: Ids, search: Ids, vertices: Ids, stop: Stop | None = None
@@ -204,11 +179,12 @@ class BitSearch:
         """Put the sources on level 0."""
         view, self._sources = self._view, sources
         numbers = self._part.numbers[sources]
-        view.keep_levels, view.held = int(levels), HELD
+        view.keep_levels, view.digits = int(levels), HELD
         view.limit = NO_LIMIT if limit is None else limit
         for plane in range(HELD if levels else 0):
             self._add_plane(plane)
         self._counts = None
+        view.set(counts=None)  # they go before others come
         if counts:
             self._counts = np.zeros((1 << HELD, LANE * self.width), dtype=np.int64)
         self._records = np.zeros(1 << HELD, dtype=RECORD)
@@ -228,23 +204,22 @@ class BitSearch:
     def _add_plane(self, plane: int) -> None:
         if plane == len(self._planes):
             self._planes.append(cc.aligned_empty(self._n * self.width, np.uint64))
-        self._view.planes[plane] = cc.pointer(self._planes[plane]).value
+            self._view.set(planes=self._planes)
 
     def _grow(self) -> None:
         """Double the room for levels."""
-        held = int(self._view.held)
+        held = int(self._view.digits)
         if self._view.keep_levels:
             self._add_plane(held)
             self._planes[held][:] = 0
         if self._counts is not None:
             self._counts = np.concatenate([self._counts, np.zeros_like(self._counts)])
         self._records = np.concatenate([self._records, np.zeros_like(self._records)])
-        self._view.held = held + 1
+        self._view.digits = held + 1
         self._point()
 
     def _point(self) -> None:
-        self._view.counts = cc.pointer(self._counts)
-        self._view.records = cc.pointer(self._records)
+        self._view.set(counts=self._counts, records=self._records)
 
     @property
     def depth(self) -> Array:

@@ -30,14 +30,14 @@ typedef struct {
     word *seen, *other;         /* [n] each */
     uint64_t *claimed;          /* [ceil(n / 64)], all zero between levels */
     uint32_t *queue, *spare;    /* [rows] each */
-    word *planes[PLANES];       /* [n] each; the first `held` of them, if levels */
-    int64_t *counts;            /* [2^held, SEARCHES], by level, or NULL */
-    bit_record *records;        /* [2^held], of each level */
+    word *planes[PLANES];       /* [n] each; the first `digits` of them, if levels */
+    int64_t *counts;            /* [2^digits, SEARCHES], by level, or NULL */
+    bit_record *records;        /* [2^digits], of each level */
     /* sums over searches by vertex, [n] each, added to; or NULL */
     int64_t *reached_from;      /* searches that reached it */
     int64_t *distance_from;     /* its levels in these */
     double *harmonic_from;      /* 1 / its level in these, but for level 0 */
-    int64_t held;               /* levels below 2^held have their memory */
+    int64_t digits;             /* levels below 2^digits have their memory */
     int64_t keep_levels;        /* whether planes are kept */
     int64_t limit;              /* the last level that is wanted */
     int64_t level;              /* of the frontier */

@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from distbfs.device import cuda, programs
+from distbfs.device.array_table import ArrayPlan, allocate, total_bytes
 from distbfs.device.stop_word import StopWord
+from distbfs.device.structures import Record, structure
 from distbfs.device.take import take
 from distbfs.engines.base import TAIL_COUNTS
 from distbfs.engines.cuda.xbfs.search import LINE_BYTES
@@ -35,89 +37,18 @@ from distbfs.plan import pull_shares
 from distbfs.types import Array, DeviceArray, Ids, Stop
 
 KERNELS = Path(__file__).parent
+SOURCE, LEVELS = KERNELS / "bits.cu", KERNELS / "bits_levels.cu"
 SEARCHES = 128  # of a lane
 LANES = (1, 2, 4)  # of a row
 LARGEST = SEARCHES * LANES[-1]
 THREADS = 1024
-PLANES, MARKS = 32, 4
+MARKS = 4
 MORE_PLANES = 4  # added at a time
 MORE_LEVELS = 64  # counted at first; doubled as needed
 WIDE_DEGREE = 32  # degree from which a warp reads a row
 HUB_DEGREE = 2048  # degree from which a block, or all, read a row
 NO_LIMIT = 0xFFFFFFFF
 RESERVE = 256 << 20
-CONTROL_BYTES = 8 * (4 * 16 + 3 * 16)
-
-
-class State(ctypes.Structure):
-    """``State`` in bits.cuh."""
-
-    _fields_ = (
-        *((name, ctypes.c_uint32) for name in ("depth", "count", "hubs", "dense")),
-        ("edges", ctypes.c_uint64),
-        *((name, ctypes.c_uint32) for name in ("pulls", "pushes")),
-        *((name, ctypes.c_uint32) for name in ("stopped", "pad")),
-    )
-
-
-class Params(ctypes.Structure):
-    """``Params`` in bits.cuh."""
-
-    _fields_ = (
-        *(
-            (name, ctypes.c_void_p)
-            for name in ("row", "adj", "in_row", "in_adj", "seen")
-        ),
-        ("front", ctypes.c_void_p * 2),
-        ("plane", ctypes.c_void_p * PLANES),
-        ("mark", ctypes.c_void_p * MARKS),
-        ("queue", ctypes.c_void_p * 2),
-        *((name, ctypes.c_void_p) for name in ("counts", *SUMS, "control", "state")),
-        ("stop", ctypes.c_void_p),
-        ("pull_edges", ctypes.c_uint64),
-        ("tail_row", ctypes.c_void_p),
-        ("far", ctypes.c_uint64),
-        *((name, ctypes.c_void_p) for name in ("reads", "live")),
-        *((name, ctypes.c_uint32) for name in ("active", "words", "hubs", "wide")),
-        *((name, ctypes.c_uint32) for name in ("planes", "last", "tailed", "kept")),
-        ("pad", ctypes.c_uint32 * 2),
-        ("full", ctypes.c_uint32 * 16),
-    )
-
-
-class Begin(ctypes.Structure):
-    """``Begin`` in bits.cu."""
-
-    _fields_ = (
-        ("p", Params),
-        ("numbers", ctypes.c_void_p),
-        ("source", ctypes.c_void_p),
-        ("k", ctypes.c_uint32),
-        ("pad", ctypes.c_uint32 * 3),
-    )
-
-
-class Matrix(ctypes.Structure):
-    """``Matrix`` in bits_levels.cu."""
-
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("numbers", "seen")),
-        ("plane", ctypes.c_void_p * PLANES),
-        ("out", ctypes.c_void_p),
-        *((name, ctypes.c_uint32) for name in ("n", "k", "words", "planes")),
-    )
-
-
-class Asked(ctypes.Structure):
-    """``Asked`` in bits_levels.cu."""
-
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("numbers", "seen")),
-        ("plane", ctypes.c_void_p * PLANES),
-        *((name, ctypes.c_void_p) for name in ("members", "search", "target", "out")),
-        ("count", ctypes.c_uint64),
-        *((name, ctypes.c_uint32) for name in ("words", "planes")),
-    )
 
 
 def level_dtype(deepest: int) -> np.dtype[Any]:
@@ -166,7 +97,7 @@ def sum_of_rows(graph: DeviceGraph, number: int) -> Ids:
 
 def asked_kernel() -> programs.Kernel:
     """Return the kernel of ``asked_levels`` on the current device."""
-    return programs.Module(KERNELS / "bits_levels.cu", LEVEL="u8").kernel("asked")
+    return programs.Module(LEVELS, LEVEL="u8").kernel("asked")
 
 
 def asked_levels(
@@ -186,49 +117,38 @@ def asked_levels(
     if not len(searches) or not graph.active:
         out.fill(-1)
         return out
-    held = [cp.asarray(x.astype(np.uint32)) for x in (searches, targets)]
-    asked = Asked(
-        numbers=graph.numbers.data.ptr,
-        members=0 if graph.members is None else graph.members.data.ptr,
-        seen=seen.data.ptr,
-        search=held[0].data.ptr,
-        target=held[1].data.ptr,
-        out=out.data.ptr,
+    asked = structure(LEVELS, "Asked")(
+        numbers=graph.numbers,
+        members=graph.members,
+        seen=seen,
+        plane=list(planes),
+        search=cp.asarray(searches.astype(np.uint32)),
+        target=cp.asarray(targets.astype(np.uint32)),
+        out=out,
         count=len(searches),
         words=seen.size // graph.active,
         planes=len(planes),
     )
-    for b, plane in enumerate(planes):
-        asked.plane[b] = plane.data.ptr
     kernel.prepare(asked, 8 * cuda.multiprocessors(), 256)()
     return out
 
 
 def array_table(
-    active: int, lanes: int, sums: Sequence[str] = ()
-) -> dict[str, tuple[type | str, int, int]]:
-    """Return dtype, items and number of the arrays of ``BitSearches``.
+    active: int, lanes: int, *, levels: bool, sums: Sequence[str] = ()
+) -> dict[str, ArrayPlan]:
+    """Return the arrays of ``BitSearches``, with room for planes to be added once.
 
-    Besides planes and counts.
+    Besides counts.
     """
     row, mark = active * SEARCHES // 32 * lanes, (-(-active // 32) + 3) // 4 * 4
     return {
-        "seen": (np.uint32, row, 1),
-        "front": (np.uint32, row, 2),
-        "mark": (np.uint32, mark, MARKS),
-        "queue": (np.uint32, active, 2),
-        **{name: (SUMS[name], active, 1) for name in sums},
+        "seen": ArrayPlan(np.uint32, row),
+        "front": ArrayPlan(np.uint32, row, of=2),
+        "mark": ArrayPlan(np.uint32, mark, of=MARKS),
+        "queue": ArrayPlan(np.uint32, active, of=2),
+        "plane": ArrayPlan(np.uint32, row, of=2 * MORE_PLANES * levels, later=True),
+        **{name: ArrayPlan(SUMS[name], active) for name in sums},
     }
-
-
-def bytes_needed(
-    active: int, lanes: int, *, levels: bool, sums: Sequence[str] = ()
-) -> int:
-    """Return the bytes of ``BitSearches``, with room for planes to be added once."""
-    table = array_table(active, lanes, sums)
-    planes = 2 * MORE_PLANES * levels * table["seen"][1] * 4
-    held = (np.dtype(dtype).itemsize * k * of for dtype, k, of in table.values())
-    return sum(held) + planes
 
 
 @dataclass
@@ -282,12 +202,17 @@ class TailReads:
         self._tails = tails
         self._reads, self._live = cp.zeros(2, np.uint64), cp.zeros(2 * words, np.uint32)
 
-    def show(self, p: Params) -> None:
+    def show(self, p: Record) -> None:
         """Set what kernels know of tails; ``p.adj`` is set."""
         tails = self._tails
-        p.tail_row, p.far = tails.offsets.data.ptr, tails.from_column(p.adj)
-        p.tailed, p.kept = tails.tailed, tails.kept
-        p.reads, p.live = self._reads.data.ptr, self._live.data.ptr
+        p.set(
+            tail_row=tails.offsets,
+            far=tails.from_column(p.adj),
+            tailed=tails.tailed,
+            kept=tails.kept,
+            reads=self._reads,
+            live=self._live,
+        )
 
     def clear(self) -> None:
         """Forget what was read."""
@@ -340,13 +265,13 @@ class BitSearches:
             self._allocate()
         self.params = self._parameters(pull_edges)
         module = programs.Module(
-            KERNELS / "bits.cu",
+            SOURCE,
             OFFSET="u64" if graph.offsets.dtype.itemsize == 8 else "u32",
             PIECES=self._lanes,
             DIRECTED=int(graph.directed),
             SPLIT=int(graph.tails is not None),
         )
-        self._first = Begin(self.params, graph.numbers.data.ptr)
+        self._first = structure(SOURCE, "Begin")(numbers=graph.numbers)
         self._begin = module.kernel("begin").prepare(self._first, 1, THREADS)
         self._launch = module.kernel("search").prepare(
             self.params, cuda.multiprocessors(), THREADS, cooperative=True
@@ -364,10 +289,9 @@ class BitSearches:
                 text = ", ".join(map(str, allowed))
                 raise UsageError(f"width is {width}; allowed: {text}")
             return width // SEARCHES
-        free = cuda.free_bytes() - RESERVE
-        active, sums = self.graph.active, self._sum_names
+        free, active = cuda.free_bytes() - RESERVE, self.graph.active
         for lanes in reversed(LANES):
-            need = bytes_needed(active, lanes, levels=self._with_levels, sums=sums)
+            need = total_bytes(self._table(lanes))
             if need <= free or lanes == LANES[0]:
                 if need > free:
                     raise OutOfMemory(
@@ -377,19 +301,18 @@ class BitSearches:
                 break
         return lanes
 
+    def _table(self, lanes: int) -> dict[str, ArrayPlan]:
+        sums, levels = self._sum_names, self._with_levels
+        return array_table(self.graph.active, lanes, levels=levels, sums=sums)
+
     def _allocate(self) -> None:
         cp = cuda.cupy()
-        held = {
-            name: [cp.zeros(count, dtype) for _ in range(of)]
-            for name, (dtype, count, of) in array_table(
-                self.graph.active, self._lanes, self._sum_names
-            ).items()
-        }
-        [self._seen], self._front = held["seen"], held["front"]
-        self._mark, self._queue = held["mark"], held["queue"]
-        self._sums = {name: held[name][0] for name in self._sum_names}
-        self.control = cp.zeros(CONTROL_BYTES // 8, np.uint64)
-        self._state = cp.zeros(ctypes.sizeof(State) // 8, np.uint64)
+        self._arrays = allocate(self._table(self._lanes), cp.zeros)
+        self._seen: DeviceArray = self._arrays["seen"]
+        self._sums = {name: self._arrays[name] for name in self._sum_names}
+        self._host_state = structure(SOURCE, "State")
+        sizes = map(ctypes.sizeof, (structure(SOURCE, "Control"), self._host_state))
+        self.control, self._state = (cp.zeros(size // 8, np.uint64) for size in sizes)
         self._tails: TailReads | None = None
         if self.graph.tails is not None:
             self._tails = TailReads(self.graph.tails, self._words)
@@ -397,18 +320,17 @@ class BitSearches:
         if self._with_counts:
             self._counts = cp.zeros((MORE_LEVELS, self.width), np.uint32)
 
-    def _parameters(self, pull_edges: int | None) -> Params:
+    def _parameters(self, pull_edges: int | None) -> Record:
         graph, (in_offsets, in_columns) = self.graph, self.graph.pulled
-        p = Params(
-            row=graph.offsets.data.ptr,
-            adj=graph.columns.data.ptr,
-            in_row=in_offsets.data.ptr,
-            in_adj=in_columns.data.ptr,
-            seen=self._seen.data.ptr,
-            control=self.control.data.ptr,
-            state=self._state.data.ptr,
+        p: Record = structure(SOURCE, "Params")(
+            row=graph.offsets,
+            adj=graph.columns,
+            in_row=in_offsets,
+            in_adj=in_columns,
+            control=self.control,
+            state=self._state,
             active=graph.active,
-            words=len(self._mark[0]),
+            words=len(self._arrays["mark"][0]),
             hubs=above(graph, HUB_DEGREE) // 32 * 32,
             wide=above(graph, WIDE_DEGREE) // 32 * 32,
             pull_edges=(
@@ -416,13 +338,8 @@ class BitSearches:
                 if pull_edges is None
                 else pull_edges
             ),
+            **self._arrays,
         )
-        arrays = (("front", self._front), ("mark", self._mark), ("queue", self._queue))
-        for name, held in arrays:
-            for k, array in enumerate(held):
-                getattr(p, name)[k] = array.data.ptr
-        for name, array in self._sums.items():
-            setattr(p, name, array.data.ptr)
         if self._tails is not None:
             self._tails.show(p)
         return p
@@ -464,8 +381,8 @@ class BitSearches:
             raise UsageError(f"most is {most}; allowed: 0 and more")
         self._open(ids)
         limit = NO_LIMIT if most is None else most
-        seconds = 0.0
-        state = State.from_buffer_copy(self._state.get().tobytes())
+        seconds, state_of = 0.0, self._host_state.from_buffer_copy
+        state = state_of(self._state.get().tobytes())
         while state.edges and state.depth < limit:
             if state.stopped or (stop is not None and stop()):
                 raise SearchStopped(f"the searches were stopped at level {state.depth}")
@@ -474,7 +391,7 @@ class BitSearches:
             self.params.last = min(limit, self._room(state.depth))
             control = self.control.view(np.uint32)
             seconds += self._launch.timed(before=[(control, 0)], word=self._word)
-            state = State.from_buffer_copy(self._state.get().tobytes())
+            state = state_of(self._state.get().tobytes())
         # the last level of a complete search found nothing
         deepest = state.depth if state.edges or not state.depth else state.depth - 1
         tails = {} if self._tails is None else self._tails.counts()
@@ -483,8 +400,8 @@ class BitSearches:
     def _clear(self) -> None:
         """Forget the searches before, in stream order."""
         stream = cuda.cupy().cuda.get_current_stream()
-        cleared = (self._seen, *self._front, *self._mark, self._state, *self._planes)
-        for array in cleared:
+        front, mark = self._arrays["front"], self._arrays["mark"]
+        for array in (self._seen, *front, *mark, self._state, *self._planes):
             if array.nbytes:
                 cuda.clear(array, stream)
         if self._counts is not None:
@@ -500,14 +417,12 @@ class BitSearches:
         self._lone.append(ids[~there])
         bits = np.zeros(self._words * 32, dtype=np.uint8)
         bits[: len(ids)] = there
-        full = np.packbits(bits, bitorder="little").view(np.uint32)
-        for k in range(16):
-            p.full[k] = int(full[k]) if k < len(full) else 0
+        full = np.packbits(bits, bitorder="little")
+        np.frombuffer(p.full, np.uint8)[: len(full)] = full
         p.planes = len(self._planes)
-        p.counts = 0 if self._counts is None else self._counts.data.ptr
-        held = cp.asarray(ids.astype(np.uint32))
-        first = self._first
-        first.p, first.source, first.k = p, held.data.ptr, len(ids)
+        p.set(counts=self._counts)
+        sources = cp.asarray(ids.astype(np.uint32))
+        self._first.set(p=p, source=sources, k=len(ids))
         self._begin()
 
     def _room(self, depth: int) -> int:
@@ -519,16 +434,14 @@ class BitSearches:
                     size = self.graph.active * self._words
                     for _ in range(MORE_PLANES):
                         self._planes.append(cp.zeros(size, np.uint32))
-            for k, plane in enumerate(self._planes):
-                p.plane[k] = plane.data.ptr
-            p.planes = len(self._planes)
+            p.set(plane=self._planes, planes=len(self._planes))
             last = (1 << len(self._planes)) - 1
         if self._counts is not None:
             if len(self._counts) <= depth + 1:
                 wider = cp.zeros((2 * len(self._counts), self.width), np.uint32)
                 wider[: len(self._counts)] = self._counts
                 self._counts = wider
-            p.counts = self._counts.data.ptr
+            p.set(counts=self._counts)
             last = min(last, len(self._counts) - 1)
         return min(last, NO_LIMIT)
 
@@ -553,21 +466,18 @@ class BitSearches:
                 out = cp.empty((k, n), dtype)
         if out.shape != (k, n) or out.dtype.itemsize < dtype.itemsize:
             raise UsageError(f"levels {out.shape} {out.dtype} for {k} x {n} of {dtype}")
-        arguments = Matrix(
-            numbers=self._numbers.data.ptr,
-            seen=self._seen.data.ptr,
-            out=out.data.ptr,
+        arguments = structure(LEVELS, "Matrix")(
+            numbers=self._numbers,
+            seen=self._seen,
+            plane=self._planes,
+            out=out,
             n=n,
             k=k,
             words=self._words,
             planes=max(batch.deepest, 0).bit_length(),
         )
-        for b, plane in enumerate(self._planes):
-            arguments.plane[b] = plane.data.ptr
         level = f"u{8 * out.dtype.itemsize}"
-        kernel = programs.Module(KERNELS / "bits_levels.cu", LEVEL=level).kernel(
-            "matrix"
-        )
+        kernel = programs.Module(LEVELS, LEVEL=level).kernel("matrix")
         kernel.prepare(arguments, self._blocks, 256)()
         alone = take(self._numbers, batch.sources) == ISOLATED
         rows = np.flatnonzero(alone)

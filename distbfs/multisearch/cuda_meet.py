@@ -8,12 +8,11 @@ et al., Fast exact shortest-path distance queries, SIGMOD 2013.
 
 from __future__ import annotations
 
-import ctypes
-
 import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
+from distbfs.device.structures import structure
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.multisearch.cuda_bits import (
@@ -21,29 +20,16 @@ from distbfs.multisearch.cuda_bits import (
     SEARCHES,
     THREADS,
     BitSearches,
-    Params,
     check_ids,
 )
 from distbfs.multisearch.started import Started
 from distbfs.plan import pull_shares
 from distbfs.types import Array, DeviceArray, Ids, Stop
 
+SOURCE = KERNELS / "bits_meet.cu"
 OPEN_WORDS = 12
 NEAR_THREADS = 128
 LOOKUPS = 128  # steps of a warp for a pair, of 32 lookups each
-
-
-class Meet(ctypes.Structure):
-    """``Meet`` in bits_meet.cu."""
-
-    _fields_ = (
-        ("p", Params),
-        *((name, ctypes.c_void_p) for name in ("numbers", "members")),
-        *((name, ctypes.c_void_p) for name in ("source", "search", "target")),
-        *((name, ctypes.c_void_p) for name in ("level", "open")),
-        *((name, ctypes.c_uint32) for name in ("count", "k", "lookups")),
-        ("pad", ctypes.c_uint32 * 3),
-    )
 
 
 class MeetingSearches:
@@ -73,7 +59,7 @@ class MeetingSearches:
         )
         self._graph = graph
         module = programs.Module(
-            KERNELS / "bits_meet.cu",
+            SOURCE,
             OFFSET="u64" if graph.offsets.dtype.itemsize == 8 else "u32",
             PIECES=1,
             DIRECTED=int(graph.directed),
@@ -81,11 +67,11 @@ class MeetingSearches:
         )
         with cuda.memory_of("searches that meet"):
             self._open = cuda.cupy().zeros(OPEN_WORDS, np.uint32)
-        self._meet = Meet(
-            self._bits.params,
-            numbers=graph.numbers.data.ptr,
-            members=0 if graph.members is None else graph.members.data.ptr,
-            open=self._open.data.ptr,
+        self._meet = structure(SOURCE, "Meet")(
+            p=self._bits.params,
+            numbers=graph.numbers,
+            members=graph.members,
+            open=self._open,
             lookups=lookups,
         )
         self._meeting = module.kernel("meet").prepare(

@@ -20,7 +20,6 @@ from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
 from distbfs.multisearch.cuda_bits import above, check_ids
 from distbfs.multisearch.cuda_program import (
     SOURCE,
-    Params,
     Program,
     program_of,
 )
@@ -309,13 +308,13 @@ class DeviceRun:
                 held[state.name] = cp.full(max(count, 1), state.fill, dtype)
         count = self.graph.active
         small["order"] = cp.empty(blocks * (count + 1), np.uint32)
-        small["starts"] = small["bits"] = small["from_row"] = None
+        small["starts"] = small["bits"] = small["from"] = None
         if self.ends:
             small["starts"] = cp.empty(blocks * 2 * (count + 3), np.uint32)
         if not self.shared:
             small["bits"] = cp.empty(blocks * self.words, np.uint32)
         if self.edges:
-            small["from_row"] = cp.empty(max(self.graph.m, 1), np.uint32)
+            small["from"] = cp.empty(max(self.graph.m, 1), np.uint32)
             offset = "u64" if self.graph.offsets.dtype.itemsize == 8 else "u32"
             module = programs.Module(SOURCE.parent / "edge_rows.cu", OFFSET=offset)
             module.kernel("edge_rows")(
@@ -323,7 +322,7 @@ class DeviceRun:
                 256,
                 self.graph.offsets,
                 np.uint32(count),
-                small["from_row"],
+                small["from"],
             )
         small["control"] = cp.zeros(2, np.uint32)
         self._allocate_levels()
@@ -339,33 +338,27 @@ class DeviceRun:
     def _prepare(self) -> None:
         """Prepare the launch for the present type of levels."""
         graph, held, small = self.graph, self.memory.held, self.memory.small
-        job_type, self.end_type = self.program.job()
-        job: Any = job_type()
-        p = Params(
-            row=graph.offsets.data.ptr,
-            adj=graph.columns.data.ptr,
-            numbers=self.numbers.data.ptr,
-            vertices=self.vertices.data.ptr,
-            sources=self.sources.data.ptr,
-            m=graph.m,
-            stride=self.stride,
-            n=graph.n,
-            active=graph.active,
-            words=self.words,
-            split=self._split(),
-            level_by_search=self.options.levels,
-            most=ENDLESS if self.options.most is None else self.options.most,
-        )
-        for name, array in small.items():
-            setattr(p, name, 0 if array is None else array.data.ptr)
-        p.stop = self.word.address
-        job.p = p
-        for name, array in held.items():
-            setattr(job.f, f"state_{name}", array.data.ptr)
-        self.job = job
+        shared = {
+            "row": graph.offsets,
+            "adj": graph.columns,
+            "numbers": self.numbers,
+            "vertices": self.vertices,
+            "sources": self.sources,
+            "stop": self.word.address,
+            "m": graph.m,
+            "stride": self.stride,
+            "n": graph.n,
+            "active": graph.active,
+            "words": self.words,
+            "split": self._split(),
+            "level_by_search": self.options.levels,
+            "most": ENDLESS if self.options.most is None else self.options.most,
+        }
+        state = {f"state_{name}": array for name, array in held.items()}
+        self.job = self.program.structures.kind("Job")(p=shared | small, f=state)
         self.module = self._module()
         self.launch = self.module.kernel("search").prepare(
-            job, self.blocks, self.block, shared=self.shared
+            self.job, self.blocks, self.block, shared=self.shared
         )
 
     def _batch(self, first: int, last: int) -> None:
@@ -392,6 +385,7 @@ class DeviceRun:
             runner.level = names[names.index(runner.level) + 1]
             for name, array in kept.items():
                 self.memory.held[name][...] = array
+            self.job.set(p={"level": None})  # it goes before the wider ones come
             self._allocate_levels()
             self._prepare()
 
@@ -449,9 +443,8 @@ class DeviceRun:
         """Call ``finalize``; return the results per search and per vertex."""
         cp, n, k = cuda.cupy(), self.graph.n, len(self.ids)
         if "finalize" in self.program.used:
-            end: Any = self.end_type()
-            end.f, end.n, end.k = self.job.f, n, k
-            end.vertices = self.vertices.data.ptr
+            end_type = self.program.structures.kind("End")
+            end = end_type(f=self.job.f, vertices=self.vertices, n=n, k=k)
             grid = 8 * cuda.multiprocessors()
             self.module.kernel("finish").prepare(end, grid, 256)()
         results: dict[str, DeviceArray] = {}

@@ -23,16 +23,17 @@ Source: McLaughlin, Riedy, Bader 2015, Section III.
 
 from __future__ import annotations
 
-import ctypes
 import math
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from distbfs.device import programs
 from distbfs.device.nvrtc import KernelRefused
+from distbfs.device.structures import Declarations
 from distbfs.errors import UsageError
 from distbfs.multisearch.problem import FUNCTIONS, Problem, State
 
@@ -57,58 +58,28 @@ SIGNATURES = {
 }
 
 
-class Params(ctypes.Structure):
-    """``Params`` in multi.cuh."""
-
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("row", "adj", "from_row", "numbers")),
-        *((name, ctypes.c_void_p) for name in ("vertices", "sources", "level")),
-        *((name, ctypes.c_void_p) for name in ("order", "starts", "bits", "control")),
-        ("stop", ctypes.c_void_p),
-        *((name, ctypes.c_uint64) for name in ("m", "stride")),
-        *((name, ctypes.c_uint32) for name in ("n", "active", "words", "split")),
-        *((name, ctypes.c_uint32) for name in ("first", "count", "level_by_search")),
-        ("most", ctypes.c_uint32),
-    )
-
-
 @dataclass(frozen=True)
 class Program:
     """The text of a problem, ready to be compiled.
 
+    header: what its state declares
     used: the functions it defines; levels: the functions read ``s.level``
     """
 
     problem: Problem
-    text: str
+    header: str
     used: frozenset[str]
     levels: bool
 
-    def job(self) -> tuple[type[ctypes.Structure], type[ctypes.Structure]]:
-        """Return the argument structures of ``search`` and of ``finish``."""
-        names = ["unused", *(f"state_{state.name}" for state in self.problem.state)]
+    @property
+    def text(self) -> str:
+        """The text that replaces problem.cuh."""
+        return f'{self.header}#line 1 "{self.problem.name}"\n{self.problem.cuda}\n'
 
-        class Fields(ctypes.Structure):
-            """``Fields`` in problem.cuh."""
-
-            _fields_ = tuple((name, ctypes.c_void_p) for name in names)
-
-        class Job(ctypes.Structure):
-            """``Job`` in multi.cu."""
-
-            _fields_ = (("p", Params), ("f", Fields))
-
-        class End(ctypes.Structure):
-            """``End`` in multi.cu."""
-
-            _fields_ = (
-                ("f", Fields),
-                ("vertices", ctypes.c_void_p),
-                ("n", ctypes.c_uint32),
-                ("k", ctypes.c_uint32),
-            )
-
-        return Job, End
+    @cached_property
+    def structures(self) -> Declarations:
+        """The arguments of kernels: ``Job`` of ``search``, ``End`` of ``finish``."""
+        return Declarations(SOURCE, {}, {HEADER: self.header})
 
     def module(self, **definitions: str | int) -> programs.Module:
         """Compile the kernels; UsageError with the user's own line on an error."""
@@ -209,7 +180,7 @@ def program_of(problem: Problem) -> Program:
 
 
 def header(problem: Problem, used: frozenset[str]) -> str:
-    """Return the text that replaces problem.cuh."""
+    """Return the text of a problem's state, which precedes the user's."""
     fields, members, whole, search, finish, fill = [], [], [], [], [], []
     for state in problem.state:
         name, kind = state.name, type_of(state)
@@ -251,7 +222,5 @@ def header(problem: Problem, used: frozenset[str]) -> str:
         "    }\n};\nstruct Whole : WholeBase {",
         *whole,
         f"    {head} Whole(const Fields &f){ended} {{}}\n}};",
-        f'#line 1 "{problem.name}"',
-        problem.cuda,
     ]
     return "\n".join(lines) + "\n"

@@ -7,6 +7,7 @@ from typing import Any
 
 from distbfs.build.cuda.room import Room
 from distbfs.device import cuda
+from distbfs.device.array_table import total_bytes
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.engines.cuda.common.host_results import host_levels
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
@@ -26,7 +27,7 @@ from distbfs.multisearch.cuda_bits import (
     RESERVE,
     SEARCHES,
     BitSearches,
-    bytes_needed,
+    array_table,
 )
 from distbfs.multisearch.cuda_problems import METHODS, DeviceOptions, DeviceRunner
 from distbfs.multisearch.exact_diameter import Extremes, device_extremes
@@ -67,8 +68,9 @@ class CudaRunner:
         engine, limits = XbfsEngine(ONE), options or RunOptions()
 
         def state(n: int, active: int, m: int, at_least: Ids) -> int:
-            need = bytes_needed(active, LANES[0], levels=True, sums=tuple(SUMS))
-            return max(need + RESERVE, engine.state_bytes(n, active, m, at_least))
+            table = array_table(active, LANES[0], levels=True, sums=tuple(SUMS))
+            need = total_bytes(table) + RESERVE
+            return max(need, engine.state_bytes(n, active, m, at_least))
 
         room = Room(limits.device_memory, limits.host_memory, state)
         return graph_of_part(self.name, part, None if part.directed else room)

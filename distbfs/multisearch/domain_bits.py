@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.device.array_table import total_bytes
 from distbfs.engines.base import TAIL_COUNTS
 from distbfs.errors import LaunchError, ResourceError, UsageError
 from distbfs.exchange.peer_memory import on_device
@@ -98,7 +99,7 @@ class DomainBitSearches(PartSearches):
     def _open(self, members: Sequence[Member]) -> None:
         """Allocate the memory of this rank's devices (collective)."""
         what = "bit-parallel searches"
-        sizes = [sum(member.shared_sizes(self.lanes)) for member in members]
+        sizes = [total_bytes(member.shared(self.lanes)) for member in members]
         memory = self._group.share(sizes, what)
 
         def make() -> None:

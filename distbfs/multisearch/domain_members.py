@@ -11,7 +11,6 @@ each delegate 16, to send them. Queues take 8 for each own vertex, and outer edg
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +21,7 @@ import numpy as np
 from distbfs.build.cuda.domain import GRANULE, MemberRows
 from distbfs.build.cuda.inner_part import InnerPart
 from distbfs.device import cuda
-from distbfs.engines.cuda.xbfs.shared import MOST_PARTS
+from distbfs.device.array_table import ArrayPlan, total_bytes
 from distbfs.errors import OutOfMemory
 from distbfs.exchange.peer_memory import on_device
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph
@@ -33,7 +32,6 @@ from distbfs.multisearch.cuda_bits import (
     MORE_PLANES,
     RESERVE,
     SEARCHES,
-    Params,
 )
 from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Layout
@@ -45,45 +43,54 @@ if TYPE_CHECKING:
     from distbfs.types import Array, Ids, World
 
 
-class DomainParams(Params):
-    """``Domain`` in bits_domain.cuh."""
-
-    _fields_ = (
-        ("shift", ctypes.c_int64 * MOST_PARTS),
-        ("magic", ctypes.c_uint64),
-        ("tally", ctypes.c_void_p),
-        *((name, ctypes.c_uint32) for name in ("parts", "index", "depth", "counted")),
-    )
-
-
-def shared_sizes(lanes: int, granules: int, devices: int) -> list[int]:
-    """Return the bytes of searches that other devices access: ``Member.shared_sizes``.
+def shared_table(lanes: int, granules: int, devices: int) -> dict[str, ArrayPlan]:
+    """Return the arrays of searches that other devices access, in one memory.
 
     granules: of each device; devices: of the domain
     """
-    row, own = SEARCHES // 8 * lanes, granules * GRANULE
+    words, own = SEARCHES // 32 * lanes, granules * GRANULE
     positions = own * devices
-    return [row * positions] * 2 + [positions // 8] * MARKS + [row * own]
+    return {
+        "front": ArrayPlan(np.uint32, words * positions, of=2),
+        "mark": ArrayPlan(np.uint32, positions // 32, of=MARKS),
+        "seen": ArrayPlan(np.uint32, words * own),
+    }
 
 
-def own_bytes(lanes: int, active: int, *, levels: bool, sums: int) -> int:
-    """Return the bytes of searches that only this device accesses."""
-    planes = 2 * MORE_PLANES * SEARCHES // 8 * lanes * levels
-    return (8 + 8 * sums + planes) * active
+def own_table(
+    lanes: int, active: int, *, levels: bool, sums: int
+) -> dict[str, ArrayPlan]:
+    """Return the arrays of searches that only this device accesses."""
+    row = max(active, 1) * SEARCHES // 32 * lanes
+    return {
+        "queue": ArrayPlan(np.uint32, max(active, 1), of=2),
+        "plane": ArrayPlan(np.uint32, row, of=2 * MORE_PLANES * levels, later=True),
+        "sums": ArrayPlan(np.uint64, max(active, 1), of=sums, later=True),
+    }
 
 
-def outer_bytes(lanes: int, active: int, targets: int, normals: int) -> int:
-    """Return the bytes of what is sent to other domains."""
-    row, items = SEARCHES // 8 * lanes, targets + normals
-    return 2 * row * targets + (8 + row) * items + 8 * active
+def outer_table(
+    lanes: int, active: int, targets: int, normals: int
+) -> dict[str, ArrayPlan]:
+    """Return the arrays of what is sent to other domains."""
+    row = max(targets, 1) * SEARCHES // 32 * lanes
+    return {
+        "row": ArrayPlan(np.uint64, active + 1),
+        "seen": ArrayPlan(np.uint32, row),
+        "sends": ArrayPlan(np.uint32, row),
+        "sending": ArrayPlan(np.uint32, targets // 32 + 1),
+        "box": ArrayPlan(np.uint64, (targets + normals) * (1 + 2 * lanes)),
+    }
 
 
 def bytes_beside(active: int, devices: int, targets: int) -> int:
     """Return the bytes of a traversal of SEARCHES searches, as ``Request.beside``."""
     lanes, granules = LANES[0], -(-active // GRANULE) + 1
-    need = sum(shared_sizes(lanes, granules, devices)) + RESERVE
-    need += own_bytes(lanes, active, levels=True, sums=len(SUMS))
-    return need + (outer_bytes(lanes, active, targets, active) if targets else 0)
+    need = total_bytes(shared_table(lanes, granules, devices)) + RESERVE
+    need += total_bytes(own_table(lanes, active, levels=True, sums=len(SUMS)))
+    if targets:
+        need += total_bytes(outer_table(lanes, active, targets, active))
+    return need
 
 
 @dataclass(frozen=True)
@@ -160,17 +167,18 @@ class Member:
             numbers[here] = (granule // self.devices * GRANULE + inside)[here]
         return numbers
 
-    def shared_sizes(self, lanes: int) -> list[int]:
-        """Return bytes accessed by others: 2 fronts, MARKS marks, visited bits."""
-        return shared_sizes(lanes, self.granules, self.devices)
+    def shared(self, lanes: int) -> dict[str, ArrayPlan]:
+        """Return the arrays that others access, see ``shared_table``."""
+        return shared_table(lanes, self.granules, self.devices)
 
     def bytes_needed(self, lanes: int, *, levels: bool, sums: int = 0) -> int:
         """Return the bytes of searches, with room for planes to be added once."""
-        need = sum(self.shared_sizes(lanes))
-        need += own_bytes(lanes, self.graph.active, levels=levels, sums=sums)
+        active = self.graph.active
+        need = total_bytes(self.shared(lanes))
+        need += total_bytes(own_table(lanes, active, levels=levels, sums=sums))
         if self.outer is not None:
-            targets, active = len(self.outer.targets), self.graph.active
-            need += outer_bytes(lanes, active, targets, self.normals)
+            targets = len(self.outer.targets)
+            need += total_bytes(outer_table(lanes, active, targets, self.normals))
         return need
 
 

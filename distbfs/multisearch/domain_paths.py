@@ -16,7 +16,6 @@ more the merrier, VLDB 2014.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +25,8 @@ import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE
 from distbfs.device import cuda, programs
-from distbfs.engines.cuda.xbfs.shared import MOST_PARTS
+from distbfs.device.array_table import ArrayPlan, allocate, pieces, total_bytes
+from distbfs.device.structures import structure
 from distbfs.errors import SearchStopped
 from distbfs.exchange.peer_memory import on_device
 from distbfs.multisearch.cuda_bits import KERNELS, THREADS
@@ -41,26 +41,7 @@ if TYPE_CHECKING:
 
 WIDTHS = (8, 32)  # searches at a time
 ITEM = 2  # words of 64 bits
-
-
-class PathParams(ctypes.Structure):
-    """``Paths`` in bits_paths.cu."""
-
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("row", "adj", "digit", "values")),
-        ("bits", ctypes.c_void_p * 2),
-        *((name, ctypes.c_void_p) for name in ("paths", "sums")),
-        ("shift", ctypes.c_int64 * MOST_PARTS),
-        ("magic", ctypes.c_uint64),
-        *((name, ctypes.c_void_p) for name in ("outer_row", "outer_adj", "far")),
-        *((name, ctypes.c_void_p) for name in ("far_bits", "asked", "target")),
-        *((name, ctypes.c_void_p) for name in ("asked_first", "box", "sizes", "items")),
-        ("count", ctypes.c_uint64),
-        *((name, ctypes.c_uint32) for name in ("active", "hubs", "wide", "digits")),
-        *((name, ctypes.c_uint32) for name in ("parts", "index", "normals", "several")),
-        *((name, ctypes.c_uint32) for name in ("shares", "lanes", "level", "back")),
-        *((name, ctypes.c_uint32) for name in ("begins", "delegates")),
-    )
+SOURCE = KERNELS / "bits_paths.cu"
 
 
 @dataclass(frozen=True)
@@ -112,28 +93,47 @@ def asked_of(members: Sequence[Member], messages: PartMessages) -> list[AskedVer
     return asked
 
 
-def shared_sizes(member: Member, width: int) -> list[int]:
-    """Return bytes accessed by others: values, and the bits of two levels."""
+def shared_table(member: Member, width: int) -> dict[str, ArrayPlan]:
+    """Return the arrays that other devices access, in one memory."""
     positions = member.granules * GRANULE * member.devices
-    return [8 * width * positions, 4 * positions, 4 * positions]
+    return {
+        "values": ArrayPlan(np.float64, width * positions),
+        "bits": ArrayPlan(np.uint32, positions, of=2),
+    }
+
+
+def own_table(
+    member: Member, width: int, deepest: int, asked: AskedVertices | None
+) -> dict[str, ArrayPlan]:
+    """Return the arrays that only this device accesses; see ``PathShare``."""
+    active = max(member.graph.active, 1)
+    digits = 1 + deepest.bit_length(), active
+    table = {
+        "paths": ArrayPlan(np.float64, active * width),
+        "sums": ArrayPlan(np.float64, active),
+        "digit": ArrayPlan(np.uint32, digits, later=True),
+    }
+    if asked is not None and member.outer is not None:
+        targets = max(len(member.outer.targets), 1)
+        room = max((len(asked.numbers) + member.normals) * width, 1)
+        table["far"] = ArrayPlan(np.float64, targets * width)
+        table["far_bits"] = ArrayPlan(np.uint32, targets)
+        table["box"] = ArrayPlan(np.uint64, room * ITEM)
+    return table
 
 
 def bytes_needed(
     member: Member, width: int, deepest: int, asked: AskedVertices | None = None
 ) -> int:
     """Return the bytes of dependencies; asked: where there are several domains."""
-    need = sum(shared_sizes(member, width))
-    need += (8 * width + 8 + 4 + 4 * deepest.bit_length()) * member.graph.active
-    if asked is not None and member.outer is not None:
-        need += (8 * width + 4) * len(member.outer.targets)
-        need += 8 * ITEM * width * (len(asked.numbers) + member.normals)
-    return need
+    own = own_table(member, width, deepest, asked)
+    return total_bytes(shared_table(member, width)) + total_bytes(own)
 
 
 class PathShare:
     """One device's share of the sweeps; call it with the device current.
 
-    memory: uint8, of ``shared_sizes`` bytes, zeros
+    memory: uint8, of the bytes of ``shared_table``, zeros
     bases: [devices of the domain] addresses of their memory
     asked: where there are several domains
     """
@@ -148,17 +148,12 @@ class PathShare:
     ) -> None:
         cp, member, graph = cuda.cupy(), share.member, share.member.graph
         self.share, self._width = share, width
-        cuts = np.cumsum(shared_sizes(member, width))[:-1].tolist()
-        values, *bits = cp.split(memory, cuts)
-        self._held = {
-            "row": graph.offsets,
-            "adj": graph.columns,
-            "values": values,
-            "paths": cp.empty(max(graph.active, 1) * width, np.float64),
-            "sums": cp.zeros(max(graph.active, 1), np.float64),
-        }
-        self._digits: DeviceArray | None = None
-        self._params = p = PathParams(
+        self._params = structure(SOURCE, "Paths")(
+            row=graph.offsets,
+            adj=graph.columns,
+            **allocate(shared_table(member, width), pieces(memory)),
+            **allocate(own_table(member, width, 0, asked), cp.zeros),
+            shift=(bases - bases[member.index]).tolist(),
             magic=-(-(1 << 32) // member.devices),
             active=graph.active,
             hubs=share.params.hubs,
@@ -166,53 +161,45 @@ class PathShare:
             parts=member.devices,
             index=member.index,
         )
-        p.shift[: member.devices] = (bases - bases[member.index]).tolist()
-        for k, array in enumerate(bits):
-            p.bits[k] = array.data.ptr
-        self._bits = bits
         self._first: Ids = np.zeros(1, dtype=np.int64)
         if asked is not None:
             self._open_outside(asked)
-        for name, array in self._held.items():
-            setattr(p, name, array.data.ptr)
         wide = graph.offsets.dtype.itemsize == 8
-        module = programs.Module(
-            KERNELS / "bits_paths.cu", OFFSET="u64" if wide else "u32", WIDTH=width
-        )
+        module = programs.Module(SOURCE, OFFSET="u64" if wide else "u32", WIDTH=width)
         grid = cuda.multiprocessors()
         self._steps = {
-            name: module.kernel(name).prepare(p, grid, THREADS)
+            name: module.kernel(name).prepare(self._params, grid, THREADS)
             for name in ("carry", "collect", "take", "settle_delegates")
         }
 
     def _open_outside(self, asked: AskedVertices) -> None:
         """Allocate what is sent to other domains, and what comes from there."""
-        cp, member, p = cuda.cupy(), self.share.member, self._params
+        cp, member = cuda.cupy(), self.share.member
         outer, domains = member.outer, member.domains
         if outer is None or domains is None:
             raise ValueError("one domain sends nothing")
-        self._first, targets = asked.first, max(len(outer.targets), 1)
-        room = (len(asked.numbers) + member.normals) * self._width
-        self._held |= {
-            "outer_row": outer.offsets,
-            "outer_adj": outer.columns,
-            "far": cp.empty(targets * self._width, np.float64),
-            "far_bits": cp.zeros(targets, np.uint32),
-            "asked": asked.numbers,
-            "target": asked.targets,
-            "asked_first": cp.asarray(asked.first.astype(np.uint32)),
-            "box": cp.empty(max(room, 1) * ITEM, np.uint64),
-            "sizes": cp.zeros(domains.shares + member.own_lanes, np.uint64),
-        }
-        self._sizes_copy = cuda.HostCopy(self._held["sizes"])
-        p.several, p.normals = 1, member.normals
-        p.shares, p.lanes = domains.shares, member.own_lanes
+        self._first = asked.first
+        sizes = cp.zeros(domains.shares + member.own_lanes, np.uint64)
+        self._params.set(
+            outer_row=outer.offsets,
+            outer_adj=outer.columns,
+            asked=asked.numbers,
+            target=asked.targets,
+            asked_first=cp.asarray(asked.first.astype(np.uint32)),
+            sizes=sizes,
+            several=True,
+            normals=member.normals,
+            shares=domains.shares,
+            lanes=member.own_lanes,
+        )
+        self._sizes_copy = cuda.HostCopy(sizes)
 
     def _run(self, name: str) -> None:
         self._steps[name]()
 
     def _clear(self, name: str) -> None:
-        cuda.clear(self._held[name], cuda.cupy().cuda.get_current_stream())
+        stream = cuda.cupy().cuda.get_current_stream()
+        cuda.clear(self._params.held[name], stream)
 
     def clear(self) -> None:
         """Forget all sums."""
@@ -220,14 +207,13 @@ class PathShare:
 
     def begin(self, deepest: int, first: int) -> None:
         """Take the levels of searches from ``first`` on."""
-        self._digits = self.share.digits_of(deepest, first, self._width)
-        self._params.digit = self._digits.data.ptr
-        self._params.digits = len(self._digits) - 1
+        digits = self.share.digits_of(deepest, first, self._width)
+        self._params.set(digit=digits, digits=len(digits) - 1)
 
     def carry(self, level: int, *, back: bool, begins: bool) -> None:
         """Sum up the values of the level before, or after; see bits_paths.cu."""
         p = self._params
-        p.level, p.back, p.begins = level, int(back), int(begins)
+        p.level, p.back, p.begins = level, back, begins
         self._run("carry")
 
     def collect(self) -> None:
@@ -248,13 +234,14 @@ class PathShare:
         if group > p.shares:
             first += (group - p.shares) * (p.normals // p.lanes)
         first *= self._width * ITEM
-        return self._held["box"][first : first + count * ITEM]
+        box: DeviceArray = p.held["box"]
+        return box[first : first + count * ITEM]
 
     def take(self, items: DeviceArray, *, delegates: bool) -> None:
         """Keep values that have arrived, uint64 [k * ITEM]."""
         p = self._params
         p.items, p.count = items.data.ptr, items.size // ITEM
-        p.delegates = int(delegates)
+        p.delegates = delegates
         self._run("take")
 
     def settle_delegates(self) -> None:
@@ -264,7 +251,7 @@ class PathShare:
 
     def sums(self) -> Array:
         """Return the sums of dependencies, float64 by local id, on the host."""
-        return self.share.by_local(self._held["sums"])
+        return self.share.by_local(self._params.held["sums"])
 
 
 class DomainPaths:
@@ -294,7 +281,7 @@ class DomainPaths:
             lambda k, width: bytes_needed(members[k], width, deepest, asked[k]),
             what,
         )
-        sizes = [sum(shared_sizes(member, self.width)) for member in members]
+        sizes = [total_bytes(shared_table(x, self.width)) for x in members]
         memory = group.share(sizes, what)
         self._shares: list[PathShare] = []
 

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from distbfs.device import cuda, programs
+from distbfs.device.array_table import allocate, pieces
+from distbfs.device.structures import Record, structure
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.cuda_bits import (
     HUB_DEGREE,
     KERNELS,
     LANES,
+    LEVELS,
     MORE_LEVELS,
     MORE_PLANES,
     SEARCHES,
     THREADS,
     WIDE_DEGREE,
-    Matrix,
     TailReads,
     asked_kernel,
     asked_levels,
     level_dtype,
 )
-from distbfs.multisearch.domain_members import DomainParams, Member
+from distbfs.multisearch.domain_members import Member, own_table
 from distbfs.multisearch.outer_bits import Outside
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.types import UNREACHED
@@ -34,20 +35,10 @@ if TYPE_CHECKING:
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.types import Array, DeviceArray, Ids
 
+SOURCE = KERNELS / "bits_domain.cu"
 TURNS, TALLY_WORDS = 3, 2
 LENGTHS_AT_ONCE = 1 << 26  # of rows, which take 16 bytes each
 BLOCK = 32  # searches whose levels are read together
-
-
-class Begin(ctypes.Structure):
-    """``Begin`` in bits_domain.cu."""
-
-    _fields_ = (
-        ("d", DomainParams),
-        ("number", ctypes.c_void_p),
-        ("k", ctypes.c_uint32),
-        ("pad", ctypes.c_uint32),
-    )
 
 
 def hubs_of(graph: DeviceGraph, *degrees: int) -> list[int]:
@@ -66,7 +57,7 @@ def hubs_of(graph: DeviceGraph, *degrees: int) -> list[int]:
 class Share:
     """One device's share of the searches; call its methods with the device current.
 
-    memory: uint8, of ``shared_sizes`` bytes, zeros
+    memory: uint8, of the bytes of ``Member.shared``, zeros
     bases: [devices of the domain] addresses of their memory
     """
 
@@ -76,11 +67,8 @@ class Share:
         self.member, self.lanes, graph = member, lanes, member.graph
         self.device, self.part = member.device, member.part
         cp = cuda.cupy()
-        cuts = np.cumsum(member.shared_sizes(lanes))[:-1].tolist()
-        self._row = SEARCHES // 8 * lanes
-        self._shared = cp.split(memory, cuts)
-        self._seen = self._shared[-1][: self._row * graph.active].view(np.uint32)
-        self._queue = [cp.empty(max(graph.active, 1), np.uint32) for _ in range(2)]
+        self._shared = allocate(member.shared(lanes), pieces(memory))
+        self._seen = self._shared["seen"][: SEARCHES // 32 * lanes * graph.active]
         self._tally = cp.zeros(TURNS * TALLY_WORDS, np.uint64)
         self._tally_copy = cuda.HostCopy(self._tally)
         self._planes: list[DeviceArray] = []
@@ -90,11 +78,12 @@ class Share:
         self.tails: TailReads | None = None
         if graph.tails is not None:
             self.tails = TailReads(graph.tails, 4 * lanes)
-        self._begin = Begin(d=self._parameters(bases))
-        self.params: DomainParams = self._begin.d
+        self._begin = structure(SOURCE, "Begin")()
+        self.params: Record = self._begin.d
+        self._set_parameters(bases)
         offset = "u64" if graph.offsets.dtype.itemsize == 8 else "u32"
         module = programs.Module(
-            KERNELS / "bits_domain.cu",
+            SOURCE,
             OFFSET=offset,
             PIECES=lanes,
             SPLIT=int(self.tails is not None),
@@ -115,35 +104,31 @@ class Share:
         if member.outer is not None:
             self.outside = Outside(member, member.outer, lanes, self.params)
 
-    def _parameters(self, bases: Ids) -> DomainParams:
+    def _set_parameters(self, bases: Ids) -> None:
         member, graph = self.member, self.member.graph
-        devices, (*fronts, seen) = member.devices, self._shared
-        fronts, marks = fronts[:2], fronts[2:]
+        devices, active = member.devices, graph.active
+        own = own_table(self.lanes, active, levels=False, sums=0)
         hubs, wide = hubs_of(graph, HUB_DEGREE, WIDE_DEGREE)
-        d = DomainParams(
-            row=graph.offsets.data.ptr,
-            adj=graph.columns.data.ptr,
-            seen=seen.data.ptr,
-            tally=self._tally.data.ptr,
-            active=graph.active,
-            words=marks[0].nbytes // 4,
+        self.params.set(
+            row=graph.offsets,
+            adj=graph.columns,
+            **self._shared,
+            **allocate(own, cuda.cupy().empty),
+            tally=self._tally,
+            active=active,
+            words=len(self._shared["mark"][0]),
             hubs=hubs,
             wide=wide,
             magic=-(-(1 << 32) // devices),
             parts=devices,
             index=member.index,
+            shift=(bases - bases[member.index]).tolist(),
             # mutant: member.normals if member.domain else 0 -> 0
             #   : test_outer_bits::test_a_last_level
             counted=member.normals if member.domain else 0,
         )
-        d.shift[:devices] = (bases - bases[member.index]).tolist()
-        arrays = (("front", fronts), ("mark", marks), ("queue", self._queue))
-        for name, held in arrays:
-            for k, array in enumerate(held):
-                getattr(d, name)[k] = array.data.ptr
         if self.tails is not None:
-            self.tails.show(d)
-        return d
+            self.tails.show(self.params)
 
     def clear(self, wanted: Wanted) -> None:
         """Reset the state of searches, and what is summed and counted of them."""
@@ -151,19 +136,19 @@ class Share:
         stream = cp.cuda.get_current_stream()
         if not wanted.levels:
             self._planes = []
-        for array in (*self._shared[2:], self._tally, *self._planes):
+        marks, seen = self._shared["mark"], self._shared["seen"]
+        for array in (*marks, seen, self._tally, *self._planes):
             if array.nbytes:
                 cuda.clear(array, stream)
         self._show_planes()
+        self._sums, self._counts = {}, None
+        d.set(**dict.fromkeys((*SUMS, "counts")))  # they go before others come
         with cuda.memory_of("sums of bit-parallel searches"):
             active = max(self.member.graph.active, 1)
             self._sums = {name: cp.zeros(active, SUMS[name]) for name in wanted.sums}
-            self._counts = None
             if wanted.counts:
                 self._counts = cp.zeros((MORE_LEVELS, SEARCHES * self.lanes), np.uint32)
-        for name in SUMS:
-            setattr(d, name, self._sums[name].data.ptr if name in self._sums else 0)
-        d.counts = 0 if self._counts is None else self._counts.data.ptr
+        d.set(**self._sums, counts=self._counts)
         for depth in (0, 1):  # mutant: (0, 1) -> (1,) : test_a_stop_between_levels
             self.step("empty_level", depth)
         if self.tails is not None:
@@ -180,10 +165,9 @@ class Share:
         """
         bits = np.zeros(SEARCHES * LANES[-1], dtype=np.uint8)
         bits[: len(there)] = there
-        full = np.packbits(bits, bitorder="little").view(np.uint32)
-        self.params.full[: len(full)] = full.tolist()
-        self._sources = cuda.cupy().asarray(numbers)
-        self._begin.number, self._begin.k = self._sources.data.ptr, len(numbers)
+        full = np.packbits(bits, bitorder="little")
+        np.frombuffer(self.params.full, np.uint8)[:] = full
+        self._begin.set(number=cuda.cupy().asarray(numbers), k=len(numbers))
         self.step("begin_level", 0)
 
     def step(self, name: str, depth: int) -> None:
@@ -223,12 +207,10 @@ class Share:
                 wider = cp.zeros((2 * depth, self._counts.shape[1]), np.uint32)
             wider[: len(self._counts)] = self._counts
             self._counts = wider
-            self.params.counts = wider.data.ptr
+            self.params.set(counts=wider)
 
     def _show_planes(self) -> None:
-        for k, plane in enumerate(self._planes):
-            self.params.plane[k] = plane.data.ptr
-        self.params.planes = len(self._planes)
+        self.params.set(plane=self._planes, planes=len(self._planes))
 
     def counts(self, levels: int) -> Array:
         """Return the vertices counted here, int64 [levels, width]."""
@@ -256,19 +238,19 @@ class Share:
             out = cp.empty((some, graph.n), dtype)
         if not graph.active or not graph.n:
             return np.full((some, graph.n), UNREACHED, dtype)
-        arguments = Matrix(
-            numbers=self._numbers_by_id().data.ptr,
-            seen=self._seen.data.ptr + 4 * block,
-            out=out.data.ptr,
+        seen, *planes = (x[block:] for x in (self._seen, *self._planes))
+        arguments = structure(LEVELS, "Matrix")(
+            numbers=self._numbers_by_id(),
+            seen=seen,
+            plane=planes,
+            out=out,
             n=graph.n,
             k=some,
             words=4 * self.lanes,
             planes=deepest.bit_length(),
         )
-        for k, plane in enumerate(self._planes):
-            arguments.plane[k] = plane.data.ptr + 4 * block
         level = f"u{8 * dtype.itemsize}"
-        module = programs.Module(KERNELS / "bits_levels.cu", LEVEL=level)
+        module = programs.Module(LEVELS, LEVEL=level)
         blocks = 8 * cuda.multiprocessors()
         module.kernel("matrix").prepare(arguments, blocks, 256)()
         levels: Array = out.get()

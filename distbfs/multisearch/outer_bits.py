@@ -12,25 +12,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.device import cuda, programs
-from distbfs.multisearch.cuda_bits import KERNELS, SEARCHES, THREADS, WIDE_DEGREE
-from distbfs.multisearch.domain_members import DomainParams, Member
+from distbfs.device.array_table import allocate
+from distbfs.device.structures import structure
+from distbfs.multisearch.cuda_bits import KERNELS, THREADS, WIDE_DEGREE
+from distbfs.multisearch.domain_members import Member, outer_table
 
 if TYPE_CHECKING:
     from distbfs.build.cuda.inner_part import Outer as OuterEdges
+    from distbfs.device.structures import Record
     from distbfs.types import Array, DeviceArray
 
-
-class OuterParams(DomainParams):
-    """``Outer`` in bits_outer.cu."""
-
-    _fields_ = (
-        *((x, ctypes.c_void_p) for x in ("visited", "sends", "sending", "starts")),
-        *((x, ctypes.c_void_p) for x in ("target", "number", "box", "sizes", "items")),
-        ("count", ctypes.c_uint64),
-        *((x, ctypes.c_uint32) for x in ("shares", "lanes", "normals", "targets")),
-        ("delegates", ctypes.c_uint32),
-        ("pad", ctypes.c_uint32 * 3),
-    )
+SOURCE = KERNELS / "bits_outer.cu"
 
 
 class Outside:
@@ -40,46 +32,38 @@ class Outside:
     """
 
     def __init__(
-        self, member: Member, outer: OuterEdges, lanes: int, own: DomainParams
+        self, member: Member, outer: OuterEdges, lanes: int, own: Record
     ) -> None:
         cp, active, normals = cuda.cupy(), member.graph.active, member.normals
         domains = member.domains
         if domains is None:
             raise ValueError("one domain sends nothing")
         shares, targets = domains.shares, len(outer.targets)
-        words = SEARCHES // 32 * lanes
         self.item = 1 + 2 * lanes
         self.sizes = cp.zeros(shares + member.own_lanes, np.uint64)
         self._sizes_copy = cuda.HostCopy(self.sizes)
-        self._box = cp.empty((targets + normals) * self.item, np.uint64)
-        offsets = cp.zeros(active + 1, np.uint64)
-        offsets[normals:] = outer.offsets
-        self._held = {
-            "row": offsets,
-            "adj": outer.columns,
-            "seen": cp.zeros(max(targets, 1) * words, np.uint32),
-            "sends": cp.zeros(max(targets, 1) * words, np.uint32),
-            "sending": cp.zeros(targets // 32 + 1, np.uint32),
-            "starts": cp.asarray(outer.starts.astype(np.uint32)),
-            "target": outer.targets,
-            "number": member.graph.numbers,
-        }
+        arrays = allocate(outer_table(lanes, active, targets, normals), cp.zeros)
+        arrays["row"][normals:] = outer.offsets
         self._starts, self._targets = outer.starts, targets
-        self._params = OuterParams()
+        self._params = structure(SOURCE, "Outer")()
         ctypes.memmove(
             ctypes.byref(self._params), ctypes.byref(own), ctypes.sizeof(own)
         )
-        for name, array in self._held.items():
-            setattr(self._params, name, array.data.ptr)
-        self._params.visited = own.seen
-        self._params.box, self._params.sizes = (
-            x.data.ptr for x in (self._box, self.sizes)
+        self._params.set(
+            **arrays,
+            adj=outer.columns,
+            visited=own.seen,
+            starts=cp.asarray(outer.starts.astype(np.uint32)),
+            target=outer.targets,
+            number=member.graph.numbers,
+            sizes=self.sizes,
+            shares=shares,
+            lanes=member.own_lanes,
+            normals=normals,
+            targets=targets,
+            wide=WIDE_DEGREE,
         )
-        p = self._params
-        p.shares, p.lanes = shares, member.own_lanes
-        p.normals, p.targets = normals, targets
-        p.wide = WIDE_DEGREE
-        module = programs.Module(KERNELS / "bits_outer.cu", OFFSET="u64", PIECES=lanes)
+        module = programs.Module(SOURCE, OFFSET="u64", PIECES=lanes)
         grid = cuda.multiprocessors()
         self._steps = {
             name: module.kernel(name).prepare(self._params, grid, THREADS)
@@ -90,7 +74,7 @@ class Outside:
         """Forget what was sent."""
         stream = cuda.cupy().cuda.get_current_stream()
         for name in ("seen", "sends", "sending"):
-            cuda.clear(self._held[name], stream)
+            cuda.clear(self._params.held[name], stream)
 
     def _run(self, name: str, depth: int) -> None:
         self._params.depth = depth
@@ -107,7 +91,7 @@ class Outside:
         cuda.clear(self.sizes, stream)
         if self._targets:
             self._run("collect_outer", depth)
-            cuda.clear(self._held["sending"], stream)
+            cuda.clear(self._params.held["sending"], stream)
         if self._params.normals:
             self._run("collect_delegates", depth)
         self._sizes_copy.begin(stream)
@@ -124,11 +108,12 @@ class Outside:
         else:
             each = self._params.normals // self._params.lanes
             first = self._targets + (group - shares) * each
-        return self._box[first * self.item : (first + count) * self.item]
+        box: DeviceArray = self._params.held["box"]
+        return box[first * self.item : (first + count) * self.item]
 
     def take(self, depth: int, items: DeviceArray, *, delegates: bool) -> None:
         """Add words that have arrived, uint64 [k * item], to a level."""
         p = self._params
         p.items, p.count = items.data.ptr, items.size // self.item
-        p.delegates = int(delegates)
+        p.delegates = delegates
         self._run("take", depth)

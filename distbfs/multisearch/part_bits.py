@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.device import cc
+from distbfs.device.structures import structure
 from distbfs.graph.csr import SLICE
 from distbfs.multisearch.base import SUMS
-from distbfs.multisearch.bits import HELD, LANE, PLANES
+from distbfs.multisearch.bits import HELD, LANE
 from distbfs.multisearch.part_loop import PartSearches, Wanted
 from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Placement
@@ -41,25 +42,13 @@ if TYPE_CHECKING:
     from distbfs.types import Array, Ids, Words, World
 
 SHIFT, MASK = np.uint64(PART_SHIFT), np.uint64(NUMBER_MASK)
-
-
-class RowsView(ctypes.Structure):
-    """``bit_rows`` in part_bits.c."""
-
-    _fields_ = (
-        ("count", ctypes.c_int64),
-        *((x, ctypes.c_void_p) for x in ("seen", "front", "next", "marks", "queue")),
-        ("queued", ctypes.c_int64),
-        ("planes", ctypes.c_void_p * PLANES),
-        *((name, ctypes.c_void_p) for name in SUMS),
-    )
+SOURCE = Path(__file__).with_name("part_bits.c")
 
 
 def library(width: int, offset_bytes: int = 4) -> ctypes.CDLL:
     """Return the library for words of ``width`` lanes, compiled if need be."""
     offset = "uint32_t" if offset_bytes == 4 else "uint64_t"
-    path = Path(__file__).with_name("part_bits.c")
-    return cc.load(path, WIDTH=width, OFFSET=offset)
+    return cc.load(SOURCE, WIDTH=width, OFFSET=offset)
 
 
 class WordRows:
@@ -77,11 +66,8 @@ class WordRows:
         self._queue = np.zeros(count if searched else 0, dtype=np.uint32)
         self._planes: list[Array] = []
         self.sums: dict[str, Array] = {}
-        self.view = RowsView(
-            count=count,
-            marks=cc.pointer(self.marks),
-            queue=cc.pointer(self._queue),
-            **{name: cc.pointer(array) for name, array in self._words.items()},
+        self.view = structure(SOURCE, "bit_rows")(
+            count=count, marks=self.marks, queue=self._queue, **self._words
         )
         self.state = ctypes.byref(self.view)
 
@@ -98,22 +84,19 @@ class WordRows:
         self._planes = self._planes[:planes]
         for plane in self._planes:
             plane[:] = 0
-        self.view.planes = (ctypes.c_void_p * PLANES)()
+        self.view.set(planes=self._planes)
         while len(self._planes) < planes:
             self.add_plane()
-        for k, plane in enumerate(self._planes):
-            self.view.planes[k] = cc.pointer(plane).value
-        for name in SUMS:
-            array = np.zeros(self.count, dtype=SUMS[name]) if name in sums else None
-            setattr(self.view, name, cc.pointer(array))
-            if array is not None:
-                self.sums[name] = array
+        self.sums = {}
+        self.view.set(**dict.fromkeys(SUMS))  # they go before others come
+        self.sums = {name: np.zeros(self.count, SUMS[name]) for name in sums}
+        self.view.set(**self.sums)
 
     def add_plane(self) -> None:
         """Make room for levels twice as deep."""
         plane = cc.aligned_full(self.count * self._width, 0, np.uint64)
-        self.view.planes[len(self._planes)] = cc.pointer(plane).value
         self._planes.append(plane)
+        self.view.set(planes=self._planes)
 
     def start(self, numbers: Ids, searches: Ids) -> None:
         """Put sources of searches, by number, on level 0 to be."""

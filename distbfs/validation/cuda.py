@@ -229,7 +229,7 @@ class _Check:
             device.take(*known, parents=parents, others=others, absent=absent)
 
         devices.each(take)
-        words = form.table_bytes(vertices, 1) // 4
+        words = form.words(vertices)
         if not form.asked:
             far = form.far - form.code if parents and form.pairs else form.print
             devices.each(lambda device: device.pack(far))

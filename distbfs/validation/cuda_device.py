@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -14,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda, programs
+from distbfs.device.array_table import ArrayPlan, allocate, total_bytes
+from distbfs.device.structures import address, structure
 from distbfs.exchange.local_phase import brought_here
 from distbfs.partition.layout import local_count
 from distbfs.search.vertices import is_of_device
@@ -22,12 +23,10 @@ from distbfs.validation.faults import KINDS
 from distbfs.validation.kept import KeptEnds
 from distbfs.validation.states import (
     StateLayout,
-    arriving_bytes,
-    pair_room,
+    array_table,
     piece_of,
     row_length,
     whole_threads,
-    work_bytes,
 )
 
 if TYPE_CHECKING:
@@ -44,26 +43,6 @@ SHARED_CARVE_OUT = 9  # CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
 SHARED_PERCENT = 7
 FIRST = len(KINDS)  # first position in the report of the kernels
 REACHED, NEDGE, DEPTH, REPORT_WORDS = range(2 * len(KINDS), 2 * len(KINDS) + 4)
-
-
-class CheckParams(ctypes.Structure):
-    """``Check`` in cuda.cu."""
-
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("level", "parent", "seat", "row")),
-        *((name, ctypes.c_void_p) for name in ("states", "report", "pairs", "filled")),
-        *((name, ctypes.c_void_p) for name in ("u", "v", "slots", "answers")),
-        *((name, ctypes.c_void_p) for name in ("came", "ids", "dealt", "cursor")),
-        *((name, ctypes.c_uint64) for name in ("n", "root", "per")),
-        *((name, ctypes.c_uint64) for name in ("start", "count", "items", "gap")),
-        *((name, ctypes.c_uint32) for name in ("parts", "own", "part", "thorough")),
-        *((name, ctypes.c_uint32) for name in ("shift", "far", "code", "shallow")),
-        *((name, ctypes.c_uint32) for name in ("print", "prints", "each", "split")),
-        ("roots", ctypes.c_void_p),
-        ("root_count", ctypes.c_uint64),
-        ("fresh", ctypes.c_void_p),
-        ("depth", ctypes.c_uint64),
-    )
 
 
 @dataclass(frozen=True)
@@ -124,7 +103,7 @@ class CheckingDevice:
         self._next, self._end = share
         self._unseen = sum([shard.count for shard in seat.shards])
         self._ids = np.dtype(seat.tuples.dtype)
-        self._held: dict[str, Any] = {}
+        self._by_part: dict[str, Mapping[int, Any]] = {}
         self._pieces, self._shares = self._chunks(), self._vertex_pieces()
 
     def have(self, shards: Sequence[ResultShard]) -> None:
@@ -143,15 +122,20 @@ class CheckingDevice:
 
     def need(self, form: StateLayout, vertices: int, parts: int, chunk: int) -> int:
         """Return the bytes of a form on this device; vertices: most of a part."""
-        tuples, others = self._tuples(form, chunk), parts - len(self.seat.shards)
-        work = work_bytes(tuples, form, self._ids.itemsize)
-        if others:
-            work += arriving_bytes(tuples, form, self._ids.itemsize)
-        copies = form.copy_bytes(vertices, others)
-        return form.table_bytes(vertices, self._rows(form, parts)) + copies + work
+        return total_bytes(self._table(form, vertices, parts, chunk))
 
-    def _rows(self, form: StateLayout, parts: int) -> int:
-        return len(self.seat.shards) if form.asked else parts
+    def _table(
+        self, form: StateLayout, vertices: int, parts: int, chunk: int
+    ) -> dict[str, ArrayPlan]:
+        own = len(self.seat.shards)
+        return array_table(
+            form,
+            self._tuples(form, chunk),
+            self._ids,
+            vertices=vertices,
+            rows=own if form.asked else parts,
+            others=parts - own,
+        )
 
     def _tuples(self, form: StateLayout, chunk: int) -> int:
         most = max(self._end - self._next, self._unseen if form.asked else 0)
@@ -179,12 +163,11 @@ class CheckingDevice:
         cp, shards, parts = cuda.cupy(), self.seat.shards, len(seats)
         self._form, ids = form, self._ids
         self._chunk = self._tuples(form, chunk)
-        width = whole_threads(self._chunk)
-        self.check = CheckParams(
+        self.check = structure(SOURCE, "Check")(
             n=self.seat.tuples.n,
             root=int(roots[0]),
             per=row_length(vertices),
-            gap=width,
+            gap=whole_threads(self._chunk),
             parts=parts,
             own=self.own,
             shift=(32 // form.bits).bit_length() - 1,
@@ -195,8 +178,9 @@ class CheckingDevice:
             split=parts.bit_length() - 1 if parts & (parts - 1) == 0 else 0,
         )
         if len(roots) > 1:
-            self._hold("roots", cp.asarray(roots.astype(np.uint64)))
-            self.check.root_count = len(roots)
+            self.check.set(
+                roots=cp.asarray(roots.astype(np.uint64)), root_count=len(roots)
+            )
         level_type = self._hold_results("level", np.dtype(np.int8), parts)
         parent_type = np.dtype(f"i{max(ids.itemsize, form.copied)}")
         if parents:
@@ -213,33 +197,22 @@ class CheckingDevice:
         self._module = kernels_for(device, level_type.name, parent_type.name, ids.name)
         empty = np.zeros(REPORT_WORDS, dtype=np.int64)
         empty[FIRST:REACHED] = -1
-        self._hold("report", cp.asarray(empty))
-        rows = self._rows(form, parts)
-        words = form.table_bytes(vertices, rows) // 4
-        self.states = self._hold("states", cp.empty(words, np.uint32)).reshape(rows, -1)
-        self._turns = [cp.empty((2, width), dtype=ids) for _ in range(2)]
+        arrays = allocate(self._table(form, vertices, parts, chunk), cp.empty)
+        self._turns, self.states = arrays.pop("turns"), arrays["states"]
+        self.check.set(**arrays, report=cp.asarray(empty))
         if not form.pairs:
             return
-        self._room = pair_room(form, self._chunk)
-        self._devices = int(seats.max()) + 1
-        self._hold("seat", cp.asarray(seats))
-        self._hold("pairs", cp.empty((self._room, 2), dtype=ids))
-        self._hold("dealt", cp.empty(2 * max(self._room, width), dtype=ids))
-        self._hold("filled", cp.asarray(np.zeros(1, np.uint64)))
-        self._hold("cursor", cp.asarray(np.zeros(self._devices, np.uint64)))
+        self._room = len(arrays["pairs"])
+        self.check.set(
+            seat=cp.asarray(seats),
+            filled=cp.zeros(1, np.uint64),
+            cursor=cp.zeros(int(seats.max()) + 1, np.uint64),
+        )
         if form.asked:
             row = np.zeros(parts, np.uint32)
             row[[shard.index for shard in shards]] = np.arange(len(shards))
-            self._hold("row", cp.asarray(row))
-            self._hold("slots", cp.empty(2 * width, np.uint32))
-            self._hold("answers", cp.empty(2 * width, np.uint32))
+            self.check.set(row=cp.asarray(row))
             self.states.fill(0)
-
-    def _hold(self, name: str, array: Any) -> Any:
-        """Keep an array and set its address under a name in the kernel arguments."""
-        self._held[name] = array
-        setattr(self.check, name, address_of(array))
-        return array
 
     def _hold_results(
         self,
@@ -261,16 +234,15 @@ class CheckingDevice:
         by_part = np.zeros(parts, np.uint64)
         for index, array in some.items():
             some[index] = array.astype(kind, copy=False)
-            by_part[index] = address_of(some[index])
-        self._hold(name, cuda.cupy().asarray(by_part))
-        self._held[f"{name} by part"] = some
+            by_part[index] = address(some[index])
+        self.check.set(**{name: cuda.cupy().asarray(by_part)})
+        self._by_part[name] = some
         return kind
 
     @property
     def parents(self) -> Mapping[int, Any]:
         """The parents of each part that are on this device, of one dtype."""
-        held: Mapping[int, Any] = self._held["parent by part"]
-        return held
+        return self._by_part["parent"]
 
     def launch(self, name: str, blocks: int = VERTEX_BLOCKS) -> None:
         """Launch a kernel with the present arguments."""
@@ -306,7 +278,7 @@ class CheckingDevice:
 
     def faults(self) -> Ids:
         """Return the report, int64 [REPORT_WORDS], after all checks."""
-        return host_copy(self._held["report"])
+        return host_copy(self.check.held["report"])
 
     def advance(self) -> int:
         """Check tuples by the table until they end or there are many pairs.
@@ -318,14 +290,14 @@ class CheckingDevice:
             self._check_tuples(*tuples)
             most += 2 * self._chunk
             if self._form.pairs and most + 2 * self._chunk > self._room:
-                most = int(self._held["filled"][0])
+                most = int(self.check.held["filled"][0])
                 if most + 2 * self._chunk > self._room:
                     break  # mutant: break -> most = 0 : test_many_pairs
         return self._end - self._next
 
     def _check_tuples(self, start: int, stop: int, ends: Any) -> None:
         self.check.start, self.check.count = start, stop - start
-        self.check.u, self.check.v = (address_of(x) for x in ends)
+        self.check.u, self.check.v = (address(x) for x in ends)
         form = self._form
         here = "_alone" if form.alone else "_whole" if form.whole else ""
         kept = self.seat.kept is not None and self.seat.kept.complete
@@ -356,7 +328,7 @@ class CheckingDevice:
         self._some, ids = next(self._shares, None), self._turns[0]
         if self._some is None:
             return self._deal(ids, 0)
-        self.check.ids = address_of(ids)
+        self.check.ids = address(ids)
         part, start, stop = self._some
         self._of_part("list_parents", part, start, stop)
         return self._deal(ids, stop - start)
@@ -372,7 +344,7 @@ class CheckingDevice:
 
     def _vertex_pieces(self) -> Generator[tuple[int, int, int], None, None]:
         """Yield (part, start, stop) of own vertices, as many as there are slots."""
-        size = self._held["slots"].size
+        size = self.check.held["slots"].size
         for shard in self.seat.shards:
             for start in range(0, len(shard.level), size):
                 yield shard.index, start, min(start + size, len(shard.level))
@@ -383,39 +355,40 @@ class CheckingDevice:
         for came in asked:
             ids = near(came)
             states.append(cuda.cupy().empty(len(ids), np.uint32))
-            self.check.came, self.check.count = address_of(ids), len(ids)
-            self.check.answers = address_of(states[-1])
+            self.check.came, self.check.count = address(ids), len(ids)
+            self.check.answers = address(states[-1])
             self.launch("answer")
         return states
 
     def _take_answers(self, answers: Sequence[Any]) -> None:
-        space, at = self._held["answers"], 0
+        space, at = self.check.held["answers"], 0
         for some in answers:
             space[at : at + len(some)] = near(some)
             at += len(some)
-        self.check.answers = address_of(space)
+        self.check.answers = address(space)
 
     def deal_pairs(self) -> list[Any]:
         """Return and clear the pairs by checking device, ID [2 k]."""
-        filled = int(self._held["filled"][0])
-        self._held["filled"].fill(0)
+        filled = int(self.check.held["filled"][0])
+        self.check.held["filled"].fill(0)
         self.check.count = filled
-        return self._deal(self._held["pairs"], filled, each=2)
+        return self._deal(self.check.held["pairs"], filled, each=2)
 
     def _deal(self, ids: Any, items: int, *, each: int = 1) -> list[Any]:
         """Group items by the device of each one's first vertex, ID [each k].
 
         The result is valid until the next call.
         """
-        cursor, dealt, check = self._held["cursor"], self._held["dealt"], self.check
-        check.ids, check.items, check.each = address_of(ids), items, each
+        check = self.check
+        cursor, dealt = check.held["cursor"], check.held["dealt"]
+        check.ids, check.items, check.each = address(ids), items, each
         check.dealt = None
         cursor.fill(0)
         self.launch("deal")
         ends = np.cumsum(host_copy(cursor).astype(np.int64))
         starts = np.concatenate([[0], ends[:-1]])
         cursor[...] = cuda.cupy().asarray(starts.astype(np.uint64))
-        check.dealt = address_of(dealt)
+        check.dealt = address(dealt)
         self.launch("deal")
         cuts = zip((each * starts).tolist(), (each * ends).tolist(), strict=True)
         return [dealt[a:b] for a, b in cuts]
@@ -424,7 +397,7 @@ class CheckingDevice:
         """Check pairs from other devices, ID [2 k] each, in any device's memory."""
         for some in pairs:
             ids = near(some)
-            self.check.came, self.check.count = address_of(ids), len(ids) // 2
+            self.check.came, self.check.count = address(ids), len(ids) // 2
             self.launch("check_pairs")
         cuda.cupy().cuda.get_current_stream().synchronize()
 
@@ -463,13 +436,6 @@ class CheckingDevice:
                 unused[turn] = reader.record()
         finally:
             writer.synchronize()
-
-
-def address_of(array: Any) -> int:
-    """Return the address of an array."""
-    if isinstance(array, np.ndarray):
-        return int(array.ctypes.data)
-    return int(array.data.ptr)
 
 
 def near(array: Any) -> Any:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.device.structures import address, structure
 from distbfs.types import UNREACHED
 from distbfs.validation.cuda_device import (
-    CheckParams,
+    SOURCE,
     ResultShard,
-    address_of,
     kernels_for,
 )
 from distbfs.validation.states import row_length
@@ -62,24 +62,24 @@ class Derivation:
         self._parents = [x.parent.astype(self._kind, copy=False) for x in self._shards]
         self._levels = [cp.full(x.count, UNREACHED, np.int8) for x in self._shards]
         self._table = np.zeros((2, parts), np.uint64)
-        self._params = CheckParams(
+        self._params = structure(SOURCE, "Check")(
             n=n,
             per=32 * words,
             parts=parts,
             shift=5,
             split=parts.bit_length() - 1 if parts & (parts - 1) == 0 else 0,
-            states=address_of(device.states),
-            filled=address_of(self._count),
+            states=device.states,
+            filled=self._count,
         )
         self._place()
 
     def _place(self) -> None:
         """Point at levels and parents."""
         cp, parts = cuda.cupy(), [shard.index for shard in self._shards]
-        self._table[0, parts] = [address_of(x) for x in self._levels]
-        self._table[1, parts] = [address_of(x) for x in self._parents]
-        self._held = cp.asarray(self._table)
-        self._params.level, self._params.parent = (address_of(x) for x in self._held)
+        self._table[0, parts] = [address(x) for x in self._levels]
+        self._table[1, parts] = [address(x) for x in self._parents]
+        levels, parents = cp.asarray(self._table)
+        self._params.set(level=levels, parent=parents)
 
     def next(self, depth: int) -> int:
         """Find the own vertices of a level; return how many there are."""
@@ -95,7 +95,7 @@ class Derivation:
         p, stream = self._params, cp.cuda.get_current_stream()
         p.depth = depth
         for fresh, shard in zip(self._fresh, self._shards, strict=True):
-            p.part, p.fresh = shard.index, address_of(fresh)
+            p.set(part=shard.index, fresh=fresh)
             kernel.prepare(p, *self._device.grid)(stream.ptr)
         for fresh, shard in zip(self._fresh, self._shards, strict=True):
             self._device.states[shard.index][...] = fresh

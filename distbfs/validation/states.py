@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import DTypeLike
+
+from distbfs.device.array_table import ArrayPlan, total_bytes
 from distbfs.generate.cuda import id_word
 from distbfs.partition.layout import local_count
 
@@ -56,16 +60,9 @@ class StateLayout:
         """Whether devices send each other vertices with what may be their parents."""
         return not (self.alone or self.whole)
 
-    def copy_bytes(self, vertices: int, parts: int) -> int:
-        """Return the bytes of copied parents, and marks, of ``parts`` other parts."""
-        if not self.whole:
-            return 0
-        marks = min(self.table_bytes(vertices, parts), 4 * SPREAD)
-        return parts * vertices * self.copied + marks
-
-    def table_bytes(self, vertices: int, parts: int) -> int:
-        """Return the bytes of a table of ``parts`` parts of ``vertices`` vertices."""
-        return parts * row_length(vertices) * self.bits // 8
+    def words(self, vertices: int) -> int:
+        """Return the words of a part of ``vertices`` vertices in the table."""
+        return row_length(vertices) * self.bits // 32
 
 
 def row_length(vertices: int) -> int:
@@ -119,26 +116,39 @@ def whole_threads(tuples: int) -> int:
     return -(-tuples // TUPLES_PER_THREAD) * TUPLES_PER_THREAD
 
 
-def pair_room(form: StateLayout, tuples: int) -> int:
-    """Return the capacity of the list of pairs, from the tuples of a piece."""
-    return 2 * tuples * (1 if form.asked else PAIR_CHUNKS)
+def array_table(
+    form: StateLayout,
+    tuples: int,
+    ids: DTypeLike,
+    *,
+    vertices: int,
+    rows: int,
+    others: int,
+) -> dict[str, ArrayPlan]:
+    """Return the arrays of a device that grow with the graph or its pieces.
 
-
-def work_bytes(tuples: int, form: StateLayout, id_bytes: int) -> int:
-    """Estimate a device's bytes besides its table; tuples: of a piece."""
-    width = whole_threads(tuples)
-    chunks = 2 * 2 * width * id_bytes
-    if not form.pairs:
-        return chunks
-    room = pair_room(form, tuples)
-    pairs = 2 * (room + max(room, width)) * id_bytes  # also sorted by device
-    asked = 3 * 2 * width * ANSWER // 8 if form.asked else 0  # slots, states; answers
-    return chunks + pairs + asked
-
-
-def arriving_bytes(tuples: int, form: StateLayout, id_bytes: int) -> int:
-    """Return the most bytes of another device's pairs while this one looks at them."""
-    return 2 * pair_room(form, tuples) * id_bytes if form.pairs else 0
+    tuples: of a piece; ids: dtype of vertices; vertices: most of a part; rows: parts in
+    the table; others: parts of other devices
+    """
+    width, words, word = whole_threads(tuples), form.words(vertices), np.uint32
+    table = {
+        "states": ArrayPlan(word, (rows, words)),
+        "turns": ArrayPlan(ids, (2, width), of=2),
+    }
+    if form.pairs:
+        room = 2 * tuples * (1 if form.asked else PAIR_CHUNKS)
+        table["pairs"] = ArrayPlan(ids, (room, 2))
+        table["dealt"] = ArrayPlan(ids, 2 * max(room, width))
+        if others:  # another device's pairs while this one looks at them
+            table["came"] = ArrayPlan(ids, (room, 2), later=True)
+    if form.asked:
+        table["slots"] = table["answers"] = ArrayPlan(word, 2 * width)
+        table["sent"] = ArrayPlan(word, 2 * width, later=True)  # to other devices
+    if form.whole:
+        copied = others, vertices, form.copied
+        table["copies"] = ArrayPlan(np.uint8, copied, later=True)
+        table["marks"] = ArrayPlan(word, min(others * words, SPREAD), later=True)
+    return table
 
 
 def device_bytes(
@@ -153,15 +163,14 @@ def device_bytes(
 
     The result has as many parts as devices; asked: ``StateLayout.asked``
     """
-    local, parts = local_count(n, devices, 0), devices
+    local, rows = local_count(n, devices, 0), devices
     form = form_of_all(deepest, parents=parents)
     if asked:
-        form, parts = form_asked(deepest), 1
+        form, rows = form_asked(deepest), 1
     elif devices == 1:
         form = form_alone()
     tuples = CHUNK if form.alone else CHUNK // DIVISORS[-1]
-    id_bytes = 4 if id_word(n) == "u32" else 8
-    work = work_bytes(tuples, form, id_bytes)
-    if devices > 1:
-        work += arriving_bytes(tuples, form, id_bytes)
-    return form.table_bytes(local, parts) + work
+    ids, others = np.uint32 if id_word(n) == "u32" else np.uint64, devices - 1
+    return total_bytes(
+        array_table(form, tuples, ids, vertices=local, rows=rows, others=others)
+    )

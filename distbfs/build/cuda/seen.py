@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from distbfs.build.cuda.inner_part import InnerPart
 from distbfs.build.cuda.ranges import row_ranges, runs_of
 from distbfs.device import cuda, programs
 from distbfs.device.host_memory import pinned
+from distbfs.device.structures import structure
 from distbfs.errors import InputError, UsageError
 from distbfs.graph.device_graph import COLUMN_PAD, ISOLATED, DeviceGraph, Tails
 from distbfs.types import Array, DeviceArray, Ids, Marks
@@ -26,23 +26,6 @@ KEYS = 1 << 26  # sorted at once, unless one row or range of ids has more
 KEY_BYTES = 8 + 8 + 1  # a key of an edge, its place in the sort, a flag
 RANGES = 16  # log2 of the ranges of ids of which keys are counted
 SCRATCH = 4  # 1 / SCRATCH of what is free is for bits of tails while they are made
-
-
-class SeenParams(ctypes.Structure):
-    """``Seen`` in seen.cu."""
-
-    _fields_ = (
-        *((x, ctypes.c_void_p) for x in ("row", "adj", "tail_row", "tails")),
-        *((x, ctypes.c_void_p) for x in ("bits", "tail_bits", "u", "v")),
-        *((x, ctypes.c_void_p) for x in ("places", "names", "numbers")),
-        *((x, ctypes.c_void_p) for x in ("vertices", "ids", "flags", "ends")),
-        *((x, ctypes.c_void_p) for x in ("buckets", "keys", "filled", "chosen")),
-        *((x, ctypes.c_uint64) for x in ("low", "high", "count", "n", "columns")),
-        *((x, ctypes.c_uint64) for x in ("from_id", "to_id")),
-        *((x, ctypes.c_uint32) for x in ("active", "tailed", "devices", "device")),
-        *((x, ctypes.c_uint32) for x in ("shares", "wide", "parts", "part")),
-        *((x, ctypes.c_uint32) for x in ("first", "shift")),
-    )
 
 
 @dataclass
@@ -194,19 +177,15 @@ class SeenMaker:
         self._rows = rows
         offset = "u32" if rows.offsets.dtype.itemsize == 4 else "u64"
         self._module = programs.Module(SOURCE, OFFSET=offset)
-        tails = rows.tails
-        self._params = SeenParams(
-            row=rows.offsets.data.ptr,
-            adj=rows.columns.data.ptr,
-            tail_row=0 if tails is None else tails.offsets.data.ptr,
-            tails=0 if tails is None else tails.columns.ctypes.data,
-            names=rows.names.data.ptr,
-            numbers=rows.numbers.data.ptr if rows.numbers is not None else 0,
-            vertices=rows.vertices.data.ptr if rows.vertices is not None else 0,
+        self._params = structure(SOURCE, "Seen")(
+            row=rows.offsets,
+            adj=rows.columns,
+            names=rows.names,
+            numbers=rows.numbers,
+            vertices=rows.vertices,
             n=rows.n,
             columns=len(rows.names),
             active=rows.active,
-            tailed=0 if tails is None else tails.tailed,
             devices=rows.devices,
             device=rows.device,
             shares=rows.shares,
@@ -215,6 +194,10 @@ class SeenMaker:
             part=rows.part,
             first=rows.first,
         )
+        if (tails := rows.tails) is not None:
+            self._params.set(
+                tail_row=tails.offsets, tails=tails.columns, tailed=tails.tailed
+            )
 
     def of_vertices(self, vertices: Marks) -> SeenEdges:
         """Return the edges between vertices, bool [n] by id, that are seen."""

@@ -1,6 +1,7 @@
 """Betweenness over parts on devices that are the CPU, against NetworkX."""
 
 from functools import lru_cache
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
@@ -24,7 +25,12 @@ from worlds import ThreadExchange, on_ranks
 
 from distbfs.device import cuda
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
-from distbfs.multisearch import domain_bits, domain_paths, domain_share
+from distbfs.multisearch import (
+    domain_bits,
+    domain_members,
+    domain_paths,
+    domain_share,
+)
 from distbfs.multisearch.apps import betweenness
 from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.part_loop import Wanted
@@ -140,6 +146,51 @@ def test_more_levels_than_planned():
     wanted = [dependencies(source, some) for some in roots]
     for sums in searching(source, ((0,), (1,)), LARGE, ThreadExchange, work):
         np.testing.assert_allclose(sums, wanted, rtol=1e-12)
+
+
+def bytes_of(record, table):
+    """Return the bytes of a structure's arrays that a table names."""
+    some = [record.held[name] for name in table if name in record.held]
+    lists = [x if isinstance(x, list) else [x] for x in some]
+    return sum(array.nbytes for arrays in lists for array in arrays)
+
+
+@pytest.mark.parametrize("owners", ["one", "pairs of a rank", "two and one"])
+def test_memory_is_what_was_counted(owners):
+    """Of searches, of what they send to other domains, and of dependencies."""
+    sums = tuple(domain_members.SUMS)
+
+    def work(world, searches, members):
+        searches.run(np.arange(40), Wanted(levels=True, sums=sums))
+        searches.dependencies(None)
+        for share, paths in zip(searches._shares, searches._paths._shares, strict=True):
+            member, outside = share.member, share.outside
+            active = member.graph.active
+            own = domain_members.own_table(1, active, levels=True, sums=0)
+            assert len(share._planes) == domain_members.MORE_PLANES  # of twice as many
+            held = bytes_of(share.params, member.shared(1) | own)
+            held += own["plane"].nbytes // 2 + bytes_of(share.params, sums)
+            if outside is not None:
+                own = domain_members.outer_table(
+                    1, active, len(member.outer.targets), member.normals
+                )
+                held += bytes_of(outside._params, own)
+            assert held == member.bytes_needed(1, levels=True, sums=len(sums))
+            asked = None
+            if outside is not None:
+                asked = SimpleNamespace(numbers=paths._params.held["asked"])
+            table = domain_paths.shared_table(member, paths._width)
+            table |= domain_paths.own_table(
+                member, paths._width, searches.deepest, asked
+            )
+            need = domain_paths.bytes_needed(
+                member, paths._width, searches.deepest, asked
+            )
+            assert bytes_of(paths._params, table) == need
+        return True
+
+    places = PLACEMENTS[owners]
+    assert all(searching(GRAPHS["random"], places, 4, ThreadExchange, work))
 
 
 def test_a_rank_that_stops_stops_all():

@@ -1,5 +1,7 @@
 """Bit-parallel searches with the kernels run on the CPU, against SciPy's distances."""
 
+from itertools import chain
+
 import numpy as np
 import pytest
 from covering import covered
@@ -10,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from distbfs.device import cuda
+from distbfs.device.array_table import total_bytes
 from distbfs.errors import UsageError
 from distbfs.multisearch import cuda_bits as device_bits
 from distbfs.multisearch.base import SUMS
@@ -254,19 +257,20 @@ def test_memory_is_what_was_counted(device, width):
     for levels in (False, True):
         if levels:
             searches.search([0])  # which adds planes once
-        groups = (searches._front, searches._mark, searches._queue, searches._planes)
-        arrays = [searches._seen, *sum(groups, []), *searches._sums.values()]  # noqa: RUF017
-        held = sum(array.nbytes for array in arrays)
+        held = searches._arrays.values()
+        groups = [x if isinstance(x, list) else [x] for x in held]
+        arrays = chain(searches._planes, *groups)
         spare = 4 * 16 * width // 128 * made.active * levels  # planes of deeper levels
-        need = device_bits.bytes_needed(
+        table = device_bits.array_table(
             made.active, width // 128, levels=levels, sums=SUMS
         )
-        assert held == need - spare
+        assert sum(array.nbytes for array in arrays) == total_bytes(table) - spare
 
 
 def test_narrower_rows_where_memory_is_short(device, monkeypatch):
     made = HostGraph(uniform(5000, 20_000))
-    need = device_bits.RESERVE + device_bits.bytes_needed(made.active, 1, levels=True)
+    table = device_bits.array_table(made.active, 1, levels=True)
+    need = device_bits.RESERVE + total_bytes(table)
     monkeypatch.setattr(cuda, "free_bytes", lambda: need + 100)
     assert BitSearches(made.graph).width == 128
     monkeypatch.setattr(cuda, "free_bytes", lambda: need - 100)

@@ -25,7 +25,6 @@ from distbfs.validation.cuda import validate_on_devices
 from distbfs.validation.cuda_device import CheckingDevice, ResultShard, ValidationSeat
 from distbfs.validation.host import validate
 from distbfs.validation.kept import KeptEnds
-from distbfs.validation.states import work_bytes
 
 GRAPHS = {
     "random": random_tuples(300, 700, 3),
@@ -241,10 +240,8 @@ def test_memory(form, device, parts, monkeypatch):
 
     def counted(check, layout, root, seats, vertices, chunk, **options):
         need.append(check.need(layout, vertices, len(seats), chunk))
-        rest = work_bytes(check._tuples(layout, chunk), layout, check._ids.itemsize)
-        rest += layout.table_bytes(vertices, check._rows(layout, parts))
-        rest += layout.copy_bytes(vertices, parts - 1)
-        arriving.append(need[-1] - rest)
+        table = check._table(layout, vertices, len(seats), chunk)
+        arriving.append(table["came"].nbytes if "came" in table else 0)
         pairs.append(layout.pairs and parts > 1)
         before.append(device.arrays.bytes)
         return take(check, layout, root, seats, vertices, chunk, **options)
