@@ -53,13 +53,6 @@ MACROS = {  # of files that are not kernels
     "bits_search.h": {"WIDTH": 1, "OFFSET": "uint32_t"},
 }
 RENAMED = {
-    **{
-        (file, f"{graph}_{what}"): f"{rows}.{what}"
-        for k, graph in enumerate(pan.SUBGRAPHS)
-        for file, rows in (("part.cuh", f"rows[{k}]"), ("part.c", graph))
-        for what in ("offsets", "columns")
-    },
-    **{("part.c", f"{graph}_seen"): f"{graph}.seen" for graph in pan.SUBGRAPHS},
     ("multi.cuh", "from_row"): "from",
     ("cuda.h", "grid"): "gridDimX",
     ("cuda.h", "block"): "blockDimX",
@@ -355,6 +348,19 @@ def test_declarations(tmp_path, macros):
         "last": ctypes.c_longlong * 2 * 2,
     }
     assert [x for x, _ in kind._fields_] == list(fields)
+
+
+def test_a_header_declares_one_class_for_all_that_include_it(tmp_path):
+    (tmp_path / "inner.h").write_text("typedef struct { char c; uint16_t x; } inner;")
+    kinds = []
+    for k in range(2):
+        source = tmp_path / f"outer{k}.c"
+        source.write_text(DECLARED)
+        kinds.append(Declarations(source, {"MORE": k + 1}))
+    assert len({x.kind("inner") for x in kinds}) == 1
+    assert len({x.kind("outer") for x in kinds}) == 2
+    outer = kinds[0].kind("outer")(one=kinds[1].kind("inner")(x=7))
+    assert outer.one.x == 7
 
 
 def test_records_take_arrays_and_keep_them(tmp_path):
