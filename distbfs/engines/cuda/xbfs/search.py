@@ -11,6 +11,7 @@ import numpy as np
 from distbfs.build.cuda.seen import SeenEdges
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
+from distbfs.device.structures import structure
 from distbfs.device.take import Back
 from distbfs.engines.base import (
     PRUNED,
@@ -22,6 +23,7 @@ from distbfs.engines.base import (
     Until,
 )
 from distbfs.engines.cuda.xbfs.arrays import (
+    HEADER,
     KERNELS,
     NO_LIMIT,
     ROWS,
@@ -68,17 +70,6 @@ def tail_counts(counts: Ids) -> dict[str, list[int]]:
 def cut(array: Any, count: int) -> Any:
     """Return the first elements of an array; None stays."""
     return None if array is None else array[:count]
-
-
-class State(ctypes.Structure):
-    """``State`` in search.cuh."""
-
-    _fields_ = (
-        *((name, ctypes.c_uint32) for name in ("phase", "depth", "count", "hubs")),
-        ("edges", ctypes.c_uint64),
-        *((name, ctypes.c_uint32) for name in ("base", "k", "left", "tails")),
-        *((name, ctypes.c_uint32) for name in ("dirty", "step")),
-    )
 
 
 class FastSearch:
@@ -130,7 +121,8 @@ class FastSearch:
             )
             self._arrays = a
             # what is read at the end lies together: it comes in one copy
-            size = STATE_AT + ctypes.sizeof(State)
+            kind = structure(HEADER, "State")
+            size = STATE_AT + ctypes.sizeof(kind)
             self._kept = cuda.cupy().zeros(size, dtype=np.uint8)
             self._back = Back(self._kept)
             self._cluster: ClusterSearch | None = None
@@ -143,7 +135,7 @@ class FastSearch:
         base, came = self._kept.data.ptr, self._back.pinned.data
         self.params.state = base + STATE_AT
         self._controls = (base, base + CONTROL_BYTES)  # in turn
-        self._state = State.from_buffer(came, STATE_AT)  # at the end of a launch
+        self._state = kind.from_buffer(came, STATE_AT)  # at the end of a launch
         places = (HIGHEST_AT, CONTROL_BYTES + HIGHEST_AT)
         self._highest = [ctypes.c_uint64.from_buffer(came, at) for at in places]
         self._turn, self._results_taken, self._word = 0, False, StopWord()
@@ -200,7 +192,7 @@ class FastSearch:
 
     def _reset(self) -> None:
         """Make the next search begin with bitmaps that it clears itself."""
-        state = State(phase=DONE, dirty=1)
+        state = structure(HEADER, "State")(phase=DONE, dirty=1)
         self._kept.fill(0)
         self._kept[STATE_AT:].set(np.frombuffer(bytes(state), dtype=np.uint8))
 

@@ -6,7 +6,6 @@ whether it searches alone or between domains.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,14 +13,14 @@ import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE
 from distbfs.device import cuda
-from distbfs.engines.cuda.xbfs.arrays import CODE_BYTES, Arrays, Params
+from distbfs.engines.cuda.xbfs.arrays import CODE_BYTES, KERNELS, Arrays
 from distbfs.engines.cuda.xbfs.ranges import parted_bounds, range_count, range_group
-from distbfs.engines.cuda.xbfs.search import State
 from distbfs.errors import LaunchError
 from distbfs.exchange.peer_memory import PeerGroup
 from distbfs.plan import pull_shares
 from distbfs.types import Array, Ids, World
 
+HEADER = KERNELS / "domain.cuh"
 MOST_PARTS, ALONE = 8, 4096  # as in domain.cuh
 PATIENCE = 8_000_000_000  # ns that a device waits for another
 MESSAGE_BYTES = 64
@@ -30,48 +29,6 @@ FAILED_AT = MAILBOX_BYTES - 8
 WORDS = GRANULE // 32
 RANGES = 2  # destination ranges of a block, at least
 PAIR_BYTES = 8
-
-
-class JointState(ctypes.Structure):
-    """``JointState`` in domain.cuh."""
-
-    _fields_ = (
-        ("s", State),
-        *((x, ctypes.c_uint64) for x in ("edges", "count", "most")),
-        *((x, ctypes.c_uint64) for x in ("turn", "met", "met_here")),
-        *((x, ctypes.c_uint32) for x in ("used", "traced", "deepest", "now")),
-        *((x, ctypes.c_uint32) for x in ("complete", "known", "going", "late")),
-        *((x, ctypes.c_uint32) for x in ("listed", "lates", "stop")),
-    )
-
-
-class DeviceControl(ctypes.Structure):
-    """``DeviceControl`` in domain.cuh."""
-
-    _fields_ = (
-        *((x, ctypes.c_uint64) for x in ("turn", "met", "met_here")),
-        ("arrived_here", ctypes.c_uint64),
-        ("sum", ctypes.c_uint64 * 64),
-        ("found", ctypes.c_uint32 * 48),
-        ("sent", ctypes.c_uint32 * 48),
-        *((x, ctypes.c_uint64) for x in ("deepest", "failed")),
-        ("joint", JointState),
-    )
-
-
-class MemberParams(ctypes.Structure):
-    """``Member`` in domain.cuh."""
-
-    _fields_ = (
-        ("own", Params),
-        *((x, ctypes.c_void_p * MOST_PARTS) for x in ("mailbox", "replica")),
-        *((x, ctypes.c_void_p * MOST_PARTS) for x in ("inbox", "marks")),
-        *((x, ctypes.c_void_p * MOST_PARTS) for x in ("code", "direct")),
-        ("device", ctypes.c_void_p),
-        *((x, ctypes.c_uint64) for x in ("magic", "patience", "active_all")),
-        *((x, ctypes.c_uint32) for x in ("parts", "index", "all_words")),
-        *((x, ctypes.c_uint32) for x in ("room", "longest", "outside")),
-    )
 
 
 class SharedMemory:
@@ -171,14 +128,10 @@ class SharedMemory:
             self.arrays.take_codes(memory.data.ptr + places["code"], words)
             self.arrays.direct_at(memory.data.ptr + places["direct"])
 
-        def each(name: str) -> Any:
-            addresses = [int(base) + places[name] for base in bases]
-            return (ctypes.c_void_p * MOST_PARTS)(*addresses)
-
-        names = ("mailbox", "replica", "inbox", "marks", "code", "direct")
+        del places["end"]
         self._arguments = {
             **self._arguments,
-            **{name: each(name) for name in names},
+            **{name: (bases + at).tolist() for name, at in places.items()},
             "magic": -(-(1 << 32) // devices),
             "active_all": devices * (self.arrays.searched or 0) or self._active,
             "parts": devices,
@@ -189,7 +142,7 @@ class SharedMemory:
         }
 
     def arguments(self) -> dict[str, Any]:
-        """Return the fields of ``MemberParams`` but ``own`` and ``control``."""
+        """Return the members of ``Member`` but ``own`` and ``device``."""
         return self._arguments
 
 
