@@ -7,7 +7,6 @@ is in memory that all have mapped.
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -35,7 +34,6 @@ from distbfs.engines.cuda.xbfs.search import (
     CONTROL_BYTES,
     COUNTERS,
     DONE,
-    HIGHEST_AT,
     STEPS,
     STOPPED,
 )
@@ -47,7 +45,6 @@ from distbfs.engines.cuda.xbfs.seeds import (
 )
 from distbfs.engines.cuda.xbfs.shared import (
     ALONE,
-    FAILED_AT,
     HEADER,
     MOST_PARTS,
     SharedMemory,
@@ -126,8 +123,8 @@ class MemberSearch:
             coded=self.arrays.searched or 0,
         )
         # what is read at the end lies together: it comes in one copy
-        self._state, self._control = (  # classes
-            structure(HEADER, name) for name in ("State", "DeviceControl")
+        self._state, self._own_control, self._control = (  # classes
+            structure(HEADER, name) for name in ("State", "Control", "DeviceControl")
         )
         size = CONTROL_AT + ctypes.sizeof(self._control)
         self._kept = cp.zeros(size, dtype=np.uint8)
@@ -304,11 +301,10 @@ class MemberSearch:
         control = self._control.from_buffer_copy(kept, CONTROL_AT)
         failed = control.failed  # once is for ever: messages of that search may be left
         if control.met == self._met:  # it has not come to the end
-            word = self.shared.memory[FAILED_AT : FAILED_AT + 8]
-            failed = int(word.view(np.uint64).get()[0])
+            failed = int(self.shared.failed.get()[0])
         self._met = control.met
-        at = self._turn * CONTROL_BYTES + HIGHEST_AT
-        highest = state.base + int.from_bytes(kept[at : at + 8], sys.byteorder)
+        own = self._own_control.from_buffer_copy(kept, self._turn * CONTROL_BYTES)
+        highest = state.base + own.highest
         levels = 1 + (highest if state.k else max(control.deepest, highest))
         end = 1 + state.depth if state.phase == STOPPED else 0
         if state.phase == DONE:

@@ -39,7 +39,6 @@ from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
 from distbfs.types import Ids, Root, Stop
 
 CONTROL_BYTES = 8 * (4 * 16 + 3 * 16 + 16)  # with room at the end
-HIGHEST_AT = 8 * (4 * 16 + 3 * 16)  # ``highest`` in ``Control``
 STATE_AT = 2 * CONTROL_BYTES
 STEPS = (
     "start",
@@ -136,8 +135,8 @@ class FastSearch:
         self.params.state = base + STATE_AT
         self._controls = (base, base + CONTROL_BYTES)  # in turn
         self._state = kind.from_buffer(came, STATE_AT)  # at the end of a launch
-        places = (HIGHEST_AT, CONTROL_BYTES + HIGHEST_AT)
-        self._highest = [ctypes.c_uint64.from_buffer(came, at) for at in places]
+        control = structure(HEADER, "Control")
+        self._ended = [control.from_buffer(came, k * CONTROL_BYTES) for k in range(2)]
         self._turn, self._results_taken, self._word = 0, False, StopWord()
         self._views: dict[tuple[bool, bool], tuple[Any, Any]] = {}
         self._launches: dict[tuple[int, bool, bool, bool], programs.Launch] = {}
@@ -395,7 +394,7 @@ class FastSearch:
     def _result(self, depth: int, seconds: float, launches: int) -> DeviceResult:
         narrow, state = not too_deep(self.params, depth), self._state
         level, parent = self._written(narrow=narrow)
-        highest = state.base + self._highest[self._turn].value
+        highest = state.base + self._ended[self._turn].highest
         deepest = highest if state.k else max(depth, highest)
         result = DeviceResult(level, parent, deepest + 1, seconds, launches)
         if self.in_ids and narrow and self._cluster is None:

@@ -6,6 +6,7 @@ whether it searches alone or between domains.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE
 from distbfs.device import cuda
+from distbfs.device.structures import structure
 from distbfs.engines.cuda.xbfs.arrays import CODE_BYTES, KERNELS, Arrays
 from distbfs.engines.cuda.xbfs.ranges import parted_bounds, range_count, range_group
 from distbfs.errors import LaunchError
@@ -23,9 +25,6 @@ from distbfs.types import Array, Ids, World
 HEADER = KERNELS / "domain.cuh"
 MOST_PARTS, ALONE = 8, 4096  # as in domain.cuh
 PATIENCE = 8_000_000_000  # ns that a device waits for another
-MESSAGE_BYTES = 64
-MAILBOX_BYTES = (2 + 1) * 4 * MOST_PARTS * MESSAGE_BYTES + 8  # messages and tallies
-FAILED_AT = MAILBOX_BYTES - 8
 WORDS = GRANULE // 32
 RANGES = 2  # destination ranges of a block, at least
 PAIR_BYTES = 8
@@ -83,7 +82,7 @@ class SharedMemory:
         """Return where each shared array begins, the same on all devices."""
         devices, room = self.devices, self.granules * GRANULE
         sizes = {
-            "mailbox": MAILBOX_BYTES,
+            "mailbox": ctypes.sizeof(structure(HEADER, "Mailbox")),
             "replica": 8 * self.all_words,
             "inbox": PAIR_BYTES * (devices - 1) * 2 * (room + ALONE),
             "marks": 4 * devices * ranges,
@@ -95,6 +94,12 @@ class SharedMemory:
             places[name] = at
             at += -(-size // 256) * 256
         return {**places, "end": at}  # "direct" alone differs between devices
+
+    @property
+    def failed(self) -> Any:
+        """1 + the part that a device waited for in vain, or 0; CuPy uint64 [1]."""
+        at = structure(HEADER, "Mailbox").failed.offset  # mailboxes come first
+        return self.memory[at : at + 8].view(np.uint64)
 
     def shared_bytes(self, ranges: int) -> int:
         """Return the bytes of this device's memory that all map."""
