@@ -11,6 +11,7 @@ import numpy as np
 from distbfs.device import cuda, programs
 from distbfs.device.structures import structure
 from distbfs.device.take import Back
+from distbfs.engines.cuda.common.arguments import arguments, offset_word
 from distbfs.graph.device_graph import DeviceGraph
 
 SOURCE = Path(__file__).with_name("counts.cu")
@@ -35,24 +36,15 @@ class DeviceCounter:
         self._graph, self.seconds = graph, 0.0
         self._held: dict[str, Any] = {}
         self._launches: dict[tuple[str, str], programs.Launch] = {}
-        self._params = structure(SOURCE, "Params")(
-            n=graph.n, active=graph.active, table_edges=table_edges
-        )
+        self._params = arguments(SOURCE, "Params", graph, table_edges=table_edges)
         self._back: Back | None = None
 
     def _prepare(self) -> None:
         """Allocate the arrays that all counts share."""
         cp, g = cuda.cupy(), self._graph
-        in_row, in_adj = g.pulled
         control = structure(SOURCE, "Control")
         pieces = 2 * (g.m // LONG) + 1
         self._held = {
-            "row": g.offsets,
-            "in_row": in_row,
-            "adj": g.columns,
-            "in_adj": in_adj,
-            "vertices": g.vertices,
-            "numbers": g.numbers,
             "sigma": cp.empty(g.active, dtype=np.uint64),
             "code": cp.empty(g.active + CODES, dtype=np.uint8),
             "order": cp.empty(g.active, dtype=np.uint32),
@@ -67,10 +59,9 @@ class DeviceCounter:
         """Return the launch for the dtypes of levels and counts."""
         key = level, dtype
         if key not in self._launches:
-            wide = self._graph.offsets.dtype.itemsize == 8
             module = programs.Module(
                 SOURCE,
-                OFFSET="u64" if wide else "u32",
+                OFFSET=offset_word(self._graph),
                 LEVEL=f"i{8 * np.dtype(level).itemsize}",
                 COUNT=TYPES[dtype],
             )

@@ -13,8 +13,9 @@ import numpy as np
 from distbfs.build.cuda.domain import GRANULE
 from distbfs.build.cuda.seen import SeenEdges
 from distbfs.device import cuda, programs
-from distbfs.device.structures import Record, structure
+from distbfs.device.structures import Record
 from distbfs.engines.base import Until
+from distbfs.engines.cuda.common.arguments import arguments, offset_word
 from distbfs.engines.cuda.xbfs.ranges import (
     TABLE_BYTES,
     parted_bounds,
@@ -190,7 +191,7 @@ class Arrays:
         self.level: Any = None
         self.wide: Any = None
         self.parent: Any = None
-        self.offset = "u32" if g.offsets.dtype.itemsize == 4 else "u64"
+        self.offset = offset_word(g)
         self._module = programs.Module(KERNELS / "prepare.cu", OFFSET=self.offset)
         hubs, self.mean_next, pieces = self._degrees(lanes)
         self._words, self._trees = words_of(g.active), g.trees if pruned else None
@@ -202,14 +203,11 @@ class Arrays:
         most = max(bits // HUB_SHARE, LEAST_HUB_WORDS)
         hub_words = min(HUB_WORDS, hub_room, bits, most) // 4 * 4
         block_ids = ids_of_a_block(g.n, RESULT_BLOCKS * self.grid)
-        self.params = structure(HEADER, "Params")(
-            row=g.offsets,
-            adj=g.columns,
-            numbers=g.numbers,
-            members=g.members,
+        self.params = arguments(
+            HEADER,
+            "Params",
+            g,
             vertices=self.names,
-            n=g.n,
-            m=g.m,
             stride=words + 64,
             every=g.active,
             hubs=hubs,

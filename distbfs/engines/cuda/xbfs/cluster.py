@@ -10,8 +10,8 @@ import numpy as np
 from distbfs.build.cuda.seen import SeenEdges
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
-from distbfs.device.structures import structure
 from distbfs.device.take import Back
+from distbfs.engines.cuda.common.arguments import arguments, offset_word
 from distbfs.engines.cuda.xbfs.arrays import NO_LIMIT, mask
 from distbfs.errors import SearchStopped
 from distbfs.graph.device_graph import DeviceGraph
@@ -42,8 +42,7 @@ class ClusterSearch:
         self, graph: DeviceGraph, level: Any, parent: Any, *, in_ids: bool
     ) -> None:
         cp = cuda.cupy()
-        wide = graph.offsets.dtype.itemsize == 8
-        self._offset = "u64" if wide else "u32"
+        self._offset = offset_word(graph)
         self._graph = graph
         self._level, self._parent = level, parent
         state = cp.zeros(4, dtype=cp.uint32)
@@ -56,17 +55,15 @@ class ClusterSearch:
         self._visited: Any = None
         if not inside:
             self._visited = cp.zeros(graph.active // 32 + 1, dtype=cp.uint32)
-        self.params = structure(SOURCE, "ClusterParams")(
-            row=graph.offsets,
-            adj=graph.columns,
+        self.params = arguments(
+            SOURCE,
+            "ClusterParams",
+            graph,
             record=cp.empty(4 * graph.active, dtype=cp.uint32),
-            numbers=graph.numbers,
-            vertices=graph.vertices,
             visited=self._visited,
             level_out=level,
             parent_out=parent,
             state=state,
-            active=graph.active,
             words=words,
             in_ids=in_ids,
         )
