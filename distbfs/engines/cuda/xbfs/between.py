@@ -202,6 +202,7 @@ class BetweenLevels:
             is_short=self.in_rounds,
         )
         self._held = self.params.held
+        self._has_outer = self._rows_with(cp.diff(part.outer.offsets) > 0)
         self._show(None)
         own = self.own = self.params.own
         base = own.control = self._kept.data.ptr
@@ -257,15 +258,16 @@ class BetweenLevels:
 
     def _show(self, outer: SeenEdges | None) -> None:
         """Set which outer edges are seen, None: all, and leaves by inner ones."""
-        offsets = self.part.outer.offsets
-        ends = cuda.cupy().diff(offsets) if outer is None else outer.ends
         leaves, has_leaves = self._leaves()
         self.params.set(
-            has_outer=self._rows_with(ends > 0),
-            outer_seen=None if outer is None else outer.bits,
+            has_outer=self._has_outer,
+            outer_seen=None,
             leaves=leaves,
             has_leaves=has_leaves,
         )
+        if outer is not None:
+            some = self._rows_with(outer.ends > 0)
+            self.params.set(has_outer=some, outer_seen=outer.bits)
 
     def _load(self, *, counting: bool) -> None:
         """Prepare the launches of all kernels, the first time."""
