@@ -121,6 +121,15 @@ def _declarations(
     return Declarations(source, dict(definitions))
 
 
+@cache
+def _class(name: str, above: Any, fields: tuple[tuple[str, Any], ...]) -> Any:
+    """Return the one class of these members, also where several sources include it.
+
+    Aligned as its largest member, as in C.
+    """
+    return type(name, (above,), {"_fields_": list(fields)})
+
+
 class Declarations:
     """The structures of a source and its headers, as compiled with definitions.
 
@@ -165,8 +174,7 @@ class Declarations:
             base, body = self._bodies[name]
             above = self.kind(base) if base else Record
             fields = [x for member in declared(body) for x in self._fields(member)]
-            # aligned as its largest member, as in C
-            self._kinds[name] = type(name, (above,), {"_fields_": fields})
+            self._kinds[name] = _class(name, above, tuple(fields))
         return self._kinds[name]
 
     def value(self, expression: str) -> int:

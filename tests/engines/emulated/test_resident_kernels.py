@@ -31,8 +31,7 @@ from graphs import (
 )
 from resident_parts import look, resident_driver
 
-from distbfs.engines.cuda.xbfs import arrays as fast_arrays
-from distbfs.engines.cuda.xbfs import ranges, shared
+from distbfs.engines.cuda.xbfs import ranges
 from distbfs.errors import DistbfsError, SearchStopped, UsageError
 from distbfs.plan import pull_shares
 
@@ -293,16 +292,3 @@ def test_a_stop_and_what_is_refused(device):
         resident_driver(source, 2, stepwise=True)
     with pytest.raises(UsageError, match="up to 8"):
         resident_driver(source, 9)
-
-
-def test_constants_are_those_of_the_kernels():
-    text = (fast_arrays.KERNELS / "domain.cuh").read_text(encoding="utf-8")
-    assert f"#define MOST_PARTS {shared.MOST_PARTS}\n" in text
-    messages = shared.MAILBOX_BYTES // shared.MOST_PARTS // shared.MESSAGE_BYTES
-    assert messages == (2 + 1) * 4  # kinds and tallies, and turns
-    assert "message[KINDS][4][MOST_PARTS]" in text
-    assert f"#define ALONE {shared.ALONE} " in text
-    text = (fast_arrays.KERNELS / "search.cuh").read_text(encoding="utf-8")
-    assert f"#define NARROW {fast_arrays.NARROW} " in text
-    text = (fast_arrays.KERNELS / "search.cu").read_text(encoding="utf-8")
-    assert f"#define TOGETHER {fast_arrays.RESULT_BLOCKS} " in text

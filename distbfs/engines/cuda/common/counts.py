@@ -11,6 +11,7 @@ import numpy as np
 from distbfs.device import cuda, programs
 from distbfs.device.structures import structure
 from distbfs.device.take import Back
+from distbfs.engines.cuda.common.arguments import arguments, offset_word
 from distbfs.graph.device_graph import DeviceGraph
 
 SOURCE = Path(__file__).with_name("counts.cu")
@@ -33,44 +34,34 @@ class DeviceCounter:
 
     def __init__(self, graph: DeviceGraph, table_edges: int = TABLE_EDGES) -> None:
         self._graph, self.seconds = graph, 0.0
-        self._held: dict[str, Any] = {}
         self._launches: dict[tuple[str, str], programs.Launch] = {}
-        self._params = structure(SOURCE, "Params")(
-            n=graph.n, active=graph.active, table_edges=table_edges
-        )
+        self._params = arguments(SOURCE, "Params", graph, table_edges=table_edges)
         self._back: Back | None = None
 
-    def _prepare(self) -> None:
-        """Allocate the arrays that all counts share."""
+    def _prepare(self) -> Back:
+        """Allocate the arrays that all counts share; return the control structure."""
         cp, g = cuda.cupy(), self._graph
-        in_row, in_adj = g.pulled
         control = structure(SOURCE, "Control")
         pieces = 2 * (g.m // LONG) + 1
-        self._held = {
-            "row": g.offsets,
-            "in_row": in_row,
-            "adj": g.columns,
-            "in_adj": in_adj,
-            "vertices": g.vertices,
-            "numbers": g.numbers,
-            "sigma": cp.empty(g.active, dtype=np.uint64),
-            "code": cp.empty(g.active + CODES, dtype=np.uint8),
-            "order": cp.empty(g.active, dtype=np.uint32),
-            "piece": cp.empty(2 * pieces, dtype=np.uint32),
-            "control": cp.zeros(ctypes.sizeof(control) // 4, dtype=np.uint32),
-        }
+        back = Back(cp.zeros(ctypes.sizeof(control) // 4, dtype=np.uint32))
         room = cuda.shared_limit() - STATIC_BYTES
-        self._params.hubs = min(room, g.active + CODES - 1) // CODES * CODES
-        self._back = Back(self._held["control"])
+        self._params.set(
+            sigma=cp.empty(g.active, dtype=np.uint64),
+            code=cp.empty(g.active + CODES, dtype=np.uint8),
+            order=cp.empty(g.active, dtype=np.uint32),
+            piece=cp.empty(2 * pieces, dtype=np.uint32),
+            control=back.array,
+            hubs=min(room, g.active + CODES - 1) // CODES * CODES,
+        )
+        return back
 
     def _launch(self, level: str, dtype: str) -> programs.Launch:
         """Return the launch for the dtypes of levels and counts."""
         key = level, dtype
         if key not in self._launches:
-            wide = self._graph.offsets.dtype.itemsize == 8
             module = programs.Module(
                 SOURCE,
-                OFFSET="u64" if wide else "u32",
+                OFFSET=offset_word(self._graph),
                 LEVEL=f"i{8 * np.dtype(level).itemsize}",
                 COUNT=TYPES[dtype],
             )
@@ -90,21 +81,17 @@ class DeviceCounter:
         """
         cp = cuda.cupy()
         with cuda.memory_of("numbers of shortest paths"):
-            if not self._held:
-                self._prepare()
+            back = self._back = self._back or self._prepare()
             # sums of levels, and a size of 0 after the last of them
             sums = cp.zeros(4 * (levels + 2), dtype=np.uint64)
             out = cp.empty(self._graph.n, dtype=dtype)
             at = cp.empty(self._graph.active, dtype=level.dtype)
-        arrays = {**self._held, "level": level, "at": at, "out": out}
-        for k, name in enumerate(("begin", "edges", "into", "cursor")):
-            arrays[name] = sums[k * (levels + 2) : (k + 1) * (levels + 2)]
-        self._params.set(**arrays, levels=levels + 1)
-        self._held["control"].fill(0)
+        names = ("begin", "edges", "into", "cursor")
+        parts = dict(zip(names, sums.reshape(4, -1), strict=True))
+        self._params.set(level=level, at=at, out=out, **parts, levels=levels + 1)
+        back.array.fill(0)
         launch = self._launch(level.dtype.name, dtype)
-        self.seconds = launch.timed(back=self._back)
-        if self._back is None:
-            raise RuntimeError("the control structure of counts is missing")
+        self.seconds = launch.timed(back=back)
         control = structure(SOURCE, "Control")
-        passed = control.from_buffer_copy(self._back.pinned.tobytes()).passed
+        passed = control.from_buffer_copy(back.pinned.tobytes()).passed
         return out, int(passed)

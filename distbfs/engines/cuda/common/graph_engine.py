@@ -16,7 +16,6 @@ import numpy as np
 from distbfs.build.cuda.graph_of_rows import from_rows
 from distbfs.build.cuda.room import Room
 from distbfs.device import cuda, programs
-from distbfs.device.structures import structure
 from distbfs.engines.base import (
     WHOLE,
     DeviceResult,
@@ -26,6 +25,7 @@ from distbfs.engines.base import (
     Until,
     WholeResult,
 )
+from distbfs.engines.cuda.common.arguments import arguments
 from distbfs.engines.cuda.common.host_results import host_levels, host_parents
 from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
@@ -98,12 +98,8 @@ class ById:
                 self._level = cp.empty(graph.n, dtype=cp.int32)
             if in_ids and parents:
                 self._parent = cp.empty(graph.n, dtype=cp.int32)
-        self._params = structure(SOURCE, "Ids")(
-            numbers=graph.numbers,
-            vertices=graph.vertices,
-            level_out=self._level,
-            parent_out=self._parent,
-            n=graph.n,
+        self._params = arguments(
+            SOURCE, "Ids", graph, level_out=self._level, parent_out=self._parent
         )
         module = programs.Module(SOURCE)
         grid = BLOCKS * cuda.multiprocessors()

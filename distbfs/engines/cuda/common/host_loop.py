@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from distbfs.device import cuda, programs
-from distbfs.device.structures import structure
 from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
+from distbfs.engines.cuda.common.arguments import arguments, offset_word
 from distbfs.engines.cuda.common.goal import goal_of
 from distbfs.engines.cuda.common.graph_engine import GraphEngine
 from distbfs.errors import SearchStopped, UsageError
@@ -54,16 +54,13 @@ class LoopSearch:
         self.level = cp.empty(graph.active, np.int32)
         self.parent = cp.empty(graph.active, np.int32) if parents else None
         self._counts = cp.zeros((4, COUNTS), np.uint64)
-        self.params = structure(source, "Params")(
-            row=graph.offsets,
-            adj=graph.columns,
-            in_row=graph.pulled[0],
-            in_adj=graph.pulled[1],
+        self.params = arguments(
+            source,
+            "Params",
+            graph,
             level=self.level,
             parent=self.parent,
             counts=self._counts,
-            m=graph.m,
-            active=graph.active,
             width=width,
             **(arrays or {}),
         )
@@ -75,9 +72,8 @@ class LoopSearch:
         """Launch a kernel on the whole device."""
         if (name, counting) not in self._kernels:
             if counting not in self._modules:
-                wide = self.graph.offsets.dtype.itemsize == 8
                 self._modules[counting] = programs.Module(
-                    self._source, OFFSET="u64" if wide else "u32", COUNT=counting
+                    self._source, OFFSET=offset_word(self.graph), COUNT=counting
                 )
             kernel = self._modules[counting].kernel(name)
             grid = BLOCKS * cuda.multiprocessors()

@@ -6,7 +6,6 @@ of dd and nd on another.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda, programs
+from distbfs.device.structures import structure
 from distbfs.engines.base import CHOSEN, COUNTS, Offer, Targets, Work
 from distbfs.errors import UsageError
 from distbfs.exchange.bins import Bins
@@ -31,6 +31,7 @@ NONE = 0xFFFFFFFF
 SUBGRAPHS = ("nn", "nd", "dn", "dd")  # as the kernels number them
 VISITS = ("push_nn", "push_nd", "push_dn", "push_dd", "pull_nd", "pull_dn", "pull_dd")
 QUEUES = ("queue_dd", "queue_dn")
+BITMAPS = ("visited", "fresh", "front")  # of normal vertices; d...: of delegates
 KERNEL_NAMES = ("start", "take_normals", "advance", "finish", *QUEUES, *VISITS)
 ENTRIES_BITS = 30  # COUNT_BITS in part.cuh
 BALANCES = ("auto", "static", "thread", "warp", "donation")  # as balance.cuh
@@ -39,39 +40,12 @@ BOX_STEP = 16  # uint64 words between counters, as in part.cuh
 MAX_ROWS, MAX_EDGES = 1 << ENTRIES_BITS, 1 << (64 - ENTRIES_BITS)
 NORMALS, TARGETS = (Work._fields.index(x) for x in ("normals", "targets"))
 COUNT_SLICE = 1 << 26  # columns counted in one pass
-POINTERS = (
-    [f"{name}_{what}" for name in SUBGRAPHS for what in ("offsets", "columns")],
-    ["nn_mask", "nd_mask", "dn_mask", "dd_mask", "nd_first", "dd_first"],
-    ["vertices", "delegate_ids"],
-    ["visited", "fresh", "front", "dvisited", "dfresh", "dfront", "mask", "sent"],
-    ["level", "dlevel", "parent", "dparent"],
-    ["dd_queue", "dn_queue", "size", "box", "box_size", "work", "checks", "items"],
-    ["senders", "owned", "places", "targets", "dtargets"],
-)
-LONGS = ("sent_words", "item_count")
-WORDS = (
-    ["words", "dwords", "active", "d", "owned_count", "index", "parts"],
-    ["devices", "device"],
-)
 
 
 def blocks_of(kernel: str) -> int:
     """Return the blocks of a kernel on each multiprocessor."""
     kind = kernel.partition("_")[0]
     return BLOCKS.get(kernel, BLOCKS.get(kind, BLOCKS["other"]))
-
-
-class Params(ctypes.Structure):
-    """``Params`` in part.cuh."""
-
-    _fields_ = (
-        *((name, ctypes.c_void_p) for group in POINTERS for name in group),
-        *((name, ctypes.c_uint64) for name in LONGS),
-        *((name, ctypes.c_uint32) for group in WORDS for name in group),
-        ("depth", ctypes.c_int32),
-        ("number", ctypes.c_uint32),
-        ("delegate", ctypes.c_uint32),
-    )
 
 
 class Control:
@@ -85,10 +59,12 @@ class Control:
         self._work = at = (2 + parts) * BOX_STEP
         self.array = cuda.cupy().zeros(at + COUNTS + 4, np.uint64)
         self._copy = cuda.HostCopy(self.array)
-        starts = {"size": 0, "box_size": 2 * BOX_STEP, "work": at}
-        starts["checks"] = at + COUNTS
-        first = self.array.data.ptr
-        self.pointers = {name: first + 8 * x for name, x in starts.items()}
+        self.views = {
+            "size": self.array,
+            "box_size": self.array[2 * BOX_STEP :],
+            "work": self.array[at:],
+            "checks": self.array[at + COUNTS :],
+        }
 
     def fetch(self, stream: Any) -> None:
         """Start copying the counters to the host."""
@@ -150,42 +126,31 @@ class CudaPart:
             self._control = Control(parts)
             self.level = cp.full(n, -1, dtype=np.int32)
             self.parent = cp.full(n, -1, dtype=self.vertex) if parents else None
-            held: dict[str, Any] = {
-                "vertices": part.vertices,
-                "delegate_ids": cp.asarray(part.delegates.astype(self.vertex)),
-                "level": self.level,
-                "dlevel": cp.empty(d, dtype=np.int32),
-                "dparent": cp.empty(d if parents else 0, dtype=self.vertex),
-                "sent": cp.zeros(sent_words * parts if parts > 1 else 1, np.uint32),
-                "dd_queue": cp.empty(4 * d, dtype=np.uint32),
-                "dn_queue": cp.empty(4 * d, dtype=np.uint32),
-                "outbox": cp.empty(max(int(boxes[-1]), 1), dtype=np.uint64),
-                "senders": cp.asarray(on_ranks),
-                "owned": cp.asarray(owned.astype(np.uint32)),
-                "places": cp.asarray(
-                    part.layout.local_of(part.delegates[owned]).astype(np.uint32)
-                ),
-            }
-            first = held["outbox"].data.ptr
-            held["box"] = cp.asarray(first + 8 * boxes[:-1].astype(np.uint64))
-            if self.parent is not None:
-                held["parent"] = self.parent
-            for name in ("visited", "fresh", "front"):
-                held[name] = cp.zeros(words, dtype=np.uint32)
-                held[f"d{name}"] = cp.zeros(dwords, dtype=np.uint32)
-            for name, graph in graphs.items():
-                held[f"{name}_offsets"] = graph.offsets
-                held[f"{name}_columns"] = graph.columns
-            self._held = held
             self._boxes_at = boxes
-            self._mask = self._own_mask
-            self.params = Params(
-                **{
-                    name: array.data.ptr
-                    for name, array in held.items()
-                    if name != "outbox"
-                },
-                **self._control.pointers,
+            self._outbox = cp.empty(max(int(boxes[-1]), 1), dtype=np.uint64)
+            first = self._outbox.data.ptr
+            places = part.layout.local_of(part.delegates[owned])
+            kind = structure(SOURCE, "Rows")
+            self.params = structure(SOURCE, "Params")(
+                rows=[
+                    kind(offsets=x.offsets, columns=x.columns) for x in graphs.values()
+                ],
+                vertices=part.vertices,
+                delegate_ids=cp.asarray(part.delegates.astype(self.vertex)),
+                level=self.level,
+                dlevel=cp.empty(d, dtype=np.int32),
+                parent=self.parent,
+                dparent=cp.empty(d if parents else 0, dtype=self.vertex),
+                sent=cp.zeros(sent_words * parts if parts > 1 else 1, np.uint32),
+                dd_queue=cp.empty(4 * d, dtype=np.uint32),
+                dn_queue=cp.empty(4 * d, dtype=np.uint32),
+                box=cp.asarray(first + 8 * boxes[:-1].astype(np.uint64)),
+                senders=cp.asarray(on_ranks),
+                owned=cp.asarray(owned.astype(np.uint32)),
+                places=cp.asarray(places.astype(np.uint32)),
+                **{x: cp.zeros(words, np.uint32) for x in BITMAPS},
+                **{f"d{x}": cp.zeros(dwords, np.uint32) for x in BITMAPS},
+                **self._control.views,
                 words=words,
                 dwords=dwords,
                 active=part.active,
@@ -197,6 +162,8 @@ class CudaPart:
                 devices=placement.per_rank,
                 device=placement.device_of(part.index),
             )
+            self._held = self.params.held
+            self._mask = self._own_mask
             self._modules: dict[bool, dict[str, programs.Launch]] = {}
             self._row_masks(graphs, words, dwords)
             self._first_columns(graphs["nd"], min(part.active, n), 32 * words, "nd")
@@ -239,11 +206,11 @@ class CudaPart:
         grid = BLOCKS["other"] * cuda.multiprocessors()
         for name, graph in graphs.items():
             size = words if name in ("nn", "nd") else dwords
-            mask = self._held[f"{name}_mask"] = cp.zeros(max(size, 1), dtype=np.uint32)
+            mask = cp.zeros(max(size, 1), dtype=np.uint32)
             rows = min(self.part.active, graph.rows) if name[0] == "n" else graph.rows
             sizes = np.uint64(rows), np.uint64(size)
             kernel(grid, THREADS, graph.offsets, *sizes, mask)
-            setattr(self.params, f"{name}_mask", mask.data.ptr)
+            self.params.set(**{f"{name}_mask": mask})
 
     def _first_columns(
         self, graph: DeviceSubgraph, rows: int, places: int, name: str
@@ -254,8 +221,7 @@ class CudaPart:
         grid = BLOCKS["other"] * cuda.multiprocessors()
         sizes = np.uint64(rows), np.uint64(places)
         kernel(grid, THREADS, graph.offsets, graph.columns, *sizes, first)
-        self._held[f"{name}_first"] = first
-        setattr(self.params, f"{name}_first", first.data.ptr)
+        self.params.set(**{f"{name}_first": first})
 
     @property
     def _own_mask(self) -> Any:
@@ -359,8 +325,7 @@ class CudaPart:
         ):
             mask = mask_of(bits, 32 * words).view(np.uint32)
             with cuda.memory_of("targets"):
-                self._held[name] = cuda.cupy().asarray(mask)
-            setattr(p, name, self._held[name].data.ptr if len(mask) else None)
+                p.set(**{name: cuda.cupy().asarray(mask) if len(mask) else None})
 
     def _advance(self, main: Any) -> None:
         """Make the vertices found the frontier; copy the counters to the host."""
@@ -394,8 +359,7 @@ class CudaPart:
         # the host may wait for nn now that all have started; the caller's current
         # device is the exchange's and may differ
         sends = self._work.nn and self.part.layout.parts > 1
-        outbox = self._held["outbox"]
-        offer.normals(Bins(outbox, self.found_elsewhere if sends else None))
+        offer.normals(Bins(self._outbox, self.found_elsewhere if sends else None))
         with self._device:
             main = cuda.cupy().cuda.get_current_stream()
             main.wait_event(self._events["found"])

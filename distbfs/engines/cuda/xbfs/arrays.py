@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +13,10 @@ import numpy as np
 from distbfs.build.cuda.domain import GRANULE
 from distbfs.build.cuda.seen import SeenEdges
 from distbfs.device import cuda, programs
+from distbfs.device.structures import Record
 from distbfs.distinct import distinct
 from distbfs.engines.base import Until
+from distbfs.engines.cuda.common.arguments import arguments, offset_word
 from distbfs.engines.cuda.xbfs.ranges import (
     TABLE_BYTES,
     parted_bounds,
@@ -31,6 +32,7 @@ from distbfs.plan import pull_shares
 from distbfs.types import Array, Ids, Root
 
 KERNELS = Path(__file__).parent
+HEADER = KERNELS / "search.cuh"
 THREADS, WARPS = 1024, 32
 SNAPSHOTS, COLUMNS, TILE_WORDS = 20, 7, 8
 WAIT, HALF, LATER = 160, 64, 64  # as in search.cuh and trees.cuh
@@ -58,41 +60,6 @@ QUEUE_SHARE = 8  # of all vertices that a level after pulls has when it becomes 
 ROWS = 1 << 16  # of counters, by level, and of traces
 NO_LIMIT = 0xFFFFFFFF  # levels of a launch, and of a search
 ELSEWHERE = (1 << 64) - 1  # root of a search that another device has
-
-POINTERS = (
-    ["row", "adj", "first"],
-    [f"column{k}" for k in range(COLUMNS)],
-    ["numbers", "members", "vertices", "first_id", "place", "piece", "piece_at"],
-    ["split", "range"],
-    ["snapshot", "by_first", "next_snapshot", "next_by_first", "parent", "direct"],
-    ["code"],
-    ["queue0", "queue1", "hub_queue0", "hub_queue1", "level_out", "level_wide"],
-    ["parent_out", "control", "other", "state", "trace", "counts", "targets"],
-    ["stop", "roots", "lones", "tail_row", "seen", "tail_seen", "more", "bare"],
-)
-LONGS = (
-    *("far", "tail_count", "m", "stride", "mark_edges", "row_edges"),
-    *("fetch_edges", "pull_edges", "pull_tails", "n", "root", "root_id"),
-)
-WORDS = (
-    ["active", "words", "several", "hubs", "ranges", "pieces"],
-    ["hub_words", "tile", "blocks", "block_ids", "shares"],
-    [f"listed{k}" for k in range(COLUMNS + 1)],
-    ["parents", "budget", "rows", "push_only", "pull_only", "last", "sought"],
-    ["from_set", "root_count", "lone_count"],
-    ["tailed", "kept", "bare_count", "cuts", "group", "every", "chain"],
-    [*(f"window{k}" for k in range(COLUMNS + 2)), "window_words", "coded", "bound"],
-)
-
-
-class Params(ctypes.Structure):
-    """``Params`` in search.cuh."""
-
-    _fields_ = (
-        *((name, ctypes.c_void_p) for group in POINTERS for name in group),
-        *((name, ctypes.c_uint64) for name in LONGS),
-        *((name, ctypes.c_uint32) for group in WORDS for name in group),
-    )
 
 
 @dataclass(frozen=True)
@@ -124,7 +91,7 @@ def pull_tails(m: int, kept: int) -> int:
     return max(1, m // TAIL_SHARE, 2 * m // kept)
 
 
-def too_deep(params: Params, depth: int) -> bool:
+def too_deep(params: Record, depth: int) -> bool:
     """Return whether levels are wanted that may not fit a byte; trees.cuh."""
     return bool(params.level_out and depth + 2 * params.chain > NARROW)
 
@@ -132,6 +99,11 @@ def too_deep(params: Params, depth: int) -> bool:
 def mask(masked: bool) -> dict[str, int]:
     """Return the definitions of kernels whose searches see some edges only."""
     return {"MASKED": 1} if masked else {}
+
+
+def zeros(size: int, dtype: Any = np.uint32) -> Any:
+    """Return zeros on the current device, one at least."""
+    return cuda.cupy().zeros(max(size, 1), dtype=dtype)
 
 
 def words_of(active: int) -> int:
@@ -217,11 +189,10 @@ class Arrays:
         self.graph = g = graph
         self.names = g.vertices if names is None else names
         self.grid, self._devices = cuda.multiprocessors(), devices
-        self.held: dict[str, Any] = {}
         self.level: Any = None
         self.wide: Any = None
         self.parent: Any = None
-        self.offset = "u32" if g.offsets.dtype.itemsize == 4 else "u64"
+        self.offset = offset_word(g)
         self._module = programs.Module(KERNELS / "prepare.cu", OFFSET=self.offset)
         hubs, self.mean_next, pieces = self._degrees(lanes)
         self._words, self._trees = words_of(g.active), g.trees if pruned else None
@@ -233,14 +204,11 @@ class Arrays:
         most = max(bits // HUB_SHARE, LEAST_HUB_WORDS)
         hub_words = min(HUB_WORDS, hub_room, bits, most) // 4 * 4
         block_ids = ids_of_a_block(g.n, RESULT_BLOCKS * self.grid)
-        self.params = Params(
-            row=g.offsets.data.ptr,
-            adj=g.columns.data.ptr,
-            numbers=g.numbers.data.ptr,
-            members=0 if g.members is None else g.members.data.ptr,
-            vertices=self.names.data.ptr,
-            n=g.n,
-            m=g.m,
+        self.params = arguments(
+            HEADER,
+            "Params",
+            g,
+            vertices=self.names,
             stride=words + 64,
             every=g.active,
             hubs=hubs,
@@ -252,6 +220,7 @@ class Arrays:
             parents=parents,
             rows=ROWS,
         )
+        self.held = self.params.held
         if g.tails is not None:
             self._point_at_tails(g.tails)
         self._overrides = overrides
@@ -282,7 +251,7 @@ class Arrays:
         trees = self._trees
         return None if trees is None else self.graph.active - trees.count
 
-    def search_trees(self, params: Params, *, together: bool) -> bool:
+    def search_trees(self, params: Record, *, together: bool) -> bool:
         """Search vertices of trees too, or not; return whether that has changed.
 
         If so, bitmaps must be cleared. params: ``self.params``, or a copy
@@ -294,9 +263,8 @@ class Arrays:
             p.chain, p.bound = trees.chain, active * self._devices[0]
         new = active != p.active
         p.active, p.words = active, words_of(active)
-        for k in range(COLUMNS + 1):
-            setattr(p, f"listed{k}", int(at_least[k + 2]))
-        p.several = p.listed0
+        p.listed[:] = at_least[2 : COLUMNS + 3].tolist()
+        p.several = p.listed[0]
         many = p.words // TILE_WORDS >= self.grid * WARPS
         p.tile = self._overrides.get("tile", TILE_WORDS if many else 4)
         p.ranges = self._cuts[trees is None]
@@ -330,8 +298,7 @@ class Arrays:
 
     def direct_at(self, address: int) -> None:
         """Keep levels of pushed vertices in memory that others read, too."""
-        del self.held["direct"]
-        self.params.direct = address
+        self.params.set(direct=address)
 
     def clear(self) -> None:
         """Clear the bitmaps of searches."""
@@ -340,15 +307,13 @@ class Arrays:
 
     def _point_at_tails(self, tails: Tails) -> None:
         p = self.params
-        p.tail_row = tails.offsets.data.ptr
-        p.far = tails.from_column(p.adj)
-        p.tailed, p.kept = tails.tailed, tails.kept
-        p.tail_count = len(tails.columns)
+        p.set(tail_row=tails.offsets, tailed=tails.tailed, kept=tails.kept)
+        p.far, p.tail_count = tails.from_column(p.adj), len(tails.columns)
 
     def widen(self) -> None:
         """Make room for levels beyond a byte."""
         self.wide = cuda.cupy().empty(self._results_room, dtype=np.int32)
-        self.params.level_wide = self.wide.data.ptr
+        self.params.set(level_wide=self.wide)
 
     def make_queues(
         self, active: int, alone: int = BLOCK_EDGES, *, every: bool = False
@@ -367,8 +332,7 @@ class Arrays:
             pushed = max(min(p.mark_edges, p.pull_edges), alone)
             # mutant: QUEUE_SHARE -> 99999 : test_a_queue_holds_what_pulls_leave_for_it
             room = min(room, max(pushed, active // QUEUE_SHARE))
-        for name in ("queue0", "queue1"):
-            self._point(name, 4 * (room + 64))
+        p.set(queue=[zeros(4 * (room + 64)) for _ in range(2)])
 
     def set_limits(
         self,
@@ -388,10 +352,9 @@ class Arrays:
         self.params.fetch_edges = max(1, (active or self.graph.active) // FETCH_SHARE)
         if self.graph.tails is not None:
             self.params.pull_tails = pull_tails(m, self.graph.tails.kept)
-        for name, value in self._overrides.items():
-            setattr(self.params, name, value)
+        self.params.set(**self._overrides)
 
-    def end_with(self, params: Params, last: int, targets: Ids | None) -> None:
+    def end_with(self, params: Record, last: int, targets: Ids | None) -> None:
         """Set where searches end: with a level, or when they have found some targets.
 
         targets: int64 [k], ids of this graph, or None
@@ -399,11 +362,11 @@ class Arrays:
         params.last, params.targets, params.sought = last, 0, 0
         if targets is None:
             return
-        numbers = self._full("targets", len(targets))
+        numbers = self._point("targets", len(targets))
         numbers[: len(targets)] = self.graph.numbers_of(targets)
-        params.targets, params.sought = numbers.data.ptr, len(targets)
+        params.targets, params.sought = self.params.targets, len(targets)
 
-    def plain(self, params: Params) -> bool:
+    def plain(self, params: Record) -> bool:
         """Whether nothing is asked of a search but all levels from one root."""
         p = params
         one_way = p.push_only or p.pull_only
@@ -427,7 +390,7 @@ class Arrays:
         codes = int(trees is not None and trees.count > UNCODED * threads)
         return {"AT_ONCE": 1, "CODES": codes} if in_ids or not codes else {}
 
-    def results_launch(self, params: Params) -> programs.Launch:
+    def results_launch(self, params: Record) -> programs.Launch:
         """Return the kernel that writes results by id."""
         module = programs.Module(
             KERNELS / "results.cu",
@@ -496,14 +459,10 @@ class Arrays:
         """Shared memory for results of a block of ids: a level and a parent each."""
         return 5 * int(self.params.block_ids)
 
-    def _full(self, name: str, size: int, dtype: Any = np.uint32) -> Any:
-        self.held[name] = cuda.cupy().zeros(max(size, 1), dtype=dtype)
-        return self.held[name]
-
-    def _point(self, name: str, size: int) -> Any:
+    def _point(self, name: str, size: int, dtype: Any = np.uint32) -> Any:
         """Make an array of zeros and set the argument of its name."""
-        array = self._full(name, size)
-        setattr(self.params, name, array.data.ptr)
+        array = zeros(size, dtype)
+        self.params.set(**{name: array})
         return array
 
     def _run(self, name: str, *arguments: Any) -> None:
@@ -543,12 +502,17 @@ class Arrays:
     def _make_neighbours(self) -> None:
         """Make arrays of first to eighth neighbours; ``see`` fills them."""
         g = self.graph
-        first_id = self._point("first", padded(g.active))
-        if not self.params.shares:
-            first_id = self._point("first_id", padded(g.active))
-        self.params.first_id = first_id.data.ptr
-        for k in range(COLUMNS):
-            self._point(f"column{k}", padded(int(g.at_least[k + 2]), 128))
+        first = self._point("first", padded(g.active))
+        self.params.set(
+            first_id=first if self.params.shares else zeros(padded(g.active)),
+            column=[zeros(padded(x, 128)) for x in self._listed],
+        )
+
+    @property
+    def _listed(self) -> list[int]:
+        """How many vertices have a second neighbour, a third, up to the last kept."""
+        listed: list[int] = self.graph.at_least[2 : COLUMNS + 2].tolist()
+        return listed
 
     def see(self, seen: SeenEdges | None, *, whole: bool = False) -> None:
         """See some edges in later searches, or all; they take their bits as arguments.
@@ -557,28 +521,23 @@ class Arrays:
         whole: these are all edges, so that a vertex without any that is seen is nowhere
         found
         """
-        g, p, at = self.graph, self.params, (self.graph.active, *self._devices)
+        g, p, held = self.graph, self.params, self.held
+        at = g.active, *self._devices
         bits: Any = np.uint64(0) if seen is None else seen.bits
         rows = (g.offsets, g.columns, bits)
-        first = self.held["first"]
-        first_id = self.held.get("first_id", first)
         names = np.uint64(0) if p.shares else self.names
-        self._run("firsts", *rows, names, *at, first, first_id)
-        for k in range(COLUMNS):
-            column = self.held[f"column{k}"]
-            size = padded(int(g.at_least[k + 2]), 128)
-            self._run("columns", *rows, *at, k + 1, size, column)
-        self._seen = seen  # as long as searches read it
-        p.seen = p.tail_seen = p.more = p.bare = p.bare_count = 0
-        for name in ("more", "bare"):
-            self.held.pop(name, None)
+        self._run("firsts", *rows, names, *at, held["first"], held["first_id"])
+        for k, column in enumerate(held["column"]):
+            self._run("columns", *rows, *at, k + 1, len(column), column)
+        p.set(seen=None, tail_seen=None, more=None, bare=None, bare_count=0)
         if seen is None:
             return
         tail_row: Any = np.uint64(0)
         if g.tails is not None and seen.tails is not None:
-            tail_row, p.tail_seen = g.tails.offsets, seen.tails.ctypes.data
+            tail_row = g.tails.offsets
+            p.set(tail_seen=seen.tails)
         more = self._point("more", self._words)
-        p.seen = seen.bits.data.ptr
+        p.set(seen=seen.bits)
         tails = (tail_row, np.uint64(p.tail_seen or 0), p.tailed)
         words = self._words
         self._run("with_more", g.offsets, seen.bits, *tails, g.active, words, more)
@@ -599,20 +558,17 @@ class Arrays:
         forced, p.window_words = self._overrides.get("window_words"), 0
         if self.offset != "u32" or g.tails is not None:
             return
-        columns = [
-            (held["first"], g.active),
-            *((held[f"column{k}"], int(g.at_least[k + 2])) for k in range(COLUMNS)),
-        ]
+        later = zip(held["column"], self._listed, strict=True)
+        columns = [(held["first"], g.active), *later]
         room, starts = place_windows(columns, self._words, p.hub_words, forced)
         p.window_words = room
-        for k, start in enumerate(starts):
-            setattr(p, f"window{k}", start)
+        p.window[: len(starts)] = starts
 
-    def show(self, params: Params, seen: SeenEdges | None) -> None:
+    def show(self, params: Record, seen: SeenEdges | None) -> None:
         """See some edges, or all, in searches that take a copy of the arguments."""
         self.see(seen)
-        for name in ("seen", "tail_seen", "more"):
-            setattr(params, name, getattr(self.params, name))
+        own = self.params
+        params.seen, params.tail_seen, params.more = own.seen, own.tail_seen, own.more
 
     def leaves_on(self, rows: int) -> Any:
         """Return how many columns of the first rows are not searched, of those seen.
@@ -632,8 +588,7 @@ class Arrays:
     def _places(self) -> None:
         """Find where results go by id: see results.cu."""
         cp, g, p = cuda.cupy(), self.graph, self.params
-        place = self._full("place", padded(g.active), np.uint16)
-        p.place = place.data.ptr
+        place = self._point("place", padded(g.active), np.uint16)
         self._run("places", g.vertices, g.active, p.block_ids, place)
         cut = (np.uint64(g.n), g.vertices, g.active, self._words, p.block_ids)
         count = cp.zeros(max(self._words, 1), np.uint32)
@@ -646,9 +601,7 @@ class Arrays:
         key.sort()
         bounds = cp.arange(p.blocks + 1, dtype=np.uint64) << np.uint64(32)
         at = cp.searchsorted(key, bounds).astype(np.uint32)
-        piece = made[key.astype(np.uint32)]
-        self.held.update(piece=piece, piece_at=at)
-        p.piece, p.piece_at = piece.data.ptr, at.data.ptr
+        p.set(piece=made[key.astype(np.uint32)], piece_at=at)
 
     def weights(self, hubs: int) -> Any:
         """Return how many edges from columns below ``hubs`` each word's vertices have.
@@ -656,10 +609,9 @@ class Arrays:
         CuPy float64 [words]
         """
         g, words = self.graph, self._words
-        weight = self._full("weight", words)
+        weight = zeros(words)
         rows = (g.offsets, g.columns)
         self._run("weights", *rows, g.active, hubs, words, weight)
-        del self.held["weight"]
         return weight[:words].astype(np.float64)
 
     def cut_ranges(self) -> None:
@@ -682,19 +634,17 @@ class Arrays:
         self.longest_range, p.cuts, p.group = longest * group, len(bounds) - 1, group
         self._cuts = (own, p.cuts)
         p.ranges = self._cuts[self._trees is None]
-        held = self.held["range"] = cuda.cupy().asarray(bounds)
-        p.range = held.data.ptr
+        cuts = cuda.cupy().asarray(bounds)
+        p.set(range=cuts)
         split = self._point("split", p.hubs * (p.cuts + 1))
         if p.hubs:
             rows = (g.offsets, g.columns)
-            self._run("splits", *rows, p.hubs, p.cuts, held, split)
+            self._run("splits", *rows, p.hubs, p.cuts, cuts, split)
 
     def _state(self, *, in_ids: bool, parents: bool, levels: bool) -> None:
         """Make what a search writes."""
         p = self.params
         sizes = {
-            "hub_queue0": p.hubs + 1,
-            "hub_queue1": p.hubs + 1,
             "snapshot": SNAPSHOTS * p.stride,
             "next_snapshot": SNAPSHOTS * p.stride,
             "by_first": p.stride,
@@ -704,11 +654,12 @@ class Arrays:
         }
         for name, size in sizes.items():
             self._point(name, size)
+        p.set(hub_queue=[zeros(p.hubs + 1) for _ in range(2)])
         ids = p.blocks * p.block_ids
         self._results_room = max(ids if in_ids else self._words * 32, 64)
         if parents and not in_ids:
             self.parent = self.held["parent"].view(np.int32)
-            p.parent_out = self.parent.data.ptr
+            p.set(parent_out=self.parent)
         self._make_results(parents=parents and in_ids, levels=levels)
 
     def _make_results(self, *, parents: bool, levels: bool) -> None:
@@ -716,12 +667,12 @@ class Arrays:
         cp, p, room = cuda.cupy(), self.params, self._results_room
         if levels:
             self.level = cp.empty(room, dtype=cp.int8)
-            p.level_out = self.level.data.ptr
+            p.set(level_out=self.level)
         if parents:
             self.parent = cp.empty(room, dtype=cp.int64 if p.shares else cp.int32)
-            p.parent_out = self.parent.data.ptr
+            p.set(parent_out=self.parent)
 
-    def want_levels(self, params: Params, *, wanted: bool) -> None:
+    def want_levels(self, params: Record, *, wanted: bool) -> None:
         """Let searches write levels, with room for them once they do, or parents alone.
 
         params: ``self.params``, or a copy

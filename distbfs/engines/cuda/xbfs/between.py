@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda.inner_part import WIDE, InnerPart
-from distbfs.build.cuda.seen import SeenPart
+from distbfs.build.cuda.seen import SeenEdges, SeenPart
 from distbfs.device import cuda, programs
+from distbfs.device.structures import structure
 from distbfs.engines.base import TAIL_COUNTS, Offer, Targets, Work
 from distbfs.engines.cuda.xbfs.arrays import (
     ELSEWHERE,
@@ -35,10 +36,8 @@ from distbfs.engines.cuda.xbfs.between_params import (
     ASKS,
     COUNTED,
     GOES,
-    MAIL_BYTES,
     PUSHES,
     QUESTIONS,
-    Between,
     box_bounds,
     box_limit,
     first_words,
@@ -47,12 +46,11 @@ from distbfs.engines.cuda.xbfs.between_params import (
 from distbfs.engines.cuda.xbfs.search import (
     CONTROL_BYTES,
     COUNTERS,
-    State,
     cut,
     tail_counts,
 )
 from distbfs.engines.cuda.xbfs.seeds import BY_QUEUE, begin_at_root, begin_at_set
-from distbfs.engines.cuda.xbfs.shared import DeviceControl, SharedMemory
+from distbfs.engines.cuda.xbfs.shared import SharedMemory
 from distbfs.errors import DistbfsError
 from distbfs.exchange.bins import Bins
 from distbfs.exchange.local_phase import brought_here
@@ -60,6 +58,7 @@ from distbfs.graph.device_graph import ISOLATED
 from distbfs.partition.part import mask_words
 from distbfs.types import Choice, Ids, Root
 
+HEADER = KERNELS / "between.cuh"
 TOGETHER = ("level", "settle")  # kernels whose blocks meet
 ALONE = ("empty", "tell_sizes", "choose")  # of one block
 FAILED = COUNTED.index("failed")
@@ -87,6 +86,10 @@ KERNEL_NAMES = (
     *("take_mask", "take_items", "take_answers", "settle", "choose", "codes", "end"),
     *("ask_parents", "answer_parents", "take_parents", "late_parents"),
 )
+
+
+def _size(name: str) -> int:
+    return ctypes.sizeof(structure(HEADER, name))
 
 
 def bitmap(flags: Any) -> Any:
@@ -148,45 +151,39 @@ class BetweenLevels:
         # what the host reads lies together
         self._control = cp.zeros(len(COUNTED) + 2 * parts, np.uint64)
         self.counts, self.sizes = cp.split(self._control, [len(COUNTED)])
-        self._kept = cp.zeros(2 * CONTROL_BYTES + ctypes.sizeof(State), np.uint8)
+        self._kept = cp.zeros(2 * CONTROL_BYTES + _size("State"), np.uint8)
         self._mask = cp.zeros(mask_words(d), np.uint64)
         self.mask = self._mask if d else None
-        held: dict[str, Any] = {
-            "has_outer": self._rows_with(cp.diff(part.outer.offsets) > 0),
-            "starts": cp.asarray(part.outer.starts.astype(np.uint32)),
-            "sent": cp.zeros(max(sent_words, 2), np.uint32),
-            "front": cp.zeros(arrays.params.words * self.in_rounds + 1, np.uint32),
-            "outbox": cp.zeros(int(self.box_at[-1]), np.uint64),
-            "box": cp.asarray(self.box_at.astype(np.uint64)),
-            "replies": cp.zeros(int(self.reply_at[-1]), np.uint64),
-            "known": cp.zeros(part.normals // 32, np.uint32),
-            "below": cp.zeros(1, np.uint64),
-            "open": cp.zeros(1, np.uint32),
-            "does": cp.zeros(2, np.uint32),
-            "device": cp.zeros(ctypes.sizeof(DeviceControl), np.uint8),
-            "mail": cp.zeros(3 * MAIL_BYTES, np.uint8),
-            "idle": cp.zeros(2, np.uint32),
-            "filled": cp.zeros(1, np.uint32),
-            "owned": cp.asarray(part.owned.astype(np.uint32)),
-            "is_owned": self._owned_bits(),
-            "homes": cp.asarray(domains.homes().astype(np.uint32)),
-        }
-        held["leaves"], held["has_leaves"] = self._leaves()
+        # which sets arguments of ``arrays``: they are copied next
         self.leaves = None if arrays.searched is None else HungLeaves(part, shared)
-        self._held = held
-        pointers = {name: array.data.ptr for name, array in held.items()}
-        self.params = Between(
+        self.params = structure(HEADER, "Between")(
             own=arrays.params,
             **shared.arguments(),
-            **pointers,
-            outer_offsets=part.outer.offsets.data.ptr,
-            outer_columns=part.outer.columns.data.ptr,
-            outer_targets=part.outer.targets.data.ptr,
-            locals=part.graph.vertices.data.ptr,
-            names=part.ids.data.ptr,
-            sizes=self.sizes.data.ptr,
-            counts=self.counts.data.ptr,
-            found=self._mask.data.ptr,
+            outer_offsets=part.outer.offsets,
+            outer_columns=part.outer.columns,
+            outer_targets=part.outer.targets,
+            starts=cp.asarray(part.outer.starts.astype(np.uint32)),
+            locals=part.graph.vertices,
+            names=part.ids,
+            sent=cp.zeros(max(sent_words, 2), np.uint32),
+            front=cp.zeros(arrays.params.words * self.in_rounds + 1, np.uint32),
+            outbox=cp.zeros(int(self.box_at[-1]), np.uint64),
+            box=cp.asarray(self.box_at.astype(np.uint64)),
+            replies=cp.zeros(int(self.reply_at[-1]), np.uint64),
+            sizes=self.sizes,
+            known=cp.zeros(part.normals // 32, np.uint32),
+            found=self._mask,
+            below=cp.zeros(1, np.uint64),
+            open=cp.zeros(1, np.uint32),
+            does=cp.zeros(2, np.uint32),
+            device=cp.zeros(_size("DeviceControl"), np.uint8),
+            mail=cp.zeros(3 * _size("Mail"), np.uint8),
+            counts=self.counts,
+            idle=cp.zeros(2, np.uint32),
+            filled=cp.zeros(1, np.uint32),
+            owned=cp.asarray(part.owned.astype(np.uint32)),
+            is_owned=self._owned_bits(),
+            homes=cp.asarray(domains.homes().astype(np.uint32)),
             sent_words=sent_words,
             edges_to=len(part.outer.columns),
             normals=part.normals,
@@ -204,6 +201,9 @@ class BetweenLevels:
             id_bits=part.id_bits,
             is_short=self.in_rounds,
         )
+        self._held = self.params.held
+        self._has_outer = self._rows_with(cp.diff(part.outer.offsets) > 0)
+        self._show(None)
         own = self.own = self.params.own
         base = own.control = self._kept.data.ptr
         own.other, own.state = base + CONTROL_BYTES, base + 2 * CONTROL_BYTES
@@ -212,7 +212,6 @@ class BetweenLevels:
         self._counts: Any = None
         self._launches: dict[tuple[bool, bool], dict[str, programs.Launch]] = {}
         self.masked = False
-        self._outer_seen: Any = None  # bits, as long as searches read them
         self._sizes = cuda.HostCopy(self._control)
         self._work = cuda.HostCopy(self._control)
         self._ready = cp.cuda.Event(disable_timing=True)
@@ -250,21 +249,25 @@ class BetweenLevels:
 
     def see(self, view: SeenPart | None) -> None:
         """See some edges in later searches; None: all."""
-        p, held = self.params, self._held
         with self.device, cuda.memory_of("a masked search"):
             self.arrays.show(self.own, None if view is None else view.inner)
-            self._outer_seen = None if view is None else view.outer.bits
-            p.outer_seen, p.has_outer = 0, held["has_outer"].data.ptr
-            if view is not None:
-                held["has_seen"] = self._rows_with(view.outer.ends > 0)
-                p.outer_seen = view.outer.bits.data.ptr
-                p.has_outer = held["has_seen"].data.ptr
-            held["leaves"], held["has_leaves"] = self._leaves()
-            p.leaves = held["leaves"].data.ptr
-            p.has_leaves = held["has_leaves"].data.ptr
+            self._show(None if view is None else view.outer)
             self.masked = view is not None
             self._load(counting=False)
             cuda.cupy().cuda.Device().synchronize()  # streams of searches are others
+
+    def _show(self, outer: SeenEdges | None) -> None:
+        """Set which outer edges are seen, None: all, and leaves by inner ones."""
+        leaves, has_leaves = self._leaves()
+        self.params.set(
+            has_outer=self._has_outer,
+            outer_seen=None,
+            leaves=leaves,
+            has_leaves=has_leaves,
+        )
+        if outer is not None:
+            some = self._rows_with(outer.ends > 0)
+            self.params.set(has_outer=some, outer_seen=outer.bits)
 
     def _load(self, *, counting: bool) -> None:
         """Prepare the launches of all kernels, the first time."""
@@ -379,8 +382,7 @@ class BetweenLevels:
         ids = self.part.layout.global_of(self.part.index, lone)
         begin_at_set(self.arrays, self.own, known, lone, ids, BY_QUEUE)
         if self.leaves is not None:
-            again = self.leaves.among(numbers, delegates)
-            self.params.again0, self.params.again1 = again
+            self.params.again[:] = self.leaves.among(numbers, delegates)
 
     def _count(self, *, counting: bool) -> None:
         """Choose the kernels with or without counters of edge checks."""
@@ -405,8 +407,8 @@ class BetweenLevels:
         places = np.concatenate([numbers, delegates]).astype(np.uint32)
         if len(places):
             with cuda.memory_of("targets"):
-                self._held["targets"] = cuda.cupy().asarray(places)
-            own.targets, own.sought = self._held["targets"].data.ptr, len(places)
+                self.arrays.params.set(targets=cuda.cupy().asarray(places))
+            own.targets, own.sought = self.arrays.params.targets, len(places)
 
     def _settle(self, main: Any) -> None:
         """Make what was found the frontier; the counts go to the host."""

@@ -9,7 +9,7 @@ import numpy as np
 from distbfs.build.cuda.inner_part import WIDE, InnerPart
 from distbfs.device import cuda
 from distbfs.device.take import take
-from distbfs.engines.cuda.xbfs.shared import FAILED_AT, SharedMemory
+from distbfs.engines.cuda.xbfs.shared import SharedMemory
 from distbfs.errors import DistbfsError
 from distbfs.types import Array, Ids, Stream
 
@@ -32,8 +32,7 @@ class HungLeaves:
         shared.arrays.take_codes_of(devices * part.normals // 32, HELD_CODES)
         self._failed: Any = None  # of the devices that meet when a search ends
         if devices > 1:
-            failed = shared.memory[FAILED_AT : FAILED_AT + 8]
-            self._failed = cuda.HostCopy(failed.view(np.uint64))
+            self._failed = cuda.HostCopy(shared.failed)
 
     def _of(self, numbers: Array) -> Array:
         """Return the positions that leaves hang on, of those whose edge is seen."""

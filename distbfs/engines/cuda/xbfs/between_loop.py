@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from distbfs.device import cuda, programs
+from distbfs.device.structures import structure
 from distbfs.device.take import Back
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, THREADS, mask
 from distbfs.engines.cuda.xbfs.between_params import (
-    Between,
     reply_slot,
     symmetric_pieces,
 )
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from distbfs.exchange.traffic import Traffic
     from distbfs.types import Ids, Root, World
 
+SOURCE = KERNELS / "between_loop.cu"
 LEVELS, FAULT, BYTES = 0, 1, 2  # ``Told`` in between_loop.cu
 TOLD = BYTES + 2 * len(KINDS)
 STAGES = 6  # times of a level
@@ -34,20 +34,6 @@ TURNS = 5  # words before these
 # of a frontier between hosts: what it sends takes longer than a meeting of all blocks
 WIDE = 1 << 14
 NEVER = (1 << 32) - 1
-
-
-class LoopParams(ctypes.Structure):
-    """``Loop`` in between_loop.cu."""
-
-    _fields_ = (
-        ("b", Between),
-        *((x, ctypes.c_void_p) for x in ("came", "replied", "masks", "dated")),
-        *((x, ctypes.c_void_p) for x in ("tallies", "signals", "turn", "masked")),
-        *((x, ctypes.c_void_p) for x in ("arrived", "trace")),
-        *((x, ctypes.c_void_p) for x in ("told", "next")),
-        *((x, ctypes.c_uint64) for x in ("slot", "reply_slot")),
-        *((x, ctypes.c_uint32) for x in ("hidden", "parents", "rows", "wide")),
-    )
 
 
 class BetweenLoop:
@@ -67,25 +53,22 @@ class BetweenLoop:
         counts = params.shares, slot, owned, params.dwords, params.normals
         sizes = symmetric_pieces(*counts)
         starts = np.cumsum([0, *sizes.values()])
-        self._room = memory.allocate(int(starts[-1]), "boxes of other domains")
-        self._own = cp.zeros(
-            TURNS + TOLD, np.uint64
-        )  # turn, masked, arrived, next; told
+        room = memory.allocate(int(starts[-1]), "boxes of other domains")
+        own = cp.zeros(TURNS + TOLD, np.uint64)
         self._controls = cp.zeros(2 * CONTROL_BYTES, np.uint8)
         self._searches = 0
-        self._told = Back(self._own[TURNS:])
-        base = self._own.data.ptr
-        self.params = LoopParams(
+        self._told = Back(own[TURNS:])
+        self.params = structure(SOURCE, "Loop")(
             slot=slot,
             reply_slot=reply_slot(slot, owned),
             wide=NEVER if memory.near else WIDE,
-            turn=base,
-            masked=base + 8,
-            arrived=base + 16,
-            next=base + 24,
-            told=base + 8 * TURNS,
+            turn=own,
+            masked=own[1:],
+            arrived=own[2:],
+            next=own[3:],
+            told=own[TURNS:],
             **{
-                name: self._room.data.ptr + int(start)
+                name: room[start:]
                 for name, start in zip(sizes, starts[:-1], strict=True)
             },
         )
@@ -98,7 +81,7 @@ class BetweenLoop:
         if masked not in self._launches:
             arrays = self._search.arrays
             module = self._memory.module(
-                KERNELS / "between_loop.cu",
+                SOURCE,
                 OFFSET=arrays.offset,
                 IN_IDS=1,
                 SPLIT=int(self._search.part.graph.tails is not None),
@@ -123,7 +106,7 @@ class BetweenLoop:
         """Let later searches note when the stages of up to so many levels end."""
         with self._search.device:
             self._stages = cuda.cupy().zeros((rows, STAGES), np.uint64)
-        self.params.trace, self.params.rows = self._stages.data.ptr, rows
+        self.params.set(trace=self._stages, rows=rows)
 
     def noted(self) -> Ids:
         """Return when stages of the last search ended, int64 [levels, STAGES], in ns.

@@ -1,13 +1,10 @@
-"""What between.cuh declares: arguments of searches between domains, what is counted."""
+"""Sizes of what searches between domains send, and what they count (between.cuh)."""
 
 from __future__ import annotations
-
-import ctypes
 
 import numpy as np
 
 from distbfs.engines.cuda.xbfs.arrays import THREADS
-from distbfs.engines.cuda.xbfs.shared import MemberParams
 from distbfs.engines.streamed import MOST_STREAMED
 from distbfs.partition.layout import Domains, Index
 from distbfs.types import Ids
@@ -19,28 +16,9 @@ QUESTIONS, ANSWERS = 2, 64  # in a word
 MOST_BOXED = 1 << 25  # words of all boxes of a share where levels go in rounds
 SIGNALS = 3  # kinds, ``Signal`` in between_loop.cu
 LINE = 128  # bytes that pieces of memory are aligned to
-MAIL_BYTES = 128  # ``Mail`` in search.cuh
 COUNTED = (
     *("normals", "delegates", "outer", "open_outer", "left", "found", "missed"),
     *("leaves", "failed", "checks", "over", "most", "inside", "unknown"),
-)
-POINTERS = (  # behind those of ``MemberParams``
-    *("outer_offsets", "outer_columns", "outer_targets", "starts"),
-    "locals",
-    *("has_outer", "outer_seen", "front", "names", "sent"),
-    *("outbox", "box", "replies", "sizes", "known", "found", "mail", "counts"),
-    *("idle", "filled", "mask", "items", "owned", "is_owned", "homes"),
-    *("leaves", "has_leaves", "below", "open"),
-    *("does", "gathered", "report"),
-)
-LONGS = ("sent_words", "item_count", "item_step", "edges_from", "edges_to")
-NUMBERS = (
-    *("normals", "slots", "dwords", "masks", "owned_from", "owned_to"),
-    *("domains", "domain"),
-    *("lanes", "own_lanes", "shares", "share", "id_bits", "way", "needs", "begins"),
-    "rule",
-    *("pull_share", "boxes", "writer", "skip", "first", "lost", "delegate", "is_short"),
-    *("replying", "hung", "again0", "again1"),
 )
 
 
@@ -124,13 +102,3 @@ def symmetric_pieces(
         "signals": 8 * SIGNALS * shares,
     }
     return {name: -(-size // LINE) * LINE for name, size in sizes.items()}
-
-
-class Between(MemberParams):
-    """``Between`` in between.cuh."""
-
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in POINTERS),
-        *((name, ctypes.c_uint64) for name in LONGS),
-        *((name, ctypes.c_uint32) for name in NUMBERS),
-    )

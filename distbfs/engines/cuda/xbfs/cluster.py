@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from distbfs.build.cuda.seen import SeenEdges
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.device.take import Back
+from distbfs.engines.cuda.common.arguments import arguments, offset_word
 from distbfs.engines.cuda.xbfs.arrays import NO_LIMIT, mask
 from distbfs.errors import SearchStopped
 from distbfs.graph.device_graph import DeviceGraph
@@ -21,21 +21,6 @@ MEMBERS, ROOM, TURNS, MESSAGE_BYTES = 16, 256, 3, 8
 LARGEST_MEAN = 4.0  # mean degree of a neighbour, Σd²/Σd
 STATIC_BYTES = 2048
 FULL, STOPPED = 1, 2  # how a search has ended that is not complete
-
-
-class ClusterParams(ctypes.Structure):
-    """``ClusterParams`` in cluster.cu."""
-
-    _fields_ = (
-        *(
-            (name, ctypes.c_void_p)
-            for name in ("row", "adj", "record", "numbers", "vertices", "visited")
-        ),
-        *((name, ctypes.c_void_p) for name in ("level_out", "parent_out", "state")),
-        *((name, ctypes.c_void_p) for name in ("stop", "targets", "seen")),
-        *((name, ctypes.c_uint32) for name in ("root", "active", "words", "in_ids")),
-        *((name, ctypes.c_uint32) for name in ("last", "sought")),
-    )
 
 
 def suits(mean_next: float) -> bool:
@@ -57,13 +42,11 @@ class ClusterSearch:
         self, graph: DeviceGraph, level: Any, parent: Any, *, in_ids: bool
     ) -> None:
         cp = cuda.cupy()
-        wide = graph.offsets.dtype.itemsize == 8
-        self._offset = "u64" if wide else "u32"
+        self._offset = offset_word(graph)
         self._graph = graph
         self._level, self._parent = level, parent
-        self._record = cp.empty(4 * graph.active, dtype=cp.uint32)
-        self._state = cp.zeros(4, dtype=cp.uint32)
-        self._ended = Back(self._state)
+        state = cp.zeros(4, dtype=cp.uint32)
+        self._ended = Back(state)
         modern = int(cuda.cupy().cuda.Device().compute_capability) >= 90
         members = MEMBERS if modern else 1
         inbox = TURNS * members * ROOM * MESSAGE_BYTES
@@ -72,17 +55,15 @@ class ClusterSearch:
         self._visited: Any = None
         if not inside:
             self._visited = cp.zeros(graph.active // 32 + 1, dtype=cp.uint32)
-        self.params = ClusterParams(
-            row=graph.offsets.data.ptr,
-            adj=graph.columns.data.ptr,
-            record=self._record.data.ptr,
-            numbers=graph.numbers.data.ptr,
-            vertices=graph.vertices.data.ptr,
-            visited=0 if inside else self._visited.data.ptr,
-            level_out=0 if level is None else level.data.ptr,
-            parent_out=0 if parent is None else parent.data.ptr,
-            state=self._state.data.ptr,
-            active=graph.active,
+        self.params = arguments(
+            SOURCE,
+            "ClusterParams",
+            graph,
+            record=cp.empty(4 * graph.active, dtype=cp.uint32),
+            visited=self._visited,
+            level_out=level,
+            parent_out=parent,
+            state=state,
             words=words,
             in_ids=in_ids,
         )
@@ -103,9 +84,9 @@ class ClusterSearch:
             graph.columns,
             np.uint32(graph.active),
             bits,
-            self._record,
+            self.params.held["record"],
         )
-        self.params.seen = 0 if seen is None else seen.bits.data.ptr
+        self.params.set(seen=None if seen is None else seen.bits)
         if masked not in self._launches:
             self._launches[masked] = module.kernel("search").prepare(
                 self.params,

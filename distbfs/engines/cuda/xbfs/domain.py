@@ -7,7 +7,6 @@ is in memory that all have mapped.
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from distbfs.build.cuda.domain import MemberRows
 from distbfs.build.cuda.seen import SeenEdges
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
+from distbfs.device.structures import Record, structure
 from distbfs.device.take import Back
 from distbfs.engines.base import WHOLE, Until
 from distbfs.engines.cuda.xbfs.arrays import (
@@ -34,10 +34,8 @@ from distbfs.engines.cuda.xbfs.search import (
     CONTROL_BYTES,
     COUNTERS,
     DONE,
-    HIGHEST_AT,
     STEPS,
     STOPPED,
-    State,
 )
 from distbfs.engines.cuda.xbfs.seeds import (
     begin_at_root,
@@ -47,10 +45,8 @@ from distbfs.engines.cuda.xbfs.seeds import (
 )
 from distbfs.engines.cuda.xbfs.shared import (
     ALONE,
-    FAILED_AT,
+    HEADER,
     MOST_PARTS,
-    DeviceControl,
-    MemberParams,
     SharedMemory,
 )
 from distbfs.errors import UsageError
@@ -127,7 +123,11 @@ class MemberSearch:
             coded=self.arrays.searched or 0,
         )
         # what is read at the end lies together: it comes in one copy
-        self._kept = cp.zeros(CONTROL_AT + ctypes.sizeof(DeviceControl), dtype=np.uint8)
+        self._state, self._own_control, self._control = (  # classes
+            structure(HEADER, name) for name in ("State", "Control", "DeviceControl")
+        )
+        size = CONTROL_AT + ctypes.sizeof(self._control)
+        self._kept = cp.zeros(size, dtype=np.uint8)
         self._copy = Back(self._kept)
         self._reset()
         self._met = 0
@@ -141,8 +141,8 @@ class MemberSearch:
 
     def _reset(self) -> None:
         """Let the next search clear the bitmaps."""
-        clean = State(phase=DONE, dirty=1)
-        at = slice(STATE_AT, STATE_AT + ctypes.sizeof(State))
+        clean = self._state(phase=DONE, dirty=1)
+        at = slice(STATE_AT, STATE_AT + ctypes.sizeof(clean))
         self._kept[at].set(np.frombuffer(bytes(clean), dtype=np.uint8))
 
     def connect(self) -> None:
@@ -152,7 +152,9 @@ class MemberSearch:
         own = self.arrays.params
         own.state = self._kept.data.ptr + STATE_AT
         control = self._kept.data.ptr + CONTROL_AT
-        self.params = MemberParams(own=own, device=control, **self.shared.arguments())
+        self.params = structure(HEADER, "Member")(
+            own=own, device=control, **self.shared.arguments()
+        )
         self.own = self.params.own
         self._search_leaves(together=False)
         self._results = self.arrays.results_launch(self.own) if self.in_ids else None
@@ -291,26 +293,25 @@ class MemberSearch:
         """
         seconds = self._graph.wait(self._word)
         kept = bytes(self._copy.pinned)
-        state = State.from_buffer_copy(kept, STATE_AT)
+        state = self._state.from_buffer_copy(kept, STATE_AT)
         self._wide = too_deep(self.own, state.depth)
         if self._wide and state.phase == DONE and self.arrays.wide is None:
             seconds += self._results_again()  # which tell the highest level
             kept = bytes(self._copy.pinned)
-        control = DeviceControl.from_buffer_copy(kept, CONTROL_AT)
+        control = self._control.from_buffer_copy(kept, CONTROL_AT)
         failed = control.failed  # once is for ever: messages of that search may be left
         if control.met == self._met:  # it has not come to the end
-            word = self.shared.memory[FAILED_AT : FAILED_AT + 8]
-            failed = int(word.view(np.uint64).get()[0])
+            failed = int(self.shared.failed.get()[0])
         self._met = control.met
-        at = self._turn * CONTROL_BYTES + HIGHEST_AT
-        highest = state.base + int.from_bytes(kept[at : at + 8], sys.byteorder)
+        own = self._own_control.from_buffer_copy(kept, self._turn * CONTROL_BYTES)
+        highest = state.base + own.highest
         levels = 1 + (highest if state.k else max(control.deepest, highest))
         end = 1 + state.depth if state.phase == STOPPED else 0
         if state.phase == DONE:
             self._learn(state)
         return seconds, levels, failed, end
 
-    def _learn(self, state: State) -> None:
+    def _learn(self, state: Record) -> None:
         """Keep how many vertices are outside a component with half of them or more.
 
         Every part learns the same of a search that ended with a pull.

@@ -11,6 +11,7 @@ import numpy as np
 from distbfs.build.cuda.seen import SeenEdges
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
+from distbfs.device.structures import structure
 from distbfs.device.take import Back
 from distbfs.engines.base import (
     PRUNED,
@@ -22,6 +23,7 @@ from distbfs.engines.base import (
     Until,
 )
 from distbfs.engines.cuda.xbfs.arrays import (
+    HEADER,
     KERNELS,
     NO_LIMIT,
     ROWS,
@@ -37,7 +39,6 @@ from distbfs.graph.device_graph import MAX_VERTICES, DeviceGraph
 from distbfs.types import Ids, Root, Stop
 
 CONTROL_BYTES = 8 * (4 * 16 + 3 * 16 + 16)  # with room at the end
-HIGHEST_AT = 8 * (4 * 16 + 3 * 16)  # ``highest`` in ``Control``
 STATE_AT = 2 * CONTROL_BYTES
 STEPS = (
     "start",
@@ -68,17 +69,6 @@ def tail_counts(counts: Ids) -> dict[str, list[int]]:
 def cut(array: Any, count: int) -> Any:
     """Return the first elements of an array; None stays."""
     return None if array is None else array[:count]
-
-
-class State(ctypes.Structure):
-    """``State`` in search.cuh."""
-
-    _fields_ = (
-        *((name, ctypes.c_uint32) for name in ("phase", "depth", "count", "hubs")),
-        ("edges", ctypes.c_uint64),
-        *((name, ctypes.c_uint32) for name in ("base", "k", "left", "tails")),
-        *((name, ctypes.c_uint32) for name in ("dirty", "step")),
-    )
 
 
 class FastSearch:
@@ -130,7 +120,8 @@ class FastSearch:
             )
             self._arrays = a
             # what is read at the end lies together: it comes in one copy
-            size = STATE_AT + ctypes.sizeof(State)
+            kind = structure(HEADER, "State")
+            size = STATE_AT + ctypes.sizeof(kind)
             self._kept = cuda.cupy().zeros(size, dtype=np.uint8)
             self._back = Back(self._kept)
             self._cluster: ClusterSearch | None = None
@@ -143,9 +134,9 @@ class FastSearch:
         base, came = self._kept.data.ptr, self._back.pinned.data
         self.params.state = base + STATE_AT
         self._controls = (base, base + CONTROL_BYTES)  # in turn
-        self._state = State.from_buffer(came, STATE_AT)  # at the end of a launch
-        places = (HIGHEST_AT, CONTROL_BYTES + HIGHEST_AT)
-        self._highest = [ctypes.c_uint64.from_buffer(came, at) for at in places]
+        self._state = kind.from_buffer(came, STATE_AT)  # at the end of a launch
+        control = structure(HEADER, "Control")
+        self._ended = [control.from_buffer(came, k * CONTROL_BYTES) for k in range(2)]
         self._turn, self._results_taken, self._word = 0, False, StopWord()
         self._views: dict[tuple[bool, bool], tuple[Any, Any]] = {}
         self._launches: dict[tuple[int, bool, bool, bool], programs.Launch] = {}
@@ -200,7 +191,7 @@ class FastSearch:
 
     def _reset(self) -> None:
         """Make the next search begin with bitmaps that it clears itself."""
-        state = State(phase=DONE, dirty=1)
+        state = structure(HEADER, "State")(phase=DONE, dirty=1)
         self._kept.fill(0)
         self._kept[STATE_AT:].set(np.frombuffer(bytes(state), dtype=np.uint8))
 
@@ -403,7 +394,7 @@ class FastSearch:
     def _result(self, depth: int, seconds: float, launches: int) -> DeviceResult:
         narrow, state = not too_deep(self.params, depth), self._state
         level, parent = self._written(narrow=narrow)
-        highest = state.base + self._highest[self._turn].value
+        highest = state.base + self._ended[self._turn].highest
         deepest = highest if state.k else max(depth, highest)
         result = DeviceResult(level, parent, deepest + 1, seconds, launches)
         if self.in_ids and narrow and self._cluster is None:

@@ -12,11 +12,11 @@ from distbfs.engines.cuda.xbfs.arrays import (
     ELSEWHERE,
     QUEUE_SHARE,
     Arrays,
-    Params,
 )
 from distbfs.graph.device_graph import ISOLATED
 
 if TYPE_CHECKING:
+    from distbfs.device.structures import Record
     from distbfs.types import Array, Ids
 
 BY_QUEUE, BY_PULL = 1, 2  # ``FromSet`` in search.cuh
@@ -32,7 +32,7 @@ def way_of(roots: int, active: int, *, push_only: bool) -> int:
 
 
 def begin_at_set(
-    arrays: Arrays, params: Params, numbers: Array, local: Ids, ids: Ids, way: int
+    arrays: Arrays, params: Record, numbers: Array, local: Ids, ids: Ids, way: int
 ) -> None:
     """Let the next search begin at the roots of a set that are of this device.
 
@@ -43,15 +43,16 @@ def begin_at_set(
     params.from_set = way
     cp = cuda.cupy()
     with cuda.memory_of("the roots of a search"):
-        arrays.held["roots"] = cp.asarray(numbers.astype(np.uint32))
         lones = np.concatenate([local, ids]).astype(np.uint64)
-        arrays.held["lones"] = cp.asarray(lones)
-    for name, count in (("roots", len(numbers)), ("lones", len(local))):
-        setattr(params, name, arrays.held[name].data.ptr if count else 0)
+        arrays.params.set(
+            roots=cp.asarray(numbers.astype(np.uint32)) if len(numbers) else None,
+            lones=cp.asarray(lones) if len(local) else None,
+        )
+    params.roots, params.lones = arrays.params.roots, arrays.params.lones
     params.root_count, params.lone_count = len(numbers), len(local)
 
 
-def begin_at_root(params: Params) -> None:
+def begin_at_root(params: Record) -> None:
     """Let the next search begin at ``root`` alone."""
     params.from_set = params.root_count = params.lone_count = 0
 

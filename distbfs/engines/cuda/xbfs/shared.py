@@ -14,64 +14,20 @@ import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE
 from distbfs.device import cuda
-from distbfs.engines.cuda.xbfs.arrays import CODE_BYTES, Arrays, Params
+from distbfs.device.structures import structure
+from distbfs.engines.cuda.xbfs.arrays import CODE_BYTES, KERNELS, Arrays
 from distbfs.engines.cuda.xbfs.ranges import parted_bounds, range_count, range_group
-from distbfs.engines.cuda.xbfs.search import State
 from distbfs.errors import LaunchError
 from distbfs.exchange.peer_memory import PeerGroup
 from distbfs.plan import pull_shares
 from distbfs.types import Array, Ids, World
 
+HEADER = KERNELS / "domain.cuh"
 MOST_PARTS, ALONE = 8, 4096  # as in domain.cuh
 PATIENCE = 8_000_000_000  # ns that a device waits for another
-MESSAGE_BYTES = 64
-MAILBOX_BYTES = (2 + 1) * 4 * MOST_PARTS * MESSAGE_BYTES + 8  # messages and tallies
-FAILED_AT = MAILBOX_BYTES - 8
 WORDS = GRANULE // 32
 RANGES = 2  # destination ranges of a block, at least
 PAIR_BYTES = 8
-
-
-class JointState(ctypes.Structure):
-    """``JointState`` in domain.cuh."""
-
-    _fields_ = (
-        ("s", State),
-        *((x, ctypes.c_uint64) for x in ("edges", "count", "most")),
-        *((x, ctypes.c_uint64) for x in ("turn", "met", "met_here")),
-        *((x, ctypes.c_uint32) for x in ("used", "traced", "deepest", "now")),
-        *((x, ctypes.c_uint32) for x in ("complete", "known", "going", "late")),
-        *((x, ctypes.c_uint32) for x in ("listed", "lates", "stop")),
-    )
-
-
-class DeviceControl(ctypes.Structure):
-    """``DeviceControl`` in domain.cuh."""
-
-    _fields_ = (
-        *((x, ctypes.c_uint64) for x in ("turn", "met", "met_here")),
-        ("arrived_here", ctypes.c_uint64),
-        ("sum", ctypes.c_uint64 * 64),
-        ("found", ctypes.c_uint32 * 48),
-        ("sent", ctypes.c_uint32 * 48),
-        *((x, ctypes.c_uint64) for x in ("deepest", "failed")),
-        ("joint", JointState),
-    )
-
-
-class MemberParams(ctypes.Structure):
-    """``Member`` in domain.cuh."""
-
-    _fields_ = (
-        ("own", Params),
-        *((x, ctypes.c_void_p * MOST_PARTS) for x in ("mailbox", "replica")),
-        *((x, ctypes.c_void_p * MOST_PARTS) for x in ("inbox", "marks")),
-        *((x, ctypes.c_void_p * MOST_PARTS) for x in ("code", "direct")),
-        ("device", ctypes.c_void_p),
-        *((x, ctypes.c_uint64) for x in ("magic", "patience", "active_all")),
-        *((x, ctypes.c_uint32) for x in ("parts", "index", "all_words")),
-        *((x, ctypes.c_uint32) for x in ("room", "longest", "outside")),
-    )
 
 
 class SharedMemory:
@@ -126,7 +82,7 @@ class SharedMemory:
         """Return where each shared array begins, the same on all devices."""
         devices, room = self.devices, self.granules * GRANULE
         sizes = {
-            "mailbox": MAILBOX_BYTES,
+            "mailbox": ctypes.sizeof(structure(HEADER, "Mailbox")),
             "replica": 8 * self.all_words,
             "inbox": PAIR_BYTES * (devices - 1) * 2 * (room + ALONE),
             "marks": 4 * devices * ranges,
@@ -138,6 +94,12 @@ class SharedMemory:
             places[name] = at
             at += -(-size // 256) * 256
         return {**places, "end": at}  # "direct" alone differs between devices
+
+    @property
+    def failed(self) -> Any:
+        """1 + the part that a device waited for in vain, or 0; CuPy uint64 [1]."""
+        at = structure(HEADER, "Mailbox").failed.offset  # mailboxes come first
+        return self.memory[at : at + 8].view(np.uint64)
 
     def shared_bytes(self, ranges: int) -> int:
         """Return the bytes of this device's memory that all map."""
@@ -171,14 +133,10 @@ class SharedMemory:
             self.arrays.take_codes(memory.data.ptr + places["code"], words)
             self.arrays.direct_at(memory.data.ptr + places["direct"])
 
-        def each(name: str) -> Any:
-            addresses = [int(base) + places[name] for base in bases]
-            return (ctypes.c_void_p * MOST_PARTS)(*addresses)
-
-        names = ("mailbox", "replica", "inbox", "marks", "code", "direct")
+        del places["end"]
         self._arguments = {
             **self._arguments,
-            **{name: each(name) for name in names},
+            **{name: (bases + at).tolist() for name, at in places.items()},
             "magic": -(-(1 << 32) // devices),
             "active_all": devices * (self.arrays.searched or 0) or self._active,
             "parts": devices,
@@ -189,7 +147,7 @@ class SharedMemory:
         }
 
     def arguments(self) -> dict[str, Any]:
-        """Return the fields of ``MemberParams`` but ``own`` and ``control``."""
+        """Return the members of ``Member`` but ``own`` and ``device``."""
         return self._arguments
 
 

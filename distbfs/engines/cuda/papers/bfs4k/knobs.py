@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda, programs
+from distbfs.engines.cuda.common.arguments import offset_word
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import Knobs
 
@@ -45,9 +46,8 @@ def degrees_of(graph: DeviceGraph) -> Degrees:
     if not graph.active:
         return Degrees(0.0, 0.0, 0)
     cp = cuda.cupy()
-    wide = graph.offsets.dtype.itemsize == 8
     sums = cp.zeros(2, dtype=cp.uint64)
-    kernel = programs.Module(SOURCE, OFFSET="u64" if wide else "u32").kernel("degrees")
+    kernel = programs.Module(SOURCE, OFFSET=offset_word(graph)).kernel("degrees")
     grid = BLOCKS * cuda.multiprocessors()
     kernel(grid, THREADS, graph.offsets, np.uint32(graph.active), sums)
     squares, maximum = (int(x) for x in sums.get())

@@ -16,6 +16,7 @@ import numpy as np
 from distbfs.device import cuda, programs
 from distbfs.device.structures import structure
 from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
+from distbfs.engines.cuda.common.arguments import arguments, offset_word
 from distbfs.engines.cuda.common.goal import goal_of
 from distbfs.engines.cuda.common.graph_engine import GraphEngine
 from distbfs.engines.cuda.papers.bfs4k.knobs import (
@@ -79,17 +80,10 @@ class Bfs4kSearch:
         self.graph, self._claim, self._stepwise = graph, claim, stepwise
         self.degrees: Degrees = degrees_of(graph)
         self.knobs = filled(knobs or Knobs(), self.degrees)
-        self.offset = "u64" if graph.offsets.dtype.itemsize == 8 else "u32"
+        self.offset = offset_word(graph)
         self._state = structure(SOURCE, "State")
         self._control_bytes = ctypes.sizeof(structure(SOURCE, "Control"))
-        self.params = structure(SOURCE, "Params")(
-            row=graph.offsets,
-            adj=graph.columns,
-            in_row=graph.pulled[0],
-            in_adj=graph.pulled[1],
-            active=graph.active,
-            pulls=pulls,
-        )
+        self.params = arguments(SOURCE, "Params", graph, pulls=pulls)
         self._set_knobs(self.knobs)
         self._allocate(parents=parents, capacity=capacity)
         self._turn = 0

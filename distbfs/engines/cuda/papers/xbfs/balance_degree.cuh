@@ -19,7 +19,7 @@ INLINE void pull_by_block(const Params &p, u32 v, int level, Tally &tally) {
     if (threadIdx.x == 0) hit = same = NONE, looked = 0;
     __syncthreads();
     const u32 degree = in_degree_of(p, v);
-    const u32 *row = p.in_columns + __ldg(p.in_offsets + v);
+    const u32 *row = p.in_adj + __ldg(p.in_row + v);
     for (u32 base = 0; base < degree; base += THREADS) {
         u32 start = base + (threadIdx.x & ~31u);
         const u32 stop = start + 32 < degree ? start + 32 : degree;
@@ -62,7 +62,7 @@ INLINE void pull_degree(const Params &p, const u32 *queue, u32 size, Slot *, int
         for (; rows; rows &= rows - 1) {
             const int owner = __ffs(rows) - 1;
             const u32 u = __shfl_sync(ALL, v, owner), stop = __shfl_sync(ALL, degree, owner);
-            const u32 *row = p.in_columns + __ldg(p.in_offsets + u);
+            const u32 *row = p.in_adj + __ldg(p.in_row + u);
             u32 start = 0;
             Rule rule;
             const u32 found = share_row(p, row, start, stop, level, rule);

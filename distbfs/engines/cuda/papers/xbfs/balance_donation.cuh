@@ -47,13 +47,13 @@ INLINE void pull_donation(const Params &p, const u32 *queue, u32 size,
         const u32 v = at < size ? queue[at] : NONE;
         const bool wanted = v != NONE;
         const u32 degree = wanted ? in_degree_of(p, v) : 0;
-        const u64 begin = wanted ? __ldg(p.in_offsets + v) : 0;
+        const u64 begin = wanted ? __ldg(p.in_row + v) : 0;
         Rule rule;
         u32 found = NONE, k = 0;
         while (true) {
             const u32 pause = k + CHECKS_BEFORE_COUNT;
             while (k < pause && k < degree && found == NONE) {
-                const u32 neighbour = __ldg(p.in_columns + begin + k++);
+                const u32 neighbour = __ldg(p.in_adj + begin + k++);
                 const int status = Rule::load(p.status + neighbour);
                 if (status == level - 1)
                     found = neighbour;
@@ -75,7 +75,7 @@ INLINE void pull_donation(const Params &p, const u32 *queue, u32 size,
             const u32 stop = __shfl_sync(ALL, degree, owner);
             Rule shared;
             const u32 hit =
-                share_row(p, p.in_columns + row, start, stop, level, shared);
+                share_row(p, p.in_adj + row, start, stop, level, shared);
             if (lane_id() == owner) {
                 found = hit;
                 k = start;

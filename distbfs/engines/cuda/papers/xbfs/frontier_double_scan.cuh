@@ -19,12 +19,12 @@ template <class Take> INLINE void scan_segments(const Params &p, Take take) {
     const u32 words = p.segment / 32; /* of one segment */
     const u64 first = (u64)(thread_of<u32>(THREADS) - lane_id()) * p.segment;
     for (u32 word = 0; word < p.segment; word += WORDS) {
-        if (first + (u64)word * 32 >= p.vertices) break;
+        if (first + (u64)word * 32 >= p.active) break;
         int status[WORDS];
 #pragma unroll
         for (int k = 0; k < WORDS; k++) {
             const u64 v = first + (u64)(word + k) * 32 + lane_id();
-            const bool inside = word + k < p.segment && v < p.vertices;
+            const bool inside = word + k < p.segment && v < p.active;
             status[k] = inside ? load_status(p.status + v) : 0;
         }
 #pragma unroll

@@ -15,7 +15,7 @@ struct Every {
     __device__ __forceinline__ bool operator()(u32) const { return true; }
 };
 struct JustFound {
-    const int *status; /* [vertices] */
+    const int *status; /* [active] */
     int level;         /* the level before the one that is being found */
 
     __device__ __forceinline__ bool operator()(u32 v) const {

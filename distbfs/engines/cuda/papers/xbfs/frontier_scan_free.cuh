@@ -18,7 +18,7 @@ INLINE void enqueue(bool mine, u32 v, u32 *queue, u32 *tail) {
 /* What a push does with the edge from -> to; all lanes of a warp call it. */
 struct ScanFree {
     const Params &p;
-    u32 *next; /* [vertices] */
+    u32 *next; /* [active] */
     Slot *slot;
     int level;
     Tally &tally;

@@ -29,17 +29,17 @@ template <class Take> INLINE void scan_status(const Params &p, Take take) {
     const u32 stride = threads_of<u32>(THREADS);
     const u32 first = thread_of<u32>(THREADS) - lane_id();
     const u64 round = (u64)SCAN_STEPS * stride;
-    for (u64 base = first; base < p.vertices; base += round) {
+    for (u64 base = first; base < p.active; base += round) {
         int status[SCAN_STEPS];
 #pragma unroll
         for (int k = 0; k < SCAN_STEPS; k++) {
             const u64 v = base + (u64)k * stride + lane_id();
-            status[k] = v < p.vertices ? load_status(p.status + v) : UNVISITED;
+            status[k] = v < p.active ? load_status(p.status + v) : UNVISITED;
         }
 #pragma unroll
         for (int k = 0; k < SCAN_STEPS; k++) {
             const u64 v = base + (u64)k * stride + lane_id();
-            take(v < p.vertices, (u32)v, status[k]);
+            take(v < p.active, (u32)v, status[k]);
         }
     }
 }

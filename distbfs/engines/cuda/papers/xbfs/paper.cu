@@ -27,7 +27,7 @@
 
 /* Reset the search. */
 INLINE void start(const Params &p) {
-    for (u64 v = thread_of<u32>(THREADS); v < p.vertices; v += threads_of<u32>(THREADS)) {
+    for (u64 v = thread_of<u32>(THREADS); v < p.active; v += threads_of<u32>(THREADS)) {
         store_status(p.status + v, v == p.root ? 0 : UNVISITED);
         if (p.parent) p.parent[v] = v == p.root ? p.root : NONE;
     }

@@ -15,7 +15,7 @@
 
 /* Set mode and gather of the level; `pulled`: the level before it was a pull. */
 INLINE void choose(const Params &p, State &s, bool pulled) {
-    const double share = (double)s.edges / (double)p.edges;
+    const double share = (double)s.edges / (double)p.m;
     /* mutant: edges / (double)s.before -> before / (double)s.edges : test_records_add_up */
     const double lambda = (double)s.edges / (double)s.before;
     const bool much = share >= p.alpha; /* mutant: >= -> < : test_records_add_up */

@@ -63,14 +63,14 @@ struct Control {
 };
 
 struct Params {
-    const OFFSET *offsets;    /* [vertices + 1] */
-    const u32 *columns;       /* [edges], numbers */
-    const OFFSET *in_offsets; /* [vertices + 1], the rows that pulls look at: the same of */
-    const u32 *in_columns;    /* [edges]; a symmetric graph, else those of edges in */
-    int *status;              /* [vertices], level or -1 */
-    u32 *parent;              /* [vertices], numbers or NONE; null: not wanted */
-    u32 *queues[2];           /* [vertices] each */
-    u64 *chunks;              /* [2 edges / CHUNK + 1], vertex << 32 | chunk of its row */
+    const OFFSET *row;        /* [active + 1] */
+    const u32 *adj;           /* [m], numbers */
+    const OFFSET *in_row;     /* [active + 1], the rows that pulls look at: the same of */
+    const u32 *in_adj;        /* [m]; a symmetric graph, else those of edges in */
+    int *status;              /* [active], level or -1 */
+    u32 *parent;              /* [active], numbers or NONE; null: not wanted */
+    u32 *queues[2];           /* [active] each */
+    u64 *chunks;              /* [2 m / CHUNK + 1], vertex << 32 | chunk of its row */
     u32 *segments;            /* [threads], queue entries of earlier segments of a block */
     u32 *totals;              /* [blocks], queue entries of a block's segments */
     u64 *work;                /* [WORK], of pulled vertices by log2 of their degree:
@@ -79,9 +79,9 @@ struct Params {
     Control *control;         /* [1] */
     Record *records;          /* [record_capacity] */
     const u64 *stop;          /* [1], of the host: 1 to end a search; null: nobody asks */
-    u64 edges;
+    u64 m;
     double alpha;
-    u32 vertices;
+    u32 active;
     u32 root;
     u32 segment; /* vertices of a thread's segment, a multiple of 32 */
     u32 record_capacity;
@@ -90,11 +90,11 @@ struct Params {
 };
 
 INLINE u32 degree_of(const Params &p, u32 v) {
-    return (u32)(__ldg(p.offsets + v + 1) - __ldg(p.offsets + v));
+    return (u32)(__ldg(p.row + v + 1) - __ldg(p.row + v));
 }
 
 INLINE u32 in_degree_of(const Params &p, u32 v) {
-    return (u32)(__ldg(p.in_offsets + v + 1) - __ldg(p.in_offsets + v));
+    return (u32)(__ldg(p.in_row + v + 1) - __ldg(p.in_row + v));
 }
 
 /* The queue that a level reads and the one that a push writes. */

@@ -42,7 +42,7 @@ INLINE void expand(const Params &p, const u32 *queue, u32 size, Slot *slot,
         u32 v = at < size ? queue[at] : NONE;
         if (v != NONE && !take(v)) v = NONE;
         u32 degree = v != NONE ? degree_of(p, v) : 0;
-        const u32 *row = p.columns + (v != NONE ? __ldg(p.offsets + v) : 0);
+        const u32 *row = p.adj + (v != NONE ? __ldg(p.row + v) : 0);
         tally.check(degree);
 
         if (degree >= CHUNK) { /* all blocks, later */
@@ -61,7 +61,7 @@ INLINE void expand(const Params &p, const u32 *queue, u32 size, Slot *slot,
             }
             __syncthreads();
             const u32 from = shared_vertex;
-            visit_row(p.columns + __ldg(p.offsets + from), from, 0, degree_of(p, from),
+            visit_row(p.adj + __ldg(p.row + from), from, 0, degree_of(p, from),
                       threadIdx.x, THREADS, visit);
         }
         u32 wide = __ballot_sync(ALL, degree >= 32); /* the warp */
@@ -70,8 +70,8 @@ INLINE void expand(const Params &p, const u32 *queue, u32 size, Slot *slot,
             wide &= wide - 1;
             const u32 from = __shfl_sync(ALL, v, lane);
             const u32 stop = __shfl_sync(ALL, degree, lane);
-            const u64 start = __shfl_sync(ALL, (u64)(row - p.columns), lane);
-            visit_row(p.columns + start, from, 0, stop, lane_id(), 32, visit);
+            const u64 start = __shfl_sync(ALL, (u64)(row - p.adj), lane);
+            visit_row(p.adj + start, from, 0, stop, lane_id(), 32, visit);
         }
         const u32 own = degree < 32 ? degree : 0; /* the thread */
         const u32 longest = __reduce_max_sync(ALL, own);
@@ -89,7 +89,7 @@ INLINE void expand_chunks(const Params &p, u32 count, Visit visit) {
         const u32 degree = degree_of(p, from);
         /* mutant: + CHUNK; -> + CHUNK - 1; : test_paper_kernels::test_directed_graphs */
         const u32 stop = degree - start < CHUNK ? degree : start + CHUNK;
-        visit_row(p.columns + __ldg(p.offsets + from), from, start, stop, threadIdx.x,
+        visit_row(p.adj + __ldg(p.row + from), from, start, stop, threadIdx.x,
                   THREADS, visit);
     }
 }

@@ -19,6 +19,7 @@ from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import structure
 from distbfs.engines.base import WHOLE, Until
+from distbfs.engines.cuda.common.arguments import arguments, offset_word
 from distbfs.engines.cuda.common.goal import goal_of
 from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.graph.device_graph import DeviceGraph
@@ -139,10 +140,11 @@ class PaperSearch:
         self._programs: dict[int, _Program] = {}
         self._word = StopWord()
         self._host_control = structure(SOURCE, "Control")
-        self._params = structure(SOURCE, "Params")(
-            edges=graph.m,
+        self._params = arguments(
+            SOURCE,
+            "Params",
+            graph,
             alpha=alpha,
-            vertices=graph.active,
             frontier=FRONTIERS.index(frontier),
             direction=DIRECTIONS.index(direction),
             balance=BALANCES.index(balance),
@@ -162,28 +164,24 @@ class PaperSearch:
         self._control = cp.zeros(ctypes.sizeof(self._host_control), np.uint8)
         self._records = cp.empty((RECORDS, len(RECORD)), np.uint64)
         self._work = cp.empty((2 + BUCKETS, BUCKETS), np.uint64)
-        self._arrays = {
-            "offsets": graph.offsets,
-            "columns": graph.columns,
-            "in_offsets": graph.pulled[0],
-            "in_columns": graph.pulled[1],
-            "status": self._level,
-            "chunks": cp.empty(2 * graph.m // CHUNK + 1, np.uint64),
-            "segments": cp.empty(threads, np.uint32),
-            "totals": cp.empty(threads // THREADS, np.uint32),
-            "work": self._work,
-            "control": self._control,
-            "records": self._records,
-        }
-        queues = cp.empty((2, n), np.uint32)
-        self._params.set(**self._arrays, parent=self._parent, queues=[*queues])
+        self._params.set(
+            status=self._level,
+            parent=self._parent,
+            queues=[*cp.empty((2, n), np.uint32)],
+            chunks=cp.empty(2 * graph.m // CHUNK + 1, np.uint64),
+            segments=cp.empty(threads, np.uint32),
+            totals=cp.empty(threads // THREADS, np.uint32),
+            work=self._work,
+            control=self._control,
+            records=self._records,
+        )
 
     def _program(self, count: int) -> _Program:
         """Return the launches without (0) or with (1) counters."""
         if count not in self._programs:
-            wide = self.graph.offsets.dtype == np.uint64
-            offset = "u64" if wide else "u32"
-            module = programs.Module(SOURCE, OFFSET=offset, COUNT=count)
+            module = programs.Module(
+                SOURCE, OFFSET=offset_word(self.graph), COUNT=count
+            )
             self._programs[count] = _Program(
                 module, self._params, self._blocks, self._stepwise
             )

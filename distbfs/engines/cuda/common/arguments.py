@@ -1,0 +1,40 @@
+"""Arguments of kernels that are those of a graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from distbfs.device.structures import structure
+from distbfs.graph.device_graph import DeviceGraph
+
+
+def arguments(source: Path, name: str, graph: DeviceGraph, **values: Any) -> Any:
+    """Return a structure, with those of its members set that kernels have of a graph.
+
+    values: further members, and members set otherwise
+
+    Raises KeyError where the source declares no such structure, AttributeError for a
+    value that is no member.
+    """
+    kind = structure(source, name)
+    in_row, in_adj = graph.pulled
+    known = {
+        "row": graph.offsets,
+        "adj": graph.columns,
+        "in_row": in_row,
+        "in_adj": in_adj,
+        "numbers": graph.numbers,
+        "members": graph.members,
+        "vertices": graph.vertices,
+        "n": graph.n,
+        "m": graph.m,
+        "active": graph.active,
+    }
+    known = {name: value for name, value in known.items() if hasattr(kind, name)}
+    return kind(**{**known, **values})
+
+
+def offset_word(graph: DeviceGraph) -> str:
+    """Return what kernels call the type of offsets."""
+    return f"u{8 * graph.offsets.dtype.itemsize}"
