@@ -27,6 +27,7 @@ from distbfs.search.sources import described
 from distbfs.search.vertices import (
     VertexMap,
     array_module,
+    count_reached,
     device_of,
     host_array,
     row_slices,
@@ -476,7 +477,7 @@ class Result(ResultPaths):
         count = 0
         for values in self._of_reached():
             with device_of(values):
-                count += int((values >= 0).sum())
+                count += count_reached(values)
         return int(self._vertices.world.allreduce(np.array([count]))[0])
 
     @property

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.device import cuda, take
+from distbfs.device import cuda, reached, take
 from distbfs.errors import UsageError
 from distbfs.formats.ids import no_vertex
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph
@@ -70,6 +70,13 @@ def device_of(array: AnyArray) -> AbstractContextManager[object]:
     return array.device if is_of_device(array) else nullcontext()
 
 
+def count_reached(values: AnyArray) -> int:
+    """Return how many vertices are reached; values: as of ``Shard.ends_reached``."""
+    if is_of_device(values):
+        return reached.sum_reached(values)[0]
+    return int((values >= 0).sum())
+
+
 def row_slices(count: int) -> Iterator[slice]:
     """Cut rows into slices of ROWS_AT_ONCE."""
     for start in range(0, count, ROWS_AT_ONCE):
@@ -98,13 +105,14 @@ class Shard:
 
         values: levels or parents, -1 of unreached vertices alone
         """
+        if is_of_device(values):
+            with device_of(values):
+                return reached.sum_reached(values, self.ends, self.rows)[1]
         total = 0
-        with device_of(values):
-            for some in row_slices(len(self.ends)):
-                at = some if self.rows is None else self.rows[some]
-                # mutant: >= 0 -> >= -1 : test_what_was_reached
-                reached = values[at] >= 0
-                total += int((self.ends[some] * reached).sum(dtype=np.int64))
+        for some in row_slices(len(self.ends)):
+            at = some if self.rows is None else self.rows[some]
+            # mutant: >= 0 -> >= -1 : test_what_was_reached
+            total += int((self.ends[some] * (values[at] >= 0)).sum(dtype=np.int64))
         return total
 
 

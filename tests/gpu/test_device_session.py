@@ -325,7 +325,7 @@ def test_wanted_levels_come_with_the_search(engine, name):
                 root, parents=k % 2 == 0, wanted=wanted, depth_limit=limit
             )
             levels = source.distances(root)
-            levels[levels > (limit or source.n)] = -1
+            levels = np.where(levels > (limit or source.n), -1, levels)
             for some in (ids, ids[:1], ids):
                 assert result.at(some)[0].tolist() == levels[some].tolist()
             if k % 3 == 0:

@@ -18,7 +18,9 @@ def test_a_search_on_one_device(device, source, internal_ids):
     with open_tuples(
         source, engine="xbfs", request=Request(devices=1), internal_ids=internal_ids
     ) as session:
-        session.search(0).to_numpy()
+        result = session.search(0)
+        result.to_numpy()
+        assert result.reached
     used, ahead = (
         {(path.name, frozenset(definitions.items())) for path, definitions in some}
         for some in (device.asked, device.ahead)

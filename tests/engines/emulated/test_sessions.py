@@ -1023,7 +1023,7 @@ def test_wanted_levels(engine, parents):
                 root, parents=parents, wanted=wanted, depth_limit=limit
             )
             levels = SOURCE.distances(root)
-            levels[levels > (limit or SOURCE.n)] = -1
+            levels = np.where(levels > (limit or SOURCE.n), -1, levels)
             for some in (ids[:1], ids[: 1 + k % 4], ids, np.array([root])):
                 level, parent = result.at(some)
                 assert level.dtype == np.int32
@@ -1110,5 +1110,5 @@ def test_wanted_levels_beyond_a_byte():
             limit = 9 if root < 9 else None
             result = session.search(root, wanted=ids, depth_limit=limit)
             levels = deep.distances(root)[ids]
-            levels[levels > (limit or deep.n)] = -1
+            levels = np.where(levels > (limit or deep.n), -1, levels)
             assert result.at(ids)[0].tolist() == levels.tolist()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from distbfs.build.cuda.inner_part import InnerPart, ShareCounts
-from distbfs.device import cuda, take
+from distbfs.device import cuda, reached, take
 from distbfs.engines.base import DeviceSearch, NoOptions
 from distbfs.engines.cuda.common.graph_engine import CopiedPart, graph_of_part
 from distbfs.engines.cuda.common.memory import (
@@ -90,6 +90,7 @@ class XbfsEngine:
         yield KERNELS / "search.cu", form
         yield KERNELS / "prepare.cu", usual
         yield take.SOURCE, {}
+        yield reached.SOURCE, {}
         if in_ids:
             words = {"ID": "u32", "NAME": "u32"}
             yield KERNELS / "results.cu", {**usual, "IN_IDS": 1, **words}

@@ -1,0 +1,30 @@
+/* Counts the vertices that a search has reached, and sums the ends of tuples at them.
+ *
+ * Method: a thread an entry; each warp adds its sums to those of all.
+ * Data: values are negative where a vertex is not reached, and only there: the last byte
+ * of one has its sign.
+ */
+#include "../engines/cuda/common/base.cuh"
+
+/* values: items of `size` bytes, that of entry k at rows[k], or at k without rows; ends:
+ * [count], unsigned, of `end_size` bytes, or null; sums: [2], vertices and ends, added to */
+extern "C" __global__ void sum_reached(const signed char *values, u32 size, const u32 *rows,
+                                       const void *ends, u32 end_size, u64 count, u64 *sums) {
+    u64 reached = 0, all = 0;
+    for (u64 k = thread_of(); k < count; k += threads_of()) {
+        const u64 at = rows ? rows[k] : k;
+        if (values[(at + 1) * size - 1] < 0) continue;
+        reached++;
+        if (!ends) continue;
+        switch (end_size) {
+        case 1: all += ((const u8 *)ends)[k]; break;
+        case 2: all += ((const u16 *)ends)[k]; break;
+        case 4: all += ((const u32 *)ends)[k]; break;
+        default: all += ((const u64 *)ends)[k];
+        }
+    }
+    reached = warp_sum(reached), all = warp_sum(all);
+    if (lane_id()) return;
+    atomicAdd(sums, reached);
+    atomicAdd(sums + 1, all); /* mutant: sums + 1 -> sums : test_sums_are_those_of_numpy */
+}

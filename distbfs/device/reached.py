@@ -1,0 +1,54 @@
+"""Count what a search has reached, by one kernel: CuPy compiles seconds for a sum."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.device import cuda, programs
+
+if TYPE_CHECKING:
+    from distbfs.types import DeviceArray
+
+SOURCE = Path(__file__).with_suffix(".cu")
+THREADS, BLOCKS = 256, 8  # of a block; on a multiprocessor
+
+
+@cache
+def _kernel(cupy: Any, device: int) -> programs.Kernel:  # noqa: ARG001 - one each
+    return programs.Module(SOURCE).kernel("sum_reached")
+
+
+def sum_reached(
+    values: DeviceArray,
+    ends: DeviceArray | None = None,
+    rows: DeviceArray | None = None,
+) -> tuple[int, int]:
+    """Return how many vertices are reached, and the ends of tuples at them.
+
+    values: levels or parents on the current device, integers, contiguous, negative of
+    unreached vertices alone
+    ends: at each vertex, integers of at least 0; None: none, and all values count
+    rows: uint32, which value each of the ends belongs to; None: the first ones in order
+    """
+    cupy = cuda.cupy()
+    sums = cupy.zeros(2, np.uint64)
+    count = len(values) if ends is None else len(ends)
+    grid = min(-(-count // THREADS), BLOCKS * cuda.multiprocessors())
+    if count:
+        _kernel(cupy, int(cupy.cuda.Device()))(
+            grid,
+            THREADS,
+            values,
+            np.uint32(values.dtype.itemsize),
+            np.uint64(0) if rows is None else rows,
+            np.uint64(0) if ends is None else ends,
+            np.uint32(0 if ends is None else ends.dtype.itemsize),
+            np.uint64(count),
+            sums,
+        )
+    reached, at_them = sums.get().tolist()
+    return reached, at_them
