@@ -26,6 +26,10 @@ os.environ.update(
     MPIR_CVAR_ENABLE_HEAVY_YIELD="1",
 )
 
+# Nothing here multiplies matrices, and each process would start and spin threads.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+gc.set_threshold(20_000, 20, 50)  # a twentieth of the time went to collections
+
 # Tests replace names in modules of CUDA: in these, not in what stands for them.
 for package in (device, exchange, multisearch):
     for name, value in [*vars(package).items()]:

@@ -6,8 +6,9 @@
  */
 #include "../engines/cuda/common/base.cuh"
 
-/* values: items of `size` bytes, that of entry k at rows[k], or at k without rows; ends:
- * [count], unsigned, of `end_size` bytes, or null; sums: [2], vertices and ends, added to */
+/* values: [highest row + 1] or [count], items of `size` bytes; rows: [count], where the value
+ * of an entry is, or null: at its own place; ends: [count], unsigned, of `end_size` bytes, or
+ * null; sums: [2], vertices and ends, added to */
 extern "C" __global__ void sum_reached(const signed char *values, u32 size, const u32 *rows,
                                        const void *ends, u32 end_size, u64 count, u64 *sums) {
     u64 reached = 0, all = 0;

@@ -28,7 +28,7 @@ DEFINED = re.compile(r"^(?:template <.*> )?INLINE [\w ]+?[ *]+(\w+)\(", re.MULTI
 WITHOUT_PAPER = {
     *("build/cuda/graph.cu", "build/cuda/keys.cu", "store/cuda_rows.cu"),
     *("build/cuda/shares.cu", "device/rates.cu", "engines/cuda/common/ids.cu"),
-    "build/cuda/seen.cu",
+    *("build/cuda/seen.cu", "device/reached.cu"),
     *("engines/cuda/papers/bfs4k/degrees.cu", "multisearch/multi_results.cu"),
 }
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)

@@ -68,6 +68,7 @@ LOADS = {
         ("build/cuda", ("inner.cu",), {**WIDTH, "NN": ("u32", "u64")})
     ],
     "device/rates.py": [("device", ("rates.cu",), {})],
+    "device/reached.py": [("device", ("reached.cu",), {})],
     "device/take.py": [("device", ("take.cu",), {})],
     "engines/cuda/common/counts.py": [
         (
