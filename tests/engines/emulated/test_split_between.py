@@ -189,6 +189,7 @@ def test_sessions_say_what_is_held_back(device, monkeypatch, ranks, size):
             world=world,
             request=Request(domain=size),
             engine="xbfs",
+            exchange="host",
             threshold=40 if size == 1 else LARGE,
             **limits,
         )
