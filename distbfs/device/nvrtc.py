@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from threading import Thread, current_thread
+from threading import Thread
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -156,7 +156,7 @@ def ahead(arch: str, wanted: Iterable[tuple[Path, Mapping[str, str | int]]]) -> 
 
     def compile_one(source: Path, definitions: Mapping[str, str | int]) -> None:
         with suppress(DistbfsError, OSError):
-            cubin(source, arch, definitions)
+            cubin(source, arch, definitions, waits=False)
 
     for one in wanted:
         Thread(target=compile_one, args=one, name=AHEAD, daemon=True).start()
@@ -168,17 +168,20 @@ def cubin(
     definitions: Mapping[str, str | int] | None = None,
     texts: Mapping[str, str] = NO_TEXTS,
     library: DeviceLibrary | None = None,
+    *,
+    waits: bool = True,
 ) -> bytes:
-    """Return the machine code of a kernel file, from the cache or compiled."""
+    """Return the machine code of a kernel file, from the cache or compiled.
+
+    waits: somebody waits for it meanwhile, which is no time of any phase
+    """
     macros = definitions or {}
     folder = cache_folder()
     key = content_key(source, arch, macros, texts, library)
     target = folder / f"{source.stem}-{arch}-{key}.cubin"
     if is_sound(target):
         return target.read_bytes()
-    # a thread of ``ahead`` is no wait of anybody; who waits for its lock does
-    aside = nullcontext() if current_thread().name == AHEAD else COMPILING()
-    with aside, exclusive(folder / f"{key}.lock"):
+    with COMPILING() if waits else nullcontext(), exclusive(folder / f"{key}.lock"):
         if is_sound(target):
             return target.read_bytes()
         code = compile_source(source, arch, macros, texts, library)

@@ -218,9 +218,8 @@ def _end_failed(world: World | None, error: BaseException) -> int:
     if isinstance(error, SystemExit):
         text = f"{error.code}\n" if isinstance(error.code, str) else ""
     elif ctrl_c and comm is None and launch and launch.rank:
-        text = (
-            ""  # all ranks heard of it before they knew each other: the first says it
-        )
+        # all ranks heard of it before they knew each other: the first says it
+        text = ""
     else:
         text = describe_error(error, rank)
     say(text)

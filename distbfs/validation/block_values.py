@@ -118,11 +118,9 @@ class Routed:
 
         Each distinct id is requested once.
         """
-        distinct, where = np.unique(ids, return_inverse=True)
+        each, where = np.unique(ids, return_inverse=True)
         where = where.reshape(-1)
-        asked = [
-            places - self.low for places in self.world.alltoall(self._split(distinct))
-        ]
+        asked = [places - self.low for places in self.world.alltoall(self._split(each))]
         levels = self.world.alltoall([self.level[places] for places in asked])
         level = np.concatenate(levels).astype(np.int64)[where]
         if self.parent is None:
