@@ -28,6 +28,11 @@ COOPERATIVE, CLUSTER = 2, 4  # CUlaunchAttributeID
 KEPT_SHARED = 1 << 10  # bytes of shared memory that CUDA reserves in each block
 
 
+def word_of(array: Any) -> str:
+    """Return what kernels call the type of an array of unsigned integers."""
+    return f"u{8 * array.dtype.itemsize}"
+
+
 class CopyBack(Protocol):
     """An array to be copied to the host after timed launches (a ``take.Back``)."""
 

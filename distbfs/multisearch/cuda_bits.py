@@ -266,7 +266,7 @@ class BitSearches:
         self.params = self._parameters(pull_edges)
         module = programs.Module(
             SOURCE,
-            OFFSET="u64" if graph.offsets.dtype.itemsize == 8 else "u32",
+            OFFSET=programs.word_of(graph.offsets),
             PIECES=self._lanes,
             DIRECTED=int(graph.directed),
             SPLIT=int(graph.tails is not None),

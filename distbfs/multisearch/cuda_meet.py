@@ -60,7 +60,7 @@ class MeetingSearches:
         self._graph = graph
         module = programs.Module(
             SOURCE,
-            OFFSET="u64" if graph.offsets.dtype.itemsize == 8 else "u32",
+            OFFSET=programs.word_of(graph.offsets),
             PIECES=1,
             DIRECTED=int(graph.directed),
             SPLIT=0,

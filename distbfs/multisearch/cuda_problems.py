@@ -265,7 +265,7 @@ class DeviceRun:
 
     def _module(self) -> programs.Module:
         return self.program.module(
-            OFFSET="u64" if self.graph.offsets.dtype.itemsize == 8 else "u32",
+            OFFSET=programs.word_of(self.graph.offsets),
             LEVEL=self.runner.level,
             LEVELS=int(self.levels),
             EDGES=int(self.edges),
@@ -315,7 +315,7 @@ class DeviceRun:
             small["bits"] = cp.empty(blocks * self.words, np.uint32)
         if self.edges:
             small["from"] = cp.empty(max(self.graph.m, 1), np.uint32)
-            offset = "u64" if self.graph.offsets.dtype.itemsize == 8 else "u32"
+            offset = programs.word_of(self.graph.offsets)
             module = programs.Module(SOURCE.parent / "edge_rows.cu", OFFSET=offset)
             module.kernel("edge_rows")(
                 8 * cuda.multiprocessors(),

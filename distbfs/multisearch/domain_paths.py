@@ -164,8 +164,8 @@ class PathShare:
         self._first: Ids = np.zeros(1, dtype=np.int64)
         if asked is not None:
             self._open_outside(asked)
-        wide = graph.offsets.dtype.itemsize == 8
-        module = programs.Module(SOURCE, OFFSET="u64" if wide else "u32", WIDTH=width)
+        offset = programs.word_of(graph.offsets)
+        module = programs.Module(SOURCE, OFFSET=offset, WIDTH=width)
         grid = cuda.multiprocessors()
         self._steps = {
             name: module.kernel(name).prepare(self._params, grid, THREADS)

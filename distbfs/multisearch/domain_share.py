@@ -81,7 +81,7 @@ class Share:
         self._begin = structure(SOURCE, "Begin")()
         self.params: Record = self._begin.d
         self._set_parameters(bases)
-        offset = "u64" if graph.offsets.dtype.itemsize == 8 else "u32"
+        offset = programs.word_of(graph.offsets)
         module = programs.Module(
             SOURCE,
             OFFSET=offset,

@@ -125,11 +125,10 @@ class InnerBuilder:
                 for name, x in rows.items()
             }
         self._rows = rows
-        offset, nn = rows["nn"].offsets.dtype.itemsize, rows["nn"].columns.dtype
         self._module = programs.Module(
             Path(__file__).with_suffix(".cu"),
-            OFFSET="u32" if offset == 4 else "u64",
-            NN="u32" if nn.itemsize == 4 else "u64",
+            OFFSET=programs.word_of(rows["nn"].offsets),
+            NN=programs.word_of(rows["nn"].columns),
         )
         self._grid = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
         inside = np.full(domains.shares, ISOLATED, np.uint32)

@@ -175,8 +175,7 @@ class SeenMaker:
 
     def __init__(self, rows: NamedRows) -> None:
         self._rows = rows
-        offset = "u32" if rows.offsets.dtype.itemsize == 4 else "u64"
-        self._module = programs.Module(SOURCE, OFFSET=offset)
+        self._module = programs.Module(SOURCE, OFFSET=programs.word_of(rows.offsets))
         self._params = structure(SOURCE, "Seen")(
             row=rows.offsets,
             adj=rows.columns,

@@ -33,8 +33,3 @@ def arguments(source: Path, name: str, graph: DeviceGraph, **values: Any) -> Any
     }
     known = {name: value for name, value in known.items() if hasattr(kind, name)}
     return kind(**{**known, **values})
-
-
-def offset_word(graph: DeviceGraph) -> str:
-    """Return what kernels call the type of offsets."""
-    return f"u{8 * graph.offsets.dtype.itemsize}"

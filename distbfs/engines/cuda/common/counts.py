@@ -11,7 +11,7 @@ import numpy as np
 from distbfs.device import cuda, programs
 from distbfs.device.structures import structure
 from distbfs.device.take import Back
-from distbfs.engines.cuda.common.arguments import arguments, offset_word
+from distbfs.engines.cuda.common.arguments import arguments
 from distbfs.graph.device_graph import DeviceGraph
 
 SOURCE = Path(__file__).with_name("counts.cu")
@@ -61,7 +61,7 @@ class DeviceCounter:
         if key not in self._launches:
             module = programs.Module(
                 SOURCE,
-                OFFSET=offset_word(self._graph),
+                OFFSET=programs.word_of(self._graph.offsets),
                 LEVEL=f"i{8 * np.dtype(level).itemsize}",
                 COUNT=TYPES[dtype],
             )

@@ -13,7 +13,7 @@ import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
-from distbfs.engines.cuda.common.arguments import arguments, offset_word
+from distbfs.engines.cuda.common.arguments import arguments
 from distbfs.engines.cuda.common.goal import goal_of
 from distbfs.engines.cuda.common.graph_engine import GraphEngine
 from distbfs.errors import SearchStopped, UsageError
@@ -73,7 +73,9 @@ class LoopSearch:
         if (name, counting) not in self._kernels:
             if counting not in self._modules:
                 self._modules[counting] = programs.Module(
-                    self._source, OFFSET=offset_word(self.graph), COUNT=counting
+                    self._source,
+                    OFFSET=programs.word_of(self.graph.offsets),
+                    COUNT=counting,
                 )
             kernel = self._modules[counting].kernel(name)
             grid = BLOCKS * cuda.multiprocessors()

@@ -111,9 +111,9 @@ class CudaPart:
         graphs = {name: getattr(part, name) for name in SUBGRAPHS}
         if any(g.offsets.dtype.itemsize == 8 for g in graphs.values()):
             graphs = {name: _widened(g) for name, g in graphs.items()}
-        self._offset = "u64" if graphs["nn"].offsets.dtype.itemsize == 8 else "u32"
+        self._offset = programs.word_of(graphs["nn"].offsets)
         self.vertex = np.dtype(np.int32 if part.layout.n < 1 << 31 else np.int64)
-        self._nn = "u64" if part.nn.columns.dtype.itemsize == 8 else "u32"
+        self._nn = programs.word_of(part.nn.columns)
         owned = np.flatnonzero(part.layout.part_of(part.delegates) == part.index)
         owned = owned[np.argsort(part.delegates[owned])]  # results are written in order
         parts = part.layout.parts

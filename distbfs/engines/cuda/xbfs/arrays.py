@@ -16,7 +16,7 @@ from distbfs.device import cuda, programs
 from distbfs.device.structures import Record
 from distbfs.distinct import distinct
 from distbfs.engines.base import Until
-from distbfs.engines.cuda.common.arguments import arguments, offset_word
+from distbfs.engines.cuda.common.arguments import arguments
 from distbfs.engines.cuda.xbfs.ranges import (
     TABLE_BYTES,
     parted_bounds,
@@ -192,7 +192,7 @@ class Arrays:
         self.level: Any = None
         self.wide: Any = None
         self.parent: Any = None
-        self.offset = offset_word(g)
+        self.offset = programs.word_of(g.offsets)
         self._module = programs.Module(KERNELS / "prepare.cu", OFFSET=self.offset)
         hubs, self.mean_next, pieces = self._degrees(lanes)
         self._words, self._trees = words_of(g.active), g.trees if pruned else None
@@ -431,7 +431,7 @@ class Arrays:
     @property
     def name_word(self) -> str:
         """What kernels call the type of names."""
-        return f"u{8 * self.names.dtype.itemsize}"
+        return programs.word_of(self.names)
 
     @property
     def shared_bytes(self) -> int:

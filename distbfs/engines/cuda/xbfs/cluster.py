@@ -11,7 +11,7 @@ from distbfs.build.cuda.seen import SeenEdges
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.device.take import Back
-from distbfs.engines.cuda.common.arguments import arguments, offset_word
+from distbfs.engines.cuda.common.arguments import arguments
 from distbfs.engines.cuda.xbfs.arrays import NO_LIMIT, mask
 from distbfs.errors import SearchStopped
 from distbfs.graph.device_graph import DeviceGraph
@@ -42,7 +42,7 @@ class ClusterSearch:
         self, graph: DeviceGraph, level: Any, parent: Any, *, in_ids: bool
     ) -> None:
         cp = cuda.cupy()
-        self._offset = offset_word(graph)
+        self._offset = programs.word_of(graph.offsets)
         self._graph = graph
         self._level, self._parent = level, parent
         state = cp.zeros(4, dtype=cp.uint32)

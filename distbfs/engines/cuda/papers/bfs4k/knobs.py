@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda, programs
-from distbfs.engines.cuda.common.arguments import offset_word
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import Knobs
 
@@ -47,7 +46,9 @@ def degrees_of(graph: DeviceGraph) -> Degrees:
         return Degrees(0.0, 0.0, 0)
     cp = cuda.cupy()
     sums = cp.zeros(2, dtype=cp.uint64)
-    kernel = programs.Module(SOURCE, OFFSET=offset_word(graph)).kernel("degrees")
+    kernel = programs.Module(SOURCE, OFFSET=programs.word_of(graph.offsets)).kernel(
+        "degrees"
+    )
     grid = BLOCKS * cuda.multiprocessors()
     kernel(grid, THREADS, graph.offsets, np.uint32(graph.active), sums)
     squares, maximum = (int(x) for x in sums.get())

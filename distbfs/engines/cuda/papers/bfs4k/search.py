@@ -16,7 +16,7 @@ import numpy as np
 from distbfs.device import cuda, programs
 from distbfs.device.structures import structure
 from distbfs.engines.base import WHOLE, DeviceResult, LevelRecord, Until
-from distbfs.engines.cuda.common.arguments import arguments, offset_word
+from distbfs.engines.cuda.common.arguments import arguments
 from distbfs.engines.cuda.common.goal import goal_of
 from distbfs.engines.cuda.common.graph_engine import GraphEngine
 from distbfs.engines.cuda.papers.bfs4k.knobs import (
@@ -80,7 +80,7 @@ class Bfs4kSearch:
         self.graph, self._claim, self._stepwise = graph, claim, stepwise
         self.degrees: Degrees = degrees_of(graph)
         self.knobs = filled(knobs or Knobs(), self.degrees)
-        self.offset = offset_word(graph)
+        self.offset = programs.word_of(graph.offsets)
         self._state = structure(SOURCE, "State")
         self._control_bytes = ctypes.sizeof(structure(SOURCE, "Control"))
         self.params = arguments(SOURCE, "Params", graph, pulls=pulls)

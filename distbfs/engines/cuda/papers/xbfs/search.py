@@ -19,7 +19,7 @@ from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import structure
 from distbfs.engines.base import WHOLE, Until
-from distbfs.engines.cuda.common.arguments import arguments, offset_word
+from distbfs.engines.cuda.common.arguments import arguments
 from distbfs.engines.cuda.common.goal import goal_of
 from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.graph.device_graph import DeviceGraph
@@ -180,7 +180,7 @@ class PaperSearch:
         """Return the launches without (0) or with (1) counters."""
         if count not in self._programs:
             module = programs.Module(
-                SOURCE, OFFSET=offset_word(self.graph), COUNT=count
+                SOURCE, OFFSET=programs.word_of(self.graph.offsets), COUNT=count
             )
             self._programs[count] = _Program(
                 module, self._params, self._blocks, self._stepwise
