@@ -10,6 +10,7 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -110,6 +111,22 @@ class Module:
     def kernel(self, name: str) -> Kernel:
         """Return a kernel by its ``extern "C"`` name."""
         return Kernel(self._module.get_function(name), name)
+
+
+@cache
+def _kernel_on(
+    cupy: Any,  # noqa: ARG001 - one each
+    device: int,  # noqa: ARG001 - one each
+    source: Path,
+    name: str,
+) -> Kernel:
+    return Module(source).kernel(name)
+
+
+def kernel_here(source: Path, name: str) -> Kernel:
+    """Return a kernel, without definitions, loaded once on each device."""
+    cupy = cuda.cupy()
+    return _kernel_on(cupy, int(cupy.cuda.Device()), source, name)
 
 
 @dataclass

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,11 +14,6 @@ if TYPE_CHECKING:
 
 SOURCE = Path(__file__).with_suffix(".cu")
 THREADS, BLOCKS = 256, 8  # of a block; on a multiprocessor
-
-
-@cache
-def _kernel(cupy: Any, device: int) -> programs.Kernel:  # noqa: ARG001 - one each
-    return programs.Module(SOURCE).kernel("sum_reached")
 
 
 def sum_reached(
@@ -34,12 +28,11 @@ def sum_reached(
     ends: at each vertex, integers of at least 0; None: none, and all values count
     rows: uint32, which value each of the ends belongs to; None: the first ones in order
     """
-    cupy = cuda.cupy()
-    sums = cupy.zeros(2, np.uint64)
+    sums = cuda.cupy().zeros(2, np.uint64)
     count = len(values) if ends is None else len(ends)
     grid = min(-(-count // THREADS), BLOCKS * cuda.multiprocessors())
     if count:
-        _kernel(cupy, int(cupy.cuda.Device()))(
+        programs.kernel_here(SOURCE, "sum_reached")(
             grid,
             THREADS,
             values,

@@ -22,16 +22,9 @@ SOURCE = Path(__file__).with_name("take.cu")
 FEW, THREADS = 4096, 1024  # most places of a request; threads of the one block
 
 
-@cache
-def bring_kernel(cupy: Any, device: int) -> programs.Kernel:  # noqa: ARG001 - one each
-    """Return the kernel for the current device."""
-    return programs.Module(SOURCE).kernel("bring")
-
-
 def bring(**arguments: Any) -> programs.Launch:
     """Prepare a launch on the current device; arguments: of ``Bring``."""
-    cupy = cuda.cupy()
-    kernel = bring_kernel(cupy, int(cupy.cuda.Device()))
+    kernel = programs.kernel_here(SOURCE, "bring")
     return kernel.prepare(structure(SOURCE, "Bring")(**arguments), 1, THREADS)
 
 

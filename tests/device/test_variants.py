@@ -68,8 +68,7 @@ LOADS = {
         ("build/cuda", ("inner.cu",), {**WIDTH, "NN": ("u32", "u64")})
     ],
     "device/rates.py": [("device", ("rates.cu",), {})],
-    "device/reached.py": [("device", ("reached.cu",), {})],
-    "device/take.py": [("device", ("take.cu",), {})],
+    "device/programs.py": [("device", ("reached.cu", "take.cu"), {})],
     "engines/cuda/common/counts.py": [
         (
             "engines/cuda/common",
