@@ -10,9 +10,17 @@ import pytest
 SCRIPT = Path(__file__).parents[2] / "scripts" / "test_gpu"
 PYTHON = """#!/bin/sh
 case $* in
-*pytest*) echo "{tests}" ;;
+*"not (unshared"*) [ -z "$CUDA_MPS_PIPE_DIRECTORY" ] && echo "{tests}" ;;
+*"gpu and not unshared"*) [ -n "$CUDA_MPS_PIPE_DIRECTORY" ] && echo "{tests}" ;;
+*pytest*) [ -z "$CUDA_MPS_PIPE_DIRECTORY" ] && echo "{tests}" ;;
+*cupy*) exit {serves} ;;
 *--list*) exec {python} "$@" ;;
 esac
+"""
+MPS = """#!/bin/sh
+[ "$1" = -d ] && exit
+read -r word rest
+echo "$word $CUDA_MPS_PIPE_DIRECTORY" >>{log}
 """
 SANITIZER = """#!/bin/sh
 for kind; do :; done
@@ -21,6 +29,28 @@ case "$2 $kind" in
 *) echo "0 s, $kind: right" ;;
 esac
 """
+
+
+def run_script(folder, *, tests, wrong="none", serves=0, mps=None, **more):
+    """Run the script with stand-ins; of MPS only with a file for what it is told."""
+    made = {"python": PYTHON, "compute-sanitizer": SANITIZER}
+    if mps is not None:
+        made["nvidia-cuda-mps-control"] = MPS
+    told = {"tests": tests, "wrong": wrong, "serves": serves, "log": mps}
+    for name, text in made.items():
+        path = folder / name
+        path.write_text(text.format(python=sys.executable, **told))
+        path.chmod(0o755)
+    environment = os.environ | {
+        "PATH": f"{folder}:{os.environ['PATH']}",
+        "PYTHON": str(folder / "python"),
+        "JOBS": "2",
+        **more,
+    }
+    environment.pop("CUDA_MPS_PIPE_DIRECTORY", None)
+    return subprocess.run(
+        [SCRIPT], env=environment, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.thorough
@@ -44,26 +74,35 @@ esac
             1,
             ["tests that share devices: 1 failed, 2 passed"],
         ),
-        ("killed", "none", 1, ["tests of waiting devices: killed"]),
+        (
+            "killed",
+            "none",
+            1,
+            ["tests that do not share: killed"],
+        ),
     ],
 )
 def test_summary_and_exit_code(tmp_path, tests, wrong, code, lines):
-    for name, text in (("python", PYTHON), ("compute-sanitizer", SANITIZER)):
-        path = tmp_path / name
-        path.write_text(text.format(tests=tests, wrong=wrong, python=sys.executable))
-        path.chmod(0o755)
-    environment = os.environ | {
-        "PATH": f"{tmp_path}:{os.environ['PATH']}",
-        "PYTHON": str(tmp_path / "python"),
-        "KINDS": "store engines",
-        "JOBS": "2",
-    }
-    done = subprocess.run(
-        [SCRIPT], env=environment, capture_output=True, text=True, check=False
-    )
+    done = run_script(tmp_path, tests=tests, wrong=wrong, KINDS="store engines")
     assert done.returncode == code, done.stderr
     for line in lines:
         assert line in done.stdout
+
+
+@pytest.mark.parametrize("serves", [True, False])
+def test_mps_is_for_tests_that_share_devices(tmp_path, serves):
+    """It is asked to end in any case."""
+    log = tmp_path / "said"
+    done = run_script(
+        tmp_path, tests="3 passed", serves=int(not serves), TOOLS="", mps=log
+    )
+    assert done.returncode == 0, done.stderr
+    by_mps = "tests that share devices by MPS: 3 passed"
+    assert (by_mps in done.stdout) is serves
+    assert ("tests of waiting devices: 3 passed" in done.stdout) is not serves
+    assert "tests that do not share: 3 passed" in done.stdout
+    [said] = log.read_text().splitlines()
+    assert said.startswith("quit /")
 
 
 def test_racecheck_leaves_out_what_has_races_as_published(tmp_path):

@@ -5,7 +5,6 @@ emulated device, and all others are skipped, with why.  Workers of pytest-xdist 
 with another device each where there are several.
 """
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -69,8 +68,9 @@ def pytest_generate_tests(metafunc):
 
 def pytest_collection_modifyitems(items):
     here = Path(__file__).parent
-    items.sort(key=lambda item: item.path.stem != "test_searching_ranks")  # the longest
     for item in items:
+        if item.get_closest_marker("alone"):
+            item.add_marker(pytest.mark.xdist_group("alone"))
         if here not in item.path.parents:
             continue
         if NO_DEVICE is not None and runs_emulated(item):
@@ -78,15 +78,6 @@ def pytest_collection_modifyitems(items):
         item.add_marker(pytest.mark.gpu)
         if NO_DEVICE is not None:
             item.add_marker(pytest.mark.skip(reason=NO_DEVICE))
-
-
-@pytest.fixture(scope="module")
-def whole_device(tmp_path_factory):
-    """Wait until no other test that needs most of a device's memory runs."""
-    of_all_workers = tmp_path_factory.getbasetemp().parent
-    with (of_all_workers / "whole_device").open("w") as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -146,14 +146,15 @@ def check_whole(world, how, names):
 def check(world, exchange, names, per_rank):
     """Compare levels with the reference, and parents by their levels.
 
-    Each graph meets each TH; numbers of parts and variants take turns.
+    Each graph meets two TH, which take turns, as numbers of parts and variants do.
     """
     for at, name in enumerate(names):
         graph = GRAPHS[name]
-        for k, threshold in enumerate(THRESHOLDS):
-            parts = per_rank[(at + k) % len(per_rank)] * world.size
-            others = VARIANTS[(5 * at + k) % len(VARIANTS)]
-            for more in ({}, others) if k == at % len(THRESHOLDS) else (others,):
+        for turn, k in enumerate((at, at + 1 + at // len(THRESHOLDS)), 2 * at):
+            threshold = THRESHOLDS[k % len(THRESHOLDS)]
+            parts = per_rank[(at + turn) % len(per_rank)] * world.size
+            others = VARIANTS[turn % len(VARIANTS)]
+            for more in ({}, others) if k == at else (others,):
                 session = session_of(world, graph, exchange, parts, threshold, **more)
                 for root in some_roots(graph, 3):
                     compare(world, session, graph, int(root))

@@ -145,6 +145,7 @@ def need_two_devices():
         pytest.skip("needs 2 devices")
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("more", "engine", "parts", "why"),
     [

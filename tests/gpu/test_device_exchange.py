@@ -17,8 +17,6 @@ from distbfs.exchange import nccl
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.domains import choose_exchange
 
-pytestmark = pytest.mark.alone  # devices wait for each other
-
 RANKS = [sys.executable, str(Path(__file__).with_name("exchange_ranks.py"))]
 LIMIT = 10.0
 
@@ -38,12 +36,14 @@ def ranks_of_all():
     return min(devices(), 4)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("per_rank", [1, 3])
 @pytest.mark.parametrize("name", ["host", "nccl"])
 def test_one_process(name, per_rank):
     check(SoloWorld(), f"{name}-device", per_rank)
 
 
+@pytest.mark.alone
 def test_nccl_slices_with_one_rank(monkeypatch):
     monkeypatch.setattr(nccl, "sliced", lambda words, ranks: True)
     check(SoloWorld(), "nccl-device", 2)
@@ -68,6 +68,7 @@ def test_auto_in_one_process():
     assert choose_exchange(SoloWorld(), "auto", [0]) == ("host", "one rank")
 
 
+@pytest.mark.alone
 @needs_mpi
 def test_host_with_two_ranks_on_one_device_or_more():
     done = run_ranks(2, [*RANKS, "check", "host-device"], timeout=200)
@@ -75,6 +76,7 @@ def test_host_with_two_ranks_on_one_device_or_more():
     assert "host-device is right" in done.stdout
 
 
+@pytest.mark.alone
 @needs_mpi
 def test_nccl_between_devices():
     ranks = ranks_of_all()
@@ -83,6 +85,7 @@ def test_nccl_between_devices():
     assert "nccl-device is right" in done.stdout
 
 
+@pytest.mark.alone
 @needs_mpi
 def test_cuda_aware_works_or_is_refused():
     done = run_ranks(2, [*RANKS, "same", "cuda_aware-device"], timeout=60)
@@ -95,6 +98,7 @@ def test_cuda_aware_works_or_is_refused():
         assert "--exchange host" in done.stderr
 
 
+@pytest.mark.alone
 @needs_mpi
 def test_nccl_refuses_a_device_that_two_ranks_share():
     done = run_ranks(2, [*RANKS, "same", "nccl-device"], timeout=60)
@@ -103,6 +107,7 @@ def test_nccl_refuses_a_device_that_two_ranks_share():
         assert "ranks 0 and 1 use the same device" in line
 
 
+@pytest.mark.alone
 @needs_mpi
 def test_auto_between_ranks():
     done = run_ranks(2, [*RANKS, "choose"], timeout=60)
@@ -113,6 +118,7 @@ def test_auto_between_ranks():
     assert done.stdout.startswith(wanted)
 
 
+@pytest.mark.unshared
 @needs_mpi
 @pytest.mark.parametrize("what", ["kill", "raise"])
 @pytest.mark.parametrize("kind", ["nccl-device", "host-device"])
@@ -127,6 +133,7 @@ def test_a_lost_rank_ends_all(kind, what):
         assert "distbfs: rank 1: this rank fails" in done.stderr
 
 
+@pytest.mark.unshared
 @needs_mpi
 def test_nccl_itself_sees_that_a_rank_is_gone():
     """Also where the launcher ends nobody."""

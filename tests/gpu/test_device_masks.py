@@ -71,6 +71,7 @@ def test_a_graph_that_the_device_has_built():
         assert one.nedge == other.nedge
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("name", GRAPHS)
 def test_domains(name):
     """As many devices as there are, and one that is a domain of its own."""
@@ -103,6 +104,7 @@ def test_between_domains(name, direction):
         check(driver, source, root)
 
 
+@pytest.mark.alone
 def test_sessions_of_several_devices():
     """Bits come from the edges in host memory."""
     source = kronecker(15)

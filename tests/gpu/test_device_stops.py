@@ -86,6 +86,7 @@ def test_one_device(named, in_ids):
         assert fault(made, root, found, in_ids=in_ids) is None
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("internal", [True, False], ids=["internal", "ids"])
 def test_resident(internal):
     for parts in parts_here():

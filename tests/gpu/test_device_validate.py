@@ -242,6 +242,7 @@ def test_several_devices_that_are_one(cp, fits, monkeypatch):
                 assert getattr(found, field) == getattr(expected, field), (name, field)
 
 
+@pytest.mark.alone
 @needs_mpi
 @pytest.mark.parametrize(
     ("how", "kind"),

@@ -71,6 +71,7 @@ def test_more_than_can_be_pinned_is_one_line():
         build(source, room=Room(600_000, 10_000, NOTHING))
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("share", [0, 0.3, 0.8])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_domains_with_tails_in_host_memory(monkeypatch, name, share):
@@ -112,6 +113,7 @@ def test_many_searches_with_tails_in_host_memory(name, kept):
             np.testing.assert_array_equal(reached, (wanted >= 0).sum(axis=0))
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("name", GRAPHS)
 def test_many_searches_of_domains_with_tails(monkeypatch, name):
     source = GRAPHS[name]()

@@ -45,7 +45,7 @@ WAYS = (
     {"mark_edges": HUGE, "pull_edges": HUGE},
     {"pull_edges": 50, "mark_edges": HUGE},
 )
-SEARCHES, CHECKED = 10_000, 40
+SEARCHES, CHECKED = 3_000, 40
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -191,7 +191,7 @@ def summary_of(found):
 
 
 @pytest.mark.parametrize("parts", [1, 2, 4])
-def test_ten_thousand_searches(parts):
+def test_thousands_of_searches(parts):
     """One after the other at scale 20; each like the first from its root, validated."""
     if parts not in parts_here():
         pytest.skip(f"needs {parts} devices")

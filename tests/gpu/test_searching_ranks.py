@@ -9,17 +9,11 @@ from launching import needs_mpi, run_ranks
 from distbfs.device import cuda
 from distbfs.errors import LaunchError, RanksStuck
 
-pytestmark = pytest.mark.alone  # devices wait for each other
-
 RANKS = [sys.executable, str(Path(__file__).with_name("searching_ranks.py"))]
 LIMIT = 10.0
-START = 200.0  # kernels, and NVSHMEM, may be compiled by all tests at once
+START = 200.0  # kernels may be compiled by all tests at once
 SHARED = ("host", "first")  # what ranks that share one device have
-WAITING = (
-    "auto",
-    "domain",
-    "nvshmem",
-)  # kernels of one device wait for those of others
+WAYS = ("auto", "nccl", "nvshmem", *SHARED, "domain", "pairs")
 WHY = {
     "domain": "devices map each other's memory",
     "first": "one device searches alone, as",
@@ -36,35 +30,40 @@ def need_devices(count):
         pytest.skip(f"needs {count} devices, here are {devices()}")
 
 
+@pytest.mark.alone
 def test_one_process_with_all_devices():
     done = run_ranks(1, [*RANKS, "check", "auto"], timeout=280)
     assert done.returncode == 0, done.stderr
     assert "auto is right" in done.stdout
 
 
-@pytest.mark.parametrize("how", ["auto", "domain", "first", "pairs", "streams"])
-def test_one_process_with_a_part_on_every_device(how):
-    need_devices(2)
-    done = run_ranks(1, [*RANKS, "brief", how], timeout=280)
+def check_ways(ranks, what, ways):
+    """Run ranks once for several ways; each says that it is right, and why it is so."""
+    done = run_ranks(ranks, [*RANKS, what, *ways], timeout=290)
     assert done.returncode == 0, done.stderr
-    assert f"{how} is right" in done.stdout
+    for how in ways:
+        assert f"{how} is right" in done.stdout
+        if how in WHY and ranks > 1:
+            assert WHY[how] in done.stdout
+
+
+@pytest.mark.alone
+def test_one_process_with_a_part_on_every_device():
+    need_devices(2)
+    check_ways(1, "brief", ["auto", "domain", "first", "pairs", "streams"])
 
 
 @needs_mpi
-@pytest.mark.parametrize(
-    "how", ["auto", "nccl", "nvshmem", "host", "domain", "first", "pairs"]
-)
-def test_levels_and_parents(how):
+@pytest.mark.alone
+def test_levels_and_parents():
     """Ranks that share the one device have host, or that of rank 0 for small graphs."""
-    ranks = 2 if how in SHARED else min(devices(), 4)
-    need_devices(1 if how in SHARED else 2)
-    done = run_ranks(ranks, [*RANKS, "check", how], timeout=290)
-    assert done.returncode == 0, done.stderr
-    assert f"{how} is right" in done.stdout
-    if how in WHY:
-        assert WHY[how] in done.stdout
+    several = devices() > 1
+    check_ways(
+        min(devices(), 4) if several else 2, "check", WAYS if several else SHARED
+    )
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("ranks", [1, pytest.param(3, marks=needs_mpi)])
 def test_domains_of_two_devices_and_one(ranks):
     """Of one process; and of ranks that are on two hosts by their names."""
@@ -76,15 +75,14 @@ def test_domains_of_two_devices_and_one(ranks):
 
 
 @needs_mpi
-@pytest.mark.parametrize("how", ["streams", "streamed pairs"])
-def test_ranks_of_two_devices(how):
+@pytest.mark.alone
+def test_ranks_of_two_devices():
     need_devices(4)
-    done = run_ranks(2, [*RANKS, "check", how], timeout=290)
-    assert done.returncode == 0, done.stderr
-    assert f"{how} is right" in done.stdout
+    check_ways(2, "check", ["streams", "streamed pairs"])
 
 
 @needs_mpi
+@pytest.mark.alone
 def test_auto_with_a_shared_device():
     if devices() > 1:
         pytest.skip("the ranks have a device each")
@@ -94,6 +92,7 @@ def test_auto_with_a_shared_device():
 
 
 @needs_mpi
+@pytest.mark.alone
 def test_a_domain_of_one_device_twice_is_refused():
     if devices() > 1:
         pytest.skip("the ranks have a device each")
@@ -103,6 +102,7 @@ def test_a_domain_of_one_device_twice_is_refused():
 
 
 @needs_mpi
+@pytest.mark.unshared
 @pytest.mark.parametrize("how", ["nccl", "nvshmem", "host", "domain", "first"])
 def test_a_killed_rank_ends_all(how):
     need_devices(1 if how in SHARED else 2)
@@ -113,6 +113,7 @@ def test_a_killed_rank_ends_all(how):
 
 
 @needs_mpi
+@pytest.mark.unshared
 @pytest.mark.parametrize("how", ["nccl", "nvshmem", "host", "domain"])
 def test_a_stalled_rank_ends_all(how):
     need_devices(1 if how in SHARED else 2)
@@ -124,6 +125,7 @@ def test_a_stalled_rank_ends_all(how):
 
 
 @needs_mpi
+@pytest.mark.unshared
 def test_a_full_device_ends_all():
     need_devices(2)
     done = run_ranks(2, [*RANKS, "memory", "nccl"], timeout=START)
