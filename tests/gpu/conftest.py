@@ -66,6 +66,7 @@ def pytest_generate_tests(metafunc):
         del metafunc._calls[1:]
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items):
     here = Path(__file__).parent
     for item in items:

@@ -17,6 +17,8 @@ from distbfs.multisearch.cuda_bits import BitSearches
 from distbfs.multisearch.cuda_problems import DeviceOptions, DeviceRunner
 from distbfs.search.choose import Request
 
+pytestmark = pytest.mark.unshared
+
 LONG = path(200_000)
 WAYS = {
     "cluster": {},
@@ -86,7 +88,6 @@ def test_one_device(named, in_ids):
         assert fault(made, root, found, in_ids=in_ids) is None
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("internal", [True, False], ids=["internal", "ids"])
 def test_resident(internal):
     for parts in parts_here():
