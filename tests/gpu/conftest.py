@@ -5,6 +5,7 @@ emulated device, and all others are skipped, with why.  Workers of pytest-xdist 
 with another device each where there are several.
 """
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -66,12 +67,9 @@ def pytest_generate_tests(metafunc):
         del metafunc._calls[1:]
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items):
     here = Path(__file__).parent
     for item in items:
-        if item.get_closest_marker("alone"):
-            item.add_marker(pytest.mark.xdist_group("alone"))
         if here not in item.path.parents:
             continue
         if NO_DEVICE is not None and runs_emulated(item):
@@ -79,6 +77,15 @@ def pytest_collection_modifyitems(items):
         item.add_marker(pytest.mark.gpu)
         if NO_DEVICE is not None:
             item.add_marker(pytest.mark.skip(reason=NO_DEVICE))
+
+
+@pytest.fixture(scope="module")
+def whole_device(tmp_path_factory):
+    """Wait until no other test that needs most of a device's memory runs."""
+    of_all_workers = tmp_path_factory.getbasetemp().parent
+    with (of_all_workers / "whole_device").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="session")
