@@ -17,12 +17,16 @@ PATIENCE = 30
 
 
 class Meeting:
-    """What the ranks share: a barrier and one slot for each."""
+    """What the ranks share: a barrier, and a slot for each in calls that take turns.
+
+    Who writes to the slots of a call has met all others in the one between, so they
+    have read those of the call before it.
+    """
 
     def __init__(self, size):
         self.size = size
         self.barrier = threading.Barrier(size, timeout=PATIENCE)
-        self.slots = [None] * size
+        self.turns = [None] * size, [None] * size
 
 
 class ThreadWorld:
@@ -32,15 +36,16 @@ class ThreadWorld:
         self.meeting = meeting
         self.rank = rank
         self.size = meeting.size
-        self.calls = 0
+        self.calls = self.turn = 0
 
     def _share(self, name, value):
         """Give every rank the value of each; what a rank may change is a copy."""
         self.calls += 1
-        self.meeting.slots[self.rank] = (name, self.calls, value)
+        self.turn = 1 - self.turn
+        shared = self.meeting.turns[self.turn]
+        shared[self.rank] = (name, self.calls, value)
         self.meeting.barrier.wait()
-        slots = list(self.meeting.slots)
-        self.meeting.barrier.wait()
+        slots = list(shared)
         assert len({slot[:2] for slot in slots}) == 1, "ranks call different methods"
         return [slot[2] for slot in slots]
 
