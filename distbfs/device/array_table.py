@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -13,46 +13,44 @@ from numpy.typing import DTypeLike
 
 @dataclass(frozen=True)
 class ArrayPlan:
-    """An array of a dtype and a shape, or a list of such arrays.
+    """An array of a dtype and a shape; a table has one for a name, or a list of them.
 
-    of: arrays of the list; None where it is one array alone
     later: counted, but allocated where it is needed
     """
 
     dtype: DTypeLike
     shape: int | tuple[int, ...]
-    of: int | None = None
     later: bool = False
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all of it."""
+        """The bytes of it."""
         shape = (self.shape,) if isinstance(self.shape, int) else self.shape
-        count = math.prod(shape) * (1 if self.of is None else self.of)
-        return count * np.dtype(self.dtype).itemsize
+        return math.prod(shape) * np.dtype(self.dtype).itemsize
 
 
-def total_bytes(table: Mapping[str, ArrayPlan]) -> int:
+ArrayTable: TypeAlias = dict[str, ArrayPlan | list[ArrayPlan]]
+
+
+def total_bytes(table: ArrayTable) -> int:
     """Return the bytes of all arrays of a table."""
-    return sum([planned.nbytes for planned in table.values()])
+    each = [x if isinstance(x, list) else [x] for x in table.values()]
+    return sum([planned.nbytes for plans in each for planned in plans])
 
 
-def allocate(
-    table: Mapping[str, ArrayPlan], make: Callable[[Any, Any], Any]
-) -> dict[str, Any]:
+def allocate(table: ArrayTable, make: Callable[[Any, Any], Any]) -> dict[str, Any]:
     """Return the arrays of a table by name, but those for later.
 
     make: allocates an array of a shape and a dtype
     """
     arrays: dict[str, Any] = {}
-    for name, planned in table.items():
-        if planned.later:
-            continue
-        if planned.of is None:
-            arrays[name] = make(planned.shape, planned.dtype)
-        else:
-            shape, dtype = planned.shape, planned.dtype
-            arrays[name] = [make(shape, dtype) for _ in range(planned.of)]
+    for name, plans in table.items():
+        if isinstance(plans, list):
+            made = [make(x.shape, x.dtype) for x in plans if not x.later]
+            if len(made) == len(plans):
+                arrays[name] = made
+        elif not plans.later:
+            arrays[name] = make(plans.shape, plans.dtype)
     return arrays
 
 

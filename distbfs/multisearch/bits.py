@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from distbfs.device import cc
-from distbfs.device.array_table import ArrayPlan, allocate, total_bytes
+from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate, total_bytes
 from distbfs.device.calls import LongCall
 from distbfs.device.structures import structure
 from distbfs.errors import SearchStopped
@@ -45,7 +45,7 @@ def width_for(searches: int) -> int:
     return next((w for w in WIDTHS if LANE * w >= searches), WIDTHS[-1])
 
 
-def array_table(n: int, rows: int, width: int, planes: int = 0) -> dict[str, ArrayPlan]:
+def array_table(n: int, rows: int, width: int, planes: int = 0) -> ArrayTable:
     """Return the arrays of a ``BitSearch``; planes: added while it runs.
 
     rows: vertices with edges
@@ -56,7 +56,7 @@ def array_table(n: int, rows: int, width: int, planes: int = 0) -> dict[str, Arr
         "claimed": ArrayPlan(np.uint64, mask_words(n)),
         "queue": ArrayPlan(np.uint32, rows),
         "spare": ArrayPlan(np.uint32, rows),
-        "planes": ArrayPlan(np.uint64, n * width, of=planes, later=True),
+        "planes": [ArrayPlan(np.uint64, n * width, later=True)] * planes,
     }
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from distbfs.device import cuda, programs
-from distbfs.device.array_table import ArrayPlan, allocate, total_bytes
+from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate, total_bytes
 from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import Record, structure
 from distbfs.device.take import take
@@ -135,7 +135,7 @@ def asked_levels(
 
 def array_table(
     active: int, lanes: int, *, levels: bool, sums: Sequence[str] = ()
-) -> dict[str, ArrayPlan]:
+) -> ArrayTable:
     """Return the arrays of ``BitSearches``, with room for planes to be added once.
 
     Besides counts.
@@ -143,10 +143,10 @@ def array_table(
     row, mark = active * SEARCHES // 32 * lanes, (-(-active // 32) + 3) // 4 * 4
     return {
         "seen": ArrayPlan(np.uint32, row),
-        "front": ArrayPlan(np.uint32, row, of=2),
-        "mark": ArrayPlan(np.uint32, mark, of=MARKS),
-        "queue": ArrayPlan(np.uint32, active, of=2),
-        "plane": ArrayPlan(np.uint32, row, of=2 * MORE_PLANES * levels, later=True),
+        "front": [ArrayPlan(np.uint32, row)] * 2,
+        "mark": [ArrayPlan(np.uint32, mark)] * MARKS,
+        "queue": [ArrayPlan(np.uint32, active)] * 2,
+        "plane": [ArrayPlan(np.uint32, row, later=True)] * (2 * MORE_PLANES * levels),
         **{name: ArrayPlan(SUMS[name], active) for name in sums},
     }
 
@@ -301,7 +301,7 @@ class BitSearches:
                 break
         return lanes
 
-    def _table(self, lanes: int) -> dict[str, ArrayPlan]:
+    def _table(self, lanes: int) -> ArrayTable:
         sums, levels = self._sum_names, self._with_levels
         return array_table(self.graph.active, lanes, levels=levels, sums=sums)
 

@@ -21,7 +21,7 @@ import numpy as np
 from distbfs.build.cuda.domain import GRANULE, MemberRows
 from distbfs.build.cuda.inner_part import InnerPart
 from distbfs.device import cuda
-from distbfs.device.array_table import ArrayPlan, total_bytes
+from distbfs.device.array_table import ArrayPlan, ArrayTable, total_bytes
 from distbfs.errors import OutOfMemory
 from distbfs.exchange.peer_memory import on_device
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from distbfs.types import Array, Ids, World
 
 
-def shared_table(lanes: int, granules: int, devices: int) -> dict[str, ArrayPlan]:
+def shared_table(lanes: int, granules: int, devices: int) -> ArrayTable:
     """Return the arrays of searches that other devices access, in one memory.
 
     granules: of each device; devices: of the domain
@@ -51,27 +51,23 @@ def shared_table(lanes: int, granules: int, devices: int) -> dict[str, ArrayPlan
     words, own = SEARCHES // 32 * lanes, granules * GRANULE
     positions = own * devices
     return {
-        "front": ArrayPlan(np.uint32, words * positions, of=2),
-        "mark": ArrayPlan(np.uint32, positions // 32, of=MARKS),
+        "front": [ArrayPlan(np.uint32, words * positions)] * 2,
+        "mark": [ArrayPlan(np.uint32, positions // 32)] * MARKS,
         "seen": ArrayPlan(np.uint32, words * own),
     }
 
 
-def own_table(
-    lanes: int, active: int, *, levels: bool, sums: int
-) -> dict[str, ArrayPlan]:
+def own_table(lanes: int, active: int, *, levels: bool, sums: int) -> ArrayTable:
     """Return the arrays of searches that only this device accesses."""
     row = max(active, 1) * SEARCHES // 32 * lanes
     return {
-        "queue": ArrayPlan(np.uint32, max(active, 1), of=2),
-        "plane": ArrayPlan(np.uint32, row, of=2 * MORE_PLANES * levels, later=True),
-        "sums": ArrayPlan(np.uint64, max(active, 1), of=sums, later=True),
+        "queue": [ArrayPlan(np.uint32, max(active, 1))] * 2,
+        "plane": [ArrayPlan(np.uint32, row, later=True)] * (2 * MORE_PLANES * levels),
+        "sums": [ArrayPlan(np.uint64, max(active, 1), later=True)] * sums,
     }
 
 
-def outer_table(
-    lanes: int, active: int, targets: int, normals: int
-) -> dict[str, ArrayPlan]:
+def outer_table(lanes: int, active: int, targets: int, normals: int) -> ArrayTable:
     """Return the arrays of what is sent to other domains."""
     row = max(targets, 1) * SEARCHES // 32 * lanes
     return {
@@ -167,7 +163,7 @@ class Member:
             numbers[here] = (granule // self.devices * GRANULE + inside)[here]
         return numbers
 
-    def shared(self, lanes: int) -> dict[str, ArrayPlan]:
+    def shared(self, lanes: int) -> ArrayTable:
         """Return the arrays that others access, see ``shared_table``."""
         return shared_table(lanes, self.granules, self.devices)
 

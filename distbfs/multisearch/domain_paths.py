@@ -25,7 +25,13 @@ import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE
 from distbfs.device import cuda, programs
-from distbfs.device.array_table import ArrayPlan, allocate, pieces, total_bytes
+from distbfs.device.array_table import (
+    ArrayPlan,
+    ArrayTable,
+    allocate,
+    pieces,
+    total_bytes,
+)
 from distbfs.device.structures import structure
 from distbfs.errors import SearchStopped
 from distbfs.exchange.peer_memory import on_device
@@ -93,22 +99,22 @@ def asked_of(members: Sequence[Member], messages: PartMessages) -> list[AskedVer
     return asked
 
 
-def shared_table(member: Member, width: int) -> dict[str, ArrayPlan]:
+def shared_table(member: Member, width: int) -> ArrayTable:
     """Return the arrays that other devices access, in one memory."""
     positions = member.granules * GRANULE * member.devices
     return {
         "values": ArrayPlan(np.float64, width * positions),
-        "bits": ArrayPlan(np.uint32, positions, of=2),
+        "bits": [ArrayPlan(np.uint32, positions)] * 2,
     }
 
 
 def own_table(
     member: Member, width: int, deepest: int, asked: AskedVertices | None
-) -> dict[str, ArrayPlan]:
+) -> ArrayTable:
     """Return the arrays that only this device accesses; see ``PathShare``."""
     active = max(member.graph.active, 1)
     digits = 1 + deepest.bit_length(), active
-    table = {
+    table: ArrayTable = {
         "paths": ArrayPlan(np.float64, active * width),
         "sums": ArrayPlan(np.float64, active),
         "digit": ArrayPlan(np.uint32, digits, later=True),

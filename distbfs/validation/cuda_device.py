@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from distbfs.device import cuda, programs
-from distbfs.device.array_table import ArrayPlan, allocate, total_bytes
+from distbfs.device.array_table import ArrayTable, allocate, total_bytes
 from distbfs.device.structures import address, structure
 from distbfs.exchange.local_phase import brought_here
 from distbfs.partition.layout import local_count
@@ -126,7 +126,7 @@ class CheckingDevice:
 
     def _table(
         self, form: StateLayout, vertices: int, parts: int, chunk: int
-    ) -> dict[str, ArrayPlan]:
+    ) -> ArrayTable:
         own = len(self.seat.shards)
         return array_table(
             form,

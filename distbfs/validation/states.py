@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike
 
-from distbfs.device.array_table import ArrayPlan, total_bytes
+from distbfs.device.array_table import ArrayPlan, ArrayTable, total_bytes
 from distbfs.generate.cuda import id_word
 from distbfs.partition.layout import local_count
 
@@ -124,16 +124,16 @@ def array_table(
     vertices: int,
     rows: int,
     others: int,
-) -> dict[str, ArrayPlan]:
+) -> ArrayTable:
     """Return the arrays of a device that grow with the graph or its pieces.
 
     tuples: of a piece; ids: dtype of vertices; vertices: most of a part; rows: parts in
     the table; others: parts of other devices
     """
     width, words, word = whole_threads(tuples), form.words(vertices), np.uint32
-    table = {
+    table: ArrayTable = {
         "states": ArrayPlan(word, (rows, words)),
-        "turns": ArrayPlan(ids, (2, width), of=2),
+        "turns": [ArrayPlan(ids, (2, width))] * 2,
     }
     if form.pairs:
         room = 2 * tuples * (1 if form.asked else PAIR_CHUNKS)

@@ -422,7 +422,7 @@ def test_a_store_that_does_not_fit_has_its_degrees_read(tmp_path):
     [
         (
             ("--scale", 30, "--device-memory", "40G"),
-            "in 37.3 GiB of a GPU; one GPU needs 55.5 GiB and 119.4 GiB of the host",
+            "in 37.3 GiB of a GPU; one GPU needs 55.6 GiB and 119.4 GiB of the host",
         ),
         (
             ("--scale", 30, "--device-memory", "80G", "--host-memory", "32G"),

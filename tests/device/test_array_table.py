@@ -10,19 +10,24 @@ def test_what_is_allocated_is_what_was_counted():
         "one": ArrayPlan(np.uint32, 7),
         "rows": ArrayPlan("f8", (3, 5)),
         "none": ArrayPlan(np.uint64, (4, 0, 2)),
-        "two": ArrayPlan(np.dtype("i2"), (3,), of=2),
-        "empty": ArrayPlan(np.int8, 9, of=0),
+        "two": [ArrayPlan(np.dtype("i2"), (3,))] * 2,
+        "empty": [ArrayPlan(np.int8, 9)] * 0,
     }
     arrays = allocate(table, np.zeros)
-    kinds = {name: np.dtype(planned.dtype) for name, planned in table.items()}
     assert (arrays["one"].shape, arrays["rows"].shape) == ((7,), (3, 5))
     assert [x.shape for x in arrays["two"]] == [(3,), (3,)]
     assert arrays["empty"] == []
-    for name, made in arrays.items():
-        some = made if isinstance(made, list) else [made]
-        assert all(array.dtype == kinds[name] for array in some)
-        assert table[name].nbytes == sum(array.nbytes for array in some)
+    for name, plans in table.items():
+        made = arrays[name]
+        pairs = (
+            zip(plans, made, strict=True)
+            if isinstance(plans, list)
+            else [(plans, made)]
+        )
+        for planned, array in pairs:
+            assert array.dtype == np.dtype(planned.dtype)
+            assert array.nbytes == planned.nbytes
     assert total_bytes(table) == 7 * 4 + 15 * 8 + 2 * 6
-    later = table | {"more": ArrayPlan(np.uint8, (2, 3), of=4, later=True)}
+    later = table | {"more": [ArrayPlan(np.uint8, (2, 3), later=True)] * 4}
     assert allocate(later, np.zeros).keys() == arrays.keys()
     assert total_bytes(later) == total_bytes(table) + 24

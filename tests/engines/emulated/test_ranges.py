@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from distbfs.device import cuda
-from distbfs.engines.cuda.common import memory
+from distbfs.engines.cuda.xbfs import search_table
 from distbfs.engines.cuda.xbfs.arrays import HUB_WORDS, WARP_WORDS, WARPS
 from distbfs.engines.cuda.xbfs.ranges import (
     TABLE_BYTES,
@@ -33,10 +33,11 @@ def test_ranges_and_the_bytes_of_cuts(device, monkeypatch, words, heavy, group):
     assert len(bounds) - 1 == ranges * group <= (4 + words / 20) * group
     upto = np.concatenate([[0], np.cumsum(edges)])
     assert np.diff(upto[bounds]).max() <= 1.6 * upto[-1] / (len(bounds) - 1) + 1.1
-    monkeypatch.setattr(memory, "RANGE_WORDS", ROOM - 1)  # cuts are at whole words
-    hubs = 1000
-    most = memory.split_bytes(hubs, 1 << 20, words, 4)
-    assert 4 * hubs * len(bounds) <= most * group
+    monkeypatch.setattr(
+        search_table, "RANGE_WORDS", ROOM - 1
+    )  # cuts are at whole words
+    monkeypatch.setattr(search_table, "range_group", lambda *_: group)
+    assert len(bounds) - 1 == search_table.most_cuts(words, 4, 4)
 
 
 def test_searches_leave_60_kb_of_l1():
@@ -72,6 +73,6 @@ def test_a_block_has_one_range_or_several(words, each):
 )
 def test_parents_of_ranges_lie_in_l2(words, parts):
     """Unless cuts would need too much memory: at most eight ranges of a block."""
-    ranges = range_count(words, 132, memory.RANGE_WORDS)
+    ranges = range_count(words, 132, search_table.RANGE_WORDS)
     assert range_group(words, ranges, 132) == parts
     assert ranges * parts <= 8 * 132

@@ -7,35 +7,31 @@ a size depends on more than n, active and m.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE, LEAST_LEAVES
 from distbfs.build.cuda.room import LEAST_KEPT
-from distbfs.engines.cuda.xbfs.arrays import (
-    CODE_BYTES,
-    HUB_DEGREE,
-    MOST_HUBS,
-    MOST_SHARED,
+from distbfs.device.array_table import total_bytes
+from distbfs.engines.cuda.xbfs.arrays import CODE_BYTES
+from distbfs.engines.cuda.xbfs.cluster import cluster_table
+from distbfs.engines.cuda.xbfs.search_table import (
+    LISTS,
     QUEUE_SHARE,
+    SearchShape,
+    expected_shape,
+    most_cuts,
 )
-from distbfs.engines.cuda.xbfs.ranges import range_count, range_group, range_room
-from distbfs.engines.cuda.xbfs.shared import ALONE, PAIR_BYTES, RANGES, WORDS
+from distbfs.engines.cuda.xbfs.shared import ALONE, MOST_PARTS, PAIR_BYTES, RANGES
 from distbfs.generate.cuda import id_word
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.graph.device_graph import COLUMN_PAD, SET_BITS
 
 WIDE = 1 << 32  # offsets have 64 bits from this number of edges on
 MULTIPROCESSORS = 132  # of an H200, the default
-FAST_VERTEX = 8 + 2 + 8 + 6  # first, place, parent and direct, bitmaps
-QUEUE_ENTRIES = 2 * 16  # bytes a vertex in both queues
-LIST_PADS = 48 << 10  # padding of array ends
-LISTS = 7  # columns of the k-th neighbour, k = 1 … 7
-RANGE_WORDS = (range_room(MOST_SHARED) // WORDS - 1) * WORDS  # of a range, at most
-BLOCK_IDS, CLASSES = 1 << 12, 128  # least; most
-PIECE = 8  # bytes; sorting memory is freed before searches allocate
-SPARSE_DEGREE, SPARSE_VERTEX = 4, 17  # mean degree; records of ClusterSearch
-FIXED = 16 << 20  # counters, control, code
+SPARSE_DEGREE = 4  # mean degree up to which one cluster may search
+FIXED = 16 << 20  # counters, control, code of kernels, what the pool rounds up
 
 
 def graph_bytes(n: int, active: int, m: int) -> int:
@@ -49,46 +45,21 @@ def search_bytes(
     active: int,
     m: int,
     *,
-    parents: bool = True,
-    levels: bool = True,
-    in_ids: bool = True,
-    queue: int | None = None,
-    listed: int | None = None,
-    cut: tuple[int, int] | None = None,
     multiprocessors: int = MULTIPROCESSORS,
+    **form: Any,
 ) -> int:
     """Return the bytes that engine xbfs keeps between searches besides the graph.
 
-    n, active, m: as in DeviceGraph; in_ids: results by id, else by number
-    queue: vertices that a queue may hold; default: as in ``Arrays.make_queues``
-    listed: sum of the vertices of degree 2 or more, 3 or more, … 8 or more; default:
-    its upper bound
-    cut: words of the bitmap that is cut at destination ranges, and the least ranges;
-    default: of one device alone
+    n, active, m: as in DeviceGraph; form: as of ``expected_shape``
     """
-    if listed is None:
-        listed = min(LISTS * active, max(m - active, 0))
-    results = (levels + 4 * parents) * n if in_ids else 5 * levels * active
-    queues = QUEUE_ENTRIES * (active // QUEUE_SHARE if queue is None else queue)
-    words = active // 32
-    cut = cut or (words, multiprocessors)
-    group = range_group(words, range_count(*cut, RANGE_WORDS), multiprocessors)
-    splits = split_bytes(active, m, *cut) * group
-    blocks = max(n // BLOCK_IDS, 3 * multiprocessors)
-    pieces = PIECE * min(words + blocks * CLASSES, active)
-    wide = 4 * levels * n  # by one cluster of blocks
-    sparse = SPARSE_VERTEX * active + wide if m <= SPARSE_DEGREE * active else 0
-    fixed = FIXED + LIST_PADS + pieces + splits
-    return FAST_VERTEX * active + queues + 4 * listed + results + sparse + fixed
+    sparse = m <= SPARSE_DEGREE * active
+    shape = expected_shape(n, active, m, multiprocessors, wide=sparse, **form)
+    return shape_bytes(shape) + total_bytes(cluster_table(active) if sparse else {})
 
 
-def split_bytes(active: int, m: int, words: int, least: int) -> int:
-    """Return the bytes of where rows of hubs are cut at destination ranges, at most.
-
-    words: of the bitmap that is cut; least: ranges
-    """
-    ranges = range_count(words, least, RANGE_WORDS)
-    return 4 * min(MOST_HUBS, m // HUB_DEGREE, active) * (ranges + 1)
+def shape_bytes(shape: SearchShape) -> int:
+    """Return the bytes of a search of a shape, with what it takes besides arrays."""
+    return total_bytes(shape.table) + FIXED
 
 
 def member_bytes(
@@ -135,54 +106,46 @@ def member_search_bytes(
     m: int,
     devices: int,
     *,
-    parents: bool = True,
-    levels: bool = True,
-    in_ids: bool = True,
     push_only: bool = False,
+    wide: bool | None = None,
     listed: int | None = None,
     several: int | None = None,
     multiprocessors: int = MULTIPROCESSORS,
+    **form: Any,
 ) -> int:
     """Return the bytes that searches need on a device of a domain, with shared memory.
 
     n: of the whole graph; local, active, m: as ``DeviceGraph`` has them of the part
-    listed: as of ``search_bytes``
     several: vertices of degree 2 or more, where searches may leave out the leaves
+    wide: default: where a mean row is short; listed, form: as of ``expected_shape``
     """
     room = room_of(active)
-    search = search_bytes(
-        local,
-        active,
-        m,
-        parents=parents,
-        levels=levels,
-        in_ids=in_ids,
-        queue=active if push_only else min(active, devices * active // QUEUE_SHARE),
+    codes = apart = 0
+    leaves = 0 if several is None or devices == 1 else active - several
+    if leaves and leaves * LEAST_LEAVES >= active:
+        # another device may have more that are searched
+        codes = CODE_BYTES * (room_of(active - leaves) + GRANULE) * devices // 32
+        apart = (room - active + leaves) * devices // 32
+    pushed, share = MOST_PARTS * ALONE, devices * active // QUEUE_SHARE
+    if listed is None and several is not None:
+        listed = LISTS * several
+    shape = expected_shape(
+        *(local, active, m, multiprocessors),
+        wide=m <= SPARSE_DEGREE * active if wide is None else wide,
+        wide_ids=id_word(n) == "u64",
         listed=listed,
-        cut=(room * devices // 32, RANGES * multiprocessors),
-        multiprocessors=multiprocessors,
+        queue=active if push_only else min(active, max(pushed, share)),
+        cuts=most_cuts(
+            *(room * devices // 32, RANGES * multiprocessors, multiprocessors),
+            own=room // 32,
+            apart=apart,
+            others=1,
+        ),
+        **form,
     )
-    if id_word(n) == "u64":
-        # wide ids, no array of first columns
-        search += 4 * local * (parents and in_ids) - 4 * active
+    search = shape_bytes(shape) + codes
     search += room * devices // 4  # two bitmaps of all positions
-    if several is not None:
-        search += leaves_bytes(active, several, m, devices)
     return search + 2 * PAIR_BYTES * (devices - 1) * (room + ALONE)
-
-
-def leaves_bytes(active: int, several: int, m: int, devices: int) -> int:
-    """Return the bytes on a device of a domain that leaves out leaves, at most.
-
-    As of ``member_search_bytes``: codes of all positions that are searched, and where
-    rows of hubs are cut among the others.
-    """
-    searched = room_of(several) + GRANULE  # another device may have more
-    if devices == 1 or (active - several) * LEAST_LEAVES < active:
-        return 0
-    words = (room_of(active) - several) * devices // 32
-    codes = CODE_BYTES * searched * devices // 32
-    return codes + split_bytes(active, m, words, 1)
 
 
 def split_rows(

@@ -112,8 +112,9 @@ class CudaPart:
         if any(g.offsets.dtype.itemsize == 8 for g in graphs.values()):
             graphs = {name: _widened(g) for name, g in graphs.items()}
         self._offset = programs.word_of(graphs["nn"].offsets)
-        self.vertex = np.dtype(np.int32 if part.layout.n < 1 << 31 else np.int64)
         self._nn = programs.word_of(part.nn.columns)
+        narrow = part.layout.n < 1 << 31 and self._nn == "u32"
+        self.vertex = np.dtype(np.int32 if narrow else np.int64)
         owned = np.flatnonzero(part.layout.part_of(part.delegates) == part.index)
         owned = owned[np.argsort(part.delegates[owned])]  # results are written in order
         parts = part.layout.parts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -13,6 +13,7 @@ import numpy as np
 from distbfs.build.cuda.domain import GRANULE
 from distbfs.build.cuda.seen import SeenEdges
 from distbfs.device import cuda, programs
+from distbfs.device.array_table import allocate
 from distbfs.device.structures import Record
 from distbfs.distinct import distinct
 from distbfs.engines.base import Until
@@ -25,38 +26,43 @@ from distbfs.engines.cuda.xbfs.ranges import (
     range_room,
     tree_ranges,
 )
+from distbfs.engines.cuda.xbfs.search_table import (
+    BLOCK_EDGES,
+    HUB_DEGREE,
+    LISTS,
+    MOST_HUBS,
+    MOST_SHARED,
+    QUEUE_SHARE,
+    RESULT_BLOCKS,
+    RESULT_THREADS,
+    SearchShape,
+    words_of,
+)
 from distbfs.engines.cuda.xbfs.windows import place_windows
 from distbfs.errors import UsageError
-from distbfs.graph.device_graph import SEARCHED_UNIT, DeviceGraph, Tails
+from distbfs.graph.device_graph import DeviceGraph, Tails
 from distbfs.plan import pull_shares
 from distbfs.types import Array, Ids, Root
 
 KERNELS = Path(__file__).parent
 HEADER = KERNELS / "search.cuh"
 THREADS, WARPS = 1024, 32
-SNAPSHOTS, COLUMNS, TILE_WORDS = 20, 7, 8
+TILE_WORDS = 8
 WAIT, HALF, LATER = 160, 64, 64  # as in search.cuh and trees.cuh
 QUEUE_WORDS = WAIT + WAIT // 4 + 2 * HALF  # of a warp, STAGE_AT in search.cuh
 WARP_WORDS = QUEUE_WORDS + 2 * TILE_WORDS * 32 + TILE_WORDS * 16 + 16
-LEAST_BLOCK_IDS, MOST_BLOCK_IDS = 64, 12288  # ids whose results a block writes
-RESULT_THREADS, RESULT_BLOCKS = 512, 3  # threads of such a block; on a multiprocessor
-MOST_SHARED = 210 << 10  # the rest is L1
 ROW_EDGES = 64  # of a warp, at most, where rows of hubs are not cut by range
 FETCH_SHARE = 16  # of all vertices: edges of a frontier that is worth it
 PIECE = 128
-HUB_DEGREE, MOST_HUBS = 512, 1 << 17
 HUB_WORDS = 16000  # bits of hubs in shared memory
 HUB_SHARE, LEAST_HUB_WORDS = 3, 1024  # no more than a share of all, or that, pays
-PAD = 1024
 CODE_BYTES = 8  # of a word of trees.cuh
 LATER_BYTES = 4 * LATER * WARPS  # of vertices that wait there
 CODES_A_VERTEX = 2  # words that a block copies for a vertex of a tree, at most
 UNCODED = 2  # vertices of trees a thread, at most, where no codes are made
 TAIL_SHARE = 240  # of all edges; see ``pull_tails``
 MARK_SHARE = 16  # of all edges; see ``PushLimits``
-BLOCK_EDGES = 2048  # of a frontier that one block pushes alone, as in search.cuh
 NARROW = 126  # the largest level of one byte, as in search.cuh
-QUEUE_SHARE = 8  # of all vertices that a level after pulls has when it becomes a queue
 ROWS = 1 << 16  # of counters, by level, and of traces
 NO_LIMIT = 0xFFFFFFFF  # levels of a launch, and of a search
 ELSEWHERE = (1 << 64) - 1  # root of a search that another device has
@@ -101,29 +107,9 @@ def mask(masked: bool) -> dict[str, int]:
     return {"MASKED": 1} if masked else {}
 
 
-def zeros(size: int, dtype: Any = np.uint32) -> Any:
+def zeros(shape: Any, dtype: Any = np.uint32) -> Any:
     """Return zeros on the current device, one at least."""
-    return cuda.cupy().zeros(max(size, 1), dtype=dtype)
-
-
-def words_of(active: int) -> int:
-    """Return the words of a bitmap of so many vertices, whole units of them."""
-    return -(-active // SEARCHED_UNIT) * SEARCHED_UNIT // 32
-
-
-def padded(count: int, unit: int = PAD) -> int:
-    """Return a count rounded up, one unit more than it needs."""
-    return (count // unit + 2) * unit
-
-
-def ids_of_a_block(n: int, together: int) -> int:
-    """Return the ids whose results a block of threads writes.
-
-    together: blocks that run at the same time; all of them come as full rounds
-    """
-    rounds = max(-(-n // (together * MOST_BLOCK_IDS)), 1)
-    units = -(-n // (together * rounds * LEAST_BLOCK_IDS))
-    return max(units, 1) * LEAST_BLOCK_IDS
+    return cuda.cupy().zeros(shape or 1, dtype=dtype)
 
 
 def last_and_targets(until: Until, root: Root, n: int) -> tuple[int, Ids | None]:
@@ -195,27 +181,36 @@ class Arrays:
         self.offset = programs.word_of(g.offsets)
         self._module = programs.Module(KERNELS / "prepare.cu", OFFSET=self.offset)
         hubs, self.mean_next, pieces = self._degrees(lanes)
-        self._words, self._trees = words_of(g.active), g.trees if pruned else None
-        words = self._words
+        self._trees = g.trees if pruned else None
+        coded = self._trees is not None and names is None
+        self._shape = SearchShape(
+            *(g.n, g.active, self.grid, g.at_least[2 : LISTS + 2].tolist()),
+            in_ids=in_ids,
+            parents=parents,
+            levels=levels,
+            wide=deep,
+            wide_ids=shares > 0,
+            hubs=hubs,
+        )
+        self._words = words = self._shape.words
         shared = min(cuda.shared_limit() - 4096, MOST_SHARED)
         self._most_shared, self.range_room = shared, range_room(shared)
         hub_room = (shared - WARPS * WARP_WORDS * 4) // 4
         bits = (columns or 32 * words) // 32
         most = max(bits // HUB_SHARE, LEAST_HUB_WORDS)
         hub_words = min(HUB_WORDS, hub_room, bits, most) // 4 * 4
-        block_ids = ids_of_a_block(g.n, RESULT_BLOCKS * self.grid)
         self.params = arguments(
             HEADER,
             "Params",
             g,
             vertices=self.names,
-            stride=words + 64,
+            stride=self._shape.stride,
             every=g.active,
             hubs=hubs,
             pieces=pieces,
             hub_words=hub_words,
-            blocks=max(-(-g.n // block_ids), 1),
-            block_ids=block_ids,
+            blocks=self._shape.blocks,
+            block_ids=self._shape.block_ids,
             shares=shares,
             parents=parents,
             rows=ROWS,
@@ -234,16 +229,13 @@ class Arrays:
         if names is None:
             self._place_windows()
             self.cut_ranges()
-        self._state(in_ids=in_ids, parents=parents, levels=levels)
+        self._state()
         if queues != "later":
             self.make_queues(g.active, every=queues == "all")
-        self._wide_at_once = deep or not in_ids
-        if levels and self._wide_at_once:
-            self.widen()
-        if self._trees is not None and names is None:
-            codes = self._point("code", 2 * self._words).data.ptr
+        if coded:
+            codes = self._make("code", code=words)["code"].data.ptr
             few = in_ids and self.forms_of_few(in_ids=True)
-            self.take_codes(codes, self._words, at_once=bool(few))
+            self.take_codes(codes, words, at_once=bool(few))
 
     @property
     def searched(self) -> int | None:
@@ -263,7 +255,7 @@ class Arrays:
             p.chain, p.bound = trees.chain, active * self._devices[0]
         new = active != p.active
         p.active, p.words = active, words_of(active)
-        p.listed[:] = at_least[2 : COLUMNS + 3].tolist()
+        p.listed[:] = at_least[2 : LISTS + 3].tolist()
         p.several = p.listed[0]
         many = p.words // TILE_WORDS >= self.grid * WARPS
         p.tile = self._overrides.get("tile", TILE_WORDS if many else 4)
@@ -288,13 +280,13 @@ class Arrays:
         There is room where devices share it.
         """
         if not self.params.code:
-            self._point("code", 2 * words)
+            self._make("code", code=words)
         self.params.coded = min(words, held)
 
     @property
     def room(self) -> int:
         """Vertices that arrays of what a search finds have room for."""
-        return self._words * 32 + PAD
+        return self._shape.room
 
     def direct_at(self, address: int) -> None:
         """Keep levels of pushed vertices in memory that others read, too."""
@@ -312,8 +304,7 @@ class Arrays:
 
     def widen(self) -> None:
         """Make room for levels beyond a byte."""
-        self.wide = cuda.cupy().empty(self._results_room, dtype=np.int32)
-        self.params.set(level_wide=self.wide)
+        self._make_results("level_wide", levels=True, wide=True)
 
     def make_queues(
         self, active: int, alone: int = BLOCK_EDGES, *, every: bool = False
@@ -332,7 +323,7 @@ class Arrays:
             pushed = max(min(p.mark_edges, p.pull_edges), alone)
             # mutant: QUEUE_SHARE -> 99999 : test_a_queue_holds_what_pulls_leave_for_it
             room = min(room, max(pushed, active // QUEUE_SHARE))
-        p.set(queue=[zeros(4 * (room + 64)) for _ in range(2)])
+        self._make("queue", queue=room)
 
     def set_limits(
         self,
@@ -459,6 +450,18 @@ class Arrays:
         """Shared memory for results of a block of ids: a level and a parent each."""
         return 5 * int(self.params.block_ids)
 
+    def _make(self, *names: str, **changed: Any) -> dict[str, Any]:
+        """Make arrays of zeros of the table, and set the arguments of their names.
+
+        changed: what is known of the shape now
+        """
+        if changed:
+            self._shape = replace(self._shape, **changed)
+        table = self._shape.table
+        made = allocate({x: table[x] for x in names if x in table}, zeros)
+        self.params.set(**made)
+        return made
+
     def _point(self, name: str, size: int, dtype: Any = np.uint32) -> Any:
         """Make an array of zeros and set the argument of its name."""
         array = zeros(size, dtype)
@@ -501,18 +504,9 @@ class Arrays:
 
     def _make_neighbours(self) -> None:
         """Make arrays of first to eighth neighbours; ``see`` fills them."""
-        g = self.graph
-        first = self._point("first", padded(g.active))
-        self.params.set(
-            first_id=first if self.params.shares else zeros(padded(g.active)),
-            column=[zeros(padded(x, 128)) for x in self._listed],
-        )
-
-    @property
-    def _listed(self) -> list[int]:
-        """How many vertices have a second neighbour, a third, up to the last kept."""
-        listed: list[int] = self.graph.at_least[2 : COLUMNS + 2].tolist()
-        return listed
+        made = self._make("first", "first_id", "column")
+        if self.params.shares:
+            self.params.set(first_id=made["first"])
 
     def see(self, seen: SeenEdges | None, *, whole: bool = False) -> None:
         """See some edges in later searches, or all; they take their bits as arguments.
@@ -558,7 +552,7 @@ class Arrays:
         forced, p.window_words = self._overrides.get("window_words"), 0
         if self.offset != "u32" or g.tails is not None:
             return
-        later = zip(held["column"], self._listed, strict=True)
+        later = zip(held["column"], self._shape.listed, strict=True)
         columns = [(held["first"], g.active), *later]
         room, starts = place_windows(columns, self._words, p.hub_words, forced)
         p.window_words = room
@@ -588,7 +582,7 @@ class Arrays:
     def _places(self) -> None:
         """Find where results go by id: see results.cu."""
         cp, g, p = cuda.cupy(), self.graph, self.params
-        place = self._point("place", padded(g.active), np.uint16)
+        place = self._make("place")["place"]
         self._run("places", g.vertices, g.active, p.block_ids, place)
         cut = (np.uint64(g.n), g.vertices, g.active, self._words, p.block_ids)
         count = cp.zeros(max(self._words, 1), np.uint32)
@@ -600,8 +594,9 @@ class Arrays:
         self._run("make_pieces", *cut, upto, made, key)
         key.sort()
         bounds = cp.arange(p.blocks + 1, dtype=np.uint64) << np.uint64(32)
-        at = cp.searchsorted(key, bounds).astype(np.uint32)
-        p.set(piece=made[key.astype(np.uint32)], piece_at=at)
+        kept = self._make("piece", "piece_at", pieces=pieces)
+        kept["piece"][:pieces] = made[key.astype(np.uint32)]
+        kept["piece_at"][:] = cp.searchsorted(key, bounds)
 
     def weights(self, hubs: int) -> Any:
         """Return how many edges from columns below ``hubs`` each word's vertices have.
@@ -634,43 +629,31 @@ class Arrays:
         self.longest_range, p.cuts, p.group = longest * group, len(bounds) - 1, group
         self._cuts = (own, p.cuts)
         p.ranges = self._cuts[self._trees is None]
-        cuts = cuda.cupy().asarray(bounds)
-        p.set(range=cuts)
-        split = self._point("split", p.hubs * (p.cuts + 1))
+        made = self._make("range", "split", cuts=p.cuts)
+        made["range"].set(np.asarray(bounds, np.uint32))
         if p.hubs:
             rows = (g.offsets, g.columns)
-            self._run("splits", *rows, p.hubs, p.cuts, cuts, split)
+            self._run("splits", *rows, p.hubs, p.cuts, made["range"], made["split"])
 
-    def _state(self, *, in_ids: bool, parents: bool, levels: bool) -> None:
+    def _state(self) -> None:
         """Make what a search writes."""
-        p = self.params
-        sizes = {
-            "snapshot": SNAPSHOTS * p.stride,
-            "next_snapshot": SNAPSHOTS * p.stride,
-            "by_first": p.stride,
-            "next_by_first": p.stride,
-            "parent": self.room,
-            "direct": self.room,
-        }
-        for name, size in sizes.items():
-            self._point(name, size)
-        p.set(hub_queue=[zeros(p.hubs + 1) for _ in range(2)])
-        ids = p.blocks * p.block_ids
-        self._results_room = max(ids if in_ids else self._words * 32, 64)
-        if parents and not in_ids:
-            self.parent = self.held["parent"].view(np.int32)
-            p.set(parent_out=self.parent)
-        self._make_results(parents=parents and in_ids, levels=levels)
+        names = ("snapshot", "next_snapshot", "by_first", "next_by_first")
+        made = self._make(*names, "parent", "direct", "hub_queue")
+        if self._shape.parents and not self._shape.in_ids:
+            self.parent = made["parent"].view(np.int32)
+            self.params.set(parent_out=self.parent)
+        self._make_results("level_out", "level_wide", "parent_out")
 
-    def _make_results(self, *, parents: bool, levels: bool) -> None:
-        """Make the arrays that levels, and parents by id, are written to."""
-        cp, p, room = cuda.cupy(), self.params, self._results_room
-        if levels:
-            self.level = cp.empty(room, dtype=cp.int8)
-            p.set(level_out=self.level)
-        if parents:
-            self.parent = cp.empty(room, dtype=cp.int64 if p.shares else cp.int32)
-            p.set(parent_out=self.parent)
+    def _make_results(self, *names: str, **changed: Any) -> None:
+        """Make arrays of results by their names; as of ``_make``, not cleared."""
+        if changed:
+            self._shape = replace(self._shape, **changed)
+        table, empty = self._shape.table, cuda.cupy().empty
+        made = allocate({x: table[x] for x in names if x in table}, empty)
+        self.params.set(**made)
+        self.level = made.get("level_out", self.level)
+        self.wide = made.get("level_wide", self.wide)
+        self.parent = made.get("parent_out", self.parent)
 
     def want_levels(self, params: Record, *, wanted: bool) -> None:
         """Let searches write levels, with room for them once they do, or parents alone.
@@ -678,9 +661,7 @@ class Arrays:
         params: ``self.params``, or a copy
         """
         if wanted and self.level is None:
-            self._make_results(parents=False, levels=True)
-            if self._wide_at_once:
-                self.widen()
+            self._make_results("level_out", "level_wide", levels=True)
         params.level_out = self.level.data.ptr if wanted else 0
         params.level_wide = self.wide.data.ptr if self.wide is not None else 0
 
@@ -689,6 +670,4 @@ class Arrays:
 
         The room beyond a byte stays: it holds no result then.
         """
-        self._make_results(
-            parents=self.parent is not None, levels=self.level is not None
-        )
+        self._make_results("level_out", "parent_out")

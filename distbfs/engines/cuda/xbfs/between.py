@@ -18,6 +18,7 @@ import numpy as np
 from distbfs.build.cuda.inner_part import WIDE, InnerPart
 from distbfs.build.cuda.seen import SeenEdges, SeenPart
 from distbfs.device import cuda, programs
+from distbfs.device.array_table import allocate
 from distbfs.device.structures import structure
 from distbfs.engines.base import TAIL_COUNTS, Offer, Targets, Work
 from distbfs.engines.cuda.xbfs.arrays import (
@@ -28,7 +29,6 @@ from distbfs.engines.cuda.xbfs.arrays import (
     THREADS,
     mask,
     too_deep,
-    words_of,
 )
 from distbfs.engines.cuda.xbfs.between_leaves import WAITED, HungLeaves
 from distbfs.engines.cuda.xbfs.between_params import (
@@ -38,6 +38,7 @@ from distbfs.engines.cuda.xbfs.between_params import (
     GOES,
     PUSHES,
     QUESTIONS,
+    BetweenShape,
     box_bounds,
     box_limit,
     first_words,
@@ -49,6 +50,7 @@ from distbfs.engines.cuda.xbfs.search import (
     cut,
     tail_counts,
 )
+from distbfs.engines.cuda.xbfs.search_table import words_of
 from distbfs.engines.cuda.xbfs.seeds import BY_QUEUE, begin_at_root, begin_at_set
 from distbfs.engines.cuda.xbfs.shared import SharedMemory
 from distbfs.errors import DistbfsError
@@ -134,7 +136,6 @@ class BetweenLevels:
         arrays = self.arrays = shared.arrays
         parts, d = part.layout.parts, len(part.delegates)
         domains = part.domain.of
-        sent_words = -(-len(part.outer.targets) // 64) * 2  # cleared two at a time
         self.others = domains.apart_from(part.index)
         self.first = first_words(domains.most_apart)
         owners = part.layout.part_of(part.delegates[part.delegates >= 0])
@@ -146,13 +147,25 @@ class BetweenLevels:
         self.in_rounds = limit is not None
         self._owned_at_once = len(part.owned) if limit is None else limit
         self.parent_rounds = -(-self.most_owned // limit) if limit else 1
+        shape = BetweenShape(
+            words=arrays.params.words,
+            parts=parts,
+            targets=len(part.outer.targets),
+            normals=part.normals,
+            delegates=d,
+            owned=len(part.owned),
+            boxes=int(self.box_at[-1]),
+            replies=int(self.reply_at[-1]),
+            in_rounds=self.in_rounds,
+        )
+        made = allocate(shape.messages() | shape.table(), cp.zeros)
         split = part.graph.tails is not None
         self.extras: tuple[str, ...] = TAIL_COUNTS if split else ()
         # what the host reads lies together
-        self._control = cp.zeros(len(COUNTED) + 2 * parts, np.uint64)
+        self._control = made.pop("counts")
         self.counts, self.sizes = cp.split(self._control, [len(COUNTED)])
         self._kept = cp.zeros(2 * CONTROL_BYTES + _size("State"), np.uint8)
-        self._mask = cp.zeros(mask_words(d), np.uint64)
+        self._mask = made["found"]
         self.mask = self._mask if d else None
         # which sets arguments of ``arrays``: they are copied next
         self.leaves = None if arrays.searched is None else HungLeaves(part, shared)
@@ -165,14 +178,9 @@ class BetweenLevels:
             starts=cp.asarray(part.outer.starts.astype(np.uint32)),
             locals=part.graph.vertices,
             names=part.ids,
-            sent=cp.zeros(max(sent_words, 2), np.uint32),
-            front=cp.zeros(arrays.params.words * self.in_rounds + 1, np.uint32),
-            outbox=cp.zeros(int(self.box_at[-1]), np.uint64),
+            **made,
             box=cp.asarray(self.box_at.astype(np.uint64)),
-            replies=cp.zeros(int(self.reply_at[-1]), np.uint64),
             sizes=self.sizes,
-            known=cp.zeros(part.normals // 32, np.uint32),
-            found=self._mask,
             below=cp.zeros(1, np.uint64),
             open=cp.zeros(1, np.uint32),
             does=cp.zeros(2, np.uint32),
@@ -184,7 +192,7 @@ class BetweenLevels:
             owned=cp.asarray(part.owned.astype(np.uint32)),
             is_owned=self._owned_bits(),
             homes=cp.asarray(domains.homes().astype(np.uint32)),
-            sent_words=sent_words,
+            sent_words=shape.sent_words,
             edges_to=len(part.outer.columns),
             normals=part.normals,
             slots=part.slots,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from distbfs.device.array_table import ArrayPlan, ArrayTable
 from distbfs.engines.cuda.xbfs.arrays import THREADS
 from distbfs.engines.streamed import MOST_STREAMED
 from distbfs.partition.layout import Domains, Index
+from distbfs.partition.part import mask_words
 from distbfs.types import Ids
 
 GOES, PUSHES, ASKS = 1, 2, 4  # ``Does`` in between.cuh
@@ -102,3 +106,56 @@ def symmetric_pieces(
         "signals": 8 * SIGNALS * shares,
     }
     return {name: -(-size // LINE) * LINE for name, size in sizes.items()}
+
+
+@dataclass(frozen=True)
+class BetweenShape:
+    """What the arrays of searches between domains on a device depend on.
+
+    words: of a bitmap of numbers; parts, targets: shares, and of outer edges
+    normals: numbers of delegates; delegates, owned: their positions, and those that
+    this share owns; boxes, replies: words of them; in_rounds: whether levels are
+    """
+
+    words: int
+    parts: int
+    targets: int
+    normals: int
+    delegates: int
+    owned: int
+    boxes: int
+    replies: int
+    in_rounds: bool
+
+    @property
+    def sent_words(self) -> int:
+        """Words of the bitmap of targets that were sent to; cleared two at a time."""
+        return -(-self.targets // 64) * 2
+
+    def messages(self) -> ArrayTable:
+        """Return the arrays of what is sent, by the names of between.cuh."""
+        return {
+            "outbox": ArrayPlan(np.uint64, self.boxes),
+            "replies": ArrayPlan(np.uint64, self.replies),
+            "sent": ArrayPlan(np.uint32, max(self.sent_words, 2)),
+        }
+
+    def table(self) -> ArrayTable:
+        """Return all other arrays; what fills those for later makes them."""
+        own = self.normals // 32
+        later = {
+            "starts": (np.uint32, self.parts + 1),
+            "box": (np.uint64, self.parts + 1),
+            "has_outer": (np.uint32, self.words),
+            "owned": (np.uint32, self.owned),
+            "is_owned": (np.uint32, own),
+            "leaves": (np.uint32, self.normals),
+            "has_leaves": (np.uint32, own),
+        }
+        return {
+            "counts": ArrayPlan(np.uint64, len(COUNTED) + 2 * self.parts),
+            "front": ArrayPlan(np.uint32, self.words * self.in_rounds + 1),
+            "found": ArrayPlan(np.uint64, mask_words(self.delegates)),
+            "known": ArrayPlan(np.uint32, own),
+            **{name: ArrayPlan(*each, later=True) for name, each in later.items()},
+        }

@@ -9,6 +9,7 @@ import numpy as np
 
 from distbfs.build.cuda.seen import SeenEdges
 from distbfs.device import cuda, programs
+from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate
 from distbfs.device.stop_word import StopWord
 from distbfs.device.take import Back
 from distbfs.engines.cuda.common.arguments import arguments
@@ -32,6 +33,17 @@ def suits(mean_next: float) -> bool:
     return mean_next <= LARGEST_MEAN
 
 
+def cluster_table(active: int) -> ArrayTable:
+    """Return the arrays of searches by one cluster, besides those of results.
+
+    visited: which shared memory may have room for
+    """
+    return {
+        "record": ArrayPlan(np.uint32, 4 * active),
+        "visited": ArrayPlan(np.uint32, active // 32 + 1),
+    }
+
+
 class ClusterSearch:
     """Searches that write results to arrays of another search.
 
@@ -52,15 +64,16 @@ class ClusterSearch:
         inbox = TURNS * members * ROOM * MESSAGE_BYTES
         words = graph.active // members // 32 + 2
         inside = inbox + 4 * words <= cuda.shared_limit() - STATIC_BYTES
-        self._visited: Any = None
-        if not inside:
-            self._visited = cp.zeros(graph.active // 32 + 1, dtype=cp.uint32)
+        table = cluster_table(graph.active)
+        if inside:
+            del table["visited"]
+        made = allocate(table, cp.empty)
+        self._visited = made.get("visited")  # cleared before a search
         self.params = arguments(
             SOURCE,
             "ClusterParams",
             graph,
-            record=cp.empty(4 * graph.active, dtype=cp.uint32),
-            visited=self._visited,
+            **made,
             level_out=level,
             parent_out=parent,
             state=state,

@@ -15,22 +15,24 @@ from distbfs.build.cuda.inner import MOST_TARGETS, SLICE
 from distbfs.build.cuda.inner_part import ShareCounts
 from distbfs.build.cuda.places import COLUMNS
 from distbfs.build.cuda.room import LEAST_KEPT
+from distbfs.device.array_table import total_bytes
 from distbfs.engines.cuda.common.memory import (
-    LISTS,
     MULTIPROCESSORS,
     WIDE,
     member_search_bytes,
     most_kept,
     room_of,
-    search_bytes,
+    shape_bytes,
 )
 from distbfs.engines.cuda.xbfs.between_params import (
+    BetweenShape,
     box_bounds,
     box_limit,
     first_words,
     reply_words,
     symmetric_pieces,
 )
+from distbfs.engines.cuda.xbfs.search_table import LISTS, expected_shape, words_of
 from distbfs.engines.streamed import MOST_STREAMED
 from distbfs.generate.cuda import MAX_VERTICES, id_type
 from distbfs.graph.degrees import DegreeHistogram
@@ -47,7 +49,6 @@ MADE_NORMAL = 28  # counts, order, length, position and id of a normal vertex
 SORTED = 5 * 8  # an outer edge of a pass, with its sort
 BOXED = 8  # a number or a question, with an id
 ARRIVING = 3  # boxes from others, of two rounds, in ``exchange.buffer.Buffer``
-WIDE_LEVEL = 4
 DEVIATIONS = 4  # of the delegates of a lane from their mean, at most
 
 
@@ -94,22 +95,32 @@ def part_bytes(
     making += max(SORTED * min(outer, SLICE), NAMING * min(targets, COLUMNS))
     making += NUMBERED_VERTEX * local + 12 * places
     making += 4 * normals * (shape.domain - 1)  # positions of the whole domain
+    boxes = shape.domain + others * (1 + box_words(shape))
+    between = BetweenShape(
+        words=words_of(places),
+        parts=parts,
+        targets=targets,
+        normals=first,
+        delegates=positions,
+        owned=shape.owned,
+        boxes=boxes,
+        replies=reply_words(boxes, parts),
+        in_rounds=box_limit(parts, others) is not None,
+    )
     search = _searching_bytes(
-        *(shape.n, local, places, m, positions, shape.owned, shape.domain),
+        *(shape.n, local, places, m, shape.domain),
         listed=LISTS * first + listed,
         parents=parents,
         levels=levels,
         multiprocessors=multiprocessors,
     )
-    boxes = shape.domain + others * (1 + box_words(shape))
-    boxes = _boxed_words(parts, others, boxes, places) + reply_words(boxes, parts)
     needs = {
         "graph": graph,
         "numbering": NUMBERED_VERTEX * local,
         "inner": inner,
         "outer": OUTER_EDGE * outer,
-        "search": search,
-        "messages": BOXED * boxes + targets // 8,
+        "search": search + total_bytes(between.table()),
+        "messages": _message_bytes(between),
     }
     kept = needs["numbering"] + needs["inner"]
     searching = needs["search"] + needs["messages"]
@@ -210,20 +221,27 @@ def share_bytes(
 ) -> int:
     """Return the bytes of a share's searches, without inner graph and outer edges."""
     layout, index, domains = share.layout, share.index, share.domains
-    owned = int(share.owned[index])
+    devices = domains.sizes[domains.domain_of(index)]
     search = _searching_bytes(
-        *(layout.n, layout.local_count(index), share.active, share.m),
-        *(share.delegates, owned, domains.sizes[domains.domain_of(index)]),
+        *(layout.n, layout.local_count(index), share.active, share.m, devices),
         listed=int(share.at_least[2 : 2 + LISTS].sum()),
         parents=parents,
         levels=levels,
         multiprocessors=multiprocessors,
     )
     boxes = int(box_bounds(domains, index, share.outer_edges, share.owned)[-1])
-    replies = reply_words(boxes, domains.shares)
-    boxes = _boxed_words(domains.shares, domains.most_apart, boxes, share.active)
-    boxes += replies
-    return search + BOXED * boxes + share.targets // 8
+    between = BetweenShape(
+        words=words_of(share.active),
+        parts=domains.shares,
+        targets=share.targets,
+        normals=share.delegates // devices,
+        delegates=share.delegates,
+        owned=int(share.owned[index]),
+        boxes=boxes,
+        replies=int(reply_words(boxes, domains.shares)),
+        in_rounds=box_limit(domains.shares, domains.most_apart) is not None,
+    )
+    return search + total_bytes(between.table()) + _message_bytes(between)
 
 
 def _searching_bytes(
@@ -231,44 +249,31 @@ def _searching_bytes(
     local: int,
     active: int,
     m: int,
-    delegates: int,
-    owned: int,
     devices: int,
     *,
-    listed: int,
-    parents: bool,
-    levels: bool,
     multiprocessors: int,
+    **form: Any,
 ) -> int:
-    """Return the bytes that a search writes, and those of arrays of neighbours.
+    """Return the bytes that a search of inner edges writes, with its neighbours.
 
     n: of the whole graph; active, m: of the inner graph; devices: of the domain
-    listed: as of ``search_bytes``
+    form: as of ``expected_shape``
     """
-    form: dict[str, Any] = {"parents": parents, "levels": levels, "listed": listed}
-    form["multiprocessors"] = multiprocessors
+    form["wide"] = True
     if devices == 1:
-        search = search_bytes(local, active, m, queue=active, **form)
-        if id_type(n) is np.uint64:  # wide parents, no array of first ids
-            search += 4 * parents * local - 4 * active
-    else:
-        counts = (n, local, active, m, devices)
-        search = member_search_bytes(*counts, push_only=True, **form)
-    search += WIDE_LEVEL * levels * local + active // 8
-    search += 4 * owned + 2 * 8 * mask_words(delegates)
-    # leaves on delegates: how many, which have some, codes; between_leaves.cuh
-    return search + 4 * delegates + 3 * 8 * mask_words(delegates)
+        form |= {"wide_ids": id_type(n) is np.uint64, "queue": active}
+        return shape_bytes(expected_shape(local, active, m, multiprocessors, **form))
+    form |= {"push_only": True, "multiprocessors": multiprocessors}
+    return member_search_bytes(n, local, active, m, devices, **form)
 
 
-def _boxed_words(shares: int, others: int, boxes: int, active: int) -> int:
-    """Return the words of boxes, and of what levels in rounds have besides.
+def _message_bytes(shape: BetweenShape) -> int:
+    """Return the bytes of what is sent, and of what came in two rounds.
 
-    active: as of ``_searching_bytes``; boxes: words of them. An exchange keeps what
-    came in two rounds, and the frontier stands in a bitmap of its own.
+    An exchange keeps the latter.
     """
-    if box_limit(shares, others) is None:
-        return boxes
-    return (1 + ARRIVING) * boxes + active // 64 + 1
+    arriving = ARRIVING * shape.boxes if shape.in_rounds else 0
+    return total_bytes(shape.messages()) + BOXED * arriving
 
 
 def box_words(shape: PartShape) -> int:

@@ -8,11 +8,10 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.engines.cuda.xbfs.arrays import (
-    BLOCK_EDGES,
     ELSEWHERE,
-    QUEUE_SHARE,
     Arrays,
 )
+from distbfs.engines.cuda.xbfs.search_table import BLOCK_EDGES, QUEUE_SHARE
 from distbfs.graph.device_graph import ISOLATED
 
 if TYPE_CHECKING:
