@@ -39,7 +39,7 @@ def total_bytes(table: ArrayTable) -> int:
 
 
 def allocate(table: ArrayTable, make: Callable[[Any, Any], Any]) -> dict[str, Any]:
-    """Return the arrays of a table by name, but those for later.
+    """Return the arrays of a table by name, but those for later, and no empty lists.
 
     make: allocates an array of a shape and a dtype
     """
@@ -47,7 +47,7 @@ def allocate(table: ArrayTable, make: Callable[[Any, Any], Any]) -> dict[str, An
     for name, plans in table.items():
         if isinstance(plans, list):
             made = [make(x.shape, x.dtype) for x in plans if not x.later]
-            if len(made) == len(plans):
+            if made:
                 arrays[name] = made
         elif not plans.later:
             arrays[name] = make(plans.shape, plans.dtype)
