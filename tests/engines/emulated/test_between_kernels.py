@@ -134,7 +134,7 @@ def test_outer_edges_are_made_in_passes(device, monkeypatch, sizes, threshold):
         made()
 
 
-@pytest.fixture(params=[1, 3, 40])
+@pytest.fixture(params=[1, 3, 12])
 def short_boxes(request, monkeypatch):
     """Let boxes have room for few words, so that levels are sent in rounds."""
     for module in (between_params, streams):
@@ -146,7 +146,7 @@ def short_boxes(request, monkeypatch):
 
 @each_pair(
     "short_boxes, threshold, direction, name",
-    *((1, 3, 40), (0, 5, LARGE), ("auto", "push", "pull")),
+    *((1, 3, 12), (0, 5, LARGE), ("auto", "push", "pull")),
     ("kronecker", "hub", "random", "grid"),
 )
 def test_levels_in_rounds(device, id_bits, short_boxes, threshold, direction, name):
@@ -596,7 +596,7 @@ def test_ends_and_records_of_several_devices(device, sizes):
 
 @each_pair(
     "short_boxes, sizes, direction, threshold, records, name",
-    *((1, 3, 40), ((2, 1), (1, 1, 1), (2, 2)), ("auto", "push", "pull")),
+    *((1, 3, 12), ((2, 1), (1, 1, 1), (2, 2)), ("auto", "push", "pull")),
     *((6, LARGE), (True, False), ("kronecker", "hub", "random")),
 )
 def test_rounds_of_several_ranks_and_devices(
