@@ -589,35 +589,47 @@ HOST = "exchange host: no NCCL here"
 SEVERAL_A_RANK = "exchange host: rank {}: it has {} devices"
 
 
-@pytest.mark.parametrize(("name", "threshold"), [("hub", None), ("kronecker", 1 << 30)])
 @pytest.mark.parametrize(
-    ("names", "counts", "asked", "made", "why"),
+    ("name", "names", "counts", "asked", "made", "why"),
     [
-        ("aab", (1, 1, 1), None, "1 domain of 2 devices and 1 of one device", HOST),
-        ("abbb", (1, 1, 1, 1), None, "1 domain of 3 devices and 1 of one device", HOST),
-        ("aba", (1, 1, 1), 2, "1 domain of 2 devices and 1 of one device", HOST),
         (
-            *("ab", (3, 2), None, "1 domain of 3 devices and 1 of 2 devices"),
+            *("hub", "aab", (1, 1, 1), None),
+            *("1 domain of 2 devices and 1 of one device", HOST),
+        ),
+        (
+            *("kronecker", "abbb", (1, 1, 1, 1), None),
+            *("1 domain of 3 devices and 1 of one device", HOST),
+        ),
+        (
+            *("kronecker", "aba", (1, 1, 1), 2),
+            *("1 domain of 2 devices and 1 of one device", HOST),
+        ),
+        (
+            *("hub", "ab", (3, 2), None, "1 domain of 3 devices and 1 of 2 devices"),
             SEVERAL_A_RANK.format(0, 3),
         ),
         (
-            *("ab", (1, 4), 3, "1 domain of 3 devices and 2 of one device"),
-            SEVERAL_A_RANK.format(1, 4),
+            *("kronecker", "ab", (1, 4), 3),
+            *("1 domain of 3 devices and 2 of one device", SEVERAL_A_RANK.format(1, 4)),
         ),
         (
-            *("aab", (2, 1, 2), None, "1 domain of 3 devices and 1 of 2 devices"),
-            SEVERAL_A_RANK.format(0, 2),
+            *("hub", "aab", (2, 1, 2), None),
+            *("1 domain of 3 devices and 1 of 2 devices", SEVERAL_A_RANK.format(0, 2)),
         ),
-        ("ab", (1, 2), 1, "domains of one device", SEVERAL_A_RANK.format(1, 2)),
         (
-            *("aa", (1, 2), None, "domains of 3 devices"),
-            SEVERAL_A_RANK.format(1, 2),
+            *("kronecker", "ab", (1, 2), 1),
+            *("domains of one device", SEVERAL_A_RANK.format(1, 2)),
+        ),
+        (
+            *("hub", "aa", (1, 2), None),
+            *("domains of 3 devices", SEVERAL_A_RANK.format(1, 2)),
         ),
     ],
 )
-def test_hosts_of_unequal_size(hosts, name, threshold, names, counts, asked, made, why):
+def test_hosts_of_unequal_size(hosts, name, names, counts, asked, made, why):
     """The devices of each host are a domain, whatever their number and their ranks."""
     source, request = GRAPHS[name], Request(domain=asked)
+    threshold = {"hub": None, "kronecker": 1 << 30}[name]
 
     def how(world):
         return opened(source, world=world, request=request, threshold=threshold)

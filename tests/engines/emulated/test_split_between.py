@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from device_parts import LARGE, device_parts
 from fast_graphs import HUGE, beside, path, shuffled, star
-from graphs import check_search, complete, kronecker, random_tuples, some_roots, uniform
+from graphs import check_search, complete, kronecker, some_roots, uniform
 from masked_graphs import random_way, see_between
 from resident_parts import NOTHING
 from sessions import open_tuples
@@ -51,7 +51,6 @@ GRAPHS = {
     "star": shuffled(star(900)),
     "blobs": shuffled(beside(complete(60), uniform(300, 2000))),
     "path": shuffled(path(16)),
-    "isolated": random_tuples(900, 120, 3),
 }
 SIZES = ((1, 1), (2, 1), (1, 1, 1), (2, 2))
 DIRECTIONS = ("auto", "push", "pull", "auto", "push")
@@ -92,13 +91,21 @@ def budgets(placed, sizes, monkeypatch, state=NOTHING):
     return least, max(least, every), int(np.array(seen).min(axis=1).max())
 
 
-@pytest.mark.parametrize("name", ["kronecker", "star", "blobs", "path"])
-def test_from_the_least_to_all_on_the_devices(monkeypatch, name):
+@pytest.mark.parametrize(
+    ("name", "thresholds"),
+    [
+        ("kronecker", (12, LARGE)),
+        ("star", (0, 12)),
+        ("blobs", (0, LARGE)),
+        ("path", (0,)),
+    ],
+)
+def test_from_the_least_to_all_on_the_devices(monkeypatch, name, thresholds):
     """Rows are those of whole ones; what is found is right, whatever is where."""
     monkeypatch.setattr(inner, "KEYS", 700)  # of a range of rows
     source = GRAPHS[name]
     turn = list(GRAPHS).index(name)
-    for k, threshold in enumerate((0, 12, LARGE)):
+    for k, threshold in enumerate(thresholds):
         sizes = SIZES[(turn + k) % len(SIZES)]
         placed = device_parts(source, sum(sizes), threshold=threshold)
         whole = shares_of(placed, sizes)
@@ -282,7 +289,11 @@ def test_subgraphs_in_host_memory(monkeypatch, id_bits, split, sizes):
             np.testing.assert_array_equal(row, same)
 
 
-@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize(
+    ("id_bits", "sizes"),
+    list(zip((32, 64, 32, 64), SIZES, strict=True)),
+    indirect=["id_bits"],
+)
 def test_outer_edges_in_host_memory(monkeypatch, id_bits, sizes):
     """Where a device has no room for them; searches, of views, too, are right."""
     source = GRAPHS["uniform"]
@@ -301,7 +312,7 @@ def test_outer_edges_in_host_memory(monkeypatch, id_bits, sizes):
         assert share.outer.device_bytes + share.outer.host_bytes <= largest
         for array, same in zip(share.outer.arrays, wanted.outer.arrays, strict=True):
             np.testing.assert_array_equal(array.get(), same.get())
-    direction = ("auto", "push", "pull")[(SIZES.index(sizes) + id_bits // 32) % 3]
+    direction = ("auto", "push", "pull", "auto")[SIZES.index(sizes)]
     form = {"threshold": 45, "room": room, "direction": direction}
     streamed(source, sizes, records=direction != "auto", **form)
     make, left = random_way(source, 1, 0.7)

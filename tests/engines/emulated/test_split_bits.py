@@ -10,7 +10,7 @@ import pytest
 from covering import covered
 from device_graphs import HostGraph, hubs
 from fast_graphs import path, shuffled, star
-from graphs import complete, grid, kronecker, random_tuples, uniform
+from graphs import complete, kronecker, random_tuples, uniform
 from outer_searches import PLACEMENTS, searching
 from resident_parts import NOTHING, budgets, resident_parts
 from sessions import open_tuples
@@ -49,14 +49,12 @@ from wholes import check_applications, whole
 
 GRAPHS = {
     "kronecker": kronecker(9),
-    "uniform": uniform(500, 9000),
     "star": shuffled(star(900)),
     "complete": complete(60),
     "hubs": hubs(3, 700),
     "granules": uniform(3000, 20_000, hub=900),
     "random": random_tuples(600, 5000, 11),
-    "path": shuffled(path(40)),
-    "grid": grid(14),
+    "path": shuffled(path(16)),
 }
 LEAST = Room(None, None, NOTHING)  # with ``least_kept``
 
@@ -98,7 +96,8 @@ def test_domains_from_the_least_to_all_on_the_devices(monkeypatch, name, parts):
             pull_edges=pull_edges,
         )
         check(searches, source, roots)
-        searches.run(roots, Wanted())
+        if k == 0:
+            searches.run(roots, Wanted())
         counts = searches.tail_counts()  # of the last run
         searches.close()
         if tails is None:
