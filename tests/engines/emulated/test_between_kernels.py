@@ -449,7 +449,7 @@ def test_ends_and_records_on_the_stream(device):
 @each_pair(
     "domains, name",
     [((2, 2), 4), ((3,), LARGE), ((2, 1), 4), ((1, 3), 0), ((3, 2, 1), 6)],
-    ["kronecker", "uniform", "hub", "path", "random", "one-edge"],
+    ["kronecker", "hub", "path", "random", "one-edge"],
 )
 def test_domains_of_several_devices(device, id_bits, name, domains):
     sizes, threshold = domains
@@ -546,7 +546,6 @@ EACH_WAY = {
     (
         ("granules", (2, 2), 12),
         ("granules", (1, 2), 0),
-        ("hub", (2, 2), 3),
         ("kronecker", (2, 1), 40),
     ),
     list(EACH_WAY),

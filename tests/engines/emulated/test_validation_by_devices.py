@@ -176,7 +176,7 @@ DEPTHS = [5, 6, 7, 13, 14, 15, 126, 127, 254, 255, 32800]
         for form, depth in product([WHOLE, TABLE, ASKED], DEPTHS)
         for wanted in ("both", "level", "parent")
         # levels come from parents one launch each, in four bytes from 127 on
-        if wanted != "parent" or depth < 200
+        if wanted != "parent" or depth in (7, 14, 127)
     ],
     indirect=["form"],
 )
