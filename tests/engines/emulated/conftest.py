@@ -51,6 +51,8 @@ def device(kernels, monkeypatch, request):
     """Put the emulator in the place of CUDA; its fields say what the device has."""
     found = EmulatedDevice(kernels[full_blocks(request.node)])
     found.install(monkeypatch)
+    # searches as sessions open, which take longer than those that tests ask for
+    monkeypatch.setattr(device_opening, "LEARNT_FROM", 2)
     yield found
     found.check("the end")
 

@@ -34,7 +34,7 @@ PLACEMENTS = {
 
 # decorators of a test of any graph, in domains of all kinds
 few_examples = settings(
-    max_examples=30,
+    max_examples=15,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

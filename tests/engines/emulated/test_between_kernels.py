@@ -16,8 +16,8 @@ from device_parts import (
 )
 from emulated_device import Stream
 from fast_graphs import HUGE, binary_tree, bipartite, star
-from graphs import build, grid, some_roots
-from part_graphs import GRAPHS
+from graphs import build, grid, kronecker, some_roots
+from part_graphs import GRAPHS, SMALL
 from test_resident_kernels import SHAPES
 from thread_peers import ThreadPeers
 from worlds import ThreadExchange, on_ranks
@@ -52,14 +52,13 @@ def each_pair(names, *values):
     return pytest.mark.parametrize(names, covered((32, 64), *values), indirect=indirect)
 
 
-@each_pair("parts, name", [1, 2, 3], list(GRAPHS))
-def test_levels_and_parents(device, id_bits, name, parts):
+@each_pair("parts, threshold, name", [1, 2, 3], [0, 4, LARGE], list(GRAPHS))
+def test_levels_and_parents(device, id_bits, name, parts, threshold):
     source = GRAPHS[name]
-    for threshold in (0, 4, LARGE):
-        placed = device_parts(source, parts, threshold=threshold)
-        driver = driver_of(placed, engine="xbfs")
-        for root in some_roots(source, 2):
-            check(driver, source, root)
+    placed = device_parts(source, parts, threshold=threshold)
+    driver = driver_of(placed, engine="xbfs")
+    for root in some_roots(source, 2):
+        check(driver, source, root)
 
 
 @pytest.mark.full_blocks(name="kronecker")
@@ -77,21 +76,23 @@ def test_directions(device, id_bits, threshold, direction, name):
 
 @pytest.mark.parametrize("direction", ["auto", "push", "pull"])
 @pytest.mark.parametrize("name", ["tree", "grid"])
-def test_vertices_that_have_outer_edges_alone(device, name, direction):
+@pytest.mark.parametrize("threshold", [0, LARGE])
+def test_vertices_that_have_outer_edges_alone(device, name, direction, threshold):
     """Many frontiers, some of vertices that no push of the inner graph can take."""
-    source = {"tree": binary_tree(1500), "grid": grid(20)}[name]
-    for threshold in (0, LARGE):
-        placed = device_parts(source, 4, threshold=threshold)
-        driver = driver_of(placed, engine="xbfs", direction=direction)
-        for root in some_roots(source, 2):
-            check(driver, source, root)
+    source = {"tree": binary_tree(1500), "grid": grid(15)}[name]
+    placed = device_parts(source, 4, threshold=threshold)
+    driver = driver_of(placed, engine="xbfs", direction=direction)
+    for root in some_roots(source, 2):
+        check(driver, source, root)
 
 
-@pytest.mark.parametrize("threshold", [6, LARGE])
-@pytest.mark.parametrize("sizes", [(1, 1), (1, 1, 1), (2, 1), (1,) * 9])
+@pytest.mark.parametrize(
+    ("sizes", "threshold"),
+    [((1, 1), 6), ((1, 1), LARGE), ((1, 1, 1), LARGE), ((2, 1), 6), ((1,) * 9, 6)],
+)
 def test_outer_edges_are_made_in_passes(device, monkeypatch, sizes, threshold):
     """For some shares at a time, and some rows; they lead where those of nn lead."""
-    source, world = GRAPHS["kronecker"], SoloWorld()
+    source, world = kronecker(7), SoloWorld()
     domains = one_each(sizes).domains
 
     def made():
@@ -102,7 +103,7 @@ def test_outer_edges_are_made_in_passes(device, monkeypatch, sizes, threshold):
         return placed, [share for own in every for share in own]
 
     placed, whole = made()
-    for count in (1, 30, 400):
+    for count in (1, 10, 100):
         monkeypatch.setattr(inner, "SLICE", count)
         for one, wanted in zip(made()[1], whole, strict=True):
             pairs = zip(one.outer.arrays, wanted.outer.arrays, strict=True)
@@ -133,7 +134,7 @@ def test_outer_edges_are_made_in_passes(device, monkeypatch, sizes, threshold):
         made()
 
 
-@pytest.fixture(params=[1, 3, 40])
+@pytest.fixture(params=[1, 3, 12])
 def short_boxes(request, monkeypatch):
     """Let boxes have room for few words, so that levels are sent in rounds."""
     for module in (between_params, streams):
@@ -145,12 +146,12 @@ def short_boxes(request, monkeypatch):
 
 @each_pair(
     "short_boxes, threshold, direction, name",
-    *((1, 3, 40), (0, 5, LARGE), ("auto", "push", "pull")),
+    *((1, 3, 12), (0, 5, LARGE), ("auto", "push", "pull")),
     ("kronecker", "hub", "random", "grid"),
 )
 def test_levels_in_rounds(device, id_bits, short_boxes, threshold, direction, name):
     """Boxes have less room than levels need, and are never fuller than that."""
-    source = GRAPHS[name]
+    source = SMALL[name]
     placed = device_parts(source, 3, threshold=threshold)
     driver = driver_of(placed, engine="xbfs", direction=direction)
     exchange, sent = driver._exchange, []
@@ -390,26 +391,30 @@ def check_parents(source, root, level, parent):
 
 
 @each_pair(
-    "direction, name",
-    *(("auto", "push", "pull"), ("kronecker", "hub", "random", "tree")),
+    "direction, threshold, sizes, name",
+    *(("auto", "push", "pull"), (5, LARGE), ((1, 1), (1, 1, 1))),
+    ("kronecker", "hub", "random", "tree"),
 )
-def test_levels_on_the_stream_of_an_exchange(device, id_bits, name, direction):
-    source = GRAPHS[name]
-    aims = ((2, 5), (3, LARGE))
-    for parts, threshold in aims:
-        streamed(source, [1] * parts, threshold=threshold, direction=direction)
+def test_levels_on_the_stream_of_an_exchange(
+    device, id_bits, name, sizes, threshold, direction
+):
+    streamed(GRAPHS[name], sizes, threshold=threshold, direction=direction)
 
 
-@each_pair("direction, sizes", ("auto", "push", "pull"), ((1, 1), (1, 1, 1), (2, 1)))
+@each_pair(
+    "direction, sizes, name",
+    *(("auto", "push", "pull"), ((1, 1), (1, 1, 1), (2, 1))),
+    ("kronecker", "random", "tree", "grid"),
+)
 def test_boxes_with_more_than_their_first_items(
-    device, id_bits, monkeypatch, sizes, direction
+    device, id_bits, monkeypatch, sizes, direction, name
 ):
     """What is left of them follows, of some ranks and levels."""
-    for name, limit in (("kronecker", 3), ("random", 1), ("tree", 2), ("grid", 1)):
-        monkeypatch.setattr(between_params, "FIRST", limit)
-        monkeypatch.setattr(between_params, "LEAST_FIRST", limit)
-        source = GRAPHS[name]
-        assert streamed(source, sizes, threshold=LARGE, direction=direction) > 0
+    limit = {"kronecker": 3, "tree": 2}.get(name, 1)
+    monkeypatch.setattr(between_params, "FIRST", limit)
+    monkeypatch.setattr(between_params, "LEAST_FIRST", limit)
+    source = GRAPHS[name]
+    assert streamed(source, sizes, threshold=LARGE, direction=direction) > 0
 
 
 def test_boxes_with_one_question_more_than_their_first_words(device, monkeypatch):
@@ -422,16 +427,12 @@ def test_boxes_with_one_question_more_than_their_first_words(device, monkeypatch
 
 def test_as_much_is_sent_at_first_as_boxes_had_before(device, monkeypatch):
     """Then few levels have to exchange a second time."""
-    for name, limit in (("kronecker", 3), ("tree", 8)):
-        monkeypatch.setattr(between_params, "FIRST", limit)
-        monkeypatch.setattr(between_params, "LEAST_FIRST", limit)
-        options = {"threshold": LARGE, "count": 1}
-        aims = [(None, None)] * 3
-        thrice = streamed(GRAPHS[name], (1, 1, 1), aims, **options)
-        with monkeypatch.context() as patch:
-            patch.setattr(expected, "ALIKE", -1)
-            unlike = streamed(GRAPHS[name], (1, 1, 1), aims, **options)
-        assert 0 < thrice < unlike
+    monkeypatch.setattr(between_params, "FIRST", 3)
+    monkeypatch.setattr(between_params, "LEAST_FIRST", 3)
+    options = {"aims": [(None, None)] * 3, "threshold": LARGE, "count": 1}
+    thrice = streamed(GRAPHS["kronecker"], (1, 1), **options)
+    monkeypatch.setattr(expected, "ALIKE", -1)
+    assert 0 < thrice < streamed(GRAPHS["kronecker"], (1, 1), **options)
 
 
 def test_ends_and_records_on_the_stream(device):
@@ -448,7 +449,7 @@ def test_ends_and_records_on_the_stream(device):
 @each_pair(
     "domains, name",
     [((2, 2), 4), ((3,), LARGE), ((2, 1), 4), ((1, 3), 0), ((3, 2, 1), 6)],
-    list(GRAPHS),
+    ["kronecker", "hub", "path", "random", "one-edge"],
 )
 def test_domains_of_several_devices(device, id_bits, name, domains):
     sizes, threshold = domains
@@ -474,12 +475,14 @@ def test_hubs_of_all_lanes_are_hubs(device, monkeypatch, sizes):
     assert search.own.hubs == long[-1] + 1
 
 
-@pytest.mark.parametrize("sizes", [(2, 2), (2, 1), (3, 2)])
-def test_rows_of_delegates_come_in_pieces(device, monkeypatch, sizes):
+@pytest.mark.parametrize(
+    ("sizes", "name", "threshold"),
+    [((2, 2), "grid", 0), ((2, 1), "kronecker", 6), ((3, 2), "kronecker", 6)],
+)
+def test_rows_of_delegates_come_in_pieces(device, monkeypatch, sizes, name, threshold):
     """Where keys take more memory than there is: no piece has all rows of a lane."""
     monkeypatch.setattr(inner, "KEYS", 300)
-    for name, threshold in (("kronecker", 6), ("grid", 0)):
-        streamed(GRAPHS[name], sizes, threshold=threshold)
+    streamed(GRAPHS[name], sizes, threshold=threshold)
 
 
 def test_counts_of_more_parts_than_a_warp_has_lanes(device):
@@ -512,17 +515,20 @@ SEVERAL_A_RANK = {
 }
 
 
-@pytest.mark.parametrize("how", SEVERAL_A_RANK)
-def test_ranks_of_several_devices(device, id_bits, monkeypatch, how):
+@each_pair(
+    "how, name, threshold, limit",
+    *(list(SEVERAL_A_RANK), ("kronecker", "random"), (0, 6, LARGE), (1, 1 << 14)),
+)
+def test_ranks_of_several_devices(
+    device, id_bits, monkeypatch, how, name, threshold, limit
+):
     """Each device has a stream; boxes of some have more than their first words."""
     owners = SEVERAL_A_RANK[how]
     placement = Placement.of_domains(owners, 1 + owners[-1][-1])
     device.one_rank = True
-    for name in ("kronecker", "random"):
-        for threshold, limit in ((0, 1), (6, 1 << 14), (LARGE, 1)):
-            monkeypatch.setattr(between_params, "FIRST", limit)
-            monkeypatch.setattr(between_params, "LEAST_FIRST", limit)
-            streamed(GRAPHS[name], (), owners=placement, threshold=threshold)
+    monkeypatch.setattr(between_params, "FIRST", limit)
+    monkeypatch.setattr(between_params, "LEAST_FIRST", limit)
+    streamed(GRAPHS[name], (), owners=placement, threshold=threshold)
 
 
 EACH_WAY = {
@@ -540,7 +546,6 @@ EACH_WAY = {
     (
         ("granules", (2, 2), 12),
         ("granules", (1, 2), 0),
-        ("hub", (2, 2), 3),
         ("kronecker", (2, 1), 40),
     ),
     list(EACH_WAY),
@@ -553,30 +558,27 @@ def test_several_devices_search_each_way(device, id_bits, domains, way):
 
 
 @pytest.mark.parametrize("direction", ["push", "pull"])
-def test_directions_of_several_devices(device, direction):
-    for name, sizes, threshold in (
-        ("grid", (3, 3), 0),
-        ("random", (1, 3), 5),
-        ("grid", (2, 1), 2),
-        ("complete", (3, 2, 1), LARGE),
-    ):
-        streamed(GRAPHS[name], sizes, threshold=threshold, direction=direction)
+@pytest.mark.parametrize(
+    ("name", "sizes", "threshold"),
+    [("grid", (3, 3), 0), ("random", (1, 3), 5), ("complete", (3, 2, 1), LARGE)],
+)
+def test_directions_of_several_devices(device, direction, name, sizes, threshold):
+    source = SMALL.get(name, GRAPHS[name])
+    streamed(source, sizes, threshold=threshold, direction=direction)
 
 
-def test_parents_of_delegates_are_asked_for(device, id_bits):
+@each_pair("sizes, name", ((2, 2), (1, 1, 1), (3, 1)), ("tree", "grid"))
+def test_parents_of_delegates_are_asked_for(device, id_bits, sizes, name):
     """Of vertices that all are delegates, search after search."""
-    for name in ("tree", "grid"):
-        for sizes in ((2, 2), (1, 1, 1), (3, 1)):
-            streamed(GRAPHS[name], sizes, threshold=0)
+    streamed(GRAPHS[name], sizes, threshold=0)
 
 
+@each_pair("sizes, name", ((1, 1), (2, 1), (1, 1, 1)), ("tree", "grid"))
 def test_more_parents_are_unknown_than_there_is_room_at_first(
-    device, id_bits, monkeypatch
+    device, id_bits, monkeypatch, sizes, name
 ):
     monkeypatch.setattr(ahead, "LEAST_UNKNOWN", 1)
-    for name in ("tree", "grid"):
-        for sizes in ((1, 1), (2, 1), (1, 1, 1)):
-            streamed(GRAPHS[name], sizes, threshold=0)
+    streamed(GRAPHS[name], sizes, threshold=0)
 
 
 @pytest.mark.parametrize("sizes", [(2, 2), (2, 1), (1, 3)])
@@ -586,28 +588,25 @@ def test_ends_and_records_of_several_devices(device, sizes):
     lone = np.flatnonzero(source.degrees == 0)[:1]
     aims = ((1, None), (None, far), (None, lone), (2, far))
     streamed(source, sizes, aims, threshold=4)
-    for direction in ("push", "pull"):
-        options = {"records": True, "direction": direction}
-        for threshold in (40, LARGE):
-            streamed(GRAPHS["kronecker"], sizes, threshold=threshold, **options)
+    for direction, threshold in (("push", 40), ("pull", LARGE)):
+        form = {"threshold": threshold, "direction": direction, "records": True}
+        streamed(GRAPHS["kronecker"], sizes, **form)
 
 
 @each_pair(
-    "short_boxes, sizes, direction, name",
-    *((1, 3, 40), ((2, 1), (1, 1, 1), (2, 2)), ("auto", "push", "pull")),
-    ("kronecker", "hub", "random"),
+    "short_boxes, sizes, direction, threshold, records, name",
+    *((1, 3, 12), ((2, 1), (1, 1, 1), (2, 2)), ("auto", "push", "pull")),
+    *((6, LARGE), (True, False), ("kronecker", "hub", "random")),
 )
 def test_rounds_of_several_ranks_and_devices(
-    device, id_bits, short_boxes, sizes, direction, name
+    device, id_bits, short_boxes, sizes, direction, threshold, records, name
 ):
-    """With records, ends at a level and at targets; ranks go as many rounds."""
-    source = GRAPHS[name]
+    """With records, or ends at a level and at targets; ranks go as many rounds."""
+    source = SMALL[name]
     far = np.array([int(source.distances(int(source.degrees.argmax())).argmax())])
     aims = ((None, None), (2, None), (None, far))
-    for threshold in (6, LARGE):
-        form = {"threshold": threshold, "direction": direction}
-        streamed(source, sizes, records=True, count=1, **form)
-        streamed(source, sizes, aims, count=1, **form)
+    form = {"threshold": threshold, "direction": direction, "records": records}
+    streamed(source, sizes, aims[: 1 if records else 3], count=1, **form)
 
 
 @pytest.mark.parametrize("parts", [2, 3])

@@ -67,20 +67,23 @@ def test_boxes_are_on_their_way_while_the_inner_graph_is_searched(
     def before(runner, world):
         put.append(runner._loop.params.wide)
 
-    for name, threshold in (("kronecker", 4), ("random", LARGE), ("grid", 0)):
-        for parts, direction in ((2, "push"), (3, "auto")):
-            form = {"threshold": threshold, "direction": direction}
-            sent = looped(GRAPHS[name], parts, before=before, **form)
-            assert set(put) == {wide}
-            put.clear()
-            with monkeypatch.context() as patch:
-                patch.setattr(ThreadMemory, "near", True)
-                late = looped(GRAPHS[name], parts, before=before, **form)
-            assert set(put) == {between_loop.NEVER}
-            put.clear()
-            for one in (sent, late):
-                del one["masks"]  # a late block may tell what it has just heard
-            assert late == sent
+    for name, threshold, parts, direction in (
+        ("kronecker", 4, 3, "auto"),
+        ("random", LARGE, 2, "push"),
+        ("grid", 0, 3, "auto"),
+    ):
+        form = {"threshold": threshold, "direction": direction}
+        sent = looped(GRAPHS[name], parts, before=before, **form)
+        assert set(put) == {wide}
+        put.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(ThreadMemory, "near", True)
+            late = looped(GRAPHS[name], parts, before=before, **form)
+        assert set(put) == {between_loop.NEVER}
+        put.clear()
+        for one in (sent, late):
+            del one["masks"]  # a late block may tell what it has just heard
+        assert late == sent
 
 
 def test_what_is_sent_is_counted(device):

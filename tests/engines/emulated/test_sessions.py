@@ -64,7 +64,7 @@ from distbfs.validation.cuda_device import CheckingDevice
 
 sys.path.append(str(Path(__file__).parents[2] / "cli"))
 
-from commands import alone
+from commands import here
 
 SOURCE = kronecker(8)
 CODE, SLACK = 16 << 20, 16 << 10  # besides arrays; of upper bounds, for a part
@@ -439,6 +439,7 @@ def test_where_one_domain_cannot_be(device, devices, monkeypatch, how, why):
 
 
 @pytest.mark.parametrize("name", ["kronecker", "hub"])
+@pytest.mark.parametrize("threshold", [3, None, 1 << 30])
 @pytest.mark.parametrize(
     ("count", "size", "sizes"),
     [
@@ -450,27 +451,24 @@ def test_where_one_domain_cannot_be(device, devices, monkeypatch, how, why):
         (5, 3, "1 domain of 3 devices and 1 of 2 devices; "),
     ],
 )
-def test_domains_of_a_rank(device, devices, name, count, size, sizes):
+def test_domains_of_a_rank(device, devices, name, threshold, count, size, sizes):
     """One rank serves several domains of several devices each; the last is smaller."""
     device.one_rank = True
     devices[:] = [0] * count
-    source = GRAPHS[name]
-    for threshold in (3, None, 1 << 30):
-        session = opened(
-            source, request=Request(domain=size), threshold=threshold, engine="xbfs"
-        )
-        many = "one device" if size == 1 else f"{size} devices"
-        why = f"domains of {many} were asked for; {sizes}one rank"
-        assert session.why.startswith(why)
-        assert session.layout.parts == count
-        for root in some_roots(source, 3):
-            found = session.search(root, records=True)
-            wanted = check_search(source, root, *found.to_numpy())
-            counts = np.bincount(wanted[wanted >= 0]).tolist()
-            assert [x["normals"] + x["delegates"] for x in found.records] == counts
-            near = session.search(root, depth_limit=1, parents=False).to_numpy()[0]
-            np.testing.assert_array_equal(near, np.where(wanted <= 1, wanted, -1))
-        session.close()
+    source, request = GRAPHS[name], Request(domain=size)
+    session = opened(source, request=request, threshold=threshold, engine="xbfs")
+    many = "one device" if size == 1 else f"{size} devices"
+    why = f"domains of {many} were asked for; {sizes}one rank"
+    assert session.why.startswith(why)
+    assert session.layout.parts == count
+    for root in some_roots(source, 2):
+        found = session.search(root, records=True)
+        wanted = check_search(source, root, *found.to_numpy())
+        counts = np.bincount(wanted[wanted >= 0]).tolist()
+        assert [x["normals"] + x["delegates"] for x in found.records] == counts
+        near = session.search(root, depth_limit=1, parents=False).to_numpy()[0]
+        np.testing.assert_array_equal(near, np.where(wanted <= 1, wanted, -1))
+    session.close()
 
 
 @pytest.fixture
@@ -592,53 +590,60 @@ SEVERAL_A_RANK = "exchange host: rank {}: it has {} devices"
 
 
 @pytest.mark.parametrize(
-    ("name", "thresholds"), [("hub", (0, None)), ("kronecker", (6, 1 << 30))]
-)
-@pytest.mark.parametrize(
-    ("names", "counts", "asked", "made", "why"),
+    ("name", "names", "counts", "asked", "made", "why"),
     [
-        ("aab", (1, 1, 1), None, "1 domain of 2 devices and 1 of one device", HOST),
-        ("abbb", (1, 1, 1, 1), None, "1 domain of 3 devices and 1 of one device", HOST),
-        ("aba", (1, 1, 1), 2, "1 domain of 2 devices and 1 of one device", HOST),
         (
-            *("ab", (3, 2), None, "1 domain of 3 devices and 1 of 2 devices"),
+            *("hub", "aab", (1, 1, 1), None),
+            *("1 domain of 2 devices and 1 of one device", HOST),
+        ),
+        (
+            *("kronecker", "abbb", (1, 1, 1, 1), None),
+            *("1 domain of 3 devices and 1 of one device", HOST),
+        ),
+        (
+            *("kronecker", "aba", (1, 1, 1), 2),
+            *("1 domain of 2 devices and 1 of one device", HOST),
+        ),
+        (
+            *("hub", "ab", (3, 2), None, "1 domain of 3 devices and 1 of 2 devices"),
             SEVERAL_A_RANK.format(0, 3),
         ),
         (
-            *("ab", (1, 4), 3, "1 domain of 3 devices and 2 of one device"),
-            SEVERAL_A_RANK.format(1, 4),
+            *("kronecker", "ab", (1, 4), 3),
+            *("1 domain of 3 devices and 2 of one device", SEVERAL_A_RANK.format(1, 4)),
         ),
         (
-            *("aab", (2, 1, 2), None, "1 domain of 3 devices and 1 of 2 devices"),
-            SEVERAL_A_RANK.format(0, 2),
+            *("hub", "aab", (2, 1, 2), None),
+            *("1 domain of 3 devices and 1 of 2 devices", SEVERAL_A_RANK.format(0, 2)),
         ),
-        ("ab", (1, 2), 1, "domains of one device", SEVERAL_A_RANK.format(1, 2)),
         (
-            *("aa", (1, 2), None, "domains of 3 devices"),
-            SEVERAL_A_RANK.format(1, 2),
+            *("kronecker", "ab", (1, 2), 1),
+            *("domains of one device", SEVERAL_A_RANK.format(1, 2)),
+        ),
+        (
+            *("hub", "aa", (1, 2), None),
+            *("domains of 3 devices", SEVERAL_A_RANK.format(1, 2)),
         ),
     ],
 )
-def test_hosts_of_unequal_size(
-    hosts, name, thresholds, names, counts, asked, made, why
-):
+def test_hosts_of_unequal_size(hosts, name, names, counts, asked, made, why):
     """The devices of each host are a domain, whatever their number and their ranks."""
     source, request = GRAPHS[name], Request(domain=asked)
-    for threshold in thresholds:
+    threshold = {"hub": None, "kronecker": 1 << 30}[name]
 
-        def how(world, threshold=threshold):
-            return opened(source, world=world, request=request, threshold=threshold)
+    def how(world):
+        return opened(source, world=world, request=request, threshold=threshold)
 
-        said = searched_by_ranks(hosts, source, how, names, counts)
-        problem = "the ranks are on 2 hosts"
-        if names == "aa":
-            problem = "ranks have different numbers of devices"
-        sizes = f"{made}: {problem}"
-        if asked:
-            many = "one device" if asked == 1 else f"{asked} devices"
-            sizes = f"there is a CUDA device; domains of {many} were asked for"
-            sizes += f"; {made}" if asked > 1 else ""
-        assert said == {f"auto: {sizes}; {why}"}
+    said = searched_by_ranks(hosts, source, how, names, counts)
+    problem = "the ranks are on 2 hosts"
+    if names == "aa":
+        problem = "ranks have different numbers of devices"
+    sizes = f"{made}: {problem}"
+    if asked:
+        many = "one device" if asked == 1 else f"{asked} devices"
+        sizes = f"there is a CUDA device; domains of {many} were asked for"
+        sizes += f"; {made}" if asked > 1 else ""
+    assert said == {f"auto: {sizes}; {why}"}
 
 
 @pytest.mark.parametrize("name", ["hub", "kronecker"])
@@ -658,15 +663,15 @@ def test_pan_on_hosts_of_unequal_size(hosts, name, counts):
 
 @pytest.mark.parametrize(("names", "counts"), [("aab", (1, 1, 1)), ("ab", (1, 2))])
 @pytest.mark.parametrize("parts", [1, 3, 5])
-def test_a_store_for_hosts_of_unequal_size(hosts, tmp_path, names, counts, parts):
+@pytest.mark.parametrize("size", [None, 1])
+def test_a_store_for_hosts_of_unequal_size(hosts, tmp_path, names, counts, parts, size):
     source, build = GRAPHS["hub"], BuildOptions(threshold=6, permute_seed=parts)
     write_graph(SoloWorld(), source, tmp_path / "g", parts, build)
-    for size in (None, 1):
 
-        def how(world, size=size):
-            return distbfs_open(tmp_path / "g", world, Request(domain=size))
+    def how(world):
+        return distbfs_open(tmp_path / "g", world, Request(domain=size))
 
-        searched_by_ranks(hosts, source, how, names, counts)
+    searched_by_ranks(hosts, source, how, names, counts)
 
 
 @pytest.mark.parametrize(("parts", "size"), [(1, 2), (3, 2), (4, 2), (3, 1)])
@@ -819,25 +824,30 @@ def test_graphs_of_a_program(devices):
         bfs(one_way, 1, "xbfs")
 
 
-@pytest.mark.parametrize("form", ["generate", "convert"])
+@pytest.fixture(scope="module", params=["generate", "convert"])
+def stored(request, tmp_path_factory):
+    """A store of three parts, which is made where there is no device."""
+    folder = tmp_path_factory.mktemp("stores")
+    words = ["generate", "kronecker", "--scale", 8]
+    if request.param == "convert":  # permutes vertices
+        np.save(folder / "edges.npy", np.stack([SOURCE.u, SOURCE.v], axis=1))
+        words = ["convert", folder / "edges.npy", "--vertices", SOURCE.n]
+    words += ["-o", folder / "graph", "--parts", 3, "--threshold", 6]
+    assert here(*words).code == 0
+    return folder / "graph"
+
+
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_stores(devices, tmp_path, form, count, monkeypatch):
+def test_stores(stored, devices, count, monkeypatch):
     """Of three parts, on any number of devices, in input ids."""
     monkeypatch.setattr(shared_tuples, "foreign_array", at_address)
-    folder, edges = tmp_path / "graph", tmp_path / "edges.npy"
-    words = ["generate", "kronecker", "--scale", "8"]
-    if form == "convert":  # permutes vertices
-        np.save(edges, np.stack([SOURCE.u, SOURCE.v], axis=1))
-        words = ["convert", str(edges), "--vertices", str(SOURCE.n)]
-    words += ["-o", str(folder), "--parts", "3", "--threshold", "6"]
-    assert alone(*words).code == 0
-    store = open_store(folder)
+    store = open_store(stored)
     graph = Source(SOURCE.n, 3, store=store)
     devices[:] = [0] * count
     for request in (Request(), Request(domain=count), Request(3, "--parts")):
         options = SearchOptions(engine="auto")
         session = open_source(SoloWorld(), graph, options, request)
-        for root in some_roots(SOURCE, 3):
+        for root in some_roots(SOURCE, 2):
             found = session.search(root)
             wanted = check_search(SOURCE, root, *found.to_numpy())
             assert found.nedge == SOURCE.ends[wanted >= 0].sum() // 2

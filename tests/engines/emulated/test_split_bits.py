@@ -10,7 +10,7 @@ import pytest
 from covering import covered
 from device_graphs import HostGraph, hubs
 from fast_graphs import path, shuffled, star
-from graphs import complete, grid, kronecker, random_tuples, uniform
+from graphs import complete, kronecker, random_tuples, uniform
 from outer_searches import PLACEMENTS, searching
 from resident_parts import NOTHING, budgets, resident_parts
 from sessions import open_tuples
@@ -49,14 +49,12 @@ from wholes import check_applications, whole
 
 GRAPHS = {
     "kronecker": kronecker(9),
-    "uniform": uniform(500, 9000),
     "star": shuffled(star(900)),
     "complete": complete(60),
     "hubs": hubs(3, 700),
     "granules": uniform(3000, 20_000, hub=900),
     "random": random_tuples(600, 5000, 11),
-    "path": shuffled(path(40)),
-    "grid": grid(14),
+    "path": shuffled(path(16)),
 }
 LEAST = Room(None, None, NOTHING)  # with ``least_kept``
 
@@ -84,31 +82,33 @@ def test_domains_from_the_least_to_all_on_the_devices(monkeypatch, name, parts):
     roots = some_sources(source, 9)
     level = source.levels_from(roots)
     kept, ways = [], (NEVER_PULL, ALWAYS_PULL, None)
+    turn = list(GRAPHS).index(name) + parts
     for k, share in enumerate((0, 0.4, 0.9, 1)):
         room = Room(int(least + share * (every - least)), None, NOTHING)
         made, _ = resident_parts(source, parts, room=room)
         tails = made[0].graph.tails
         kept.append(tails.kept if tails else 1 << 30)
-        for pull_edges in ways[: 1 + (k < 3)] if k else ways:
-            searches = DomainBitSearches(
-                SoloWorld(),
-                [Member.of_rows(rows) for rows in made],
-                lanes=(1, 2, 4)[(k + parts) % 3],
-                pull_edges=pull_edges,
-            )
-            check(searches, source, roots)
+        pull_edges = ways[(turn + k) % 3]
+        searches = DomainBitSearches(
+            SoloWorld(),
+            [Member.of_rows(rows) for rows in made],
+            lanes=(1, 2, 4)[(k + parts) % 3],
+            pull_edges=pull_edges,
+        )
+        check(searches, source, roots)
+        if k == 0:
             searches.run(roots, Wanted())
-            counts = searches.tail_counts()  # of the last run
-            searches.close()
-            if tails is None:
-                assert counts == {}
-                continue
-            beyond = np.maximum(source.degrees - tails.kept, 0)
-            steps = range(level.max() + 1)
-            pushed = sum(beyond[(level == d).any(axis=0)].sum() for d in steps)
-            read = counts["tail_edges"]
-            assert read == pushed or pull_edges != NEVER_PULL
-            assert 128 * -(-read // 32) <= counts["tail_bytes"] <= 128 * read
+        counts = searches.tail_counts()  # of the last run
+        searches.close()
+        if tails is None:
+            assert counts == {}
+            continue
+        beyond = np.maximum(source.degrees - tails.kept, 0)
+        steps = range(level.max() + 1)
+        pushed = sum(beyond[(level == d).any(axis=0)].sum() for d in steps)
+        read = counts["tail_edges"]
+        assert read == pushed or pull_edges != NEVER_PULL
+        assert 128 * -(-read // 32) <= counts["tail_bytes"] <= 128 * read
     assert kept == sorted(kept)
     assert kept[-1] == 1 << 30
 
@@ -116,8 +116,8 @@ def test_domains_from_the_least_to_all_on_the_devices(monkeypatch, name, parts):
 @pytest.mark.parametrize(
     ("owners", "name", "threshold", "pull_edges", "kind"),
     covered(
-        *(list(PLACEMENTS), ["kronecker", "uniform", "star", "random", "path"]),
-        *([4, 12, 20, LARGE], [ALWAYS_PULL, None], [ThreadExchange, StreamedThreads]),
+        *(list(PLACEMENTS), ["kronecker", "star", "path"]),
+        *([4, 20, LARGE], [ALWAYS_PULL, None], [ThreadExchange, StreamedThreads]),
     ),
 )
 def test_between_domains(

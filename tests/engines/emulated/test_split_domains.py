@@ -55,8 +55,9 @@ WAYS = (
 )
 
 
-@pytest.mark.parametrize("parts", [2, 4])
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize(
+    ("name", "parts"), [(name, 2 + 2 * (k % 2)) for k, name in enumerate(GRAPHS)]
+)
 def test_from_the_least_to_all_on_the_devices(monkeypatch, name, parts):
     source = GRAPHS[name]()
     whole, _ = resident_parts(source, parts)
@@ -76,8 +77,7 @@ def test_from_the_least_to_all_on_the_devices(monkeypatch, name, parts):
         tails = {part.graph.tails and part.graph.tails.kept for part in rows}
         assert len(tails) == 1, "all devices keep as many columns of a row"
         kept += [x or EVERY for x in tails]
-        for root in dict.fromkeys(some_roots(source, 2)):
-            look(driver, source, root, records=k % 2 == 1)
+        look(driver, source, some_roots(source, 2)[k // 2], records=k % 2 == 1)
         driver.close()
     assert kept == sorted(kept)
     assert kept[0] >= LEAST_KEPT
@@ -88,7 +88,7 @@ def test_from_the_least_to_all_on_the_devices(monkeypatch, name, parts):
 
 def test_each_way_with_the_least_on_the_devices(monkeypatch):
     """Columns of tails are counted; searches that end early, and from sets."""
-    for k, name in enumerate(("kronecker", "hubs", "granules", "uniform")):
+    for k, name in enumerate(("kronecker", "hubs", "uniform")):
         source, parts = GRAPHS[name](), 2 + k % 3
         room = Room(budgets(source, parts, monkeypatch)[0], None, NOTHING)
         root = int(source.degrees.argmax())
@@ -98,7 +98,7 @@ def test_each_way_with_the_least_on_the_devices(monkeypatch):
         every = np.array([source.distances(x) for x in roots.tolist()])
         nearest = np.where(every < 0, source.n, every).min(axis=0)
         nearest[(every < 0).all(axis=0)] = -1
-        for way in WAYS:
+        for way in WAYS[k % 2 :: 2]:
             driver = resident_driver(source, parts, room=room, overrides=way)
             kept = driver._parts[0].part.graph.tails.kept
             beyond = np.maximum(source.degrees - kept, 0)
