@@ -12,7 +12,6 @@ import subprocess
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -80,6 +79,22 @@ INLINE void reload() {}
 BASE = Path(module.__file__).parents[1] / "engines" / "cuda" / "common" / "base.cuh"
 
 
+class Stream:
+    """All is done at once."""
+
+    ptr = 0
+    synchronize = record = wait_event = lambda *_: None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+
+STREAM = Stream()
+
+
 class HostModule:
     """The kernels as a shared library, launched block by block."""
 
@@ -115,7 +130,7 @@ class HostModule:
 
             return run
 
-        launch.set_attribute = MagicMock()
+        launch.set_attribute = lambda *_: None
         launch.prepare = prepare
         return launch
 
@@ -135,8 +150,8 @@ def host_device(tmp_path_factory):
         asnumpy=np.copy,
         cuda=SimpleNamespace(
             Device=lambda: SimpleNamespace(id=0),
-            Stream=MagicMock(),
-            get_current_stream=MagicMock(),
+            Stream=lambda **_: STREAM,
+            get_current_stream=lambda: STREAM,
         ),
     )
     stand_in = SimpleNamespace(
