@@ -77,13 +77,12 @@ def way(request, monkeypatch):
 
 # for searches in turn, each of which goes through all its levels in Python
 SMALLER = {
-    "binary-tree": Tuples(15, [(k - 1) // 2 for k in range(1, 15)], range(1, 15)),
-    "grid": grid(4),
+    "binary-tree": Tuples(9, [(k - 1) // 2 for k in range(1, 9)], range(1, 9)),
+    "grid": grid(3),
+    "two-components": Tuples(8, [0, 1, 4, 5], [1, 2, 5, 6]),
     "star": Tuples(12, [0] * 11, range(1, 12)),
     "complete": complete(8),
-    "two-hubs": Tuples(
-        14, [0] * 6 + [7] * 6 + [0], [*range(1, 7), *range(8, 14), 7]
-    ),
+    "two-hubs": Tuples(10, [0] * 4 + [5] * 4 + [0], [*range(1, 5), *range(6, 10), 5]),
 }
 
 

@@ -34,7 +34,8 @@ SETTINGS = {
 def test_levels_and_targets(device, internal, named):
     """Nothing beyond the last level; the search after it is whole again.
 
-    Half of the graphs are searched by position. Settings and roots take the ends of a graph in turns.
+    Half of the graphs are searched by position. Settings and roots take the ends of a
+    graph in turns.
     """
     turn = 2 * list(SETTINGS).index(named) + internal
     for k, source in enumerate([*SOURCES.values()][internal::2]):

@@ -75,7 +75,8 @@ def roots(made):
 def test_levels_and_targets(device, in_ids, named):
     """Nothing beyond the last level; the search after it is whole again.
 
-    Half of the graphs are searched by id. Settings and roots take the ends of a graph in turns.
+    Half of the graphs are searched by id. Settings and roots take the ends of a graph
+    in turns.
     """
     faults, turn = Faults(), 2 * list(SETTINGS).index(named) + in_ids
     for k, name in enumerate([*SHAPES][in_ids::2]):
