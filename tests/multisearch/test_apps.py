@@ -8,6 +8,7 @@ from graphs import (
     NO_VERTEX,
     Tuples,
     build,
+    complete,
     grid,
     kronecker,
     random_tuples,
@@ -76,8 +77,12 @@ def way(request, monkeypatch):
 
 # for searches in turn, each of which goes through all its levels in Python
 SMALLER = {
-    "binary-tree": Tuples(31, [(k - 1) // 2 for k in range(1, 31)], range(1, 31)),
-    "grid": grid(6),
+    "binary-tree": Tuples(9, [(k - 1) // 2 for k in range(1, 9)], range(1, 9)),
+    "grid": grid(3),
+    "two-components": Tuples(8, [0, 1, 4, 5], [1, 2, 5, 6]),
+    "star": Tuples(12, [0] * 11, range(1, 12)),
+    "complete": complete(8),
+    "two-hubs": Tuples(10, [0] * 4 + [5] * 4 + [0], [*range(1, 5), *range(6, 10), 5]),
 }
 
 
@@ -89,7 +94,7 @@ def test_small_graphs(name, way):
     check_applications(way(source), source)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(sources(max_n=30), st.data())
 def test_any_graph(source, data):
     name, directed = data.draw(st.sampled_from(HOSTS)), data.draw(st.booleans())

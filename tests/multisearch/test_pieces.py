@@ -373,7 +373,7 @@ def test_samples_of_an_error_by_hand():
     assert Estimate(None, 1e-9, 0.95).count(999, failure) >= 999
 
 
-@pytest.mark.parametrize("edges", [500, 900, 2000])
+@pytest.mark.parametrize("edges", [500, 2000])
 def test_an_error_of_closeness_is_kept(edges):
     """Mean distances are off by a share of the diameter in the largest component."""
     n, error = 600, 0.2

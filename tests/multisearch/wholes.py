@@ -27,7 +27,7 @@ def whole(source, directed=False):
     return part
 
 
-@lru_cache(8)
+@lru_cache(64)
 def by_networkx(source, directed=False):
     """Return tuples as a graph of NetworkX, loops included."""
     graph = nx.DiGraph() if directed else nx.Graph()
@@ -36,7 +36,7 @@ def by_networkx(source, directed=False):
     return graph
 
 
-@lru_cache(8)
+@lru_cache(64)
 def all_levels(source, directed=False):
     """Return levels from every vertex by NetworkX, int32 [n, n], -1 = unreached."""
     out = np.full((source.n, source.n), -1, dtype=np.int32)
@@ -47,7 +47,7 @@ def all_levels(source, directed=False):
     return out
 
 
-@lru_cache(8)
+@lru_cache(64)
 def centralities(source):
     """Return closeness by ``normalized``, and harmonic centrality, by vertex."""
     graph = by_networkx(source)
@@ -59,14 +59,14 @@ def centralities(source):
     return close, [near[v] for v in range(source.n)]
 
 
-@lru_cache(8)
+@lru_cache(64)
 def of_component(source):
     """Return the largest component by NetworkX, of equals the one of the least id."""
     values = nx.connected_components(by_networkx(source))
     return sorted(max(values, key=lambda one: (len(one), -min(one))))
 
 
-@lru_cache(8)
+@lru_cache(64)
 def facts_of(source):
     """Return what ``diameter`` tells of the largest component."""
     graph, component = by_networkx(source), of_component(source)
@@ -79,7 +79,7 @@ def facts_of(source):
     }
 
 
-@lru_cache(8)
+@lru_cache(64)
 def betweenness_by_networkx(source, **ways):
     """Return betweenness by vertex."""
     return [*nx.betweenness_centrality(by_networkx(source), **ways).values()]

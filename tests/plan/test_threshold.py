@@ -41,7 +41,7 @@ def every(counts, parts):
     return [weigh_thresholds(counts, parts, [t])[0] for t in range(counts.largest + 1)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(HUBS, st.integers(40, 90), st.integers(2, 64))
 def test_the_suggestion_is_the_least_of_all(degrees, hub, parts):
     counts = histogram([*degrees, hub])
@@ -54,9 +54,14 @@ def test_the_suggestion_is_the_least_of_all(degrees, hub, parts):
     assert totals[best] == pytest.approx(min(totals.values()), rel=1e-9)
 
 
+@cache
+def many_degrees():
+    return histogram(kronecker(16).degrees)
+
+
 @pytest.mark.parametrize("parts", [2, 8, 64])
 def test_classes_of_degrees_hide_no_better_threshold(parts):
-    counts = histogram(kronecker(17).degrees)
+    counts = many_degrees()
     assert len(counts.degrees) > model.FEW_DEGREES
     limit = 4 * counts.n / parts
     costs = weigh_thresholds(counts, parts, counts.degrees.tolist())
@@ -204,8 +209,10 @@ def counts_of(monkeypatch):
         sys.modules.pop(name, None)
 
 
-@pytest.mark.parametrize("parts", [2, 8, 64])
-@pytest.mark.parametrize("threshold", [16, 64, 256, 1 << 20])
+@pytest.mark.parametrize(
+    ("parts", "threshold"),
+    [(2, 16), (64, 16), (8, 64), (64, 256), (8, 256), (2, 1 << 20), (64, 1 << 20)],
+)
 def test_kronecker_graphs_are_near_the_model(counts_of, parts, threshold):
     counted, modelled = counts_of(SOURCE, parts, threshold, 16)
     assert modelled.delegates == counted.delegates

@@ -95,7 +95,7 @@ MAKERS = {
 
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("maker", MAKERS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(source=sources(20, 40), data=st.data())
 def test_graphs_from_arrays(maker, directed, source, data):
     graph = MAKERS[maker](source, directed)
@@ -106,7 +106,7 @@ def test_graphs_from_arrays(maker, directed, source, data):
 
 
 @pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph, nx.MultiDiGraph])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(source=sources(15, 40), data=st.data())
 def test_graphs_from_networkx(kind, source, data):
     names = data.draw(st.permutations([("node", k) for k in range(source.n)]))

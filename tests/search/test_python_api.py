@@ -51,7 +51,7 @@ def pairs_of(graph):
 
 
 @pytest.mark.parametrize("directed", [False, True])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(source=sources(12, 40))
 def test_what_a_graph_answers(directed, source):
     wanted = networkx_of(source, directed)

@@ -74,7 +74,7 @@ def test_named_graphs(name, parts, direction):
         session.close()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(sources(), st.data())
 def test_any_graph(source, data):
     def draw(*values):
@@ -116,7 +116,7 @@ def test_larger_graph(engine, parts, direction):
 def test_searches_do_not_leak(parts, engine):
     source = random_tuples(60, 55, seed=1)
     session = session_of(source, parts, threshold=3, engine=engine, threads=2)
-    for root in np.random.default_rng(0).permutation(60).tolist():
+    for root in np.random.default_rng(0).permutation(60)[:25].tolist():
         check(session, source, root)
 
 

@@ -17,7 +17,7 @@ from distbfs.validation import tuple_checks as scan
 from distbfs.validation.block_values import Replicated
 from distbfs.validation.host import validate
 
-FAST = settings(max_examples=100, deadline=None)
+FAST = settings(max_examples=50, deadline=None)
 FEW = settings(max_examples=40, deadline=None)
 
 
@@ -159,7 +159,7 @@ def mutations(draw):
     return n, u, v, root, level, parent, draw(WANTED)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(mutations())
 def test_rejects_exactly_what_is_no_search(case):
     n, u, v, root, *known = case
@@ -348,15 +348,15 @@ def test_faults_of_parents_alone(name):
     assert verdict.checked.startswith("parents only: rules 1 to 5")
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 255, 256, 257, 700])
+@pytest.mark.parametrize("n", [1, 3, 255, 256, 257])
 def test_levels_of_long_chains_of_parents(n):
     """A path is right; its last vertex may be told to begin a cycle with any other."""
     path = np.arange(n, dtype=np.int64)
-    source = Tuples(n, path[:-1], path[1:])
+    source = Tuples(n, path[:-1], path[1:], size=64)
     parent = np.maximum(path - 1, 0)
     verdict = answers(source, 0, None, parent)
     assert (verdict.valid, verdict.depth, verdict.reached) == (True, n - 1, n)
-    for length in (2, 3, 4, 5, 64, n - 1):
+    for length in (2, 5, n - 1):
         if 1 < length < n:
             first = n - length
             parent[first] = n - 1

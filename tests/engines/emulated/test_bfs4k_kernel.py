@@ -30,16 +30,16 @@ SHAPES = {
     "random": lambda: random_tuples(1500, 4000, 11),
     "kronecker": lambda: kronecker(10),
     "star": lambda: star(3700),
-    "grid": lambda: grid(22),
+    "grid": lambda: grid(14),
     "tree": lambda: shuffled(binary_tree(2047)),
     "complete": lambda: complete(70),
-    "blobs": lambda: shuffled(chained(complete(60), path(30), complete(90))),
+    "blobs": lambda: shuffled(chained(complete(60), path(12), complete(90))),
     "tiny": lambda: shuffled(beside(uniform(500, 2500), pairs(700), lone(200))),
     "hubs": lambda: hubs(3, 2500),
     "long-rows": lambda: shuffled(long_rows()),
     "bipartite": lambda: shuffled(bipartite(70, 190)),
     "ring": lambda: circulant(600, 40),
-    "uniform": lambda: uniform(4000, 30_000),
+    "uniform": lambda: uniform(2500, 20_000),
 }
 # each forces ways that the others do not take
 KNOBS = {
@@ -65,8 +65,8 @@ def host(name, wide=False):
 
 
 def numbers_of(made):
-    """Return the first number (a hub), the last, and one between."""
-    return list(dict.fromkeys([0, made.active - 1, made.active // 3]))
+    """Return the first number (a hub), and the last."""
+    return [0, made.active - 1]
 
 
 def look(made, search, *, records=False):
@@ -184,7 +184,7 @@ def test_repeats_beyond_the_room_of_the_queue(device):
 
 def test_sizes_at_the_borders_of_words_and_warps(device):
     for n in (2, 32, 33, 1024, 1026):
-        for source in (path(min(n, 40)), star(n - 1), random_tuples(n, 3 * n, seed=n)):
+        for source in (path(min(n, 12)), star(n - 1), random_tuples(n, 3 * n, seed=n)):
             made = HostGraph(source)
             if not made.active:
                 continue
@@ -212,8 +212,8 @@ def test_too_many_levels_for_records(device, monkeypatch):
 
 def test_numbers_that_are_not_there(device):
     search = Bfs4kSearch(host("grid").graph)
-    for number in (-1, 484):
-        with pytest.raises(UsageError, match="allowed: 0 to 483"):
+    for number in (-1, 196):
+        with pytest.raises(UsageError, match="allowed: 0 to 195"):
             search.search(number)
 
 

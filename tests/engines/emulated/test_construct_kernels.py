@@ -68,8 +68,8 @@ def test_parts(device, id_bits, name, parts, threshold):
 def test_ranges(device, id_bits, monkeypatch, parts, buffer_bytes):
     monkeypatch.setattr(device_keys, "SLACK", 100)
     monkeypatch.setattr(chunks, "CHUNK", 1777)
-    for threshold in (0, 12, None, LARGE):
-        source = kronecker(8, 8)
+    source = kronecker(8, 8)
+    for threshold in (0, 12, None, LARGE)[parts % 2 :: 2]:
         summary = check_construct(source, parts, threshold, buffer_bytes=buffer_bytes)
         if buffer_bytes < 32 * source.tuples // parts:
             assert summary.passes >= 6 * parts
@@ -89,7 +89,7 @@ def test_a_part_with_more_than_its_share(device, id_bits, monkeypatch, parts):
         assert summary.passes == others * (parts - 1) + 6
 
 
-@pytest.mark.parametrize("parts", [1, 2, 5])
+@pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("name", NAMED)
 def test_small_graphs(device, id_bits, name, parts):
     for threshold in (0, 2, None):
@@ -308,10 +308,13 @@ class SomeParts:
         return self._mine
 
 
-@pytest.mark.parametrize(("exponent", "threshold"), [(32, 0), (33, LARGE), (42, 6)])
+@pytest.mark.parametrize(
+    ("exponent", "threshold"),
+    [(32, 0), (33, LARGE), (34, 6), pytest.param(42, 6, marks=pytest.mark.thorough)],
+)
 def test_ids_near_the_limits(device, exponent, threshold):
     """Two parts of many, whose vertices have ids up to 2^42: as of a small graph."""
-    small, parts = random_tuples(400, 1500, 8), 1 << min(exponent - 19, 21)
+    small, parts = random_tuples(400, 1500, 8), 1 << min(exponent - 16, 20)
     mine, apart = [parts // 3, parts - 1], (1 << exponent) // parts // 200
 
     def far(ids):  # the order stays, and parts 0 and 1 become those

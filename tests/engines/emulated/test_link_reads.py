@@ -33,10 +33,10 @@ def histogram_of(source):
     return DegreeHistogram(*np.unique(degrees, return_counts=True))
 
 
-def counted(source, kept, roots, seed=1):
+def counted(source, kept, roots):
     """Return the mean (columns, bytes) of searches from random roots."""
     offsets, columns = rows_of(source)
-    drawn = np.random.default_rng(seed).integers(0, len(offsets) - 1, roots)
+    drawn = np.random.default_rng(1).integers(0, len(offsets) - 1, roots)
     sums = sum(tail_reads(offsets, columns, root, kept) for root in drawn.tolist())
     return sums / roots * (1, 128)
 
@@ -61,12 +61,12 @@ def test_counts_are_those_of_the_engine(device, source, kept):
     assert engine[1] == pytest.approx(wanted[1], rel=0.1)
 
 
-@pytest.mark.parametrize("kept", [8, 16, 64, 256])
+@pytest.mark.parametrize("kept", [8, 64, 256])
 def test_reads_of_a_kronecker_graph(kept):
     """Small ones are the hardest: their hubs are joined more than at random."""
     source = kronecker(14)
     reads = expected_reads(histogram_of(source), kept)
-    columns, size = counted(source, kept, 200)
+    columns, size = counted(source, kept, 60)
     assert 1 / 1.7 < reads.columns / columns < 1.7
     assert 1 / 2.2 < reads.bytes / size < 2.2
     assert reads.visits * 128 <= reads.bytes
@@ -84,9 +84,9 @@ def test_reads_of_larger_kronecker_graphs(scale, kept):
 
 @pytest.mark.parametrize("kept", [8, 16, 32])
 def test_reads_of_a_graph_without_hubs(kept):
-    source = uniform(1 << 14, 16 << 14)
+    source = uniform(1 << 13, 16 << 13)
     reads = expected_reads(histogram_of(source), kept)
-    columns, size = counted(source, kept, 50)
+    columns, size = counted(source, kept, 25)
     assert 1 / 1.5 < reads.columns / columns < 1.5
     assert 1 / 1.5 < reads.bytes / size < 1.5
 

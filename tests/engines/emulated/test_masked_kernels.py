@@ -104,8 +104,8 @@ def test_masks_in_every_way(device, name):
 def test_tails_in_host_memory(device, monkeypatch, kept):
     """Bits of tails are made in pieces, as a device that is full makes them."""
     device.multiprocessors = 3
-    monkeypatch.setattr(seen_edges, "SCRATCH", (1 << 40) // (4 * 37))
-    monkeypatch.setattr(seen_edges, "KEYS", 500)
+    monkeypatch.setattr(seen_edges, "SCRATCH", (1 << 40) // (4 * 201))
+    monkeypatch.setattr(seen_edges, "KEYS", 3000)
     faults = Faults()
     ways = [*WAYS, {"overrides": {"pull_tails": 1}}]
     for k, name in enumerate(("kronecker", "long-rows", "star")):
@@ -120,10 +120,10 @@ def test_tails_in_host_memory(device, monkeypatch, kept):
 
 
 def test_clusters(device):
-    for source in (shuffled(grid(17)), binary_tree(500), path(60)):
+    for source in (shuffled(grid(11)), binary_tree(500), path(25)):
         made = HostGraph(source)
         search = FastSearch(made.graph)
-        for seed in range(6):
+        for seed in range(3):
             seen, left = random_mask(made, seed, 0.85)
             search.see(seen)
             for root in roots_of(left, 2):

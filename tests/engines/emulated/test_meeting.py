@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from device_graphs import HostGraph, hubs, small
+from device_graphs import HostGraph, small
 from directed_graphs import directed, distances, part_of
 from fast_graphs import path
 from graphs import NAMED, Tuples, last_in_common, random_tuples, uniform
@@ -17,8 +17,7 @@ from distbfs.multisearch.cuda_meet import LOOKUPS, MeetingSearches
 GRAPHS = {
     **NAMED,
     **small(),
-    "two-hubs-far": hubs(3, 2500),
-    "path": path(300),
+    "path": path(60),
     "long-rows": uniform(60, 4000, 5),
 }
 ALWAYS_PULL, NEVER_PULL = 1, 1 << 62
@@ -48,7 +47,7 @@ def test_every_graph(device, monkeypatch, pull_edges, lookups):
         if not made.graph.active:
             continue
         searches = MeetingSearches(made.graph, pull_edges=pull_edges, lookups=lookups)
-        for seed, count in enumerate((1, 3, 64, 128, 2)):
+        for seed, count in enumerate((3, 128, 2)):
             check(searches, source, min(count, 4 * source.n), seed)
         assert name
 

@@ -5,7 +5,7 @@ from itertools import chain
 import numpy as np
 import pytest
 from covering import covered
-from device_graphs import HostGraph, hubs, small
+from device_graphs import HostGraph, small
 from fast_graphs import path, shuffled
 from graphs import NAMED, NO_VERTEX, Tuples, complete, sources, uniform
 from hypothesis import HealthCheck, given, settings
@@ -18,8 +18,10 @@ from distbfs.multisearch import cuda_bits as device_bits
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.cuda_bits import BitSearches, all_levels, level_dtype
 
-GRAPHS = {**NAMED, **small(), "two-hubs-far": hubs(3, 2500)}
+GRAPHS = {**NAMED, **small()}
 ALWAYS_PULL, NEVER_PULL = 1, 1 << 62
+WIDTHS, PULLS = [128, 256, 512], [None, ALWAYS_PULL, NEVER_PULL]
+KEPT = [0, 3, 8, 40]
 
 
 def distances(source, roots):
@@ -40,11 +42,13 @@ def some_sources(source, count, seed=3):
 
 
 @pytest.mark.full_blocks(width=256)
-@pytest.mark.parametrize("pull_edges", [None, ALWAYS_PULL, NEVER_PULL])
-@pytest.mark.parametrize("width", [128, 256, 512])
+@pytest.mark.parametrize("pull_edges", PULLS)
+@pytest.mark.parametrize("width", WIDTHS)
 def test_levels_and_counts(device, monkeypatch, width, pull_edges):
+    """A third of the graphs each: all of each width, and in each way."""
     monkeypatch.setattr(device_bits, "HUB_DEGREE", 300)
-    for k, (name, source) in enumerate(GRAPHS.items()):
+    turn = (WIDTHS.index(width) + PULLS.index(pull_edges)) % 3
+    for k, (name, source) in [*enumerate(GRAPHS.items())][turn::3]:
         made = HostGraph(source, wide=k % 3 == 1)
         roots = some_sources(source, [3, 40, width, 17][k % 4])
         ways = {"width": width, "pull_edges": pull_edges}
@@ -109,13 +113,17 @@ def split_after(source, kept):
 
 @pytest.mark.parametrize(
     ("kept", "width", "pull_edges"),
-    covered([0, 3, 8, 40], [128, 256, 512], [None, ALWAYS_PULL, NEVER_PULL]),
+    covered(KEPT, WIDTHS, PULLS),
 )
 def test_tails_in_host_memory(device, monkeypatch, kept, width, pull_edges):
-    """From no column on the device to nearly all; what is read is counted."""
+    """From no column on the device to nearly all; what is read is counted.
+
+    A third of the graphs each: all of each width, and with as many columns kept.
+    """
     monkeypatch.setattr(device_bits, "HUB_DEGREE", 300)
     monkeypatch.setattr(device_bits, "WIDE_DEGREE", 12)
-    for k, (name, source) in enumerate(GRAPHS.items()):
+    turn = (KEPT.index(kept) + WIDTHS.index(width)) % 3
+    for k, (name, source) in [*enumerate(GRAPHS.items())][turn::3]:
         graph = split_after(source, kept)
         roots = some_sources(source, [3, 40, width, 17][k % 4])
         ways = {"width": width, "pull_edges": pull_edges}

@@ -1,5 +1,7 @@
 """Problems over many searches with the kernels run on the CPU, against NetworkX."""
 
+from functools import cache
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from distbfs.errors import ResourceError, UsageError
 from distbfs.multisearch.cuda_problems import METHODS, DeviceOptions, DeviceRunner
 from distbfs.multisearch.problem import Problem, State
 
-GRAPHS = {**NAMED, **small(), "hubs": hubs(3, 300), "shuffled": shuffled(path(60))}
+GRAPHS = {**NAMED, **small(), "hubs": hubs(3, 300), "shuffled": shuffled(path(40))}
 GRAPHS.pop("wide-star")
 WAYS = [(m, t) for m in METHODS for t in ((2, None) if m == "hybrid" else (16,))]
 
@@ -26,6 +28,13 @@ def network(source):
     found.add_edges_from(zip(source.u.tolist(), source.v.tolist(), strict=True))
     found.remove_edges_from(list(nx.selfloop_edges(found)))
     return found
+
+
+@cache
+def by_networkx(source):
+    """Return betweenness by vertex, each path from both of its ends."""
+    values = nx.betweenness_centrality(network(source), normalized=False)
+    return 2 * np.array([values[v] for v in range(source.n)])
 
 
 def distances(source, roots):
@@ -67,7 +76,7 @@ def test_levels(device, method, warp_degree):
 @pytest.mark.parametrize(("method", "warp_degree"), WAYS)
 def test_betweenness(device, method, warp_degree):
     for name, source in GRAPHS.items():
-        if source.n > 130:
+        if source.n > 130 or name in ("path", "tree"):  # the same as others
             continue
         made = HostGraph(source)
         found = run(
@@ -78,11 +87,9 @@ def test_betweenness(device, method, warp_degree):
             warp_degree=warp_degree,
             block=256,
         )
-        wanted = nx.betweenness_centrality(network(source), normalized=False)
-        wanted = 2 * np.array([wanted[v] for v in range(source.n)])
         assert set(found) == {"value"}
         np.testing.assert_allclose(
-            found["value"].get(), wanted, 1e-9, 1e-9, err_msg=name
+            found["value"].get(), by_networkx(source), 1e-9, 1e-9, err_msg=name
         )
 
 

@@ -3,13 +3,13 @@
 import re
 import runpy
 import sys
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import throwaway
-from graphs import NAMED, NO_VERTEX, Tuples, build, kronecker, random_tuples
+from graphs import NAMED, NO_VERTEX, Tuples, build, grid, kronecker, random_tuples
 
 sys.path.append(str(Path(__file__).parents[2] / "multisearch"))
 
@@ -35,10 +35,12 @@ from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import choose_runner
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
+LARGER = ("kronecker", "path", "wide-star", "grid", "binary-tree")
 SMALL = {
-    **{k: v for k, v in NAMED.items() if k not in ("kronecker", "path", "wide-star")},
-    "kronecker": kronecker(7),
+    **{name: source for name, source in NAMED.items() if name not in LARGER},
+    "kronecker": kronecker(6),
     "random": random_tuples(130, 150, 4),
+    "grid": grid(6),
 }
 FROM = Problem("from", (State("distance_from", "int64", "vertex"),), bits=True)
 METHODS = ("", "hybrid", "warp", "work-efficient", "edge-parallel")
@@ -51,9 +53,12 @@ def device(device, monkeypatch):
     return device
 
 
+part_of = cache(whole)
+
+
 def searcher(source, engine, *, directed=False, **options):
     runner, _ = choose_runner(engine)
-    part = whole(source, directed)
+    part = part_of(source, directed)
     return WholeSearcher(SoloWorld(), runner, part, RunOptions(**options))
 
 
@@ -65,25 +70,45 @@ def both(source, work, *, directed=False, **options):
     )
 
 
+def applications(on):
+    """Return what some applications find from some vertices."""
+    some = np.random.default_rng(3).permutation(on.n)[:7].astype(np.int64)
+    return [
+        levels(on, some, "int16"),
+        closeness(on, some),
+        harmonic(on, some),
+        on.run(FROM, some)["distance_from"],
+        eccentricity(on, some)[0],
+        khop(on, some, 2),
+        reachability(on, np.stack([some, some[::-1]], axis=1)),
+    ]
+
+
+def sums(on):
+    """Return betweenness from all vertices, from one, and from none."""
+    every = np.arange(on.n)
+    return [betweenness(on, some) for some in (every, every[:1], every[:0])]
+
+
+@cache
+def by_reference(work, source, directed):
+    return work(searcher(source, "reference", directed=directed))
+
+
+def compare(work, method, directed, rtol=1e-12):
+    for name, source in SMALL.items():
+        on = searcher(source, "xbfs", method=method, directed=directed)
+        wanted = by_reference(work, source, directed)
+        for values, expected in zip(work(on), wanted, strict=True):
+            np.testing.assert_allclose(values, expected, rtol=rtol, err_msg=name)
+
+
 @pytest.mark.parametrize(
     ("method", "directed"),
     [*((method, False) for method in METHODS), ("", True), ("hybrid", True)],
 )
 def test_applications(device, method, directed):
-    for name, source in SMALL.items():
-        some = np.random.default_rng(3).permutation(source.n)[:7].astype(np.int64)
-        pairs = np.stack([some, some[::-1]], axis=1)
-        for work in (
-            lambda s, some=some: levels(s, some, "int16"),
-            lambda s, some=some: closeness(s, some),
-            lambda s, some=some: harmonic(s, some),
-            lambda s, some=some: s.run(FROM, some)["distance_from"],
-            lambda s, some=some: eccentricity(s, some)[0],
-            lambda s, some=some: khop(s, some, 2),
-            lambda s, pairs=pairs: reachability(s, pairs),
-        ):
-            found, wanted = both(source, work, method=method, directed=directed)
-            np.testing.assert_allclose(found, wanted, rtol=1e-12, err_msg=name)
+    compare(applications, method, directed)
 
 
 @pytest.mark.parametrize(
@@ -91,16 +116,7 @@ def test_applications(device, method, directed):
     [*((method, False) for method in METHODS[:3]), ("", True), ("edge-parallel", True)],
 )
 def test_betweenness(device, method, directed):
-    for name, source in SMALL.items():
-        every = np.arange(source.n)
-        for some in (every, every[:1], every[:0]):
-            found, wanted = both(
-                source,
-                lambda s, some=some: betweenness(s, some),
-                method=method,
-                directed=directed,
-            )
-            np.testing.assert_allclose(found, wanted, rtol=1e-9, err_msg=name)
+    compare(sums, method, directed, rtol=1e-9)
 
 
 @pytest.mark.parametrize("direction", ["push", "pull", "auto"])

@@ -77,7 +77,7 @@ def test_balances_of_pulls(device, balance, asynchronous):
 
 
 @settings(
-    max_examples=60,
+    max_examples=25,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -118,9 +118,8 @@ def test_symmetric_graphs(device, name):
     for stepwise in (True, False):
         for direction in paper.DIRECTIONS:
             search = PaperSearch(host.graph, stepwise=stepwise, direction=direction)
-            for root in {0, host.active // 2, host.active - 1}:
-                host.check(root, search.search(root))
-                host.check(root, search.search(root, records=True))
+            for root in {0, host.active - 1}:
+                host.check(root, search.search(root, records=root == 0))
 
 
 def test_a_session_counts_edges_that_leave(device):

@@ -77,9 +77,23 @@ def first_graphs(paper, count=2):
     return replace(paper, entries=tuple(entries))
 
 
+PNG = b"\x89PNG"
+
+
+def render_one(monkeypatch):
+    """Only the first figure becomes pixels, which takes longer than all searches."""
+    figure = pytest.importorskip("matplotlib.figure").Figure
+    ways = iter([figure.savefig])
+
+    def savefig(self, path):
+        next(ways, lambda _, path: path.write_bytes(PNG))(self, path)
+
+    monkeypatch.setattr(figure, "savefig", savefig)
+
+
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_entry_is_made_or_says_why_not(papers, paper, tmp_path, monkeypatch):
-    pytest.importorskip("matplotlib")
+    render_one(monkeypatch)
     few = first_graphs(papers.run.paper_of(paper))
     monkeypatch.setattr(papers.run, "paper_of", lambda _: few)
     plots = tmp_path / "plots"
@@ -95,7 +109,7 @@ def test_every_entry_is_made_or_says_why_not(papers, paper, tmp_path, monkeypatc
             assert entry["verdict"]["word"] != "not measured" or paper in PARTLY
         if declared.draw is not None and entry["verdict"]["word"] != "not measured":
             image = plots / f"{paper}_{name.replace(' ', '_')}.png"
-            assert image.read_bytes()[:4] == b"\x89PNG"
+            assert image.read_bytes()[:4] == PNG
 
 
 def test_wrong_searches_are_told(papers, tmp_path, capsys):

@@ -4,6 +4,8 @@ The driver is the real one; each launch runs in a thread of its own, so that dev
 write to each other while they search.
 """
 
+from functools import cache
+
 import numpy as np
 import pytest
 from device_graphs import hubs
@@ -45,7 +47,7 @@ SHAPES = {
     "grid": lambda: grid(14),
     "tree": lambda: beside(shuffled(binary_tree(1023)), complete(40)),
     "complete": lambda: complete(24),
-    "two-blobs": lambda: shuffled(chained(complete(60), path(70), complete(90))),
+    "two-blobs": lambda: shuffled(chained(complete(60), path(25), complete(90))),
     "two-big": lambda: shuffled(
         beside(random_tuples(1500, 5000, 3), uniform(1200, 6000))
     ),
@@ -67,15 +69,24 @@ OVERRIDES = {
 }
 
 
+@cache
+def source_of(name):
+    return SHAPES[name]()
+
+
 @pytest.mark.full_blocks(named="mark-early")
 @pytest.mark.full_blocks(named="mark-then-pull")
 @pytest.mark.parametrize("named", OVERRIDES)
 def test_thresholds_that_force_each_way(device, named):
-    for k, make in enumerate(SHAPES.values()):
-        source, parts = make(), (2, 3, 2, 4, 1)[k % 5]
+    """Two in three of the graphs; each is left out by some."""
+    turn = list(OVERRIDES).index(named)
+    for k, name in enumerate(SHAPES):
+        if (k + turn) % 3 == 0:
+            continue
+        source, parts = source_of(name), (2, 3, 2, 4, 1)[k % 5]
         told = {"internal_ids": k % 2 == 0, "wide": k % 3 == 0}
         driver = resident_driver(source, parts, overrides=OVERRIDES[named], **told)
-        for root in dict.fromkeys(some_roots(source, 3)):
+        for root in dict.fromkeys(some_roots(source, 2)):
             look(driver, source, root)
         driver.close()
 
@@ -89,13 +100,13 @@ def test_marks_by_short_and_long_ranges(device, monkeypatch, internal, fetch_edg
     limits = {"mark_edges": 0, "pull_edges": HUGE, "fetch_edges": fetch_edges}
     groups = []
     for k, name in enumerate(("random", "kronecker", "hubs", "granules", "long-rows")):
-        source, parts = SHAPES[name](), (2, 3, 4)[k % 3]
+        source, parts = source_of(name), (2, 3, 4)[k % 3]
         told = {"internal_ids": internal, "overrides": limits}
         driver = resident_driver(source, parts, **told)
         p = driver._parts[0].params.own
         assert p.ranges % p.group == 0
         groups.append(p.hubs and p.group)
-        for root in dict.fromkeys(some_roots(source, 3)):
+        for root in dict.fromkeys(some_roots(source, 2)):
             look(driver, source, root)
         driver.close()
     assert max(groups) > 2
@@ -127,14 +138,13 @@ def test_every_step_is_seen(device):
 @pytest.mark.parametrize("direction", ["push", "pull"])
 @INTERNAL
 def test_directions(device, direction, internal):
-    for name in ("random", "kronecker", "two-blobs", "hubs"):
-        source = SHAPES[name]()
-        for parents in BOTH:
-            told = {"direction": direction, "parents": parents}
-            driver = resident_driver(source, 2, internal_ids=internal, **told)
-            for root in some_roots(source, 2):
-                found = look(driver, source, root)
-                assert (found.parent[0] is not None) == parents
+    for k, name in enumerate(("random", "kronecker", "two-blobs", "hubs")):
+        source, parents = source_of(name), (k + internal) % 2 == 0
+        told = {"direction": direction, "parents": parents}
+        driver = resident_driver(source, 2, internal_ids=internal, **told)
+        for root in some_roots(source, 2):
+            found = look(driver, source, root)
+            assert (found.parent[0] is not None) == parents
     assert look(driver, source, 0, parents=False).parent[0] is None
 
 
@@ -142,11 +152,11 @@ def test_directions(device, direction, internal):
 def test_ids_of_any_width(device, id_bits, internal):
     """With roots that have no edges, and the first search that needs wide levels."""
     deep = shuffled(chained(path(300), complete(30)))
-    shapes = [SHAPES[name]() for name in ("random", "tiny", "hubs", "granules")]
+    shapes = [source_of(name) for name in ("random", "tiny", "hubs", "granules")]
     for k, source in enumerate((*shapes, Tuples(4, [1, 1], [3, 3]), deep)):
         driver = resident_driver(source, (1, 2, 3, 4)[k % 4], internal_ids=internal)
         alone = np.flatnonzero(source.degrees == 0)[:2].tolist()
-        for root in dict.fromkeys([*some_roots(source, 2), *alone]):
+        for root in dict.fromkeys([*some_roots(source, 1), *alone[:1]]):
             parent = look(driver, source, root).parent[0]
             assert parent.dtype.itemsize * 8 == id_bits
         driver.close()
@@ -154,11 +164,11 @@ def test_ids_of_any_width(device, id_bits, internal):
 
 @pytest.mark.parametrize("parts", [2, 3])
 def test_many_levels(device, parts):
-    source = shuffled(chained(path(700), complete(30)))
+    source = shuffled(chained(path(270), complete(30)))
     end = int(np.flatnonzero(source.degrees == 1)[0])
     for told in ({}, {"overrides": {"pull_edges": 1}}, {"direction": "pull"}):
         if told:  # each level is a meeting of all blocks
-            source = shuffled(chained(path(60), complete(30)))
+            source = shuffled(chained(path(30), complete(30)))
             end = int(np.flatnonzero(source.degrees == 1)[0])
         driver = resident_driver(source, parts, **told)
         look(driver, source, end)
@@ -213,9 +223,9 @@ def test_a_wide_push_between_pulls(device):
 def test_blocks_that_lag_behind_the_first(device):
     """Block 0 exchanges levels while others still read what came before them."""
     device.multiprocessors = 4
-    source = SHAPES["two-blobs"]()
+    source = source_of("two-blobs")
     driver = resident_driver(source, 3, direction="push")
-    for root in range(0, source.n, 12):
+    for root in range(0, source.n, 16):
         look(driver, source, root)
 
 
@@ -239,7 +249,7 @@ def test_records(device):
 def test_steps_are_those_of_one_device(device):
     """The same choices whatever the number of parts."""
     for name in ("kronecker", "granules", "two-blobs"):
-        source, kinds = SHAPES[name](), []
+        source, kinds = source_of(name), []
         root = int(source.degrees.argmax())
         share = source.matrix.nnz // pull_shares.DOMAIN  # one part has another
         for parts in (1, 2, 4):
@@ -252,7 +262,7 @@ def test_steps_are_those_of_one_device(device):
 def test_many_searches_leave_nothing_behind(device):
     rng = np.random.default_rng(3)
     for name in ("tiny", "two-big", "kronecker"):
-        source = SHAPES[name]()
+        source = source_of(name)
         for overrides in ({}, {"pull_edges": 40}, {"mark_edges": 30}):
             driver = resident_driver(source, 2, overrides=overrides)
             lonely = np.flatnonzero(source.degrees == 0)[:2].tolist()

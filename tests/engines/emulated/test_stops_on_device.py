@@ -42,14 +42,14 @@ WAYS = {
         shuffled(chained(star(3000), path(20))),
         {"overrides": {"mark_edges": HUGE, "pull_edges": HUGE}},
     ),
-    "push": (shuffled(chained(uniform(2000, 20_000), path(30))), {"direction": "push"}),
+    "push": (shuffled(chained(uniform(2000, 20_000), path(15))), {"direction": "push"}),
     "mark": (
         hubs(3, 1200),
         {"overrides": {"mark_edges": 0, "pull_edges": HUGE}},
     ),
-    "pull": (shuffled(chained(complete(60), path(70))), {"direction": "pull"}),
+    "pull": (shuffled(chained(complete(60), path(25))), {"direction": "pull"}),
     "pull-last": (
-        shuffled(chained(uniform(6000, 90_000), path(40))),
+        shuffled(chained(uniform(3000, 45_000), path(20))),
         {"overrides": {"pull_edges": 0}},
     ),
     "pull-early": (

@@ -70,20 +70,22 @@ def roots_of(made):
 
 @EACH
 @pytest.mark.parametrize("in_ids", [True, False], ids=["ids", "numbers"])
-@pytest.mark.parametrize("name", SHAPES)
-def test_nothing_lies_beyond_the_last_level(device, engine, method, in_ids, name):
-    made = host(name)
+def test_nothing_lies_beyond_the_last_level(device, engine, method, in_ids):
+    """Half of the graphs by id, the others by number; roots take ends in turns."""
     kind = lookup(ENGINES, "engine", engine)
     options = SearchOptions(engine=engine, method=method, internal_ids=not in_ids)
-    search = kind(options).on_graph(made.graph)
-    for root in roots_of(made):
-        if not in_ids and not made.source.degrees[root]:
-            continue
-        whole = wanted_levels(made, root)
-        for k, until in enumerate(untils(whole, root)[in_ids::2]):
-            found = search.search(root, records=k % 3 == 0, until=until)
-            hold(made, root, found, until, in_ids=in_ids)
-        hold(made, root, search.search(root), Until(), in_ids=in_ids)
+    turn = int(in_ids)
+    for name in [*SHAPES][in_ids::2]:
+        made = host(name)
+        search = kind(options).on_graph(made.graph)
+        for root in roots_of(made):
+            if not in_ids and not made.source.degrees[root]:
+                continue
+            whole, turn = wanted_levels(made, root), turn + 1
+            for k, until in enumerate(untils(whole, root)[turn % 5 :: 5]):
+                found = search.search(root, records=k % 3 == 0, until=until)
+                hold(made, root, found, until, in_ids=in_ids)
+            hold(made, root, search.search(root), Until(), in_ids=in_ids)
 
 
 @EACH
@@ -127,6 +129,7 @@ def by_number(made, search, number, until):
     ("frontier", "direction"), [(f, d) for d in DIRECTIONS for f in ALLOWED[d]]
 )
 def test_strategies_of_xbfs_paper(device, frontier, direction, stepwise):
+    turn = int(stepwise)
     for k, name in enumerate(SHAPES):
         made = host(name)
         search = PaperSearch(
@@ -137,8 +140,8 @@ def test_strategies_of_xbfs_paper(device, frontier, direction, stepwise):
             balance=BALANCES[k],
         )
         for number in (0, made.active - 1):
-            levels = wanted_levels(made, made.vertices[number])
-            for until in untils(levels, number)[stepwise::2]:
+            levels, turn = wanted_levels(made, made.vertices[number]), turn + 1
+            for until in untils(levels, number)[turn % 6 :: 6]:
                 by_number(made, search, number, until)
 
 
@@ -149,10 +152,11 @@ def test_strategies_of_xbfs_paper(device, frontier, direction, stepwise):
 )
 def test_knobs_of_bfs4k(device, knobs, claim, stepwise):
     """Levels of the grid, of one block alone, and rows in pieces."""
+    turn = 2 * stepwise + claim
     for name in SHAPES:
         made = host(name)
         search = Bfs4kSearch(made.graph, knobs=knobs, claim=claim, stepwise=stepwise)
         for number in (0, made.active - 1):
-            levels = wanted_levels(made, made.vertices[number])
-            for until in untils(levels, number)[stepwise::2]:
+            levels, turn = wanted_levels(made, made.vertices[number]), turn + 1
+            for until in untils(levels, number)[turn % 6 :: 6]:
                 by_number(made, search, number, until)

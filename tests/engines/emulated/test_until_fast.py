@@ -35,13 +35,13 @@ IN_IDS = pytest.mark.parametrize("in_ids", [True, False], ids=["ids", "numbers"]
 BLOB = complete(40)  # beside what a cluster would search
 
 SHAPES = {
-    "path": lambda: beside(path(50), BLOB),
+    "path": lambda: beside(path(24), BLOB),
     "grid": lambda: beside(shuffled(grid(14)), BLOB),
     "kronecker": lambda: kronecker(10),
     "star": lambda: star(700),
     "hubs": lambda: hubs(3, 1200),
     "tree": lambda: beside(shuffled(binary_tree(1023)), BLOB),
-    "two-blobs": lambda: shuffled(chained(complete(60), path(70), complete(90))),
+    "two-blobs": lambda: shuffled(chained(complete(60), path(25), complete(90))),
     "tiny": lambda: shuffled(beside(uniform(500, 2500), pairs(70), lone(20))),
 }
 SETTINGS = {
@@ -75,10 +75,11 @@ def roots(made):
 def test_levels_and_targets(device, in_ids, named):
     """Nothing beyond the last level; the search after it is whole again.
 
-    Settings and roots take the ends of a graph in turns.
+    Half of the graphs are searched by id. Settings and roots take the ends of a graph
+    in turns.
     """
     faults, turn = Faults(), 2 * list(SETTINGS).index(named) + in_ids
-    for k, name in enumerate(SHAPES):
+    for k, name in enumerate([*SHAPES][in_ids::2]):
         made, told = host(name), SETTINGS[named]
         search = FastSearch(made.graph, in_ids=in_ids, **told)
         for at, root in enumerate(roots(made)):
@@ -96,7 +97,7 @@ def test_records_end_there(device, in_ids):
         made = host(name)
         search = FastSearch(made.graph, in_ids=in_ids)
         root = roots(made)[k % 2]
-        for until in untils(wanted_levels(made, root), root):
+        for until in untils(wanted_levels(made, root), root)[(k + in_ids) % 2 :: 2]:
             faults.look(made, search, root, name, records=True, until=until)
     faults.tell()
 
@@ -105,7 +106,7 @@ def test_records_end_there(device, in_ids):
 def test_after_every_step(device, in_ids):
     """Each step is once the last one, in one launch and level by level."""
     device.multiprocessors = 3
-    core, last = uniform(4000, 60_000), set()
+    core, last = uniform(3000, 45_000), set()
     for source, told in (
         (shuffled(chained(core, path(6))), {}),
         (shuffled(chained(complete(120), path(9), complete(200), path(5))), {}),
@@ -120,8 +121,9 @@ def test_after_every_step(device, in_ids):
         for depth in range(1, levels.max() + 1):
             target = int(np.flatnonzero(levels == depth)[-1])
             for until in (Until(depth), Until(None, np.array([target]))):
-                found = search.search(root, until=until)
-                assert fault(made, root, found, in_ids=in_ids, until=until) is None
+                if (depth + (until.depth is None)) % 2:
+                    found = search.search(root, until=until)
+                    assert fault(made, root, found, in_ids=in_ids, until=until) is None
                 found = search.search(root, records=True, until=until)
                 assert fault(made, root, found, in_ids=in_ids, until=until) is None
                 assert len(found.records) == depth
@@ -135,7 +137,7 @@ def test_the_last_level_of_signed_bytes(device, in_ids):
     made = HostGraph(beside(path(140), BLOB))
     for told in ({}, {"stepwise": True}):
         search = FastSearch(made.graph, in_ids=in_ids, **told)
-        for depth in (125, 126, 127, 128, 139, 200):
+        for depth in (125, 126, 127, 139):
             for until in (Until(depth), Until(None, np.array([min(depth, 139)]))):
                 found = search.search(0, until=until)
                 assert fault(made, 0, found, in_ids=in_ids, until=until) is None
@@ -150,8 +152,8 @@ def test_in_one_cluster(device, in_ids, capability):
     device.capability = capability
     faults, whole = Faults(), device.shared
     shapes = {
-        "path": shuffled(path(14)),
-        "grid": grid(6),
+        "path": shuffled(path(9)),
+        "grid": grid(4),
         "apart": shuffled(beside(path(9), star(3), lone(3))),
     }
     for name, source in shapes.items():
