@@ -52,7 +52,10 @@ BOUNDED = {
     "tests/validation/test_cuda_on_host.py",
 }
 # these start commands, which depend on the whole package, and what puts faults in them
-COMMANDS = {"tests/cli/commands.py", "tests/faults/launching.py"}
+COMMANDS = {
+    *("tests/cli/commands.py", "tests/faults/launching.py"),
+    *("tests/warm.py", "tests/warm_client.py"),
+}
 FAULTS = "tests/faults/injected/sitecustomize.py"
 CODE = (
     *("co_code", "co_exceptiontable", "co_name", "co_names", "co_varnames"),

@@ -16,11 +16,13 @@ import psutil
 import pytest
 from graphs import levels_by
 from launching import clean_environment, end_tree, find_mpiexec, run, run_ranks
+from warm import Command
 
 from distbfs.cli import main
 from distbfs.ranks.world import run_guarded
 
-DISTBFS = [sys.executable, "-m", "distbfs"]
+DISTBFS = Command()  # in a process of its own, forked from one that has all modules
+FRESH = [sys.executable, "-m", "distbfs"]  # where it matters how it starts
 INJECTED = Path(__file__).resolve().parents[1] / "faults" / "injected"
 SECONDS = 60
 
@@ -119,7 +121,7 @@ def wait_until(condition, process, seconds=120):
         if time.monotonic() > end or process.poll() is not None:
             end_tree(process)
             pytest.fail(f"not reached: {process.communicate()}")
-        time.sleep(0.005)
+        time.sleep(0.02)
 
 
 def ranks_below(process):

@@ -78,12 +78,10 @@ def output(tmp_path):
         (1, 1),
         (1, 2),
         (1, 4),
-        pytest.param(2, 2, marks=needs_mpi),
         pytest.param(2, 4, marks=needs_mpi),
-        pytest.param(4, 4, marks=needs_mpi),
+        pytest.param(4, 4, marks=[needs_mpi, pytest.mark.thorough]),
         pytest.param(2, 1, marks=needs_mpi),  # and cut anew
         pytest.param(3, 4, marks=needs_mpi),
-        pytest.param(4, 2, marks=needs_mpi),
     ],
 )
 def test_results(stores, output, ranks, parts):

@@ -335,8 +335,7 @@ def test_without_a_compiler_parts_are_the_same(make, tmp_path):
 # partition
 
 
-@pytest.mark.parametrize("parts", [1, 2, 4])
-@pytest.mark.parametrize("other", [1, 3, 4])
+@pytest.mark.parametrize(("parts", "other"), [(1, 3), (2, 4), (4, 1), (4, 3)])
 def test_partition_and_back(make, tmp_path, parts, other):
     words = ("--seed", 6, "--edge-factor", 4, "--parts", parts)
     first = make("first", "generate", "kronecker", "-s", 7, *words)
@@ -355,8 +354,7 @@ def test_partition_and_back(make, tmp_path, parts, other):
     check_results(tuples, second.with_suffix(".h5"), sources)
 
 
-@pytest.mark.parametrize("parts", [1, 2, 4])
-@pytest.mark.parametrize("other", [1, 2, 3])
+@pytest.mark.parametrize(("parts", "other"), [(1, 2), (2, 1), (2, 2), (4, 3)])
 def test_partition_of_a_converted_graph(make, tmp_path, parts, other):
     file = write_edge_list(tmp_path / "graph.el", RANDOM)
     seed = ("--permute-seed", 9)

@@ -203,8 +203,9 @@ def surveyed(values, source):
     return bound, max(widths)
 
 
-@pytest.mark.parametrize("parts", [1, 3])
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize(
+    ("name", "parts"), [*zip(NAMED, (1, 3) * len(NAMED), strict=False), ("grid", 3)]
+)
 def test_survey_of_named_graphs(tmp_path, name, parts):
     stored = write(NAMED[name], tmp_path / "s", parts)
     values = here("info", stored, "--degrees", "--json").values

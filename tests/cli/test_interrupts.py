@@ -8,6 +8,7 @@ import time
 import pytest
 from commands import (
     DISTBFS,
+    FRESH,
     begin,
     environment,
     files_in,
@@ -36,11 +37,11 @@ def path(tmp_path_factory):
 @pytest.mark.parametrize(
     ("ranks", "command", "module"),
     [
-        (1, DISTBFS, "distbfs.errors"),
-        (1, DISTBFS, "numpy"),
+        (1, FRESH, "distbfs.errors"),
+        (1, FRESH, "numpy"),
         (1, SCRIPT, "click"),
         (1, SCRIPT, "distbfs.cli.main"),
-        pytest.param(2, DISTBFS, "numpy", marks=needs_mpi),
+        pytest.param(2, FRESH, "numpy", marks=needs_mpi),
     ],
 )
 def test_ctrl_c_while_modules_are_imported(ranks, command, module):
@@ -71,7 +72,7 @@ def test_ctrl_c_while_mpi_waits_for_a_rank_that_has_not_begun():
     """Also then threads run that hear of it."""
     if is_open_mpi():
         pytest.skip("mpirun of Open MPI ends the ranks itself")
-    process = begin(2, [sys.executable, "-c", LATE, *DISTBFS, "doctor"], environment())
+    process = begin(2, [sys.executable, "-c", LATE, *FRESH, "doctor"], environment())
 
     def waits():
         first = ranks_below(process).get(0)
@@ -100,7 +101,8 @@ def test_a_search_ends_between_two_levels(tmp_path, path, command, number, ranks
         pytest.skip("mpirun of Open MPI ends the ranks itself")
     log = tmp_path / "log"
     words = command.format(path).split()
-    process = begin(ranks, [*DISTBFS, *words, "-q"], injected(log))
+    start = DISTBFS if ranks == 1 else FRESH  # one rank ends the launcher's others
+    process = begin(ranks, [*start, *words, "-q"], injected(log))
     wait_until(lambda: all(searches_begun(log, x) for x in range(ranks)), process)
     process.send_signal(number)
     done = finish(process)

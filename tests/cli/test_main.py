@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 import pytest
-from commands import DISTBFS, here, on
+from commands import FRESH, here, on
 from launching import needs_mpi, run
 
 from distbfs import __version__
@@ -33,18 +33,27 @@ def bare(tmp_path_factory):
     return {"PYTHONPATH": f"{folder}:{root}", "CUDA_VISIBLE_DEVICES": ""}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_without_mpi_and_cuda(bare, command):
-    done = run([*DISTBFS, command, "--help"], env=bare)
+HELP = """
+import sys
+from distbfs.cli.main import run
+for command in sys.argv[1:]:
+    assert run([command, "--help"]) == 0
+    print(chr(0))
+"""
+
+
+def test_help_without_mpi_and_cuda(bare):
+    done = run([sys.executable, "-c", HELP, *COMMANDS], env=bare)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"Usage: distbfs {command} ")
-    assert "--help" in done.stdout
-    assert ("--json" in done.stdout) is (command != "query")  # always JSON
+    for command, text in zip(COMMANDS, done.stdout.split("\0\n"), strict=False):
+        assert text.startswith(f"Usage: distbfs {command} ")
+        assert "--help" in text
+        assert ("--json" in text) is (command != "query")  # always JSON
 
 
 def test_help_lists_the_commands(bare):
     words = (["--help"], ["-h"], [])
-    long, *others = (run([*DISTBFS, *some], env=bare) for some in words)
+    long, *others = (run([*FRESH, *some], env=bare) for some in words)
     assert (long.returncode, long.stderr) == (0, "")
     assert [other.stdout for other in others] == [long.stdout] * 2
     assert "_DISTBFS_COMPLETE=bash_source" in long.stdout
@@ -93,7 +102,7 @@ COMPLETED = [
 @pytest.mark.parametrize(("line", "words"), COMPLETED)
 def test_completion(line, words):
     asked = {"_DISTBFS_COMPLETE": "bash_complete", "COMP_WORDS": line}
-    done = run(DISTBFS, env={**asked, "COMP_CWORD": str(line.count(" "))})
+    done = run(FRESH, env={**asked, "COMP_CWORD": str(line.count(" "))})
     assert (done.returncode, done.stderr) == (0, "")
     assert {x.partition(",")[2] for x in done.stdout.splitlines()} == words
 
@@ -116,13 +125,10 @@ def test_module_and_console_script_give_the_same(tmp_path):
         written.write_text(CONSOLE_SCRIPT)
         script = [sys.executable, str(written)]
     for words, code in [
-        ([], 0),
-        (["--help"], 0),
         (["--version"], 0),
-        (["graph500", "--scale", "none"], 2),
         (["bfs", str(tmp_path / "nowhere"), "--source", "1"], 2),
     ]:
-        module, console = (run([*argv, *words]) for argv in (DISTBFS, script))
+        module, console = (run([*argv, *words]) for argv in (FRESH, script))
         assert module.returncode == code
         assert (module.returncode, module.stdout, module.stderr) == (
             console.returncode,

@@ -134,8 +134,9 @@ def test_expected_graphs_are_close_to_built_ones(scale, parts):
         assert size == pytest.approx(mean, rel=0.06, abs=16)
 
 
-@pytest.mark.parametrize("parts", [1, 2])
-@needs_mpi
+@pytest.mark.parametrize(
+    "parts", [1, pytest.param(2, marks=[needs_mpi, pytest.mark.thorough])]
+)
 def test_peak_of_a_build_is_near_the_estimate(parts):
     argv = [sys.executable, "-c", PEAK]
     done = run_ranks(parts, argv) if parts > 1 else run(argv)

@@ -19,6 +19,7 @@ import psutil
 import pytest
 from commands import (
     DISTBFS,
+    FRESH,
     alone,
     begin,
     check_results,
@@ -51,10 +52,10 @@ def stores(tmp_path_factory):
 
 
 @contextlib.contextmanager
-def serving(ranks, stores, folder, *arguments, env=None):
+def serving(ranks, stores, folder, *arguments, env=None, start=DISTBFS):
     """Start ``distbfs serve`` and wait until it is ready; yields (process, socket)."""
     path = folder / "s"
-    command = [*DISTBFS, "serve", stores / str(ranks), "--socket", path, *arguments]
+    command = [*start, "serve", stores / str(ranks), "--socket", path, *arguments]
     process = begin(ranks, [str(word) for word in command], env or environment())
     try:
         line = process.stdout.readline()
@@ -408,7 +409,7 @@ def test_http(ranks, stores, tmp_path):
 def test_no_more_descriptors(ends, stores, tmp_path):
     token = tmp_path / "token"
     ways = ("--http", 0, "--token-file", token)
-    with serving(1, stores, tmp_path, *ways) as (process, path):
+    with serving(1, stores, tmp_path, *ways, start=FRESH) as (process, path):
         lines = iter(process.stderr.readline, "")
         address = next(x for x in lines if "http://" in x).split()[-1]
         served = psutil.Process(process.pid)

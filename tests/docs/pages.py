@@ -27,6 +27,7 @@ from pathlib import Path
 import markdown_it
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests"))
 TREE = ("docker", "docs", "scripts", "slurm")  # what pages see of it
 PATIENCE = 120  # seconds for one command
 NUMBER = r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
@@ -248,11 +249,14 @@ class Page:
 
 def run_apart(path: Path, folder: Path, *options: str) -> subprocess.CompletedProcess:
     """Run a page in a process and an empty folder of its own; return how it ended."""
+    import warm  # noqa: PLC0415 - not where the page runs
+
     here, outputs = folder / "page", folder / "outputs"
     here.mkdir()
     outputs.mkdir()
     for name in TREE:
         (here / name).symlink_to(ROOT / name)
+    programs = (str(warm.folder()), os.path.dirname(sys.executable), os.environ["PATH"])
     environment = {
         **os.environ,
         "COLUMNS": "100",
@@ -260,12 +264,12 @@ def run_apart(path: Path, folder: Path, *options: str) -> subprocess.CompletedPr
         "MPLBACKEND": "agg",
         "OMP_NUM_THREADS": "2",
         "PAGE_OUTPUTS": str(outputs),
-        "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
+        "PATH": os.pathsep.join(programs),
         "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}".rstrip(":"),
         "PYTHONUNBUFFERED": "1",
     }
     return subprocess.run(
-        [sys.executable, __file__, "--here", *options, path.absolute()],
+        [warm.folder() / "python", __file__, "--here", *options, path.absolute()],
         cwd=here, env=environment, text=True, start_new_session=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip

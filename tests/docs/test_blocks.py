@@ -136,10 +136,23 @@ def test_links_lead_somewhere(page):
             assert (page.parent / parts.path).exists(), target
 
 
-@NAME
+SLOW = {"cost_model.md"}  # fits tables of scripts/results twice, for seconds
+RUN = {"console", "json", "pycon", "python"}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(
+            page,
+            id=str(page.relative_to(pages.ROOT)),
+            marks=pytest.mark.thorough if page.name in SLOW else (),
+        )
+        for page in pages.documents()
+        if any(x.language in RUN and "needs" not in x.notes for x in pages.blocks(page))
+    ],
+)
 def test_blocks_run(page, tmp_path):
-    if not pages.blocks(page):
-        return
     done = pages.run_apart(page, tmp_path)
     assert done.returncode == 0, done.stdout
 

@@ -168,11 +168,10 @@ def test_rank_0_of_four_fails_in_a_search(tmp_path):
 @pytest.mark.parametrize(
     ("ranks", "way", "killed"),
     [
-        (2, "console-script", 1),
+        pytest.param(2, "console-script", 1, marks=pytest.mark.thorough),
         (2, "module", 0),
-        (2, "program", 1),
-        (4, "module", 2),
-        (4, "program", 0),
+        pytest.param(4, "module", 2, marks=pytest.mark.thorough),
+        (3, "program", 1),
     ],
 )
 def test_a_rank_is_killed_in_a_benchmark(tmp_path, ranks, way, killed):

@@ -77,7 +77,7 @@ def same(parsed, expected):
     assert parsed.pairs.dtype == np.int64
 
 
-@settings(max_examples=1200, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(
     st.tuples(
         st.lists(st.sampled_from(GOOD), max_size=12).map("".join),

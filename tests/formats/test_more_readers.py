@@ -22,7 +22,7 @@ from distbfs.formats.packed import Int64Reader, PackedReader
 from formats.reading import WAYS, read, refusal
 
 FUZZ = settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 ID = st.integers(0, 40)
 PAIRS = st.lists(st.tuples(ID, ID), min_size=1, max_size=30)

@@ -52,7 +52,7 @@ def write(path, pairs, case, head="", shift=0):
     path.write_bytes((out if whole else out.rstrip("\r\n")).encode())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(styled(), st.booleans(), st.sampled_from([16, 64, 1 << 20]))
 def test_edge_list_round_trip(scratch, case, one_based, block):
     pairs = case[0]
@@ -68,7 +68,7 @@ def test_edge_list_round_trip(scratch, case, one_based, block):
     assert edge_file.digest == digest
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     styled(between=(" ", "\t", "  "), mark="%", more=False),
     st.sampled_from([("pattern", ""), ("real", " 1e-3"), ("complex", "\t1 nan")]),

@@ -16,7 +16,7 @@ from distbfs.formats.ids import IntegerIds, TextIds, id_map
 from distbfs.formats.tuples import open_tuples
 
 FUZZ = settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 LARGEST = 2**63 - 1
 NUMBERS = st.integers(0, LARGEST) | st.integers(0, 9)

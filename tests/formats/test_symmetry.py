@@ -17,7 +17,7 @@ def columns(pairs):
     return np.array(pairs, dtype=np.int64).reshape(-1, 2).T
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.tuples(ID, ID)), st.integers(0, 9), st.booleans())
 def test_an_edge_that_is_listed_from_both_ends_is_kept_once(pairs, cut, strided):
     both = pairs + [(v, u) for u, v in pairs if u != v]
@@ -52,7 +52,7 @@ def test_a_difference_is_seen(compiled, pairs):
     assert not one.even()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.lists(st.integers(-1, 9), max_size=4), min_size=1, max_size=8),
     st.integers(0, 5),

@@ -21,7 +21,7 @@ feather = pytest.importorskip("pyarrow.feather")
 parquet = pytest.importorskip("pyarrow.parquet")
 
 FUZZ = settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 ID = st.integers(0, 120)
 PAIRS = st.lists(st.tuples(ID, ID), min_size=1, max_size=40)

@@ -22,7 +22,7 @@ from formats.packing import PACK
 from formats.test_relabel import NUMBERS, WORDS, Solo
 
 FUZZ = settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 KINDS = {name: lookup(WRITERS, "format", name) for name in WRITERS}
 NAMED = sorted(name for name in KINDS if KINDS[name].keeps_ids)

@@ -111,7 +111,7 @@ FROM_ONE = {
 
 
 @pytest.mark.parametrize("name", FROM_ONE)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(graph=graphs(), data=st.data())
 def test_from_one_node(name, graph, data):
     node = data.draw(st.sampled_from([*graph, "nobody"]))
@@ -124,13 +124,13 @@ def test_from_one_node(name, graph, data):
     same(name, graph, node, **options)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(graph=graphs(), data=st.data())
 def test_layers_from_several_nodes(graph, data):
     same("bfs_layers", graph, data.draw(st.lists(st.sampled_from([*graph, "nobody"]))))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(graph=graphs(), distance=st.sampled_from([0, 1, 2, 5, 99, -1, 1.0, 1.5]))
 def test_descendants_at_distance(graph, distance):
     for node in [*graph][:2]:
@@ -138,27 +138,27 @@ def test_descendants_at_distance(graph, distance):
     same("descendants_at_distance", graph, "nobody", 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(graph=graphs(), data=st.data())
 def test_has_path(graph, data):
     node = st.sampled_from([*graph, "nobody"])
     same("has_path", graph, data.draw(node), data.draw(node))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(graph=graphs(most=7), cutoff=LIMITS)
 def test_all_pairs(graph, cutoff):
     same("all_pairs_shortest_path_length", graph, cutoff)
 
 
 @pytest.mark.parametrize("name", ["connected_components", "is_connected"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(graph=graphs())
 def test_components(name, graph):
     same(name, graph)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(graph=graphs(most=5), data=st.data())
 def test_eccentricity_and_diameter(graph, data):
     same("eccentricity", graph)

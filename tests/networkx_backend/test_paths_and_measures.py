@@ -31,14 +31,14 @@ def some_node(graph):
     return st.sampled_from([*graph, "nobody"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(graph=graphs(most=7), cutoff=LIMITS)
 def test_all_paths(graph, cutoff):
     same("all_pairs_shortest_path", graph, cutoff)
 
 
 @pytest.mark.parametrize("name", ["shortest_path", "shortest_path_length"])
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(graph=graphs(), data=st.data())
 def test_shortest_paths(name, graph, data):
     ends = {
@@ -51,7 +51,7 @@ def test_shortest_paths(name, graph, data):
     same(name, graph, **ends)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(graph=graphs(most=14), data=st.data())
 def test_paths_between_two(graph, data):
     ends = [data.draw(some_node(graph)) for _ in range(2)]
@@ -83,7 +83,7 @@ def test_ends_of_paths_are_as_they_were_given():
             assert list(map(repr, found)) == list(map(repr, wanted))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=26, deadline=None)
 @given(graph=graphs(most=6))
 def test_mean_length(graph):
     same("average_shortest_path_length", graph)
@@ -93,7 +93,7 @@ def test_mean_length(graph):
 @pytest.mark.parametrize(
     "name", ["multi_source_dijkstra_path", "multi_source_dijkstra_path_length"]
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=26, deadline=None)
 @given(graph=graphs(), data=st.data())
 def test_from_several_nodes(name, graph, data):
     chosen = data.draw(st.lists(some_node(graph), max_size=3))
@@ -106,7 +106,7 @@ MEASURES = ("center", "diameter", "periphery", "radius")
 
 
 @pytest.mark.parametrize("name", MEASURES)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=26, deadline=None)
 @given(graph=graphs(most=6))
 def test_measures(name, graph):
     same(name, graph)
@@ -126,7 +126,7 @@ def test_measures_of_larger_graphs(name, directed):
     same(name, nx.random_labeled_tree(60, seed=4))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=26, deadline=None)
 @given(graph=graphs(), data=st.data())
 def test_closeness(graph, data):
     improved = data.draw(st.booleans())
@@ -134,7 +134,7 @@ def test_closeness(graph, data):
     same("closeness_centrality", graph, data.draw(some_node(graph)))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=26, deadline=None)
 @given(graph=graphs(), data=st.data())
 def test_harmonic(graph, data):
     nodes = some_node(graph) | st.lists(some_node(graph), max_size=4)
@@ -155,7 +155,7 @@ def test_harmonic(graph, data):
     assert sums == wanted
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(graph=graphs(), data=st.data())
 def test_betweenness(graph, data):
     k = None if BEFORE_3_5 else data.draw(st.none() | st.integers(0, len(graph) + 1))
@@ -196,7 +196,7 @@ def test_betweenness_of_a_larger_graph(directed, k):
 
 
 @pytest.mark.parametrize("checks", [0, 1 << 13])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(graph=graphs(most=12))
 def test_two_colours(checks, graph):
     with pytest.MonkeyPatch.context() as patch:

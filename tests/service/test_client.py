@@ -186,6 +186,7 @@ def test_stubs_have_every_name():
 
 
 @pytest.mark.skipif(find_spec("mypy") is None, reason="needs mypy")
+@pytest.mark.thorough
 def test_mypy_sees_connect(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)

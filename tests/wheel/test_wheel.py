@@ -123,6 +123,7 @@ def test_the_wheel_holds_the_package(wheel):
     assert wheel.stem.endswith(f"_{platform.machine()}")
 
 
+@pytest.mark.thorough
 def test_the_wheel_holds_every_kernel_in_every_variant(wheel):
     wanted = {
         f"distbfs/_compiled/{portable.name_of(source, definitions, LEVEL)}"
@@ -141,6 +142,7 @@ fits = pytest.mark.skipif(
 )
 
 
+@pytest.mark.thorough
 @fits
 def test_it_searches_without_a_compiler(installed):
     done = without_compiler(installed, "graph500", "--scale", "10", "--json")
@@ -150,6 +152,7 @@ def test_it_searches_without_a_compiler(installed):
     assert not list((installed / "cache").glob("*.so"))
 
 
+@pytest.mark.thorough
 @fits
 def test_doctor_names_the_kernels(installed):
     done = without_compiler(installed, "doctor")
