@@ -369,7 +369,8 @@ def test_refused(run, tmp_path, monkeypatch, words, text):
 def test_shapes_that_hold_little():
     empty = PartShape(1, 1, 0, 1, 0, 0, dict.fromkeys(SUBGRAPHS, 0), 0)
     sizes = part_bytes(empty)
-    assert sizes["messages"] == 8 * (1 + 3)  # words about its own box, and replies
+    # words about its own box, and replies; two of what was sent
+    assert sizes["messages"] == 8 * (1 + 3) + 4 * 2
     assert sizes["inner"] < sizes["search"] - (16 << 20) < 64 << 10
     assert Kronecker(1).n == 2
 

@@ -25,6 +25,7 @@ from test_between_kernels import StreamedThreads
 from worlds import ThreadExchange, on_ranks
 
 from distbfs.device import cuda
+from distbfs.device.array_table import total_bytes
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.multisearch import (
     domain_bits,
@@ -169,7 +170,9 @@ def test_memory_is_what_was_counted(owners):
             own = domain_members.own_table(1, active, levels=True, sums=0)
             assert len(share._planes) == domain_members.MORE_PLANES  # of twice as many
             held = bytes_of(share.params, member.shared(1) | own)
-            held += own["plane"].nbytes // 2 + bytes_of(share.params, sums)
+            held += total_bytes({"plane": own["plane"]}) // 2 + bytes_of(
+                share.params, sums
+            )
             if outside is not None:
                 own = domain_members.outer_table(
                     1, active, len(member.outer.targets), member.normals
