@@ -2,9 +2,9 @@
 
 A short command spends most of its time on imports.  ``[*Command()]`` stands for
 ``distbfs`` in tests that are not about the start of a process: what is typed runs with
-its arguments, environment, folder, limits, streams and signals, alone and under a
-launcher, in a process of its own, but one that was forked when all was imported.  Left
-out are MPI, CUDA and threads, which do not survive a fork.
+its arguments, environment, folder, limits, streams and signals, in a process of its
+own, but one that was forked when all was imported.  Left out are MPI, CUDA and threads,
+which do not survive a fork.  Ranks under a launcher start as usual.
 """
 
 import atexit
