@@ -77,7 +77,7 @@ def run_script(folder, *, tests, wrong="none", serves=0, mps=None, **more):
             "killed",
             "none",
             1,
-            ["tests that do not share: killed"],
+            ["tests of waiting devices: killed", "tests that do not share: killed"],
         ),
     ],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -450,15 +450,17 @@ class Arrays:
         """Shared memory for results of a block of ids: a level and a parent each."""
         return 5 * int(self.params.block_ids)
 
-    def _make(self, *names: str, **changed: Any) -> dict[str, Any]:
-        """Make arrays of zeros of the table, and set the arguments of their names.
+    def _make(
+        self, *names: str, make: Callable[[Any, Any], Any] = zeros, **changed: Any
+    ) -> dict[str, Any]:
+        """Make arrays of the table, and set the arguments of their names.
 
-        changed: what is known of the shape now
+        make: as of ``allocate``; changed: what is known of the shape now
         """
         if changed:
             self._shape = replace(self._shape, **changed)
         table = self._shape.table
-        made = allocate({x: table[x] for x in names if x in table}, zeros)
+        made = allocate({x: table[x] for x in names if x in table}, make)
         self.params.set(**made)
         return made
 
@@ -646,11 +648,7 @@ class Arrays:
 
     def _make_results(self, *names: str, **changed: Any) -> None:
         """Make arrays of results by their names; as of ``_make``, not cleared."""
-        if changed:
-            self._shape = replace(self._shape, **changed)
-        table, empty = self._shape.table, cuda.cupy().empty
-        made = allocate({x: table[x] for x in names if x in table}, empty)
-        self.params.set(**made)
+        made = self._make(*names, make=cuda.cupy().empty, **changed)
         self.level = made.get("level_out", self.level)
         self.wide = made.get("level_wide", self.wide)
         self.parent = made.get("parent_out", self.parent)
