@@ -235,16 +235,14 @@ def kernel_compilations(arch: str) -> dict[str, str]:
     """Compile every CUDA source of the package; return "ok" or the reason.
 
     A source is compiled in each of its variants, which the names hold, by as many
-    threads as there are cores, those of the longest text first; what compiles is kept
-    in the cache. One that NVSHMEM is missing for has LEFT_OUT before the reason.
+    threads as there are cores; what compiles is kept in the cache. One that NVSHMEM is
+    missing for has LEFT_OUT before the reason.
     """
     root = Path(distbfs.__file__).parent
     outcomes: dict[str, str | Future[str]] = {}
     pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
     try:
-        for source in sorted(
-            root.rglob("*.cu"), key=lambda path: -len(sources.closure_code(path))
-        ):
+        for source in sorted(root.rglob("*.cu")):
             library = None
             if nvshmem.is_linked(source):
                 try:
