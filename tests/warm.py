@@ -189,10 +189,7 @@ def run_to_end(program):
     atexit._run_exitfuncs()
     for written in filter(None, (sys.stdout, sys.stderr)):
         written.flush()
-    mpi = sys.modules.get("mpi4py.MPI")
-    if mpi and mpi.Is_initialized() and not mpi.Is_finalized():
-        mpi.Finalize()
-    ctypes.CDLL(None).exit(code or 0)  # with what libraries do then: MPICH says goodbye
+    ctypes.CDLL(None).exit(code or 0)  # with what libraries do then
 
 
 if __name__ == "__main__":

@@ -101,8 +101,7 @@ def test_a_search_ends_between_two_levels(tmp_path, path, command, number, ranks
         pytest.skip("mpirun of Open MPI ends the ranks itself")
     log = tmp_path / "log"
     words = command.format(path).split()
-    start = DISTBFS if ranks == 1 else FRESH  # one rank ends the launcher's others
-    process = begin(ranks, [*start, *words, "-q"], injected(log))
+    process = begin(ranks, [*DISTBFS, *words, "-q"], injected(log))
     wait_until(lambda: all(searches_begun(log, x) for x in range(ranks)), process)
     process.send_signal(number)
     done = finish(process)
