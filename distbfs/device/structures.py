@@ -68,8 +68,9 @@ class Record(ctypes.Structure):
 
         A pointer is set to an array, of the host or of a device, or None; an array of
         pointers to a list of them; a structure inside by a dict, or to a copy of one of
-        its layout.  Raises AttributeError where there is no such member, ValueError for
-        an array that is not contiguous.
+        its layout; ``Uints`` of kernels to an array of 32 or 64 bits.  Raises
+        AttributeError where there is no such member, ValueError for an array that is
+        not contiguous.
         """
         for name, value in values.items():
             if isinstance(value, dict):
@@ -90,6 +91,8 @@ def write(record: ctypes.Structure, name: str, value: Any) -> None:
         member.__set__(record, kind(*map(address, value)))
     elif isinstance(value, Record):  # whose class another source may have declared
         member.__set__(record, type(getattr(record, name)).from_buffer_copy(value))
+    elif isinstance(inside := getattr(record, name), ctypes.Structure):
+        inside.at = tagged(value)
     else:
         member.__set__(record, address(value))
 
@@ -102,6 +105,23 @@ def address(value: Any) -> Any:
         return value.ctypes.data
     data = getattr(value, "data", None)  # of arrays on devices
     return getattr(data, "ptr", value)
+
+
+def tagged(value: Any) -> Any:
+    """Return the address of an array, plus 1 where its items have 64 bits, or None.
+
+    Raises ValueError for items of other sizes than 32 and 64 bits.
+    """
+    if value is None:
+        return None
+    if value.dtype.itemsize not in (4, 8):
+        raise ValueError(f"items of {value.dtype.itemsize} bytes, not 4 or 8")
+    return address(value) + value.dtype.itemsize // 8
+
+
+def uints(array: Any) -> np.uint64:
+    """Return an array as an argument of a kernel that takes ``Uints``."""
+    return np.uint64(tagged(array))
 
 
 def structure(

@@ -9,6 +9,15 @@
 
 INLINE bool bit_of(const u32 *bitmap, u32 v) { return bitmap[v >> 5] >> (v & 31) & 1; }
 
+/* An array of unsigned integers of 32 or 64 bits, of which the lowest bit of its address
+ * tells: 1 where they have 64 (device/structures.py). */
+struct Uints {
+    const void *at;
+    __device__ __forceinline__ u64 operator[](u64 i) const {
+        return (u64)at & 1 ? ((const u64 *)((const char *)at - 1))[i] : ((const u32 *)at)[i];
+    }
+};
+
 /* The number of this thread in the grid, and how many there are; block: threads of a block,
  * where the kernel knows. */
 template <class T = u64> INLINE T thread_of(u32 block = blockDim.x) {
