@@ -34,7 +34,6 @@ C_WIDTH = {"OFFSET": ("uint32_t", "uint64_t")}
 IDS, NAMES = {"ID": ("u32", "u64")}, {"NAME": ("u32", "u64")}
 ITEMS = tuple(f"u{bits}" for bits in (8, 16, 32, 64))
 COUNTED = {**WIDTH, "COUNT": FLAG}
-PULLS = {**COUNTED, "BALANCE": range(len(BALANCES))}
 BETWEEN = {**COUNTED, "IN_IDS": (1,), "SEVERAL": (0, 1), **NAMES}
 LOOP = {**WIDTH, "IN_IDS": (1,), **NAMES}
 BLOCKS = {**WIDTH, "THREADS": BLOCK_THREADS}
@@ -92,8 +91,7 @@ LOADS = {
         (
             "engines/cuda/pan",
             ("search.cu",),
-            {**PULLS, "VERTEX": ("int",), "NN": ("u32",)},
-            {**PULLS, "VERTEX": ("i64",), "NN": ("u32", "u64")},
+            {"VERTEX": ("int", "i64"), "BALANCE": range(len(BALANCES))},
         )
     ],
     "engines/cuda/papers/bfs4k/knobs.py": [(f"{PAPERS}/bfs4k", ("degrees.cu",), WIDTH)],

@@ -16,15 +16,13 @@ template <class Target> struct Sharer {
     const Rows &rows;
     const u32 *status;
     u32 lane;
-    u64 &checks;
+    u32 &checks;
     Target &target;
 
-    __device__ __forceinline__ const u32 *columns() const { return (const u32 *)rows.columns; }
-
     /* One neighbour of v; true where it is visited, and v so found. */
-    __device__ __forceinline__ bool look(u32 v, OFFSET at) {
-        const u32 column = columns()[at];
-        if (COUNT) checks++;
+    __device__ __forceinline__ bool look(u32 v, u64 at) {
+        const u32 column = rows.narrow()[at];
+        checks++;
         if (!bit_of(status, column)) return false;
         target.found(v, column);
         return true;
@@ -34,8 +32,8 @@ template <class Target> struct Sharer {
     __device__ __forceinline__ void by_words(u32 word, u32 bits) {
         for (; bits; bits &= bits - 1) {
             const u32 v = word * 32 + __ffs(bits) - 1;
-            const OFFSET end = rows.offsets[v + 1];
-            for (OFFSET at = rows.offsets[v]; at < end; at++)
+            const u64 end = rows.offsets[v + 1];
+            for (u64 at = rows.offsets[v]; at < end; at++)
                 if (look(v, at)) break;
         }
         __syncwarp();
@@ -43,7 +41,7 @@ template <class Target> struct Sharer {
 
     __device__ __forceinline__ void by_threads(const u32 *list, u32 count) {
         u32 next = 0, v = 0;
-        OFFSET at = 0, end = 0;
+        u64 at = 0, end = 0;
         while (true) {
             const u32 idle = __ballot_sync(ALL, at >= end);
             const u32 mine = next + __popc(idle & lanes_below(lane));
@@ -62,7 +60,7 @@ template <class Target> struct Sharer {
         for (u32 from = 0; from < count; from += 32) {
             const bool mine = from + lane < count;
             const u32 v = mine ? list[from + lane] : 0;
-            OFFSET at = mine ? rows.offsets[v] : 0, end = mine ? rows.offsets[v + 1] : 0;
+            u64 at = mine ? rows.offsets[v] : 0, end = mine ? rows.offsets[v + 1] : 0;
             for (u32 busy; (busy = __ballot_sync(ALL, at < end));) {
                 /* mutant: == 1 -> > 32
                  * : test_part_strategies::test_donated_rows_are_looked_at_to_their_end */
@@ -78,15 +76,15 @@ template <class Target> struct Sharer {
     }
 
     /* The rest of one lane's row. */
-    __device__ __forceinline__ void whole_warp(u32 one, u32 v, OFFSET at, OFFSET end) {
+    __device__ __forceinline__ void whole_warp(u32 one, u32 v, u64 at, u64 end) {
         const u32 who = __shfl_sync(ALL, v, one);
-        const OFFSET stop = __shfl_sync(ALL, end, one);
+        const u64 stop = __shfl_sync(ALL, end, one);
         u32 hits = 0;
         /* mutant: 32 -> 33 : test_part_strategies::test_donated_rows_are_looked_at_to_their_end */
-        for (OFFSET r = __shfl_sync(ALL, at, one); r < stop && !hits; r += 32) {
+        for (u64 r = __shfl_sync(ALL, at, one); r < stop && !hits; r += 32) {
             const bool edge = r + lane < stop;
-            const u32 column = edge ? columns()[r + lane] : 0;
-            if (COUNT) checks += edge;
+            const u32 column = edge ? rows.narrow()[r + lane] : 0;
+            checks += edge;
             hits = __ballot_sync(ALL, edge && bit_of(status, column));
             if (hits && lane == __ffs(hits) - 1) target.found(who, column);
         }

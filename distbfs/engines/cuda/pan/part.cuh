@@ -25,8 +25,10 @@
 #define ROOM (LIST + 2 * WAITING)
 
 struct Rows {
-    const OFFSET *offsets; /* [rows + 1] */
-    const void *columns;   /* [edges + pad]: NN of nn, else u32 */
+    Uints offsets; /* [rows + 1] */
+    Uints columns; /* [edges + pad], 32 bits each but for nn of several parts */
+
+    __device__ __forceinline__ const u32 *narrow() const { return (const u32 *)columns.at; }
 };
 
 enum Graph { NN_ROWS, ND_ROWS, DN_ROWS, DD_ROWS };
@@ -59,7 +61,7 @@ struct Params {
     u64 *const *box;               /* [parts] where items for a part go, see `item_of` */
     u64 *box_size;                 /* [parts][BOX_STEP] how many there are, then unused */
     u64 *work;                     /* [COUNTS] */
-    u64 *checks;                   /* [4] edge checks of nn, nd, dn, dd, with COUNT */
+    u64 *checks;                   /* [4] edge checks of nn, nd, dn, dd, or null */
     const u64 *items;              /* [item_count] that arrived from parts of one rank */
     const u32 *senders;            /* [devices] the parts of that rank */
     const u32 *owned, *places;     /* [owned_count] delegates of this part, their local ids */
@@ -124,8 +126,9 @@ template <int K> INLINE void add_to(u64 *totals, const u64 *mine) {
     }
 }
 
-INLINE void tell_checks(const Params &p, int graph, u64 mine) {
-    if (COUNT) add_to<1>(p.checks + graph, &mine);
+INLINE void tell_checks(const Params &p, int graph, u32 checks) {
+    const u64 mine = checks;
+    if (p.checks) add_to<1>(p.checks + graph, &mine);
 }
 
 /* Shared memory of a warp, [ROOM], for any use. */

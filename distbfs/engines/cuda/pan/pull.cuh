@@ -23,42 +23,41 @@ template <class Target> struct Puller {
     const u32 *status; /* bitmap of the columns */
     u32 *list, *wait;  /* shared: [LIST] vertices, [WAITING][2] vertex and edges left */
     u32 lane, listed, waiting;
-    u64 checks;
+    u32 checks;
     Target target;
 
-    __device__ __forceinline__ const u32 *columns() const { return (const u32 *)rows.columns; }
-
-    /* 32 vertices, one a lane where `mine`, from `at` on. */
-    __device__ __forceinline__ void step(bool mine, u32 v, OFFSET at, OFFSET end) {
+    /* 32 vertices, one a lane, with the `left` last columns of their rows. */
+    __device__ __forceinline__ void step(u32 v, const u32 *row, u32 left) {
         bool hit = false;
         u32 column = 0;
-        if (mine && at < end) {
+        if (left) {
             u32 u[4];
 #pragma unroll
-            for (int j = 0; j < 4; j++) u[j] = load_once(columns() + (at + j < end ? at + j : at));
+            for (u32 j = 0; j < 4; j++) u[j] = load_once(row + (j < left ? j : 0));
 #pragma unroll
             for (int j = 3; j >= 0; j--)
                 if (bit_of(status, u[j])) hit = true, column = u[j];
-            if (COUNT) checks += end - at < 4 ? end - at : 4;
-            at += 4;
+            const u32 looked = left < 4 ? left : 4;
+            checks += looked;
+            row += looked, left -= looked;
         }
         if (hit) target.found(v, column);
-        const bool more = mine && !hit && at < end, longer = more && end - at > LONG_REST;
+        const bool more = !hit && left, longer = more && left > LONG_REST;
         const u32 again = __ballot_sync(ALL, more && !longer);
         if (more && !longer) {
             u32 *w = wait + (waiting + __popc(again & lanes_below(lane))) * 2;
-            w[0] = v, w[1] = (u32)(end - at);
+            w[0] = v, w[1] = left;
         }
         waiting += __popc(again);
         for (u32 todo = __ballot_sync(ALL, longer); todo; todo &= todo - 1) {
             const u32 one = __ffs(todo) - 1, who = __shfl_sync(ALL, v, one);
-            const OFFSET stop = __shfl_sync(ALL, end, one);
+            const u32 *rest = (const u32 *)__shfl_sync(ALL, (u64)row, one);
+            const u32 count = __shfl_sync(ALL, left, one);
             u32 winner = 0;
-            for (OFFSET r = __shfl_sync(ALL, at, one); r < stop && !winner; r += 32) {
-                const OFFSET e = r + lane;
-                const u32 x = e < stop ? load_once(columns() + e) : 0u;
-                const bool here = e < stop && bit_of(status, x);
-                if (COUNT) checks += e < stop;
+            for (u32 e = lane; e - lane < count && !winner; e += 32) {
+                const u32 x = e < count ? load_once(rest + e) : 0u;
+                const bool here = e < count && bit_of(status, x);
+                checks += e < count;
                 winner = __ballot_sync(ALL, here);
                 if (winner && lane == __ffs(winner) - 1) target.found(who, x);
             }
@@ -71,10 +70,10 @@ template <class Target> struct Puller {
         listed -= count;
         const bool mine = lane < count;
         const u32 entry = mine ? list[listed + lane] : 0, v = entry & ~TESTED;
-        OFFSET at = 0, end = 0;
-        if (mine) at = rows.offsets[v] + (entry >> 31) * FIRST, end = rows.offsets[v + 1];
+        const u64 at = mine ? rows.offsets[v] + (entry >> 31) * FIRST : 0;
+        const u64 end = mine ? rows.offsets[v + 1] : 0;
         __syncwarp();
-        step(mine, v, at, end);
+        step(v, rows.narrow() + at, at < end ? (u32)(end - at) : 0);
     }
 
     __device__ __forceinline__ void rest_of_rows() {
@@ -83,10 +82,10 @@ template <class Target> struct Puller {
         const bool mine = lane < count;
         const u32 *w = wait + (waiting + lane) * 2;
         const u32 v = mine ? w[0] : 0;
-        OFFSET at = 0, end = 0;
-        if (mine) end = rows.offsets[v + 1], at = end - w[1];
+        const u32 left = mine ? w[1] : 0;
+        const u64 end = mine ? rows.offsets[v + 1] : 0;
         __syncwarp();
-        step(mine, v, at, end);
+        step(v, rows.narrow() + end - left, left);
     }
 
     __device__ __forceinline__ void drain(bool all) {
@@ -147,7 +146,7 @@ template <class Target> struct Puller {
                     for (int j = 0; j < 4; j++) {
                         if (!(miss[h] >> j & 1)) continue;
                         const bool none = g[j] == NONE, here = !none && bit_of(status, g[j]);
-                        if (COUNT) checks += !none;
+                        checks += !none;
                         if (here) hit[h] |= 1u << j, f[h][j] = g[j];
                         if (here || none) miss[h] &= ~(1u << j);
                     }
@@ -179,7 +178,7 @@ template <class Target> struct Puller {
 /* All vertices of `words` words that open(word) names.
  * first: [FIRST][32 words] first columns, or null */
 template <class Open, class Target>
-INLINE u64 pull(const Rows &rows, const u32 *first, const u32 *status, u32 words, Open open,
+INLINE u32 pull(const Rows &rows, const u32 *first, const u32 *status, u32 words, Open open,
                 Target target) {
     u32 *room = warp_room();
     const u32 lane = lane_id();

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda, programs
-from distbfs.device.structures import structure
+from distbfs.device.structures import structure, uints
 from distbfs.engines.base import CHOSEN, COUNTS, Offer, Targets, Work
 from distbfs.errors import UsageError
 from distbfs.exchange.bins import Bins
@@ -63,8 +63,8 @@ class Control:
             "size": self.array,
             "box_size": self.array[2 * BOX_STEP :],
             "work": self.array[at:],
-            "checks": self.array[at + COUNTS :],
         }
+        self.checks = self.array[at + COUNTS :]
 
     def fetch(self, stream: Any) -> None:
         """Start copying the counters to the host."""
@@ -109,11 +109,7 @@ class CudaPart:
         _check_size(part, placement)
         words, dwords = -(-part.active // 64) * 2, mask_words(d) * 2
         graphs = {name: getattr(part, name) for name in SUBGRAPHS}
-        if any(g.offsets.dtype.itemsize == 8 for g in graphs.values()):
-            graphs = {name: _widened(g) for name, g in graphs.items()}
-        self._offset = programs.word_of(graphs["nn"].offsets)
-        self._nn = programs.word_of(part.nn.columns)
-        narrow = part.layout.n < 1 << 31 and self._nn == "u32"
+        narrow = part.layout.n < 1 << 31 and part.nn.columns.dtype.itemsize == 4
         self.vertex = np.dtype(np.int32 if narrow else np.int64)
         owned = np.flatnonzero(part.layout.part_of(part.delegates) == part.index)
         owned = owned[np.argsort(part.delegates[owned])]  # results are written in order
@@ -165,7 +161,13 @@ class CudaPart:
             )
             self._held = self.params.held
             self._mask = self._own_mask
-            self._modules: dict[bool, dict[str, programs.Launch]] = {}
+            module = self._module()
+            self._launches = {
+                name: module.kernel(name).prepare(
+                    self.params, blocks_of(name) * cuda.multiprocessors(), THREADS
+                )
+                for name in KERNEL_NAMES
+            }
             self._row_masks(graphs, words, dwords)
             self._first_columns(graphs["nd"], min(part.active, n), 32 * words, "nd")
             self._first_columns(graphs["dd"], d, 32 * dwords, "dd")
@@ -174,7 +176,6 @@ class CudaPart:
         names = ("ready", "nn", "found", "normal", "delegate")
         self._events = {name: cp.cuda.Event(disable_timing=True) for name in names}
         self._device = cp.cuda.Device()
-        self._counting = False
         self._lost_targets = 0
         self._work = Work()
         self._isolated: Ids | None = None  # local ids of roots without edges
@@ -203,14 +204,14 @@ class CudaPart:
     ) -> None:
         """Build the masks of rows that have edges."""
         cp = cuda.cupy()
-        kernel = self.module(SOURCE, counting=False).kernel("row_mask")
+        kernel = self._module().kernel("row_mask")
         grid = BLOCKS["other"] * cuda.multiprocessors()
         for name, graph in graphs.items():
             size = words if name in ("nn", "nd") else dwords
             mask = cp.zeros(max(size, 1), dtype=np.uint32)
             rows = min(self.part.active, graph.rows) if name[0] == "n" else graph.rows
             sizes = np.uint64(rows), np.uint64(size)
-            kernel(grid, THREADS, graph.offsets, *sizes, mask)
+            kernel(grid, THREADS, uints(graph.offsets), *sizes, mask)
             self.params.set(**{f"{name}_mask": mask})
 
     def _first_columns(
@@ -218,10 +219,11 @@ class CudaPart:
     ) -> None:
         """Copy the first columns of each row to arrays that pulls read first."""
         first = cuda.cupy().empty(max(FIRST * places, 1), dtype=np.uint32)
-        kernel = self.module(SOURCE, counting=False).kernel("first_columns")
+        kernel = self._module().kernel("first_columns")
         grid = BLOCKS["other"] * cuda.multiprocessors()
         sizes = np.uint64(rows), np.uint64(places)
-        kernel(grid, THREADS, graph.offsets, graph.columns, *sizes, first)
+        rows_of = uints(graph.offsets), graph.columns
+        kernel(grid, THREADS, *rows_of, *sizes, first)
         self.params.set(**{f"{name}_first": first})
 
     @property
@@ -229,27 +231,21 @@ class CudaPart:
         """Delegates that this part found, uint64 [ceil(d/64)]."""
         return self._held["dfresh"].view(np.uint64)
 
-    def module(self, source: Path, *, counting: bool) -> programs.Module:
-        """Return the kernels of a file, for the widths of this part."""
+    def _module(self) -> programs.Module:
+        """Return the kernels, for the ids of this part."""
         return programs.Module(
-            source,
-            OFFSET=self._offset,
+            SOURCE,
             VERTEX="int" if self.vertex.itemsize == 4 else "i64",
-            NN=self._nn,
-            COUNT=int(counting),
             BALANCE=BALANCES.index(self._balance),
         )
 
     def _run(self, name: str, stream: Any) -> None:
         """Launch a kernel with the present arguments."""
-        launches = self._modules.setdefault(self._counting, {})
-        if name not in launches:
-            module = self.module(SOURCE, counting=self._counting)
-            for kernel in KERNEL_NAMES:
-                grid = blocks_of(kernel) * cuda.multiprocessors()
-                made = module.kernel(kernel).prepare(self.params, grid, THREADS)
-                launches[kernel] = made
-        launches[name](stream.ptr)
+        self._launches[name](stream.ptr)
+
+    def _count_checks(self, *, counting: bool) -> None:
+        """Count edge checks from now on, or do not."""
+        self.params.checks = self._control.checks.data.ptr if counting else None
 
     def start(
         self,
@@ -267,7 +263,7 @@ class CudaPart:
                 self._isolated = None
             if isinstance(local, np.ndarray):
                 self._start_set(local, np.asarray(delegate), targets)
-                self._counting = counting
+                self._count_checks(counting=counting)
                 self._advance(main)
                 return
             number = None if local is None else self.part.number_of(local)
@@ -275,7 +271,7 @@ class CudaPart:
             self._aim(targets, number if lone else None)
             if lone:
                 self._isolated, number = np.array([local], dtype=np.int64), None
-            self._counting = counting
+            self._count_checks(counting=counting)
             p = self.params
             p.number = NONE if number is None else number
             p.delegate = NONE if delegate is None else delegate
@@ -292,7 +288,7 @@ class CudaPart:
         active = numbers < part.active
         p.number = p.delegate = NONE
         p.depth = 0
-        self._counting = False
+        self._count_checks(counting=False)
         self._run("start", cp.cuda.get_current_stream())
         self._mask = self._own_mask
         with cuda.memory_of("the roots of a search"):
@@ -378,7 +374,7 @@ class CudaPart:
             if name in ("dd", "dn") and direction == "push":
                 self._run(f"queue_{name}", stream)
             self._run(f"{direction}_{name}", stream)
-        if not self._counting:
+        if self.params.checks is None:
             return 0
         self._control.fetch(stream)
         _, checks = self._control.values()
@@ -458,8 +454,3 @@ def _check_size(part: DevicePart, placement: Placement) -> None:
         )
     if part.local_count * placement.per_rank > 1 << 32:
         raise UsageError(f"{placement.per_rank} parts a rank are too many; use ranks")
-
-
-def _widened(rows: DeviceSubgraph) -> DeviceSubgraph:
-    """Return rows with 64-bit offsets."""
-    return DeviceSubgraph(rows.offsets.astype(np.uint64), rows.columns)

@@ -71,25 +71,24 @@ INLINE void begin_search(const Params &p) {
 /* Forward visits. */
 INLINE void forward_nn(const Params &p) {
     const Rows &rows = p.rows[NN_ROWS];
-    const NN *columns = (const NN *)rows.columns;
     __shared__ u64 stages[WARPS][STAGES];
     __shared__ u32 holds[WARPS][STAGED];
     Post post(p, stages[threadIdx.x >> 5], holds[threadIdx.x >> 5]);
-    u64 checks = 0;
+    u32 checks = 0;
     by_bits(rows, p.words, [&](u32 w) { return p.front[w] & p.nn_mask[w]; }, [&](const Edge *edges) {
         u64 column[EACH];
         u32 known[EACH];
         u32 *sent[EACH];
         bool send = false;
 #pragma unroll
-        for (int j = 0; j < EACH; j++) column[j] = edges[j].valid ? (u64)columns[edges[j].at] : 0;
+        for (int j = 0; j < EACH; j++) column[j] = edges[j].valid ? rows.columns[edges[j].at] : 0;
 #pragma unroll
         for (int j = 0; j < EACH; j++) {
-            const u32 part = sizeof(NN) == 8 ? (u32)(column[j] >> 32) : p.index, v = (u32)column[j];
+            const u32 part = (u32)(column[j] >> 32), v = (u32)column[j];
             const bool away = edges[j].valid && part != p.index;
             sent[j] = p.sent + part * p.sent_words + (v >> 5);
             known[j] = away ? *(volatile u32 *)sent[j] : ALL;
-            if (COUNT) checks += edges[j].valid;
+            checks += edges[j].valid;
             if (edges[j].valid && !away) discover(p, v, id_of(p, edges[j].u));
         }
 #pragma unroll
@@ -111,7 +110,7 @@ INLINE void forward_nn(const Params &p) {
 /* Edges to vertices of this part: found(column, source row). */
 template <class Found> struct Take {
     const u32 *columns;
-    u64 &checks;
+    u32 &checks;
     Found found;
     __device__ __forceinline__ void operator()(const Edge *edges) const {
         u32 column[EACH];
@@ -121,18 +120,18 @@ template <class Found> struct Take {
 #pragma unroll
         for (int j = 0; j < EACH; j++) {
             if (!edges[j].valid) continue;
-            if (COUNT) checks++;
+            checks++;
             found(column[j], edges[j].u);
         }
     }
 };
-template <class Found> INLINE Take<Found> taking(const Rows &rows, u64 &checks, Found found) {
-    return Take<Found>{(const u32 *)rows.columns, checks, found};
+template <class Found> INLINE Take<Found> taking(const Rows &rows, u32 &checks, Found found) {
+    return Take<Found>{rows.narrow(), checks, found};
 }
 
 INLINE void forward_nd(const Params &p) {
     const Rows &rows = p.rows[ND_ROWS];
-    u64 checks = 0;
+    u32 checks = 0;
     by_bits(rows, p.words, [&](u32 w) { return p.front[w] & p.nd_mask[w]; },
             taking(rows, checks, [&](u32 c, u32 u) { discover_delegate(p, c, id_of(p, u)); }));
     tell_checks(p, ND_ROWS, checks);
@@ -142,7 +141,7 @@ INLINE void forward_nd(const Params &p) {
 template <class Found>
 INLINE void forward_queued(const Params &p, Graph graph, const uint4 *queue, u64 size, Found found) {
     const Rows &rows = p.rows[graph];
-    u64 checks = 0;
+    u32 checks = 0;
     by_edges(rows, queue, (u32)(size & ENTRIES), size >> COUNT_BITS, taking(rows, checks, found));
     tell_checks(p, graph, checks);
 }
@@ -159,7 +158,7 @@ INLINE void forward_dd(const Params &p) {
 }
 
 /* The delegates of 32 words with the edges before each; *size is zero at first. */
-INLINE void enqueue(const OFFSET *offsets, uint4 *queue, u64 *size, u32 w0, u32 bits, u32 lane) {
+INLINE void enqueue(const Uints &offsets, uint4 *queue, u64 *size, u32 w0, u32 bits, u32 lane) {
     u64 edges = 0, at = 0;
     const u32 total = __reduce_add_sync(ALL, __popc(bits)), words = __ballot_sync(ALL, bits);
     for (u32 todo = words; todo; todo &= todo - 1) {
@@ -204,7 +203,7 @@ INLINE void form_dn_queue(const Params &p) {
 
 /* Backward visits, over the rows of the reverse subgraph. */
 INLINE void backward_dn(const Params &p) {
-    const u64 checks = pull(
+    const u32 checks = pull(
         p.rows[ND_ROWS], p.nd_first, p.dvisited, p.words,
         [&](u32 w) { return p.nd_mask[w] & ~p.visited[w] & ~*(volatile u32 *)(p.fresh + w); },
         NormalsFound{p});
@@ -212,7 +211,7 @@ INLINE void backward_dn(const Params &p) {
 }
 
 INLINE void backward_nd(const Params &p) {
-    const u64 checks = pull(
+    const u32 checks = pull(
         /* mutant: visited -> nd_mask : test_part_kernels::test_directions */
         p.rows[DN_ROWS], 0, p.visited, p.dwords,
         [&](u32 w) { return p.dn_mask[w] & ~p.dvisited[w] & ~*(volatile u32 *)(p.dfresh + w); },
@@ -221,7 +220,7 @@ INLINE void backward_nd(const Params &p) {
 }
 
 INLINE void backward_dd(const Params &p) {
-    const u64 checks = pull(
+    const u32 checks = pull(
         p.rows[DD_ROWS], p.dd_first, p.dvisited, p.dwords,
         [&](u32 w) { return p.dd_mask[w] & ~p.dvisited[w] & ~*(volatile u32 *)(p.dfresh + w); },
         DelegatesFound<false>{p});
@@ -247,13 +246,13 @@ INLINE void take_items(const Params &p) {
 /* The vertices of 32 words, a word a lane, found at a level: sets it, and adds their
  * edges in two subgraphs to e0 and e1, a share to each lane.
  * places: [32 words] where a level is kept, or null; bits0, bits1: those with edges */
-INLINE void label(int *level, const u32 *places, int depth, const OFFSET *offsets0,
-                  const OFFSET *offsets1, u32 w0, u32 bits, u32 bits0, u32 bits1, u64 &e0, u64 &e1) {
+INLINE void label(int *level, const u32 *places, int depth, const Uints &offsets0,
+                  const Uints &offsets1, u32 w0, u32 bits, u32 bits0, u32 bits1, u64 &e0, u64 &e1) {
     const u32 lane = lane_id(), some = __ballot_sync(ALL, bits);
 #pragma unroll 1
     for (u32 i = 0; i < 32; i += EACH) {
         if (!(some >> i & ((1u << EACH) - 1))) continue;
-        OFFSET from0[EACH], to0[EACH], from1[EACH], to1[EACH];
+        u64 from0[EACH], to0[EACH], from1[EACH], to1[EACH];
         u32 at[EACH];
         bool here[EACH];
 #pragma unroll
