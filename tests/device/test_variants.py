@@ -31,11 +31,11 @@ SOURCES = {
 PAPERS = "engines/cuda/papers"
 WIDTH, FLAG = {"OFFSET": ("u32", "u64")}, (0, 1)
 C_WIDTH = {"OFFSET": ("uint32_t", "uint64_t")}
-IDS, NAMES = {"ID": ("u32", "u64")}, {"NAME": ("u32", "u64")}
+IDS = {"ID": ("u32", "u64")}
 ITEMS = tuple(f"u{bits}" for bits in (8, 16, 32, 64))
 COUNTED = {**WIDTH, "COUNT": FLAG}
-BETWEEN = {**COUNTED, "IN_IDS": (1,), "SEVERAL": (0, 1), **NAMES}
-LOOP = {**WIDTH, "IN_IDS": (1,), **NAMES}
+BETWEEN = {**COUNTED, "IN_IDS": (1,), "SEVERAL": (0, 1)}
+LOOP = {**WIDTH, "IN_IDS": (1,)}
 BLOCKS = {**WIDTH, "THREADS": BLOCK_THREADS}
 PLAIN = {"COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (0,), "PLAIN": (1,)}
 FEW = {"OFFSET": ("u32",), "COUNT": (0,), "SPLIT": (0,), "AT_ONCE": (1,)}
@@ -104,7 +104,8 @@ LOADS = {
         (
             "engines/cuda/xbfs",
             ("results.cu",),
-            {**WIDTH, "IN_IDS": (1,), **IDS, **NAMES},
+            {"IN_IDS": (1,), "ID": ("u32",), "NAME": ("u32",)},
+            {"IN_IDS": (1,), "ID": ("u64",), "NAME": ("u32", "u64")},
         ),
     ],
     "engines/cuda/xbfs/domain.py": [

@@ -12,9 +12,14 @@ INLINE bool bit_of(const u32 *bitmap, u32 v) { return bitmap[v >> 5] >> (v & 31)
 /* An array of unsigned integers of 32 or 64 bits, of which the lowest bit of its address
  * tells: 1 where they have 64 (device/structures.py). */
 struct Uints {
-    const void *at;
+    const void *at; /* [items] */
+    __device__ __forceinline__ bool wide() const { return (u64)at & 1; }
     __device__ __forceinline__ u64 operator[](u64 i) const {
-        return (u64)at & 1 ? ((const u64 *)((const char *)at - 1))[i] : ((const u32 *)at)[i];
+        return wide() ? ((const u64 *)((const char *)at - 1))[i] : ((const u32 *)at)[i];
+    }
+    __device__ __forceinline__ void set(u64 i, u64 value) const {
+        if (wide()) ((u64 *)((char *)at - 1))[i] = value;
+        else ((u32 *)at)[i] = (u32)value;
     }
 };
 

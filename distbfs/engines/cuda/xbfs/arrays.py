@@ -385,7 +385,6 @@ class Arrays:
         """Return the kernel that writes results by id."""
         module = programs.Module(
             KERNELS / "results.cu",
-            OFFSET=self.offset,
             IN_IDS=1,
             ID=self.id_word,
             NAME=self.name_word,

@@ -14,7 +14,7 @@
  * Data: between.cuh, search.cuh.  Sources: those of search.cu; Pan, Pearce, Owens 2018,
  * Sections IV and V (delegates and normal vertices between parts).
  *
- * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 NAME=u32,u64 SPLIT=0 | OFFSET=u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 NAME=u32,u64 SPLIT=1 | OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 NAME=u32,u64 SPLIT=0 MASKED=1 | OFFSET=u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 NAME=u32,u64 SPLIT=1 MASKED=1
+ * variants: OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 SPLIT=0 | OFFSET=u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 SPLIT=1 | OFFSET=u32,u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 SPLIT=0 MASKED=1 | OFFSET=u64 COUNT=0,1 IN_IDS=1 SEVERAL=0,1 SPLIT=1 MASKED=1
  */
 #include "between_steps.cuh"
 #include "results.cuh"

@@ -42,7 +42,7 @@ struct Between : Member {
     const u32 *has_outer;       /* [words]: numbers with outer edges that are seen */
     const u32 *outer_seen;      /* [outer edges / 32 + 1], a bit for each, with MASKED */
     u32 *front;                 /* [words]: the frontier, of has_outer, where boxes are short */
-    NAME *names;                /* [slots + normal vertices], ids: own.vertices, to write slots */
+    Uints names;                /* [slots + normal vertices], ids: own.vertices, to write slots */
     u32 *sent;                  /* [sent_words], a bit for each target: it was sent already */
     u64 *outbox;                /* for each share a box: between_outer.cuh */
     const u64 *box;             /* [shares + 1], where the box of each begins */
@@ -109,7 +109,7 @@ INLINE u32 share_at(const Between &b, u32 domain, u32 position) {
 }
 
 /* The id of a position, or of a slot behind them. */
-INLINE NAME id_at(const Between &b, u32 position) { return b.names[position]; }
+INLINE u64 id_at(const Between &b, u32 position) { return b.names[position]; }
 
 INLINE bool skips(const Between &b) { return b.needs && !(*b.does & b.needs); }
 
@@ -124,8 +124,8 @@ INLINE bool has_parent(const Between &b, u32 c) {
 }
 
 /* A vertex that another part found: its parent is an id. */
-INLINE void name_parent(const Between &b, u32 v, u32 slot, NAME id) {
-    b.names[b.slots + slot] = id;
+INLINE void name_parent(const Between &b, u32 v, u32 slot, u64 id) {
+    b.names.set(b.slots + slot, id);
     b.own.parent[v] = b.slots + slot;
 }
 
@@ -261,6 +261,6 @@ INLINE void take_all(const Between &b, const State &s, bool *ok, const u32 *v, c
 #pragma unroll
     for (int k = 0; k < N; k++)
         /* mutant: share[k] -> b.share : test_between_kernels::test_levels_and_parents */
-        if (ok[k]) name_parent(b, v[k], slot++, (NAME)local[k] * b.shares + share[k]);
+        if (ok[k]) name_parent(b, v[k], slot++, (u64)local[k] * b.shares + share[k]);
 }
 #endif

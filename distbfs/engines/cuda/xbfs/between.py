@@ -290,7 +290,6 @@ class BetweenLevels:
             IN_IDS=1,
             SEVERAL=int(several),
             SPLIT=int(self.part.graph.tails is not None),
-            NAME=self.arrays.name_word,
             **mask(self.masked),
         )
         made = self._launches[form] = {}

@@ -85,7 +85,6 @@ class BetweenLoop:
                 OFFSET=arrays.offset,
                 IN_IDS=1,
                 SPLIT=int(self._search.part.graph.tails is not None),
-                NAME=arrays.name_word,
                 **mask(masked),
             )
             self._launches[masked] = module.kernel("loop").prepare(

@@ -260,7 +260,7 @@ INLINE u64 parent_id(const Between &b, u32 c) {
     const Params &p = b.own;
     if (!bit_of(p.by_first, c)) return id_at(b, p.parent[c]);
     const u32 first = p.first_id[c];
-    return sizeof(NAME) == 4 ? first : id_at(b, first);
+    return b.names.wide() ? id_at(b, first) : first;
 }
 
 /* Names the parents of delegates that their owners ask for and this device found. */
@@ -284,7 +284,7 @@ struct ParentQuestions {
 };
 
 /* The parent's id in an answer. */
-INLINE NAME answered(const Between &b, u64 item) { return (NAME)(item & ((1ull << b.id_bits) - 1)); }
+INLINE u64 answered(const Between &b, u64 item) { return item & ((1ull << b.id_bits) - 1); }
 
 /* The answers: of several for a vertex, one serves. */
 struct ParentAnswers {
@@ -310,8 +310,10 @@ struct LateAnswers {
         for (int k = 0; k < EACH; k++) {
             if (!ok[k]) continue;
             const u32 c = b.owned[item[k] >> b.id_bits];
-            const u64 local = (u64)id_at(b, position_here(b, c)) / b.shares;
-            ((NAME *)b.own.parent_out)[local] = answered(b, item[k]);
+            const u64 local = id_at(b, position_here(b, c)) / b.shares;
+            const u64 parent = answered(b, item[k]); /* as wide as names */
+            if (b.names.wide()) ((u64 *)b.own.parent_out)[local] = parent;
+            else b.own.parent_out[local] = (u32)parent;
         }
     }
 };

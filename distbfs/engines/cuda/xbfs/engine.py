@@ -90,7 +90,7 @@ class XbfsEngine:
         yield reached.SOURCE, {}
         if in_ids:
             words = {"ID": "u32", "NAME": "u32"}
-            yield KERNELS / "results.cu", {**usual, "IN_IDS": 1, **words}
+            yield KERNELS / "results.cu", {"IN_IDS": 1, **words}
 
     def state_bytes(self, n: int, active: int, m: int, at_least: Ids) -> int:
         """Return the bytes of searches on one device; see ``DeviceGraph``."""

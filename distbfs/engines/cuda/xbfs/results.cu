@@ -3,8 +3,9 @@
  * (search.cu).
  * Data: search.cuh.
  *
- * variants: OFFSET=u32,u64 IN_IDS=1 ID=u32,u64 NAME=u32,u64
+ * variants: IN_IDS=1 ID=u32 NAME=u32 | IN_IDS=1 ID=u64 NAME=u32,u64
  */
+#define OFFSET u32 /* it reads no row */
 #define MASKED 1 /* of searches that see some edges, too: bare_word */
 #include "results_by_id.cuh"
 
