@@ -57,7 +57,7 @@ BLOCKS = 4  # of a grid: all have their turn soon, however slow each is
 
 GRAPHS = {
     "kronecker": lambda: kronecker(9),
-    "hub": lambda: shuffled(beside(star(3000), uniform(500, 1500))),
+    "hub": lambda: shuffled(beside(star(3001), uniform(500, 1500))),
     "late": lambda: chained(complete(60), path(9), complete(90), path(5)),
     "grid": lambda: beside(grid(12), complete(40)),
     "cluster": lambda: shuffled(grid(7)),

@@ -41,7 +41,7 @@ SECONDS = 60  # that a launch may take
 FLAGS = ("-std=c++17", "-fPIC", "-w", "-pthread", "-fno-strict-aliasing")
 FLAGS += ("-shared", "-Wl,-Bsymbolic")
 # of kernels, which tests run for a short time, and of what runs them
-QUICK, OPTIMISED = "-O1", "-O2"
+QUICK, OPTIMISED = "-Og", "-O2"
 NVSHMEM = re.compile(r"#include <device/nvshmem\w*\.h>")
 ELSEWHERE = re.compile(r'#include "(?:\.\./)+(?:\w+/)*')
 FULL, SMALL = 1024, 256  # threads of a block

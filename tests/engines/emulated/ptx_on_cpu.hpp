@@ -19,7 +19,8 @@ typedef double f64;
 INLINE u32 load_once(const u32 *p) { return *p; }
 INLINE uint4 load_once4(const u32 *p) {
     if ((size_t)p % 16) emulated::stop("a load of 16 bytes that is not aligned");
-    return *(const uint4 *)p;
+    const volatile u32 *all = p; /* also words that nobody uses */
+    return make_uint4(all[0], all[1], all[2], all[3]);
 }
 INLINE void prefetch(const void *) {}
 INLINE u64 nanoseconds() {
