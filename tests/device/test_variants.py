@@ -64,10 +64,8 @@ LOADS = {
     ],
     "build/cuda/keys.py": [("build/cuda", ("parts.cu",), IDS)],
     "build/cuda/shares.py": [("build/cuda", ("shares.cu",), IDS)],
-    "build/cuda/seen.py": [("build/cuda", ("seen.cu",), WIDTH)],
-    "build/cuda/inner.py": [
-        ("build/cuda", ("inner.cu",), {**WIDTH, "NN": ("u32", "u64")})
-    ],
+    "build/cuda/seen.py": [("build/cuda", ("seen.cu",), {})],
+    "build/cuda/inner.py": [("build/cuda", ("inner.cu",), {})],
     "device/rates.py": [("device", ("rates.cu",), {})],
     "device/programs.py": [("device", ("reached.cu", "take.cu"), {})],
     "engines/cuda/common/counts.py": [
