@@ -100,7 +100,7 @@ LOADS = {
     ],
     "engines/cuda/papers/xbfs/search.py": [(f"{PAPERS}/xbfs", ("paper.cu",), COUNTED)],
     "engines/cuda/xbfs/arrays.py": [
-        ("engines/cuda/xbfs", ("prepare.cu",), WIDTH),
+        ("engines/cuda/xbfs", ("prepare.cu",), {}),
         (
             "engines/cuda/xbfs",
             ("results.cu",),
@@ -165,12 +165,7 @@ LOADS = {
         )
     ],
     "engines/cuda/xbfs/cluster.py": [
-        (
-            "engines/cuda/xbfs",
-            ("cluster.cu",),
-            WIDTH,
-            {**WIDTH, "MASKED": (1,)},
-        )
+        ("engines/cuda/xbfs", ("cluster.cu",), {"MASKED": FLAG})
     ],
     "engines/openmp/counts.py": [
         (

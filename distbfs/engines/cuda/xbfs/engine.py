@@ -85,7 +85,7 @@ class XbfsEngine:
         form = {**usual, "COUNT": 0, "IN_IDS": in_ids, "SPLIT": 0, **few}
         yield KERNELS / "search.cu", {**form, "PLAIN": 1}
         yield KERNELS / "search.cu", form
-        yield KERNELS / "prepare.cu", usual
+        yield KERNELS / "prepare.cu", {}
         yield take.SOURCE, {}
         yield reached.SOURCE, {}
         if in_ids:
