@@ -37,7 +37,7 @@ COUNTED = {**WIDTH, "COUNT": FLAG}
 PULLS = {**COUNTED, "BALANCE": range(len(BALANCES))}
 BETWEEN = {**COUNTED, "IN_IDS": (1,), "SEVERAL": (0, 1), **NAMES}
 LOOP = {**WIDTH, "IN_IDS": (1,), **NAMES}
-BLOCKS = {**WIDTH, "THREADS": BLOCK_THREADS}
+BLOCKS = {"THREADS": BLOCK_THREADS}
 PLAIN = {"COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (0,), "PLAIN": (1,)}
 FEW = {"OFFSET": ("u32",), "COUNT": (0,), "SPLIT": (0,), "AT_ONCE": (1,)}
 FEW_FORMS = [
@@ -230,7 +230,7 @@ LOADS = {
         )
     ],
     "multisearch/cuda_problems.py": [
-        ("multisearch", ("edge_rows.cu",), WIDTH),
+        ("multisearch", ("edge_rows.cu",), {}),
         ("multisearch", ("multi_results.cu",), {"ITEM": ITEMS}),
         ("multisearch", ("multi_results.cu",), {"ITEM": ITEMS}),
     ],
