@@ -253,7 +253,7 @@ LOADS = {
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS[:3]}),
     ],
     "multisearch/domain_paths.py": [
-        ("multisearch", ("bits_paths.cu",), {**WIDTH, "WIDTH": PATH_WIDTHS})
+        ("multisearch", ("bits_paths.cu",), {"WIDTH": PATH_WIDTHS})
     ],
     "multisearch/openmp_runner.py": [("multisearch", ("edges.c",), C_WIDTH)],
     "multisearch/outer_bits.py": [
