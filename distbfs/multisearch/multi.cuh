@@ -63,19 +63,10 @@ struct Base {
     __device__ __forceinline__ u32 thread() const { return threadIdx.x; }
     __device__ __forceinline__ u32 threads() const { return THREADS; }
     __device__ __forceinline__ u32 id(u32 v) const { return __ldg(p->vertices + v); }
-    __device__ __forceinline__ u32 degree(u32 v) const {
-        u32 count;
-        row_of(v, count);
-        return count;
-    }
-
-    /* The columns of a row, and how many there are. */
-    __device__ __forceinline__ const u32 *row_of(u32 v, u32 &count) const {
-        count = 0;
-        if (v >= p->active) return p->adj;
-        const u64 begin = p->row[v];
-        count = (u32)(p->row[v + 1] - begin);
-        return p->adj + begin;
+    __device__ __forceinline__ u32 degree(u32 v) const { return row_of(v).count; }
+    __device__ __forceinline__ Columns row_of(u32 v) const {
+        if (v >= p->active) return {p->adj, 0};
+        return columns_of(p->row, p->adj, v);
     }
 
     /* Begin a round of grabs: all threads call it, and meet twice. */
@@ -112,10 +103,9 @@ struct Base {
     __device__ __forceinline__ void edges(u32 small, u32 small_end, u32 large, u32 large_end,
                                           F f) const {
         grab(small, small_end, large, large_end, [&](u32 u, u32 lane, bool wide) {
-            u32 count;
-            const u32 *row = row_of(u, count);
-            for (u32 k = wide ? lane : 0; __any_sync(ALL, k < count); k += wide ? 32 : 1)
-                f(u, k < count ? __ldg(row + k) : 0, k < count);
+            const Columns row = row_of(u);
+            for (u32 k = wide ? lane : 0; __any_sync(ALL, k < row.count); k += wide ? 32 : 1)
+                f(u, k < row.count ? __ldg(row.at + k) : 0, k < row.count);
         });
     }
 
@@ -135,11 +125,10 @@ struct Base {
         grab(starts[d], starts[d + 1], starts_large[d], starts_large[d + 1],
              [&](u32 u, u32 lane, bool wide) {
                  if (u == NONE) return;
-                 u32 count;
-                 const u32 *row = row_of(u, count);
+                 const Columns row = row_of(u);
                  decltype(f(u, u)) sum = 0;
-                 for (u32 k = wide ? lane : 0; k < count; k += wide ? 32 : 1)
-                     sum += f(u, __ldg(row + k));
+                 for (u32 k = wide ? lane : 0; k < row.count; k += wide ? 32 : 1)
+                     sum += f(u, __ldg(row.at + k));
                  if (wide) {
                      __syncwarp();
                      sum = warp_sum(sum);
