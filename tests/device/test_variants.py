@@ -217,8 +217,8 @@ LOADS = {
         (
             "multisearch",
             ("bits.cu",),
-            {**WIDTH, "PIECES": LANES, "DIRECTED": (0, 1), "SPLIT": (0,)},
-            {"OFFSET": ("u64",), "PIECES": LANES, "DIRECTED": (0,), "SPLIT": (1,)},
+            {"PIECES": LANES, "DIRECTED": FLAG, "SPLIT": (0,)},
+            {"PIECES": LANES, "DIRECTED": (0,), "SPLIT": (1,)},
         ),
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS[:3]}),
     ],
@@ -226,7 +226,7 @@ LOADS = {
         (
             "multisearch",
             ("bits_meet.cu",),
-            {**WIDTH, "PIECES": (1,), "DIRECTED": (0, 1), "SPLIT": (0,)},
+            {"PIECES": (1,), "DIRECTED": FLAG, "SPLIT": (0,)},
         )
     ],
     "multisearch/cuda_problems.py": [
@@ -247,8 +247,7 @@ LOADS = {
         (
             "multisearch",
             ("bits_domain.cu",),
-            {**WIDTH, "PIECES": LANES, "SPLIT": (0,)},
-            {"OFFSET": ("u64",), "PIECES": LANES, "SPLIT": (1,)},
+            {"PIECES": LANES, "SPLIT": FLAG},
         ),
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS[:3]}),
     ],
@@ -257,7 +256,7 @@ LOADS = {
     ],
     "multisearch/openmp_runner.py": [("multisearch", ("edges.c",), C_WIDTH)],
     "multisearch/outer_bits.py": [
-        ("multisearch", ("bits_outer.cu",), {"OFFSET": ("u64",), "PIECES": LANES})
+        ("multisearch", ("bits_outer.cu",), {"PIECES": LANES})
     ],
     "store/cuda_files.py": [("store", ("cuda_rows.cu",), {})],
     "validation/cuda_device.py": [

@@ -22,6 +22,10 @@ struct Uints {
 struct Columns {
     const u32 *at;
     u32 count;
+    /* Those from the one at `first` on. */
+    __device__ __forceinline__ Columns from(u32 first) const {
+        return {at + first, count - (first < count ? first : count)};
+    }
 };
 
 INLINE Columns columns_of(const Uints &row, const u32 *adj, u32 v) {
