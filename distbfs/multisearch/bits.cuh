@@ -49,9 +49,9 @@ struct Control {
 };
 
 struct Params {
-    const OFFSET *row;      /* [active + 1] */
+    Uints row;              /* [active + 1] */
     const u32 *adj;         /* [m + pad] */
-    const OFFSET *in_row;   /* [active + 1], what pulls look at, with DIRECTED */
+    Uints in_row;           /* [active + 1], what pulls look at, with DIRECTED */
     const u32 *in_adj;      /* [m + pad] */
     uint4 *seen;            /* [active][PIECES] */
     uint4 *front[2];        /* [active][PIECES]; that of the next level has no bits where
@@ -105,14 +105,14 @@ INLINE u32 over_groups(u32 x) {
 /* A frontier vertex's share of edges: one more than its edges where rows may be empty,
  * so that no frontier has none. */
 template <class P> INLINE u32 edges_of(const P &p, u32 v) {
-    return degree_at(p, v, p.row[v]) + DIRECTED;
+    return columns_of(p.row, p.adj, v).count + tail_of(p, v) + DIRECTED;
 }
 
-/* The rows that pulls look at. */
-template <class P> INLINE const OFFSET *pulled_row(const P &p) {
-    return DIRECTED ? p.in_row : p.row;
+/* The row of v that pushes go along, and the one that pulls look at. */
+template <class P> INLINE Columns pushed(const P &p, u32 v) { return columns_of(p.row, p.adj, v); }
+template <class P> INLINE Columns pulled(const P &p, u32 v) {
+    return DIRECTED ? columns_of(p.in_row, p.in_adj, v) : pushed(p, v);
 }
-template <class P> INLINE const u32 *pulled_adj(const P &p) { return DIRECTED ? p.in_adj : p.adj; }
 
 /* This thread's number, and the level's data. */
 struct Level {

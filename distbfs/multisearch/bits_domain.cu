@@ -14,7 +14,7 @@
  *
  * Source: Then et al. 2014.
  *
- * variants: OFFSET=u32,u64 PIECES=1,2,4 SPLIT=0 | OFFSET=u64 PIECES=1,2,4 SPLIT=1
+ * variants: PIECES=1,2,4 SPLIT=0,1
  */
 #include "bits_domain.cuh"
 #include "bits_count.cuh"

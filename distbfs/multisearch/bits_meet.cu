@@ -10,7 +10,7 @@
  * Data: bits.cuh.
  * Sources: as bits.cuh and lookups.cuh.
  *
- * variants: OFFSET=u32,u64 PIECES=1 DIRECTED=0,1 SPLIT=0
+ * variants: PIECES=1 DIRECTED=0,1 SPLIT=0
  */
 #include "bits.cuh"
 #include "../engines/cuda/common/sets.cuh"
@@ -20,6 +20,7 @@
 #define STEPS 32    /* reads of a warp for a pair between two levels */
 #define BEGINNING 4 /* columns of a neighbour's row that a lane reads */
 #define NEAR_WARPS 4
+#define NEAR_BLOCKS 8 /* of a multiprocessor */
 
 struct Meet {
     Params p;
@@ -46,32 +47,31 @@ INLINE bool has(const Seen &seen, u32 v) {
 /* The level of v in a search, whose vertices up to `depth` are seen; OPEN where the steps
  * do not suffice.  All lanes of a warp call it. */
 INLINE int look_back(const Params &p, const Seen &seen, u32 v, u32 lane, int depth) {
-    const u32 *adj = pulled_adj(p);
-    const OFFSET *row = pulled_row(p), begin = row[v], end = row[v + 1];
+    const Columns row = pulled(p, v);
     int left = STEPS;
     if (has(seen, v)) return depth;
-    for (OFFSET base = begin; base < end; base += 32) {
-        if (__any_sync(ALL, has(seen, base + lane < end ? adj[base + lane] : NONE)))
+    for (u32 base = 0; base < row.count; base += 32) {
+        if (__any_sync(ALL, has(seen, base + lane < row.count ? row.at[base + lane] : NONE)))
             return depth + 1;
         if (!--left) return OPEN;
     }
-    for (OFFSET base = begin; base < end; base += 32) { /* most are told by a hub */
-        const u32 u = base + lane < end ? adj[base + lane] : NONE;
-        const OFFSET from = u == NONE ? 0 : row[u], to = u == NONE ? 0 : row[u + 1];
+    for (u32 base = 0; base < row.count; base += 32) { /* most are told by a hub */
+        const u32 u = base + lane < row.count ? row.at[base + lane] : NONE;
+        const Columns near = u == NONE ? Columns{0, 0} : pulled(p, u);
         bool hit = false;
 #pragma unroll
-        for (u32 k = 0; k < BEGINNING; k++) hit |= has(seen, from + k < to ? adj[from + k] : NONE);
+        for (u32 k = 0; k < BEGINNING; k++) hit |= has(seen, k < near.count ? near.at[k] : NONE);
         if (__any_sync(ALL, hit)) return depth + 2;
         if (!--left) return OPEN;
     }
-    for (OFFSET base = begin; base < end; base += 32) {
-        const u32 u = base + lane < end ? adj[base + lane] : NONE;
-        const OFFSET from = u == NONE ? 0 : row[u] + BEGINNING, to = u == NONE ? 0 : row[u + 1];
-        for (u32 longer = __ballot_sync(ALL, from < to); longer; longer &= longer - 1) {
-            const u32 who = __ffs(longer) - 1;
-            const OFFSET last = __shfl_sync(ALL, to, who);
-            for (OFFSET at = __shfl_sync(ALL, from, who); at < last; at += 32) {
-                if (__any_sync(ALL, has(seen, at + lane < last ? adj[at + lane] : NONE)))
+    for (u32 base = 0; base < row.count; base += 32) {
+        const u32 u = base + lane < row.count ? row.at[base + lane] : NONE;
+        const Columns rest = (u == NONE ? Columns{0, 0} : pulled(p, u)).from(BEGINNING);
+        for (u32 longer = __ballot_sync(ALL, rest.count); longer; longer &= longer - 1) {
+            const u32 who = __ffs(longer) - 1, count = __shfl_sync(ALL, rest.count, who);
+            const u32 *at = (const u32 *)__shfl_sync(ALL, (u64)rest.at, who);
+            for (u32 k = 0; k < count; k += 32) {
+                if (__any_sync(ALL, has(seen, k + lane < count ? at[k + lane] : NONE)))
                     return depth + 2;
                 if (!--left) return OPEN;
             }
@@ -93,11 +93,12 @@ INLINE int level_of_near(const Meet &m, u32 q, u32 lane) {
     const u32 w = number_in(m.members, m.numbers, target);
     if (v == NONE || w == NONE) return -1;
     const Params &p = m.p;
-    return level_by_lookups(end_of(p.row, p.adj, v), end_of(pulled_row(p), pulled_adj(p), w),
-                            lane, (int)m.lookups);
+    const End s = end_of(p.row, p.adj, v);
+    const End t = DIRECTED ? end_of(p.in_row, p.in_adj, w) : end_of(p.row, p.adj, w);
+    return level_by_lookups(s, t, lane, (int)m.lookups);
 }
 
-extern "C" __global__ void __launch_bounds__(32 * NEAR_WARPS) near(const Meet m) {
+extern "C" __global__ void __launch_bounds__(32 * NEAR_WARPS, NEAR_BLOCKS) near(const Meet m) {
     const u32 lane = lane_id(), warp = thread_of<u32>(32 * NEAR_WARPS) / 32;
     for (u32 q = warp; q < m.count; q += gridDim.x * NEAR_WARPS) {
         const int level = level_of_near(m, q, lane);

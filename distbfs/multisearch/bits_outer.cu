@@ -14,7 +14,7 @@
  *
  * Sources: Then et al. 2014; Pan, Pearce, Owens 2018, Section V-B (each vertex sent once).
  *
- * variants: OFFSET=u64 PIECES=1,2,4
+ * variants: PIECES=1,2,4
  */
 #include "bits_domain.cuh"
 #include "bits_push.cuh"
@@ -46,7 +46,7 @@ INLINE void offer(const Outer &o, const Level &l, u32 u, uint4 bits) {
     red_or(o.sending + (u >> 5), 1u << (u & 31));
 }
 
-INLINE bool is_wide(const Outer &o, u32, OFFSET edges) { return edges >= o.wide; }
+INLINE bool is_wide(const Outer &o, u32, u32 edges) { return edges >= o.wide; }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) push_outer(const Outer o) {
     const u64 size = tally_of(o, o.depth - 1)->size;

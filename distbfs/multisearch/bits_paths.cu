@@ -24,7 +24,7 @@
  *
  * Sources: Brandes 2001; Then et al. 2014 (the searches); Pan, Pearce, Owens 2018 (delegates).
  *
- * variants: OFFSET=u32,u64 WIDTH=8,32
+ * variants: WIDTH=8,32
  */
 #include "../engines/cuda/common/base.cuh"
 #include "../engines/cuda/common/positions.cuh"
@@ -36,7 +36,7 @@
 #define ITEM 2
 
 struct Paths {
-    const OFFSET *row;    /* [active + 1] */
+    Uints row;            /* [active + 1] */
     const u32 *adj;       /* [m + pad], positions */
     const u32 *digit;     /* [1 + digits][active]: reached, then binary digits of the level */
     double *values;       /* [positions][WIDTH] */

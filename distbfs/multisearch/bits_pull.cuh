@@ -6,26 +6,23 @@
 #include "bits.cuh"
 #include "bits_tails.cuh"
 
-/* OR of the neighbours at, at + step … of a row, until nothing of `want` is missing.
+/* OR of the neighbours 0, step … of a row, until nothing of `want` is missing.
  * All lanes of a warp call it. */
-template <class P>
-INLINE uint4 ask(const P &p, const Level &l, OFFSET at, OFFSET end, u32 step, uint4 want) {
+INLINE uint4 ask(const Level &l, Columns row, u32 step, uint4 want) {
     uint4 found = make_uint4(0, 0, 0, 0);
-    while (__any_sync(ALL, at < end)) {
+    while (__any_sync(ALL, row.count)) {
         u32 u[AHEAD];
 #pragma unroll
-        for (int k = 0; k < AHEAD; k++) {
-            const OFFSET here = at + (OFFSET)k * step;
-            u[k] = at < end && here < end ? __ldg(pulled_adj(p) + here) : NONE;
-        }
+        for (u32 k = 0; k < AHEAD; k++)
+            u[k] = k * step < row.count ? __ldg(row.at + k * step) : NONE;
 #pragma unroll
         for (int k = 0; k < AHEAD; k++)
             if (u[k] != NONE && !bit_of(l.mark, u[k])) u[k] = NONE;
 #pragma unroll
         for (int k = 0; k < AHEAD; k++)
             if (u[k] != NONE) found = found | l.cur[(u64)u[k] * PIECES + l.piece];
-        if (at < end) at += (OFFSET)AHEAD * step;
-        if (!group_any(some(without(want, found)))) at = end;
+        row = row.from(AHEAD * step);
+        if (!group_any(some(without(want, found)))) row.count = 0;
     }
     return found;
 }
@@ -54,9 +51,8 @@ template <class P> INLINE u32 pull(const P &p, const Level &l, u32 *room, uint4 
         if (group_any(some(want))) { /* the same for all threads of the block */
             if (threadIdx.x < WORDS) room[threadIdx.x] = 0;
             __syncthreads();
-            const OFFSET begin = pulled_row(p)[v], end = pulled_row(p)[v + 1];
             const u32 first = (threadIdx.x >> 5) * GROUP + l.group;
-            found = ask(p, l, begin + first, end, WARPS * GROUP, want);
+            found = ask(l, pulled(p, v).from(first), WARPS * GROUP, want);
             found.x = over_groups(found.x), found.y = over_groups(found.y);
             found.z = over_groups(found.z), found.w = over_groups(found.w);
             u32 *to = room + 4 * l.piece;
@@ -87,9 +83,8 @@ template <class P> INLINE u32 pull(const P &p, const Level &l, u32 *room, uint4 
         const uint4 seen = p.seen[(u64)v * PIECES + l.piece], want = without(full, seen);
         uint4 found = zero;
         if (group_any(some(want))) {
-            const OFFSET begin = pulled_row(p)[v], end = pulled_row(p)[v + 1];
             /* mutant: GROUP -> 2 * GROUP : test_multisearch_bits::test_levels_and_counts */
-            found = ask(p, l, begin + l.group, end, GROUP, want);
+            found = ask(l, pulled(p, v).from(l.group), GROUP, want);
             found.x = over_groups(found.x) & want.x, found.y = over_groups(found.y) & want.y;
             found.z = over_groups(found.z) & want.z, found.w = over_groups(found.w) & want.w;
             if (SPLIT && lacks(want, found) && tail_of(p, v))
@@ -104,14 +99,14 @@ template <class P> INLINE u32 pull(const P &p, const Level &l, u32 *room, uint4 
     for (u32 tile = p.wide / GROUP + l.warp; tile * GROUP < p.active; tile += l.warps) {
         const u32 v = tile * GROUP + l.group < p.active ? tile * GROUP + l.group : NONE;
         uint4 seen = zero, want = zero;
-        OFFSET at = 0, end = 0;
+        Columns row = {0, 0};
         if (v != NONE) {
             seen = p.seen[(u64)v * PIECES + l.piece], want = without(full, seen);
-            at = pulled_row(p)[v], end = pulled_row(p)[v + 1];
+            row = pulled(p, v);
         }
-        const u32 degree = (u32)(end - at);
-        if (!group_any(some(want))) at = end;
-        uint4 found = ask(p, l, at, end, 1, want);
+        const u32 degree = row.count;
+        if (!group_any(some(want))) row.count = 0;
+        uint4 found = ask(l, row, 1, want);
         found = make_uint4(found.x & want.x, found.y & want.y, found.z & want.z,
                            found.w & want.w);
         /* mutant: without(want, found) -> want : test_pulls_read_no_tail_without_need */

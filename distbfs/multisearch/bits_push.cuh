@@ -42,19 +42,17 @@ INLINE void offer(const Params &p, const Level &l, u32 u, uint4 bits) {
 INLINE void announce(const Params &, const Level &, u32, uint4) {}
 
 /* Whether a warp takes a row of so many edges. */
-INLINE bool is_wide(const Params &p, u32 v, OFFSET) { return v < p.wide; }
+INLINE bool is_wide(const Params &p, u32 v, u32) { return v < p.wide; }
 
-/* `bits` of this lane's piece go along the edges at, at + step …; all lanes call it. */
+/* `bits` of this lane's piece go along the edges 0, step … of a row; all lanes call it. */
 template <class P>
-INLINE void tell_row(const P &p, const Level &l, OFFSET at, OFFSET end, u32 step, uint4 bits) {
-    while (__any_sync(ALL, at < end)) {
+INLINE void tell_row(const P &p, const Level &l, Columns row, u32 step, uint4 bits) {
+    while (__any_sync(ALL, row.count)) {
         u32 u[AHEAD];
         uint4 lacks[AHEAD];
 #pragma unroll
-        for (int k = 0; k < AHEAD; k++) {
-            const OFFSET here = at + (OFFSET)k * step;
-            u[k] = at < end && here < end ? __ldg(p.adj + here) : NONE;
-        }
+        for (u32 k = 0; k < AHEAD; k++)
+            u[k] = k * step < row.count ? __ldg(row.at + k * step) : NONE;
 #pragma unroll
         for (int k = 0; k < AHEAD; k++) {
             lacks[k] = make_uint4(0, 0, 0, 0);
@@ -62,7 +60,7 @@ INLINE void tell_row(const P &p, const Level &l, OFFSET at, OFFSET end, u32 step
         }
 #pragma unroll
         for (int k = 0; k < AHEAD; k++) offer(p, l, u[k], lacks[k]);
-        if (at < end) at += (OFFSET)AHEAD * step;
+        row = row.from(AHEAD * step);
     }
 }
 
@@ -87,31 +85,31 @@ INLINE void push(const P &p, const Level &l, const u32 *queue, u32 count, u32 hu
     TailReads reads = {0, 0};
     for (u32 k = 0; k < hubs; k++) { /* all warps share each hub */
         const u32 v = queue[p.active - 1 - k];
-        const OFFSET begin = p.row[v], end = p.row[v + 1];
-        const OFFSET first = begin + (OFFSET)l.warp * GROUP;
-        if (!SPLIT && first >= end) continue; /* the same for all lanes */
+        const Columns row = pushed(p, v).from(l.warp * GROUP);
+        if (!SPLIT && !row.count) continue; /* the same for all lanes */
         const uint4 bits = l.cur[(u64)place(p, v) * PIECES + l.piece];
-        tell_row(p, l, first + l.group, end, l.warps * GROUP, bits);
+        tell_row(p, l, row.from(l.group), l.warps * GROUP, bits);
         if (SPLIT) tell_tail(p, l, v, l.warp, l.warps, bits, reads);
     }
     for (u32 base = l.warp * GROUP; base < count; base += l.warps * GROUP) {
         const u32 i = base + l.group;
         u32 v = NONE;
-        OFFSET at = 0, end = 0;
+        Columns row = {0, 0};
         uint4 bits = make_uint4(0, 0, 0, 0);
         if (i < count) {
             v = queue[i];
-            at = p.row[v], end = p.row[v + 1];
+            row = pushed(p, v);
             bits = l.cur[(u64)place(p, v) * PIECES + l.piece];
         }
-        const bool for_warp = is_wide(p, v, end - at);
+        const bool for_warp = is_wide(p, v, row.count);
         u32 wide = __ballot_sync(ALL, for_warp && l.piece == 0);
-        tell_row(p, l, for_warp ? end : at, end, 1, bits);
+        if (for_warp) row.count = 0;
+        tell_row(p, l, row, 1, bits);
         while (wide) {
             const u32 from = __ffs(wide) - 1;
             wide &= wide - 1;
             const u32 w = __shfl_sync(ALL, v, from);
-            tell_row(p, l, p.row[w] + l.group, p.row[w + 1], GROUP,
+            tell_row(p, l, pushed(p, w).from(l.group), GROUP,
                      l.cur[(u64)place(p, w) * PIECES + l.piece]);
         }
         if (!SPLIT) continue;

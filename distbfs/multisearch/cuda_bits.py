@@ -266,7 +266,6 @@ class BitSearches:
         self.params = self._parameters(pull_edges)
         module = programs.Module(
             SOURCE,
-            OFFSET=programs.word_of(graph.offsets),
             PIECES=self._lanes,
             DIRECTED=int(graph.directed),
             SPLIT=int(graph.tails is not None),

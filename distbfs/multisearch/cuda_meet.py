@@ -60,7 +60,6 @@ class MeetingSearches:
         self._graph = graph
         module = programs.Module(
             SOURCE,
-            OFFSET=programs.word_of(graph.offsets),
             PIECES=1,
             DIRECTED=int(graph.directed),
             SPLIT=0,

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from distbfs.device import cuda, programs
 from distbfs.device.stop_word import StopWord
+from distbfs.device.structures import uints
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.device_graph import ISOLATED, MAX_VERTICES, DeviceGraph
 from distbfs.multisearch.cuda_bits import above, check_ids
@@ -265,7 +266,6 @@ class DeviceRun:
 
     def _module(self) -> programs.Module:
         return self.program.module(
-            OFFSET=programs.word_of(self.graph.offsets),
             LEVEL=self.runner.level,
             LEVELS=int(self.levels),
             EDGES=int(self.edges),
@@ -315,12 +315,11 @@ class DeviceRun:
             small["bits"] = cp.empty(blocks * self.words, np.uint32)
         if self.edges:
             small["from"] = cp.empty(max(self.graph.m, 1), np.uint32)
-            offset = programs.word_of(self.graph.offsets)
-            module = programs.Module(SOURCE.parent / "edge_rows.cu", OFFSET=offset)
+            module = programs.Module(SOURCE.parent / "edge_rows.cu")
             module.kernel("edge_rows")(
                 8 * cuda.multiprocessors(),
                 256,
-                self.graph.offsets,
+                uints(self.graph.offsets),
                 np.uint32(count),
                 small["from"],
             )

@@ -170,8 +170,7 @@ class PathShare:
         self._first: Ids = np.zeros(1, dtype=np.int64)
         if asked is not None:
             self._open_outside(asked)
-        offset = programs.word_of(graph.offsets)
-        module = programs.Module(SOURCE, OFFSET=offset, WIDTH=width)
+        module = programs.Module(SOURCE, WIDTH=width)
         grid = cuda.multiprocessors()
         self._steps = {
             name: module.kernel(name).prepare(self._params, grid, THREADS)

@@ -81,13 +81,8 @@ class Share:
         self._begin = structure(SOURCE, "Begin")()
         self.params: Record = self._begin.d
         self._set_parameters(bases)
-        offset = programs.word_of(graph.offsets)
-        module = programs.Module(
-            SOURCE,
-            OFFSET=offset,
-            PIECES=lanes,
-            SPLIT=int(self.tails is not None),
-        )
+        split = int(self.tails is not None)
+        module = programs.Module(SOURCE, PIECES=lanes, SPLIT=split)
         grid = cuda.multiprocessors()
         names = ["pull_level", "push_level", "list_level", "empty_level"]
         names += ["settle_level", "count_searches"]

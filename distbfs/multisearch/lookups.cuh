@@ -17,14 +17,16 @@
 
 /* An end of a pair: its row, and the rows of which it is one. */
 struct End {
-    const OFFSET *row; /* [active + 1] */
-    const u32 *adj;    /* [m + pad], ascending in each row */
-    u32 v, degree;
-    OFFSET begin;
+    Uints row;      /* [active + 1] */
+    const u32 *adj; /* [m + pad], ascending in each row */
+    u32 v;
+    Columns own;
 };
-INLINE End end_of(const OFFSET *row, const u32 *adj, u32 v) {
-    return {row, adj, v, (u32)(row[v + 1] - row[v]), row[v]};
+INLINE End end_of(const Uints &row, const u32 *adj, u32 v) {
+    return {row, adj, v, columns_of(row, adj, v)};
 }
+/* Row v of an end's rows. */
+INLINE Columns row_of(const End &e, u32 v) { return columns_of(e.row, e.adj, v); }
 INLINE void swap(End &a, End &b) {
     const End c = a;
     a = b, b = c;
@@ -32,22 +34,22 @@ INLINE void swap(End &a, End &b) {
 
 /* Whether x is in row v of an end's rows. */
 INLINE bool has_edge(const End &e, u32 v, u32 x) {
-    OFFSET low = e.row[v], high = e.row[v + 1];
-    const OFFSET last = high;
+    const Columns row = row_of(e, v);
+    u32 low = 0, high = row.count;
     while (low < high) {
-        const OFFSET middle = low + (high - low) / 2;
-        if (e.adj[middle] < x) low = middle + 1;
+        const u32 middle = low + (high - low) / 2;
+        if (row.at[middle] < x) low = middle + 1;
         else high = middle;
     }
-    return low < last && e.adj[low] == x;
+    return low < row.count && row.at[low] == x;
 }
 
 /* Whether any lane's x, unless NONE, is in the row of a neighbour of `far`; OPEN where the
  * steps do not suffice.  All lanes of a warp call it. */
 INLINE int any_beside(const End &far, u32 x, int &left) {
-    for (u32 j = 0; j < far.degree; j++) {
+    for (u32 j = 0; j < far.own.count; j++) {
         if (!left--) return OPEN;
-        if (__any_sync(ALL, x != NONE && has_edge(far, far.adj[far.begin + j], x))) return 1;
+        if (__any_sync(ALL, x != NONE && has_edge(far, far.own.at[j], x))) return 1;
     }
     return 0;
 }
@@ -55,10 +57,7 @@ INLINE int any_beside(const End &far, u32 x, int &left) {
 /* The edges of all neighbours of an end. */
 INLINE u64 edges_beyond(const End &e, u32 lane) {
     u64 sum = 0;
-    for (u32 i = lane; i < e.degree; i += 32) {
-        const u32 u = e.adj[e.begin + i];
-        sum += e.row[u + 1] - e.row[u];
-    }
+    for (u32 i = lane; i < e.own.count; i += 32) sum += row_of(e, e.own.at[i]).count;
 #pragma unroll
     for (int s = 16; s; s >>= 1) sum += __shfl_xor_sync(ALL, sum, s);
     return sum;
@@ -66,28 +65,27 @@ INLINE u64 edges_beyond(const End &e, u32 lane) {
 
 /* Whether an end has one neighbour, which leads back to it alone. */
 INLINE bool closed(const End &e) {
-    if (e.degree != 1) return false;
-    const u32 u = e.adj[e.begin];
-    const OFFSET at = e.row[u], degree = e.row[u + 1] - at;
-    return !degree || (degree == 1 && e.adj[at] == e.v);
+    if (e.own.count != 1) return false;
+    const Columns row = row_of(e, *e.own.at);
+    return !row.count || (row.count == 1 && *row.at == e.v);
 }
 
 /* Up to level 3. */
 INLINE int near_level(const End &near, const End &far, u32 lane, int &left) {
     if (has_edge(far, far.v, near.v)) return 1;
-    for (u32 base = 0; base < near.degree; base += 32) {
+    for (u32 base = 0; base < near.own.count; base += 32) {
         if (!left--) return OPEN;
         const u32 i = base + lane;
-        const bool mine = i < near.degree && has_edge(far, far.v, near.adj[near.begin + i]);
+        const bool mine = i < near.own.count && has_edge(far, far.v, near.own.at[i]);
         if (__any_sync(ALL, mine)) return 2;
     }
     if (closed(near) || closed(far)) return -1;
-    const u64 pairs = (u64)near.degree * far.degree;
+    const u64 pairs = (u64)near.own.count * far.own.count;
     for (u64 base = 0; base < pairs; base += 32) {
         if (!left--) return OPEN;
         const u64 k = base + lane;
-        const bool mine = k < pairs && has_edge(far, far.adj[far.begin + k / near.degree],
-                                                near.adj[near.begin + k % near.degree]);
+        const bool mine = k < pairs && has_edge(far, far.own.at[k / near.own.count],
+                                                near.own.at[k % near.own.count]);
         if (__any_sync(ALL, mine)) return 3;
     }
     return 0;
@@ -96,14 +94,13 @@ INLINE int near_level(const End &near, const End &far, u32 lane, int &left) {
 /* Calls look(x) with each lane's vertex two edges from an end, or NONE: 32 columns of each
  * neighbour's row, then the next 32; until that is not 0. */
 template <class Look> INLINE int two_away(const End &e, u32 lane, Look look) {
-    for (OFFSET first = 0;; first += 32) {
+    for (u32 first = 0;; first += 32) {
         bool more = false;
-        for (u32 i = 0; i < e.degree; i++) {
-            const u32 u = e.adj[e.begin + i];
-            const OFFSET at = e.row[u] + first + lane, end = e.row[u + 1];
-            if (e.row[u] + first >= end) continue;
+        for (u32 i = 0; i < e.own.count; i++) {
+            const Columns row = row_of(e, e.own.at[i]).from(first);
+            if (!row.count) continue;
             more = true; /* mutant: more = true -> : test_meeting::test_all_columns_count */
-            if (const int known = look(at < end ? e.adj[at] : NONE)) return known;
+            if (const int known = look(lane < row.count ? row.at[lane] : NONE)) return known;
         }
         if (!more) return 0;
     }
@@ -112,17 +109,17 @@ template <class Look> INLINE int two_away(const End &e, u32 lane, Look look) {
 /* The level between two ends that differ, OPEN where it is not known; the rows of t lead
  * to it.  left: steps of the warp, each of up to 32 lookups.  All lanes of a warp call it. */
 INLINE int level_by_lookups(End s, End t, u32 lane, int left) {
-    if (!s.degree || !t.degree) return -1;
-    if (s.degree < t.degree) swap(s, t);
+    if (!s.own.count || !t.own.count) return -1;
+    if (s.own.count < t.own.count) swap(s, t);
     if (const int known = near_level(t, s, lane, left)) return known;
-    if (edges_beyond(s, lane) * t.degree < edges_beyond(t, lane) * s.degree) swap(s, t);
+    if (edges_beyond(s, lane) * t.own.count < edges_beyond(t, lane) * s.own.count) swap(s, t);
     const int four = two_away(t, lane, [&](u32 x) { return any_beside(s, x, left); });
     if (four) return four == OPEN ? OPEN : 4;
     const int five = two_away(t, lane, [&](u32 mine) {
         for (u32 some = __ballot_sync(ALL, mine != NONE); some; some &= some - 1) {
             const u32 y = __shfl_sync(ALL, mine, __ffs(some) - 1);
-            const OFFSET at = t.row[y] + lane;
-            const u32 x = at < t.row[y + 1] ? t.adj[at] : NONE;
+            const Columns row = row_of(t, y);
+            const u32 x = lane < row.count ? row.at[lane] : NONE;
             if (const int known = any_beside(s, x, left)) return known;
         }
         return 0;

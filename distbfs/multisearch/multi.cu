@@ -8,7 +8,7 @@
  * Sources: McLaughlin, Riedy, Bader 2015, Section III; Jia et al. 2011 (edge-parallel);
  * McLaughlin, Bader 2014 (work-efficient).
  *
- * variants: OFFSET=u32,u64 LEVELS=0 LEVEL=u8 EDGES=0 THREADS=256,1024 | OFFSET=u32,u64 LEVELS=1 LEVEL=u8,u16,u32 EDGES=0,1 THREADS=256,1024
+ * variants: LEVELS=0 LEVEL=u8 EDGES=0 THREADS=256,1024 | LEVELS=1 LEVEL=u8,u16,u32 EDGES=0,1 THREADS=256,1024
  */
 #include "multi.cuh"
 
@@ -100,7 +100,11 @@ INLINE bool traverse(const Params &p, Search &s) {
     return true;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS) search(const Job job) {
+/* Registers are for all threads that a multiprocessor can have, or for half of them where
+ * functions of the problem follow edges. */
+#define AT_ONCE (HAS_END || HAS_VISIT_VERTEX ? 1024 : 2048)
+
+extern "C" __global__ void __launch_bounds__(THREADS, AT_ONCE / THREADS) search(const Job job) {
     extern __shared__ uint4 dynamic[]; /* [words / 4] visited bits, unless p.bits */
     __shared__ Block block;
     const Params &p = job.p;

@@ -15,7 +15,7 @@
 #define DEEPEST (sizeof(LEVEL) == 1 ? 126u : sizeof(LEVEL) == 2 ? 32767u : 0x7ffffffeu)
 
 struct Params {
-    const OFFSET *row;    /* [active + 1] */
+    Uints row;            /* [active + 1] */
     const u32 *adj;       /* [m + pad] */
     const u32 *from;      /* [m], the row of each edge, with EDGES */
     const u32 *numbers;   /* [n], id -> number, vertices without edges too */
@@ -63,8 +63,10 @@ struct Base {
     __device__ __forceinline__ u32 thread() const { return threadIdx.x; }
     __device__ __forceinline__ u32 threads() const { return THREADS; }
     __device__ __forceinline__ u32 id(u32 v) const { return __ldg(p->vertices + v); }
-    __device__ __forceinline__ u32 degree(u32 v) const {
-        return v < p->active ? (u32)(__ldg(p->row + v + 1) - __ldg(p->row + v)) : 0;
+    __device__ __forceinline__ u32 degree(u32 v) const { return row_of(v).count; }
+    __device__ __forceinline__ Columns row_of(u32 v) const {
+        if (v >= p->active) return {p->adj, 0};
+        return columns_of(p->row, p->adj, v);
     }
 
     /* Begin a round of grabs: all threads call it, and meet twice. */
@@ -101,20 +103,9 @@ struct Base {
     __device__ __forceinline__ void edges(u32 small, u32 small_end, u32 large, u32 large_end,
                                           F f) const {
         grab(small, small_end, large, large_end, [&](u32 u, u32 lane, bool wide) {
-            OFFSET at = 0, end = 0;
-            if (u < p->active) at = __ldg(p->row + u), end = __ldg(p->row + u + 1);
-            if (wide) {
-                for (; at < end; at += 32) {
-                    const bool there = at + lane < end;
-                    f(u, there ? __ldg(p->adj + at + lane) : 0, there);
-                }
-            } else {
-                while (__any_sync(ALL, at < end)) {
-                    const bool there = at < end;
-                    f(u, there ? __ldg(p->adj + at) : 0, there);
-                    at += there;
-                }
-            }
+            const Columns row = row_of(u);
+            for (u32 k = wide ? lane : 0; __any_sync(ALL, k < row.count); k += wide ? 32 : 1)
+                f(u, k < row.count ? __ldg(row.at + k) : 0, k < row.count);
         });
     }
 
@@ -134,11 +125,10 @@ struct Base {
         grab(starts[d], starts[d + 1], starts_large[d], starts_large[d + 1],
              [&](u32 u, u32 lane, bool wide) {
                  if (u == NONE) return;
-                 OFFSET at = 0, end = 0;
-                 if (u < p->active) at = __ldg(p->row + u), end = __ldg(p->row + u + 1);
+                 const Columns row = row_of(u);
                  decltype(f(u, u)) sum = 0;
-                 if (wide) at += lane;
-                 for (; at < end; at += wide ? 32 : 1) sum += f(u, __ldg(p->adj + at));
+                 for (u32 k = wide ? lane : 0; k < row.count; k += wide ? 32 : 1)
+                     sum += f(u, __ldg(row.at + k));
                  if (wide) {
                      __syncwarp();
                      sum = warp_sum(sum);

@@ -63,7 +63,7 @@ class Outside:
             targets=targets,
             wide=WIDE_DEGREE,
         )
-        module = programs.Module(SOURCE, OFFSET="u64", PIECES=lanes)
+        module = programs.Module(SOURCE, PIECES=lanes)
         grid = cuda.multiprocessors()
         self._steps = {
             name: module.kernel(name).prepare(self._params, grid, THREADS)

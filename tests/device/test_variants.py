@@ -36,7 +36,7 @@ ITEMS = tuple(f"u{bits}" for bits in (8, 16, 32, 64))
 COUNTED = {**WIDTH, "COUNT": FLAG}
 BETWEEN = {**COUNTED, "IN_IDS": (1,), "SEVERAL": (0, 1)}
 LOOP = {**WIDTH, "IN_IDS": (1,)}
-BLOCKS = {**WIDTH, "THREADS": BLOCK_THREADS}
+BLOCKS = {"THREADS": BLOCK_THREADS}
 PLAIN = {"COUNT": (0,), "IN_IDS": FLAG, "SPLIT": (0,), "PLAIN": (1,)}
 FEW = {"OFFSET": ("u32",), "COUNT": (0,), "SPLIT": (0,), "AT_ONCE": (1,)}
 FEW_FORMS = [
@@ -63,10 +63,8 @@ LOADS = {
     ],
     "build/cuda/keys.py": [("build/cuda", ("parts.cu",), IDS)],
     "build/cuda/shares.py": [("build/cuda", ("shares.cu",), IDS)],
-    "build/cuda/seen.py": [("build/cuda", ("seen.cu",), WIDTH)],
-    "build/cuda/inner.py": [
-        ("build/cuda", ("inner.cu",), {**WIDTH, "NN": ("u32", "u64")})
-    ],
+    "build/cuda/seen.py": [("build/cuda", ("seen.cu",), {})],
+    "build/cuda/inner.py": [("build/cuda", ("inner.cu",), {})],
     "device/rates.py": [("device", ("rates.cu",), {})],
     "device/programs.py": [("device", ("reached.cu", "take.cu"), {})],
     "engines/cuda/common/counts.py": [
@@ -100,7 +98,7 @@ LOADS = {
     ],
     "engines/cuda/papers/xbfs/search.py": [(f"{PAPERS}/xbfs", ("paper.cu",), COUNTED)],
     "engines/cuda/xbfs/arrays.py": [
-        ("engines/cuda/xbfs", ("prepare.cu",), WIDTH),
+        ("engines/cuda/xbfs", ("prepare.cu",), {}),
         (
             "engines/cuda/xbfs",
             ("results.cu",),
@@ -166,12 +164,7 @@ LOADS = {
         )
     ],
     "engines/cuda/xbfs/cluster.py": [
-        (
-            "engines/cuda/xbfs",
-            ("cluster.cu",),
-            WIDTH,
-            {**WIDTH, "MASKED": (1,)},
-        )
+        ("engines/cuda/xbfs", ("cluster.cu",), {"MASKED": FLAG})
     ],
     "engines/openmp/counts.py": [
         (
@@ -223,8 +216,8 @@ LOADS = {
         (
             "multisearch",
             ("bits.cu",),
-            {**WIDTH, "PIECES": LANES, "DIRECTED": (0, 1), "SPLIT": (0,)},
-            {"OFFSET": ("u64",), "PIECES": LANES, "DIRECTED": (0,), "SPLIT": (1,)},
+            {"PIECES": LANES, "DIRECTED": FLAG, "SPLIT": (0,)},
+            {"PIECES": LANES, "DIRECTED": (0,), "SPLIT": (1,)},
         ),
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS[:3]}),
     ],
@@ -232,11 +225,11 @@ LOADS = {
         (
             "multisearch",
             ("bits_meet.cu",),
-            {**WIDTH, "PIECES": (1,), "DIRECTED": (0, 1), "SPLIT": (0,)},
+            {"PIECES": (1,), "DIRECTED": FLAG, "SPLIT": (0,)},
         )
     ],
     "multisearch/cuda_problems.py": [
-        ("multisearch", ("edge_rows.cu",), WIDTH),
+        ("multisearch", ("edge_rows.cu",), {}),
         ("multisearch", ("multi_results.cu",), {"ITEM": ITEMS}),
         ("multisearch", ("multi_results.cu",), {"ITEM": ITEMS}),
     ],
@@ -253,17 +246,16 @@ LOADS = {
         (
             "multisearch",
             ("bits_domain.cu",),
-            {**WIDTH, "PIECES": LANES, "SPLIT": (0,)},
-            {"OFFSET": ("u64",), "PIECES": LANES, "SPLIT": (1,)},
+            {"PIECES": LANES, "SPLIT": FLAG},
         ),
         ("multisearch", ("bits_levels.cu",), {"LEVEL": ITEMS[:3]}),
     ],
     "multisearch/domain_paths.py": [
-        ("multisearch", ("bits_paths.cu",), {**WIDTH, "WIDTH": PATH_WIDTHS})
+        ("multisearch", ("bits_paths.cu",), {"WIDTH": PATH_WIDTHS})
     ],
     "multisearch/openmp_runner.py": [("multisearch", ("edges.c",), C_WIDTH)],
     "multisearch/outer_bits.py": [
-        ("multisearch", ("bits_outer.cu",), {"OFFSET": ("u64",), "PIECES": LANES})
+        ("multisearch", ("bits_outer.cu",), {"PIECES": LANES})
     ],
     "store/cuda_files.py": [("store", ("cuda_rows.cu",), {})],
     "validation/cuda_device.py": [

@@ -13,7 +13,7 @@ from distbfs.errors import DeviceMissing, UsageError
 from distbfs.multisearch.cuda_program import HEADER, SOURCE, literal, program_of
 from distbfs.multisearch.problem import Problem, State
 
-DEFINITIONS = {"OFFSET": "u32", "LEVEL": "u8", "LEVELS": 1, "EDGES": 0, "THREADS": 1024}
+DEFINITIONS = {"LEVEL": "u8", "LEVELS": 1, "EDGES": 0, "THREADS": 1024}
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def every_problem():
 @pytest.mark.parametrize("problem", every_problem().values(), ids=lambda x: x.name)
 def test_problems_compile(problem, arch):
     """With types that are narrow on some devices, and wide on the others."""
-    wide = {"OFFSET": "u64", "LEVEL": "u32", "EDGES": 1, "THREADS": 256}
+    wide = {"LEVEL": "u32", "EDGES": 1, "THREADS": 256}
     some = wide if nvrtc.ARCHITECTURES.index(arch) % 2 else {}
     assert compiled(problem, arch, **some)[:4] == b"\x7fELF"
 

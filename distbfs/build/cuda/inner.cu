@@ -6,15 +6,13 @@
  *
  * Data encoding: numbers and positions are those of inner_part.py; a key is row * 2^32 +
  * position, rows of delegates are positions, those of normal vertices are numbers; columns
- * of nn are share * 2^32 + number there, or the number alone (NN); device [shares] is
- * the device of this domain that has a share, NONE for shares of other domains.
+ * of nn are share * 2^32 + number there, the number alone in 32 bits where there is one share;
+ * device [shares] is the device of this domain that has a share, NONE for shares of others.
  *
  * Source: Pan, Pearce, Owens 2018, Section III-B (the subgraphs).
  *
  * All kernels take one-dimensional grids of any size and blocks of BLOCK threads; a row is
  * taken by a warp.
- *
- * variants: OFFSET=u32,u64 NN=u32,u64
  */
 #include "../../engines/cuda/common/base.cuh"
 
@@ -26,14 +24,13 @@ INLINE u64 warp_of() { return thread_of(BLOCK) >> 5; }
 INLINE u64 all_warps() { return threads_of(BLOCK) >> 5; }
 
 /* Whether a column of nn stays in a domain. */
-INLINE bool is_inner(NN column, const u32 *device) {
-    return sizeof(NN) == 4 || device[(u64)column >> 32] != NONE;
+INLINE bool is_inner(u64 column, const u32 *device) {
+    return device[column >> 32] != NONE;
 }
 
 /* The position of a column of nn that stays; see normal_keys. */
-INLINE u32 position_of(NN column, const u32 *device, const u64 *starts, const u32 *places) {
-    const u32 there = sizeof(NN) == 4 ? 0 : device[(u64)column >> 32];
-    return places[starts[there] + (u32)column];
+INLINE u32 position_of(u64 column, const u32 *device, const u64 *starts, const u32 *places) {
+    return places[starts[device[column >> 32]] + (u32)column];
 }
 
 /* Counts the edges of normal vertices: inside (nd, nn), and to other parts.
@@ -41,8 +38,7 @@ INLINE u32 position_of(NN column, const u32 *device, const u64 *starts, const u3
  * nn, nd: [active + 1], offsets; nn_columns: [edges]; inner, outer: [active]
  */
 extern "C" __global__ void __launch_bounds__(BLOCK)
-count_normals(u32 active, const u32 *device, const OFFSET *nn, const NN *nn_columns,
-              const OFFSET *nd, u32 *inner, u32 *outer) {
+count_normals(u32 active, const u32 *device, Uints nn, Uints nn_columns, Uints nd, u32 *inner, u32 *outer) {
     const u32 lane = threadIdx.x & 31;
     for (u64 v = warp_of(); v < active; v += all_warps()) {
         const u64 begin = nn[v], end = nn[v + 1];
@@ -70,7 +66,7 @@ INLINE void row_keys(u64 row, u64 from, u64 to, u64 in_dd, const u32 *dd, const 
  * keys: [keys of the range]
  */
 extern "C" __global__ void __launch_bounds__(BLOCK)
-delegate_keys(u32 low, u32 high, const OFFSET *dd, const u32 *dd_columns, const OFFSET *dn,
+delegate_keys(u32 low, u32 high, Uints dd, const u32 *dd_columns, Uints dn,
               const u32 *dn_columns, const u32 *spot, const u32 *place, u64 first,
               const u64 *offsets, u64 *keys) {
     const u32 lane = threadIdx.x & 31, middle = low < LONGEST ? (high < LONGEST ? high : LONGEST) : low;
@@ -98,7 +94,7 @@ delegate_keys(u32 low, u32 high, const OFFSET *dd, const u32 *dd_columns, const 
  */
 extern "C" __global__ void __launch_bounds__(BLOCK)
 normal_keys(u32 low, u32 high, u32 normals, const u32 *device, const u32 *order,
-            const OFFSET *nn, const NN *nn_columns, const OFFSET *nd, const u32 *nd_columns,
+            Uints nn, Uints nn_columns, Uints nd, const u32 *nd_columns,
             const u32 *spot, const u64 *starts, const u32 *places, u64 first, const u64 *offsets,
             u64 *keys) {
     const u32 lane = threadIdx.x & 31;
@@ -110,7 +106,7 @@ normal_keys(u32 low, u32 high, u32 normals, const u32 *device, const u32 *order,
         at += in_nd;
         for (u64 e = nn[v]; e < nn[v + 1]; e += 32) {
             const bool some = e + lane < nn[v + 1];
-            const NN column = some ? nn_columns[e + lane] : (NN)0;
+            const u64 column = some ? nn_columns[e + lane] : 0;
             const bool inner = some && is_inner(column, device);
             const u32 who = __ballot_sync(ALL, inner);
             if (inner)
@@ -135,15 +131,15 @@ low_halves(u64 count, const u64 *keys, u32 *columns) {
  * first: outer edges before the range; columns: [outer edges of the range], as in nn
  */
 extern "C" __global__ void __launch_bounds__(BLOCK)
-outer_rows(u32 low, u32 high, const u32 *device, const u32 *order, const OFFSET *nn,
-           const NN *nn_columns, const u64 *offsets, u64 first, NN *columns) {
+outer_rows(u32 low, u32 high, const u32 *device, const u32 *order, Uints nn,
+           const u64 *nn_columns, const u64 *offsets, u64 first, u64 *columns) {
     const u32 lane = threadIdx.x & 31;
     for (u64 k = low + warp_of(); k < high; k += all_warps()) {
         const u32 v = order[k];
         u64 at = offsets[k] - first;
         for (u64 e = nn[v]; e < nn[v + 1]; e += 32) {
             const bool some = e + lane < nn[v + 1];
-            const NN column = some ? nn_columns[e + lane] : (NN)0;
+            const u64 column = some ? nn_columns[e + lane] : 0;
             const bool outer = some && !is_inner(column, device);
             const u32 who = __ballot_sync(ALL, outer);
             if (outer) columns[at + __popc(who & lanes_below(lane))] = column;

@@ -37,6 +37,7 @@ from distbfs.build.cuda.room import (
 from distbfs.build.cuda.rows import deal_rows
 from distbfs.device import cuda, programs
 from distbfs.device.host_memory import pinned, seen_by_kernels
+from distbfs.device.structures import uints
 from distbfs.errors import UsageError
 from distbfs.exchange.local_phase import brought_here
 from distbfs.generate.cuda import id_type
@@ -48,7 +49,7 @@ from distbfs.graph.device_graph import (
     Tails,
     Trees,
 )
-from distbfs.partition.device_part import DevicePart, DeviceSubgraph
+from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Domains
 from distbfs.partition.part import PART_SHIFT
 from distbfs.timing import Stopwatch
@@ -116,20 +117,8 @@ class InnerBuilder:
         index = domains.domain_of(part.index)
         self._devices = domains.sizes[index]
         self.device = domains.device_of(part.index)
-        rows = {name: getattr(part, name) for name in ("nn", "nd", "dn", "dd")}
-        if any(x.offsets.dtype.itemsize == 8 for x in rows.values()):
-            rows = {
-                name: DeviceSubgraph(
-                    x.offsets.astype(np.uint64, copy=False), x.columns, x.on_host
-                )
-                for name, x in rows.items()
-            }
-        self._rows = rows
-        self._module = programs.Module(
-            Path(__file__).with_suffix(".cu"),
-            OFFSET=programs.word_of(rows["nn"].offsets),
-            NN=programs.word_of(rows["nn"].columns),
-        )
+        self._rows = {name: getattr(part, name) for name in SUBGRAPHS}
+        self._module = programs.Module(Path(__file__).with_suffix(".cu"))
         self._grid = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
         inside = np.full(domains.shares, ISOLATED, np.uint32)
         inside[domains.shares_of(index)] = np.arange(self._devices)
@@ -148,7 +137,7 @@ class InnerBuilder:
         nn, nd = self._rows["nn"], self._rows["nd"]
         inside, outside = (cp.empty(max(part.active, 1), np.uint32) for _ in range(2))
         if part.active:
-            rows = (nn.offsets, nn.columns, nd.offsets)
+            rows = map(uints, (nn.offsets, nn.columns, nd.offsets))
             active = np.uint32(part.active)
             counts = inside, outside
             self._launch("count_normals", active, self._inside, *rows, *counts)
@@ -328,7 +317,7 @@ class InnerBuilder:
         dd, dn = self._rows["dd"], self._rows["dn"]
         before = self._before
         keys = cp.empty(int(before[high] - before[low]), np.uint64)
-        rows = (dd.offsets, dd.columns, dn.offsets, dn.columns)
+        rows = (uints(dd.offsets), dd.columns, uints(dn.offsets), dn.columns)
         at = (self._spot, self.positions, before[low], cp.asarray(before), keys)
         self._launch("delegate_keys", np.uint32(low), np.uint32(high), *rows, *at)
         if self._devices == 1:
@@ -378,11 +367,11 @@ class InnerBuilder:
         for low, high in row_ranges(offsets, room, self.normals):
             first = int(offsets[low])
             keys = cp.empty(int(offsets[high]) - first, np.uint64)
-            rows = (self._order, nn.offsets, nn.columns, nd.offsets, nd.columns)
+            rows = (*map(uints, (nn.offsets, nn.columns, nd.offsets)), nd.columns)
             positions, starts = self._places
             ends = np.uint32(low), np.uint32(high), np.uint32(self.normals)
             at = (self._spot, starts, positions, np.uint64(first), offsets, keys)
-            self._launch("normal_keys", *ends, self._inside, *rows, *at)
+            self._launch("normal_keys", *ends, self._inside, self._order, *rows, *at)
             keys.sort()
             self._write(keys, low, high)
             del keys
@@ -441,10 +430,10 @@ class InnerBuilder:
         for low, high in row_ranges(offsets, SLICE):
             first = int(offsets[low])
             span = slice(first, int(offsets[high]))
-            columns = cp.empty(span.stop - first, nn.columns.dtype)
+            columns = cp.empty(span.stop - first, np.uint64)
             if len(columns):
                 ends = np.uint32(low), np.uint32(high), self._inside
-                rows = (self._order, nn.offsets, nn.columns, offsets)
+                rows = (self._order, uints(nn.offsets), nn.columns, offsets)
                 self._launch("outer_rows", *ends, *rows, np.uint64(first), columns)
                 yield span, columns
 

@@ -9,14 +9,12 @@
  * k / 32.  Columns of tails in host memory have bits of their own.  Rows are by number.
  * Columns have names that rise in each row: numbers, positions (positions.cuh) where there are
  * several devices, or indices of targets.  All bits begin as zeros.
- *
- * variants: OFFSET=u32 | OFFSET=u64
  */
 #include "../../engines/cuda/common/base.cuh"
 #include "../../engines/cuda/common/positions.cuh"
 
 struct Seen {
-    const OFFSET *row;    /* [active + 1] */
+    Uints row;            /* [active + 1] */
     const u32 *adj;       /* [m], rising in each row */
     const u64 *tail_row;  /* [tailed + 1], where tails begin */
     const u32 *tails;     /* [tail_row[tailed]], in host memory */

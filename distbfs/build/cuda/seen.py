@@ -175,7 +175,7 @@ class SeenMaker:
 
     def __init__(self, rows: NamedRows) -> None:
         self._rows = rows
-        self._module = programs.Module(SOURCE, OFFSET=programs.word_of(rows.offsets))
+        self._module = programs.Module(SOURCE)
         self._params = structure(SOURCE, "Seen")(
             row=rows.offsets,
             adj=rows.columns,

@@ -47,7 +47,10 @@ ANY_DOMAINS = {
 
 
 def searching(source, owners, threshold, kind, work, **options):
-    """Return work(world, searches, members) of each rank; kind: of exchange."""
+    """Return work(world, searches, members) of each rank; kind: of exchange.
+
+    Offsets of every second share have 64 bits.
+    """
     placement = Placement.of_domains(owners, 1 + max(x for own in owners for x in own))
     placed = device_parts(source, placement.parts, threshold=threshold)
 
@@ -61,6 +64,8 @@ def searching(source, owners, threshold, kind, work, **options):
         shares = {}
         for places, some in zip(every, made, strict=True):
             shares.update(zip(places, some, strict=True))
+        for graph in (shares[place].graph for place in shares if own[place] % 2):
+            graph.offsets = graph.offsets.astype(np.uint64)
         members = [Member.of_share(shares[place]) for place in sorted(shares)]
         messages = None
         if len(owners) > 1:

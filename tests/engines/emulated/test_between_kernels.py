@@ -91,23 +91,32 @@ def test_vertices_that_have_outer_edges_alone(device, name, direction, threshold
     [((1, 1), 6), ((1, 1), LARGE), ((1, 1, 1), LARGE), ((2, 1), 6), ((1,) * 9, 6)],
 )
 def test_outer_edges_are_made_in_passes(device, monkeypatch, sizes, threshold):
-    """For some shares at a time, and some rows; they lead where those of nn lead."""
+    """For some shares at a time, and some rows; they lead where those of nn lead.
+
+    Offsets of subgraphs have 32 or 64 bits, each for itself.
+    """
     source, world = kronecker(7), SoloWorld()
     domains = one_each(sizes).domains
 
-    def made():
+    def made(wide=()):
         placed = device_parts(source, sum(sizes), threshold=threshold)
+        for rows in (getattr(part, name) for part in placed for name in wide):
+            assert rows.offsets.dtype == np.uint32
+            rows.offsets = rows.offsets.astype(np.uint64)
         shares = [domains.shares_of(k) for k in range(len(sizes))]
         groups = [[placed[share] for share in own] for own in shares]
         every = inner_domains.inner_domains(groups, domains, world, world, None)
         return placed, [share for own in every for share in own]
 
     placed, whole = made()
-    for count in (1, 10, 100):
+    for count, wide in ((1, ()), (10, ("nn", "dd")), (100, SUBGRAPHS)):
         monkeypatch.setattr(inner, "SLICE", count)
-        for one, wanted in zip(made()[1], whole, strict=True):
-            pairs = zip(one.outer.arrays, wanted.outer.arrays, strict=True)
-            for array, same in pairs:
+        for one, wanted in zip(made(wide)[1], whole, strict=True):
+            lists = [
+                (*x.outer.arrays, x.graph.offsets, x.graph.columns)
+                for x in (one, wanted)
+            ]
+            for array, same in zip(*lists, strict=True):
                 np.testing.assert_array_equal(array.get(), same.get())
             np.testing.assert_array_equal(one.outer.starts, wanted.outer.starts)
             np.testing.assert_array_equal(one.outer.edges, wanted.outer.edges)

@@ -69,11 +69,14 @@ def test_random_graphs(device, edges):
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-@given(matrix=directed(), lookups=st.sampled_from((0, 2, LOOKUPS)))
-def test_any_directed_graph(device, matrix, lookups):
+@given(matrix=directed(), lookups=st.sampled_from((0, 2, LOOKUPS)), wide=st.booleans())
+def test_any_directed_graph(device, matrix, lookups, wide):
     graph = graph_of_part("xbfs", part_of(matrix))
     if not graph.active:
         return
+    if wide:
+        graph.offsets = graph.offsets.astype(np.uint64)
+        graph.in_offsets = graph.in_offsets.astype(np.uint64)
     n = matrix.shape[0]
     rows, targets = np.divmod(np.arange(n * n), n)
     searches = MeetingSearches(graph, lookups=lookups)

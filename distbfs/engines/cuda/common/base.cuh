@@ -23,6 +23,21 @@ struct Uints {
     }
 };
 
+/* Columns that follow each other: of a row, or some of them. */
+struct Columns {
+    const u32 *at;
+    u32 count;
+    /* Those from the one at `first` on. */
+    __device__ __forceinline__ Columns from(u32 first) const {
+        return {at + first, count - (first < count ? first : count)};
+    }
+};
+
+INLINE Columns columns_of(const Uints &row, const u32 *adj, u32 v) {
+    const u64 begin = row[v];
+    return {adj + begin, (u32)(row[v + 1] - begin)};
+}
+
 /* The number of this thread in the grid, and how many there are; block: threads of a block,
  * where the kernel knows. */
 template <class T = u64> INLINE T thread_of(u32 block = blockDim.x) {

@@ -33,7 +33,7 @@ template <class P> INLINE u64 tail_at(const P &p, u32 v) {
 }
 
 /* The degree of v, whose row begins at `begin`. */
-template <class P> INLINE u32 degree_at(const P &p, u32 v, OFFSET begin) {
+template <class P, class At> INLINE u32 degree_at(const P &p, u32 v, At begin) {
     return (u32)(p.row[v + 1] - begin) + tail_of(p, v);
 }
 

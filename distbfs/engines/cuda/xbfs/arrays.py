@@ -14,7 +14,7 @@ from distbfs.build.cuda.domain import GRANULE
 from distbfs.build.cuda.seen import SeenEdges
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import allocate
-from distbfs.device.structures import Record
+from distbfs.device.structures import Record, uints
 from distbfs.distinct import distinct
 from distbfs.engines.base import Until
 from distbfs.engines.cuda.common.arguments import arguments
@@ -179,7 +179,7 @@ class Arrays:
         self.wide: Any = None
         self.parent: Any = None
         self.offset = programs.word_of(g.offsets)
-        self._module = programs.Module(KERNELS / "prepare.cu", OFFSET=self.offset)
+        self._module = programs.Module(KERNELS / "prepare.cu")
         hubs, self.mean_next, pieces = self._degrees(lanes)
         self._trees = g.trees if pruned else None
         coded = self._trees is not None and names is None
@@ -481,7 +481,7 @@ class Arrays:
             return 0, 1.0, 1
         total = cp.zeros(1, dtype=cp.float64)
         rest = 0 if g.tails is None else g.tails.tailed
-        self._run("squares", g.offsets[rest:], g.active - rest, total)
+        self._run("squares", uints(g.offsets[rest:]), g.active - rest, total)
         if g.tails is not None:
             long = g.row_lengths(0, rest).astype(cp.float64)
             total += (long * long).sum()
@@ -519,7 +519,7 @@ class Arrays:
         g, p, held = self.graph, self.params, self.held
         at = g.active, *self._devices
         bits: Any = np.uint64(0) if seen is None else seen.bits
-        rows = (g.offsets, g.columns, bits)
+        rows = (uints(g.offsets), g.columns, bits)
         names = np.uint64(0) if p.shares else self.names
         self._run("firsts", *rows, names, *at, held["first"], held["first_id"])
         for k, column in enumerate(held["column"]):
@@ -535,7 +535,9 @@ class Arrays:
         p.set(seen=seen.bits)
         tails = (tail_row, np.uint64(p.tail_seen or 0), p.tailed)
         words = self._words
-        self._run("with_more", g.offsets, seen.bits, *tails, g.active, words, more)
+        self._run(
+            "with_more", uints(g.offsets), seen.bits, *tails, g.active, words, more
+        )
         if whole:
             self._make_bare(seen)
 
@@ -577,7 +579,7 @@ class Arrays:
             pointers = [p.seen, p.tail_row, tail, p.tail_seen]
             others = (np.uint64(x or 0) for x in pointers)
             ends = (p.tailed, rows, p.bound, counts)
-            self._run("leaves", g.offsets, g.columns, *others, *ends)
+            self._run("leaves", uints(g.offsets), g.columns, *others, *ends)
         return counts
 
     def _places(self) -> None:
@@ -606,7 +608,7 @@ class Arrays:
         """
         g, words = self.graph, self._words
         weight = zeros(words)
-        rows = (g.offsets, g.columns)
+        rows = (uints(g.offsets), g.columns)
         self._run("weights", *rows, g.active, hubs, words, weight)
         return weight[:words].astype(np.float64)
 
@@ -633,7 +635,7 @@ class Arrays:
         made = self._make("range", "split", cuts=p.cuts)
         made["range"].set(np.asarray(bounds, np.uint32))
         if p.hubs:
-            rows = (g.offsets, g.columns)
+            rows = (uints(g.offsets), g.columns)
             self._run("splits", *rows, p.hubs, p.cuts, made["range"], made["split"])
 
     def _state(self) -> None:

@@ -6,17 +6,13 @@
  * that its block keeps for this one, so that places are counted locally; the counts
  * follow, and each warp works off one inbox as soon as all of it has come.
  * Data: record [active]: four neighbours, NONE where there are fewer; with more than four
- * the last is MORE and the row goes on in adj; columns that are
- * not seen are NONE.  Results are by id or number, levels int;
- * both begin as -1.  Source: Atos and Hopper's clusters; persistent kernels.
+ * the last is MORE and the row goes on in adj; with MASKED, columns that are not seen are
+ * NONE.  Results are by id or number, levels int; both begin as -1.
+ * Source: Atos and Hopper's clusters; persistent kernels.
  *
- * variants: OFFSET=u32 | OFFSET=u64 | OFFSET=u32,u64 MASKED=1
+ * variants: MASKED=0,1
  */
 #include "../common/base.cuh"
-
-#ifndef MASKED
-#define MASKED 0 /* some edges are not seen */
-#endif
 
 #define MORE 0xfffffffeu
 #define MEMBERS 16 /* blocks of a cluster, at most */
@@ -27,7 +23,7 @@
 enum Says { FOUND = 1, TOO_MANY = 2, STOP = 4 }; /* of a block, with each level */
 
 struct ClusterParams {
-    const OFFSET *row;     /* [active + 1] */
+    Uints row;             /* [active + 1] */
     const u32 *adj;        /* [m] */
     const uint4 *record;   /* [active] */
     const u32 *numbers;    /* [n], id -> number */
@@ -155,7 +151,7 @@ extern "C" __global__ void __launch_bounds__(32 * MEMBERS, 1) search(const Clust
                         if (near.w != e.y && near.w < MORE) pass_on(p, sender, near.w, v);
                         if (near.w == MORE)
                             /* mutant: 3; -> 4; : test_cluster_kernel::test_cluster */
-                            for (OFFSET j = p.row[v] + 3; j < p.row[v + 1]; j++) {
+                            for (u64 j = p.row[v] + 3; j < p.row[v + 1]; j++) {
                                 const u32 u = load_once(p.adj + j);
                                 if (MASKED && !(p.seen[j >> 5] >> (j & 31) & 1)) continue;
                                 if (u != e.y) pass_on(p, sender, u, v);
@@ -217,14 +213,14 @@ extern "C" __global__ void __launch_bounds__(32 * MEMBERS, 1) search(const Clust
 }
 
 /* record [active]; seen: a bit for each column, null: all are seen */
-extern "C" __global__ void records(const OFFSET *row, const u32 *adj, u32 active, const u32 *seen,
+extern "C" __global__ void records(Uints row, const u32 *adj, u32 active, const u32 *seen,
                                    uint4 *record) {
     for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < active;
          v += (u64)gridDim.x * blockDim.x) {
-        const OFFSET begin = row[v], end = row[v + 1];
+        const u64 begin = row[v], end = row[v + 1];
         u32 near[4];
         for (int k = 0; k < 4; k++) {
-            const OFFSET at = begin + k;
+            const u64 at = begin + k;
             const bool is = at < end && (!seen || seen[at >> 5] >> (at & 31) & 1);
             near[k] = is ? adj[at] : NONE;
         }

@@ -11,9 +11,10 @@ from distbfs.build.cuda.seen import SeenEdges
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import ArrayPlan, ArrayTable, allocate
 from distbfs.device.stop_word import StopWord
+from distbfs.device.structures import uints
 from distbfs.device.take import Back
 from distbfs.engines.cuda.common.arguments import arguments
-from distbfs.engines.cuda.xbfs.arrays import NO_LIMIT, mask
+from distbfs.engines.cuda.xbfs.arrays import NO_LIMIT
 from distbfs.errors import SearchStopped
 from distbfs.graph.device_graph import DeviceGraph
 
@@ -54,7 +55,6 @@ class ClusterSearch:
         self, graph: DeviceGraph, level: Any, parent: Any, *, in_ids: bool
     ) -> None:
         cp = cuda.cupy()
-        self._offset = programs.word_of(graph.offsets)
         self._graph = graph
         self._level, self._parent = level, parent
         state = cp.zeros(4, dtype=cp.uint32)
@@ -88,12 +88,12 @@ class ClusterSearch:
     def see(self, seen: SeenEdges | None) -> None:
         """See some edges in later searches, or all; their bits must stay."""
         graph, masked = self._graph, seen is not None
-        module = programs.Module(SOURCE, OFFSET=self._offset, **mask(masked))
+        module = programs.Module(SOURCE, MASKED=int(masked))
         bits: Any = np.uint64(0) if seen is None else seen.bits
         module.kernel("records")(
             8 * cuda.multiprocessors(),
             256,
-            graph.offsets,
+            uints(graph.offsets),
             graph.columns,
             np.uint32(graph.active),
             bits,

@@ -80,12 +80,11 @@ class XbfsEngine:
     def likely(self, n: int) -> Iterator[tuple[Path, Mapping[str, str | int]]]:
         """Yield kernels, with definitions, that one device takes for n vertices."""
         in_ids = int(not self.options.internal_ids)
-        usual: dict[str, str | int] = {"OFFSET": "u32"}
         few = {"AT_ONCE": 1, "CODES": 0} if n <= FEW else {"WINDOWS": 1}
-        form = {**usual, "COUNT": 0, "IN_IDS": in_ids, "SPLIT": 0, **few}
+        form = {"OFFSET": "u32", "COUNT": 0, "IN_IDS": in_ids, "SPLIT": 0, **few}
         yield KERNELS / "search.cu", {**form, "PLAIN": 1}
         yield KERNELS / "search.cu", form
-        yield KERNELS / "prepare.cu", usual
+        yield KERNELS / "prepare.cu", {}
         yield take.SOURCE, {}
         yield reached.SOURCE, {}
         if in_ids:

@@ -1,7 +1,4 @@
-/* Arrays that method `fast` derives from a graph before it searches (search.cuh).
- *
- * variants: OFFSET=u32 | OFFSET=u64
- */
+/* Arrays that method `fast` derives from a graph before it searches (search.cuh). */
 #include "../common/base.cuh"
 #include "../common/positions.cuh"
 
@@ -31,7 +28,7 @@ INLINE u64 seen_place(const u32 *seen, u64 begin, u64 end, u32 which) {
  * position; a vertex without edges that are seen is its own: it is not visited where it is
  * looked at
  * seen: as in seen_place; devices, device: whose positions columns are */
-extern "C" __global__ void firsts(const OFFSET *row, const u32 *adj, const u32 *seen,
+extern "C" __global__ void firsts(Uints row, const u32 *adj, const u32 *seen,
                                   const u32 *names, u32 active, u32 devices, u32 device,
                                   u32 *first, u32 *first_id) {
     for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < active;
@@ -57,7 +54,7 @@ extern "C" __global__ void places(const u32 *vertices, u32 active, u32 block, u1
 /* column [size]: neighbour `which` (0 is the first) of those that are seen, or the first
  * where a row is shorter and all are seen, or the vertex itself
  * seen, devices, device: as in firsts */
-extern "C" __global__ void columns(const OFFSET *row, const u32 *adj, const u32 *seen,
+extern "C" __global__ void columns(Uints row, const u32 *adj, const u32 *seen,
                                    u32 active, u32 devices, u32 device, u32 which, u32 size,
                                    u32 *column) {
     for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < size;
@@ -66,7 +63,7 @@ extern "C" __global__ void columns(const OFFSET *row, const u32 *adj, const u32 
             column[v] = 0;
             continue;
         }
-        const OFFSET begin = row[v], end = row[v + 1];
+        const u64 begin = row[v], end = row[v + 1];
         const u64 at = seen_place(seen, begin, end, which);
         const bool none = begin == end || (seen && at >= end);
         column[v] = none ? position_in((u32)v, devices, device) : adj[at < end ? at : begin];
@@ -75,7 +72,7 @@ extern "C" __global__ void columns(const OFFSET *row, const u32 *adj, const u32 
 
 /* more [words]: the vertices with columns that are seen besides their first
  * tail_row [tailed + 1], tail_seen: of the rows with tails; their bits, see seen_place */
-extern "C" __global__ void with_more(const OFFSET *row, const u32 *seen, const u64 *tail_row,
+extern "C" __global__ void with_more(Uints row, const u32 *seen, const u64 *tail_row,
                                      const u32 *tail_seen, u32 tailed, u32 active, u32 words,
                                      u32 *more) {
     for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < (u64)words * 32;
@@ -111,7 +108,7 @@ INLINE u32 seen_from(const u32 *adj, const u32 *seen, u64 begin, u64 end, u32 bo
 
 /* count [rows]: columns of each of the first rows from `bound` on that are seen
  * tail_row [tailed + 1], tail, tail_seen: of the rows with tails, their columns and bits */
-extern "C" __global__ void leaves(const OFFSET *row, const u32 *adj, const u32 *seen,
+extern "C" __global__ void leaves(Uints row, const u32 *adj, const u32 *seen,
                                   const u64 *tail_row, const u32 *tail, const u32 *tail_seen,
                                   u32 tailed, u32 rows, u32 bound, u32 *count) {
     for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < rows;
@@ -165,7 +162,7 @@ extern "C" __global__ void make_pieces(u64 n, const u32 *vertices, u32 active, u
 }
 
 /* weight [words]: edges from hubs to the vertices of each word */
-extern "C" __global__ void weights(const OFFSET *row, const u32 *adj, u32 active, u32 hubs,
+extern "C" __global__ void weights(Uints row, const u32 *adj, u32 active, u32 hubs,
                                    u32 words, u32 *weight) {
     const u32 lane = threadIdx.x & 31;
     for (u64 w = (blockIdx.x * (u64)blockDim.x + threadIdx.x) >> 5; w < words;
@@ -179,7 +176,7 @@ extern "C" __global__ void weights(const OFFSET *row, const u32 *adj, u32 active
 }
 
 /* split [hubs][ranges + 1]: where each range [ranges + 1] (words) begins in a hub's row */
-extern "C" __global__ void splits(const OFFSET *row, const u32 *adj, u32 hubs, u32 ranges,
+extern "C" __global__ void splits(Uints row, const u32 *adj, u32 hubs, u32 ranges,
                                   const u32 *range, u32 *split) {
     const u64 all = (u64)hubs * (ranges + 1);
     for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < all;
@@ -190,7 +187,7 @@ extern "C" __global__ void splits(const OFFSET *row, const u32 *adj, u32 hubs, u
 }
 
 /* Pad of columns and of firsts, and sum [0]: squared degrees */
-extern "C" __global__ void squares(const OFFSET *row, u32 active, double *sum) {
+extern "C" __global__ void squares(Uints row, u32 active, double *sum) {
     double mine = 0;
     for (u64 v = blockIdx.x * (u64)blockDim.x + threadIdx.x; v < active;
          v += (u64)gridDim.x * blockDim.x) {
