@@ -81,7 +81,8 @@ class XbfsEngine:
         """Yield kernels, with definitions, that one device takes for n vertices."""
         in_ids = int(not self.options.internal_ids)
         few = {"AT_ONCE": 1, "CODES": 0} if n <= FEW else {"WINDOWS": 1}
-        form = {"OFFSET": "u32", "COUNT": 0, "IN_IDS": in_ids, "SPLIT": 0, **few}
+        form: dict[str, str | int] = {"OFFSET": "u32", "COUNT": 0, "SPLIT": 0, **few}
+        form["IN_IDS"] = in_ids
         yield KERNELS / "search.cu", {**form, "PLAIN": 1}
         yield KERNELS / "search.cu", form
         yield KERNELS / "prepare.cu", {}
