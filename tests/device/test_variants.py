@@ -85,7 +85,7 @@ LOADS = {
                 *("baselines/edge_parallel.cu", "baselines/harish.cu"),
                 *("baselines/virtual_warp.cu", "cs406/frontier.cu", "cs406/layer.cu"),
             ),
-            COUNTED,
+            {},
         )
     ],
     "engines/cuda/pan/search.py": [
