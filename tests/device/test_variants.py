@@ -100,7 +100,7 @@ LOADS = {
     "engines/cuda/papers/bfs4k/search.py": [
         (f"{PAPERS}/bfs4k", ("bfs4k.cu",), {**COUNTED, "CLAIM": FLAG})
     ],
-    "engines/cuda/papers/xbfs/search.py": [(f"{PAPERS}/xbfs", ("paper.cu",), COUNTED)],
+    "engines/cuda/papers/xbfs/search.py": [(f"{PAPERS}/xbfs", ("paper.cu",), {})],
     "engines/cuda/xbfs/arrays.py": [
         ("engines/cuda/xbfs", ("prepare.cu",), WIDTH),
         (
