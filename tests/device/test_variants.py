@@ -96,9 +96,9 @@ LOADS = {
             {**PULLS, "VERTEX": ("i64",), "NN": ("u32", "u64")},
         )
     ],
-    "engines/cuda/papers/bfs4k/knobs.py": [(f"{PAPERS}/bfs4k", ("degrees.cu",), WIDTH)],
+    "engines/cuda/papers/bfs4k/knobs.py": [(f"{PAPERS}/bfs4k", ("degrees.cu",), {})],
     "engines/cuda/papers/bfs4k/search.py": [
-        (f"{PAPERS}/bfs4k", ("bfs4k.cu",), {**COUNTED, "CLAIM": FLAG})
+        (f"{PAPERS}/bfs4k", ("bfs4k.cu",), {"CLAIM": FLAG})
     ],
     "engines/cuda/papers/xbfs/search.py": [(f"{PAPERS}/xbfs", ("paper.cu",), {})],
     "engines/cuda/xbfs/arrays.py": [

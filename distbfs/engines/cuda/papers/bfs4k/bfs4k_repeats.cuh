@@ -29,14 +29,14 @@ INLINE bool unvisited(const Params &p, u32 v) {
 }
 
 /* Which of BATCH vertices a lane keeps, bits of `mine`; a whole warp calls it. */
-INLINE u32 unrepeated(const Table &t, u32 mine, const u32 *v, Tally &tally) {
+INLINE u32 unrepeated(const Params &p, const Table &t, u32 mine, const u32 *v) {
     const u32 shift = 32 - t.bits;
 #pragma unroll
     for (u32 k = 0; k < BATCH; k++)
         if (mine >> k & 1)
             t.entry[v[k] * 2654435761u >> shift] = (u64)v[k] << 32 | k * THREADS | threadIdx.x;
     __syncwarp();
-    u32 kept = 0;
+    u32 kept = 0, conflicts = 0;
 #pragma unroll
     for (u32 k = 0; k < BATCH; k++) {
         if (!(mine >> k & 1)) continue;
@@ -46,16 +46,16 @@ INLINE u32 unrepeated(const Table &t, u32 mine, const u32 *v, Tally &tally) {
         /* mutant: (u32)(own || !same) -> 1u : test_repeats_are_dropped_by_the_table */
         /* mutant: (own || !same) -> own : test_k6_of_more_threads_has_fewer_conflicts */
         kept |= (u32)(own || !same) << k;
-        TALLY(tally, repeats, !(kept >> k & 1));
-        TALLY(tally, conflicts, !same);
+        conflicts += !same;
     }
     __syncwarp();
+    tally(p, REPEATS, __popc(mine & ~kept)), tally(p, CONFLICTS, conflicts);
     return kept;
 }
 
 /* Make BATCH vertices, bits of `mine`, vertices of `level`; which are to be queued. */
-INLINE u32 take(const Params &p, u32 mine, const u32 *v, const u32 *from, int level, Tally &tally) {
-    u32 old[BATCH];
+INLINE u32 take(const Params &p, u32 mine, const u32 *v, const u32 *from, int level) {
+    u32 old[BATCH], missed = 0;
 #pragma unroll
     for (u32 k = 0; k < BATCH; k++) {
         old[k] = 0;
@@ -70,25 +70,20 @@ INLINE u32 take(const Params &p, u32 mine, const u32 *v, const u32 *from, int le
         if (!(mine >> k & 1)) continue;
 #if CLAIM
         if (old[k] >> (v[k] & 31) & 1) {
-            mine &= ~(1u << k);
-            TALLY(tally, missed, 1);
+            mine &= ~(1u << k), missed++;
             continue;
         }
-        TALLY(tally, found, 1);
 #else
         if (old[k]) { /* since it was looked at */
             mine &= ~(1u << k);
             continue;
         }
-#endif
-#if COUNT && !CLAIM
-        const bool again = atomicExch(p.level + v[k], level) == level;
-        TALLY(tally, missed, again);
-        TALLY(tally, found, !again);
+        if (p.records) missed += atomicExch(p.level + v[k], level) == level;
 #endif
         p.level[v[k]] = level;
         if (p.parent) p.parent[v[k]] = from[k];
     }
+    tally(p, FOUND, __popc(mine) - (CLAIM ? 0 : missed)), tally(p, MISSED, missed);
     return mine;
 }
 #endif
