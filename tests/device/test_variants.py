@@ -74,7 +74,7 @@ LOADS = {
         (
             "engines/cuda/common",
             ("counts.cu",),
-            {**WIDTH, "LEVEL": ("i8", "i32"), "COUNT": ("u64", "f64")},
+            {"LEVEL": ("i8", "i32"), "COUNT": ("u64", "f64")},
         )
     ],
     "engines/cuda/common/graph_engine.py": [("engines/cuda/common", ("ids.cu",), {})],
