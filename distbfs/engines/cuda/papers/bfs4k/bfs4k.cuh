@@ -112,6 +112,15 @@ INLINE void tally(const Params &p, Counter which, u32 x) {
     if (lane_id() == 0 && x) atomicAdd(counters() + which, x);
 }
 
+/* The same of FOUND, REPEATS, MISSED and CONFLICTS, a byte of `counts` each: at most BATCH of
+ * a lane, so the sums fit. */
+INLINE void tally_finds(const Params &p, u32 counts) {
+    if (!p.records) return;
+    counts = __reduce_add_sync(ALL, counts);
+    const u32 k = lane_id();
+    if (k < 4) atomicAdd(counters() + FOUND + k, counts >> 8 * k & 255);
+}
+
 INLINE Record *record_of(const Params &p, u32 depth) {
     return p.records + (depth < p.record_capacity ? depth : p.record_capacity - 1);
 }

@@ -28,15 +28,16 @@ INLINE bool unvisited(const Params &p, u32 v) {
 #endif
 }
 
-/* Which of BATCH vertices a lane keeps, bits of `mine`; a whole warp calls it. */
-INLINE u32 unrepeated(const Params &p, const Table &t, u32 mine, const u32 *v) {
+/* Which of BATCH vertices a lane keeps, bits of `mine`; a whole warp calls it.
+ * counts: of `tally_finds` */
+INLINE u32 unrepeated(const Table &t, u32 mine, const u32 *v, u32 &counts) {
     const u32 shift = 32 - t.bits;
 #pragma unroll
     for (u32 k = 0; k < BATCH; k++)
         if (mine >> k & 1)
             t.entry[v[k] * 2654435761u >> shift] = (u64)v[k] << 32 | k * THREADS | threadIdx.x;
     __syncwarp();
-    u32 kept = 0, conflicts = 0;
+    u32 kept = 0;
 #pragma unroll
     for (u32 k = 0; k < BATCH; k++) {
         if (!(mine >> k & 1)) continue;
@@ -46,15 +47,16 @@ INLINE u32 unrepeated(const Params &p, const Table &t, u32 mine, const u32 *v) {
         /* mutant: (u32)(own || !same) -> 1u : test_repeats_are_dropped_by_the_table */
         /* mutant: (own || !same) -> own : test_k6_of_more_threads_has_fewer_conflicts */
         kept |= (u32)(own || !same) << k;
-        conflicts += !same;
+        counts += (u32)!same << 24;
     }
     __syncwarp();
-    tally(p, REPEATS, __popc(mine & ~kept)), tally(p, CONFLICTS, conflicts);
+    counts += __popc(mine & ~kept) << 8;
     return kept;
 }
 
 /* Make BATCH vertices, bits of `mine`, vertices of `level`; which are to be queued. */
-INLINE u32 take(const Params &p, u32 mine, const u32 *v, const u32 *from, int level) {
+INLINE u32 take(const Params &p, u32 mine, const u32 *v, const u32 *from, int level,
+                u32 &counts) {
     u32 old[BATCH], missed = 0;
 #pragma unroll
     for (u32 k = 0; k < BATCH; k++) {
@@ -83,7 +85,7 @@ INLINE u32 take(const Params &p, u32 mine, const u32 *v, const u32 *from, int le
         p.level[v[k]] = level;
         if (p.parent) p.parent[v[k]] = from[k];
     }
-    tally(p, FOUND, __popc(mine) - (CLAIM ? 0 : missed)), tally(p, MISSED, missed);
+    counts += __popc(mine) - (CLAIM ? 0 : missed) + (missed << 16);
     return mine;
 }
 #endif

@@ -31,8 +31,10 @@ template <class Sink> struct Visit {
         }
         tally(p, CHECKS, checks), tally(p, PLACES, BATCH);
         if (!__any_sync(ALL, mine)) return;
-        mine = unrepeated(p, table, mine, to);
-        mine = take(p, mine, to, from, level);
+        u32 counts = 0;
+        mine = unrepeated(table, mine, to, counts);
+        mine = take(p, mine, to, from, level, counts);
+        tally_finds(p, counts);
         sink.add(mine, to, lane);
     }
 
