@@ -71,7 +71,7 @@ LOADS = {
         (
             "engines/cuda/common",
             ("counts.cu",),
-            {**WIDTH, "LEVEL": ("i8", "i32"), "COUNT": ("u64", "f64")},
+            {"LEVEL": ("i8", "i32"), "COUNT": ("u64", "f64")},
         )
     ],
     "engines/cuda/common/graph_engine.py": [("engines/cuda/common", ("ids.cu",), {})],
@@ -82,7 +82,7 @@ LOADS = {
                 *("baselines/edge_parallel.cu", "baselines/harish.cu"),
                 *("baselines/virtual_warp.cu", "cs406/frontier.cu", "cs406/layer.cu"),
             ),
-            COUNTED,
+            {},
         )
     ],
     "engines/cuda/pan/search.py": [
@@ -92,11 +92,11 @@ LOADS = {
             {"VERTEX": ("int", "i64"), "BALANCE": range(len(BALANCES))},
         )
     ],
-    "engines/cuda/papers/bfs4k/knobs.py": [(f"{PAPERS}/bfs4k", ("degrees.cu",), WIDTH)],
+    "engines/cuda/papers/bfs4k/knobs.py": [(f"{PAPERS}/bfs4k", ("degrees.cu",), {})],
     "engines/cuda/papers/bfs4k/search.py": [
-        (f"{PAPERS}/bfs4k", ("bfs4k.cu",), {**COUNTED, "CLAIM": FLAG})
+        (f"{PAPERS}/bfs4k", ("bfs4k.cu",), {"CLAIM": FLAG})
     ],
-    "engines/cuda/papers/xbfs/search.py": [(f"{PAPERS}/xbfs", ("paper.cu",), COUNTED)],
+    "engines/cuda/papers/xbfs/search.py": [(f"{PAPERS}/xbfs", ("paper.cu",), {})],
     "engines/cuda/xbfs/arrays.py": [
         ("engines/cuda/xbfs", ("prepare.cu",), {}),
         (

@@ -68,7 +68,9 @@ def table(scale, count):
         print(options)
         for r in found.records:
             print(" ", *(f"{key}={value}" for key, value in r.items()))
-    print("blocks:", searches[0][1]._program(0).grid / cuda.multiprocessors())
+    print(
+        "blocks:", searches[0][1]._program(counting=False).grid / cuda.multiprocessors()
+    )
 
 
 if __name__ == "__main__":

@@ -83,6 +83,9 @@ def look_at_records(made, root, found):
                 )
                 continue
             assert sizes[depth] <= record.frontier <= sizes[depth] + repeats
+        else:
+            unvisited = (level < 0) | (level > depth)
+            assert record.found <= record.checks <= degrees[unvisited].sum()
 
 
 @EACH

@@ -112,6 +112,15 @@ def test_checks_of_pushes_and_pulls(device):
             assert record.checks >= wanted  # rows are looked at in another order
 
 
+def test_directions_follow_edges_out(device):
+    """Also after a pull, which looks at edges in: many here where few lead out."""
+    u = [*[0] * 30, 1, *[31] * 60]
+    matrix = matrix_of(92, u, [*range(1, 31), 31, *range(32, 92)])
+    found = whole(matrix, asynchronous=False).search(0, records=True)
+    pulled = [record.direction == "pull" for record in found.records]
+    assert pulled == [True, False, True, False]
+
+
 @pytest.mark.parametrize("name", SYMMETRIC)
 def test_symmetric_graphs(device, name):
     host = HostGraph(SYMMETRIC[name], wide=name == "random")

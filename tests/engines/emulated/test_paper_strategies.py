@@ -167,6 +167,7 @@ def check_records(host, root, found, asynchronous):
             assert r["frontier"] == wanted
             if r["direction"] != "push-single-scan":
                 assert r["repeats"] == 0
+            assert 0 <= r["repeats"] <= r["checks"]
         known = r["found_early"]
     assert known == 0
     np.testing.assert_array_equal(found.work[:, :2].sum(axis=0), work)

@@ -90,6 +90,18 @@ def test_any_directed_graph(device, matrix):
     np.testing.assert_array_equal(counts, path_counts(matrix, level))
 
 
+@pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
+def test_long_rows_of_edges_in_alone(device, dtype):
+    """Of a directed graph: a pull looks at a long row where no row of edges out is."""
+    wide = 20 * 10  # grandchildren, each with an edge to one vertex
+    u = [*[0] * 20, *np.repeat(range(1, 21), 10), *range(21, 21 + wide)]
+    matrix = matrix_of(22 + wide, u, [*range(1, 21 + wide), *[21 + wide] * wide])
+    level = np.repeat([0, 1, 2, 3], [1, 20, wide, 1]).astype(np.int32)
+    graph = graph_of_part("xbfs-paper", part_of(matrix, dtype=dtype))
+    assert wide > LONG > np.diff(matrix.indptr).max()
+    np.testing.assert_array_equal(counted(graph, level), path_counts(matrix, level))
+
+
 @pytest.mark.parametrize("leaves", [0, 9])
 def test_counts_beyond_64_bits(device, leaves):
     """In a pull, and in a push to a vertex that has many edges to leaves."""

@@ -17,7 +17,7 @@
  * Data: numbers as in graph/device_graph.py.
  * Source: Brandes, A Faster Algorithm for Betweenness Centrality, 2001, Section 3.
  *
- * variants: OFFSET=u32,u64 LEVEL=i8,i32 COUNT=u64,f64
+ * variants: LEVEL=i8,i32 COUNT=u64,f64
  */
 #include "base.cuh"
 
@@ -37,7 +37,7 @@ struct Control {
 };
 
 struct Params {
-    const OFFSET *row, *in_row;  /* [active + 1], edges out and in; the same if symmetric */
+    Uints row, in_row;           /* [active + 1], edges out and in; the same if symmetric */
     const u32 *adj, *in_adj;     /* [m + pad] */
     const u32 *vertices;         /* [active], number -> id */
     const u32 *numbers;          /* [n], id -> number */
@@ -93,7 +93,7 @@ template <class Each> INLINE void each_level(int level, const Each &each) {
 /* Levels by number, counts of level 0, and the vertices and edges of each level. */
 INLINE void tally(const Params &p, u32 first, u32 last, u32 *sizes, u64 *out, u64 *in) {
     const u32 lane = lane_id();
-    const bool directed = p.row != p.in_row;
+    const bool directed = p.row.at != p.in_row.at;
     u32 most = 0;
     for (u32 k = first + threadIdx.x / 32 * 32 * AHEAD; k < last; k += THREADS * AHEAD) {
         int level[AHEAD];
@@ -238,12 +238,12 @@ INLINE void leave(const Params &p, bool mine, u32 v, u32 count, u32 *tail) {
 template <bool PULL>
 INLINE void look_at_rows(const Params &p, Level &s, const u32 *list, u32 size, u32 *tail, u32 warp,
                          u32 warps) {
-    const OFFSET *row = PULL ? p.in_row : p.row;
+    const Uints row = PULL ? p.in_row : p.row;
     const u32 *adj = PULL ? p.in_adj : p.adj;
     const u32 lane = lane_id();
     for (u64 k = (u64)warp * 32; k < size; k += (u64)warps * 32) {
         const u32 v = k + lane < size ? list[k + lane] : NONE;
-        const OFFSET first = v == NONE ? 0 : row[v];
+        const u64 first = v == NONE ? 0 : row[v];
         u32 count = v == NONE ? 0 : (u32)(row[v + 1] - first);
         leave(p, count >= LONG, v, count, tail);
         if (count >= LONG) count = 0;
@@ -256,23 +256,25 @@ INLINE void look_at_rows(const Params &p, Level &s, const u32 *list, u32 size, u
         const u32 each = 32 / width, group = lane / width, in_group = lane % width;
         Batch now;
         if (even) {
-            const OFFSET begin = __shfl_sync(ALL, first, group);
+            const u64 begin = __shfl_sync(ALL, first, group);
             now = load(adj + begin, in_group, __shfl_sync(ALL, count, group), width);
         }
         for (u32 one = group; one < 32; one += each) {
             const u32 edges = __shfl_sync(ALL, count, one);
-            const OFFSET begin = __shfl_sync(ALL, first, one);
             const u32 end = __shfl_sync(ALL, v, one);
             const COUNT given = PULL ? 0 : __shfl_sync(ALL, own, one);
             COUNT sum;
             if (even) {
                 const u32 after = one + each < 32 ? one + each : one;
-                const OFFSET next_begin = __shfl_sync(ALL, first, after);
+                const u64 next_begin = __shfl_sync(ALL, first, after);
                 const u32 next_edges = __shfl_sync(ALL, count, after);
                 const Batch next = load(adj + next_begin, in_group, next_edges, width);
                 sum = look_at<PULL>(p, s, now, given);
                 now = next;
-            } else sum = look_along<PULL>(p, s, adj + begin, in_group, edges, width, given);
+            } else {
+                const u64 begin = __shfl_sync(ALL, first, one);
+                sum = look_along<PULL>(p, s, adj + begin, in_group, edges, width, given);
+            }
             if (!PULL) continue;
             sum = group_sum(s, sum, width);
             if (in_group == 0 && edges) p.sigma[end] = sum;
@@ -282,12 +284,12 @@ INLINE void look_at_rows(const Params &p, Level &s, const u32 *list, u32 size, u
 
 template <bool PULL>
 INLINE void look_at_pieces(const Params &p, Level &s, u32 pieces, u32 warp, u32 warps) {
-    const OFFSET *row = PULL ? p.in_row : p.row;
+    const Uints row = PULL ? p.in_row : p.row;
     const u32 *adj = PULL ? p.in_adj : p.adj;
     for (u32 k = warp; k < pieces; k += warps) {
         const uint2 piece = p.piece[k];
-        const OFFSET first = row[piece.x] + (OFFSET)piece.y * LONG;
-        const OFFSET rest = row[piece.x + 1] - first;
+        const u64 first = row[piece.x] + (u64)piece.y * LONG;
+        const u64 rest = row[piece.x + 1] - first;
         const u32 edges = rest < LONG ? (u32)rest : LONG;
         const COUNT given = PULL ? 0 : p.sigma[piece.x];
         COUNT sum = look_along<PULL>(p, s, adj + first, lane_id(), edges, 32, given);

@@ -61,7 +61,6 @@ class DeviceCounter:
         if key not in self._launches:
             module = programs.Module(
                 SOURCE,
-                OFFSET=programs.word_of(self._graph.offsets),
                 LEVEL=f"i{8 * np.dtype(level).itemsize}",
                 COUNT=TYPES[dtype],
             )

@@ -49,7 +49,7 @@ class LoopSearch:
         width: int = 0,
     ) -> None:
         cp = cuda.cupy()
-        self.graph, self._source, self._steps = graph, source, steps
+        self.graph, self._steps = graph, steps
         self._hybrid = hybrid
         self.level = cp.empty(graph.active, np.int32)
         self.parent = cp.empty(graph.active, np.int32) if parents else None
@@ -64,23 +64,17 @@ class LoopSearch:
             width=width,
             **(arrays or {}),
         )
-        self._kernels: dict[tuple[str, int], programs.Launch] = {}
-        self._modules: dict[int, programs.Module] = {}
+        self._module = programs.Module(source)
+        self._launches: dict[str, programs.Launch] = {}
         self._events = [cp.cuda.Event() for _ in range(4)]
 
-    def run(self, name: str, counting: int = 0) -> None:
+    def run(self, name: str) -> None:
         """Launch a kernel on the whole device."""
-        if (name, counting) not in self._kernels:
-            if counting not in self._modules:
-                self._modules[counting] = programs.Module(
-                    self._source,
-                    OFFSET=programs.word_of(self.graph.offsets),
-                    COUNT=counting,
-                )
-            kernel = self._modules[counting].kernel(name)
+        if name not in self._launches:
+            kernel = self._module.kernel(name)
             grid = BLOCKS * cuda.multiprocessors()
-            self._kernels[name, counting] = kernel.prepare(self.params, grid, THREADS)
-        self._kernels[name, counting]()
+            self._launches[name] = kernel.prepare(self.params, grid, THREADS)
+        self._launches[name]()
 
     def search(
         self,
@@ -90,20 +84,20 @@ class LoopSearch:
         until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> DeviceResult:
-        """Search from a vertex number; with records, by kernels that count."""
+        """Search from a vertex number; with records, edge checks are counted."""
         if not 0 <= number < self.graph.active:
             raise UsageError(
                 f"vertex number is {number}; allowed: 0 to {self.graph.active - 1}"
             )
         elapsed = cuda.cupy().cuda.get_elapsed_time
         begin, end, before, after = self._events
-        p, counting = self.params, int(records)
-        p.root, p.depth, p.size = number, 0, 1
+        p = self.params
+        p.root, p.depth, p.size, p.counting = number, 0, 1, records
         p.set(goal=goal_of(until, number))
         left, launches = self.graph.active - 1, 1
         log: list[LevelRecord] = []
         begin.record()
-        self.run("begin", counting)
+        self.run("begin")
         reached = 0
         # mutant: p.depth != p.goal.last -> True
         #   : test_nothing_lies_beyond_the_last_level
@@ -117,14 +111,14 @@ class LoopSearch:
             if records:
                 before.record()
             for name in self._steps[direction]:
-                self.run(name, counting)
+                self.run(name)
                 launches += 1
             if records:
                 after.record()
             # mutant: count -> count and p.depth % 2
             #   : test_nothing_lies_beyond_the_last_level
             if p.goal.count:
-                self.run("seek", counting)
+                self.run("seek")
                 launches += 1
             counts = self._counts[p.depth & 3].get()
             fresh, checks, reached = (int(x) for x in counts)

@@ -6,14 +6,17 @@
 #include "base.cuh"
 #include "goal.cuh"
 
-#define COUNTS 3 /* of a level; the same in loop.py */
+/* The same in host_loop.py. */
+#define THREADS 256 /* of a block */
+#define BLOCKS 8    /* most on a multiprocessor, which run at once */
+#define COUNTS 3    /* of a level */
 
 struct Params {
-    const OFFSET *row; /* [active + 1] */
+    Uints row;         /* [active + 1] */
     const u32 *adj;    /* [m + pad] */
     /* the rows that pulls read; of a symmetric graph the same */
-    const OFFSET *in_row; /* [active + 1] */
-    const u32 *in_adj;    /* [m + pad] */
+    Uints in_row;      /* [active + 1] */
+    const u32 *in_adj; /* [m + pad] */
     int *level;        /* [active], -1: unvisited */
     u32 *parent;       /* [active], number or NONE; null: not wanted */
     u32 *queue[2];     /* [active] each (frontier) */
@@ -25,7 +28,7 @@ struct Params {
                           whether all targets are found */
     u64 m;
     u32 active, depth, size, width; /* size: of the frontier; width: log2 of a virtual warp */
-    u32 root, pad;
+    u32 root, counting; /* counting: 1 where edge checks are wanted, else 0 */
     Goal goal;
 };
 
@@ -53,10 +56,10 @@ INLINE void count(const Params &p, u32 found, u64 checks) {
     u64 *now = counts_of(p, p.depth);
     const u32 sum = __reduce_add_sync(ALL, found);
     if (lane_id() == 0 && sum) atomicAdd(now, (u64)sum);
-#if COUNT
-    checks = warp_sum(checks);
-    if (lane_id() == 0 && checks) atomicAdd(now + 1, checks);
-#endif
+    if (p.counting) {
+        checks = warp_sum(checks);
+        if (lane_id() == 0 && checks) atomicAdd(now + 1, checks);
+    }
     if (thread_of() < COUNTS) counts_of(p, p.depth + 2)[thread_of()] = 0;
 }
 

@@ -4,8 +4,6 @@
  * Data: loop.cuh; the row of each column is stored beside it, so the space is O(2E).
  * Source: Jia, Lu, Hoberock, Garland, Hart: Edge v. Node Parallelism for Graph
  * Centrality Metrics, GPU Computing Gems Jade, 2011; in BFS-4K, Table 2.
- *
- * variants: OFFSET=u32,u64 COUNT=0,1
  */
 #include "../../common/loop.cuh"
 
@@ -13,7 +11,7 @@
 extern "C" __global__ void sources(const Params p) {
     for (u64 u = thread_of() >> 5; u < p.active; u += threads_of() >> 5)
         /* mutant: e += 32 -> e += 33 : test_shapes */
-        for (u64 e = p.row[u] + (threadIdx.x & 31); e < p.row[u + 1]; e += 32) p.origin[e] = (u32)u;
+        for (u64 e = p.row[u] + lane_id(), end = p.row[u + 1]; e < end; e += 32) p.origin[e] = (u32)u;
 }
 
 extern "C" __global__ void begin(const Params p) { begin_search(p); }

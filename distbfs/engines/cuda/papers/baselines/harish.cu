@@ -5,8 +5,6 @@
  * Data: loop.cuh.
  * Source: Harish, Narayanan: Accelerating Large Graph Algorithms on the GPU Using CUDA,
  * HiPC 2007, Section 4.1; in the comparison of BFS-4K, Table 2.
- *
- * variants: OFFSET=u32,u64 COUNT=0,1
  */
 #include "../../common/loop.cuh"
 
@@ -21,7 +19,8 @@ extern "C" __global__ void push(const Params p) {
     for (u64 u = thread_of(); u < p.active; u += threads_of()) {
         if (!p.mask[u]) continue;
         p.mask[u] = 0;
-        for (OFFSET e = p.row[u]; e < p.row[u + 1]; e++) {
+        const u64 end = p.row[u + 1];
+        for (u64 e = p.row[u]; e < end; e++) {
             const u32 v = p.adj[e];
             checks++;
             if (p.level[v] >= 0 && p.level[v] <= (int)p.depth) continue;

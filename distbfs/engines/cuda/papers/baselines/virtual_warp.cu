@@ -5,8 +5,6 @@
  * Data: loop.cuh.
  * Source: Hong, Kim, Oguntebi, Olukotun: Accelerating CUDA Graph Algorithms at Maximum
  * Warp, PPoPP 2011; in BFS-4K, Table 2.
- *
- * variants: OFFSET=u32,u64 COUNT=0,1
  */
 #include "../../common/loop.cuh"
 
@@ -18,8 +16,9 @@ extern "C" __global__ void push(const Params p) {
     const u32 me = (u32)thread_of() & ((1u << p.width) - 1);
     for (u64 u = thread_of() >> p.width; u < p.active; u += threads_of() >> p.width) {
         if (p.level[u] != (int)p.depth) continue;
+        const u64 end = p.row[u + 1];
         /* mutant: 1ull -> 2ull : test_shapes */
-        for (u64 e = p.row[u] + me; e < p.row[u + 1]; e += 1ull << p.width) {
+        for (u64 e = p.row[u] + me; e < end; e += 1ull << p.width) {
             found += find(p, p.adj[e], (u32)u);
             checks++;
         }

@@ -2,13 +2,11 @@
  *
  * Method: a thread a vertex, sums of warps added to memory.
  * Data: rows as everywhere, by number.
- *
- * variants: OFFSET=u32,u64
  */
 #include "../../common/base.cuh"
 
 /* row [active + 1]; sums [2], zero before: squares of degrees, the highest degree */
-extern "C" __global__ void degrees(const OFFSET *row, u32 active, u64 *sums) {
+extern "C" __global__ void degrees(Uints row, u32 active, u64 *sums) {
     u64 squares = 0, most = 0;
     for (u64 v = thread_of(); v < active; v += threads_of()) {
         const u64 degree = row[v + 1] - row[v];

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda, programs
+from distbfs.device.structures import uints
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import Knobs
 
@@ -46,11 +47,9 @@ def degrees_of(graph: DeviceGraph) -> Degrees:
         return Degrees(0.0, 0.0, 0)
     cp = cuda.cupy()
     sums = cp.zeros(2, dtype=cp.uint64)
-    kernel = programs.Module(SOURCE, OFFSET=programs.word_of(graph.offsets)).kernel(
-        "degrees"
-    )
+    kernel = programs.Module(SOURCE).kernel("degrees")
     grid = BLOCKS * cuda.multiprocessors()
-    kernel(grid, THREADS, graph.offsets, np.uint32(graph.active), sums)
+    kernel(grid, THREADS, uints(graph.offsets), np.uint32(graph.active), sums)
     squares, maximum = (int(x) for x in sums.get())
     average = graph.m / graph.active
     variance = max(squares / graph.active - average**2, 0.0)

@@ -6,8 +6,6 @@
  * Data: loop.cuh.
  * Source: Sevilmis, Sivri, Aydin: CS406 project, 2019, Section 5.2; there two threads may
  * queue a vertex twice, here it is claimed by an atomic.
- *
- * variants: OFFSET=u32,u64 COUNT=0,1
  */
 #include "../../common/loop.cuh"
 
@@ -20,15 +18,16 @@ extern "C" __global__ void begin(const Params p) {
 INLINE u32 *queue_in(const Params &p) { return p.depth & 1 ? p.queue[1] : p.queue[0]; }
 INLINE u32 *queue_out(const Params &p) { return p.depth & 1 ? p.queue[0] : p.queue[1]; }
 
-extern "C" __global__ void push(const Params p) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) push(const Params p) {
     u64 checks = 0;
     u64 *tail = counts_of(p, p.depth);
     u32 *next = queue_out(p);
     for (u64 k = thread_of(); k < p.size; k += threads_of()) {
         const u32 u = queue_in(p)[k];
-        for (OFFSET e = p.row[u]; e < p.row[u + 1]; e++)
+        const u64 begin = p.row[u], end = p.row[u + 1];
+        for (u64 e = begin; e < end; e++)
             if (find(p, p.adj[e], u)) next[atomicAdd(tail, (u64)1)] = p.adj[e];
-        checks += p.row[u + 1] - p.row[u];
+        checks += end - begin;
     }
     __syncwarp();
     count(p, 0, checks);
@@ -52,7 +51,8 @@ extern "C" __global__ void pull(const Params p) {
     u32 *next = queue_out(p);
     for (u64 v = thread_of(); v < p.active; v += threads_of()) {
         if (p.level[v] != -1) continue;
-        for (OFFSET e = p.in_row[v]; e < p.in_row[v + 1]; e++) {
+        const u64 end = p.in_row[v + 1];
+        for (u64 e = p.in_row[v]; e < end; e++) {
             const u32 u = p.in_adj[e];
             checks++;
             if (!bit_of(p.bits, u)) continue;

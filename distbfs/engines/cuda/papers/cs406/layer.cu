@@ -5,8 +5,6 @@
  * Data: loop.cuh.
  * Source: Sevilmis, Sivri, Aydin: CS406 project, 2019, Section 5.1; a vertex is claimed
  * by an atomic here, so that those found can be counted.
- *
- * variants: OFFSET=u32,u64 COUNT=0,1
  */
 #include "../../common/loop.cuh"
 
@@ -17,8 +15,9 @@ extern "C" __global__ void push(const Params p) {
     u64 checks = 0;
     for (u64 u = thread_of(); u < p.active; u += threads_of()) {
         if (p.level[u] != (int)p.depth) continue;
-        for (OFFSET e = p.row[u]; e < p.row[u + 1]; e++) found += find(p, p.adj[e], (u32)u);
-        checks += p.row[u + 1] - p.row[u];
+        const u64 begin = p.row[u], end = p.row[u + 1];
+        for (u64 e = begin; e < end; e++) found += find(p, p.adj[e], (u32)u);
+        checks += end - begin;
     }
     __syncwarp();
     count(p, found, checks);
@@ -29,7 +28,8 @@ extern "C" __global__ void pull(const Params p) {
     u64 checks = 0;
     for (u64 v = thread_of(); v < p.active; v += threads_of()) {
         if (p.level[v] != -1) continue;
-        for (OFFSET e = p.in_row[v]; e < p.in_row[v + 1]; e++) {
+        const u64 end = p.in_row[v + 1];
+        for (u64 e = p.in_row[v]; e < end; e++) {
             checks++;
             /* mutant: != (int)p.depth -> < 0 : test_shapes */
             if (p.level[p.in_adj[e]] != (int)p.depth) continue;

@@ -19,7 +19,7 @@ INLINE void pull_by_block(const Params &p, u32 v, int level, Tally &tally) {
     if (threadIdx.x == 0) hit = same = NONE, looked = 0;
     __syncthreads();
     const u32 degree = in_degree_of(p, v);
-    const u32 *row = p.in_adj + __ldg(p.in_row + v);
+    const u32 *row = p.in_adj + p.in_row[v];
     for (u32 base = 0; base < degree; base += THREADS) {
         u32 start = base + (threadIdx.x & ~31u);
         const u32 stop = start + 32 < degree ? start + 32 : degree;
@@ -39,7 +39,7 @@ INLINE void pull_by_block(const Params &p, u32 v, int level, Tally &tally) {
     if (threadIdx.x == 0) {
         Rule rule;
         if (same != NONE) rule.note(level, same, level);
-        tally.pulled(degree, looked);
+        count_pulled(p, degree, looked);
         settle(p, v, degree, hit, rule, level, tally);
     }
     __syncthreads();
@@ -62,12 +62,12 @@ INLINE void pull_degree(const Params &p, const u32 *queue, u32 size, Slot *, int
         for (; rows; rows &= rows - 1) {
             const int owner = __ffs(rows) - 1;
             const u32 u = __shfl_sync(ALL, v, owner), stop = __shfl_sync(ALL, degree, owner);
-            const u32 *row = p.in_adj + __ldg(p.in_row + u);
+            const u32 *row = p.in_adj + p.in_row[u];
             u32 start = 0;
             Rule rule;
             const u32 found = share_row(p, row, start, stop, level, rule);
             if (lane_id() == owner) {
-                tally.pulled(stop, start);
+                count_pulled(p, stop, start);
                 settle(p, u, stop, found, rule, level, tally);
             }
         }

@@ -47,7 +47,7 @@ INLINE void pull_donation(const Params &p, const u32 *queue, u32 size,
         const u32 v = at < size ? queue[at] : NONE;
         const bool wanted = v != NONE;
         const u32 degree = wanted ? in_degree_of(p, v) : 0;
-        const u64 begin = wanted ? __ldg(p.in_row + v) : 0;
+        const u64 begin = wanted ? p.in_row[v] : 0;
         Rule rule;
         u32 found = NONE, k = 0;
         while (true) {
@@ -67,9 +67,7 @@ INLINE void pull_donation(const Params &p, const u32 *queue, u32 size,
              * : test_paper_strategies::test_donated_rows_are_looked_at_to_their_end */
             if (__popc(open) > 1) continue;
             const int owner = __ffs(open) - 1;
-#if COUNT
-            if (lane_id() == owner) atomicAdd(&slot->donations, 1u);
-#endif
+            if (p.work && lane_id() == owner) atomicAdd(&slot->donations, 1u);
             const u64 row = __shfl_sync(ALL, begin, owner);
             u32 start = __shfl_sync(ALL, k, owner);
             const u32 stop = __shfl_sync(ALL, degree, owner);
@@ -85,7 +83,7 @@ INLINE void pull_donation(const Params &p, const u32 *queue, u32 size,
             break;
         }
         if (wanted) {
-            tally.pulled(degree, k);
+            count_pulled(p, degree, k);
             settle(p, v, degree, found, rule, level, tally);
         }
     }

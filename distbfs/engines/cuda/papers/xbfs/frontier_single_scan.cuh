@@ -18,7 +18,7 @@ struct PlainWrite {
         if (!edge || load_status(p.status + to) != UNVISITED) return;
         store_status(p.status + to, level);
         if (p.parent) p.parent[to] = from;
-        tally.write();
+        if (p.work) tally.found++;
     }
 };
 

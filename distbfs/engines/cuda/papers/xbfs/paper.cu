@@ -8,8 +8,6 @@
  * queues of numbers.  The structure Params gives the shape of every array.
  * Source: Gaihre, Wu, Yao, Liu: XBFS: eXploring Runtime Optimizations for Breadth-First
  * Search on GPUs, HPDC 2019, Sections 4 and 5.
- *
- * variants: OFFSET=u32,u64 COUNT=0,1
  */
 #include "balance_degree.cuh"
 #include "balance_donation.cuh"
@@ -34,10 +32,9 @@ INLINE void start(const Params &p) {
     if (thread_of<u32>(THREADS) != 0) return;
     p.queues[0][0] = p.root;
     for (int k = 0; k < 4; k++) p.control->slots[k] = Slot{};
-#if COUNT
+    if (!p.work) return;
     for (u32 k = 0; k < WORK; k++) p.work[k] = 0;
     p.control->started = nanoseconds();
-#endif
 }
 
 /* Push: rows of fewer than CHUNK neighbours. */
@@ -48,11 +45,11 @@ INLINE void expand_rows(const Params &p, const State &s) {
     const u32 size = s.gather ? slot->queued : s.size;
     ScanFree atomically{p, queue_out(p, s), slot, s.level, tally};
     if (s.mode == SINGLE_SCAN)
-        expand(p, queue, size, slot, Every{}, PlainWrite{p, s.level, tally}, tally);
+        expand(p, queue, size, slot, Every{}, PlainWrite{p, s.level, tally});
     else if (s.mode == NO_QUEUE)
-        expand(p, queue, size, slot, JustFound{p.status, s.level - 1}, atomically, tally);
+        expand(p, queue, size, slot, JustFound{p.status, s.level - 1}, atomically);
     else
-        expand(p, queue, size, slot, Every{}, atomically, tally);
+        expand(p, queue, size, slot, Every{}, atomically);
     add_tally(p, tally, s.level);
 }
 
@@ -95,14 +92,14 @@ INLINE bool runs_ahead(const Params &p, const State &s) {
 
 INLINE void pull(const Params &p, const State &s) {
     Tally tally;
-    open_work(tally);
+    if (p.work) open_work();
     /* mutant: s) -> s) && p.balance == STATIC : test_an_asynchronous_pull_finds_the_next_level */
     if (runs_ahead(p, s))
         pull_queue<Asynchronous>(p, s, tally);
     else
         pull_queue<Synchronous>(p, s, tally);
     __syncwarp();
-    close_work(p, tally);
+    if (p.work) close_work(p, &p.control->slots[s.level & 3]);
     add_tally(p, tally, s.level);
 }
 
@@ -148,9 +145,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 5) search(const Params p) 
         meet(p, turn);
         const bool met = reached(p.goal, p.status, state.level);
         if (threadIdx.x == 0) {
-            const State next = next_state(p, state, met);
             if (blockIdx.x == 0) close_level(p, state);
-            state = next;
+            state = next_state(p, state, met);
         }
         __syncthreads();
     }
@@ -192,7 +188,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) step_end(const Params p) {
     const bool met = reached(p.goal, p.status, s.level);
     __syncthreads(); /* all have read the state */
     if (threadIdx.x != 0) return;
-    const State next = next_state(p, s, met);
     close_level(p, s);
-    p.control->state = next;
+    p.control->state = next_state(p, s, met);
 }

@@ -75,22 +75,23 @@ INLINE State next_state(const Params &p, const State &s, bool met) {
 /* One thread of the grid, after level s.level: clear the counters of a later level, and
  * write what the level did. */
 INLINE void close_level(const Params &p, const State &s) {
-    const Slot *slot = &p.control->slots[s.level & 3];
-#if COUNT
-    const bool pulled = s.mode == PULL, scanned = s.mode == SINGLE_SCAN;
-    const u32 at = s.level - 1;
-    Record *record = &p.records[at < p.record_capacity ? at : p.record_capacity - 1];
-    record->level = s.level;
-    record->mode = s.mode;
-    record->frontier = pulled || s.gather ? slot->queued : s.size;
-    record->checks = slot->checks;
-    record->found = scanned ? slot->tail - s.early : slot->found;
-    record->early = pulled ? p.control->slots[(s.level + 1) & 3].early : 0;
-    record->repeats = scanned ? slot->writes - record->found : 0;
-    record->handed_out = slot->ticket;
-    record->donations = slot->donations;
-    record->nanoseconds = nanoseconds() - p.control->started;
-#endif
-    p.control->slots[(s.level + 3) & 3] = Slot{};
+    Slot *slots = p.control->slots;
+    if (p.work) {
+        const Slot *slot = slots + (s.level & 3);
+        const bool pulled = s.mode == PULL, scanned = s.mode == SINGLE_SCAN;
+        const u32 at = s.level - 1;
+        Record *record = &p.records[at < p.record_capacity ? at : p.record_capacity - 1];
+        record->level = s.level;
+        record->mode = s.mode;
+        record->frontier = pulled || s.gather ? slot->queued : s.size;
+        record->checks = slot->checks;
+        record->found = scanned ? slot->tail - s.early : slot->found;
+        record->early = pulled ? slots[(s.level + 1) & 3].early : 0;
+        record->repeats = scanned ? slot->found - record->found : 0;
+        record->handed_out = slot->ticket;
+        record->donations = slot->donations;
+        record->nanoseconds = nanoseconds() - p.control->started;
+    }
+    slots[(s.level + 3) & 3] = Slot{};
 }
 #endif

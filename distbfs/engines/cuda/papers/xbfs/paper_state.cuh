@@ -20,15 +20,14 @@ enum Balance { STATIC, THREAD, WARP, DONATION, DEGREE };
 struct Slot {
     u64 edges;       /* out of the vertices that the level found */
     u64 early_edges; /* out of those that the pull before it had found */
-    u64 checks;      /* edge checks (COUNT) */
-    u32 found;       /* vertices that the level found; single-scan: 0 */
+    u64 checks;      /* edge checks, if counted */
+    u32 found;       /* vertices that the level found; single-scan: status writes, if counted */
     u32 early;       /* vertices of this level that the pull before it found */
     u32 tail;        /* entries of the queue that a push writes */
     u32 queued;      /* entries of a pull's queue, or of a gathered frontier */
     u32 ticket;      /* queue entries handed out by dynamic balancing */
     u32 chunks;      /* entries of `chunks` */
-    u32 writes;      /* status writes of single-scan (COUNT) */
-    u32 donations;   /* rows of a last lane that its warp took (COUNT) */
+    u32 donations;   /* rows of a last lane that its warp took, if counted */
     u32 stop;        /* the host's word, as the first thread saw it after the level */
 };
 
@@ -46,7 +45,7 @@ struct State {
     int levels; /* that have vertices, up to `level` - 1 */
 };
 
-/* One level that was run (COUNT). */
+/* One level that was run, where levels are counted. */
 struct Record {
     u64 level, mode, frontier, checks, found, early, repeats;
     u64 handed_out, donations, nanoseconds;
@@ -56,16 +55,16 @@ struct Record {
 struct Control {
     Slot slots[4]; /* of a level: slots[level & 3] */
     State state;
-    u64 started; /* %globaltimer after the initialisation (COUNT) */
+    u64 started; /* %globaltimer after the initialisation, if counted */
     u32 turn;    /* meetings of all searches so far */
     u32 unused;
     Barrier barrier;
 };
 
 struct Params {
-    const OFFSET *row;        /* [active + 1] */
+    Uints row;                /* [active + 1] */
     const u32 *adj;           /* [m], numbers */
-    const OFFSET *in_row;     /* [active + 1], the rows that pulls look at: the same of */
+    Uints in_row;             /* [active + 1], the rows that pulls look at: the same of */
     const u32 *in_adj;        /* [m]; a symmetric graph, else those of edges in */
     int *status;              /* [active], level or -1 */
     u32 *parent;              /* [active], numbers or NONE; null: not wanted */
@@ -75,7 +74,8 @@ struct Params {
     u32 *totals;              /* [blocks], queue entries of a block's segments */
     u64 *work;                /* [WORK], of pulled vertices by log2 of their degree:
                                  [0][32] vertices, [1][32] checks, [2 + w][32] vertices
-                                 with 2^w checks and more (Figure 9) */
+                                 with 2^w checks and more (Figure 9); null: levels
+                                 are not counted, and have no records */
     Control *control;         /* [1] */
     Record *records;          /* [record_capacity] */
     const u64 *stop;          /* [1], of the host: 1 to end a search; null: nobody asks */
@@ -90,11 +90,11 @@ struct Params {
 };
 
 INLINE u32 degree_of(const Params &p, u32 v) {
-    return (u32)(__ldg(p.row + v + 1) - __ldg(p.row + v));
+    return (u32)(p.row[v + 1] - p.row[v]);
 }
 
 INLINE u32 in_degree_of(const Params &p, u32 v) {
-    return (u32)(__ldg(p.in_row + v + 1) - __ldg(p.in_row + v));
+    return (u32)(p.in_row[v + 1] - p.in_row[v]);
 }
 
 /* The queue that a level reads and the one that a push writes. */

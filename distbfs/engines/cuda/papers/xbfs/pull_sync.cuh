@@ -25,7 +25,7 @@ INLINE void settle(const Params &p, u32 v, u32 degree, u32 found,
     if (parent == NONE) return;
     store_status(p.status + v, late ? level + 1 : level);
     if (p.parent) p.parent[v] = parent;
-    if (p.in_row != p.row) degree = degree_of(p, v);
+    if (p.in_row.at != p.row.at) degree = degree_of(p, v);
     if (late) {
         tally.early++;
         tally.early_edges += degree;
@@ -40,7 +40,7 @@ template <class Rule>
 INLINE void traverse(const Params &p, u32 v, int level, Tally &tally) {
     Rule rule;
     const u32 degree = in_degree_of(p, v);
-    const u32 *row = p.in_adj + __ldg(p.in_row + v);
+    const u32 *row = p.in_adj + p.in_row[v];
     u32 found = NONE, k = 0;
     while (k < degree && found == NONE) {
         const u32 neighbour = __ldg(row + k++);
@@ -50,7 +50,7 @@ INLINE void traverse(const Params &p, u32 v, int level, Tally &tally) {
         else
             rule.note(status, neighbour, level);
     }
-    tally.pulled(degree, k);
+    count_pulled(p, degree, k);
     settle(p, v, degree, found, rule, level, tally);
 }
 #endif

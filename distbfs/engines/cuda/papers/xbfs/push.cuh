@@ -33,7 +33,7 @@ INLINE u64 entry_of(u32 size, u64 round) {
 /* queue: [size]; take: which entries; visit: called for each edge by whole warps. */
 template <class Take, class Visit>
 INLINE void expand(const Params &p, const u32 *queue, u32 size, Slot *slot,
-                   Take take, Visit visit, Tally &tally) {
+                   Take take, Visit visit) {
     __shared__ u32 owner, shared_vertex;
     const u32 threads = threads_of<u32>(THREADS);
     const u32 rounds = (size + (u64)threads - 1) / threads;
@@ -42,8 +42,8 @@ INLINE void expand(const Params &p, const u32 *queue, u32 size, Slot *slot,
         u32 v = at < size ? queue[at] : NONE;
         if (v != NONE && !take(v)) v = NONE;
         u32 degree = v != NONE ? degree_of(p, v) : 0;
-        const u32 *row = p.adj + (v != NONE ? __ldg(p.row + v) : 0);
-        tally.check(degree);
+        const u32 *row = p.adj + (v != NONE ? p.row[v] : 0);
+        if (p.work) add_warp(&slot->checks, (u64)degree);
 
         if (degree >= CHUNK) { /* all blocks, later */
             const u32 count = (degree + CHUNK - 1) / CHUNK;
@@ -61,7 +61,7 @@ INLINE void expand(const Params &p, const u32 *queue, u32 size, Slot *slot,
             }
             __syncthreads();
             const u32 from = shared_vertex;
-            visit_row(p.adj + __ldg(p.row + from), from, 0, degree_of(p, from),
+            visit_row(p.adj + p.row[from], from, 0, degree_of(p, from),
                       threadIdx.x, THREADS, visit);
         }
         u32 wide = __ballot_sync(ALL, degree >= 32); /* the warp */
@@ -89,7 +89,7 @@ INLINE void expand_chunks(const Params &p, u32 count, Visit visit) {
         const u32 degree = degree_of(p, from);
         /* mutant: + CHUNK; -> + CHUNK - 1; : test_paper_kernels::test_directed_graphs */
         const u32 stop = degree - start < CHUNK ? degree : start + CHUNK;
-        visit_row(p.adj + __ldg(p.row + from), from, start, stop, threadIdx.x,
+        visit_row(p.adj + p.row[from], from, start, stop, threadIdx.x,
                   THREADS, visit);
     }
 }

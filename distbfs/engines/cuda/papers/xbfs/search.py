@@ -43,7 +43,10 @@ ALLOWED = {
     "push": ("auto", "scan-free", "single-scan"),
     "pull": ("auto", "double-scan"),
 }
-STEPS = ("start", "gather", "adopt", "expand", "chunks", "scan", "count", "place")
+STEPS = (
+    *("start", "gather", "adopt", "expand", "chunks", "scan"),
+    *("count", "place", "pull", "end"),
+)
 
 
 RECORD = (
@@ -137,7 +140,8 @@ class PaperSearch:
         if not 0 <= blocks <= MAX_BLOCKS:
             raise UsageError(f"blocks is {blocks}; allowed: 0 to {MAX_BLOCKS}")
         self.graph, self._stepwise, self._blocks = graph, stepwise, blocks
-        self._programs: dict[int, _Program] = {}
+        self._programs: dict[bool, _Program] = {}
+        self._module = programs.Module(SOURCE)
         self._word = StopWord()
         self._host_control = structure(SOURCE, "Control")
         self._params = arguments(
@@ -152,7 +156,7 @@ class PaperSearch:
         )
         with cuda.memory_of("a search by the paper's method"):
             self._allocate(parents)
-        self._program(count=0)
+        self._program(counting=False)
 
     def _allocate(self, parents: bool) -> None:
         """Allocate the arrays of searches."""
@@ -171,21 +175,21 @@ class PaperSearch:
             chunks=cp.empty(2 * graph.m // CHUNK + 1, np.uint64),
             segments=cp.empty(threads, np.uint32),
             totals=cp.empty(threads // THREADS, np.uint32),
-            work=self._work,
             control=self._control,
             records=self._records,
         )
 
-    def _program(self, count: int) -> _Program:
-        """Return the launches without (0) or with (1) counters."""
-        if count not in self._programs:
-            module = programs.Module(
-                SOURCE, OFFSET=programs.word_of(self.graph.offsets), COUNT=count
+    def _program(self, counting: bool) -> _Program:
+        """Return the launches, with shared memory for counters or without."""
+        if counting not in self._programs:
+            self._programs[counting] = _Program(
+                self._module,
+                self._params,
+                self._blocks,
+                self._stepwise,
+                self._work.nbytes * counting,
             )
-            self._programs[count] = _Program(
-                module, self._params, self._blocks, self._stepwise
-            )
-        return self._programs[count]
+        return self._programs[counting]
 
     def search(
         self,
@@ -194,7 +198,7 @@ class PaperSearch:
         until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> PaperResult:
-        """Search from a vertex number; with records, by kernels that count.
+        """Search from a vertex number; with records, levels are counted.
 
         stop: as in ``DeviceSearch``
         A resident search records at most 65536 levels. Raises UsageError for an invalid
@@ -204,9 +208,10 @@ class PaperSearch:
             raise UsageError(
                 f"vertex number is {number}; allowed: 0 to {self.graph.active - 1}"
             )
-        program = self._program(int(records))
+        program = self._program(records)
         self._params.root = number
-        self._params.set(goal=goal_of(until, number))
+        work = self._work if records else None
+        self._params.set(goal=goal_of(until, number), work=work)
         self._params.segment = program.segment(self.graph.active)
         self._params.record_capacity = 1 if self._stepwise else RECORDS
         log: list[dict[str, Any]] = []
@@ -221,10 +226,10 @@ class PaperSearch:
             raise SearchStopped(f"the search was stopped at level {state.level - 1}")
         if records and not self._stepwise:
             log = self._resident_log(state.level - 1)
-        work = None
-        if records:
-            work = self._work.get().T.astype(np.int64)
-        return PaperResult(self._level, self._parent, state.levels, seconds, log, work)
+        counts = work.get().T.astype(np.int64) if work is not None else None
+        return PaperResult(
+            self._level, self._parent, state.levels, seconds, log, counts
+        )
 
     def _read(self) -> Any:
         """Wait for the device; return a copy of the control structure."""
@@ -309,7 +314,12 @@ class _Program:
     """The launches of one module, all on the same grid."""
 
     def __init__(
-        self, module: programs.Module, params: Any, blocks: int, stepwise: bool
+        self,
+        module: programs.Module,
+        params: Any,
+        blocks: int,
+        stepwise: bool,
+        shared: int,
     ) -> None:
         resident = module.kernel("search")
         fit = min(_resident_blocks(resident), MAX_BLOCKS)
@@ -319,14 +329,17 @@ class _Program:
             )
         self.grid = (blocks or fit) * cuda.multiprocessors()
         if not stepwise:
-            launch = resident.prepare(params, self.grid, THREADS, cooperative=True)
+            launch = resident.prepare(
+                params, self.grid, THREADS, shared=shared, cooperative=True
+            )
             self.launches = {"search": launch}
             return
         self.launches = {
-            name: module.kernel(f"step_{name}").prepare(params, self.grid, THREADS)
-            for name in (*STEPS, "pull")
+            name: module.kernel(f"step_{name}").prepare(
+                params, 1 if name == "end" else self.grid, THREADS, shared=shared
+            )
+            for name in STEPS
         }
-        self.launches["end"] = module.kernel("step_end").prepare(params, 1, THREADS)
 
     def segment(self, vertices: int) -> int:
         """Return the vertices in a thread's segment, a multiple of 32."""
