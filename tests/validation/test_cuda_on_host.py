@@ -32,6 +32,7 @@ TYPES = [(x, y) for x in module.LEVEL_TYPES for y in module.PARENT_TYPES]
 STAND_INS = """
 #define __global__
 #define __device__
+#define __forceinline__ inline
 #define __shared__
 #define __launch_bounds__(threads)
 struct uint4 { unsigned x, y, z, w; };
