@@ -89,7 +89,7 @@ LOADS = {
         (
             "engines/cuda/pan",
             ("search.cu",),
-            {"VERTEX": ("int", "i64"), "BALANCE": range(len(BALANCES))},
+            {**WIDTH, "VERTEX": ("int", "i64"), "BALANCE": range(len(BALANCES))},
         )
     ],
     "engines/cuda/papers/bfs4k/knobs.py": [(f"{PAPERS}/bfs4k", ("degrees.cu",), {})],

@@ -16,13 +16,12 @@ template <class Target> struct Sharer {
     const Rows &rows;
     const u32 *status;
     u32 lane;
-    u32 &checks;
     Target &target;
 
     /* One neighbour of v; true where it is visited, and v so found. */
-    __device__ __forceinline__ bool look(u32 v, u64 at) {
+    __device__ __forceinline__ bool look(u32 v, OFFSET at) {
         const u32 column = rows.narrow()[at];
-        checks++;
+        add_checks(target.p, 1);
         if (!bit_of(status, column)) return false;
         target.found(v, column);
         return true;
@@ -32,8 +31,8 @@ template <class Target> struct Sharer {
     __device__ __forceinline__ void by_words(u32 word, u32 bits) {
         for (; bits; bits &= bits - 1) {
             const u32 v = word * 32 + __ffs(bits) - 1;
-            const u64 end = rows.offsets[v + 1];
-            for (u64 at = rows.offsets[v]; at < end; at++)
+            const OFFSET end = rows.offsets[v + 1];
+            for (OFFSET at = rows.offsets[v]; at < end; at++)
                 if (look(v, at)) break;
         }
         __syncwarp();
@@ -41,7 +40,7 @@ template <class Target> struct Sharer {
 
     __device__ __forceinline__ void by_threads(const u32 *list, u32 count) {
         u32 next = 0, v = 0;
-        u64 at = 0, end = 0;
+        OFFSET at = 0, end = 0;
         while (true) {
             const u32 idle = __ballot_sync(ALL, at >= end);
             const u32 mine = next + __popc(idle & lanes_below(lane));
@@ -60,7 +59,7 @@ template <class Target> struct Sharer {
         for (u32 from = 0; from < count; from += 32) {
             const bool mine = from + lane < count;
             const u32 v = mine ? list[from + lane] : 0;
-            u64 at = mine ? rows.offsets[v] : 0, end = mine ? rows.offsets[v + 1] : 0;
+            OFFSET at = mine ? rows.offsets[v] : 0, end = mine ? rows.offsets[v + 1] : 0;
             for (u32 busy; (busy = __ballot_sync(ALL, at < end));) {
                 /* mutant: == 1 -> > 32
                  * : test_part_strategies::test_donated_rows_are_looked_at_to_their_end */
@@ -76,15 +75,15 @@ template <class Target> struct Sharer {
     }
 
     /* The rest of one lane's row. */
-    __device__ __forceinline__ void whole_warp(u32 one, u32 v, u64 at, u64 end) {
+    __device__ __forceinline__ void whole_warp(u32 one, u32 v, OFFSET at, OFFSET end) {
         const u32 who = __shfl_sync(ALL, v, one);
-        const u64 stop = __shfl_sync(ALL, end, one);
+        const OFFSET stop = __shfl_sync(ALL, end, one);
         u32 hits = 0;
         /* mutant: 32 -> 33 : test_part_strategies::test_donated_rows_are_looked_at_to_their_end */
-        for (u64 r = __shfl_sync(ALL, at, one); r < stop && !hits; r += 32) {
+        for (OFFSET r = __shfl_sync(ALL, at, one); r < stop && !hits; r += 32) {
             const bool edge = r + lane < stop;
             const u32 column = edge ? rows.narrow()[r + lane] : 0;
-            checks += edge;
+            add_checks(target.p, edge);
             hits = __ballot_sync(ALL, edge && bit_of(status, column));
             if (hits && lane == __ffs(hits) - 1) target.found(who, column);
         }

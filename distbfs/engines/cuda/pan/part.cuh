@@ -25,8 +25,8 @@
 #define ROOM (LIST + 2 * WAITING)
 
 struct Rows {
-    Uints offsets; /* [rows + 1] */
-    Uints columns; /* [edges + pad], 32 bits each but for nn of several parts */
+    const OFFSET *offsets; /* [rows + 1] */
+    Uints columns;         /* [edges + pad], 32 bits each but for nn of several parts */
 
     __device__ __forceinline__ const u32 *narrow() const { return (const u32 *)columns.at; }
 };
@@ -126,9 +126,22 @@ template <int K> INLINE void add_to(u64 *totals, const u64 *mine) {
     }
 }
 
-INLINE void tell_checks(const Params &p, int graph, u32 checks) {
-    const u64 mine = checks;
-    if (p.checks) add_to<1>(p.checks + graph, &mine);
+/* The edge checks of this thread in a visit, counted where they are asked for: they lie in
+ * shared memory, so that searches without them have the registers. */
+INLINE u32 &own_checks() {
+    __shared__ u32 checks[THREADS];
+    return checks[threadIdx.x];
+}
+INLINE void begin_checks(const Params &p) {
+    if (p.checks) own_checks() = 0;
+}
+INLINE void add_checks(const Params &p, u32 more) {
+    if (p.checks) own_checks() += more;
+}
+INLINE void tell_checks(const Params &p, int graph) {
+    if (!p.checks) return;
+    const u64 mine = own_checks();
+    add_to<1>(p.checks + graph, &mine);
 }
 
 /* Shared memory of a warp, [ROOM], for any use. */

@@ -23,41 +23,39 @@ template <class Target> struct Puller {
     const u32 *status; /* bitmap of the columns */
     u32 *list, *wait;  /* shared: [LIST] vertices, [WAITING][2] vertex and edges left */
     u32 lane, listed, waiting;
-    u32 checks;
     Target target;
 
-    /* 32 vertices, one a lane, with the `left` last columns of their rows. */
-    __device__ __forceinline__ void step(u32 v, const u32 *row, u32 left) {
+    /* 32 vertices, one a lane where `mine`, from `at` on. */
+    __device__ __forceinline__ void step(bool mine, u32 v, OFFSET at, OFFSET end) {
         bool hit = false;
         u32 column = 0;
-        if (left) {
+        if (mine && at < end) {
             u32 u[4];
 #pragma unroll
-            for (u32 j = 0; j < 4; j++) u[j] = load_once(row + (j < left ? j : 0));
+            for (int j = 0; j < 4; j++) u[j] = load_once(rows.narrow() + (at + j < end ? at + j : at));
 #pragma unroll
             for (int j = 3; j >= 0; j--)
                 if (bit_of(status, u[j])) hit = true, column = u[j];
-            const u32 looked = left < 4 ? left : 4;
-            checks += looked;
-            row += looked, left -= looked;
+            add_checks(target.p, end - at < 4 ? (u32)(end - at) : 4);
+            at += 4;
         }
         if (hit) target.found(v, column);
-        const bool more = !hit && left, longer = more && left > LONG_REST;
+        const bool more = mine && !hit && at < end, longer = more && end - at > LONG_REST;
         const u32 again = __ballot_sync(ALL, more && !longer);
         if (more && !longer) {
             u32 *w = wait + (waiting + __popc(again & lanes_below(lane))) * 2;
-            w[0] = v, w[1] = left;
+            w[0] = v, w[1] = (u32)(end - at);
         }
         waiting += __popc(again);
         for (u32 todo = __ballot_sync(ALL, longer); todo; todo &= todo - 1) {
             const u32 one = __ffs(todo) - 1, who = __shfl_sync(ALL, v, one);
-            const u32 *rest = (const u32 *)__shfl_sync(ALL, (u64)row, one);
-            const u32 count = __shfl_sync(ALL, left, one);
+            const OFFSET stop = __shfl_sync(ALL, end, one);
             u32 winner = 0;
-            for (u32 e = lane; e - lane < count && !winner; e += 32) {
-                const u32 x = e < count ? load_once(rest + e) : 0u;
-                const bool here = e < count && bit_of(status, x);
-                checks += e < count;
+            for (OFFSET r = __shfl_sync(ALL, at, one); r < stop && !winner; r += 32) {
+                const OFFSET e = r + lane;
+                const u32 x = e < stop ? load_once(rows.narrow() + e) : 0u;
+                const bool here = e < stop && bit_of(status, x);
+                add_checks(target.p, e < stop);
                 winner = __ballot_sync(ALL, here);
                 if (winner && lane == __ffs(winner) - 1) target.found(who, x);
             }
@@ -70,10 +68,10 @@ template <class Target> struct Puller {
         listed -= count;
         const bool mine = lane < count;
         const u32 entry = mine ? list[listed + lane] : 0, v = entry & ~TESTED;
-        const u64 at = mine ? rows.offsets[v] + (entry >> 31) * FIRST : 0;
-        const u64 end = mine ? rows.offsets[v + 1] : 0;
+        OFFSET at = 0, end = 0;
+        if (mine) at = rows.offsets[v] + (entry >> 31) * FIRST, end = rows.offsets[v + 1];
         __syncwarp();
-        step(v, rows.narrow() + at, at < end ? (u32)(end - at) : 0);
+        step(mine, v, at, end);
     }
 
     __device__ __forceinline__ void rest_of_rows() {
@@ -82,10 +80,10 @@ template <class Target> struct Puller {
         const bool mine = lane < count;
         const u32 *w = wait + (waiting + lane) * 2;
         const u32 v = mine ? w[0] : 0;
-        const u32 left = mine ? w[1] : 0;
-        const u64 end = mine ? rows.offsets[v + 1] : 0;
+        OFFSET at = 0, end = 0;
+        if (mine) end = rows.offsets[v + 1], at = end - w[1];
         __syncwarp();
-        step(v, rows.narrow() + end - left, left);
+        step(mine, v, at, end);
     }
 
     __device__ __forceinline__ void drain(bool all) {
@@ -112,7 +110,7 @@ template <class Target> struct Puller {
 
     /* All that are listed, in one of the ways of XBFS. */
     __device__ __forceinline__ void share() {
-        Sharer<Target> sharer = {rows, status, lane, checks, target};
+        Sharer<Target> sharer = {rows, status, lane, target};
         if (BALANCE == THREAD) sharer.by_threads(list, listed);
         /* mutant: BALANCE == DONATION -> true
          * : test_part_strategies::test_donated_rows_are_looked_at_to_their_end */
@@ -146,7 +144,7 @@ template <class Target> struct Puller {
                     for (int j = 0; j < 4; j++) {
                         if (!(miss[h] >> j & 1)) continue;
                         const bool none = g[j] == NONE, here = !none && bit_of(status, g[j]);
-                        checks += !none;
+                        add_checks(target.p, !none);
                         if (here) hit[h] |= 1u << j, f[h][j] = g[j];
                         if (here || none) miss[h] &= ~(1u << j);
                     }
@@ -178,21 +176,20 @@ template <class Target> struct Puller {
 /* All vertices of `words` words that open(word) names.
  * first: [FIRST][32 words] first columns, or null */
 template <class Open, class Target>
-INLINE u32 pull(const Rows &rows, const u32 *first, const u32 *status, u32 words, Open open,
+INLINE void pull(const Rows &rows, const u32 *first, const u32 *status, u32 words, Open open,
                 Target target) {
     u32 *room = warp_room();
     const u32 lane = lane_id();
-    Puller<Target> w = {rows, status, room, room + LIST, lane, 0, 0, 0, target};
+    Puller<Target> w = {rows, status, room, room + LIST, lane, 0, 0, target};
     const u32 span = span_of(words);
     for (u32 w0 = warp_of() * span; w0 < words; w0 += all_warps() * span) {
         const u32 word = w0 + lane, bits = lane < span && word < words ? open(word) : 0;
         const u32 count = __reduce_add_sync(ALL, __popc(bits));
         if (!count) continue;
-        if (BALANCE == STATIC) Sharer<Target>{rows, status, lane, w.checks, w.target}.by_words(word, bits);
+        if (BALANCE == STATIC) Sharer<Target>{rows, status, lane, w.target}.by_words(word, bits);
         else if (BALANCE == LISTED && first && count >= DENSE * span) w.dense(first, 32ull * words, w0, bits, span);
         else w.sparse(word, bits, count);
     }
     w.drain(true);
-    return w.checks;
 }
 #endif

@@ -20,17 +20,17 @@
 struct Edge {
     bool valid;
     u32 u; /* source row */
-    u64 at;
+    OFFSET at;
 };
 
 /* take(edges [EACH]): a whole warp calls it. */
 template <class Take>
-INLINE void walk(u32 row, u64 begin, u64 end, u32 lane, u32 step, Take take) {
-    for (u64 e = begin; e < end; e += step) {
+INLINE void walk(u32 row, OFFSET begin, OFFSET end, u32 lane, u32 step, Take take) {
+    for (OFFSET e = begin; e < end; e += step) {
         Edge edges[EACH];
 #pragma unroll
         for (int j = 0; j < EACH; j++) {
-            const u64 at = e + j * 32 + lane;
+            const OFFSET at = e + j * 32 + lane;
             edges[j].valid = at < end, edges[j].u = row, edges[j].at = at;
         }
         take(edges);
@@ -38,10 +38,10 @@ INLINE void walk(u32 row, u64 begin, u64 end, u32 lane, u32 step, Take take) {
 }
 
 /* Up to 32 rows, one a lane: all edges, 32 EACH at a time. */
-template <class Take> INLINE void pack(u32 u, u64 at, u32 size, u32 lane, Take take) {
+template <class Take> INLINE void pack(u32 u, OFFSET at, u32 size, u32 lane, Take take) {
     const u32 upto = warp_scan(size, lane), before = upto - size;
     const u32 total = __shfl_sync(ALL, upto, 31);
-    const u64 shift = at - before;
+    const OFFSET shift = at - before;
     for (u32 e = 0; e < total; e += 32 * EACH) {
         Edge edges[EACH];
 #pragma unroll
@@ -74,8 +74,8 @@ INLINE void by_bits(const Rows &rows, u32 words, Open open, Take take) {
             const u32 count = listed < 32 ? listed : 32;
             listed -= count;
             const u32 u = lane < count ? list[listed + lane] : 0;
-            const u64 at = rows.offsets[u];
-            const u64 size = lane < count ? rows.offsets[u + 1] - at : 0;
+            const OFFSET at = rows.offsets[u];
+            const OFFSET size = lane < count ? rows.offsets[u + 1] - at : 0;
             bool walked = size >= WARP_ROW;
             if (size >= BLOCK_ROW) {
                 const u32 place = atomicAdd(&longs, 1u);
@@ -84,7 +84,7 @@ INLINE void by_bits(const Rows &rows, u32 words, Open open, Take take) {
             pack(u, at, size < WARP_ROW ? (u32)size : 0, lane, take);
             for (u32 todo = __ballot_sync(ALL, walked); todo; todo &= todo - 1) {
                 const u32 one = __ffs(todo) - 1, row = __shfl_sync(ALL, u, one);
-                const u64 begin = __shfl_sync(ALL, at, one);
+                const OFFSET begin = __shfl_sync(ALL, at, one);
                 walk(row, begin, begin + __shfl_sync(ALL, size, one), lane, 32 * EACH, take);
             }
             __syncwarp();
@@ -107,7 +107,7 @@ INLINE void by_bits(const Rows &rows, u32 words, Open open, Take take) {
         const u32 many = longs < LONG_ROWS ? longs : LONG_ROWS;
         for (u32 k = 0; k < many; k++) {
             const u32 row = long_rows[k];
-            const u64 begin = rows.offsets[row] + (threadIdx.x - lane) * EACH;
+            const OFFSET begin = rows.offsets[row] + (threadIdx.x - lane) * EACH;
             walk(row, begin, rows.offsets[row + 1], lane, THREADS * EACH, take);
         }
         __syncthreads();
@@ -132,8 +132,9 @@ INLINE void by_edges(const Rows &rows, const uint4 *queue, u32 count, u64 edges,
             const u64 first = before_of(entry), stop = first + entry.w;
             /* mutant: end; -> end - 1; : test_records_count_every_edge_of_a_push */
             const u64 upto = stop < end ? stop : end;
-            const u64 row = rows.offsets[entry.x];
-            walk(entry.x, row + (e - first), row + (upto - first), lane, 32 * EACH, take);
+            const OFFSET row = rows.offsets[entry.x];
+            walk(entry.x, row + (OFFSET)(e - first), row + (OFFSET)(upto - first), lane, 32 * EACH,
+                 take);
             e = upto;
         }
     }

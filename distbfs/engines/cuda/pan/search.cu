@@ -5,7 +5,7 @@
  * Method: forward visits push.cuh, backward ones pull.cuh, both visits.cuh.
  * Data: part.cuh.  Source: Pan, Pearce, Owens 2018, Section IV.
  *
- * variants: VERTEX=int,i64 BALANCE=0,1,2,3,4
+ * variants: OFFSET=u32,u64 VERTEX=int,i64 BALANCE=0,1,2,3,4
  */
 #include "visits.cuh"
 
@@ -34,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) finish(const Params p) {
 }
 
 /* offsets: [rows + 1]; mask: [words], rows that have edges */
-extern "C" __global__ void __launch_bounds__(THREADS) row_mask(const Uints offsets, u64 rows,
+extern "C" __global__ void __launch_bounds__(THREADS) row_mask(const OFFSET *offsets, u64 rows,
                                                                u64 words, u32 *mask) {
     for (u64 w = thread_of<u32>(THREADS) >> 5; w < words; w += threads_of<u32>(THREADS) >> 5) {
         const u64 v = w * 32 + (threadIdx.x & 31);
@@ -46,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) row_mask(const Uints offse
 /* offsets: [rows + 1]; columns: [edges]
  * first: [FIRST][places], first columns of each row, NONE where it has fewer */
 extern "C" __global__ void __launch_bounds__(THREADS) first_columns(
-    const Uints offsets, const u32 *columns, u64 rows, u64 places, u32 *first) {
+    const OFFSET *offsets, const u32 *columns, u64 rows, u64 places, u32 *first) {
     for (u64 i = thread_of<u32>(THREADS); i < FIRST * places; i += threads_of<u32>(THREADS)) {
         const u64 v = i % places, k = i / places;
         const bool some = v < rows && offsets[v + 1] - offsets[v] > k;

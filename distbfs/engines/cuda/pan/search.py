@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda, programs
-from distbfs.device.structures import structure, uints
+from distbfs.device.structures import structure
 from distbfs.engines.base import CHOSEN, COUNTS, Offer, Targets, Work
 from distbfs.errors import UsageError
 from distbfs.exchange.bins import Bins
@@ -109,6 +109,9 @@ class CudaPart:
         _check_size(part, placement)
         words, dwords = -(-part.active // 64) * 2, mask_words(d) * 2
         graphs = {name: getattr(part, name) for name in SUBGRAPHS}
+        if any(g.offsets.dtype.itemsize == 8 for g in graphs.values()):
+            graphs = {name: _widened(g) for name, g in graphs.items()}
+        self._offset = programs.word_of(graphs["nn"].offsets)
         narrow = part.layout.n < 1 << 31 and part.nn.columns.dtype.itemsize == 4
         self.vertex = np.dtype(np.int32 if narrow else np.int64)
         owned = np.flatnonzero(part.layout.part_of(part.delegates) == part.index)
@@ -211,7 +214,7 @@ class CudaPart:
             mask = cp.zeros(max(size, 1), dtype=np.uint32)
             rows = min(self.part.active, graph.rows) if name[0] == "n" else graph.rows
             sizes = np.uint64(rows), np.uint64(size)
-            kernel(grid, THREADS, uints(graph.offsets), *sizes, mask)
+            kernel(grid, THREADS, graph.offsets, *sizes, mask)
             self.params.set(**{f"{name}_mask": mask})
 
     def _first_columns(
@@ -222,8 +225,7 @@ class CudaPart:
         kernel = self._module().kernel("first_columns")
         grid = BLOCKS["other"] * cuda.multiprocessors()
         sizes = np.uint64(rows), np.uint64(places)
-        rows_of = uints(graph.offsets), graph.columns
-        kernel(grid, THREADS, *rows_of, *sizes, first)
+        kernel(grid, THREADS, graph.offsets, graph.columns, *sizes, first)
         self.params.set(**{f"{name}_first": first})
 
     @property
@@ -235,6 +237,7 @@ class CudaPart:
         """Return the kernels, for the ids of this part."""
         return programs.Module(
             SOURCE,
+            OFFSET=self._offset,
             VERTEX="int" if self.vertex.itemsize == 4 else "i64",
             BALANCE=BALANCES.index(self._balance),
         )
@@ -454,3 +457,8 @@ def _check_size(part: DevicePart, placement: Placement) -> None:
         )
     if part.local_count * placement.per_rank > 1 << 32:
         raise UsageError(f"{placement.per_rank} parts a rank are too many; use ranks")
+
+
+def _widened(rows: DeviceSubgraph) -> DeviceSubgraph:
+    """Return rows with 64-bit offsets."""
+    return DeviceSubgraph(rows.offsets.astype(np.uint64), rows.columns)

@@ -74,7 +74,7 @@ INLINE void forward_nn(const Params &p) {
     __shared__ u64 stages[WARPS][STAGES];
     __shared__ u32 holds[WARPS][STAGED];
     Post post(p, stages[threadIdx.x >> 5], holds[threadIdx.x >> 5]);
-    u32 checks = 0;
+    begin_checks(p);
     by_bits(rows, p.words, [&](u32 w) { return p.front[w] & p.nn_mask[w]; }, [&](const Edge *edges) {
         u64 column[EACH];
         u32 known[EACH];
@@ -88,7 +88,7 @@ INLINE void forward_nn(const Params &p) {
             const bool away = edges[j].valid && part != p.index;
             sent[j] = p.sent + part * p.sent_words + (v >> 5);
             known[j] = away ? *(volatile u32 *)sent[j] : ALL;
-            checks += edges[j].valid;
+            add_checks(p, edges[j].valid);
             if (edges[j].valid && !away) discover(p, v, id_of(p, edges[j].u));
         }
 #pragma unroll
@@ -104,13 +104,13 @@ INLINE void forward_nn(const Params &p) {
             post.add(known[j], (u32)(column[j] >> 32), item_of(p, (u32)column[j], edges[j].u));
     });
     post.finish();
-    tell_checks(p, NN_ROWS, checks);
+    tell_checks(p, NN_ROWS);
 }
 
 /* Edges to vertices of this part: found(column, source row). */
 template <class Found> struct Take {
+    const Params &p;
     const u32 *columns;
-    u32 &checks;
     Found found;
     __device__ __forceinline__ void operator()(const Edge *edges) const {
         u32 column[EACH];
@@ -120,30 +120,30 @@ template <class Found> struct Take {
 #pragma unroll
         for (int j = 0; j < EACH; j++) {
             if (!edges[j].valid) continue;
-            checks++;
+            add_checks(p, 1);
             found(column[j], edges[j].u);
         }
     }
 };
-template <class Found> INLINE Take<Found> taking(const Rows &rows, u32 &checks, Found found) {
-    return Take<Found>{rows.narrow(), checks, found};
+template <class Found> INLINE Take<Found> taking(const Params &p, const Rows &rows, Found found) {
+    return Take<Found>{p, rows.narrow(), found};
 }
 
 INLINE void forward_nd(const Params &p) {
     const Rows &rows = p.rows[ND_ROWS];
-    u32 checks = 0;
+    begin_checks(p);
     by_bits(rows, p.words, [&](u32 w) { return p.front[w] & p.nd_mask[w]; },
-            taking(rows, checks, [&](u32 c, u32 u) { discover_delegate(p, c, id_of(p, u)); }));
-    tell_checks(p, ND_ROWS, checks);
+            taking(p, rows, [&](u32 c, u32 u) { discover_delegate(p, c, id_of(p, u)); }));
+    tell_checks(p, ND_ROWS);
 }
 
 /* By the edges of their queue: found(column, source delegate). */
 template <class Found>
 INLINE void forward_queued(const Params &p, Graph graph, const uint4 *queue, u64 size, Found found) {
     const Rows &rows = p.rows[graph];
-    u32 checks = 0;
-    by_edges(rows, queue, (u32)(size & ENTRIES), size >> COUNT_BITS, taking(rows, checks, found));
-    tell_checks(p, graph, checks);
+    begin_checks(p);
+    by_edges(rows, queue, (u32)(size & ENTRIES), size >> COUNT_BITS, taking(p, rows, found));
+    tell_checks(p, graph);
 }
 
 INLINE void forward_dn(const Params &p) {
@@ -158,7 +158,7 @@ INLINE void forward_dd(const Params &p) {
 }
 
 /* The delegates of 32 words with the edges before each; *size is zero at first. */
-INLINE void enqueue(const Uints &offsets, uint4 *queue, u64 *size, u32 w0, u32 bits, u32 lane) {
+INLINE void enqueue(const OFFSET *offsets, uint4 *queue, u64 *size, u32 w0, u32 bits, u32 lane) {
     u64 edges = 0, at = 0;
     const u32 total = __reduce_add_sync(ALL, __popc(bits)), words = __ballot_sync(ALL, bits);
     for (u32 todo = words; todo; todo &= todo - 1) {
@@ -203,28 +203,31 @@ INLINE void form_dn_queue(const Params &p) {
 
 /* Backward visits, over the rows of the reverse subgraph. */
 INLINE void backward_dn(const Params &p) {
-    const u32 checks = pull(
+    begin_checks(p);
+    pull(
         p.rows[ND_ROWS], p.nd_first, p.dvisited, p.words,
         [&](u32 w) { return p.nd_mask[w] & ~p.visited[w] & ~*(volatile u32 *)(p.fresh + w); },
         NormalsFound{p});
-    tell_checks(p, DN_ROWS, checks);
+    tell_checks(p, DN_ROWS);
 }
 
 INLINE void backward_nd(const Params &p) {
-    const u32 checks = pull(
+    begin_checks(p);
+    pull(
         /* mutant: visited -> nd_mask : test_part_kernels::test_directions */
         p.rows[DN_ROWS], 0, p.visited, p.dwords,
         [&](u32 w) { return p.dn_mask[w] & ~p.dvisited[w] & ~*(volatile u32 *)(p.dfresh + w); },
         DelegatesFound<true>{p});
-    tell_checks(p, ND_ROWS, checks);
+    tell_checks(p, ND_ROWS);
 }
 
 INLINE void backward_dd(const Params &p) {
-    const u32 checks = pull(
+    begin_checks(p);
+    pull(
         p.rows[DD_ROWS], p.dd_first, p.dvisited, p.dwords,
         [&](u32 w) { return p.dd_mask[w] & ~p.dvisited[w] & ~*(volatile u32 *)(p.dfresh + w); },
         DelegatesFound<false>{p});
-    tell_checks(p, DD_ROWS, checks);
+    tell_checks(p, DD_ROWS);
 }
 
 /* Vertices of this part that parts of a rank found. */
@@ -246,13 +249,13 @@ INLINE void take_items(const Params &p) {
 /* The vertices of 32 words, a word a lane, found at a level: sets it, and adds their
  * edges in two subgraphs to e0 and e1, a share to each lane.
  * places: [32 words] where a level is kept, or null; bits0, bits1: those with edges */
-INLINE void label(int *level, const u32 *places, int depth, const Uints &offsets0,
-                  const Uints &offsets1, u32 w0, u32 bits, u32 bits0, u32 bits1, u64 &e0, u64 &e1) {
+INLINE void label(int *level, const u32 *places, int depth, const OFFSET *offsets0,
+                  const OFFSET *offsets1, u32 w0, u32 bits, u32 bits0, u32 bits1, u64 &e0, u64 &e1) {
     const u32 lane = lane_id(), some = __ballot_sync(ALL, bits);
 #pragma unroll 1
     for (u32 i = 0; i < 32; i += EACH) {
         if (!(some >> i & ((1u << EACH) - 1))) continue;
-        u64 from0[EACH], to0[EACH], from1[EACH], to1[EACH];
+        OFFSET from0[EACH], to0[EACH], from1[EACH], to1[EACH];
         u32 at[EACH];
         bool here[EACH];
 #pragma unroll
