@@ -94,7 +94,7 @@ LOADS = {
     ],
     "engines/cuda/papers/bfs4k/knobs.py": [(f"{PAPERS}/bfs4k", ("degrees.cu",), {})],
     "engines/cuda/papers/bfs4k/search.py": [
-        (f"{PAPERS}/bfs4k", ("bfs4k.cu",), {"CLAIM": FLAG})
+        (f"{PAPERS}/bfs4k", ("bfs4k.cu",), {**COUNTED, "CLAIM": FLAG})
     ],
     "engines/cuda/papers/xbfs/search.py": [(f"{PAPERS}/xbfs", ("paper.cu",), {})],
     "engines/cuda/xbfs/arrays.py": [

@@ -12,7 +12,7 @@
  * Data: bfs4k.cuh.  Source: Busato, Bombieri: BFS-4K: an Efficient Implementation of BFS
  * for Kepler GPU Architectures, IEEE TPDS 2015, Sections 4 to 6.
  *
- * variants: CLAIM=0,1
+ * variants: OFFSET=u32,u64 COUNT=0,1 CLAIM=0,1
  */
 #include "bfs4k_pull.cuh"
 #include "bfs4k_visit.cuh"
@@ -66,13 +66,15 @@ INLINE u32 grid_level(const Params &p, const Run *parked, u32 *room, Mail *mail)
     const Table table = {tables + ((u64)(warp / p.group_warps) << p.table), p.table};
     GridSink sink = {p,    room + warp * LOCAL * 32, 0, queue_of(p, now ^ 1), pieces_of(p, now ^ 1),
                      mail};
+    Tally tally;
     if (pulls(p, s.count + s.hubs)) {
-        pull(p, sink, s.depth, lane, warp);
+        pull(p, sink, s.depth, tally, lane, warp);
         sink.finish(lane, warp);
-        tell(p, s.depth);
+        TALLY(tally, turned, sink.turned);
+        tell(p, tally, s.depth, lane);
         return GRID_PULL;
     }
-    Visit<GridSink> visit = {p, sink, table, (int)s.depth + 1, lane};
+    Visit<GridSink> visit = {p, sink, table, (int)s.depth + 1, lane, tally};
 
     const u32 turn = warp * gridDim.x + blockIdx.x; /* neighbours on other multiprocessors */
     visit.by_piece(pieces_of(p, now), s.pieces, turn, warps);
@@ -91,7 +93,8 @@ INLINE u32 grid_level(const Params &p, const Run *parked, u32 *room, Mail *mail)
         visit.rows(u, row, degree, many, edges, size);
     }
     sink.finish(lane, warp);
-    tell(p, s.depth);
+    TALLY(tally, turned, sink.turned);
+    tell(p, tally, s.depth, lane);
     return edges ? GRID_EDGES : GRID_WARPS;
 }
 
@@ -102,7 +105,7 @@ INLINE void block_levels(const Params &p, Run *parked, u32 *room) {
     const u32 lane = lane_id(), warp = threadIdx.x >> 5;
     u64 *const tables = (u64 *)room;
     const Table table = {tables, p.table_alone};
-    u64 *const rows = tables + (1ull << p.table_alone);
+    OFFSET *const rows = (OFFSET *)(tables + (1ull << p.table_alone));
     u32 *const words = (u32 *)(rows + 2 * p.alone);
     u32 depth = parked->s.depth, count = parked->s.count, which = 0;
 
@@ -113,7 +116,7 @@ INLINE void block_levels(const Params &p, Run *parked, u32 *room) {
         u32 edges = 0;
         for (u32 i = threadIdx.x; i < count; i += THREADS) {
             const u32 v = __ldcg(queue_of(p, depth & 1) + i);
-            const u64 begin = p.row[v];
+            const OFFSET begin = p.row[v];
             const u32 degree = (u32)(p.row[v + 1] - begin);
             near.vertex[i] = v, near.begin[i] = begin, near.degree[i] = degree;
             edges += degree < MANY ? degree : MANY;
@@ -133,9 +136,10 @@ INLINE void block_levels(const Params &p, Run *parked, u32 *room) {
         if (threadIdx.x == 0) mail[which] = Mail{};
         const u32 now = depth & 1;
         const Near from = near_of(p, rows, words, now);
+        Tally tally;
         BlockSink sink = {p, near_of(p, rows, words, now ^ 1), queue_of(p, now ^ 1),
                           pieces_of(p, now ^ 1), own};
-        Visit<BlockSink> visit = {p, sink, table, (int)depth + 1, lane};
+        Visit<BlockSink> visit = {p, sink, table, (int)depth + 1, lane, tally};
         const bool by_edge = discovers(p, THREADS, count);
         const u32 size = virtual_warp(p, THREADS, count);
         for (u32 base = 0; base < count; base += WARPS * 32) {
@@ -147,7 +151,7 @@ INLINE void block_levels(const Params &p, Run *parked, u32 *room) {
             if (at < count) u = from.vertex[at], row = from.begin[at], degree = from.degree[at];
             visit.rows(u, row, degree, many, by_edge, size);
         }
-        tell(p, depth);
+        tell(p, tally, depth, lane);
         __syncthreads();
         if (threadIdx.x == 0) note(p, depth, by_edge ? BLOCK_EDGES : BLOCK_WARPS, count);
         depth++, count = (u32)own->size;
@@ -195,7 +199,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
     if (!r.s.begun) {
         begin_search(p);
         first_state(p, r.s);
-        if (lead && p.records) p.records[p.record_capacity].nanoseconds = nanoseconds();
+#if COUNT
+        if (lead) p.records[p.record_capacity].nanoseconds = nanoseconds();
+#endif
         grid_sum(&c->barrier, r.turn, 0);
     }
     const u32 wanted = (u32)p.goal.last - r.s.depth;
@@ -203,7 +209,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) search(const Params p) 
     bool met = false;
     while ((r.s.count || r.s.pieces) && r.budget && !met) {
         Mail *mail = &c->mail[r.used % 3], *later = &c->mail[(r.used + 1) % 3];
-        if (threadIdx.x < COUNTERS) counters()[threadIdx.x] = 0;
         if (r.s.count > p.alone) r.s.refused = 0;
         if (p.alone && !r.s.pieces && r.s.count <= p.alone && may_be_alone(r.s)) {
             if (blockIdx.x == 0) {

@@ -30,7 +30,7 @@ struct Mail {
     u64 edges;  /* of the vertices in `size`; of one block's queue alone */
 };
 
-/* One level that was run. */
+/* One level that was run (COUNT). */
 struct Record {
     u64 step, frontier, checks, found, repeats, missed, conflicts;
     u64 places, searches, turned; /* edges that threads had room for, binary searches for
@@ -53,9 +53,9 @@ struct Control {
 };
 
 struct Params {
-    Uints row;           /* [active + 1] */
+    const OFFSET *row;   /* [active + 1] */
     const u32 *adj;      /* [m + pad] */
-    Uints in_row;        /* [active + 1], the rows that pulls look at; the same of a */
+    const OFFSET *in_row; /* [active + 1], the rows that pulls look at; the same of a */
     const u32 *in_adj;   /* [m + pad]      symmetric graph */
     int *level;          /* [active], -1: unreached */
     u32 *parent;         /* [active], number or NONE; null: not wanted */
@@ -64,8 +64,7 @@ struct Params {
     uint2 *piece[2];     /* [piece_capacity]: vertex, piece of its row */
     Control *control, *other; /* [1] each; the other is cleared for the next launch */
     State *state;        /* [1] */
-    Record *records;     /* [record_capacity + 1] zeros; the last: the start; null: levels
-                            are not counted */
+    Record *records;     /* [record_capacity + 1] zeros; the last: the start (COUNT) */
     u32 active, words, root, budget;
     u32 capacity, piece_capacity, record_capacity;
     u32 hubs;            /* K2: vertices of the highest degrees */
@@ -98,48 +97,40 @@ INLINE u32 pick(const u32 *x, u32 k) {
     return found;
 }
 
-/* What the threads of a block count in a level, in the order of Record. */
-enum Counter { CHECKS, FOUND, REPEATS, MISSED, CONFLICTS, PLACES, SEARCHES, TURNED, COUNTERS };
-INLINE u32 *counters() {
-    __shared__ u32 counts[COUNTERS];
-    return counts;
-}
+/* What a thread counts (COUNT). */
+struct Tally {
+#if COUNT
+    u32 checks = 0, found = 0, repeats = 0, missed = 0, conflicts = 0;
+    u32 places = 0, searches = 0, turned = 0;
+#endif
+};
 
-/* Add x of each lane, where levels are counted; a whole warp calls it. */
-INLINE void tally(const Params &p, Counter which, u32 x) {
-    if (!p.records) return;
-    x = __reduce_add_sync(ALL, x);
-    if (lane_id() == 0 && x) atomicAdd(counters() + which, x);
-}
+#if COUNT
+#define TALLY(t, name, x) (t).name += (x)
+#else
+#define TALLY(t, name, x)
+#endif
 
-/* The same of FOUND, REPEATS, MISSED and CONFLICTS, a byte of `counts` each: at most BATCH of
- * a lane, so the sums fit. */
-INLINE void tally_finds(const Params &p, u32 counts) {
-    if (!p.records) return;
-    counts = __reduce_add_sync(ALL, counts);
-    const u32 k = lane_id();
-    if (k < 4) atomicAdd(counters() + FOUND + k, counts >> 8 * k & 255);
-}
-
-INLINE Record *record_of(const Params &p, u32 depth) {
-    return p.records + (depth < p.record_capacity ? depth : p.record_capacity - 1);
-}
-
-/* Add what a block counted to the record of a level; all its threads call it, and meet before
- * they count again. */
-INLINE void tell(const Params &p, u32 depth) {
-    if (!p.records) return;
-    __syncthreads();
-    if (threadIdx.x >= COUNTERS) return;
-    u32 *counted = counters() + threadIdx.x;
-    atomicAdd(&record_of(p, depth)->checks + threadIdx.x, (u64)*counted);
-    *counted = 0;
+/* Add what the threads of a warp counted to the record of a level. */
+INLINE void tell(const Params &p, const Tally &t, u32 depth, u32 lane) {
+#if COUNT
+    Record *r = p.records + (depth < p.record_capacity ? depth : p.record_capacity - 1);
+    const u32 sum[8] = {__reduce_add_sync(ALL, t.checks), __reduce_add_sync(ALL, t.found),
+                        __reduce_add_sync(ALL, t.repeats), __reduce_add_sync(ALL, t.missed),
+                        __reduce_add_sync(ALL, t.conflicts), __reduce_add_sync(ALL, t.places),
+                        __reduce_add_sync(ALL, t.searches), __reduce_add_sync(ALL, t.turned)};
+    u64 *to = &r->checks; /* in the order of Record */
+    if (lane == 0)
+        for (int k = 0; k < 8; k++)
+            if (sum[k]) atomicAdd(to + k, (u64)sum[k]);
+#endif
 }
 
 /* One thread: what the level was, once it is over. */
 INLINE void note(const Params &p, u32 depth, u32 step, u32 frontier, u32 pieces = 0) {
-    if (!p.records) return;
-    Record *r = record_of(p, depth);
+#if COUNT
+    Record *r = p.records + (depth < p.record_capacity ? depth : p.record_capacity - 1);
     r->step = step, r->frontier = frontier, r->pieces = pieces, r->nanoseconds = nanoseconds();
+#endif
 }
 #endif

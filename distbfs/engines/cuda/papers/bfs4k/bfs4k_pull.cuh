@@ -12,28 +12,27 @@ INLINE bool pulls(const Params &p, u32 frontier) {
 }
 
 /* The whole level; all warps of the grid call it. */
-INLINE void pull(const Params &p, GridSink &sink, u32 depth, u32 lane, u32 warp) {
+INLINE void pull(const Params &p, GridSink &sink, u32 depth, Tally &tally, u32 lane, u32 warp) {
     const u64 all = (u64)gridDim.x * THREADS;
     for (u64 base = (u64)blockIdx.x * THREADS + warp * 32; base < p.active; base += all) {
         const u64 v = base + lane;
         bool mine = false;
-        u32 checks = 0;
         if (v < p.active && unvisited(p, (u32)v)) {
-            const u64 end = p.in_row[v + 1];
-            for (u64 e = p.in_row[v]; e < end && !mine; e++) {
+            const OFFSET end = p.in_row[v + 1];
+            for (OFFSET e = p.in_row[v]; e < end && !mine; e++) {
                 const u32 u = load_once(p.in_adj + e);
-                checks++;
+                TALLY(tally, checks, 1);
                 if (__ldcg(p.level + u) != (int)depth) continue;
                 p.level[v] = (int)depth + 1;
                 if (p.parent) p.parent[v] = u;
 #if CLAIM
                 atomicOr(p.visited + (v >> 5), 1u << (v & 31));
 #endif
+                TALLY(tally, found, 1);
                 mine = true;
             }
         }
         __syncwarp();
-        tally(p, CHECKS, checks), tally(p, FOUND, mine);
         sink.add(mine, (u32)v, lane);
     }
 }

@@ -58,6 +58,9 @@ struct GridSink {
     u32 *queue;
     uint2 *pieces;
     Mail *mail;
+#if COUNT
+    u32 turned = 0;
+#endif
 
     /* BATCH vertices a lane, bits of `mine`; a whole warp calls it. */
     __device__ __forceinline__ void add(u32 mine, const u32 *v, u32 lane) {
@@ -96,7 +99,7 @@ struct GridSink {
         if (p.turns && total >= 32 * p.turns) {
             least = __reduce_min_sync(ALL, length);
             for (u32 k = 0; k < least; k++) put(at + k * 32 + lane, local[k * 32 + lane]);
-            tally(p, TURNED, least);
+            TALLY(*this, turned, least);
             at += least * 32;
             first -= least * lane; /* shorter queues before this one */
         }
@@ -135,12 +138,12 @@ struct GridSink {
 /* A frontier in shared memory, with rows. */
 struct Near {
     u32 *vertex;   /* [alone] */
-    u64 *begin;    /* [alone] */
+    OFFSET *begin; /* [alone] */
     u32 *degree;   /* [alone] */
 };
 
 /* One of the two, by its last bit; rows: [2][alone], words: [2][2][alone]. */
-INLINE Near near_of(const Params &p, u64 *rows, u32 *words, u32 odd) {
+INLINE Near near_of(const Params &p, OFFSET *rows, u32 *words, u32 odd) {
     return {words + odd * 2 * p.alone, rows + odd * p.alone, words + (odd * 2 + 1) * p.alone};
 }
 
@@ -157,7 +160,7 @@ struct BlockSink {
     __device__ __forceinline__ void add(u32 mine, const u32 *v, u32 lane) {
         if (p.hubs) mine = queue_hubs(p, mine, v, pieces, mail, lane);
         if (!__any_sync(ALL, mine)) return;
-        u64 begin[BATCH];
+        OFFSET begin[BATCH];
         u32 degree[BATCH], edges = 0;
 #pragma unroll
         for (u32 k = 0; k < BATCH; k++) {

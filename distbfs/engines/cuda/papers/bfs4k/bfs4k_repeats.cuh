@@ -28,9 +28,8 @@ INLINE bool unvisited(const Params &p, u32 v) {
 #endif
 }
 
-/* Which of BATCH vertices a lane keeps, bits of `mine`; a whole warp calls it.
- * counts: of `tally_finds` */
-INLINE u32 unrepeated(const Table &t, u32 mine, const u32 *v, u32 &counts) {
+/* Which of BATCH vertices a lane keeps, bits of `mine`; a whole warp calls it. */
+INLINE u32 unrepeated(const Table &t, u32 mine, const u32 *v, Tally &tally) {
     const u32 shift = 32 - t.bits;
 #pragma unroll
     for (u32 k = 0; k < BATCH; k++)
@@ -47,17 +46,16 @@ INLINE u32 unrepeated(const Table &t, u32 mine, const u32 *v, u32 &counts) {
         /* mutant: (u32)(own || !same) -> 1u : test_repeats_are_dropped_by_the_table */
         /* mutant: (own || !same) -> own : test_k6_of_more_threads_has_fewer_conflicts */
         kept |= (u32)(own || !same) << k;
-        counts += (u32)!same << 24;
+        TALLY(tally, repeats, !(kept >> k & 1));
+        TALLY(tally, conflicts, !same);
     }
     __syncwarp();
-    counts += __popc(mine & ~kept) << 8;
     return kept;
 }
 
 /* Make BATCH vertices, bits of `mine`, vertices of `level`; which are to be queued. */
-INLINE u32 take(const Params &p, u32 mine, const u32 *v, const u32 *from, int level,
-                u32 &counts) {
-    u32 old[BATCH], missed = 0;
+INLINE u32 take(const Params &p, u32 mine, const u32 *v, const u32 *from, int level, Tally &tally) {
+    u32 old[BATCH];
 #pragma unroll
     for (u32 k = 0; k < BATCH; k++) {
         old[k] = 0;
@@ -72,20 +70,25 @@ INLINE u32 take(const Params &p, u32 mine, const u32 *v, const u32 *from, int le
         if (!(mine >> k & 1)) continue;
 #if CLAIM
         if (old[k] >> (v[k] & 31) & 1) {
-            mine &= ~(1u << k), missed++;
+            mine &= ~(1u << k);
+            TALLY(tally, missed, 1);
             continue;
         }
+        TALLY(tally, found, 1);
 #else
         if (old[k]) { /* since it was looked at */
             mine &= ~(1u << k);
             continue;
         }
-        if (p.records) missed += atomicExch(p.level + v[k], level) == level;
+#endif
+#if COUNT && !CLAIM
+        const bool again = atomicExch(p.level + v[k], level) == level;
+        TALLY(tally, missed, again);
+        TALLY(tally, found, !again);
 #endif
         p.level[v[k]] = level;
         if (p.parent) p.parent[v[k]] = from[k];
     }
-    counts += __popc(mine) - (CLAIM ? 0 : missed) + (missed << 16);
     return mine;
 }
 #endif

@@ -20,21 +20,20 @@ template <class Sink> struct Visit {
     Table table;
     int level; /* of what is found */
     u32 lane;
+    Tally &tally;
 
     /* BATCH edges from -> to of a lane, those with `ok`; a whole warp calls it. */
     __device__ __forceinline__ void look(const bool *ok, const u32 *from, const u32 *to) {
-        u32 mine = 0, checks = 0;
+        u32 mine = 0;
 #pragma unroll
         for (int k = 0; k < BATCH; k++) {
             mine |= (u32)(ok[k] && unvisited(p, to[k])) << k;
-            checks += ok[k];
+            TALLY(tally, checks, ok[k]);
+            TALLY(tally, places, 1);
         }
-        tally(p, CHECKS, checks), tally(p, PLACES, BATCH);
         if (!__any_sync(ALL, mine)) return;
-        u32 counts = 0;
-        mine = unrepeated(table, mine, to, counts);
-        mine = take(p, mine, to, from, level, counts);
-        tally_finds(p, counts);
+        mine = unrepeated(table, mine, to, tally);
+        mine = take(p, mine, to, from, level, tally);
         sink.add(mine, to, lane);
     }
 
@@ -85,12 +84,12 @@ template <class Sink> struct Visit {
         u32 e = 0;
         while (e < total) {
             bool ok[BATCH];
-            u32 from[BATCH] = {}, to[BATCH] = {}, last = 0, searches = 0;
+            u32 from[BATCH] = {}, to[BATCH] = {}, last = 0;
 #pragma unroll
             for (int j = 0; j < BATCH; j++) {
                 const u32 at = e + j * 32 + lane;
                 ok[j] = at < total;
-                searches += ok[j];
+                TALLY(tally, searches, ok[j]);
                 if (e + j * 32 >= total) continue;
                 u32 k = 0;
 #pragma unroll
@@ -102,7 +101,6 @@ template <class Sink> struct Visit {
                 const u32 start = __shfl_sync(ALL, before, k);
                 if (ok[j]) to[j] = load_once(p.adj + (begin + (at - start)));
             }
-            tally(p, SEARCHES, searches);
             look(ok, from, to);
             e += 32 * BATCH;
             /* mutant: !p.extended || e -> e : test_ext_goes_through_long_rows_without_searches */

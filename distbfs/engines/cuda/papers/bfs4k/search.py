@@ -80,20 +80,15 @@ class Bfs4kSearch:
         self.graph, self._claim, self._stepwise = graph, claim, stepwise
         self.degrees: Degrees = degrees_of(graph)
         self.knobs = filled(knobs or Knobs(), self.degrees)
+        self.offset = programs.word_of(graph.offsets)
         self._state = structure(SOURCE, "State")
         self._control_bytes = ctypes.sizeof(structure(SOURCE, "Control"))
         self.params = arguments(SOURCE, "Params", graph, pulls=pulls)
         self._set_knobs(self.knobs)
         self._allocate(parents=parents, capacity=capacity)
         self._turn = 0
-        kernel = programs.Module(SOURCE, CLAIM=int(claim)).kernel("search")
-        self._launch = kernel.prepare(
-            self.params,
-            cuda.multiprocessors(),
-            THREADS,
-            shared=self.shared,
-            cooperative=True,
-        )
+        self._launches: dict[int, programs.Launch] = {}
+        self._launch(0)
 
     def _set_knobs(self, knobs: Knobs) -> None:
         """Set the arguments that follow from the knobs."""
@@ -111,7 +106,7 @@ class Bfs4kSearch:
         # mutant: k6 // 32 -> 1 : test_k6_shares_a_table_between_warps
         p.group_warps, p.turns, p.extended = k6 // 32, k.k7 or 0, bool(k.ext)
         p.piece_capacity = p.hubs + m // p.slice + 1 if p.hubs else 0
-        near = 32 * p.alone
+        near = p.alone * (2 * self.graph.offsets.dtype.itemsize + 16)
         self.shared = min(max(SHARED, near + LEAST_TABLE), cuda.shared_limit() - STATIC)
         far = self.shared - 4 * WARPS * LOCAL * 32
         # mutant: * k6 // THREADS -> // 32 : test_k6_shares_a_table_between_warps
@@ -142,6 +137,21 @@ class Bfs4kSearch:
         )
         self._records: DeviceArray | None = None
 
+    def _launch(self, count: int) -> programs.Launch:
+        """Return the search without (0) or with (1) counters."""
+        if count not in self._launches:
+            module = programs.Module(
+                SOURCE, OFFSET=self.offset, COUNT=count, CLAIM=int(self._claim)
+            )
+            self._launches[count] = module.kernel("search").prepare(
+                self.params,
+                cuda.multiprocessors(),
+                THREADS,
+                shared=self.shared,
+                cooperative=True,
+            )
+        return self._launches[count]
+
     def search(
         self,
         number: int,
@@ -150,7 +160,7 @@ class Bfs4kSearch:
         until: Until = WHOLE,
         stop: Stop | None = None,
     ) -> DeviceResult:
-        """Search from a vertex number; with records, levels are counted.
+        """Search from a vertex number; with records, by kernels that count.
 
         stop: called every 256 levels, before each level if stepwise
         At most 65536 levels are recorded; UsageError beyond.
@@ -164,10 +174,10 @@ class Bfs4kSearch:
         p.root, p.budget = number, 1 if self._stepwise else most
         p.set(goal=goal_of(until, number))
         table = self._clear_records() if records else None
-        p.set(records=table, record_capacity=RECORDS)
+        launch = self._launch(int(records))
         seconds, launches = 0.0, 0
         while True:
-            seconds += self._run()
+            seconds += self._run(launch)
             launches += 1
             state = self._state.from_buffer_copy(self._arrays["state"].get().tobytes())
             if not state.begun:
@@ -179,19 +189,20 @@ class Bfs4kSearch:
         levels = state.depth + bool(state.count or state.pieces)
         return DeviceResult(self.level, self.parent, levels, seconds, launches, log)
 
-    def _run(self) -> float:
+    def _run(self, launch: programs.Launch) -> float:
         """Launch once, with the counters that the previous launch cleared."""
         base = self._arrays["control"].data.ptr
         self._turn ^= 1
         self.params.control = base + self._turn * self._control_bytes
         self.params.other = base + (self._turn ^ 1) * self._control_bytes
-        return self._launch.timed()
+        return launch.timed()
 
     def _clear_records(self) -> DeviceArray:
         if self._records is None:
             shape = (RECORDS + 1, len(RECORD) + len(COUNTS) + 1)
             self._records = cuda.cupy().zeros(shape, np.uint64)
         self._records.fill(0)
+        self.params.set(records=self._records, record_capacity=RECORDS)
         return self._records
 
     def _log(self, table: DeviceArray, levels: int) -> list[LevelRecord]:
