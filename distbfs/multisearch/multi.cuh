@@ -104,8 +104,12 @@ struct Base {
                                           F f) const {
         grab(small, small_end, large, large_end, [&](u32 u, u32 lane, bool wide) {
             const Columns row = row_of(u);
-            for (u32 k = wide ? lane : 0; __any_sync(ALL, k < row.count); k += wide ? 32 : 1)
-                f(u, k < row.count ? __ldg(row.at + k) : 0, k < row.count);
+            if (wide) /* all lanes have the same row */
+                for (u32 k = lane; k - lane < row.count; k += 32)
+                    f(u, k < row.count ? __ldg(row.at + k) : 0, k < row.count);
+            else
+                for (u32 k = 0; __any_sync(ALL, k < row.count); k++)
+                    f(u, k < row.count ? __ldg(row.at + k) : 0, k < row.count);
         });
     }
 
