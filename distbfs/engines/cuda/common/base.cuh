@@ -17,10 +17,6 @@ struct Uints {
     __device__ __forceinline__ u64 operator[](u64 i) const {
         return wide() ? ((const u64 *)((const char *)at - 1))[i] : ((const u32 *)at)[i];
     }
-    /* Where nobody writes meanwhile. */
-    __device__ __forceinline__ u64 fixed(u64 i) const {
-        return wide() ? __ldg((const u64 *)((const char *)at - 1) + i) : __ldg((const u32 *)at + i);
-    }
     __device__ __forceinline__ void set(u64 i, u64 value) const {
         if (wide()) ((u64 *)((char *)at - 1))[i] = value;
         else ((u32 *)at)[i] = (u32)value;
@@ -37,9 +33,14 @@ struct Columns {
     }
 };
 
+/* Those of row v; the low words of offsets, which nobody writes meanwhile, tell how many. */
 INLINE Columns columns_of(const Uints &row, const u32 *adj, u32 v) {
-    const u64 begin = row.fixed(v);
-    return {adj + begin, (u32)(row.fixed(v + 1) - begin)};
+    const u32 wide = row.wide();
+    const u32 *offset = (const u32 *)((const char *)row.at - wide) + ((u64)v << wide);
+    u64 begin = __ldg(offset);
+    const u32 count = __ldg(offset + 1 + wide) - (u32)begin;
+    if (wide) begin |= (u64)__ldg(offset + 1) << 32;
+    return {adj + begin, count};
 }
 
 /* The number of this thread in the grid, and how many there are; block: threads of a block,

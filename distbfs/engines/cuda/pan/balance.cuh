@@ -20,7 +20,7 @@ template <class Target> struct Sharer {
 
     /* One neighbour of v; true where it is visited, and v so found. */
     __device__ __forceinline__ bool look(u32 v, OFFSET at) {
-        const u32 column = rows.narrow()[at];
+        const u32 column = rows.to<u32>()[at];
         add_checks(target.p, 1);
         if (!bit_of(status, column)) return false;
         target.found(v, column);
@@ -82,7 +82,7 @@ template <class Target> struct Sharer {
         /* mutant: 32 -> 33 : test_part_strategies::test_donated_rows_are_looked_at_to_their_end */
         for (OFFSET r = __shfl_sync(ALL, at, one); r < stop && !hits; r += 32) {
             const bool edge = r + lane < stop;
-            const u32 column = edge ? rows.narrow()[r + lane] : 0;
+            const u32 column = edge ? rows.to<u32>()[r + lane] : 0;
             add_checks(target.p, edge);
             hits = __ballot_sync(ALL, edge && bit_of(status, column));
             if (hits && lane == __ffs(hits) - 1) target.found(who, column);

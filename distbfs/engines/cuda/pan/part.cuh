@@ -26,9 +26,9 @@
 
 struct Rows {
     const OFFSET *offsets; /* [rows + 1] */
-    Uints columns;         /* [edges + pad], 32 bits each but for nn of several parts */
+    const void *columns;   /* [edges + pad]: u64 of nn of several parts, else u32 */
 
-    __device__ __forceinline__ const u32 *narrow() const { return (const u32 *)columns.at; }
+    template <class T> __device__ __forceinline__ const T *to() const { return (const T *)columns; }
 };
 
 enum Graph { NN_ROWS, ND_ROWS, DN_ROWS, DD_ROWS };

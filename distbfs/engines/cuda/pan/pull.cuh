@@ -32,7 +32,7 @@ template <class Target> struct Puller {
         if (mine && at < end) {
             u32 u[4];
 #pragma unroll
-            for (int j = 0; j < 4; j++) u[j] = load_once(rows.narrow() + (at + j < end ? at + j : at));
+            for (int j = 0; j < 4; j++) u[j] = load_once(rows.to<u32>() + (at + j < end ? at + j : at));
 #pragma unroll
             for (int j = 3; j >= 0; j--)
                 if (bit_of(status, u[j])) hit = true, column = u[j];
@@ -53,7 +53,7 @@ template <class Target> struct Puller {
             u32 winner = 0;
             for (OFFSET r = __shfl_sync(ALL, at, one); r < stop && !winner; r += 32) {
                 const OFFSET e = r + lane;
-                const u32 x = e < stop ? load_once(rows.narrow() + e) : 0u;
+                const u32 x = e < stop ? load_once(rows.to<u32>() + e) : 0u;
                 const bool here = e < stop && bit_of(status, x);
                 add_checks(target.p, e < stop);
                 winner = __ballot_sync(ALL, here);

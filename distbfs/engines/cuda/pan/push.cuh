@@ -59,11 +59,16 @@ template <class Take> INLINE void pack(u32 u, OFFSET at, u32 size, u32 lane, Tak
     }
 }
 
+/* Shared memory of a block, [LONG_ROWS] and how many there are. */
+INLINE u32 *block_rows() {
+    __shared__ u32 rows[LONG_ROWS + 1];
+    return rows;
+}
+
 /* The rows that open(word) names, of `words` words. */
 template <class Open, class Take>
 INLINE void by_bits(const Rows &rows, u32 words, Open open, Take take) {
-    __shared__ u32 long_rows[LONG_ROWS];
-    __shared__ u32 longs;
+    u32 *long_rows = block_rows(), &longs = long_rows[LONG_ROWS];
     u32 *list = warp_room(), listed = 0;
     const u32 lane = lane_id(), span = span_of(words);
     const u32 mine = warp_of() * span, step = all_warps() * span;
@@ -146,14 +151,24 @@ INLINE void by_edges(const Rows &rows, const uint4 *queue, u32 count, u64 edges,
 #define STAGED 8
 #define STAGES 512 /* items of a warp, shared out to the parts */
 
+/* Shared memory of a warp, [STAGES] and [STAGED]. */
+INLINE u64 *warp_stage() {
+    __shared__ u64 stages[WARPS][STAGES];
+    return stages[threadIdx.x >> 5];
+}
+INLINE u32 *warp_holds() {
+    __shared__ u32 holds[WARPS][STAGED];
+    return holds[threadIdx.x >> 5];
+}
+
 struct Post {
     const Params &p;
     u64 *stage; /* shared, [STAGES] of this warp */
     u32 *held;  /* shared, [STAGED] how many */
     u32 lane, room;
 
-    __device__ __forceinline__ Post(const Params &params, u64 *stages, u32 *holds)
-        : p(params), stage(stages), held(holds), lane(threadIdx.x & 31), room(STAGES) {
+    __device__ __forceinline__ Post(const Params &params)
+        : p(params), stage(warp_stage()), held(warp_holds()), lane(threadIdx.x & 31), room(STAGES) {
         while (room * p.parts > STAGES && room * STAGED > STAGES) room >>= 1;
         if (lane < STAGED) held[lane] = 0;
         __syncwarp();

@@ -13,7 +13,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) start(const Params p) {
     begin_search(p);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) push_nn(const Params p) { forward_nn(p); }
+extern "C" __global__ void __launch_bounds__(THREADS) push_nn(const Params p) {
+    if (p.parts > 1) forward_nn<u64>(p);
+    else forward_nn<u32>(p);
+}
 extern "C" __global__ void __launch_bounds__(THREADS) push_nd(const Params p) { forward_nd(p); }
 extern "C" __global__ void __launch_bounds__(THREADS) push_dn(const Params p) { forward_dn(p); }
 extern "C" __global__ void __launch_bounds__(THREADS) push_dd(const Params p) { forward_dd(p); }

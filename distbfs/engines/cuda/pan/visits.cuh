@@ -68,12 +68,11 @@ INLINE void begin_search(const Params &p) {
         p.parent[p.vertices[number]] = id_of(p, number);
 }
 
-/* Forward visits. */
-INLINE void forward_nn(const Params &p) {
+/* Forward visits.  NN: of columns of nn, which name a part where there are several. */
+template <class NN> INLINE void forward_nn(const Params &p) {
     const Rows &rows = p.rows[NN_ROWS];
-    __shared__ u64 stages[WARPS][STAGES];
-    __shared__ u32 holds[WARPS][STAGED];
-    Post post(p, stages[threadIdx.x >> 5], holds[threadIdx.x >> 5]);
+    const NN *columns = rows.to<NN>();
+    Post post(p);
     begin_checks(p);
     by_bits(rows, p.words, [&](u32 w) { return p.front[w] & p.nn_mask[w]; }, [&](const Edge *edges) {
         u64 column[EACH];
@@ -81,10 +80,10 @@ INLINE void forward_nn(const Params &p) {
         u32 *sent[EACH];
         bool send = false;
 #pragma unroll
-        for (int j = 0; j < EACH; j++) column[j] = edges[j].valid ? rows.columns[edges[j].at] : 0;
+        for (int j = 0; j < EACH; j++) column[j] = edges[j].valid ? (u64)columns[edges[j].at] : 0;
 #pragma unroll
         for (int j = 0; j < EACH; j++) {
-            const u32 part = (u32)(column[j] >> 32), v = (u32)column[j];
+            const u32 part = sizeof(NN) == 8 ? (u32)(column[j] >> 32) : p.index, v = (u32)column[j];
             const bool away = edges[j].valid && part != p.index;
             sent[j] = p.sent + part * p.sent_words + (v >> 5);
             known[j] = away ? *(volatile u32 *)sent[j] : ALL;
@@ -126,7 +125,7 @@ template <class Found> struct Take {
     }
 };
 template <class Found> INLINE Take<Found> taking(const Params &p, const Rows &rows, Found found) {
-    return Take<Found>{p, rows.narrow(), found};
+    return Take<Found>{p, rows.to<u32>(), found};
 }
 
 INLINE void forward_nd(const Params &p) {
