@@ -42,6 +42,7 @@ static void __syncthreads() {}
 static void __syncwarp() {}
 template <class T> T __ldcs(const T *p) { return *p; }
 template <class T> T __ldcg(const T *p) { return *p; }
+template <class T> T __ldg(const T *p) { return *p; }
 template <class T> T __reduce_add_sync(unsigned, T x) { return x; }
 template <class T> T __reduce_max_sync(unsigned, T x) { return x; }
 static unsigned __ballot_sync(unsigned, int x) { return x != 0; }
