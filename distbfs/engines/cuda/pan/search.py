@@ -104,14 +104,13 @@ class CudaPart:
         balance: str = "auto",
     ) -> None:
         cp = cuda.cupy()
-        self.part, self._balance = part, balance
+        self.part = part
         n, d = part.local_count, part.delegate_count
         _check_size(part, placement)
         words, dwords = -(-part.active // 64) * 2, mask_words(d) * 2
         graphs = {name: getattr(part, name) for name in SUBGRAPHS}
         if any(g.offsets.dtype.itemsize == 8 for g in graphs.values()):
             graphs = {name: _widened(g) for name, g in graphs.items()}
-        self._offset = programs.word_of(graphs["nn"].offsets)
         narrow = part.layout.n < 1 << 31 and part.nn.columns.dtype.itemsize == 4
         self.vertex = np.dtype(np.int32 if narrow else np.int64)
         owned = np.flatnonzero(part.layout.part_of(part.delegates) == part.index)
@@ -164,9 +163,14 @@ class CudaPart:
             )
             self._held = self.params.held
             self._mask = self._own_mask
-            module = self._module()
+            self._module = programs.Module(
+                SOURCE,
+                OFFSET=programs.word_of(graphs["nn"].offsets),
+                VERTEX="int" if self.vertex.itemsize == 4 else "i64",
+                BALANCE=BALANCES.index(balance),
+            )
             self._launches = {
-                name: module.kernel(name).prepare(
+                name: self._module.kernel(name).prepare(
                     self.params, blocks_of(name) * cuda.multiprocessors(), THREADS
                 )
                 for name in KERNEL_NAMES
@@ -207,7 +211,7 @@ class CudaPart:
     ) -> None:
         """Build the masks of rows that have edges."""
         cp = cuda.cupy()
-        kernel = self._module().kernel("row_mask")
+        kernel = self._module.kernel("row_mask")
         grid = BLOCKS["other"] * cuda.multiprocessors()
         for name, graph in graphs.items():
             size = words if name in ("nn", "nd") else dwords
@@ -222,7 +226,7 @@ class CudaPart:
     ) -> None:
         """Copy the first columns of each row to arrays that pulls read first."""
         first = cuda.cupy().empty(max(FIRST * places, 1), dtype=np.uint32)
-        kernel = self._module().kernel("first_columns")
+        kernel = self._module.kernel("first_columns")
         grid = BLOCKS["other"] * cuda.multiprocessors()
         sizes = np.uint64(rows), np.uint64(places)
         kernel(grid, THREADS, graph.offsets, graph.columns, *sizes, first)
@@ -232,15 +236,6 @@ class CudaPart:
     def _own_mask(self) -> Any:
         """Delegates that this part found, uint64 [ceil(d/64)]."""
         return self._held["dfresh"].view(np.uint64)
-
-    def _module(self) -> programs.Module:
-        """Return the kernels, for the ids of this part."""
-        return programs.Module(
-            SOURCE,
-            OFFSET=self._offset,
-            VERTEX="int" if self.vertex.itemsize == 4 else "i64",
-            BALANCE=BALANCES.index(self._balance),
-        )
 
     def _run(self, name: str, stream: Any) -> None:
         """Launch a kernel with the present arguments."""
