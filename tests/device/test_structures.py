@@ -24,7 +24,8 @@ from distbfs.device import compiler, nvrtc
 from distbfs.device.nvrtc import KernelRefused
 from distbfs.device.nvshmem import nvshmem
 from distbfs.device.sources import source_closure, variants
-from distbfs.device.structures import ASK, Declarations, Record
+from distbfs.device.structures import ASK, Declarations, Record, uints
+from distbfs.engines.cuda.common import host_loop
 from distbfs.engines.cuda.pan import search as pan
 from distbfs.engines.cuda.papers.bfs4k import search as bfs4k
 from distbfs.engines.cuda.papers.xbfs import search as paper
@@ -75,6 +76,10 @@ MORE = {  # constants that Python has, too, and sizes of what it does not mirror
     "paper_state.cuh": [
         f"THREADS == {paper.THREADS}",
         f"sizeof(Record) == {8 * len(paper.RECORD)}",
+    ],
+    "loop.cuh": [
+        f"THREADS == {host_loop.THREADS} && BLOCKS == {host_loop.BLOCKS}",
+        f"COUNTS == {host_loop.COUNTS}",
     ],
     "part.cuh": [
         f"THREADS == {pan.THREADS} && PULL_BLOCKS == {pan.BLOCKS['pull']}",
@@ -415,3 +420,19 @@ def test_a_layout_that_differs_is_told(tmp_path):
             compile_kernels(tmp_path, source, source, wanted)
     except DeviceMissing as error:
         pytest.skip(str(error))
+
+
+@pytest.mark.parametrize(("dtype", "tag"), [(np.uint32, 0), (np.uint64, 1)])
+def test_an_array_of_either_width_has_it_in_its_address(tmp_path, dtype, tag):
+    source = tmp_path / "uints.c"
+    source.write_text("struct Uints { const void *at; }; struct P { Uints row; };")
+    kind, array = Declarations(source, {}).kind("P"), np.arange(4).astype(dtype)
+    record = kind(row=array)
+    assert record.row.at == int(uints(array)) == array.ctypes.data + tag
+    assert record.held["row"] is array
+    record.set(row=None)
+    assert record.row.at is None
+    with pytest.raises(ValueError, match="items of 2 bytes, not 4 or 8"):
+        record.set(row=array.astype(np.uint16))
+    with pytest.raises(ValueError, match="contiguous"):
+        record.set(row=array[::2])
