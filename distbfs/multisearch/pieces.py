@@ -20,6 +20,7 @@ from distbfs.errors import DistbfsError, InputError, SearchStopped
 from distbfs.multisearch.problem import Problem, State
 from distbfs.progress import Progress
 from distbfs.ranks.agreement import first_reason
+from distbfs.ranks.signals import interrupts_wait
 from distbfs.search.result_file import PartialFile
 from distbfs.timing import clock
 from distbfs.types import Array, Ids
@@ -169,32 +170,35 @@ class Pieces:
             tell = stack.enter_context(self.progress(self.label, count))
             step = size = self.searcher.smallest
             piece = 0
-            while done < count:
-                rows = slice(done, min(done + size, count))
-                began = clock()
-                try:
+            try:
+                while done < count:
+                    rows = slice(done, min(done + size, count))
+                    began = clock()
                     results = find(sources[rows])
-                except (SearchStopped, KeyboardInterrupt) as error:
-                    saving.save(done, values, now=True)
-                    again = "" if file is None or kept is None else f"; {kept.again}"
-                    reached = f"after {done} of {count} sources{again}"
-                    if isinstance(error, KeyboardInterrupt):
-                        raise KeyboardInterrupt(reached) from error
-                    raise SearchStopped(f"stopped {reached}") from error
-                for state in states:
-                    if state.per == "vertex":
-                        values[state.name] += results[state.name]
-                    else:
-                        values[state.name][rows] = results[state.name]
-                saving.save(rows.stop, values, now=rows.stop == count)
-                spent = clock() - began
-                each = spent / (rows.stop - rows.start)
-                done, piece = rows.stop, piece + 1
-                tell(done)
-                if done < count and self._surprises(each, count, spent, piece):
-                    self._estimate(each, count, sampled=sampled)
-                steps = 1 if fixed else int(PIECE_SECONDS / max(each * step, 1e-9))
-                size = step * world.broadcast(max(steps, 1))
+                    # mutant: interrupts_wait() -> ExitStack()
+                    #   : test_pieces::test_ctrl_c_waits_while_results_are_written
+                    with interrupts_wait():
+                        for state in states:
+                            if state.per == "vertex":
+                                values[state.name] += results[state.name]
+                            else:
+                                values[state.name][rows] = results[state.name]
+                        done, piece = rows.stop, piece + 1
+                        saving.save(done, values, now=done == count)
+                    spent = clock() - began
+                    each = spent / (rows.stop - rows.start)
+                    tell(done)
+                    if done < count and self._surprises(each, count, spent, piece):
+                        self._estimate(each, count, sampled=sampled)
+                    steps = 1 if fixed else int(PIECE_SECONDS / max(each * step, 1e-9))
+                    size = step * world.broadcast(max(steps, 1))
+            except (SearchStopped, KeyboardInterrupt) as error:
+                saving.save(done, values, now=True)
+                again = "" if file is None or kept is None else f"; {kept.again}"
+                reached = f"after {done} of {count} sources{again}"
+                if isinstance(error, KeyboardInterrupt):
+                    raise KeyboardInterrupt(reached) from error
+                raise SearchStopped(f"stopped {reached}") from error
         return values
 
     def _begun(

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 SAME_REQUEST = 1.0
 INTERRUPT_SECONDS = 0.5  # that the main thread may take to hear of Ctrl-C
+WAITING_SECONDS = 10.0  # that it may take where Ctrl-C waits
 PATIENCE_CHANGED = b"\0"  # no signal has number 0
 REMOVAL_SECONDS = 0.5  # that other ranks have to remove their files, too
 
@@ -101,7 +102,8 @@ class StopFlag:
         """End the process if a ``with`` block does not finish in time after SIGTERM.
 
         patience: seconds from the request, or from the start of the block if that is
-        later. The main thread may be busy in any call.
+        later; so is the patience after the block counted from its end. The main thread
+        may be busy in any call.
         """
         before = self._patience
         self._since = time.monotonic()
@@ -109,6 +111,7 @@ class StopFlag:
         try:
             yield
         finally:
+            self._since = time.monotonic()
             self._be_patient(before)
 
     def _be_patient(self, patience: float | None) -> None:
@@ -221,3 +224,29 @@ class Interrupts(StopFlag):
             self._be_patient(None)
             self._previous[signal.SIGINT] = signal.SIG_IGN
             raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def interrupts_wait() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of a ``with`` block, which it would leave half done.
+
+    With or without ``Interrupts``; in other threads than the main one nothing waits.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(
+        handler
+    ):
+        yield
+        return
+    owner = getattr(handler, "__self__", None)
+    waiting: list[tuple[int, FrameType | None]] = []
+    with contextlib.ExitStack() as stack:
+        if isinstance(owner, Interrupts):
+            stack.enter_context(owner.within(WAITING_SECONDS))
+        signal.signal(signal.SIGINT, lambda *heard: waiting.append(heard))
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, handler)
+    for heard in waiting[:1]:
+        handler(*heard)

@@ -1,6 +1,10 @@
 """Jobs in pieces: what is kept and resumed, progress, estimates, samples and bounds."""
 
 import math
+import os
+import signal
+import time
+from contextlib import nullcontext
 
 import h5py
 import networkx as nx
@@ -20,6 +24,7 @@ from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.pieces import Pieces, readable_time
 from distbfs.multisearch.searchers import WholeSearcher
 from distbfs.progress import no_progress
+from distbfs.ranks.signals import INTERRUPT_SECONDS, Interrupts
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import choose_runner
 from distbfs.search.result_file import PartialFile
@@ -231,6 +236,26 @@ def test_estimates_and_stops(monkeypatch):
     pieces = Pieces(searcher(batch=1, stop=stop), "closeness", no_progress, said.append)
     with pytest.raises(SearchStopped, match=r"stopped after [1-9]\d* of 90 sources$"):
         pieces.run(PROBLEM, np.arange(90))
+
+
+@pytest.mark.parametrize("program", [False, True])
+def test_ctrl_c_waits_while_results_are_written(monkeypatch, tmp_path, program):
+    """In a program even where that takes longer than Ctrl-C may wait elsewhere."""
+    path, graph = tmp_path / "job", graph_of(SOURCE)
+    write = PartialFile.write_rows
+
+    def interrupted(file, rows, values):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(2 * INTERRUPT_SECONDS if program else 0)
+        write(file, rows, values)
+
+    with monkeypatch.context() as patch, Interrupts() if program else nullcontext():
+        patch.setattr(PartialFile, "write_rows", interrupted)
+        with pytest.raises(KeyboardInterrupt, match=r"after 16 of 90 sources; "):
+            run(graph, "closeness", path)
+    results = run(graph, "closeness", path)
+    assert results.facts["resumed"] == 16
+    np.testing.assert_array_equal(results["value"], run(graph, "closeness")["value"])
 
 
 def test_times_are_readable():
