@@ -4,7 +4,7 @@ A short command spends most of its time on imports.  ``[*Command()]`` stands for
 ``distbfs`` in tests that are not about the start of a process: what is typed runs with
 its arguments, environment, folder, limits, streams and signals, in a process of its
 own, but one that was forked when all was imported.  Left out are MPI, CUDA and threads,
-which do not survive a fork.  Ranks under a launcher start as usual.
+which do not survive a fork: ranks of MPICH begin MPI in their forks.
 """
 
 import atexit
@@ -189,6 +189,8 @@ def run_to_end(program):
     atexit._run_exitfuncs()
     for written in filter(None, (sys.stdout, sys.stderr)):
         written.flush()
+    if mpi := sys.modules.get("mpi4py.MPI"):
+        mpi.Is_finalized() or mpi.Finalize()
     ctypes.CDLL(None).exit(code or 0)  # with what libraries do then
 
 

@@ -2,9 +2,8 @@
 
 Stands for ``distbfs``, and for ``python`` with a program.  Arguments, environment,
 folder and open files go to the fork, signals follow, and this process ends as the fork
-does.  Under a launcher it becomes the command itself: launchers end the ranks that they
-have started, in an order of their own.  Only modules are imported that Python itself
-needs to start.
+does.  A rank of Open MPI becomes the command itself, as PMIx knows the processes that it
+has started.  Only modules are imported that Python itself needs to start.
 """
 
 import marshal
@@ -13,7 +12,7 @@ import sys
 from _signal import SIG_BLOCK, SIG_DFL, SIG_SETMASK, SIGKILL, pthread_sigmask, signal
 from _socket import AF_UNIX, SCM_RIGHTS, SOCK_SEQPACKET, SOL_SOCKET, socket
 
-RANK = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+OTHERS = ("PMIX_RANK", "OMPI_COMM_WORLD_RANK")  # ranks of launchers but MPICH's
 FOLLOWING = (1, 2, 3, 10, 12, 15, 18)  # HUP INT QUIT USR1 USR2 TERM CONT
 
 
@@ -21,7 +20,7 @@ def main():
     """Ask for the fork, and end as it does."""
     place, name = os.path.split(os.path.abspath(sys.argv[0]))
     code = name == "python" and (not sys.argv[1:] or sys.argv[1].startswith("-"))
-    if code or any(variable in os.environ for variable in RANK):
+    if code or any(variable in os.environ for variable in OTHERS):
         module = ["-m", "distbfs"] if name == "distbfs" else []
         os.execv(sys.executable, [sys.executable, *module, *sys.argv[1:]])
     pthread_sigmask(SIG_BLOCK, FOLLOWING)
