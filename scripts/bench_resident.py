@@ -46,6 +46,7 @@ import numpy as np
 from distbfs.benchmark.device_validation import validation_on_devices
 from distbfs.benchmark.roots import choose_roots
 from distbfs.device import cuda
+from distbfs.device.arrays import host_array
 from distbfs.errors import DistbfsError, OutOfMemory, UsageError
 from distbfs.generate.kronecker import Kronecker
 from distbfs.generate.road import Road
@@ -58,7 +59,6 @@ from distbfs.search.choose import Request
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 from distbfs.search.session import Session
-from distbfs.search.vertices import host_array
 
 CELLS = ("1:22", "1:25", "4:22:1", "4:26", "2:27", "4:28", "2:road")
 ROAD_VERTICES = 4_190_000

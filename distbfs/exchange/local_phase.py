@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.device.arrays import brought_here
 from distbfs.errors import LaunchError
 from distbfs.exchange.buffer import Buffer
 
@@ -40,20 +41,6 @@ def device_empty(count: int, dtype: Any) -> Any:
     """Allocate a CuPy array [count]; raise ResourceError where memory is short."""
     with cuda.memory_of("exchange between parts"):
         return cuda.cupy().empty(count, dtype)
-
-
-def brought_here(array: Any) -> Any:
-    """Copy an array from another device to the current one.
-
-    Waits for the other device; arrays of this device or of NumPy are returned
-    unchanged.
-    """
-    there = getattr(array, "device", None)
-    if there is None or int(there) == int(cuda.cupy().cuda.Device()):
-        return array
-    with there:
-        cuda.cupy().cuda.get_current_stream().synchronize()
-    return array.copy()
 
 
 class Pair(NamedTuple):

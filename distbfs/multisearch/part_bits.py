@@ -21,6 +21,7 @@ import numpy as np
 
 from distbfs.device import cc
 from distbfs.device.structures import structure
+from distbfs.exchange.part_rows import to_parts
 from distbfs.graph.csr import SLICE
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.bits import HELD, LANE
@@ -34,7 +35,6 @@ from distbfs.partition.part import (
     mask_of,
     mask_words,
 )
-from distbfs.search.parents import by_rank
 from distbfs.types import UNREACHED
 
 if TYPE_CHECKING:
@@ -241,20 +241,15 @@ class PartBitSearches(PartSearches):
 
     def _deliver(self, table: Words) -> None:
         """Send words to the parts of outer ends; see ``OuterEnds.table``."""
-        ranks = self._placement.rank_of((table[:, 0] >> SHIFT).astype(np.int64))
-        sent, _ = by_rank(table, ranks, self._world.size)
-        flat = [np.ascontiguousarray(x).ravel() for x in sent]
-        arrived = np.concatenate(self._world.alltoall(flat)).reshape(-1, table.shape[1])
-        owner = (arrived[:, 0] >> SHIFT).astype(np.int64)
-        for part, rows in zip(self._parts, self._normals, strict=True):
-            own = arrived[owner == part.index]
-            words = cc.aligned_copy(np.ascontiguousarray(own[:, 1:]).ravel())
-            numbers = (own[:, 0] & MASK).astype(np.uint32)
+        rows = to_parts(self._world, self._placement, self._parts, table)
+        for place, numbers, arrived in rows:
+            words = cc.aligned_copy(np.ascontiguousarray(arrived).ravel())
+            goals = numbers.astype(np.uint32)
             self._library.part_bits_take(
-                rows.state,
-                cc.pointer(numbers),
+                self._normals[place].state,
+                cc.pointer(goals),
                 cc.pointer(words),
-                ctypes.c_int64(len(numbers)),
+                ctypes.c_int64(len(goals)),
             )
 
     def _settle(self, depth: int) -> tuple[int, int]:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.device.arrays import brought_here
 from distbfs.exchange import peer_memory
-from distbfs.exchange.local_phase import brought_here
 
 if TYPE_CHECKING:
     from distbfs.exchange.base import Exchange, StreamedExchange, Streams

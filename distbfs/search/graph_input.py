@@ -12,6 +12,7 @@ import numpy as np
 
 from distbfs.build.host.kept import construct_kept
 from distbfs.device import cuda
+from distbfs.device.arrays import host_array, is_of_device
 from distbfs.errors import DeviceMissing, InputError, UsageError, WrongTypeError
 from distbfs.formats.attributes import Values
 from distbfs.formats.base import ReaderOptions
@@ -25,7 +26,6 @@ from distbfs.plan.host_memory import BuildMemory
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.graph_rows import loopless, part_of_rows
 from distbfs.search.program_arrays import array_of, check_whole
-from distbfs.search.vertices import host_array, is_of_device
 from distbfs.types import Array, Ids
 
 CHUNK = 1 << 20

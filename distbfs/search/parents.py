@@ -23,6 +23,7 @@ from distbfs.engines.base import (
     MaximumSearch,
 )
 from distbfs.exchange.base import Exchange
+from distbfs.exchange.router import Delivery
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT
 from distbfs.types import Array, Ids, World
@@ -44,13 +45,6 @@ class ParentCost:
     asked: int = 0
     bytes_sent: int = 0
     messages_sent: int = 0
-
-
-def by_rank(values: Array, ranks: Array, size: int) -> tuple[list[Array], Array]:
-    """Return (values for each rank, the permutation that sorted them by rank)."""
-    order = np.argsort(ranks, kind="stable")
-    bounds = np.searchsorted(ranks[order], np.arange(1, size))
-    return np.split(values[order], bounds), order
 
 
 class Finder(Protocol):
@@ -149,16 +143,13 @@ class ParentFinder:
         level = np.concatenate([item[2] for item in asked_by])
         part = (column >> np.uint64(PART_SHIFT)).astype(np.int64)
         ranks = self._placement.rank_of(part)
-        questions, order = by_rank(
-            np.stack([column, level], axis=1), ranks, self._world.size
-        )
-        flat = [np.ascontiguousarray(q).ravel() for q in questions]
+        delivery = Delivery(self._world, ranks)
+        questions = np.stack([column, level], axis=1)
         cost.asked = len(column)
-        self._sent(flat, cost)
-        answers = [self._answer(q.reshape(-1, 2)) for q in self._world.alltoall(flat)]
+        self._sent(delivery.split(questions), cost)
+        answers = [self._answer(some) for some in delivery.send(questions)]
         self._sent(answers, cost)
-        replies = np.empty(len(column), dtype=np.int64)
-        replies[order] = np.concatenate(self._world.alltoall(answers))
+        replies = delivery.back(answers)
         start = 0
         for search, (numbers, _, _) in zip(self._searches, asked_by, strict=True):
             parents = replies[start : start + len(numbers)]

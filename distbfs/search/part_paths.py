@@ -15,9 +15,8 @@ import numpy as np
 
 from distbfs.distinct import distinct
 from distbfs.engines.path_counts import Sums, by_level, totals_of
+from distbfs.exchange.part_rows import to_parts
 from distbfs.partition.layout import Placement
-from distbfs.partition.part import NUMBER_MASK, PART_SHIFT
-from distbfs.search.parents import by_rank
 from distbfs.search.paths import NO_PAIRS, chosen_ends, gathered, within
 
 if TYPE_CHECKING:
@@ -177,22 +176,9 @@ class PartPaths:
         return [LevelPart(part, levels, delegates) for part, levels in pairs]
 
     def _deliver(self, tables: Sequence[Words]) -> Iterator[tuple[int, Ids, Words]]:
-        """Send rows to the parts of vertices; yield (place of part, numbers, rest).
-
-        tables: uint64 [k, w], nn columns and values to send along. Collective.
-        """
+        """Send rows to the parts of vertices; see ``to_parts`` (collective)."""
         table = np.concatenate(tables)
-        shift, mask = np.uint64(PART_SHIFT), np.uint64(NUMBER_MASK)
-        ranks = self._placement.rank_of((table[:, 0] >> shift).astype(np.int64))
-        sent, _ = by_rank(table, ranks, self._world.size)
-        flat = [np.ascontiguousarray(x).ravel() for x in sent]
-        arrived = np.concatenate(self._world.alltoall(flat))
-        arrived = arrived.reshape(-1, table.shape[1])
-        owner = (arrived[:, 0] >> shift).astype(np.int64)
-        numbers = (arrived[:, 0] & mask).astype(np.int64)
-        for place, part in enumerate(self._parts):
-            own = owner == part.index
-            yield place, numbers[own], arrived[own, 1:]
+        return to_parts(self._world, self._placement, self._parts, table)
 
     def counts(
         self,

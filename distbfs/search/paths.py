@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 
+from distbfs.device.arrays import array_module, device_of, host_array
 from distbfs.errors import UsageError
 from distbfs.graph.csr import row_blocks
 from distbfs.locks import ForkLock
-from distbfs.search.vertices import array_module, device_of, host_array
 
 if TYPE_CHECKING:
     from distbfs.engines.path_counts import PathCounter

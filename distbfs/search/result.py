@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
+from distbfs.device.arrays import array_module, device_of, host_array
 from distbfs.errors import UsageError, WrongTypeError
 from distbfs.search.frames import (
     arrow_table,
@@ -26,10 +27,7 @@ from distbfs.search.result_state import always, without_graph
 from distbfs.search.sources import described
 from distbfs.search.vertices import (
     VertexMap,
-    array_module,
     count_reached,
-    device_of,
-    host_array,
     row_slices,
     values_of,
 )

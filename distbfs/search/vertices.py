@@ -7,15 +7,16 @@ input's ids to them. Row k of a shard is local id k of its part.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.device import cuda, reached, take
+from distbfs.device import reached, take
+from distbfs.device.arrays import device_of, host_array, is_of_device
 from distbfs.errors import UsageError
+from distbfs.exchange.router import Delivery, gather
 from distbfs.formats.ids import no_vertex
 from distbfs.graph.device_graph import ISOLATED, DeviceGraph
 from distbfs.partition.delegates import DelegateNumbers
@@ -23,7 +24,6 @@ from distbfs.types import (
     UNREACHED,
     AnyArray,
     Array,
-    DeviceArray,
     Ids,
     Take,
     World,
@@ -31,8 +31,6 @@ from distbfs.types import (
 )
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeIs
-
     from distbfs.build.cuda.domain import MemberRows
     from distbfs.generate.hashing import Permutation
     from distbfs.partition.device_part import DevicePart
@@ -42,32 +40,9 @@ if TYPE_CHECKING:
 ROWS_AT_ONCE = 1 << 24  # rows summed at once, to bound temporary memory
 
 
-def array_module(array: AnyArray) -> Any:
-    """Return the module of an array, NumPy or CuPy."""
-    return cuda.cupy() if is_of_device(array) else np
-
-
-def is_of_device(array: AnyArray) -> TypeIs[DeviceArray]:
-    """Return whether an array of the package is in device memory, and so CuPy's.
-
-    Series of pandas have a ``get``, too, and arrays of NumPy 2 a ``device``.
-    """
-    return hasattr(array, "get") and hasattr(array, "device")
-
-
-def host_array(array: AnyArray) -> Array:
-    """Return an array in host memory, itself if it is there."""
-    return array.get() if is_of_device(array) else array
-
-
 def values_of(array: AnyArray, places: Ids) -> Array:
     """Return the values at places, int64 [k] in range, on the host."""
     return take.take(array, places) if is_of_device(array) else array[places]
-
-
-def device_of(array: AnyArray) -> AbstractContextManager[object]:
-    """Make the device of an array current inside; nothing for a host array."""
-    return array.device if is_of_device(array) else nullcontext()
 
 
 def count_reached(values: AnyArray) -> int:
@@ -284,7 +259,6 @@ class BlockMap:
 
     def __init__(self, vertices: VertexMap) -> None:
         world, layout = vertices.world, vertices.layout
-        self._world = world
         ids = np.concatenate(
             [
                 np.zeros(0, dtype=np.int64),
@@ -298,19 +272,16 @@ class BlockMap:
         ids = vertices.outside(ids)
         starts = [slice_bounds(layout.n, world.size, r)[0] for r in range(world.size)]
         owner = np.searchsorted(np.array(starts), ids, side="right") - 1
-        self._order = np.argsort(owner, kind="stable")
-        self._cuts = np.searchsorted(owner[self._order], np.arange(1, world.size))
+        self._delivery = Delivery(world, owner)
         first, stop = slice_bounds(layout.n, world.size, world.rank)
         self._size = stop - first
-        arrived = world.alltoall(np.split(ids[self._order], self._cuts))
-        self._place = np.concatenate(arrived) - first
+        self._place = np.concatenate(self._delivery.send(ids)) - first
 
     def gather(self, values: Sequence[Array], dtype: type[np.number[Any]]) -> Array:
         """Return this rank's block from the arrays of its shards (collective)."""
-        joined = np.concatenate([np.zeros(0, dtype), *values])[self._order]
+        joined = np.concatenate([np.zeros(0, dtype), *values])
         out = np.empty(self._size, dtype=dtype)
-        arrived = self._world.alltoall(np.split(joined, self._cuts))
-        out[self._place] = np.concatenate(arrived)
+        out[self._place] = np.concatenate(self._delivery.send(joined))
         return out
 
 
@@ -321,5 +292,4 @@ def gather_on_first(world: World, block: Array | None) -> Array | None:
     """
     if block is None:
         return None
-    blocks = world.alltoall([block] + [block[:0]] * (world.size - 1))
-    return np.concatenate(blocks)
+    return np.concatenate(gather(world, block))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from distbfs.exchange.router import send
 from distbfs.formats.attributes import Values
 from distbfs.generate.hashing import Permutation, permutation_by
 from distbfs.graph.csr import CSR
@@ -186,10 +187,8 @@ def tuple_degrees_for(
                 ids = after.forward(ids)
         rank = placement.rank_of(ids % parts)
         pairs = np.stack([ids, ends], axis=1)
-        outgoing = [pairs[rank == r].ravel() for r in range(world.size)]
-        for message in world.alltoall(outgoing):
-            vertex, count = message.reshape(-1, 2).T
-            for part_index, array in out.items():
-                in_part = vertex % parts == part_index
-                array[vertex[in_part] // parts] = count[in_part]
+        vertex, count = send(world, pairs, rank).T
+        for part_index, array in out.items():
+            in_part = vertex % parts == part_index
+            array[vertex[in_part] // parts] = count[in_part]
     return out

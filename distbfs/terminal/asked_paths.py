@@ -13,6 +13,7 @@ from typing import Any
 import click
 import numpy as np
 
+from distbfs.device.arrays import host_array
 from distbfs.errors import UsageError, legible
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.formats.writing import check_place, placed, text_file
@@ -20,7 +21,7 @@ from distbfs.ranks.world import Ranks
 from distbfs.report.tables import counted, print_table
 from distbfs.search.result import Result
 from distbfs.search.session import Session
-from distbfs.search.vertices import gather_on_first, host_array
+from distbfs.search.vertices import gather_on_first
 from distbfs.terminal.level_table import DASH, check_ending, separator_of
 from distbfs.types import Array, Root
 

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.device.arrays import brought_here, host_array
 from distbfs.exchange.device_copies import Copy
+from distbfs.exchange.router import swap
 from distbfs.types import Array
-from distbfs.validation.cuda_device import CheckingDevice, host_copy, near
+from distbfs.validation.cuda_device import CheckingDevice
 from distbfs.validation.states import SPREAD
 
 if TYPE_CHECKING:
@@ -151,7 +153,7 @@ class Devices:
                 for part, states in product(own, others):
                     marked = device.states[part][piece]
                     # mutant: |= -> &= : test_planted_faults
-                    marked |= near(states[part][piece])
+                    marked |= brought_here(states[part][piece])
 
         self.each(wait)
         self.each(take)
@@ -230,7 +232,7 @@ class Devices:
         def take(device: CheckingDevice) -> None:
             for part, some in of_part.items():
                 if part >= 0 and self.seats[part] != device.own:
-                    device.states[part][piece] = near(some)
+                    device.states[part][piece] = brought_here(some)
             wait(device)
 
         self.each(take)
@@ -238,32 +240,9 @@ class Devices:
     def exchange(
         self, sent: Sequence[Sequence[Any]], kind: np.dtype[Any]
     ) -> list[list[Any]]:
-        """Exchange arrays between all devices; return those received (collective).
-
-        sent: from each device of this rank to each device, arrays [k] of dtype
-        ``kind``; arrays of the same rank stay where they are, others arrive in host
-        memory
-        """
-        world, mine = self.world, self._of_rank[self.world.rank]
-        came: list[list[Any]] = [[None] * self.total for _ in mine]
-        for source, some in zip(mine, sent, strict=True):
-            for target, to in zip(came, mine, strict=True):
-                target[source] = some[to]
-        if world.size == 1:
-            return came
-        others = [() if there is mine else there for there in self._of_rank]
-        leaving = [[some[to] for some in sent for to in there] for there in others]
-        counts = [np.array([len(x) for x in some], dtype=np.int64) for some in leaving]
-        counts = world.alltoall(counts)
-        flat = world.alltoall([self._joined(some, kind) for some in leaving])
-        for rank, sources in enumerate(others):
-            ends = np.cumsum(counts[rank]).tolist()
-            pieces = iter(np.split(flat[rank], ends[:-1]))
-            for source in sources:
-                for target in came:
-                    target[source] = next(pieces)
-        return came
+        """Exchange arrays between all devices; see ``swap`` (collective)."""
+        return swap(self.world, sent, self._of_rank, kind)
 
     def _joined(self, arrays: Sequence[Any], kind: np.dtype[Any]) -> Array:
         """Concatenate arrays of this rank's devices in host memory."""
-        return np.concatenate([np.zeros(0, kind), *(host_copy(x) for x in arrays)])
+        return np.concatenate([np.zeros(0, kind), *(host_array(x) for x in arrays)])

@@ -7,12 +7,12 @@ by chunk, with memory for one chunk only.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
 from distbfs.distinct import distinct
+from distbfs.exchange.router import Delivery
 from distbfs.types import UNREACHED, Array, Ids, Levels, Marks, World, slice_bounds
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Routed:
         self.parent = parent
         self.seen = np.zeros(high - self.low, dtype=np.bool_)
         cuts = [slice_bounds(n, world.size, rank)[0] for rank in range(world.size)]
-        self.cuts = np.array([*cuts, n], dtype=np.int64)
+        self.cuts = np.array(cuts, dtype=np.int64)
 
     def rounds(self, chunks: Iterable[Chunk], empty: Chunk) -> Iterator[Chunk]:
         """Yield the same number of chunks on every rank; collective."""
@@ -120,27 +120,28 @@ class Routed:
         """
         each, where = np.unique(ids, return_inverse=True)
         where = where.reshape(-1)
-        asked = [places - self.low for places in self.world.alltoall(self._split(each))]
-        levels = self.world.alltoall([self.level[places] for places in asked])
-        level = np.concatenate(levels).astype(np.int64)[where]
+        delivery = self._delivery(each)
+        asked = [places - self.low for places in delivery.send(each)]
+        level = delivery.back([self.level[places] for places in asked])
+        level = level.astype(np.int64)[where]
         if self.parent is None:
             return level, np.full(len(ids), UNREACHED, dtype=np.int64)
-        parents = self.world.alltoall([self.parent[places] for places in asked])
-        return level, np.concatenate(parents).astype(np.int64)[where]
+        parent = delivery.back([self.parent[places] for places in asked])
+        return level, parent.astype(np.int64)[where]
 
     def mark(self, ids: Ids) -> None:
         """Mark vertices, int64, at their owners; collective."""
-        for places in self.world.alltoall(self._split(distinct(ids))):
+        ids = distinct(ids)
+        for places in self._delivery(ids).send(ids):
             self.seen[places - self.low] = True
 
     def marked(self) -> Marks:
         """Return the marks of this rank's block, bool; local."""
         return self.seen
 
-    def _split(self, ascending: Ids) -> list[Ids]:
-        """Split ascending ids by owner."""
-        at = np.searchsorted(ascending, self.cuts)
-        return [ascending[a:b] for a, b in pairwise(at.tolist())]
+    def _delivery(self, ids: Ids) -> Delivery:
+        """Return the way of ids to their owners."""
+        return Delivery(self.world, np.searchsorted(self.cuts, ids, "right") - 1)
 
 
 def make_lookup(

@@ -14,10 +14,9 @@ import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import ArrayTable, allocate, total_bytes
+from distbfs.device.arrays import brought_here, host_array
 from distbfs.device.structures import address, structure
-from distbfs.exchange.local_phase import brought_here
 from distbfs.partition.layout import local_count
-from distbfs.search.vertices import is_of_device
 from distbfs.types import UNREACHED, Array, DeviceArray, Ids
 from distbfs.validation.faults import KINDS
 from distbfs.validation.kept import KeptEnds
@@ -227,7 +226,7 @@ class CheckingDevice:
         spaces: arrays of further parts, to be filled
         """
         some = {x.index: getattr(x, name) for x in self.seat.shards}
-        some |= {x.index: near(getattr(x, name)) for x in others}
+        some |= {x.index: brought_here(getattr(x, name)) for x in others}
         some |= spaces
         kinds = [kind, *(array.dtype for array in some.values())]
         kind = max(kinds, key=lambda dtype: dtype.itemsize)
@@ -278,7 +277,7 @@ class CheckingDevice:
 
     def faults(self) -> Ids:
         """Return the report, int64 [REPORT_WORDS], after all checks."""
-        return host_copy(self.check.held["report"])
+        return host_array(self.check.held["report"])
 
     def advance(self) -> int:
         """Check tuples by the table until they end or there are many pairs.
@@ -353,7 +352,7 @@ class CheckingDevice:
         """Return states of own vertices, uint32 [k], for each requesting device."""
         states = []
         for came in asked:
-            ids = near(came)
+            ids = brought_here(came)
             states.append(cuda.cupy().empty(len(ids), np.uint32))
             self.check.came, self.check.count = address(ids), len(ids)
             self.check.answers = address(states[-1])
@@ -363,7 +362,7 @@ class CheckingDevice:
     def _take_answers(self, answers: Sequence[Any]) -> None:
         space, at = self.check.held["answers"], 0
         for some in answers:
-            space[at : at + len(some)] = near(some)
+            space[at : at + len(some)] = brought_here(some)
             at += len(some)
         self.check.answers = address(space)
 
@@ -385,7 +384,7 @@ class CheckingDevice:
         check.dealt = None
         cursor.fill(0)
         self.launch("deal")
-        ends = np.cumsum(host_copy(cursor).astype(np.int64))
+        ends = np.cumsum(host_array(cursor).astype(np.int64))
         starts = np.concatenate([[0], ends[:-1]])
         cursor[...] = cuda.cupy().asarray(starts.astype(np.uint64))
         check.dealt = address(dealt)
@@ -396,7 +395,7 @@ class CheckingDevice:
     def look(self, pairs: Sequence[Any]) -> None:
         """Check pairs from other devices, ID [2 k] each, in any device's memory."""
         for some in pairs:
-            ids = near(some)
+            ids = brought_here(some)
             self.check.came, self.check.count = address(ids), len(ids) // 2
             self.launch("check_pairs")
         cuda.cupy().cuda.get_current_stream().synchronize()
@@ -436,16 +435,3 @@ class CheckingDevice:
                 unused[turn] = reader.record()
         finally:
             writer.synchronize()
-
-
-def near(array: Any) -> Any:
-    """Return an array of the host or of any device on the current device."""
-    if isinstance(array, np.ndarray):
-        return cuda.cupy().asarray(array)
-    return brought_here(array)
-
-
-def host_copy(array: Any) -> Array:
-    """Return a copy of an array in host memory."""
-    values: Array = array.get() if is_of_device(array) else array.copy()
-    return values

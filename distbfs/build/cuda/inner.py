@@ -8,7 +8,7 @@ the first ones have room beside outer edges, the columns of these go there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,6 @@ from distbfs.device import cuda, programs
 from distbfs.device.host_memory import pinned, seen_by_kernels
 from distbfs.device.structures import uints
 from distbfs.errors import UsageError
-from distbfs.exchange.local_phase import brought_here
 from distbfs.generate.cuda import id_type
 from distbfs.graph.device_graph import (
     AT_LEAST,
@@ -62,13 +61,6 @@ SLICE = 1 << 26  # outer edges of one pass
 MOST_TARGETS = WIDE - 1  # of outer edges, whose columns are their indices
 LEAF = 1  # class of leaves on delegates; others have one more than their inner degree
 NUMBERED_VERTEX = 12  # vertices, numbers, tuple_degrees of a part
-
-
-def joined(arrays: Sequence[Any]) -> Any:
-    """Concatenate arrays of the host or of any device on the current device."""
-    cp = cuda.cupy()
-    near = [brought_here(cp.asarray(array)) for array in arrays]
-    return near[0] if len(near) == 1 else cp.concatenate(near)
 
 
 def inner_at_least(numbering: Numbering, degree: int) -> int:

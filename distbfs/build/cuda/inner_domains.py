@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE
-from distbfs.build.cuda.inner import InnerBuilder, joined
+from distbfs.build.cuda.inner import InnerBuilder
 from distbfs.build.cuda.inner_part import WIDE, Delegates, Domain, InnerPart
 from distbfs.build.cuda.places import name_targets
 from distbfs.build.cuda.room import (
@@ -27,7 +27,9 @@ from distbfs.build.cuda.room import (
     check_hosts,
 )
 from distbfs.device import cuda
+from distbfs.device.arrays import joined
 from distbfs.errors import UsageError
+from distbfs.exchange.router import swap
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Domains
 from distbfs.types import Array, Ids, World
@@ -242,25 +244,7 @@ class DomainBuilder:
         for one in self.builders:
             with on_device_of(one.part):
                 boxes.append(one.delegate_keys(low, high))
-        for one, keys in zip(self.builders, self._swapped(boxes), strict=True):
+        arrived = swap(self._world, boxes, self._on_ranks, np.dtype(np.uint64))
+        for one, keys in zip(self.builders, arrived, strict=True):
             with on_device_of(one.part):
                 one.take_delegates(joined(keys), low, high)
-
-    def _swapped(self, boxes: list[list[Any]]) -> list[list[Any]]:
-        """Exchange boxes among all devices; return those received by each of this rank.
-
-        boxes: by sending device of this rank, then by receiving device
-        """
-        world = self._world
-        if world.size == 1:
-            (own_devices,) = self._on_ranks
-            return [[sent[device] for sent in boxes] for device in own_devices]
-        sizes, keys = [], []
-        for devices in self._on_ranks:
-            leaving = [[sent[device].get() for sent in boxes] for device in devices]
-            sizes.append(np.array([sum(map(len, some)) for some in leaving]))
-            keys.append(np.concatenate([box for some in leaving for box in some]))
-        counts = world.alltoall(sizes)
-        arrived = zip(world.alltoall(keys), counts, strict=True)
-        pieces = [np.split(values, np.cumsum(some)[:-1]) for values, some in arrived]
-        return [list(of_device) for of_device in zip(*pieces, strict=True)]

@@ -14,57 +14,15 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda
+from distbfs.device.arrays import joined
 from distbfs.errors import InputError
-from distbfs.exchange.local_phase import brought_here
+from distbfs.exchange.router import swap
 from distbfs.partition.device_part import DevicePart
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import PART_SHIFT
 from distbfs.types import Ids, World
 
 COLUMNS = 1 << 26  # of a part at a time
-
-
-def swapped(
-    boxes: Sequence[Sequence[Any]], parts: Sequence[Sequence[int]], world: World
-) -> list[list[Any]]:
-    """Exchange boxes between parts; return those received by each part of this rank.
-
-    boxes: of each part of this rank, one for each part, CuPy uint32
-    parts: of each rank
-
-    Collective. What arrives is on the host, except with a single rank.
-    """
-    own_parts, every = parts[world.rank], 1 + max(max(x) for x in parts)
-    arrived: list[list[Any]] = [[None] * every for _ in own_parts]
-    if world.size == 1:
-        for sent, part in zip(boxes, own_parts, strict=True):
-            for place, other in enumerate(own_parts):
-                arrived[place][part] = sent[other]
-        return arrived
-    nothing, sizes, values = np.zeros(0, np.uint32), [], []
-    for rank in range(world.size):
-        theirs = parts[rank]
-        leaving = [sent[part].get() for sent in boxes for part in theirs]
-        sizes.append(np.array([len(x) for x in leaving], dtype=np.int64))
-        values.append(np.concatenate([nothing, *leaving]))
-    counts = world.alltoall(sizes)
-    for rank, joint in enumerate(world.alltoall(values)):
-        pieces = iter(np.split(joint, np.cumsum(counts[rank])))
-        for part in parts[rank]:
-            for place in range(len(own_parts)):
-                arrived[place][part] = next(pieces)
-    return arrived
-
-
-def joined(boxes: Sequence[Any], world: World) -> Any:
-    """Concatenate what arrived from all parts on the current device."""
-    cp, some = cuda.cupy(), [x for x in boxes if x is not None and len(x)]
-    if not some:
-        return cp.zeros(0, np.uint32)
-    if world.size > 1:
-        return cp.asarray(np.concatenate(some))
-    near = [brought_here(x) for x in some]
-    return near[0] if len(near) == 1 else cp.concatenate(near)
 
 
 class RequestedColumns:
@@ -111,14 +69,14 @@ def number_columns(
                 high = max(min(low + COLUMNS, part.nn.edges), low)
                 columns = part.nn.columns[low:high]
                 asked.append(RequestedColumns(columns, placement.parts))
-        arrived = swapped([x.boxes for x in asked], ranks, world)
+        arrived = swap(world, [x.boxes for x in asked], ranks, np.dtype(np.uint32))
         for part, boxes in zip(parts, arrived, strict=True):
             with part.vertices.device:
-                replies.append(_replies(part, boxes, world))
-        answers = swapped(replies, ranks, world)
+                replies.append(_replies(part, boxes))
+        answers = swap(world, replies, ranks, np.dtype(np.uint32))
         for part, some, numbers in zip(parts, asked, answers, strict=True):
             with part.vertices.device:
-                some.take(joined(numbers, world))
+                some.take(joined(numbers))
         del asked, arrived, replies, answers
 
 
@@ -139,14 +97,14 @@ def name_targets(
         for values, starts in targets:
             bounds = np.clip(starts, low, low + COLUMNS).tolist()
             asked.append([values[begin:end] for begin, end in pairwise(bounds)])
-        arrived = swapped(asked, ranks, world)
+        arrived = swap(world, asked, ranks, np.dtype(np.uint32))
         for part, boxes in zip(parts, arrived, strict=True):
             with part.vertices.device:
-                replies.append(cut(part.vertices[joined(boxes, world)], boxes))
-        answers = swapped(replies, ranks, world)
+                replies.append(cut(part.vertices[joined(boxes)], boxes))
+        answers = swap(world, replies, ranks, np.dtype(np.uint32))
         for part, (values, _), some in zip(parts, targets, answers, strict=True):
             with part.vertices.device:
-                values[low : low + COLUMNS] = joined(some, world)
+                values[low : low + COLUMNS] = joined(some)
         del arrived, replies, answers
 
 
@@ -156,9 +114,9 @@ def cut(values: Any, boxes: Sequence[Any]) -> list[Any]:
     return [values[low:high] for low, high in pairwise(ends)]
 
 
-def _replies(part: DevicePart, boxes: Sequence[Any], world: World) -> list[Any]:
+def _replies(part: DevicePart, boxes: Sequence[Any]) -> list[Any]:
     """Return the numbers of the requested local ids, CuPy uint32 for each part."""
-    numbers = part.numbers[joined(boxes, world)]
+    numbers = part.numbers[joined(boxes)]
     if len(numbers) and int(numbers.max()) >= part.active:
         raise InputError("the edge tuples changed while the graph was built")
     return cut(numbers, boxes)

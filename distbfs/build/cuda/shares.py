@@ -25,7 +25,7 @@ import numpy as np
 from distbfs.build.cuda.kernels import BLOCK, FOLDER, KEYS_TILE, Kernels
 from distbfs.build.cuda.ranges import RESERVE
 from distbfs.device import cuda, programs
-from distbfs.exchange.local_phase import brought_here
+from distbfs.device.arrays import brought_here
 from distbfs.generate.cuda import DeviceTuples, id_word
 from distbfs.partition.layout import Placement
 from distbfs.progress import Sum

@@ -18,6 +18,7 @@ import numpy as np
 
 from distbfs.build.host.rows import ServedRows
 from distbfs.distinct import distinct
+from distbfs.exchange.router import Delivery
 from distbfs.graph.csr import CSR, add_counts, index_dtype, row_blocks, row_offsets
 from distbfs.graph.keys import BACK, BOTH, FORTH
 from distbfs.graph.relabel import PartNumbering, degree_order
@@ -171,13 +172,7 @@ class Distributor:
         remote = np.flatnonzero(rank != self.world.rank)
         outside = distinct(vertices[remote])
         owner = self.placement.rank_of(self.layout.part_of(outside))
-        asked = self.world.alltoall(
-            [outside[owner == r] for r in range(self.world.size)]
-        )
-        answers = self.world.alltoall([self._numbers_of(ids) for ids in asked])
-        number = np.zeros(len(outside), dtype=np.uint32)
-        for r, answer in enumerate(answers):
-            number[owner == r] = answer
+        number = Delivery(self.world, owner).ask(outside, self._numbers_of)
         columns[remote] = number[np.searchsorted(outside, vertices[remote])]
         if self.layout.parts == 1:
             return columns.astype(np.uint32)

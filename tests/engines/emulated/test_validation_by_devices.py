@@ -266,7 +266,7 @@ def test_memory(form, device, parts, monkeypatch):
         return came
 
     if parts > 1:
-        monkeypatch.setattr(cuda_device, "near", copy)
+        monkeypatch.setattr(cuda_device, "brought_here", copy)
     take, of_each_part = CheckingDevice.take, CheckingDevice.of_each_part
     monkeypatch.setattr(CheckingDevice, "take", counted)
     monkeypatch.setattr(CheckingDevice, "of_each_part", measured)

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from distbfs.device import cuda, programs
+from distbfs.device.arrays import brought_here
 from distbfs.device.structures import structure
 from distbfs.engines.base import CHOSEN, COUNTS, Offer, Targets, Work
 from distbfs.errors import UsageError
 from distbfs.exchange.bins import Bins
-from distbfs.exchange.local_phase import brought_here
 from distbfs.partition.device_part import DevicePart, DeviceSubgraph
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import PART_SHIFT, mask_of, mask_words

@@ -19,6 +19,7 @@ from distbfs.build.cuda.inner_part import WIDE, InnerPart
 from distbfs.build.cuda.seen import SeenEdges, SeenPart
 from distbfs.device import cuda, programs
 from distbfs.device.array_table import allocate
+from distbfs.device.arrays import brought_here
 from distbfs.device.structures import structure
 from distbfs.engines.base import TAIL_COUNTS, Offer, Targets, Work
 from distbfs.engines.cuda.xbfs.arrays import (
@@ -55,7 +56,6 @@ from distbfs.engines.cuda.xbfs.seeds import BY_QUEUE, begin_at_root, begin_at_se
 from distbfs.engines.cuda.xbfs.shared import SharedMemory
 from distbfs.errors import DistbfsError
 from distbfs.exchange.bins import Bins
-from distbfs.exchange.local_phase import brought_here
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.partition.part import mask_words
 from distbfs.types import Choice, Ids, Root

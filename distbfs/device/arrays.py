@@ -1,0 +1,73 @@
+"""Where an array lies, in host memory or on a device, and copies to the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.device import cuda
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+    from distbfs.types import AnyArray, Array, DeviceArray
+
+
+def array_module(array: AnyArray) -> Any:
+    """Return the module of an array, NumPy or CuPy."""
+    return cuda.cupy() if is_of_device(array) else np
+
+
+def is_of_device(array: AnyArray) -> TypeIs[DeviceArray]:
+    """Return whether an array of the package is in device memory, and so CuPy's.
+
+    Series of pandas have a ``get``, too, and arrays of NumPy 2 a ``device``.
+    """
+    return hasattr(array, "get") and hasattr(array, "device")
+
+
+def device_of(array: AnyArray) -> AbstractContextManager[object]:
+    """Make the device of an array current inside; nothing for a host array."""
+    return array.device if is_of_device(array) else nullcontext()
+
+
+def host_array(array: AnyArray) -> Array:
+    """Return an array in host memory, itself if it is there."""
+    return array.get() if is_of_device(array) else array
+
+
+def brought_here(array: AnyArray) -> Any:
+    """Return an array of the host or of any device on the current device.
+
+    Waits for the other device; an array of this one is returned unchanged.
+    """
+    if not is_of_device(array):
+        return cuda.cupy().asarray(array)
+    if int(array.device) == int(cuda.cupy().cuda.Device()):
+        return array
+    with array.device:
+        cuda.cupy().cuda.get_current_stream().synchronize()
+    return array.copy()
+
+
+def joined(arrays: Sequence[AnyArray | None]) -> Any:
+    """Concatenate arrays, of the host or of any device, on the current device.
+
+    arrays: [k] of one dtype, at least one; None is none
+    """
+    some = [array for array in arrays if array is not None]
+    if len(some) == 1:
+        return brought_here(some[0])
+    out = cuda.cupy().empty(sum(map(len, some)), some[0].dtype)
+    at = 0
+    for array in some:
+        piece = out[at : at + len(array)]
+        if is_of_device(array):
+            piece[...] = brought_here(array)
+        elif len(array):
+            piece.set(array)
+        at += len(array)
+    return out
