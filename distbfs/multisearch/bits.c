@@ -15,46 +15,17 @@
  * variants: WIDTH=1,2,4,8 OFFSET=uint32_t,uint64_t
  */
 #include "bits_search.h"
+#include "word_rows.h"
 
 #define SERIAL_EDGES 2048 /* frontier edges below which one thread pushes alone */
 #define LONG_ROW 4096     /* rows above this are cut among the threads of a push */
 #define PIECES 16         /* into which such a row is cut */
-#define SAMPLES 128       /* rows looked at to price a pull */
-#define SAMPLE_DEPTH 64   /* neighbours looked at per sampled row */
-#define PUSH_PRICE 3.0    /* price of an edge in a push over one in a pull */
-#define PULL_FLOOR 200    /* no pull while the frontier has fewer edges / 200 */
 #define LIGHT_SAMPLES 1024 /* frontier vertices that tell how large each search is */
 #define LIGHT 32         /* a search is light with fewer edges / 256 in its frontier */
 #define LOCAL_QUEUE 512
 #define MEET_BITS 13       /* slots of a backward search's hash set, log2 */
 #define MEET_MOST (1 << (MEET_BITS - 2)) /* vertices and edge checks of such a search */
 #define OPEN (-2)          /* a level that is not known yet */
-
-/* OR of the words of a row until all of `todo` is there. */
-static inline word pull_row(const bit_search *s, uint32_t v, word todo, int64_t *checks) {
-    const uint32_t *column = s->in_columns;
-    OFFSET start = s->in_offsets[v], end = s->in_offsets[v + 1], e = start;
-    word all = no_bits();
-    for (; e < end && e < start + 2; e++) {
-        all |= s->seen[column[e]];
-        if (!any(todo & ~all)) {
-            *checks += (int64_t)(e - start) + 1;
-            /* mutant: return all -> continue : test_pulls_leave_a_row_when_all_searches_are_seen */
-            return all;
-        }
-    }
-    for (; e + 4 <= end; e += 4) {
-        all |= (s->seen[column[e]] | s->seen[column[e + 1]]) |
-               (s->seen[column[e + 2]] | s->seen[column[e + 3]]);
-        if (!any(todo & ~all)) {
-            *checks += (int64_t)(e - start) + 4;
-            return all;
-        }
-    }
-    for (; e < end; e++) all |= s->seen[column[e]];
-    *checks += (int64_t)(end - start);
-    return all;
-}
 
 static void pull_rows(void *argument, int id) {
     (void)id;
@@ -68,7 +39,9 @@ static void pull_rows(void *argument, int id) {
         for (int64_t v = from; v < to; v++) {
             word old = s->seen[v], todo = heavy & ~old, gain = no_bits();
             if (any(light)) gain = s->other[v];
-            if (any(todo)) gain |= pull_row(s, (uint32_t)v, todo, &t.checks);
+            if (any(todo))
+                gain |= pull_row(s->in_offsets, s->in_columns, (uint64_t)v, s->seen, todo,
+                                 &t.checks);
             /* mutant: wanted & ~old -> wanted : test_bits::test_named_graphs */
             gain &= wanted & ~old;
             s->other[v] = old | gain;
@@ -283,32 +256,17 @@ static void push_light(shared_level *l, int threads) {
     l->s->records[l->s->level].checks += l->checks;
 }
 
-/* Expected edge checks of a pull, from a sample of rows. */
-static double pull_price(const bit_search *s, word light) {
-    word wanted = running(s) & ~light;
-    int64_t checks = 0;
-    uint64_t random = (uint64_t)(s->level + 1) * UINT64_C(0x9E3779B97F4A7C15);
-    for (int k = 0; k < SAMPLES; k++) {
-        random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        uint32_t v = (uint32_t)(((random >> 32) * (uint64_t)s->rows) >> 32);
-        word todo = wanted & ~s->seen[v];
-        if (!any(todo)) continue;
-        OFFSET start = s->in_offsets[v], end = s->in_offsets[v + 1], e = start;
-        while (e < end && e - start < SAMPLE_DEPTH && any(todo))
-            todo &= ~s->seen[s->in_columns[e++]];
-        checks += any(todo) ? (int64_t)(end - start) : (int64_t)(e - start);
-    }
-    return (double)checks / SAMPLES * (double)s->rows;
-}
-
 /* Whether to pull, and which searches to push before it. */
 static int pull_next(bit_search *s, int direction, int threads, word *light) {
     if (direction != BY_PRICE) return direction == ONLY_PULL;
     if (s->work <= SERIAL_EDGES || s->work < s->edges / PULL_FLOOR) return 0;
     if (!s->queued) queue_found(s, threads);
     *light = light_searches(s);
-    /* mutant: *light) < -> *light) > : test_pull_stops_early_and_the_choice_is_by_price */
-    return pull_price(s, *light) < (double)s->work * PUSH_PRICE;
+    const word heavy = running(s) & ~*light;
+    const double price = pull_price(s->in_offsets, s->in_columns, s->rows, s->seen, s->seen,
+                                    heavy, s->level);
+    /* mutant: price < -> price > : test_pull_stops_early_and_the_choice_is_by_price */
+    return price < (double)s->work * PUSH_PRICE;
 }
 
 static void clear_words(void *argument, int64_t from, int64_t to) {

@@ -11,12 +11,8 @@
  * variants: WIDTH=1,2,4,8 OFFSET=uint32_t,uint64_t
  */
 #include "../device/team.h"
-#include "words.h"
+#include "word_rows.h"
 #include <string.h>
-
-#ifndef OFFSET
-#define OFFSET uint32_t
-#endif
 
 #define PLANES 31
 #define GRAIN 64 /* frontier rows, or words of marks, that a thread takes at a time */
@@ -28,6 +24,7 @@ typedef struct {
     uint64_t *marks;       /* [ceil(count / 64)], rows whose next word is not empty */
     uint32_t *queue;       /* [count], the frontier */
     int64_t queued;
+    uint64_t *running;     /* [WIDTH], searches that have a row in the queue */
     word *planes[PLANES];  /* [count] each: plane j has bit j of levels; or NULL */
     /* sums over searches by row, [count] each, added to; or NULL */
     int64_t *reached_from;
@@ -78,6 +75,58 @@ void part_bits_push(const OFFSET *offsets, const uint32_t *columns, const bit_ro
     team_for(threads, from->queued, GRAIN, push_rows, &edges);
 }
 
+typedef struct {
+    const OFFSET *offsets;   /* [to->count + 1], the same edges by their ends */
+    const uint32_t *columns; /* rows of `from` */
+    const bit_rows *from;
+    bit_rows *to;
+    word running;
+} bit_ends;
+
+/* 64 rows, of one word of marks, at a time. */
+static void pull_rows(void *argument, int64_t first, int64_t last) {
+    const bit_ends *p = argument;
+    bit_rows *to = p->to;
+    int64_t checks = 0;
+    for (int64_t at = first; at < last; at++)
+        for (int64_t v = at * 64; v < at * 64 + 64 && v < to->count; v++) {
+            word todo = p->running & ~to->seen[v] & ~to->next[v];
+            if (!any(todo)) continue;
+            todo &= pull_row(p->offsets, p->columns, (uint64_t)v, p->from->seen, todo, &checks);
+            if (!any(todo)) continue;
+            to->next[v] |= todo;
+            to->marks[at] |= UINT64_C(1) << v % 64;
+        }
+}
+
+/* Whether a pull takes less than a push of the frontier along the same edges. */
+static int pull_pays(const bit_ends *p, const OFFSET *offsets, int64_t level) {
+    const bit_rows *from = p->from;
+    int64_t work = 0;
+    for (int64_t k = 0; k < from->queued; k++)
+        work += (int64_t)(offsets[from->queue[k] + 1] - offsets[from->queue[k]]);
+    if (work < (int64_t)(offsets[from->count] / PULL_FLOOR)) return 0;
+    const double price = pull_price(p->offsets, p->columns, p->to->count, p->to->seen,
+                                    from->seen, p->running, level);
+    /* mutant: price < -> price > : test_pulls_read_few_edges_of_hubs */
+    return price < (double)work * PUSH_PRICE;
+}
+
+/* Pull the words of a frontier along edges that are also there by their ends, if that pays;
+ * returns whether it did.  A bit that a neighbour has seen and a row has not was found one
+ * level up, as in bits.c.
+ *
+ * running: [WIDTH], searches that are in any frontier; always: pull anyway */
+int part_bits_pull(const OFFSET *offsets, const OFFSET *end_offsets, const uint32_t *end_columns,
+                   const bit_rows *from, bit_rows *to, const uint64_t *running, int64_t level,
+                   int always, int threads) {
+    bit_ends p = {end_offsets, end_columns, from, to, {0}};
+    for (int lane = 0; lane < WIDTH; lane++) p.running[lane] = running[lane];
+    if (!always && !pull_pays(&p, offsets, level)) return 0;
+    team_for(threads, (to->count + 63) / 64, GRAIN, pull_rows, &p);
+    return 1;
+}
+
 /* Add words to the next ones of k rows. */
 void part_bits_take(bit_rows *to, const uint32_t *rows, const word *words, int64_t k) {
     for (int64_t i = 0; i < k; i++) {
@@ -119,7 +168,7 @@ static void count_gains(int64_t *counts, const word *gains, int waiting) {
 static void settle_rows(void *argument, int64_t first, int64_t last) {
     const bit_level *l = argument;
     bit_rows *r = l->rows;
-    word gains[64];
+    word gains[64], running = {0};
     for (int64_t at = first; at < last; at++) {
         int waiting = 0;
         uint32_t found[64];
@@ -130,6 +179,7 @@ static void settle_rows(void *argument, int64_t first, int64_t last) {
             if (!any(gain)) continue;
             r->seen[v] |= gain;
             r->front[v] = gain;
+            running |= gain;
             for (uint64_t bits = (uint64_t)l->level; bits; bits &= bits - 1) {
                 word *plane = r->planes[__builtin_ctzll(bits)];
                 if (plane) plane[v] |= gain;
@@ -144,11 +194,14 @@ static void settle_rows(void *argument, int64_t first, int64_t last) {
         int64_t to = __atomic_fetch_add(&r->queued, waiting, __ATOMIC_RELAXED);
         memcpy(r->queue + to, found, (size_t)waiting * sizeof *found);
     }
+    for (int lane = 0; lane < WIDTH; lane++)
+        if (running[lane]) __atomic_fetch_or(r->running + lane, running[lane], __ATOMIC_RELAXED);
 }
 
 /* Make what is new in the next words the frontier, of a level. */
 void part_bits_settle(bit_rows *rows, int64_t level, int64_t *counts, int threads) {
     bit_level l = {rows, level, counts};
     rows->queued = 0;
+    memset(rows->running, 0, WIDTH * sizeof *rows->running);
     team_for(threads, (rows->count + 63) / 64, GRAIN, settle_rows, &l);
 }

@@ -64,11 +64,16 @@ class WordRows:
         for name in ("seen", "front") if searched else ():
             self._words[name] = cc.aligned_full(count * width, 0, np.uint64)
         self.marks = np.zeros(mask_words(count), dtype=np.uint64)
+        self.running = np.zeros(width, dtype=np.uint64)
         self._queue = np.zeros(count if searched else 0, dtype=np.uint32)
         self._planes: list[Array] = []
         self.sums: dict[str, Array] = {}
         self.view = structure(SOURCE, "bit_rows")(
-            count=count, marks=self.marks, queue=self._queue, **self._words
+            count=count,
+            marks=self.marks,
+            queue=self._queue,
+            running=self.running,
+            **self._words,
         )
         self.state = ctypes.byref(self.view)
 
@@ -162,6 +167,7 @@ class PartBitSearches(PartSearches):
     """Searches the parts of all ranks in host memory.
 
     parts: of this rank, at least one; lanes: of a word, of 64 searches each
+    direction: inside parts: auto, push or pull
     """
 
     def __init__(
@@ -179,6 +185,7 @@ class PartBitSearches(PartSearches):
         self._delegate_numbers = DelegateNumbers(parts[0].delegates)
         self._counts: list[Array] = []
         self._held = 0
+        self.direction = "auto"
 
     @property
     def _searched(self) -> list[WordRows]:
@@ -206,15 +213,20 @@ class PartBitSearches(PartSearches):
                 rows.add_plane()
             self._held += 1
 
-    def _push(self, depth: int) -> None:  # noqa: ARG002
-        """Push the frontier along all edges, and exchange what leaves a part."""
+    def _push(self, depth: int) -> None:
+        """Push the frontier along all edges, and exchange what leaves a part.
+
+        Inside parts its words are pulled where that pays.
+        """
+        running = np.bitwise_or.reduce([rows.running for rows in self._searched])
+        self._running = self._world.allreduce(running, "or")
         tables, shared = [], self._delegates
         for part, normals, outer in zip(
             self._parts, self._normals, self._outer, strict=True
         ):
-            self._along(part.nd, normals, shared)
-            self._along(part.dn, shared, normals)
-            self._along(part.dd, shared, shared)
+            self._inside(depth, part.nd, part.dn, normals, shared)
+            self._inside(depth, part.dn, part.nd, shared, normals)
+            self._inside(depth, part.dd, part.dd, shared, shared)
             self._along(part.nn, normals, outer.rows, outer.index)
             tables.append(outer.table(self._library))
         self._deliver(np.concatenate(tables))
@@ -224,6 +236,27 @@ class PartBitSearches(PartSearches):
             # mutant: self._world.allreduce(shared.next[rows], "or") ->
             #   shared.next[rows] : test_ranks_of_every_number
             shared.next[rows] = self._world.allreduce(shared.next[rows], "or")
+
+    def _inside(
+        self, depth: int, edges: CSR, back: CSR, start: WordRows, goal: WordRows
+    ) -> None:
+        """Pull or push words along edges; back: the same edges by their ends."""
+        if self.direction == "push" or not edges.edges or not start.view.queued:
+            self._along(edges, start, goal)
+            return
+        pulled = library(self.lanes, edges.offsets.itemsize).part_bits_pull(
+            cc.pointer(edges.offsets),
+            cc.pointer(back.offsets),
+            cc.pointer(back.columns),
+            start.state,
+            goal.state,
+            cc.pointer(self._running),
+            ctypes.c_int64(depth),
+            ctypes.c_int(self.direction == "pull"),
+            self._threads,
+        )
+        if not pulled:
+            self._along(edges, start, goal)
 
     def _along(
         self, edges: CSR, start: WordRows, goal: WordRows, columns: Array | None = None

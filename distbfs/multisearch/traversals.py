@@ -77,6 +77,7 @@ class OnHosts(Traversals):
             threads = options.threads or self._session.options.threads
             searches = PartBitSearches(self._world, parts, lanes, threads)
             self._searches = searches
+        searches.direction = options.direction
         count = min(options.batch or bits.LANE * lanes, searches.width, len(sources))
         searches.run(sources[:count], wanted)
         return searches, count

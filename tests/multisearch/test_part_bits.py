@@ -17,6 +17,7 @@ from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import PartsSearcher
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT
+from distbfs.ranks.world import SoloWorld
 
 RANKS = (1, 2, 3, 4)
 SUMS = ("reached_from", "distance_from", "harmonic_from")
@@ -28,10 +29,13 @@ GRAPHS = {
 }
 
 
-def found_by(world, source, roots, width, parts=1, threads=1, **options):
+def found_by(
+    world, source, roots, width, parts=1, threads=1, direction="auto", **options
+):
     """Return levels [k, n], counts and sums by vertex of all ranks."""
     made, _ = build(source, parts * world.size, world, threshold=3)
     on = PartBitSearches(world, made, width, threads)
+    on.direction = direction
     # what a run leaves does not change the next
     on.run(roots[::-1], Wanted(levels=True))
     on.run(roots, Wanted(levels=True, sums=SUMS, **options))
@@ -68,26 +72,50 @@ def check(results, level):
 
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("ranks", RANKS)
-def test_ranks_of_every_number(name, ranks):
+@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+def test_ranks_of_every_number(name, ranks, direction):
     source, parts = GRAPHS[name], 1 + ranks % 2
     roots = np.random.default_rng(1).integers(0, source.n, 64)  # some of them twice
     level = all_levels(source)[roots]
     for results in on_ranks(
-        ranks, lambda world: found_by(world, source, roots, 1, parts)
+        ranks, lambda world: found_by(world, source, roots, 1, parts, 1, direction)
     ):
         check(results, level)
 
 
 @pytest.mark.parametrize("width", [1, 2, 4, 8])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_words_of_every_width(width, threads):
+@pytest.mark.parametrize("direction", ["auto", "pull"])
+def test_words_of_every_width(width, threads, direction):
     source, count = GRAPHS["random"], 64 * width - 5
     roots = np.random.default_rng(2).integers(0, source.n, count)
     level = all_levels(source)[roots]
     for results in on_ranks(
-        2, lambda world: found_by(world, source, roots, width, 2, threads)
+        2, lambda world: found_by(world, source, roots, width, 2, threads, direction)
     ):
         check(results, level)
+
+
+@pytest.mark.parametrize("lone", [False, True])
+def test_pulls_read_few_edges_of_hubs(monkeypatch, lone):
+    """Nor does a search that has ended, as one from a vertex without edges."""
+    leaves = np.arange(2, 3000)
+    hubs = Tuples(3001, np.repeat([0, 1], 2998), np.tile(leaves, 2))
+    roots, along = np.arange(2, 64), PartBitSearches._along
+    if lone:
+        roots = np.append(roots, 3000)
+    made, _ = build(hubs, 1, threshold=100)
+    on, pushed = PartBitSearches(SoloWorld(), made, 1, 1), []
+
+    def noted(on, edges, start, goal, columns=None):
+        pushed.append((edges is made[0].dn, int(start.view.queued)))
+        along(on, edges, start, goal, columns)
+
+    monkeypatch.setattr(PartBitSearches, "_along", noted)
+    on.run(roots, Wanted(levels=True))
+    assert not any(queued for dn, queued in pushed if dn), "each leaf asks one hub"
+    assert (False, len(roots)) in pushed, "a few leaves tell the hubs"
+    np.testing.assert_array_equal(on.levels(5)[0], hubs.distances(roots[5]))
 
 
 @pytest.mark.parametrize("limit", [0, 1, 4])
