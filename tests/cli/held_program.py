@@ -8,20 +8,26 @@ from socket import AF_UNIX, SOCK_SEQPACKET, socket
 from distbfs.cli import main
 from distbfs.ranks.world import run_guarded
 
-LONGEST = 1 << 20
-FOLDER = Path(sys.argv[1])
+LONGEST = 1 << 20  # bytes of a command
 
-sys.stdout, sys.stderr = (
-    (FOLDER / name).open("a", buffering=1, encoding="utf-8", errors=errors)
-    for name, errors in (("out", "surrogateescape"), ("err", "backslashreplace"))
-)
-with socket(AF_UNIX, SOCK_SEQPACKET) as asking:
-    asking.connect(str(FOLDER / "socket"))
-    while text := asking.recv(LONGEST):
-        place, *words = text.decode("utf-8", "surrogateescape").split("\0")
-        os.chdir(place)
-        sys.argv = ["distbfs", *words]
-        code = run_guarded(None, lambda: main.run(words))  # noqa: B023 - at once
-        os.chdir("/")
-        sys.stdout.flush()
-        asking.send(str(code).encode())
+
+def serve(folder):
+    """Write to the files of a folder as all ranks do, and answer at its socket."""
+    sys.stdout, sys.stderr = (
+        (folder / name).open("a", buffering=1, encoding="utf-8", errors=errors)
+        for name, errors in (("out", "surrogateescape"), ("err", "backslashreplace"))
+    )
+    with socket(AF_UNIX, SOCK_SEQPACKET) as asking:
+        asking.connect(str(folder / "socket"))
+        while text := asking.recv(LONGEST):
+            place, *words = text.decode("utf-8", "surrogateescape").split("\0")
+            os.chdir(place)
+            sys.argv = ["distbfs", *words]
+            code = run_guarded(None, lambda: main.run(words))  # noqa: B023 - at once
+            os.chdir("/")
+            sys.stdout.flush()
+            asking.send(str(code).encode())
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]))

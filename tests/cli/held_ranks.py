@@ -14,11 +14,10 @@ from functools import cache
 from pathlib import Path
 from socket import AF_UNIX, SOCK_SEQPACKET, socket
 
+import held_program
 import warm
 from launching import Finished, clean_environment, end_tree, find_mpiexec
 
-PROGRAM = Path(__file__).with_name("held_program.py")
-LONGEST = 1 << 20
 SECONDS = 60
 
 
@@ -34,7 +33,11 @@ class HeldRanks:
             listener.bind(str(self.folder / "socket"))
             listener.listen(ranks)
             listener.settimeout(SECONDS)
-            program = [str(warm.folder() / "python"), str(PROGRAM), str(self.folder)]
+            program = [
+                str(warm.folder() / "python"),
+                held_program.__file__,
+                str(self.folder),
+            ]
             self.process = subprocess.Popen(
                 [find_mpiexec(), "-n", str(ranks), *program],
                 env=clean_environment(env),
@@ -54,7 +57,7 @@ class HeldRanks:
         text = "\0".join([os.getcwd(), *words]).encode("utf-8", "surrogateescape")
         for rank in self.ranks:
             rank.send(text)
-        codes = [rank.recv(LONGEST) for rank in self.ranks]
+        codes = [rank.recv(held_program.LONGEST) for rank in self.ranks]
         code = max(map(int, codes)) if all(codes) else self.process.wait(SECONDS)
         out, err = (path.read_text("utf-8") for path in self.said)
         if not all(codes):
