@@ -356,7 +356,7 @@ def interleaved(parent, forced):
     forced: which of the two replace what is there, the outer and the inner one
     """
     outer, inner = graphs()
-    folder, at, won = parent / "graph", 1, set()
+    folder, at, won, replaced = parent / "graph", 1, set(), True
     interrupter = Interrupter(0, None)
 
     def write(graph, overwrite):
@@ -371,14 +371,15 @@ def interleaved(parent, forced):
 
     while at <= interrupter.count + 1:
         done = []
-        if any(forced):
+        if any(forced) and replaced:
             write_store(folder, outer[1], outer[0], overwrite=True)
         interrupter = Interrupter(at, stop)
         with interrupter:
             done.append(write(outer, forced[0]))
         at += 1
         assert nothing_else(parent)
-        won.add((tuple(done), holds_either(folder, outer[1], inner[1])))
+        replaced = holds_either(folder, outer[1], inner[1])
+        won.add((tuple(done), replaced))
         if not any(forced):
             shutil.rmtree(folder)
     return won
