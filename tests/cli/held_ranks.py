@@ -57,7 +57,7 @@ class HeldRanks:
         text = "\0".join([os.getcwd(), *words]).encode("utf-8", "surrogateescape")
         for rank in self.ranks:
             rank.send(text)
-        codes = [rank.recv(held_program.LONGEST) for rank in self.ranks]
+        codes = [code_of(rank) for rank in self.ranks]
         code = max(map(int, codes)) if all(codes) else self.process.wait(SECONDS)
         out, err = (path.read_text("utf-8") for path in self.said)
         if not all(codes):
@@ -78,6 +78,14 @@ class HeldRanks:
             raise
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def code_of(rank):
+    """Return what a rank says at the end of a command; nothing of one that is gone."""
+    try:
+        return rank.recv(held_program.LONGEST)
+    except ConnectionResetError:
+        return b""
 
 
 @cache
