@@ -53,7 +53,7 @@ BOUNDED = {
 }
 # these start commands, which depend on the whole package, and what puts faults in them
 COMMANDS = {
-    *("tests/cli/commands.py", "tests/faults/launching.py"),
+    *("tests/cli/commands.py", "tests/cli/held_ranks.py", "tests/faults/launching.py"),
     *("tests/warm.py", "tests/warm_client.py"),
 }
 FAULTS = "tests/faults/injected/sitecustomize.py"

@@ -51,6 +51,7 @@ distbfs.k_hop_subgraph(graph, 0, 1)
 with distbfs.open("store") as session:
     session.search(0).to_numpy()
 """
+BRIEFLY = "from distbfs.device import rates; rates.HOST_COPY_BYTES = 1 << 20"
 RUNS = (
     "generate kronecker --scale 5 -o store",
     "convert edges.txt -o converted --permute-seed 3",
@@ -100,10 +101,11 @@ def test_help_loads_the_options_alone(tmp_path, command):
 def test_no_module_of_cuda_without_a_device(tmp_path):
     assert {words.split()[0] for words in RUNS} == {*COMMANDS}
     (tmp_path / "edges.txt").write_text("0 1\n1 2\n")
-    calls = json.dumps([*(words.split() for words in RUNS), PROGRAM])
+    words = [words.split() for words in RUNS]
+    calls = json.dumps([*words[:12], BRIEFLY, *words[12:], PROGRAM])
     stop = '{"id": 1, "op": "distances", "source": 0, "targets": [1, 2]}\n'
     stop += '{"id": 2, "op": "shutdown"}\n'
     done = python(tmp_path, EACH, str(HERE), calls, input=stop)
     imported = json.loads(done.stderr.splitlines()[-1])
-    assert len(imported) == len(RUNS) + 1
+    assert len(imported) == len(RUNS) + 2
     assert imported == {call: [0, []] for call in imported}

@@ -15,6 +15,7 @@ import numpy as np
 import psutil
 import pytest
 from graphs import levels_by
+from held_ranks import run_held
 from launching import clean_environment, end_tree, find_mpiexec, run, run_ranks
 from warm import Command
 
@@ -67,11 +68,17 @@ def alone(*arguments, **env):
 
 
 def on(ranks, *arguments, **env):
-    """Run a command under mpiexec; on one rank in this process."""
+    """Run a command under mpiexec; on one rank in this process.
+
+    With variables of the environment the ranks start for this command alone.
+    """
     if ranks == 1 and not env:
         return here(*arguments)
-    command = [*DISTBFS, *map(str, arguments)]
-    done = run_ranks(ranks, command, SECONDS, environment(**env))
+    words = [str(word) for word in arguments]
+    if env:
+        done = run_ranks(ranks, [*DISTBFS, *words], SECONDS, environment(**env))
+    else:
+        done = run_held(ranks, words, environment())
     return Result(done.returncode, done.stdout, done.said)
 
 

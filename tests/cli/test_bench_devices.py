@@ -100,6 +100,7 @@ def bench(monkeypatch, tmp_path):
     for name in ("bench_store", "check_service", "bench_searches_devices"):
         (tmp_path / f"{name}.py").write_text(SCRIPT_OF_ITS_OWN)
     monkeypatch.setenv("PIDS", str(tmp_path / "pids"))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # those it starts
     fast = (sys.executable, "-S", "-E")
     monkeypatch.setattr(module, "ROOT", tmp_path)
     monkeypatch.setattr(module, "DISTBFS", (*fast, str(tmp_path / "fake.py")))

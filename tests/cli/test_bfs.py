@@ -45,7 +45,7 @@ from distbfs.terminal.level_table import LevelTable
 
 GRAPH = random_tuples(150, 260, seed=5)
 SOURCES = [0, 3, 77, 149]
-MANY = list(range(60))
+MANY = list(range(20))
 ONE = ("--source", 3)
 
 
@@ -476,7 +476,7 @@ def partial(output):
     return output.with_name(output.name + ".partial")
 
 
-def start_slow(ranks, words, output, rows, seconds=0.08):
+def start_slow(ranks, words, output, rows, seconds=0.3):
     """Start a command and return when some searches are done and one is going on."""
     log = output.with_name("log")
     process = begin(ranks, [*DISTBFS, *words], injected(log, sleep=seconds))

@@ -4,6 +4,7 @@ import importlib.metadata
 import json
 import os
 import sys
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -46,6 +47,14 @@ def packages(folder, **sources):
         (folder / name / "__init__.py").write_text(text)
     path = [str(folder), clean_environment()["PYTHONPATH"]]
     return {"PYTHONPATH": os.pathsep.join(path)}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def asked_once():
+    """MPI tells the same each time: here a process of its own asks it once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(probing, "ask_mpi", cache(probing.ask_mpi))
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -211,6 +211,7 @@ def test_on_two_ranks(store, tmp_path):
     assert "exists; give --force" in on(2, "export", store, "-o", two).refusal
 
 
+@pytest.mark.parametrize("store", [3], indirect=True)
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_dash_is_stdout(store, tmp_path, name):
     file = tmp_path / f"out{ENDINGS[name]}"

@@ -16,12 +16,14 @@ from commands import (
     here,
     on,
     ranks_below,
+    wait_until,
 )
 from graphs import Tuples, random_tuples
 from launching import is_open_mpi, needs_mpi
 
 from distbfs import registry
 from distbfs.multisearch import searchers as sharing
+from distbfs.terminal import energy
 
 GRAPH = random_tuples(90, 130, seed=6)
 LEVELS = np.stack([GRAPH.distances(v) for v in range(GRAPH.n)])
@@ -413,8 +415,7 @@ def test_a_run_that_is_stopped_leaves_nothing(tmp_path):
     path.unlink()
     words = ["multisearch", "apsp", str(store), "-o", str(tmp_path / "out.h5")]
     process = begin(1, [*DISTBFS, *words, "--dtype", "int16"], environment())
-    while not [name for name in files_in(tmp_path) if "partial" in name]:
-        assert process.poll() is None
+    wait_until(lambda: any("partial" in x for x in files_in(tmp_path)), process)
     process.terminate()
     done = finish(process)
     assert done.code == 0
@@ -459,8 +460,7 @@ def test_killed_and_resumed(path, tmp_path, ranks, number):
     out, partial = tmp_path / "out.h5", tmp_path / "out.h5.partial"
     words = ["multisearch", "closeness", str(path), "-o", str(out), "--threads", "1"]
     process = begin(ranks, [*DISTBFS, *words, "--batch", "4"], environment())
-    while not done_in(partial):
-        assert process.poll() is None
+    wait_until(lambda: done_in(partial), process)
     below = ranks_below(process).values()  # each may write to the file to its end
     process.send_signal(number)
     stopped = finish(process, ranks=below)
@@ -526,7 +526,8 @@ def test_every_application_is_in_the_help():
 @pytest.mark.parametrize(
     "ranks", [1, pytest.param(2, marks=[needs_mpi, pytest.mark.thorough])]
 )
-def test_energy_is_told_or_why_there_is_none(stores, ranks):
+def test_energy_is_told_or_why_there_is_none(stores, monkeypatch, ranks):
+    monkeypatch.setattr(energy, "SECONDS", 0.1)
     words = ("--divide", "sources", "--engine", "openmp", "--energy")
     done = on(ranks, "multisearch", "closeness", stores[1], "--json", *words)
     report = done.values["energy"]

@@ -1,5 +1,6 @@
 """A format or family is one new file and one line of the registry, in a copy."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -77,6 +78,13 @@ class Wheel(ByFormula):
     def tuples_at(self, positions):
         return positions, (positions + self.step) % self.n
 '''
+CALLS = """
+import json, sys
+from distbfs.cli.main import run
+for words in json.loads(sys.argv[1]):
+    assert run(words) == 0
+    print("done")
+"""
 ADDED = {
     "READERS = {": ("formats", "dashes", "DashesReader", READER),
     "WRITERS = {": ("formats", "dashes", "DashesWriter", READER),
@@ -86,7 +94,7 @@ ADDED = {
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Run a command of a copy that has one format and one family more."""
+    """Run commands of a copy that has one format and one family more."""
     root = tmp_path_factory.mktemp("copy")
     package = root / "distbfs"
     source = Path(distbfs.__file__).parent
@@ -100,9 +108,10 @@ def run(tmp_path_factory):
     (package / "registry.py").write_text(registry)
     here = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
 
-    def call(*words):
+    def call(*commands):
+        calls = json.dumps([[*map(str, words)] for words in commands])
         done = subprocess.run(
-            [sys.executable, "-m", "distbfs", *map(str, words)],
+            [sys.executable, "-c", CALLS, calls],
             cwd=root,
             env=here,
             capture_output=True,
@@ -116,24 +125,28 @@ def run(tmp_path_factory):
 
 
 def test_a_format_of_one_file(run, tmp_path):
-    for command in ("convert", "export"):
-        assert "dashes" in run(command, "--help")
-    text = tmp_path / "graph.dashes"
+    text, store, again = (tmp_path / x for x in ("g.dashes", "store", "again.dashes"))
     text.write_text("0-1\n1-2\n2-3\n")
-    run("convert", text, "-o", tmp_path / "store")
-    again = tmp_path / "again.dashes"
-    run("export", tmp_path / "store", "-o", again)
+    said = run(
+        ("convert", "--help"),
+        ("export", "--help"),
+        ("convert", text, "-o", store),
+        ("export", store, "-o", again),
+    )
+    assert all("dashes" in x for x in said.split("done\n")[:2])
     assert sorted(again.read_text().split()) == ["0-1", "1-2", "2-3"]
 
 
 def test_a_family_of_one_file(run, tmp_path):
-    described = " ".join(run("generate", "--help").split())
+    store, edges = tmp_path / "store", tmp_path / "edges.dashes"
+    said = run(
+        ("generate", "--help"),
+        ("generate", "wheel", "-n", 12, "--step", 5, "--seed", 3, "-o", store),
+        ("export", store, "-o", edges),
+    )
+    described = " ".join(said.partition("done\n")[0].split())
     assert "wheel a ring with steps" in described
     assert "--step INTEGER RANGE Vertices to go on; wheel. [2] [1<=x<=9]" in described
-    store = tmp_path / "store"
-    run("generate", "wheel", "-n", 12, "--step", 5, "--seed", 3, "-o", store)
-    edges = tmp_path / "edges.dashes"
-    run("export", store, "-o", edges)
     pairs = {tuple(map(int, line.split("-"))) for line in edges.read_text().split()}
     expected = {tuple(sorted((k, (k + 5) % 12))) for k in range(12)}
     assert pairs == expected

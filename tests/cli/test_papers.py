@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import warm
 from commands import environment
 from graphs import build, kronecker, random_tuples
 from launching import needs_mpi, run_ranks
@@ -142,8 +143,16 @@ def test_rows_of_one_and_two_ranks_stand_together(papers, tmp_path):
     pytest.importorskip("matplotlib")
     words = ["pan", "--figure", "8", "9", "10"]
     assert papers(*words) == 0
-    command = [sys.executable, RUN, *TINY, "--out", tmp_path, "--keep", *words]
-    done = run_ranks(2, [str(x) for x in command], 60, environment(DISTBFS_COMMIT="x"))
+    command = [
+        warm.folder() / "python",
+        RUN,
+        *TINY,
+        "--out",
+        tmp_path,
+        "--keep",
+        *words,
+    ]
+    done = run_ranks(2, [str(x) for x in command], 60, environment())
     assert done.returncode == 0, done.stderr
     for name in ("figure 8", "figure 9"):
         assert [row["devices"] for row in rows_of(tmp_path, name)] == [1, 2]

@@ -26,7 +26,7 @@ for given; do
     shift
     case $given in -m*=native) ;; *) set -- "$@" "$given" ;; esac
 done
-exec cc "$@"
+exec cc "$@" -O1
 """
 GRAPHS = {
     "kronecker": kronecker(12),
@@ -38,7 +38,7 @@ GRAPHS = {
 
 @pytest.fixture(scope="module", autouse=True)
 def generic_compiler(tmp_path_factory):
-    """A compiler that leaves the native flags out, and a cache of its own."""
+    """A compiler without the native flags, soon done, and with a cache of its own."""
     folder = tmp_path_factory.mktemp("generic")
     script = folder / "cc"
     script.write_text(GENERIC)

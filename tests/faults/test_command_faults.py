@@ -175,7 +175,7 @@ def test_rank_0_of_four_fails_in_a_search(tmp_path):
     ],
 )
 def test_a_rank_is_killed_in_a_benchmark(tmp_path, ranks, way, killed):
-    run = Run(ranks, command_line(way, tmp_path, 16), tmp_path / "log")
+    run = Run(ranks, command_line(way, tmp_path, 12), tmp_path / "log")
     run.wait_for_searches()
     run.rank(killed).kill()
     began = time.monotonic()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import psutil
 import pytest
+import warm
 from launching import (
     clean_environment,
     end_tree,
@@ -18,7 +18,7 @@ from launching import (
     needs_mpi,
 )
 
-STOPPING = [sys.executable, str(Path(__file__).parent / "stopping.py")]
+STOPPING = Path(__file__).parent / "stopping.py"
 SAME_REQUEST = 1.2
 
 
@@ -26,7 +26,7 @@ def start(ranks: int, name: Path, *more: str) -> subprocess.Popen[str]:
     """Start the program and wait until every rank is ready."""
     launcher = [str(find_mpiexec()), "-n", str(ranks)] if ranks > 1 else []
     process = subprocess.Popen(
-        [*launcher, *STOPPING, str(name), *more],
+        [*launcher, str(warm.folder() / "python"), str(STOPPING), str(name), *more],
         env=clean_environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -76,7 +76,7 @@ def test_exit_code_of_one_rank_counts_at_the_end() -> None:
 
 @needs_mpi
 def test_clean_end() -> None:
-    done = run_ranks(4, [*PROGRAM, "end", "0"])
+    done = run_ranks(2, [*PROGRAM, "end", "0"])
     assert done.returncode == 0
     assert done.stderr == ""
 

@@ -2,10 +2,10 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import warm
 from launching import clean_environment
 
 from distbfs.device import cuda
@@ -33,7 +33,7 @@ def has_device():
 )
 def test_without_a_device(script, tmp_path):
     done = subprocess.run(
-        [sys.executable, SCRIPTS / script, "--out", tmp_path],
+        [warm.folder() / "python", SCRIPTS / script, "--out", tmp_path],
         capture_output=True,
         text=True,
         env=clean_environment(),
@@ -47,8 +47,9 @@ def test_without_a_device(script, tmp_path):
 
 
 def test_networkx_benchmark_counts_what_it_says():
+    words = ("--edges", "300", "--json")
     done = subprocess.run(
-        [sys.executable, SCRIPTS / "bench_networkx.py", "--edges", "300", "--json"],
+        [warm.folder() / "python", SCRIPTS / "bench_networkx.py", *words],
         capture_output=True,
         text=True,
         check=True,
@@ -76,7 +77,7 @@ def test_multisearch_benchmark_counts_what_it_says():
         "--json",
     ]
     done = subprocess.run(
-        [sys.executable, SCRIPTS / "bench_multisearch.py", *words],
+        [warm.folder() / "python", SCRIPTS / "bench_multisearch.py", *words],
         capture_output=True,
         text=True,
         check=True,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 from store_graphs import make_parts, random_tuples, write_store
 
@@ -19,7 +21,13 @@ def parts_of(tuples):
     return made.__getitem__
 
 
+@pytest.fixture(scope="session")
+def written(tmp_path_factory, tuples, parts_of):
+    folder = tmp_path_factory.mktemp("written") / "graph"
+    return write_store(folder, parts_of(2), tuples)
+
+
 @pytest.fixture
-def store(tmp_path, tuples, parts_of):
+def store(tmp_path, written):
     """A store of two parts with edges in every subgraph."""
-    return open_store(write_store(tmp_path / "graph", parts_of(2), tuples))
+    return open_store(shutil.copytree(written, tmp_path / "graph"))

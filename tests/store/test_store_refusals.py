@@ -171,7 +171,7 @@ def test_flipped_bytes(store, name):
     path, good = store.folder / name, store.load_part(0)
     data = path.read_bytes()
     rng, refusals = np.random.default_rng(3), 0
-    places = rng.choice(len(data), 250, replace=False)
+    places = rng.choice(len(data), 150, replace=False)
     for place in [*range(0, 48, 5), *sorted(places)]:
         flipped = bytearray(data)
         flipped[place] ^= 1 << int(rng.integers(8))
