@@ -68,7 +68,7 @@ def test_rows_from_little_to_all_of_them_on_the_device(name):
     for share in (0, 0.4, 0.95, 1.2):
         limit = int(least + share * (most - least))
         room = Room(limit, None, NOTHING)
-        graph = build(source, room=room, buffer_bytes=8000)
+        graph = build(source, room=room, buffer_bytes=100_000)
         assert graph.m == whole.m
         assert graph.held_back == (
             0 if share > 1 else graph.m - graph.offsets.get()[-1]
