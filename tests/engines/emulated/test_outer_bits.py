@@ -239,7 +239,7 @@ def test_applications(ranks, monkeypatch, form, name, kind, threshold):
         searcher = PartsSearcher(session, RunOptions())
         session.search = None  # which is not called
         assert searcher.smallest == 512
-        check_applications(searcher, source)
+        check_applications(searcher, source, (None, 2))
         session.close()
 
     if len(names) == 1:

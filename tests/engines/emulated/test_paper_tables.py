@@ -94,7 +94,9 @@ def render_one(monkeypatch, paper):
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_entry_is_made_or_says_why_not(papers, paper, tmp_path, monkeypatch):
     render_one(monkeypatch, paper)
-    few = first_graphs(papers.run.paper_of(paper), 1 + (paper in ("xbfs", "mclaughlin")))
+    few = first_graphs(
+        papers.run.paper_of(paper), 1 + (paper in ("xbfs", "mclaughlin"))
+    )
     monkeypatch.setattr(papers.run, "paper_of", lambda _: few)
     plots = tmp_path / "plots"
     words = (paper, *TINY, "--threads", 1, 2, "--out", tmp_path, "--plots", plots)
@@ -172,7 +174,7 @@ def test_no_step_of_figure_14_is_like_another(papers):
         knobs = knobs | more
         assert knobs not in seen
         seen.append(knobs)
-    bench = importlib.import_module("papers.bench").Bench(each=1e-4, roots=1, most=4000)
+    bench = importlib.import_module("papers.bench").Bench(each=1e-4, roots=1, most=8000)
     turns = table.figure_14(bench, "kron_g500-logn20")["written_in_turns"]
     before, after = turns["+ one block"], turns["+ coalesced writes"]
     assert before == 0 < after

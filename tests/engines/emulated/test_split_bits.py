@@ -48,8 +48,8 @@ from commands import here
 from wholes import check_applications, whole
 
 GRAPHS = {
-    "kronecker": kronecker(9),
-    "star": shuffled(star(900)),
+    "kronecker": kronecker(8),
+    "star": shuffled(star(500)),
     "complete": complete(60),
     "hubs": hubs(3, 700),
     "granules": uniform(3000, 20_000, hub=900),

@@ -41,7 +41,7 @@ pytestmark = pytest.mark.usefixtures("device")
 SLACK = 16 << 10  # bytes of upper bounds, for a part
 GRAPHS = {
     "kronecker": lambda: kronecker(9),
-    "uniform": lambda: uniform(700, 12_000),
+    "uniform": lambda: uniform(400, 7000),
     "star": lambda: shuffled(star(900)),
     "complete": lambda: complete(60),
     "hubs": lambda: hubs(3, 1800),
