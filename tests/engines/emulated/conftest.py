@@ -24,8 +24,8 @@ from distbfs.search import choose as choosing
 from distbfs.search import device_opening
 from distbfs.store import cuda_files
 
-# How many blocks there are on a multiprocessor, of kernels whose blocks do not meet: the
-# CPU switches to each of their threads, and two blocks in all see as much.
+# How many blocks there are on a multiprocessor, of kernels whose blocks do not meet:
+# the CPU switches to each of their threads, and two blocks in all see as much.
 BLOCKS = {
     **dict.fromkeys((build_kernels, inner), "BLOCKS_PER_MULTIPROCESSOR"),
     **dict.fromkeys((device_tuples, cuda_files), "BLOCKS_PER_MULTIPROCESSOR"),

@@ -88,12 +88,17 @@ def check(results, level):
     np.testing.assert_allclose(sums["harmonic_from"], near, rtol=1e-12)
 
 
+# graphs in turns; each is in domains of several kinds
+KINDS = covered(
+    *(list(PLACEMENTS), [0, 4, 20, LARGE], [None, ALWAYS_PULL, NEVER_PULL, 200]),
+    [ThreadExchange, StreamedThreads],
+)
+NAMES = [name for name in GRAPHS if name != "random"]
+
+
 @pytest.mark.parametrize(
     ("name", "owners", "threshold", "pull_edges", "kind"),
-    covered(
-        *([x for x in GRAPHS if x != "random"], list(PLACEMENTS), [0, 4, 20, LARGE]),
-        *([None, ALWAYS_PULL, NEVER_PULL, 200], [ThreadExchange, StreamedThreads]),
-    ),
+    [(NAMES[k % len(NAMES)], *kinds) for k, kinds in enumerate(KINDS)],
 )
 def test_domains_of_all_kinds(name, owners, threshold, pull_edges, kind):
     """Some sources twice; a run that ends early leaves nothing to the next."""
@@ -222,10 +227,11 @@ SMALL = ("isolated", "one-vertex", "two-components")
 
 @pytest.mark.parametrize(
     ("form", "name", "kind", "threshold"),
-    covered(
-        [form for form in FORMS if form != "four ranks"],
-        *(SMALL, [ThreadExchange, StreamedThreads], [2, LARGE]),
-    ),
+    [
+        (form, SMALL[(k + turn) % 3], kind, (2, LARGE)[(k // 2 + turn) % 2])
+        for k, form in enumerate(form for form in FORMS if form != "four ranks")
+        for turn, kind in enumerate((ThreadExchange, StreamedThreads))
+    ],
 )
 def test_applications(ranks, monkeypatch, form, name, kind, threshold):
     """On domains of every size; traversals are few, as none takes turns."""

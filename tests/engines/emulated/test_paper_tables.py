@@ -81,7 +81,7 @@ PNG = b"\x89PNG"
 
 
 def render_one(monkeypatch, paper):
-    """Of one paper the first figure becomes pixels, which takes longer than searches."""
+    """Of one paper a figure becomes pixels, which takes longer than all searches."""
     figure = pytest.importorskip("matplotlib.figure").Figure
     ways = iter([figure.savefig] if paper == "xbfs" else [])
 

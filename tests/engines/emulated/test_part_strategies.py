@@ -111,5 +111,5 @@ def test_donated_rows_are_looked_at_to_their_end():
     half = rungs // 2  # the row of each part, of which the other's is of no use
     shared = [half + min(WARP * (k // WARP + 1), half) for k in range(half)]
     alone = [half + k for k in range(1, half + 1)]
-    ways = {key: alone for key in ("static", "thread", "warp")}
+    ways = dict.fromkeys(("static", "thread", "warp"), alone)
     assert counts == {**ways, "donation": shared}
