@@ -192,7 +192,7 @@ def test_sets(device, in_ids):
 def test_a_cluster(device, in_ids):
     for source in (path(60), shuffled(grid(11)), binary_tree(500)):
         made = HostGraph(source)
-        for root in roots(made)[:2]:
+        for root in roots(made)[in_ids::2][:1]:
             found = by_cluster(made, root, in_ids=in_ids, levels=False)
             assert fault(made, root, found, in_ids=in_ids, levels=False) is None
 

@@ -153,10 +153,15 @@ def test_directions(device, direction, internal):
 
 @INTERNAL
 def test_ids_of_any_width(device, id_bits, internal):
-    """With roots that have no edges, and the first search that needs wide levels."""
+    """With roots that have no edges, and the first search that needs wide levels.
+
+    Half of the graphs: each with both widths and both forms of results.
+    """
     deep = shuffled(chained(path(300), complete(30)))
     shapes = [source_of(name) for name in ("random", "tiny", "hubs", "granules")]
     for k, source in enumerate((*shapes, Tuples(4, [1, 1], [3, 3]), deep)):
+        if (k + internal + id_bits // 64) % 2:
+            continue
         driver = resident_driver(source, (1, 2, 3, 4)[k % 4], internal_ids=internal)
         alone = np.flatnonzero(source.degrees == 0)[:2].tolist()
         for root in dict.fromkeys([*some_roots(source, 1), *alone[:1]]):

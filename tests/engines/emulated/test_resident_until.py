@@ -42,10 +42,10 @@ def test_levels_and_targets(device, internal, named):
         parts = (2, 3, 4, 1)[(k + turn) % 4]
         told = SETTINGS[named]
         driver = resident_driver(source, parts, internal_ids=internal, **told)
-        for at, root in enumerate((int(source.degrees.argmax()), int(source.u[0]))):
-            first = (k + turn + 3 * at) % 6
-            for until in untils(source.distances(root), root)[first::6]:
-                look(driver, source, root, until=until)
+        at = (k + turn // 2) % 2
+        root = int(source.u[0] if at else source.degrees.argmax())
+        for until in untils(source.distances(root), root)[(k + turn + 3 * at) % 6 :: 6]:
+            look(driver, source, root, until=until)
         look(driver, source, root)
         driver.close()
 
