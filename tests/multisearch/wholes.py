@@ -85,8 +85,11 @@ def betweenness_by_networkx(source, **ways):
     return [*nx.betweenness_centrality(by_networkx(source), **ways).values()]
 
 
-def check_applications(on, source):
-    """Compare applications of a searcher with NetworkX; rank 0 alone has pairs."""
+def check_applications(on, source, limits=(None, 0, 2, 500)):
+    """Compare applications of a searcher with NetworkX; rank 0 alone has pairs.
+
+    limits: last levels, of ``khop``
+    """
     first, graph = on.world.rank == 0, by_networkx(source)
     every, wanted = np.arange(source.n), all_levels(source)
     rows = levels(on, every)
@@ -108,7 +111,7 @@ def check_applications(on, source):
     pairs = np.random.default_rng(1).integers(0, source.n, (50, 2))
     reached = [nx.has_path(graph, *pair) for pair in pairs.tolist()]
     assert reachability(on, pairs).tolist() == reached[: 50 * first]
-    for hops in (None, 0, 2, 500):
+    for hops in limits:
         counts = khop(on, every[:5], hops)
         if hops is None or hops >= source.n:
             assert counts.shape[1] == wanted[:5].max() + 1

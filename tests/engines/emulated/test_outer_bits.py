@@ -55,11 +55,14 @@ def levels_of(source):
     return source.levels_from(range(source.n))
 
 
-def found_by(roots, n, **options):
-    """Return a function for ``searching`` of levels [k, n], counts and sums."""
+def found_by(roots, n, before=None, **options):
+    """Return a function for ``searching`` of levels [k, n], counts and sums.
+
+    before: the last level of the run before
+    """
 
     def work(world, searches, members):
-        searches.run(roots[::-1], Wanted(levels=True))
+        searches.run(roots[::-1], Wanted(levels=True, limit=before))
         searches.run(roots, Wanted(levels=True, sums=SUMS, **options))
 
         whole = partial(by_id, world, members)
@@ -85,19 +88,25 @@ def check(results, level):
     np.testing.assert_allclose(sums["harmonic_from"], near, rtol=1e-12)
 
 
+# graphs in turns; each is in domains of several kinds
+KINDS = covered(
+    *(list(PLACEMENTS), [0, 4, 20, LARGE], [None, ALWAYS_PULL, NEVER_PULL, 200]),
+    [ThreadExchange, StreamedThreads],
+)
+NAMES = [name for name in GRAPHS if name != "random"]
+
+
 @pytest.mark.parametrize(
     ("name", "owners", "threshold", "pull_edges", "kind"),
-    covered(
-        *([x for x in GRAPHS if x != "random"], list(PLACEMENTS), [0, 4, 20, LARGE]),
-        *([None, ALWAYS_PULL, NEVER_PULL, 200], [ThreadExchange, StreamedThreads]),
-    ),
+    [(NAMES[k % len(NAMES)], *kinds) for k, kinds in enumerate(KINDS)],
 )
 def test_domains_of_all_kinds(name, owners, threshold, pull_edges, kind):
-    """Some sources twice; what a run leaves does not change the next."""
+    """Some sources twice; a run that ends early leaves nothing to the next."""
     source = GRAPHS[name]
     roots = np.random.default_rng(1).integers(0, source.n, 65)
     for results in searching(
-        *(source, PLACEMENTS[owners], threshold, kind, found_by(roots, source.n)),
+        *(source, PLACEMENTS[owners], threshold, kind),
+        found_by(roots, source.n, before=2),
         pull_edges=pull_edges,
     ):
         check(results, levels_of(source)[roots])
@@ -123,7 +132,7 @@ def test_delegates_in_many_granules(owners, pull_edges, threshold, monkeypatch):
     monkeypatch.setattr(domain_share, "HUB_DEGREE", 12)
     for module in (domain_share, outer_bits):
         monkeypatch.setattr(module, "WIDE_DEGREE", 5)
-    source = uniform(5200, 26_000, hub=900)
+    source = uniform(3700, 18_500, hub=700)
     roots = np.random.default_rng(3).integers(0, source.n, 9)
     wanted = source.levels_from(roots)
     for results in searching(
@@ -218,10 +227,11 @@ SMALL = ("isolated", "one-vertex", "two-components")
 
 @pytest.mark.parametrize(
     ("form", "name", "kind", "threshold"),
-    covered(
-        [form for form in FORMS if form != "four ranks"],
-        *(SMALL, [ThreadExchange, StreamedThreads], [2, LARGE]),
-    ),
+    [
+        (form, SMALL[(k + turn) % 3], kind, (2, LARGE)[(k // 2 + turn) % 2])
+        for k, form in enumerate(form for form in FORMS if form != "four ranks")
+        for turn, kind in enumerate((ThreadExchange, StreamedThreads))
+    ],
 )
 def test_applications(ranks, monkeypatch, form, name, kind, threshold):
     """On domains of every size; traversals are few, as none takes turns."""
@@ -235,7 +245,7 @@ def test_applications(ranks, monkeypatch, form, name, kind, threshold):
         searcher = PartsSearcher(session, RunOptions())
         session.search = None  # which is not called
         assert searcher.smallest == 512
-        check_applications(searcher, source)
+        check_applications(searcher, source, (None, 2))
         session.close()
 
     if len(names) == 1:

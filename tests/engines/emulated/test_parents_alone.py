@@ -81,7 +81,7 @@ def roots(made):
 @pytest.mark.parametrize("few", BOTH, ids=["few", "many"])
 @IN_IDS
 def test_every_way(device, monkeypatch, in_ids, few):
-    """Each graph is searched as it comes, and in two other ways in turn."""
+    """Each graph is searched as it comes, and from two roots in other ways in turn."""
     device.multiprocessors = 3
     if not few:
         monkeypatch.setattr(Arrays, "forms_of_few", none_of_few)
@@ -93,7 +93,8 @@ def test_every_way(device, monkeypatch, in_ids, few):
                 continue
             told = {"levels": False, "stepwise": j == 0 and k % 2 == 1}
             search = FastSearch(made.graph, in_ids=in_ids, overrides=way, **told)
-            for root in roots(made):
+            some = j or name == "deep"
+            for root in roots(made)[j % 2 :: 2] if some else roots(made):
                 faults.look(made, search, root, name, overrides=way, **told)
             assert search._arrays.level is search._arrays.wide is None
     faults.tell()
@@ -191,7 +192,7 @@ def test_sets(device, in_ids):
 def test_a_cluster(device, in_ids):
     for source in (path(60), shuffled(grid(11)), binary_tree(500)):
         made = HostGraph(source)
-        for root in roots(made)[:2]:
+        for root in roots(made)[in_ids::2][:1]:
             found = by_cluster(made, root, in_ids=in_ids, levels=False)
             assert fault(made, root, found, in_ids=in_ids, levels=False) is None
 
@@ -232,15 +233,16 @@ def test_a_domain(device, parts):
             overrides=way,
         )
         some = roots(made)
-        for root in some:
+        for root in some[(k + parts) % 2 :: 2]:
             found = look(driver, made.source, root)
             assert all(x is None for x in found.level)
         for until in untils(wanted_levels(made, some[0]), some[0])[::4]:
             look(driver, made.source, some[0], until=until)
-        found = look(driver, made.source, some[0], records=True)
-        told = [one.found for one in found.records if one.found]
-        level = wanted_levels(made, some[0])
-        assert told == np.bincount(level[level > 0])[1:].tolist()
+        if not k % 2:  # records are the same for offsets of both widths
+            found = look(driver, made.source, some[0], records=True)
+            told = [one.found for one in found.records if one.found]
+            level = wanted_levels(made, some[0])
+            assert told == np.bincount(level[level > 0])[1:].tolist()
         look(driver, made.source, some[1])
         driver.close()
 

@@ -20,10 +20,9 @@ def small(device, monkeypatch):
 @pytest.mark.parametrize("parts", [1, 2, 3])
 def test_levels_and_parents(device, name, parts):
     source = GRAPHS[name]
-    for threshold in (0, 4, LARGE):
+    for k, threshold in enumerate((0, 4, LARGE)):
         driver = driver_of(device_parts(source, parts, threshold=threshold))
-        for root in some_roots(source, 2):
-            check(driver, source, root)
+        check(driver, source, some_roots(source, 2)[(k + parts) % 2])
 
 
 @pytest.mark.parametrize("direction", ["push", "pull"])

@@ -52,7 +52,7 @@ def counted(graph, level, dtype="uint64", table_edges=0):
 WAYS = [("i1", "uint64", False), ("i4", "uint64", True), ("i4", "float64", False)]
 
 
-@pytest.mark.full_blocks
+@pytest.mark.full_blocks(levels="i1")
 @pytest.mark.parametrize(("levels", "dtype", "wide"), WAYS)
 def test_counts(device, levels, dtype, wide):
     for k, (name, source) in enumerate(GRAPHS.items()):

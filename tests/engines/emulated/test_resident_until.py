@@ -42,11 +42,11 @@ def test_levels_and_targets(device, internal, named):
         parts = (2, 3, 4, 1)[(k + turn) % 4]
         told = SETTINGS[named]
         driver = resident_driver(source, parts, internal_ids=internal, **told)
-        for at, root in enumerate((int(source.degrees.argmax()), int(source.u[0]))):
-            first = (k + turn + 3 * at) % 6
-            for until in untils(source.distances(root), root)[first::6]:
-                look(driver, source, root, until=until)
-            look(driver, source, root)
+        at = (k + turn // 2) % 2
+        root = int(source.u[0] if at else source.degrees.argmax())
+        for until in untils(source.distances(root), root)[(k + turn + 3 * at) % 6 :: 6]:
+            look(driver, source, root, until=until)
+        look(driver, source, root)
         driver.close()
 
 
@@ -70,9 +70,9 @@ def test_after_every_step(device, parts):
         for depth in range(1, levels.max() + 1):
             target = int(np.flatnonzero(levels == depth)[-1])
             until = Until(depth)
-            if depth % 2:
+            if (depth + parts) % 3 == 1:
                 look(driver, source, root, until=until)
-            else:
+            if (depth + parts) % 3 == 2:
                 look(driver, source, root, until=Until(None, np.array([target])))
             records = look(driver, source, root, until=until, records=True).records
             assert [x.found for x in records] == np.bincount(

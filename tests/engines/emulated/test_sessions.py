@@ -466,8 +466,8 @@ def test_domains_of_a_rank(device, devices, name, threshold, count, size, sizes)
         wanted = check_search(source, root, *found.to_numpy())
         counts = np.bincount(wanted[wanted >= 0]).tolist()
         assert [x["normals"] + x["delegates"] for x in found.records] == counts
-        near = session.search(root, depth_limit=1, parents=False).to_numpy()[0]
-        np.testing.assert_array_equal(near, np.where(wanted <= 1, wanted, -1))
+    near = session.search(root, depth_limit=1, parents=False).to_numpy()[0]
+    np.testing.assert_array_equal(near, np.where(wanted <= 1, wanted, -1))
     session.close()
 
 

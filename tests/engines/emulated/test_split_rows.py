@@ -29,7 +29,7 @@ from device_graphs import HostGraph
 pytestmark = pytest.mark.usefixtures("device")
 GRAPHS = {
     "kronecker": kronecker(9),
-    "uniform": uniform(700, 12_000),
+    "uniform": uniform(300, 5000),
     "star": Tuples(900, [0] * 899, range(1, 900)),
     "complete": complete(60),
 }

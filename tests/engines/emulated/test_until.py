@@ -85,7 +85,7 @@ def test_nothing_lies_beyond_the_last_level(device, engine, method, in_ids):
             for k, until in enumerate(untils(whole, root)[turn % 5 :: 5]):
                 found = search.search(root, records=k % 3 == 0, until=until)
                 hold(made, root, found, until, in_ids=in_ids)
-            hold(made, root, search.search(root), Until(), in_ids=in_ids)
+        hold(made, root, search.search(root), Until(), in_ids=in_ids)
 
 
 @EACH

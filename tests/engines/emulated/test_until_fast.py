@@ -82,11 +82,12 @@ def test_levels_and_targets(device, in_ids, named):
     for k, name in enumerate([*SHAPES][in_ids::2]):
         made, told = host(name), SETTINGS[named]
         search = FastSearch(made.graph, in_ids=in_ids, **told)
-        for at, root in enumerate(roots(made)):
-            first = (k + turn + 3 * at) % 6
-            for until in untils(wanted_levels(made, root), root)[first::6]:
-                faults.look(made, search, root, name, until=until, **told)
-            faults.look(made, search, root, name, **told)
+        at = (k + turn // 2) % 2
+        root = roots(made)[at]
+        first = (k + turn + 3 * at) % 6
+        for until in untils(wanted_levels(made, root), root)[first::6]:
+            faults.look(made, search, root, name, until=until, **told)
+        faults.look(made, search, root, name, **told)
     faults.tell()
 
 
@@ -124,6 +125,7 @@ def test_after_every_step(device, in_ids):
                 if (depth + (until.depth is None)) % 2:
                     found = search.search(root, until=until)
                     assert fault(made, root, found, in_ids=in_ids, until=until) is None
+                    continue
                 found = search.search(root, records=True, until=until)
                 assert fault(made, root, found, in_ids=in_ids, until=until) is None
                 assert len(found.records) == depth

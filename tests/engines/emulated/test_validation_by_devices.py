@@ -155,11 +155,11 @@ def test_planted_faults(form, id_bits, shape, name, wanted):
 
 
 def test_one_wrong_parent_or_level_of_another_device(form):
-    """Each vertex once, on whichever device it is."""
+    """Some vertices, on whichever device they are."""
     source = kronecker(6)
     root = int(source.u[0])
     level, parent = search(source.n, source.u, source.v, root)
-    for x in np.flatnonzero((level > 0) & (np.arange(source.n) != root))[::5].tolist():
+    for x in np.flatnonzero((level > 0) & (np.arange(source.n) != root))[::9].tolist():
         for which, value in ((level, level[x] + 1), (parent, root), (parent, x)):
             kept, which[x] = which[x], value
             same(told(source, root, level, parent, (3, 3)), source, root, level, parent)
@@ -184,7 +184,8 @@ def test_depths(form, depth, wanted):
     """A path, whose last edge is turned to a vertex that is much nearer."""
     path = np.arange(depth, dtype=np.int64)
     few = depth > 300 or (wanted == "parent" and depth > 100)
-    for step in (0, 2, 16) if few else (0, 2, 7, 8, 15, 16):
+    others = (2, 16) if few else ((2, 8, 16), (7, 15))[(depth + len(form)) % 2]
+    for step in (0, *others):
         u, v = np.append(path, 0), np.append(path + 1, 0)
         source = Tuples(depth + 1, u, v)
         level = np.arange(depth + 1, dtype=np.int32)
@@ -225,12 +226,11 @@ def test_kept_tuples(form, devices, share, monkeypatch):
     monkeypatch.setattr(kept_ends, "cuda", SimpleNamespace(available=lambda _: free))
     kept = [KeptEnds() for _ in range(devices)]
     for chunk in (600, 600, 1000):
-        for x in (0, 7, 120):
-            for value in (parent[x], root):
-                case = source, root, level, parent.copy()
-                case[3][x] = value
-                made.clear()
-                same(told(*case, shape, kept=kept, chunk=chunk), *case)
+        for x, value in ((0, root), (7, parent[7]), (120, root)):
+            case = source, root, level, parent.copy()
+            case[3][x] = value
+            made.clear()
+            same(told(*case, shape, kept=kept, chunk=chunk), *case)
         few, many = {1: (0, 0), 0.4: (1, 4999), 0: (5000, 5000)}[share]
         assert few <= sum(made) <= many
         assert all(ends.complete for ends in kept) == (share == 1)
@@ -352,12 +352,12 @@ def test_ranks_that_copy(form, id_bits, ranks, wanted, copied):
 @pytest.mark.parametrize("form", [WHOLE], indirect=True)
 @pytest.mark.parametrize("which", ["level", "parent"])
 def test_one_wrong_value_of_another_rank(form, which, copied):
-    """Each vertex once; mailboxes are used again, and spread states in pieces."""
+    """Mailboxes are used again, and spread states in pieces."""
     source = kronecker(6)
     root = int(source.u[0])
     level, parent = search(source.n, source.u, source.v, root)
     reached = np.flatnonzero((level > 0) & (np.arange(source.n) != root))
-    for x in reached[::2].tolist():
+    for x in reached[::4].tolist():
         case = source, root, level.copy(), parent.copy()
         if which == "level":
             case[2][x] += 1
