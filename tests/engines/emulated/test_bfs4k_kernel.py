@@ -29,17 +29,17 @@ SHAPES = {
     "one-edge": lambda: Tuples(4, [1, 1], [3, 3]),
     "random": lambda: random_tuples(1500, 4000, 11),
     "kronecker": lambda: kronecker(10),
-    "star": lambda: star(3700),
+    "star": lambda: star(2100),
     "grid": lambda: grid(14),
-    "tree": lambda: shuffled(binary_tree(2047)),
+    "tree": lambda: shuffled(binary_tree(1023)),
     "complete": lambda: complete(70),
     "blobs": lambda: shuffled(chained(complete(60), path(12), complete(90))),
     "tiny": lambda: shuffled(beside(uniform(500, 2500), pairs(700), lone(200))),
-    "hubs": lambda: hubs(3, 2500),
+    "hubs": lambda: hubs(3, 1300),
     "long-rows": lambda: shuffled(long_rows()),
     "bipartite": lambda: shuffled(bipartite(70, 190)),
     "ring": lambda: circulant(600, 40),
-    "uniform": lambda: uniform(2500, 20_000),
+    "uniform": lambda: uniform(1500, 12_000),
 }
 # each forces ways that the others do not take
 KNOBS = {
