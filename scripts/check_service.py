@@ -9,9 +9,10 @@ was measured and its limit, ends with 1 where a limit is missed.
     python scripts/check_service.py --load-only --load-queries 100000
 
 The load comes from many clients at once, each with one query of ``distances`` open, to
-a service of one rank: as fast as it answers, then at --rate, when a query is measured
-from the time that it is due.  All answers are compared.  From scale 20 on there is only
-the load, and its answers are compared with engine ``openmp``'s.
+a service of one rank, or of all with --load-store graph: as fast as it answers, then at
+--rate, when a query is measured from the time that it is due.  All answers are
+compared.  From scale 20 on there is only the load, and its answers are compared with
+engine ``openmp``'s.
 
 Ratios hold on a machine with nothing else to do.  Needs psutil and SciPy (extra
 ``test``).
@@ -215,9 +216,9 @@ class Load:
 
 
 def load_rows(args: argparse.Namespace, reference: Known, folder: Path) -> Any:
-    """Return the rows of many clients at once, of a service of one rank."""
-    process = started(args, folder, "whole")
-    service = psutil.Process(process.pid)
+    """Return the rows of many clients at once, of a service of one rank or all."""
+    process = started(args, folder, args.load_store)
+    service = ranks_of(process)[0]
     load = Load(reference, folder / "s", args.seed)
     load.run(args.load_clients, args.load_queries // 10)
     alone, _, _ = load.run(1, 2000)
@@ -354,6 +355,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--load-clients", type=int, default=64)
     parser.add_argument("--load-queries", type=int, default=20_000)
+    stores = ("whole", "graph")  # of one rank, and of --ranks
+    parser.add_argument("--load-store", choices=stores, default=stores[0])
     parser.add_argument("--load-only", action="store_true", help="Leave out the rest.")
     parser.add_argument("--rate", type=float, default=3000, help="Wanted a second.")
     parser.add_argument("--json", type=Path, help="File for the figures.")
@@ -362,13 +365,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for store, parts in {"whole": 1, "graph": args.ranks}.items():
-            if store == "graph" and load_only:
+            if load_only and store != args.load_store:
                 continue
             command = [*DISTBFS, "generate", "kronecker", "--scale", str(args.scale)]
             command += ["--parts", str(parts), "-o", str(folder / store)]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         if args.scale >= LARGE:
-            known = Searched(folder / "whole", args.sources, args.seed)
+            known = Searched(folder / args.load_store, args.sources, args.seed)
             rows = load_rows(args, known, folder)
         else:
             reference = Reference(args.scale, args.sources, args.seed)

@@ -1,5 +1,7 @@
 """Sessions over what a test holds: parts, tuples, a graph on a device."""
 
+from types import SimpleNamespace
+
 from distbfs.options import BuildOptions, SearchOptions
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.choose import Request, silent
@@ -13,6 +15,20 @@ def open_parts(world, parts, options, permutation=None, say=silent):
     first = parts[0]
     source = Source(first.layout.n, first.layout.parts, first.directed)
     return open_source(world, source, options, Request(), say=say, held=[held])
+
+
+def parts_in_threads(world, parts, permutation=None):
+    """What many searches of parts want of a session, whose ranks may be threads."""
+    held = held_parts(world, parts, permutation)
+    return SimpleNamespace(
+        world=world,
+        held=held,
+        vertices=held.vertices,
+        layout=parts[0].layout,
+        options=SearchOptions.named(engine="openmp", threads=1),
+        describe=dict,
+        separated=None,
+    )
 
 
 def open_tuples(

@@ -2,8 +2,8 @@
 
 Stands for ``distbfs``, and for ``python`` with a program.  Arguments, environment,
 folder and open files go to the fork, signals follow, and this process ends as the fork
-does.  A rank of Open MPI becomes the command itself, as PMIx knows the processes that it
-has started.  Only modules are imported that Python itself needs to start.
+does.  A rank of Open MPI becomes the command itself, as PMIx knows the processes that
+it has started.  Only modules are imported that Python itself needs to start.
 """
 
 import marshal

@@ -36,6 +36,7 @@ class ThreadWorld:
         self.meeting = meeting
         self.rank = rank
         self.size = meeting.size
+        self.hosts = ["here"] * self.size
         self.calls = self.turn = 0
 
     def _share(self, name, value):
@@ -78,8 +79,7 @@ class ThreadWorld:
         made = Meeting(len(mine)) if self.rank == mine[0] else None
         meeting = self._share("split meeting", made)[mine[0]]
         world = ThreadWorld(meeting, mine.index(self.rank))
-        if hasattr(self, "hosts"):
-            world.hosts = [self.hosts[rank] for rank in mine]
+        world.hosts = [self.hosts[rank] for rank in mine]
         return world
 
     def free(self):

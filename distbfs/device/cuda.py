@@ -46,7 +46,21 @@ def architecture() -> str:
 
 def multiprocessors() -> int:
     """Return the number of multiprocessors of the current device."""
-    return int(cupy().cuda.Device().attributes["MultiProcessorCount"])
+    return _multiprocessors(cupy().cuda.Device().id)
+
+
+@cache
+def _multiprocessors(device: int) -> int:
+    return int(cupy().cuda.Device(device).attributes["MultiProcessorCount"])
+
+
+def blocks_for(items: int | None, each: int, *, most: int = 16) -> int:
+    """Return how many blocks take items in turns: one for ``each`` of them at a time.
+
+    most: on a multiprocessor; so many where it is not known how many items there are
+    """
+    limit = most * multiprocessors()
+    return limit if items is None else min(-(-items // each), limit)
 
 
 def shared_limit() -> int:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from distbfs.types import DeviceArray
 
 SOURCE = Path(__file__).with_suffix(".cu")
-THREADS, BLOCKS = 256, 8  # of a block; on a multiprocessor
+THREADS = 256  # of a block
 
 
 def sum_reached(
@@ -30,7 +30,7 @@ def sum_reached(
     """
     sums = cuda.cupy().zeros(2, np.uint64)
     count = len(values) if ends is None else len(ends)
-    grid = min(-(-count // THREADS), BLOCKS * cuda.multiprocessors())
+    grid = cuda.blocks_for(count, THREADS, most=8)
     if count:
         programs.kernel_here(SOURCE, "sum_reached")(
             grid,

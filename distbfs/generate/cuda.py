@@ -22,7 +22,6 @@ from distbfs.types import Array, DeviceArray, Ids, TupleSource
 NARROW = 1 << 31  # vertices whose ids have 32 bits on devices
 MAX_VERTICES = 1 << 42
 BLOCK = 256
-BLOCKS_PER_MULTIPROCESSOR = 16
 
 
 def id_type(n: int) -> type[np.unsignedinteger]:
@@ -140,7 +139,6 @@ class FamilyTuples(DeviceTuples):
             cuda.cupy().asarray(value) if isinstance(value, np.ndarray) else value
             for value in source.device_arguments()
         ]
-        self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
 
     def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
         """Write tuples start … stop-1 to CuPy arrays of ``dtype``; does not wait."""
@@ -148,7 +146,7 @@ class FamilyTuples(DeviceTuples):
         if count <= 0:
             return
         slice_of = (np.uint64(start), np.uint64(count))
-        grid = min(-(-count // BLOCK), self._blocks)
+        grid = cuda.blocks_for(count, BLOCK)
         self._kernel(grid, BLOCK, *slice_of, *self._arguments, u, v)
 
 
@@ -163,14 +161,13 @@ class PermutedTuples(DeviceTuples):
         code = programs.Module(file, ID=id_word(source.n))
         self._kernel = code.kernel("permute_ids")
         self._words = cuda.cupy().asarray(source.permutation.words())
-        self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
 
     def fill(self, start: int, stop: int, u: DeviceArray, v: DeviceArray) -> None:
         """Write the tuples start … stop-1 to CuPy arrays of ``dtype``, permuted."""
         self._inner.fill(start, stop, u, v)
         count = stop - start
         if count > 0:
-            grid = min(-(-count // BLOCK), self._blocks)
+            grid = cuda.blocks_for(count, BLOCK)
             for ids in (u, v):
                 self._kernel(grid, BLOCK, np.uint64(count), self._words, ids)
 

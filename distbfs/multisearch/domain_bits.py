@@ -245,10 +245,7 @@ class DomainBitSearches(PartSearches):
         return self._paths.dependencies(self._count, self.deepest, stop)
 
     def levels_at(self, searches: Ids, vertices: Ids) -> Array:
-        """Return the level of each vertex id in each search (row), int32; -1 if none.
-
-        Equal on all ranks.
-        """
+        """Return the level of each vertex in each search; see ``PartSearches``."""
         self._need_levels()
         self._check(vertices)
         levels = np.full(len(vertices), UNREACHED, dtype=np.int32)

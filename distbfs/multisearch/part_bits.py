@@ -35,6 +35,7 @@ from distbfs.partition.part import (
     mask_words,
 )
 from distbfs.search.parents import by_rank
+from distbfs.types import UNREACHED
 
 if TYPE_CHECKING:
     from distbfs.graph.csr import CSR
@@ -105,13 +106,17 @@ class WordRows:
         np.bitwise_or.at(self.next, (numbers, lanes), ones)
         self.marks[:] = mask_of(numbers, self.count)
 
-    def levels(self, search: int) -> Array:
-        """Return the levels of a search, int32 [count]; -1 = unreached."""
-        lane, bit = search // LANE, np.uint64(search % LANE)
+    def levels(self, searches: int | Ids, numbers: Ids | slice = slice(None)) -> Array:
+        """Return the levels of numbers in searches, int32 [k]; -1 = unreached.
+
+        By default those of all numbers in one search.
+        """
+        lane, place = np.divmod(searches, LANE)
+        bit = np.asarray(place).astype(np.uint64)
 
         def bits(words: Array) -> Array:
-            column = words.reshape(-1, self._width)[:, lane]
-            return (column >> bit & np.uint64(1)).astype(np.int32)
+            some = words.reshape(-1, self._width)[numbers, lane]
+            return (some >> bit & np.uint64(1)).astype(np.int32)
 
         level = bits(self._words["seen"]) - 1
         for k, plane in enumerate(self._planes):
@@ -289,6 +294,20 @@ class PartBitSearches(PartSearches):
         """Return the levels of a search, int32, of each part by local id."""
         normals = [rows.levels(search) for rows in self._normals]
         return self._by_local(normals, self._delegates.levels(search))
+
+    def levels_at(self, searches: Ids, vertices: Ids) -> Array:
+        """Return the level of each vertex in each search; see ``PartSearches``."""
+        levels = np.full(len(vertices), UNREACHED, dtype=np.int32)
+        delegates = self._delegate_numbers.of(vertices)
+        shared, owner = delegates >= 0, self._layout.part_of(vertices)
+        levels[shared] = self._delegates.levels(searches[shared], delegates[shared])
+        for part, rows in zip(self._parts, self._normals, strict=True):
+            # mutant: ~shared & (owner == part.index) -> owner == part.index
+            #   : test_ranks_of_every_number
+            own = ~shared & (owner == part.index)
+            numbers = part.numbers_of(self._layout.local_of(vertices[own]))
+            levels[own] = rows.levels(searches[own], numbers)
+        return self._world.allreduce(levels, "max")
 
     def sums(self, name: str) -> list[Array]:
         """Return sums of ``base.SUMS`` of each part by local id."""

@@ -118,5 +118,13 @@ class PartSearches(ABC):
         """Return the levels of a search, int32, of each part by local id."""
 
     @abstractmethod
+    def levels_at(self, searches: Ids, vertices: Ids) -> Array:
+        """Return the level of each vertex in each search, int32 [k]; -1 = unreached.
+
+        searches: numbers of the last run's, vertices: internal ids, both int64 [k],
+        equal on all ranks, as the result is
+        """
+
+    @abstractmethod
     def sums(self, name: str) -> list[Array]:
         """Return sums of ``base.SUMS`` of each part by local id."""

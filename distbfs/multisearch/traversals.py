@@ -10,9 +10,12 @@ import numpy as np
 
 from distbfs.errors import OutOfMemory
 from distbfs.multisearch import bits, cuda_bits, domain_bits, domain_members
+from distbfs.multisearch.base import SHARE
 from distbfs.multisearch.part_bits import PartBitSearches, bytes_needed
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.part_messages import PartMessages
+from distbfs.plan.memory import machine_memory, readable
+from distbfs.ranks.agreement import first_reason
 
 if TYPE_CHECKING:
     from distbfs.multisearch.base import RunOptions
@@ -70,12 +73,31 @@ class OnHosts(Traversals):
         searches = self._searches
         if searches is None or searches.lanes < lanes:
             self._searches = searches = None  # free the old one before making another
+            self._check_room(lanes, planes)
             threads = options.threads or self._session.options.threads
             searches = PartBitSearches(self._world, parts, lanes, threads)
             self._searches = searches
         count = min(options.batch or bits.LANE * lanes, searches.width, len(sources))
         searches.run(sources[:count], wanted)
         return searches, count
+
+    def _check_room(self, lanes: int, planes: int) -> None:
+        """Raise OutOfMemory on all ranks where searches do not fit beside the parts.
+
+        planes: of levels that are kept
+        """
+        parts = self._session.held.parts
+        need = bytes_needed(parts, lanes, levels=planes)
+        world, (have, kind) = self._world, machine_memory()
+        ranks = world.hosts.count(world.hosts[world.rank])
+        held = sum(part.graph_bytes for part in parts)
+        room = int(SHARE * have / ranks) - held
+        lack = (
+            f"{bits.LANE * lanes} searches at once take {readable(need)}, and a rank "
+            f"may fill {readable(max(room, 0))} beside parts ({SHARE:.0%} of {kind})"
+        )
+        if reason := first_reason(world, lack if need > room else ""):
+            raise OutOfMemory(reason)
 
     def dependencies(
         self,

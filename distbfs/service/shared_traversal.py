@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -12,16 +13,19 @@ import numpy as np
 
 from distbfs.errors import ResourceError, UsageError
 from distbfs.graph.device_graph import DeviceGraph
-from distbfs.multisearch import cuda_bits, cuda_meet, domain_bits, domain_members
+from distbfs.multisearch import cuda_bits, cuda_meet
+from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.bits import LANE, OPEN, BitSearch
 from distbfs.multisearch.input_graph import in_input_ids
 from distbfs.multisearch.lookups import Lookups
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.started import Started
+from distbfs.multisearch.traversals import Traversals, traversals_of
 from distbfs.partition.part import Part
 from distbfs.search.session import Session
 from distbfs.types import Array, Ids, Numbers, Stop
 
+LOG = logging.getLogger("distbfs.service")
 FEWEST = 8  # sources from which on one traversal costs less than separate searches
 LOOKED_UP = 2  # the same, where edge lookups come first
 MOST = LANE  # sources of a traversal
@@ -161,14 +165,24 @@ class ByMeeting(AtTheEnd):
 
 
 class ByLevel(AtTheEnd):
-    """Searches over the devices of a domain; collective on several ranks."""
+    """Searches over the parts or devices of all ranks, collective.
 
-    def __init__(self, search: domain_bits.DomainBitSearches) -> None:
-        self._search = search
+    The first search, from one source, shows whether there is memory for them.
+    """
 
-    def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
-        self._search.run(sources, Wanted(levels=True, counts=False, stop=stop))
-        return self._search.levels_at(rows, vertices)
+    def __init__(self, session: Session, traversals: Traversals) -> None:
+        self._vertices, self._traversals = session.vertices, traversals
+        zero = np.zeros(min(session.layout.n, 1), dtype=np.int64)
+        self._levels(zero, zero, zero, None)
+
+    def _levels(
+        self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop | None
+    ) -> Array:
+        inside = self._vertices.inside
+        wanted = Wanted(levels=True, counts=False, stop=stop)
+        options = RunOptions(batch=MOST)
+        searches, _ = self._traversals.run(inside(sources), options, wanted)
+        return searches.levels_at(rows, inside(vertices))
 
 
 class MeetingOnDevice(Together):
@@ -208,18 +222,14 @@ def together(session: Session) -> Together | None:
     """Return a batched searcher beside a session, or None.
 
     Collective, and so are its searches. Available for one rank that searches a whole
-    graph by engine openmp or on a device with enough memory, and for ranks that search
-    one on a domain of devices with enough memory.
+    graph by engine openmp or on a device, and for parts, and devices of a domain, that
+    ``traversals_of`` searches; None where there is too little memory, which is logged.
     """
     held = session.held
     try:
-        if held.rows:
-            members = [domain_members.Member.of_rows(rows) for rows in held.rows]
-            domain_search = domain_bits.DomainBitSearches(session.world, members)
-            session.at_close.append(domain_search.close)
-            return ByLevel(domain_search)
-        if session.world.size > 1 or session.layout.parts > 1:
-            return None
+        if held.rows or session.world.size > 1 or session.layout.parts > 1:
+            traversals = traversals_of(session)
+            return None if traversals is None else ByLevel(session, traversals)
         if held.graph is not None:
             return _on_one_device(held.graph)
         about = session.describe()
@@ -229,8 +239,11 @@ def together(session: Session) -> Together | None:
         searches = BitSearch(part, MOST // LANE, about["threads"])
         lookups = lookups_of(held.parts[0], about["threads"])
         return ByMeeting(searches, part.numbers, lookups)
-    except (ResourceError, UsageError):
-        return None
+    except ResourceError as error:
+        LOG.warning("small queries are searched for one by one: %s", error)
+    except UsageError:
+        pass
+    return None
 
 
 def lookups_of(part: Part, threads: int) -> Lookups | None:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from distbfs.types import Array, DeviceArray, Event, KernelArgument
 
 BLOCK = 256
-BLOCKS_PER_MULTIPROCESSOR = 16
 BUFFERS = 3  # one being read, one being hashed, one being copied
 INTO = "incoming"  # edges in of a directed store, beside nn, its edges out
 BY_NUMBER = ("nn", "nd", INTO)  # rows of these are vertices, of the others delegates
@@ -92,7 +91,6 @@ class PartFiles:
         cupy, manifest = cuda.cupy(), store.manifest
         self.store, self.manifest, self.done = store, manifest, done or Sum()
         self._kernel = programs.Module(Path(__file__).with_name("cuda_rows.cu")).kernel
-        self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
         most = max(_largest(store), 1)
         self._ring, self._stage = Ring(most), cupy.empty(most, np.uint8)
         self.fault = cupy.zeros(1, np.uint32)
@@ -140,7 +138,7 @@ class PartFiles:
     def launch(self, name: str, count: int, *arguments: KernelArgument) -> None:
         """Launch a kernel over ``count`` items; ``check`` reports its faults."""
         if count:
-            grid = min(-(-count // BLOCK), self._blocks)
+            grid = cuda.blocks_for(count, BLOCK)
             values = (np.uint64(count), *arguments, self.fault)
             self._kernel(name)(grid, BLOCK, *values)
 

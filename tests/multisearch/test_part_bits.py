@@ -1,10 +1,9 @@
 """Bit-parallel searches over parts, on ranks of every number, against NetworkX."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from graphs import NAMED, Tuples, build, random_tuples
+from sessions import parts_in_threads
 from wholes import all_levels
 from worlds import on_ranks
 
@@ -17,9 +16,7 @@ from distbfs.multisearch.part_bits import OuterEnds, PartBitSearches
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import PartsSearcher
-from distbfs.options import SearchOptions
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT
-from distbfs.search.holding import held_parts
 
 RANKS = (1, 2, 3, 4)
 SUMS = ("reached_from", "distance_from", "harmonic_from")
@@ -47,6 +44,9 @@ def found_by(world, source, roots, width, parts=1, threads=1, **options):
         return world.allreduce(out)
 
     levels = np.array([by_id(on.levels(k)) for k in range(len(roots))])
+    searches, ids = np.divmod(np.arange(levels.size)[::-3], max(source.n, 1))
+    at = on.levels_at(searches, ids)
+    np.testing.assert_array_equal(at, levels[searches, ids])
     sums = {name: by_id(on.sums(name)) for name in SUMS}
     return levels.reshape(-1, source.n), on.counts(), sums
 
@@ -160,17 +160,7 @@ def test_batches_of_any_size(ranks, batch, monkeypatch):
         parts, _ = build(source, 2 * world.size, world, threshold=3)
         memory = 1 << 30 if batch else 1
         options = RunOptions(batch=batch, memory=memory)
-        held = held_parts(world, parts, None)
-        session = SimpleNamespace(  # whose exchange is not asked
-            world=world,
-            held=held,
-            vertices=held.vertices,
-            layout=parts[0].layout,
-            options=SearchOptions.named(engine="openmp", threads=1),
-            describe=dict,
-            separated=None,
-        )
-        on = PartsSearcher(session, options)
+        on = PartsSearcher(parts_in_threads(world, parts), options)
         assert on.smallest == min(batch or 512, 512)
         return on.run(SAMPLED, roots), on.run(NEARNESS, roots), on.run(problem, roots)
 

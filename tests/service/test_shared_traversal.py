@@ -1,5 +1,6 @@
 """Small requests for many sources, answered by one traversal."""
 
+import re
 import threading
 
 import numpy as np
@@ -8,10 +9,13 @@ from graphs import build, random_tuples
 from hypothesis import given
 from hypothesis import strategies as st
 from serving import SECONDS, Talker, listen, running, slow_session
+from sessions import parts_in_threads
 from test_request_queue import numbers, ticket
+from worlds import on_ranks
 
 from distbfs.errors import SearchStopped
 from distbfs.generate.hashing import Permutation
+from distbfs.multisearch import traversals
 from distbfs.options import SearchOptions
 from distbfs.ranks.signals import StopFlag
 from distbfs.service.json_lines import SocketDoor
@@ -54,8 +58,41 @@ def test_with_lookups_two_sources_share_a_search():
     assert without.fewest > 2
 
 
-def test_where_it_cannot_be():
+@pytest.mark.parametrize("seed", [None, 5])
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_parts_of_any_number_of_ranks(ranks, seed):
+    roots = np.random.default_rng(1).permutation(SOURCE.n)[:64].tolist()
+    asked = [(root, [0, root, SOURCE.n - 1, 0]) for root in (*roots, roots[3])]
+
+    def rank(world):
+        parts, permutation = (
+            2 * ranks,
+            None if seed is None else Permutation(SOURCE.n, seed),
+        )
+        made, _ = build(SOURCE, parts, world, threshold=4, permute_seed=seed)
+        at_once = together(parts_in_threads(world, made, permutation))
+        answers = [at_once.levels(roots, asked, lambda: False)[1] for _ in range(2)]
+        with pytest.raises(SearchStopped):
+            at_once.levels(roots, asked, lambda: world.rank == 0)
+        return answers
+
+    wanted = [SOURCE.distances(root)[targets].tolist() for root, targets in asked]
+    for answers in on_ranks(ranks, rank):
+        assert answers == [wanted, wanted]
+
+
+def test_parts_without_room(monkeypatch, caplog):
+    """It is said, and small queries are searched for one by one."""
+    monkeypatch.setattr(traversals, "machine_memory", lambda: (1 << 16, "physical"))
     assert together(session(parts=2, threshold=4)) is None
+    assert re.search(
+        r"one by one: 64 searches at once take \S+ KiB, and a rank may fill \S+ KiB "
+        r"beside parts \(80% of physical\)",
+        caplog.text,
+    )
+
+
+def test_where_it_cannot_be():
     assert together(session(engine="reference")) is None
     assert together(session(stepwise=True)) is None
 

@@ -25,7 +25,7 @@ from distbfs.build.cuda.inner_part import (
     ShareCounts,
     slots_after,
 )
-from distbfs.build.cuda.kernels import BLOCK, BLOCKS_PER_MULTIPROCESSOR, Kernels
+from distbfs.build.cuda.kernels import BLOCK, Kernels
 from distbfs.build.cuda.numbering import Numbering
 from distbfs.build.cuda.ranges import RESERVE, Ranges, row_ranges, runs_of
 from distbfs.build.cuda.room import (
@@ -119,7 +119,7 @@ class InnerBuilder:
         self.device = domains.device_of(part.index)
         self._rows = {name: getattr(part, name) for name in SUBGRAPHS}
         self._module = programs.Module(Path(__file__).with_suffix(".cu"))
-        self._grid = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
+        self._grid = cuda.blocks_for(None, BLOCK)
         inside = np.full(domains.shares, ISOLATED, np.uint32)
         inside[domains.shares_of(index)] = np.arange(self._devices)
         self._inside = cp.asarray(inside)

@@ -21,7 +21,6 @@ KEY_KERNELS = {
     *("write_numbers_32", "write_numbers_64", "write_places"),
 }
 BLOCK = 256
-BLOCKS_PER_MULTIPROCESSOR = 16
 # kernels, with definitions, that build a graph on one device
 OF_GRAPHS: list[tuple[Path, dict[str, str | int]]] = [
     (FOLDER / name, {}) for name in ("graph.cu", "keys.cu")
@@ -40,7 +39,6 @@ class Kernels:
         self.clock = clock
         self._own = own or programs.Module(FOLDER / "graph.cu")
         self._keys = programs.Module(FOLDER / "keys.cu")
-        self._blocks = cuda.multiprocessors() * BLOCKS_PER_MULTIPROCESSOR
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -54,7 +52,7 @@ class Kernels:
     ) -> None:
         """Launch a kernel with a block for every ``per_block`` of the ``items``."""
         if items:
-            grid = min(-(-items // per_block), self._blocks)
+            grid = cuda.blocks_for(items, per_block)
             self.kernel(name)(grid, BLOCK, *arguments)
 
     def kernel(self, name: str) -> programs.Kernel:

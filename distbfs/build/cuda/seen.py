@@ -20,7 +20,7 @@ from distbfs.graph.device_graph import COLUMN_PAD, ISOLATED, DeviceGraph, Tails
 from distbfs.types import Array, DeviceArray, Ids, Marks
 
 SOURCE = Path(__file__).with_name("seen.cu")
-BLOCK, BLOCKS = 256, 16  # of a multiprocessor
+BLOCK = 256
 PAIRS = 1 << 23  # edges that go to the device at once
 KEYS = 1 << 26  # sorted at once, unless one row or range of ids has more
 KEY_BYTES = 8 + 8 + 1  # a key of an edge, its place in the sort, a flag
@@ -345,5 +345,5 @@ class SeenMaker:
 
     def _launch(self, name: str, threads: int) -> None:
         if threads:
-            grid = min(-(-threads // BLOCK), BLOCKS * cuda.multiprocessors())
+            grid = cuda.blocks_for(threads, BLOCK)
             self._module.kernel(name).prepare(self._params, grid, BLOCK)()

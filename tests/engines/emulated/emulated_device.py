@@ -35,6 +35,7 @@ cuda, programs = map(import_module, ("distbfs.device.cuda", "distbfs.device.prog
 
 HERE = Path(__file__).parent
 GUARD, ALIGNED, GUARDED, GARBAGE = 4096, 512, 0xC5, 0xA5
+blocks_for = cuda.blocks_for
 NEAR = 512  # bytes of a guard that are looked at after each launch
 ARRAYS = 1 << 12  # that there may be at once
 SECONDS = 60  # that a launch may take
@@ -44,7 +45,7 @@ FLAGS += ("-shared", "-Wl,-Bsymbolic")
 QUICK, OPTIMISED = "-Og", "-O2"
 NVSHMEM = re.compile(r"#include <device/nvshmem\w*\.h>")
 ELSEWHERE = re.compile(r'#include "(?:\.\./)+(?:\w+/)*')
-FULL, SMALL = 1024, 256  # threads of a block
+FULL, SMALL = 1024, 64  # threads of a block
 # not of bfs4k.cuh, whose line goes on: tests of its knobs count its threads
 BLOCK = re.compile(rf"#define THREADS {FULL}\n#define WARPS (?:32|\(THREADS / 32\))\n")
 SMALL_BLOCK = f"#define THREADS {SMALL}\n#define WARPS {SMALL // 32}\n"
@@ -296,6 +297,7 @@ class EmulatedDevice:
         for name, value in {
             "cupy": lambda: arrays,
             "multiprocessors": lambda: self.multiprocessors,
+            "blocks_for": lambda *some, most=0: blocks_for(*some, most=2),
             "shared_limit": lambda: self.shared,
             "free_bytes": lambda: 1 << 40,
             "available": lambda need: 1 << 40,

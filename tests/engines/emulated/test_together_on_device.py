@@ -162,8 +162,16 @@ def test_ranks_follow_the_first(device, monkeypatch):
 
     def rank(world):
         rows, _ = resident_parts(SOURCE, world.size, world)
-        held = SimpleNamespace(rows=rows)
-        session = SimpleNamespace(world=world, held=held, at_close=[])
+        held = SimpleNamespace(rows=rows, parts=())
+        session = SimpleNamespace(
+            world=world,
+            held=held,
+            vertices=SimpleNamespace(inside=lambda ids: ids),
+            layout=SimpleNamespace(n=SOURCE.n, parts=world.size),
+            options=SimpleNamespace(engine="xbfs"),
+            separated=None,
+            at_close=[],
+        )
         ranks = ServiceRank(session, StopFlag())
         if world.rank:
             ranks.follow()

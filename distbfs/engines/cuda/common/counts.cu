@@ -23,10 +23,10 @@
 
 #define THREADS 1024
 #define WARPS (THREADS / 32)
-#define NEAR 128   /* levels that blocks count in shared memory */
-#define LONG 128  /* edges */
-#define AHEAD 4    /* columns that a lane loads before it looks at one */
-#define LARGE 255  /* the code of larger counts */
+#define NEAR (THREADS / 8) /* levels that blocks count in shared memory */
+#define LONG 128           /* edges */
+#define AHEAD 4            /* columns that a lane loads before it looks at one */
+#define LARGE 255          /* the code of larger counts */
 #define EXACT ((COUNT)1 / 2 == 0)
 
 struct Control {
