@@ -16,9 +16,8 @@ from device_parts import (
 )
 from emulated_device import Stream
 from fast_graphs import HUGE, binary_tree, bipartite, star
-from graphs import build, grid, kronecker, some_roots
+from graphs import build, grid, kronecker, some_roots, uniform
 from part_graphs import GRAPHS, SMALL
-from test_resident_kernels import SHAPES
 from thread_peers import ThreadPeers
 from worlds import ThreadExchange, on_ranks
 
@@ -549,6 +548,9 @@ EACH_WAY = {
 }
 
 
+GRANULES = uniform(9000, 25_000, hub=4000)
+
+
 @pytest.mark.full_blocks(domains=("kronecker", (2, 1), 40), way="few-hub-bits")
 @each_pair(
     "domains, way",
@@ -562,7 +564,7 @@ EACH_WAY = {
 def test_several_devices_search_each_way(device, id_bits, domains, way):
     """Also where a domain has lanes of several granules on a device."""
     name, sizes, threshold = domains
-    source = SHAPES[name]() if name in SHAPES else GRAPHS[name]
+    source = GRANULES if name == "granules" else GRAPHS[name]
     streamed(source, sizes, threshold=threshold, overrides=EACH_WAY[way])
 
 
