@@ -131,7 +131,7 @@ def test_records(device, engine, method, direction):
 
 @EACH
 @settings(
-    max_examples=6,
+    max_examples=4,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -147,7 +147,7 @@ def test_any_graph(device, engine, method, n, density, seed):
 
 @EACH
 @settings(
-    max_examples=8,
+    max_examples=5,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from device_graphs import HostGraph, small
+from device_graphs import HostGraph, hubs, small
 from directed_graphs import directed, distances, part_of
 from fast_graphs import path
 from graphs import NAMED, Tuples, last_in_common, random_tuples, uniform
@@ -19,6 +19,8 @@ from distbfs.multisearch.cuda_meet import LOOKUPS, MeetingSearches
 GRAPHS = {
     **NAMED,
     **small(),
+    "hubs": hubs(3, 700),
+    "wide-star": Tuples(1003, [7] * 1003, range(1003)),
     "path": path(60),
     "long-rows": uniform(60, 4000, 5),
 }
