@@ -118,12 +118,12 @@ def test_shapes_in_every_form(device, in_ids, direction):
 def test_thresholds_that_force_each_way(device, monkeypatch, in_ids, named):
     """Half of the graphs, in turn in the form for few vertices and in that for many.
 
-    From more roots by windows, which few searches move.
+    By windows, which few searches move, all of them and from more roots.
     """
     device.multiprocessors = 3
     faults, forms = Faults(), [Arrays.forms_of_few, none_of_few]
     more = "windows" in named
-    for k, name in enumerate([*SHAPES][in_ids::2]):
+    for k, name in enumerate([*SHAPES] if more else [*SHAPES][in_ids::2]):
         made = host(name)
         monkeypatch.setattr(Arrays, "forms_of_few", forms[k % 2])
         search = FastSearch(made.graph, in_ids=in_ids, overrides=OVERRIDES[named])
