@@ -1,4 +1,4 @@
-"""Numbers of shortest paths by products of matrices, and graphs that have many."""
+"""What shortest paths tell, by products of matrices, and graphs that have many."""
 
 import numpy as np
 from graphs import Tuples
@@ -11,6 +11,16 @@ def path_counts(matrix, level):
     for depth in range(1, int(level.max()) + 1):
         counts += (edges @ (counts * (level == depth - 1))) * (level == depth)
     return counts
+
+
+def dependencies(matrix, level):
+    """Brandes' dependencies of the root of a search, float64 [n], by its levels."""
+    edges, counts = (matrix.tocsr() != 0).astype(float), path_counts(matrix, level)
+    found = np.zeros(len(level))
+    for depth in range(int(level.max()), 1, -1):
+        below = np.divide(1 + found, counts, np.zeros(len(level)), where=level == depth)
+        found += counts * (edges @ below) * (level == depth - 1)
+    return found
 
 
 def diamonds(count):

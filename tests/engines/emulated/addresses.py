@@ -19,7 +19,7 @@ import emulated_device  # noqa: E402
 from emulated_device import compiler  # noqa: E402
 
 # stacks are switched; compiled for one run
-FLAGS = ("-fsanitize=address", "--param", "asan-stack=0", "-g", "-O1")
+FLAGS = ("-fsanitize=address", "--param", "asan-stack=0", "-g", "-O0")
 OPTIONS = "detect_leaks=0:detect_stack_use_after_return=0:use_sigaltstack=0"
 
 
@@ -57,7 +57,7 @@ def search(kinds):
             poison(raw.ctypes.data, start)
             poison(raw.ctypes.data + start + size, len(raw) - start - size)
 
-    kernels = emulated_device.Kernels((*emulated_device.FLAGS, *FLAGS))
+    kernels = emulated_device.Kernels((*emulated_device.FLAGS, *FLAGS), small=True)
     Poisoned(kernels).install(Patch())
     sanitize.search(list(sanitize.wanted(kinds)))
 

@@ -7,7 +7,7 @@ GRAPHS = {
     "kronecker": kronecker(8),
     "uniform": uniform(300, 900),
     "hub": shuffled(beside(star(400), uniform(200, 500))),
-    "path": shuffled(path(24)),
+    "path": shuffled(path(14)),
     "grid": grid(8),
     "tree": binary_tree(200),
     "complete": complete(70),

@@ -16,9 +16,8 @@ from device_parts import (
 )
 from emulated_device import Stream
 from fast_graphs import HUGE, binary_tree, bipartite, star
-from graphs import build, grid, kronecker, some_roots
+from graphs import build, grid, kronecker, some_roots, uniform
 from part_graphs import GRAPHS, SMALL
-from test_resident_kernels import SHAPES
 from thread_peers import ThreadPeers
 from worlds import ThreadExchange, on_ranks
 
@@ -61,7 +60,7 @@ def test_levels_and_parents(device, id_bits, name, parts, threshold):
         check(driver, source, root)
 
 
-@pytest.mark.full_blocks(name="kronecker")
+@pytest.mark.full_blocks(name="kronecker", direction="push")
 @each_pair(
     "threshold, direction, name",
     *((5, LARGE), ("push", "pull"), ("kronecker", "hub", "random", "grid")),
@@ -70,7 +69,7 @@ def test_directions(device, id_bits, threshold, direction, name):
     source = GRAPHS[name]
     placed = device_parts(source, 3, threshold=threshold)
     driver = driver_of(placed, engine="xbfs", direction=direction)
-    for root in some_roots(source, 3):
+    for root in some_roots(source, 2):
         check(driver, source, root)
 
 
@@ -79,7 +78,7 @@ def test_directions(device, id_bits, threshold, direction, name):
 @pytest.mark.parametrize("threshold", [0, LARGE])
 def test_vertices_that_have_outer_edges_alone(device, name, direction, threshold):
     """Many frontiers, some of vertices that no push of the inner graph can take."""
-    source = {"tree": binary_tree(1500), "grid": grid(15)}[name]
+    source = {"tree": binary_tree(500), "grid": grid(9)}[name]
     placed = device_parts(source, 4, threshold=threshold)
     driver = driver_of(placed, engine="xbfs", direction=direction)
     for root in some_roots(source, 2):
@@ -173,7 +172,7 @@ def test_levels_in_rounds(device, id_bits, short_boxes, threshold, direction, na
 
     exchange.start_normals = watched
     levels, rounds = 0, 0
-    for root in some_roots(source, 3):
+    for root in some_roots(source, 2):
         sent.clear()
         levels += check(driver, source, root).levels
         rounds += len(sent)
@@ -549,7 +548,10 @@ EACH_WAY = {
 }
 
 
-@pytest.mark.full_blocks(domains=("kronecker", (2, 1), 40))
+GRANULES = uniform(9000, 25_000, hub=4000)
+
+
+@pytest.mark.full_blocks(domains=("kronecker", (2, 1), 40), way="few-hub-bits")
 @each_pair(
     "domains, way",
     (
@@ -562,7 +564,7 @@ EACH_WAY = {
 def test_several_devices_search_each_way(device, id_bits, domains, way):
     """Also where a domain has lanes of several granules on a device."""
     name, sizes, threshold = domains
-    source = SHAPES[name]() if name in SHAPES else GRAPHS[name]
+    source = GRANULES if name == "granules" else GRAPHS[name]
     streamed(source, sizes, threshold=threshold, overrides=EACH_WAY[way])
 
 
@@ -593,10 +595,11 @@ def test_more_parents_are_unknown_than_there_is_room_at_first(
 @pytest.mark.parametrize("sizes", [(2, 2), (2, 1), (1, 3)])
 def test_ends_and_records_of_several_devices(device, sizes):
     source = GRAPHS["hub"]
-    far = np.array([int(source.distances(some_roots(source, 1)[0]).argmax())])
+    root = int(source.degrees.argmax())
+    far = np.array([int(source.distances(root).argmax())])
     lone = np.flatnonzero(source.degrees == 0)[:1]
     aims = ((1, None), (None, far), (None, lone), (2, far))
-    streamed(source, sizes, aims, threshold=4)
+    streamed(source, sizes, aims, threshold=4, roots=[root])
     for direction, threshold in (("push", 40), ("pull", LARGE)):
         form = {"threshold": threshold, "direction": direction, "records": True}
         streamed(GRAPHS["kronecker"], sizes, **form)
@@ -612,10 +615,11 @@ def test_rounds_of_several_ranks_and_devices(
 ):
     """With records, or ends at a level and at targets; ranks go as many rounds."""
     source = SMALL[name]
-    far = np.array([int(source.distances(int(source.degrees.argmax())).argmax())])
+    root = int(source.degrees.argmax())
+    far = np.array([int(source.distances(root).argmax())])
     aims = ((None, None), (2, None), (None, far))
     form = {"threshold": threshold, "direction": direction, "records": records}
-    streamed(source, sizes, aims[: 1 if records else 3], count=1, **form)
+    streamed(source, sizes, aims[: 1 if records else 3], roots=[root], **form)
 
 
 @pytest.mark.parametrize("parts", [2, 3])

@@ -70,7 +70,7 @@ def test_cluster(device, room, wide):
     for k, (name, source) in enumerate(GRAPHS.items()):
         made = HostGraph(source, wide)
         parents, in_ids = k % 4 != 3, (k + wide) % 2 == 0
-        for root in roots_of(made, 2)[:2]:
+        for root in roots_of(made, 2)[(k + wide) % 2 :: 2][:1]:
             found = by_cluster(made, root, in_ids=in_ids, parents=parents)
             if found is None:
                 wrong.append(f"{name}, root {root}: it gave up")

@@ -55,6 +55,9 @@ GRAPHS = {
 }
 
 
+SPARSE = kronecker(8, 8)
+
+
 @pytest.mark.parametrize("threshold", THRESHOLDS)
 @pytest.mark.parametrize("parts", [1, 2, 3, 4])
 @pytest.mark.parametrize("name", GRAPHS)
@@ -68,10 +71,9 @@ def test_parts(device, id_bits, name, parts, threshold):
 def test_ranges(device, id_bits, monkeypatch, parts, buffer_bytes):
     monkeypatch.setattr(device_keys, "SLACK", 100)
     monkeypatch.setattr(chunks, "CHUNK", 1777)
-    source = kronecker(8, 8)
     for threshold in (0, 12, None, LARGE)[parts % 2 :: 2]:
-        summary = check_construct(source, parts, threshold, buffer_bytes=buffer_bytes)
-        if buffer_bytes < 32 * source.tuples // parts:
+        summary = check_construct(SPARSE, parts, threshold, buffer_bytes=buffer_bytes)
+        if buffer_bytes < 32 * SPARSE.tuples // parts:
             assert summary.passes >= 6 * parts
         else:
             assert 2 * parts <= summary.passes <= 6 * parts
@@ -92,7 +94,9 @@ def test_a_part_with_more_than_its_share(device, id_bits, monkeypatch, parts):
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("name", NAMED)
 def test_small_graphs(device, id_bits, name, parts):
-    for threshold in (0, 2, None):
+    thresholds = [0, 2, None]
+    del thresholds[list(NAMED).index(name) % 3]  # seen with others
+    for threshold in thresholds:
         check_construct(NAMED[name], parts, threshold)
 
 
@@ -118,8 +122,8 @@ def test_no_vertices(device):
 
 @pytest.mark.parametrize("n", [95, 96, 97, 191, 192, 193, 1024, 1025])
 def test_sizes_at_the_borders_of_blocks(device, id_bits, n):
-    source = random_tuples(n, 3 * n, n)
-    for parts, threshold in ((1, 5), (2, 6), (1, LARGE), (3, 0)):
+    source, turn = random_tuples(n, 3 * n, n), (n + id_bits // 32) % 2
+    for parts, threshold in ((1, 5), (2, 6), (1, LARGE), (3, 0))[turn::2]:
         check_construct(source, parts, threshold)
 
 
@@ -133,8 +137,8 @@ def test_rows_with_many_repeats(device):
 @pytest.mark.parametrize(("parts", "ranks"), [(2, 2), (4, 2), (6, 3)])
 def test_ranks(device, id_bits, monkeypatch, parts, ranks):
     monkeypatch.setattr(EmulatedDevice, "check", lambda *_: None)
-    source = GRAPHS["kronecker-8"]
-    for threshold in THRESHOLDS:
+    source, turn = GRAPHS["kronecker-8"], (parts + id_bits // 16) // 2 % 2
+    for threshold in THRESHOLDS[turn::2]:
 
         def work(world, threshold=threshold):
             return on_devices(source, parts, world, threshold=threshold)

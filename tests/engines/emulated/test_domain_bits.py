@@ -63,7 +63,7 @@ def some_sources(source, count):
 PULLS = [None, ALWAYS_PULL, 300, NEVER_PULL]
 
 
-@pytest.mark.full_blocks
+@pytest.mark.full_blocks(parts=3, pull_edges=300)
 @pytest.mark.parametrize("pull_edges", PULLS)
 @pytest.mark.parametrize("parts", EACH)
 def test_levels(device, parts, pull_edges):

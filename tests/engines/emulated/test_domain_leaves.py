@@ -68,7 +68,8 @@ def test_every_way(device, way, internal):
         driver = resident_driver(
             source, parts, internal_ids=internal, wide=k % 2, overrides=WAYS[way]
         )
-        for root in roots_of(source, 1):
+        turn = list(WAYS).index(way) + k
+        for root in roots_of(source, 1)[turn % 2 :: 2]:
             look(driver, source, root)
             assert all(part.leaves_out for part in driver._parts), name
         driver.close()

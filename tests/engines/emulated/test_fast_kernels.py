@@ -3,6 +3,7 @@
 FastSearch is the real one; cuda_on_cpu.hpp runs what it launches.
 """
 
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -96,10 +97,11 @@ def look_at_levels(faults, made, root, found, name):
 @DIRECTION
 @IN_IDS
 def test_shapes_in_every_form(device, in_ids, direction):
+    """Half of the graphs in each, by id, and by number the others."""
     faults = Faults()
     for parents, stepwise, wide in ((True, False, True), (False, True, False)):
         told = {"parents": parents, "stepwise": stepwise, "direction": direction}
-        for name in SHAPES:
+        for name in [*SHAPES][in_ids ^ wide :: 2]:
             made = host(name, wide)
             search = FastSearch(made.graph, in_ids=in_ids, **told)
             for root in roots_of(made, 1):
@@ -108,24 +110,24 @@ def test_shapes_in_every_form(device, in_ids, direction):
     faults.tell()
 
 
-@pytest.mark.full_blocks(named="few-hub-bits")
-@pytest.mark.full_blocks(named="mark-then-pull")
-@pytest.mark.full_blocks(named="windows")
+@pytest.mark.full_blocks(named="few-hub-bits", in_ids=True)
+@pytest.mark.full_blocks(named="mark-then-pull", in_ids=True)
+@pytest.mark.full_blocks(named="windows", in_ids=True)
 @pytest.mark.parametrize("named", OVERRIDES)
 @IN_IDS
 def test_thresholds_that_force_each_way(device, monkeypatch, in_ids, named):
     """Half of the graphs, in turn in the form for few vertices and in that for many.
 
-    All of them by windows, which few searches move.
+    By windows, which few searches move, all of them and from more roots.
     """
     device.multiprocessors = 3
     faults, forms = Faults(), [Arrays.forms_of_few, none_of_few]
-    all_of_them = "windows" in named
-    for k, name in enumerate([*SHAPES] if all_of_them else [*SHAPES][in_ids::2]):
+    more = "windows" in named
+    for k, name in enumerate([*SHAPES] if more else [*SHAPES][in_ids::2]):
         made = host(name)
         monkeypatch.setattr(Arrays, "forms_of_few", forms[k % 2])
         search = FastSearch(made.graph, in_ids=in_ids, overrides=OVERRIDES[named])
-        for root in roots_of(made, 1 + all_of_them):
+        for root in roots_of(made, 1 + more):
             found = faults.look(made, search, root, name, overrides=named)
             look_at_levels(faults, made, root, found, f"{name}, {named}")
     faults.tell()
@@ -191,10 +193,23 @@ def test_records_are_the_histogram_of_levels(device, direction):
     for k, name in enumerate(SHAPES):
         made = host(name, wide=k % 3 == 2)
         search = FastSearch(made.graph, in_ids=k % 2 == 0, direction=direction)
-        for root in roots_of(made, 1):
-            for records in BOTH:  # between others
-                faults.look(made, search, root, name, records=records)
+        first, *more = roots_of(made, 1)
+        faults.look(made, search, first, name, records=True)
+        faults.look(made, search, first, name)  # between others
+        for root in more:
+            faults.look(made, search, root, name, records=True)
     faults.tell()
+
+
+@cache
+def graphs_of_size(n):
+    """Graphs of so many vertices by name; of fewer what would take long."""
+    shapes = {"random": random_tuples(n, 3 * n + 5, seed=n), "star": star(n - 1)}
+    if n <= 33:
+        shapes |= {"path": path(n), "complete": complete(n)}
+    if n == 257:
+        shapes |= {"tail": chained(star(31), path(21)), "complete": complete(70)}
+    return {name: HostGraph(source) for name, source in shapes.items()}
 
 
 @DIRECTION
@@ -202,15 +217,8 @@ def test_sizes_at_the_borders_of_words_and_tiles(device, direction):
     """By id and by number in turns."""
     faults, in_ids = Faults(), False
     for n in (1, 2, 31, 32, 33, 255, 256, 257, 1025):
-        shapes = {
-            "path": path(min(n, 33)),
-            "random": random_tuples(n, 3 * n + 5, seed=n),
-            "star": star(n - 1),
-            "complete": complete(min(n, 70)),
-            "tail": chained(star(31), path(min(n - 31, 21))) if n > 32 else lone(n),
-        }
-        for shape, source in shapes.items():
-            made = HostGraph(source)
+        for shape, made in graphs_of_size(n).items():
+            source = made.source
             tile, in_ids = 4 if n % 2 else 8, not in_ids
             search = FastSearch(
                 made.graph,
@@ -236,13 +244,19 @@ def steps_of(made, root, **options):
     return steps
 
 
+@cache
+def graphs_of_two_halves():
+    outside = beside(uniform(800, 4800), uniform(1300, 10_400, seed=8))
+    tail = chained(complete(120), path(24), complete(200), path(10))
+    halves = outside, shuffled(outside), tail, shuffled(beside(tail, BLOB))
+    return [HostGraph(source) for source in halves]
+
+
 @IN_IDS
 def test_pulls_that_find_little_become_pushes(device, in_ids):
     """Half of the graph is never reached, or a path follows."""
-    outside = beside(uniform(800, 4800), uniform(1300, 10_400, seed=8))
-    tail = chained(complete(120), path(24), complete(200), path(10))
-    for source in (outside, shuffled(outside), tail, shuffled(beside(tail, BLOB))):
-        made = HostGraph(source)
+    for made in graphs_of_two_halves():
+        source = made.source
         steps = steps_of(made, 0, in_ids=in_ids)
         hub = int(source.degrees.argmax())
         steps += steps_of(made, hub, in_ids=in_ids)
@@ -327,17 +341,17 @@ def test_levels_are_signed_bytes_to_126_and_ints_beyond(device, in_ids):
 def test_many_searches_leave_clean_bitmaps(device, in_ids):
     """Also after roots without edges, traces and searches a level at a time."""
     faults, rng = Faults(), np.random.default_rng(3)
-    for name in ("tiny", "two-big", "kronecker"):
+    ways = {}, {"overrides": {"pull_edges": 40}}, {"stepwise": True}
+    for name, options in [*product(("tiny", "two-big", "kronecker"), ways)][in_ids::2]:
         made = host(name)
-        for options in ({}, {"overrides": {"pull_edges": 40}}, {"stepwise": True}):
-            search = FastSearch(made.graph, in_ids=in_ids, **options)
-            lonely = np.flatnonzero(made.source.degrees == 0)[:3].tolist()
-            roots = [*rng.integers(0, made.source.n, 7).tolist(), *lonely]
-            for k, root in enumerate(rng.permutation(roots * 2).tolist()):
-                if k == 9:
-                    search.trace(root)
-                told = {**options, "records": k % 8 == 5}
-                faults.look(made, search, root, f"{name}, search {k}", **told)
+        search = FastSearch(made.graph, in_ids=in_ids, **options)
+        lonely = np.flatnonzero(made.source.degrees == 0)[:3].tolist()
+        roots = [*rng.integers(0, made.source.n, 7).tolist(), *lonely]
+        for k, root in enumerate(rng.permutation(roots * 2).tolist()):
+            if k == 9:
+                search.trace(root)
+            told = {**options, "records": k % 8 == 5}
+            faults.look(made, search, root, f"{name}, search {k}", **told)
     faults.tell()
 
 
@@ -434,6 +448,7 @@ def test_a_queue_holds_what_pulls_leave_for_it(device):
     assert fault(made, 0, found) is None
 
 
+@cache
 def hung_trees():
     """A core, trees on it that are deeper than rounds of leaves, and trees alone."""
     rng = np.random.default_rng(6)
@@ -444,7 +459,8 @@ def hung_trees():
     above[1000:1030] = np.arange(1599, 1629)  # a long path
     alone = np.array([rng.integers(2200, v) for v in range(2201, 2700)])
     u = np.concatenate([core.u, np.arange(600, 2200), np.arange(2201, 2700)])
-    return shuffled(Tuples(n, u, np.concatenate([core.v, above, alone]), size=1 << 20))
+    v = np.concatenate([core.v, above, alone])
+    return HostGraph(shuffled(Tuples(n, u, v, size=1 << 20)))
 
 
 @IN_IDS
@@ -457,14 +473,14 @@ def test_trees_from_every_place(device, monkeypatch, direction, in_ids, form):
         monkeypatch.setattr(Arrays, "forms_of_few", none_of_few)
     elif form == "coded":
         monkeypatch.setattr(arrays, "UNCODED", 0)
-    made, faults = HostGraph(hung_trees()), Faults()
+    made, faults = hung_trees(), Faults()
     trees = made.graph.trees
     assert trees.count > 1000
     assert trees.chain > 5
     marks = {"mark_edges": 0, "pull_edges": HUGE} if direction == "auto" else {}
     search = FastSearch(made.graph, in_ids=in_ids, direction=direction, overrides=marks)
     numbers = [0, made.active - trees.count, made.active - 1]
-    numbers += np.linspace(1, made.active - 2, 5).astype(int).tolist()
+    numbers += np.linspace(1, made.active - 2, 3).astype(int).tolist()
     for k, number in enumerate(numbers):
         root = int(made.vertices[number])
         for until in (Until(), Until(k % 5)):

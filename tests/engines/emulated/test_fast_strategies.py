@@ -1,5 +1,7 @@
 """What method ``fast`` does at each level, as its records tell it."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from device_graphs import HostGraph
@@ -41,12 +43,22 @@ class Searched:
         self.kinds = [record.direction for record in self.log]
 
 
+@cache
+def host(name):
+    return HostGraph(GRAPHS[name])
+
+
+@cache
+def searched(name, root, *limits):
+    """What one search tells, which several tests look at."""
+    return Searched(host(name), root, overrides=dict(limits))
+
+
 def searches(overrides=({},)):
-    for source in GRAPHS.values():
-        made = HostGraph(source)
-        for root in (int(source.degrees.argmax()), int(made.vertices[-1])):
+    for name, source in GRAPHS.items():
+        for root in (int(source.degrees.argmax()), int(host(name).vertices[-1])):
             for limits in overrides:
-                yield Searched(made, root, overrides=limits)
+                yield searched(name, root, *limits.items())
 
 
 def first_steps(one):

@@ -1,5 +1,7 @@
 """What searches are expected to read of tails, against counts of searches."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from device_graphs import HostGraph
@@ -33,9 +35,14 @@ def histogram_of(source):
     return DegreeHistogram(*np.unique(degrees, return_counts=True))
 
 
+large = cache(kronecker)
+degrees_of = cache(expected_degrees)
+rows_once = cache(rows_of)
+
+
 def counted(source, kept, roots):
     """Return the mean (columns, bytes) of searches from random roots."""
-    offsets, columns = rows_of(source)
+    offsets, columns = rows_once(source)
     drawn = np.random.default_rng(1).integers(0, len(offsets) - 1, roots)
     sums = sum(tail_reads(offsets, columns, root, kept) for root in drawn.tolist())
     return sums / roots * (1, 128)
@@ -64,9 +71,9 @@ def test_counts_are_those_of_the_engine(device, source, kept):
 @pytest.mark.parametrize("kept", [8, 64, 256])
 def test_reads_of_a_kronecker_graph(kept):
     """Small ones are the hardest: their hubs are joined more than at random."""
-    source = kronecker(14)
+    source = large(14)
     reads = expected_reads(histogram_of(source), kept)
-    columns, size = counted(source, kept, 60)
+    columns, size = counted(source, kept, 30)
     assert 1 / 1.7 < reads.columns / columns < 1.7
     assert 1 / 2.2 < reads.bytes / size < 2.2
     assert reads.visits * 128 <= reads.bytes
@@ -77,7 +84,7 @@ def test_reads_of_a_kronecker_graph(kept):
 def test_reads_of_larger_kronecker_graphs(scale, kept):
     """From the degrees that ``plan`` expects, nothing of the graph itself."""
     columns, size = COUNTED[scale, kept]
-    reads = expected_reads(expected_degrees(scale, 16), kept)
+    reads = expected_reads(degrees_of(scale, 16), kept)
     assert 1 / 2 < reads.columns / columns < 2
     assert 1 / 2 < reads.bytes / size < 2
 
@@ -92,7 +99,7 @@ def test_reads_of_a_graph_without_hubs(kept):
 
 
 def test_reads_fall_with_what_is_kept_and_with_devices():
-    degrees = expected_degrees(20, 16)
+    degrees = degrees_of(20, 16)
     every = [expected_reads(degrees, kept) for kept in (8, 64, 4096, 1 << 20)]
     sizes = [x.bytes for x in every]
     assert sizes == sorted(sizes, reverse=True)
@@ -106,7 +113,7 @@ def test_reads_fall_with_what_is_kept_and_with_devices():
 
 def test_reads_between_domains():
     """A domain has its share of the reads; rows of delegates are dealt to all."""
-    degrees = expected_degrees(20, 16)
+    degrees = degrees_of(20, 16)
     whole = expected_reads(degrees, 64)
     delegates = expected_reads(degrees, 64, 4, 0)  # rows of a quarter, in all domains
     quarter = expected_reads(degrees, 16)

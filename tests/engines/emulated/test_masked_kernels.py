@@ -70,7 +70,7 @@ def look_through(faults, made, graph, seed, ways, kept=""):
         in_ids = (k + seed) % 2 == 0
         search = FastSearch(graph, in_ids=in_ids, **way)
         search.see(seen)
-        roots = roots_of(left, 2)
+        roots = roots_of(left, 1)
         for root in roots:
             faults.look(left, search, root, name, **way)
         if not way.get("stepwise"):
@@ -126,7 +126,7 @@ def test_clusters(device):
         for seed in range(3):
             seen, left = random_mask(made, seed, 0.85)
             search.see(seen)
-            for root in roots_of(left, 2):
+            for root in roots_of(left, 1):
                 assert fault(left, root, search.search(root)) is None
             search.see(None)
             assert fault(made, 0, search.search(0)) is None

@@ -57,14 +57,14 @@ def look_through(session, seed, rounds=1):
 
 @pytest.mark.parametrize("k", range(len(WAYS)))
 def test_one_device(devices, k):  # noqa: F811
-    for seed in range(1 + k, 24, 4):
+    for seed in range(1 + k, 24, 7):
         u, v, n, *_ = masked(seed, directed=False)
         with distbfs.open(HeldTuples(u, v, n), engine="xbfs", **WAYS[k]) as session:
             look_through(session, seed)
 
 
 def test_graphs_and_what_auto_takes(devices):  # noqa: F811
-    for seed in (2, 5, 7):
+    for seed in (5, 7):
         for directed in (False, True):
             u, v, n, vertices, edges, source, kept = masked(seed, directed)
             graph = Graph.from_edges(u, v, n, directed=directed)
@@ -91,7 +91,7 @@ def test_graphs_and_what_auto_takes(devices):  # noqa: F811
 def test_one_domain(devices, k, count):  # noqa: F811
     devices[:] = [0] * count
     way = [x for x in WAYS if "stepwise" not in x][k]
-    for seed in range(1 + k, 24, 9):
+    for seed in range(1 + k, 24, 13):
         u, v, n, *_ = masked(seed, directed=False)
         form = {"engine": "xbfs", "domain": count, **way}
         with distbfs.open(HeldTuples(u, v, n), **form) as session:
@@ -161,7 +161,7 @@ def test_ranks(hosts, monkeypatch, tmp_path, names, counts, size):  # noqa: F811
 
 @pytest.mark.parametrize("parts", [1, 3])
 def test_stores(devices, tmp_path, parts):  # noqa: F811
-    for seed in (1, 2, 7):
+    for seed in (2, 4):
         u, v, n, *_ = masked(seed, directed=False)
         source = HeldTuples(u, v, n)
         weight = np.random.default_rng(seed).integers(0, 9, len(u))

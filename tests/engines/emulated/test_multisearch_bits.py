@@ -5,9 +5,9 @@ from itertools import chain
 import numpy as np
 import pytest
 from covering import covered
-from device_graphs import HostGraph, small
+from device_graphs import HostGraph, hubs, small
 from fast_graphs import path, shuffled
-from graphs import NAMED, NO_VERTEX, Tuples, complete, sources, uniform
+from graphs import NAMED, NO_VERTEX, Tuples, complete, kronecker, sources, uniform
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,14 +18,18 @@ from distbfs.multisearch import cuda_bits as device_bits
 from distbfs.multisearch.base import SUMS
 from distbfs.multisearch.cuda_bits import BitSearches, all_levels, level_dtype
 
-GRAPHS = {**NAMED, **small()}
+GRAPHS = {**NAMED, **small(), "hubs": hubs(3, 700), "kronecker": kronecker(9)}
+GRAPHS["wide-star"] = Tuples(1003, [7] * 1003, range(1003))
 ALWAYS_PULL, NEVER_PULL = 1, 1 << 62
 WIDTHS, PULLS = [128, 256, 512], [None, ALWAYS_PULL, NEVER_PULL]
 KEPT = [0, 3, 8, 40]
 
 
 def distances(source, roots):
-    return source.levels_from(roots) if len(roots) else None
+    if not len(roots):
+        return None
+    some, at = np.unique(np.asarray(roots), return_inverse=True)
+    return np.stack([source.distances(root) for root in some])[at]
 
 
 def signed(levels):
