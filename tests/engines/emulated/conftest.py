@@ -13,24 +13,16 @@ from cuda_modules import every_module
 from emulated_device import EmulatedDevice, Kernels, compiler
 from thread_peers import ThreadPeers
 
-from distbfs.build.cuda import inner, seen
-from distbfs.build.cuda import kernels as build_kernels
-from distbfs.device import reached
 from distbfs.engines.cuda.common import graph_engine, host_loop
 from distbfs.generate import cuda as device_tuples
 from distbfs.multisearch import domain_group
 from distbfs.registry import EXCHANGES
 from distbfs.search import choose as choosing
 from distbfs.search import device_opening
-from distbfs.store import cuda_files
 
-# How many blocks there are on a multiprocessor, of kernels whose blocks do not meet:
-# the CPU switches to each of their threads, and two blocks in all see as much.
-BLOCKS = {
-    **dict.fromkeys((build_kernels, inner), "BLOCKS_PER_MULTIPROCESSOR"),
-    **dict.fromkeys((device_tuples, cuda_files), "BLOCKS_PER_MULTIPROCESSOR"),
-    **dict.fromkeys((graph_engine, host_loop, reached, seen), "BLOCKS"),
-}
+# of kernels whose blocks do not meet, on a multiprocessor: the CPU switches to each of
+# their threads, and two blocks in all see as much
+BLOCKS = dict.fromkeys((graph_engine, host_loop), "BLOCKS")
 
 for name in every_module():  # or what is imported late keeps names that tests replace
     import_module(name)

@@ -297,7 +297,7 @@ class EmulatedDevice:
         for name, value in {
             "cupy": lambda: arrays,
             "multiprocessors": lambda: self.multiprocessors,
-            "blocks_for": lambda *some, most=0: blocks_for(*some, most=2),
+            "blocks_for": lambda *some, most=0: blocks_for(*some, most=1),
             "shared_limit": lambda: self.shared,
             "free_bytes": lambda: 1 << 40,
             "available": lambda need: 1 << 40,
