@@ -18,7 +18,7 @@ from distbfs.multisearch.base import RunOptions
 from distbfs.multisearch.bits import LANE, OPEN, BitSearch
 from distbfs.multisearch.input_graph import in_input_ids
 from distbfs.multisearch.lookups import Lookups
-from distbfs.multisearch.part_loop import Wanted
+from distbfs.multisearch.part_loop import PartSearches, Wanted
 from distbfs.multisearch.started import Started
 from distbfs.multisearch.traversals import Traversals, traversals_of
 from distbfs.partition.part import Part
@@ -167,22 +167,24 @@ class ByMeeting(AtTheEnd):
 class ByLevel(AtTheEnd):
     """Searches over the parts or devices of all ranks, collective.
 
-    The first search, from one source, shows whether there is memory for them.
+    A first search, of one level, shows whether there is memory for them.
     """
 
     def __init__(self, session: Session, traversals: Traversals) -> None:
         self._vertices, self._traversals = session.vertices, traversals
         zero = np.zeros(min(session.layout.n, 1), dtype=np.int64)
-        self._levels(zero, zero, zero, None)
+        self._search(zero, Wanted(levels=True, counts=False, limit=0))
 
-    def _levels(
-        self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop | None
-    ) -> Array:
-        inside = self._vertices.inside
-        wanted = Wanted(levels=True, counts=False, stop=stop)
+    def _levels(self, sources: Ids, rows: Ids, vertices: Ids, stop: Stop) -> Array:
+        searches = self._search(sources, Wanted(levels=True, counts=False, stop=stop))
+        return searches.levels_at(rows, self._vertices.inside(vertices))
+
+    def _search(self, sources: Ids, wanted: Wanted) -> PartSearches:
+        """Search from up to MOST sources."""
         options = RunOptions(batch=MOST)
-        searches, _ = self._traversals.run(inside(sources), options, wanted)
-        return searches.levels_at(rows, inside(vertices))
+        inside = self._vertices.inside(sources)
+        searches, _ = self._traversals.run(inside, options, wanted)
+        return searches
 
 
 class MeetingOnDevice(Together):

@@ -290,7 +290,8 @@ def test_a_stuck_rank_is_told_and_the_end_comes_when_asked_for(by, stores, tmp_p
 @needs_mpi
 @pytest.mark.parametrize("rank", [0, 1])
 def test_patience_ends_a_service_with_a_stuck_rank(rank, stores, tmp_path):
-    with serving(2, stores, tmp_path, "--patience", 2) as (process, path):
+    options = ("--patience", 2)
+    with serving(2, stores, tmp_path, *options, start=FRESH) as (process, path):
         check_answers(path)
         ranks_below(process)[rank].suspend()
         ends_stuck(process, rank)
@@ -300,7 +301,8 @@ def test_patience_ends_a_service_with_a_stuck_rank(rank, stores, tmp_path):
 @needs_mpi
 def test_slow_ranks_and_suspended_jobs_are_not_stuck(stores, tmp_path):
     env = injected(tmp_path / "log", fault="sleep-5:1:2")
-    with serving(2, stores, tmp_path, "--patience", 2, env=env) as (process, path):
+    ways = {"env": env, "start": FRESH}
+    with serving(2, stores, tmp_path, "--patience", 2, **ways) as (process, path):
         with connect(path) as client:
             asked = threading.Thread(target=check_answers, args=(path,))
             asked.start()
@@ -337,7 +339,7 @@ def test_patience_ends_commands(rank, command, stores, tmp_path):
 @pytest.mark.parametrize("ranks", RANKS)
 def test_ranks_that_wait_leave_their_core(ranks, stores, tmp_path):
     """Processor time, not wall time, of two idle seconds: under 5 % of a core."""
-    with serving(ranks, stores, tmp_path) as (process, path):
+    with serving(ranks, stores, tmp_path, start=FRESH) as (process, path):
         check_answers(path)
         watched = list(ranks_below(process).values()) or [psutil.Process(process.pid)]
         before = [sum(one.cpu_times()[:2]) for one in watched]
