@@ -52,6 +52,15 @@ def test_values_meet():
     assert 12 <= len(quick) < len(usual) < len(every) == 48
 
 
+@pytest.mark.parametrize("lists", [{"a": range(4), "b": "xyz"}, {"a": range(9)}])
+def test_each_value_of_few_parameters(lists):
+    calls = calls_of({**lists, "c": [()]})
+    every, quick = [x.id for x in calls], chosen(calls, quick=True)
+    assert chosen(calls) == every
+    assert groups(quick, 1) == groups(every, 1)
+    assert len(quick) == max(map(len, lists.values()))
+
+
 def test_slices_have_all():
     calls = calls_of(LISTS)
     quick = chosen(calls, quick=True)

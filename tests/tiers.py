@@ -1,10 +1,11 @@
 """Which cases of parametrized tests a run has.
 
 Usually: of each test so many that any three values of its parameters that meet in one
-case of the product do so in one of the run.  ``--quick``: any two, and none that is
-marked ``thorough``.  ``--slice K``: with these a quarter of the others, those whose
-name hashes to K, so that four runs see all.  Cases are left out before they are
-collected, which takes as long as small tests; then whole tests that are ``thorough``.
+case of the product do so in one of the run.  ``--quick``: any two, or each value where
+there are two parameters, as all pairs of these are all cases; and none that is marked
+``thorough``.  ``--slice K``: with these a quarter of the others, those whose name
+hashes to K, so that four runs see all.  Cases are left out before they are collected,
+which takes as long as small tests; then whole tests that are ``thorough``.
 """
 
 from hashlib import blake2b
@@ -45,7 +46,9 @@ def choose(metafunc):
     calls[:] = sampled(calls, 3)
     if not options.quick:
         return
-    quick = {id(x) for x in sampled([x for x in calls if not thorough(x)], 2)}
+    quick = {
+        id(x) for x in sampled([x for x in calls if not thorough(x)], 2, fewer=True)
+    }
     name = metafunc.definition.nodeid
     calls[:] = [
         call
@@ -77,12 +80,17 @@ def slice_of(nodeid):
     return blake2b(nodeid.encode()).digest()[0] % SLICES
 
 
-def sampled(calls, size):
-    """Return cases in which any ``size`` values that meet do so; in their order."""
+def sampled(calls, size, *, fewer=False):
+    """Return cases in which any ``size`` values that meet do so; in their order.
+
+    fewer: so many at most that cases of two parameters or more are left out
+    """
     rows = [{x: value_of(call, x) for x in call.params} for call in calls]
     names = {x for row in rows for x in row}
     varied = [x for x in sorted(names) if len({row.get(x) for row in rows}) > 1]
-    if len(varied) <= size - 1:
+    if fewer:
+        size = min(size, len(varied) - 1)
+    if not 0 < size <= len(varied):
         return calls
     rows = [{x: row[x] for x in varied if x in row} for row in rows]
     chosen = {id(row) for row in covering(rows, size)}

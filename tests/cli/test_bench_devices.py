@@ -186,6 +186,7 @@ def test_other_scripts(bench, tmp_path, capsys):
     assert "exit code 1; the service has ended" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_contracts_go_on_after_one_that_is_wrong(bench, tmp_path, capsys):
     assert bench.main(("--out", str(tmp_path), "--uses", "contracts")) == 1
     report = result(tmp_path)["contracts"]

@@ -174,6 +174,7 @@ def view_of(rng, graph):
     return rng.choice(ways)()
 
 
+@pytest.mark.thorough
 @needs_entry_points
 @pytest.mark.parametrize("kind", [*KINDS, Words])
 @pytest.mark.parametrize(

@@ -209,6 +209,7 @@ def counts_of(monkeypatch):
         sys.modules.pop(name, None)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("parts", "threshold"),
     [(2, 16), (64, 16), (8, 64), (64, 256), (8, 256), (2, 1 << 20), (64, 1 << 20)],

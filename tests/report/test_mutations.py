@@ -131,6 +131,7 @@ def test_verdicts(script, code, test, text, wanted):
     assert script.judge(script.Run(code, test, 3, 1.0, text), 9.0) == wanted
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_states(script, tree, tmp_path, monkeypatch, capsys):
     helpers = ("conftest", "tiers", "covering", "unchanged", "closures")

@@ -399,6 +399,7 @@ def test_two_writers_replace_each_other(tmp_path):
     assert {done for done, _ in won} == {(True, True), (True,)}
 
 
+@pytest.mark.thorough
 def test_a_replacement_beside_a_write(tmp_path):
     won = interleaved(tmp_path, forced=(True, False))
     assert {(done[-1], store) for done, store in won} == {(True, False)}

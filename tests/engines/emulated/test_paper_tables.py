@@ -91,6 +91,7 @@ def render_one(monkeypatch, paper):
     monkeypatch.setattr(figure, "savefig", savefig)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_entry_is_made_or_says_why_not(papers, paper, tmp_path, monkeypatch):
     render_one(monkeypatch, paper)

@@ -167,6 +167,7 @@ def test_each_way_with_the_least_on_the_devices(monkeypatch, split, sizes):
         assert read
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sizes", SIZES[::3])
 def test_views_of_split_rows(split, sizes):
     for name, way in (("kronecker", {}), ("blobs", WAYS[1]), ("kronecker", WAYS[2])):
