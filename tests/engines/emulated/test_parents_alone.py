@@ -212,7 +212,9 @@ def test_a_cluster_of_the_engine(device, in_ids):
     faults.tell()
 
 
-@pytest.mark.parametrize("parts", [1, 2, 3])
+@pytest.mark.parametrize(
+    "parts", [*(pytest.param(k, marks=pytest.mark.thorough) for k in (1, 2)), 3]
+)
 def test_a_domain(device, parts):
     for k, (name, way) in enumerate(
         (
