@@ -189,6 +189,7 @@ def all_tuples(source):
     return Tuples(source.n, *source.tuples_at(np.arange(source.tuples)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize(("words", "source"), OTHERS)
 def test_other_families(make, tmp_path, words, source, parts):

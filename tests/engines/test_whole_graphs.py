@@ -172,6 +172,7 @@ def large(name):
     return source, whole(source)
 
 
+@pytest.mark.thorough
 @EACH_WAY
 def test_parallel_levels(engine, method, direction):
     """Each graph by each number of threads, in one direction or another."""

@@ -111,6 +111,7 @@ def test_many_ranges_are_told():
     assert told[-1][0] == max(x[1] for x in told if len(x) == 2)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("buffer_bytes", [None, 50_000])
 @pytest.mark.parametrize("dtype", [np.int64, np.uint32])
 @pytest.mark.parametrize("name", GRAPHS)

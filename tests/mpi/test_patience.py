@@ -53,9 +53,9 @@ def watched(world: Ranks, monkeypatch: pytest.MonkeyPatch, *waiting: int) -> lis
     monkeypatch.setattr(
         threading, "excepthook", lambda args: said.append(str(args.exc_value))
     )
-    with Watch(world, 1.0, lambda: False) as watch:
+    with Watch(world, 0.6, lambda: False) as watch:
         with world.waits("allreduce") if world.rank in waiting else nullcontext():
-            end = time.monotonic() + (30 if len(waiting) == world.size else 3)
+            end = time.monotonic() + (30 if len(waiting) == world.size else 2)
             while not said and time.monotonic() < end:
                 time.sleep(0.1)
         said.append(watch.trouble())

@@ -86,6 +86,7 @@ SMALLER = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SMALL)
 def test_small_graphs(name, way):
     source = NAMED[name]

@@ -234,6 +234,7 @@ def test_full_disk(tmp_path):
     assert said[1::2] == ["filler"] * 4
 
 
+@pytest.mark.thorough
 def test_error_at_every_event(tmp_path):
     """ENOSPC and EIO in turn; what is there afterwards is whole, old or new."""
     new, old = graphs()

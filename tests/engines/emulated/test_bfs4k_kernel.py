@@ -78,6 +78,7 @@ ALL = [(named, True) for named in KNOBS]
 PUBLISHED = [(named, False) for named in ("auto", "grid-warps-1", "second-queue")]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("named", "claim"), [*ALL, *PUBLISHED])
 def test_every_way_of_sharing(device, named, claim):
     """Half of the graphs, from a hub and from the last vertex in turns."""

@@ -68,6 +68,7 @@ def test_counts_are_those_of_the_engine(device, source, kept):
     assert engine[1] == pytest.approx(wanted[1], rel=0.1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kept", [8, 64, 256])
 def test_reads_of_a_kronecker_graph(kept):
     """Small ones are the hardest: their hubs are joined more than at random."""

@@ -225,6 +225,7 @@ def test_any_graph(source, owners, threshold, pull, kind):
 SMALL = ("isolated", "one-vertex", "two-components")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("form", "name", "kind", "threshold"),
     [

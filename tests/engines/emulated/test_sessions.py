@@ -661,6 +661,7 @@ def test_pan_on_hosts_of_unequal_size(hosts, name, counts):
         assert said.endswith("devices")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("names", "counts"), [("aab", (1, 1, 1)), ("ab", (1, 2))])
 @pytest.mark.parametrize("parts", [1, 3, 5])
 @pytest.mark.parametrize("size", [None, 1])
@@ -674,6 +675,7 @@ def test_a_store_for_hosts_of_unequal_size(hosts, tmp_path, names, counts, parts
     searched_by_ranks(hosts, source, how, names, counts)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("parts", "size"), [(1, 2), (3, 2), (4, 2), (3, 1)])
 def test_a_store_for_domains_of_hosts(hosts, tmp_path, parts, size):
     """Parts go to devices as they are where there are as many; else it is cut anew."""

@@ -96,6 +96,7 @@ def source_of(seed):
     return kronecker(6, 8) if not seed else random_tuples(301, 700, seed)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("ranks", "devices", "buffer_bytes", "make", "id_bits"),
     covered(

@@ -74,7 +74,7 @@ INLINE void pull_queue(const Params &p, const State &s, Tally &tally) {
         pull_static<Rule>(p, queue, size, slot, s.level, tally);
     else if (p.balance == THREAD)
         pull_thread<Rule>(p, queue, size, slot, s.level, tally);
-    /* mutant: WARP -> WARP && p.asynchronous : test_how_balances_hand_entries_out */
+    /* mutant: WARP -> WARP && !p.asynchronous : test_how_balances_hand_entries_out */
     else if (p.balance == WARP)
         pull_warp<Rule>(p, queue, size, slot, s.level, tally);
     else if (p.balance == DONATION)
