@@ -23,11 +23,13 @@ def calls_of(lists, marks=()):
     return calls
 
 
-def chosen(calls, **options):
+def chosen(calls, marker=None, **options):
     options = SimpleNamespace(**{"quick": False, "slice": None, **options})
     test = SimpleNamespace(
         config=SimpleNamespace(option=options),
-        definition=SimpleNamespace(nodeid="test_it.py::test_some"),
+        definition=SimpleNamespace(
+            nodeid="test_it.py::test_some", get_closest_marker={marker: 1}.get
+        ),
         _calls=[*calls],
     )
     tiers.choose(test)
@@ -59,6 +61,7 @@ def test_each_value_of_few_parameters(lists):
     assert chosen(calls) == every
     assert groups(quick, 1) == groups(every, 1)
     assert len(quick) == max(map(len, lists.values()))
+    assert chosen(calls, "pairs", quick=True) == every
 
 
 def test_slices_have_all():

@@ -2,10 +2,11 @@
 
 Usually: of each test so many that any three values of its parameters that meet in one
 case of the product do so in one of the run.  ``--quick``: any two, or each value where
-there are two parameters, as all pairs of these are all cases; and none that is marked
-``thorough``.  ``--slice K``: with these a quarter of the others, those whose name
-hashes to K, so that four runs see all.  Cases are left out before they are collected,
-which takes as long as small tests; then whole tests that are ``thorough``.
+there are two parameters, as all pairs of these are all cases, unless the test is marked
+``pairs``; and none that is marked ``thorough``.  ``--slice K``: with these a quarter of
+the others, those whose name hashes to K, so that four runs see all.  Cases are left out
+before they are collected, which takes as long as small tests; then whole tests that are
+``thorough``.
 """
 
 from hashlib import blake2b
@@ -46,9 +47,9 @@ def choose(metafunc):
     calls[:] = sampled(calls, 3)
     if not options.quick:
         return
-    quick = {
-        id(x) for x in sampled([x for x in calls if not thorough(x)], 2, fewer=True)
-    }
+    short = [call for call in calls if not thorough(call)]
+    fewer = metafunc.definition.get_closest_marker("pairs") is None
+    quick = {id(call) for call in sampled(short, 2, fewer=fewer)}
     name = metafunc.definition.nodeid
     calls[:] = [
         call

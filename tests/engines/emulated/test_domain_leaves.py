@@ -59,6 +59,7 @@ def roots_of(source, count=2):
     return np.concatenate(some).astype(int).tolist()
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("internal", [True, False], ids=["internal", "ids"])
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way(device, way, internal):

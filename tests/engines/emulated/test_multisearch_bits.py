@@ -45,6 +45,7 @@ def some_sources(source, count, seed=3):
     return found
 
 
+@pytest.mark.pairs
 @pytest.mark.full_blocks(width=256)
 @pytest.mark.parametrize("pull_edges", PULLS)
 @pytest.mark.parametrize("width", WIDTHS)

@@ -189,6 +189,7 @@ def refuses(request, monkeypatch):
     return refusals
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("case", refusals.CONTENTS)
 def test_forged_contents(store, refuses, case):
     refuses.test_forged_contents(store, case)
