@@ -95,8 +95,13 @@ def injected(log, **faults):
 
 
 def begin(ranks, argv, env):
-    """Start a command, which is to be stopped."""
+    """Start a command, which is to be stopped; ranks are no forks.
+
+    A launcher ends the processes that it has started, in an order of its own.
+    """
     launcher = [str(find_mpiexec()), "-n", str(ranks)] if ranks > 1 else []
+    if launcher and argv[:1] == [*DISTBFS]:
+        argv = [*FRESH, *argv[1:]]
     return subprocess.Popen(
         [*launcher, *argv],
         env=clean_environment(env),

@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 from commands import (
     DISTBFS,
-    FRESH,
     alone,
     begin,
     check_results,
@@ -477,10 +476,10 @@ def partial(output):
     return output.with_name(output.name + ".partial")
 
 
-def start_slow(ranks, words, output, rows, seconds=0.3, start=DISTBFS):
+def start_slow(ranks, words, output, rows, seconds=0.3):
     """Start a command and return when some searches are done and one is going on."""
     log = output.with_name("log")
-    process = begin(ranks, [*start, *words], injected(log, sleep=seconds))
+    process = begin(ranks, [*DISTBFS, *words], injected(log, sleep=seconds))
 
     def reached():
         if rows and rows_done(partial(output)) < rows:
@@ -578,7 +577,7 @@ def test_killed_while_it_writes(searches, output, sync):
 
 @needs_mpi
 def test_a_killed_rank_and_resumed(searches, output):
-    process = start_slow(2, searches(2), output, 3, start=FRESH)
+    process = start_slow(2, searches(2), output, 3)
     ranks = ranks_below(process)
     ranks[1].kill()
     assert finish(process, ranks=ranks.values()).code != 0

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from commands import (
     DISTBFS,
-    FRESH,
     begin,
     environment,
     files_in,
@@ -460,8 +459,7 @@ def test_killed_and_resumed(path, tmp_path, ranks, number):
         pytest.skip("mpirun of Open MPI ends the ranks itself when it gets SIGTERM")
     out, partial = tmp_path / "out.h5", tmp_path / "out.h5.partial"
     words = ["multisearch", "closeness", str(path), "-o", str(out), "--threads", "1"]
-    start = DISTBFS if ranks == 1 else FRESH  # the ranks themselves are waited for
-    process = begin(ranks, [*start, *words, "--batch", "4"], environment())
+    process = begin(ranks, [*DISTBFS, *words, "--batch", "4"], environment())
     wait_until(lambda: done_in(partial), process)
     below = ranks_below(process).values()  # each may write to the file to its end
     process.send_signal(number)

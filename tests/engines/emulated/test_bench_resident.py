@@ -52,7 +52,7 @@ def test_levels_and_counts(capsys, monkeypatch):
     words = ["--cells", "1:8", "--roots", "2", "--validate", "2"]
     words += ["--modes", "fast", bench_resident.COUNTS]
     assert bench_resident.main(words) == 0
-    assert "8: levels and counts at 0." in capsys.readouterr().out
+    assert "8: levels and counts at " in capsys.readouterr().out
     wrong = bench_resident.host_session
 
     class Wrong:
