@@ -37,8 +37,12 @@ class Delivery:
 
     def send(self, items: Array) -> list[Array]:
         """Send items, [k, …], to their owners; return what each rank sent here."""
-        flat = [np.ascontiguousarray(some).ravel() for some in self.split(items)]
-        rows = items.shape[1:]
+        return self.pass_on(self.split(items))
+
+    def pass_on(self, outgoing: Sequence[Array]) -> list[Array]:
+        """Send what ``split`` returned; return what each rank sent here."""
+        flat = [np.ascontiguousarray(some).ravel() for some in outgoing]
+        rows = outgoing[0].shape[1:]
         return [some.reshape(-1, *rows) for some in self._world.alltoall(flat)]
 
     def back(self, answers: Sequence[Array]) -> Array:

@@ -146,8 +146,9 @@ class ParentFinder:
         delivery = Delivery(self._world, ranks)
         questions = np.stack([column, level], axis=1)
         cost.asked = len(column)
-        self._sent(delivery.split(questions), cost)
-        answers = [self._answer(some) for some in delivery.send(questions)]
+        outgoing = delivery.split(questions)
+        self._sent(outgoing, cost)
+        answers = [self._answer(some) for some in delivery.pass_on(outgoing)]
         self._sent(answers, cost)
         replies = delivery.back(answers)
         start = 0
