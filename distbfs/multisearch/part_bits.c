@@ -114,14 +114,13 @@ static int pull_pays(const bit_ends *p, const OFFSET *offsets, int64_t level) {
 
 /* Pull the words of a frontier along edges that are also there by their ends, if that pays;
  * returns whether it did.  A bit that a neighbour has seen and a row has not was found one
- * level up, as in bits.c.
+ * level up, as in bits.c: only searches in the frontier of `from` have such bits.
  *
- * running: [WIDTH], searches that are in any frontier; always: pull anyway */
+ * always: pull anyway */
 int part_bits_pull(const OFFSET *offsets, const OFFSET *end_offsets, const uint32_t *end_columns,
-                   const bit_rows *from, bit_rows *to, const uint64_t *running, int64_t level,
-                   int always, int threads) {
+                   const bit_rows *from, bit_rows *to, int64_t level, int always, int threads) {
     bit_ends p = {end_offsets, end_columns, from, to, {0}};
-    for (int lane = 0; lane < WIDTH; lane++) p.running[lane] = running[lane];
+    for (int lane = 0; lane < WIDTH; lane++) p.running[lane] = from->running[lane];
     if (!always && !pull_pays(&p, offsets, level)) return 0;
     team_for(threads, (to->count + 63) / 64, GRAIN, pull_rows, &p);
     return 1;

@@ -218,8 +218,6 @@ class PartBitSearches(PartSearches):
 
         Inside parts its words are pulled where that pays.
         """
-        running = np.bitwise_or.reduce([rows.running for rows in self._searched])
-        self._running = self._world.allreduce(running, "or")
         tables, shared = [], self._delegates
         for part, normals, outer in zip(
             self._parts, self._normals, self._outer, strict=True
@@ -250,7 +248,6 @@ class PartBitSearches(PartSearches):
             cc.pointer(back.columns),
             start.state,
             goal.state,
-            cc.pointer(self._running),
             ctypes.c_int64(depth),
             ctypes.c_int(self.direction == "pull"),
             self._threads,
