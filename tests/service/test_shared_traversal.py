@@ -65,11 +65,8 @@ def test_parts_of_any_number_of_ranks(ranks, seed):
     asked = [(root, [0, root, SOURCE.n - 1, 0]) for root in (*roots, roots[3])]
 
     def rank(world):
-        parts, permutation = (
-            2 * ranks,
-            None if seed is None else Permutation(SOURCE.n, seed),
-        )
-        made, _ = build(SOURCE, parts, world, threshold=4, permute_seed=seed)
+        permutation = None if seed is None else Permutation(SOURCE.n, seed)
+        made, _ = build(SOURCE, 2 * ranks, world, threshold=4, permute_seed=seed)
         at_once = together(parts_in_threads(world, made, permutation))
         answers = [at_once.levels(roots, asked, lambda: False)[1] for _ in range(2)]
         with pytest.raises(SearchStopped):

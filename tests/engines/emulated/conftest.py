@@ -20,10 +20,6 @@ from distbfs.registry import EXCHANGES
 from distbfs.search import choose as choosing
 from distbfs.search import device_opening
 
-# of kernels whose blocks do not meet, on a multiprocessor: the CPU switches to each of
-# their threads, and two blocks in all see as much
-BLOCKS = dict.fromkeys((graph_engine, host_loop), "BLOCKS")
-
 for name in every_module():  # or what is imported late keeps names that tests replace
     import_module(name)
 
@@ -56,8 +52,10 @@ def device(kernels, monkeypatch, request):
     """Put the emulator in the place of CUDA; its fields say what the device has."""
     found = EmulatedDevice(kernels[full_blocks(request.node)])
     found.install(monkeypatch)
-    for module, name in BLOCKS.items():
-        monkeypatch.setattr(module, name, 1)
+    # blocks that do not meet: the CPU switches to each of their threads, and one on
+    # each of two multiprocessors sees as much
+    for module in (graph_engine, host_loop):
+        monkeypatch.setattr(module, "BLOCKS", 1)
     # searches as sessions open, which take longer than those that tests ask for
     monkeypatch.setattr(device_opening, "LEARNT_FROM", 2)
     yield found
