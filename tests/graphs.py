@@ -15,14 +15,14 @@ from distbfs.validation.host import validate
 
 
 class Tuples:
-    """A TupleSource over arrays; chunks of an odd size."""
+    """A TupleSource over arrays; chunks of an odd size, of large ones about 50."""
 
-    def __init__(self, n, u, v, size=7):
+    def __init__(self, n, u, v, size=None):
         self.n = n
         self.u = np.asarray(u, dtype=np.int64)
         self.v = np.asarray(v, dtype=np.int64)
         self.tuples = len(self.u)
-        self.size = size
+        self.size = size or max(7, len(self.u) // 50 | 1)
         self._levels = {}
 
     def __repr__(self):
