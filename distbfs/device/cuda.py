@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from distbfs.device import cupy_library
 from distbfs.errors import DistbfsError, OutOfMemory, ResourceError
-from distbfs.types import Array, DeviceArray, Ids, Stream
+from distbfs.types import Array, DeviceArray, Stream
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -188,15 +188,6 @@ class HostCopy:
         """Wait for the copy; return ``pinned``."""
         self._done.synchronize()
         return self.pinned
-
-
-def counts(values: DeviceArray, kinds: int) -> Ids:
-    """Count the values 0 … kinds-1 of a CuPy array, int64 [kinds] on the host."""
-    if not values.size:
-        return np.zeros(kinds, dtype=np.int64)
-    with values.device:
-        occurrences: Array = cupy().bincount(values, minlength=kinds).get()
-    return occurrences.astype(np.int64)
 
 
 def ranges() -> tuple[Callable[[str], object], Callable[[], object]]:

@@ -5,6 +5,7 @@ The host launches one kernel a device and search, and reads its end.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import numpy as np
 
 from distbfs.device import cuda
 from distbfs.device.gate import Gate
+from distbfs.device.reached import value_counts
 from distbfs.engines.base import PRUNED, TAIL_COUNTS, WHOLE, LevelRecord, Until
 from distbfs.engines.cuda.xbfs.domain import MemberSearch
 from distbfs.engines.cuda.xbfs.search import TREES, tail_counts
@@ -196,20 +198,23 @@ class DomainDriver:
         steps = self._on_each(lambda part: part.steps())
         counts = np.zeros((2, result.levels), dtype=np.int64)  # all, and searched ones
         for part, level in zip(self._parts, result.level, strict=True):
-            with level.device:
-                for k, some in enumerate((level, part.searched(level))):
-                    counts[k] += cuda.counts(some[some >= 0], result.levels)
+            for k, rows in enumerate((None, part.searched)):
+                counts[k] += value_counts(level, result.levels, rows)
         counted = sum(self._on_each(lambda part: part.counted(result.levels)))
         counts, counted = (self._world.allreduce(x) for x in (counts, counted))
         (sizes, own), first = counts, self._parts[0]
         checks, tails = counted[0].tolist(), tail_counts(counted)
         split = first.part.graph.tails is not None
+        at_level: dict[int, list[Any]] = defaultdict(list)
+        for line in steps[0]:
+            at_level[line[1]].append(line)
         log: list[LevelRecord] = []
+        left = first.vertices
         for k in range(1, result.levels):
-            lines = [line for line in steps[0] if line[1] == k]
+            lines = at_level[k]
             other = "push" if own[k] else TREES
             name = next((x for x, *_ in lines if x.startswith("pu")), other)
-            left = first.vertices - int(own[:k].sum())
+            left -= int(own[k - 1])
             frontier = left if name.startswith("pull") else int(own[k - 1])
             spent = sum(line[4] for line in lines)
             extra = {name: tails[name][k] for name in TAIL_COUNTS if split}

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from distbfs.device.arrays import array_module, device_of, host_array
+from distbfs.device.arrays import device_of, host_array, is_of_device
+from distbfs.device.reached import value_counts
 from distbfs.errors import UsageError, WrongTypeError
 from distbfs.search.frames import (
     arrow_table,
@@ -528,13 +529,12 @@ class Result(ResultPaths):
         self._need_levels()
         counts = np.zeros(self.depth + 1, dtype=np.int64)
         for level in self._arrays()[0]:
-            with device_of(level):
-                xp = array_module(level)
-                for some in row_slices(len(level)):
-                    reached = level[some][level[some] >= 0]
-                    if reached.size:
-                        each = xp.bincount(reached, minlength=len(counts))
-                        counts += np.asarray(each.get() if xp is not np else each)
+            if is_of_device(level):
+                counts += value_counts(level, len(counts))
+                continue
+            for some in row_slices(len(level)):
+                reached = level[some][level[some] >= 0]
+                counts += np.bincount(reached, minlength=len(counts))
         return self._vertices.world.allreduce(counts)
 
     @property

@@ -14,6 +14,7 @@ import numpy as np
 
 from distbfs.device import cuda, programs
 from distbfs.device.arrays import brought_here
+from distbfs.device.reached import value_counts
 from distbfs.device.structures import structure
 from distbfs.engines.base import CHOSEN, COUNTS, Offer, Targets, Work
 from distbfs.errors import UsageError
@@ -196,12 +197,10 @@ class CudaPart:
         layout = self.part.layout
         counts = np.zeros(layout.parts, dtype=np.int64)
         if layout.parts > 1:
-            cp = cuda.cupy()
             for start in range(0, nn.edges, COUNT_SLICE):
                 columns = nn.columns[start : min(start + COUNT_SLICE, nn.edges)]
                 part = (columns >> np.uint64(PART_SHIFT)).astype(np.int32)
-                by_part = cp.bincount(part, minlength=layout.parts)
-                counts += by_part.get()[: layout.parts].astype(np.int64)
+                counts += value_counts(part, layout.parts)
         counts[self.part.index] = 0
         most = np.array([layout.local_count(k) for k in range(layout.parts)])
         return np.concatenate([[0], np.cumsum(np.minimum(counts, most))])

@@ -52,7 +52,7 @@ from distbfs.engines.cuda.xbfs.shared import (
 from distbfs.errors import UsageError
 from distbfs.graph.device_graph import ISOLATED
 from distbfs.options import SearchOptions
-from distbfs.types import Ids, Root, Stop
+from distbfs.types import DeviceArray, Ids, Root, Stop
 
 if TYPE_CHECKING:
     from distbfs.device.timed_graph import TimedGraph
@@ -179,9 +179,10 @@ class MemberSearch:
         some: int = self.own.active * self.part.layout.parts
         return some if self.leaves_out else int(self.part.actives.sum())
 
-    def searched(self, level: Any) -> Any:
-        """Return the levels of this part's vertices that are searched; level: by id."""
-        return level[self.part.graph.vertices[: self.own.active]]
+    @property
+    def searched(self) -> DeviceArray:
+        """The vertices of this part that are searched, by id, uint32."""
+        return self.part.graph.vertices[: self.own.active]
 
     def _launch(self, count: int) -> programs.Launch:
         """Return the search without (0) or with (1) counters.

@@ -10,6 +10,7 @@ import numpy as np
 
 from distbfs.build.cuda.seen import SeenEdges
 from distbfs.device import cuda, programs
+from distbfs.device.reached import value_counts
 from distbfs.device.stop_word import StopWord
 from distbfs.device.structures import structure
 from distbfs.device.take import Back
@@ -291,11 +292,13 @@ class FastSearch:
         after = [(TREES, rest), *[(TREES, 0.0)] * around][:around]
         steps = [*steps, *after]
         most = len(steps) + 1
-        searched = result.level[g.vertices[:active] if self.in_ids else slice(active)]
-        sizes, own = (
-            cuda.counts(level[level >= 0], most).tolist()
-            for level in (result.level, searched)
+        sizes = value_counts(result.level, most).tolist()
+        searched = (
+            (result.level, most, g.vertices[:active])
+            if self.in_ids
+            else (result.level[:active], most)
         )
+        own = value_counts(*searched).tolist()
         counts = self._counts[:, :most].get().astype(np.int64)
         counts = np.pad(counts, [(0, 0), (0, most - counts.shape[1])])
         checks, looks, *_ = counts.tolist()
