@@ -36,14 +36,12 @@ def ranks_of_all():
     return min(devices(), 4)
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("per_rank", [1, 3])
 @pytest.mark.parametrize("name", ["host", "nccl"])
 def test_one_process(name, per_rank):
     check(SoloWorld(), f"{name}-device", per_rank)
 
 
-@pytest.mark.alone
 def test_nccl_slices_with_one_rank(monkeypatch):
     monkeypatch.setattr(nccl, "sliced", lambda words, ranks: True)
     check(SoloWorld(), "nccl-device", 2)
@@ -68,7 +66,6 @@ def test_auto_in_one_process():
     assert choose_exchange(SoloWorld(), "auto", [0]) == ("host", "one rank")
 
 
-@pytest.mark.alone
 @needs_mpi
 def test_host_with_two_ranks_on_one_device_or_more():
     done = run_ranks(2, [*RANKS, "check", "host-device"], timeout=200)
@@ -98,7 +95,6 @@ def test_cuda_aware_works_or_is_refused():
         assert "--exchange host" in done.stderr
 
 
-@pytest.mark.alone
 @needs_mpi
 def test_nccl_refuses_a_device_that_two_ranks_share():
     done = run_ranks(2, [*RANKS, "same", "nccl-device"], timeout=60)
@@ -107,7 +103,6 @@ def test_nccl_refuses_a_device_that_two_ranks_share():
         assert "ranks 0 and 1 use the same device" in line
 
 
-@pytest.mark.alone
 @needs_mpi
 def test_auto_between_ranks():
     done = run_ranks(2, [*RANKS, "choose"], timeout=60)

@@ -242,14 +242,13 @@ def test_several_devices_that_are_one(cp, fits, monkeypatch):
                 assert getattr(found, field) == getattr(expected, field), (name, field)
 
 
-@pytest.mark.alone
 @needs_mpi
 @pytest.mark.parametrize(
     ("how", "kind"),
     [
         ("mailboxes", "MailboxCopies"),
         ("uneven", "MailboxCopies"),
-        ("nccl", "NcclCopies"),
+        pytest.param("nccl", "NcclCopies", marks=pytest.mark.alone),
         ("chosen", "MailboxCopies"),
         ("host", "NoneType"),
     ],

@@ -249,10 +249,13 @@ def test_ctrl_c_waits_while_results_are_written(monkeypatch, tmp_path, program):
         time.sleep(2 * INTERRUPT_SECONDS if program else 0)
         write(file, rows, values)
 
+    # in the background of a shell, Ctrl-C is ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with monkeypatch.context() as patch, Interrupts() if program else nullcontext():
         patch.setattr(PartialFile, "write_rows", interrupted)
         with pytest.raises(KeyboardInterrupt, match=r"after 16 of 90 sources; "):
             run(graph, "closeness", path)
+    signal.signal(signal.SIGINT, before)
     results = run(graph, "closeness", path)
     assert results.facts["resumed"] == 16
     np.testing.assert_array_equal(results["value"], run(graph, "closeness")["value"])
