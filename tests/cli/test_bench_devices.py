@@ -122,6 +122,7 @@ def named(rows):
     return {(x["shape"], x["scale"], x["way"]): x for x in rows}
 
 
+@pytest.mark.thorough
 def test_a_fault_loses_one_cell(bench, tmp_path, capsys):
     uses = ("scales", "weak", "domains", "strong", "largest", "shapes")
     words = ("--out", str(tmp_path), "--limit", "1.5", "--uses", *uses)

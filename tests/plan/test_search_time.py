@@ -215,6 +215,7 @@ def runs():
     return fit_model.runs()
 
 
+@pytest.mark.thorough
 def test_runs_that_were_not_fitted_to_are_predicted(runs):
     """Within 25 % each, and half of them within 10 %."""
     pairs = fit_model.errors(runs, load_constants())
@@ -230,6 +231,7 @@ def test_runs_that_were_not_fitted_to_are_predicted(runs):
     assert len(others) > 15
 
 
+@pytest.mark.thorough
 def test_each_run_is_predicted_by_all_others(runs):
     errors = np.abs(list(fit_model.left_out(runs).values()))
     assert np.median(errors) < 0.1

@@ -67,6 +67,7 @@ def test_levels_and_counts(capsys, monkeypatch):
     assert "counts differ" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_half_of_the_columns(capsys, monkeypatch):
     monkeypatch.setattr(cuda, "free_bytes", lambda: 1 << 32)
     words = ["--cells", "1:uniform-8", "--roots", "2", "--validate", "2"]

@@ -105,6 +105,7 @@ def compare(work, method, directed, rtol=1e-12):
             np.testing.assert_allclose(values, expected, rtol=rtol, err_msg=name)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("method", "directed"),
     [*((method, False) for method in METHODS), ("", True), ("hybrid", True)],

@@ -124,6 +124,7 @@ def test_words_of_every_width(owners, count, lanes):
             check(results, levels_of(source)[roots])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("pull_edges", [ALWAYS_PULL, NEVER_PULL])
 @pytest.mark.parametrize("owners", ["two ranks", "two and one"])
 @pytest.mark.parametrize("threshold", [6, 11, LARGE])

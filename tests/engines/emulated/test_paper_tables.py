@@ -167,6 +167,7 @@ def test_the_oracle_is_never_extrapolated(papers):
     assert table.saved(row(4.0, 3.0, 3), "seconds", "hybrid") is None
 
 
+@pytest.mark.thorough
 def test_no_step_of_figure_14_is_like_another(papers):
     """Knobs differ, and writes in turns happen from their step on."""
     table = importlib.import_module("papers.bfs4k")
