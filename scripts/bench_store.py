@@ -2,12 +2,16 @@
 
     python scripts/bench_store.py --scale 26 --parts 1 2 4
     python scripts/bench_store.py --scale 20 --devices 0
+    python scripts/bench_store.py --scale 22 --parts 1 2 --devices 0 --ranks 2
 
 For each number of parts a Kronecker store is made once.  Then, with files and kernels
 warm, seconds from the start of the process: ``bfs`` to its end, ``serve`` to its first
 answer; ``distances`` beside a search.  The store's levels of one root are compared with
 those of the generated graph.  Last, a graph of arrays, from ``Graph.from_edges`` to its
 first result, and later ``bfs``, wall beside device time.
+
+With --ranks, ``bfs`` by one process and by so many ranks take turns, without the rest:
+medians of seconds to the end of the command, and of those of searches.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +36,14 @@ from distbfs.report.tables import print_table
 
 COMMAND = (sys.executable, "-c", "from distbfs.cli.main import entry; entry()")
 ASKED = 200  # distances timed
+SOURCES = range(3, 12_000, 400)  # of searches by ranks
 
 
-def run(*words: object) -> tuple[float, str]:
+def run(*words: object, launcher: Sequence[str] = ()) -> tuple[float, str]:
     """Run a command; return its seconds and its output."""
     began = time.perf_counter()
-    done = subprocess.run(
-        [*COMMAND, *map(str, words)], check=True, capture_output=True, text=True
-    )
+    command = [*launcher, *COMMAND, *map(str, words)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
     return time.perf_counter() - began, done.stdout
 
 
@@ -100,12 +105,7 @@ def measure(
     folder: Path, scale: int, parts: int, repeat: int, options: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the figures of a store, created if missing."""
-    on_host = options.get("engine") == "openmp"
-    store = folder / f"kron{scale}-{parts}"
-    if not store.is_dir():
-        where = [] if on_host else ["--on-devices"]
-        words = ("kronecker", "-s", scale, "--parts", parts, *where, "-o", store)
-        run("generate", *words)
+    store = stored(folder, scale, parts, on_host=options.get("engine") == "openmp")
     option_words = [word for k, v in options.items() for word in (f"--{k}", str(v))]
     row: dict[str, Any] = {"parts": parts}
     row["bytes"] = sum(x.stat().st_size for x in store.iterdir())
@@ -136,6 +136,43 @@ def measure(
     return row
 
 
+def stored(folder: Path, scale: int, parts: int, *, on_host: bool) -> Path:
+    """Return a store, created if missing."""
+    store = folder / f"kron{scale}-{parts}"
+    if not store.is_dir():
+        where = [] if on_host else ["--on-devices"]
+        words = ("kronecker", "-s", scale, "--parts", parts, *where, "-o", store)
+        run("generate", *words)
+    return store
+
+
+def by_ranks(
+    store: Path, ranks: int, repeat: int, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the figures of one process and of ranks, which take turns."""
+    words: list[Any] = ["bfs", store, "--json"]
+    words += [word for k, v in options.items() for word in (f"--{k}", str(v))]
+    words += [word for source in SOURCES for word in ("-s", source)]
+    ways = {"process": (), "ranks": ("mpiexec", "-n", str(ranks))}
+    seconds: dict[str, list[float]] = {way: [] for way in ways}
+    searches: dict[str, list[float]] = {way: [] for way in ways}
+    counted = set()
+    for turn in range(repeat + 1):  # the first run warms files
+        for way, launcher in ways.items():
+            taken, text = run(*words, launcher=launcher)
+            told = json.loads(text)["searches"]
+            counted.add(tuple((x["reached"], x["nedge"], x["depth"]) for x in told))
+            if turn:
+                seconds[way].append(taken)
+                searches[way] += [x["seconds"] for x in told if x["depth"] > 1]
+    row: dict[str, Any] = {"store": store.name, "ranks": ranks}
+    for what, times in (("bfs", seconds), ("search", searches)):
+        one, several = (statistics.median(times[way]) for way in ways)
+        row |= {f"{what}_process": one, f"{what}_ranks": several}
+        row[f"{what}_ratio"] = several / one
+    return {**row, "right": len(counted) == 1}
+
+
 def main() -> int:
     """Measure, print, and write the result file."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -143,6 +180,7 @@ def main() -> int:
     parser.add_argument("--parts", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--arrays", type=int, default=22, help="scale of the arrays")
     parser.add_argument("--devices", type=int, help="of the process; 0: threads")
+    parser.add_argument("--ranks", type=int, help="beside one process, of bfs")
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--folder", type=Path, help="for stores, which stay there")
     parser.add_argument("--json", type=Path)
@@ -152,17 +190,22 @@ def main() -> int:
         options = {"engine": "openmp"}
     folder = args.folder or Path(tempfile.mkdtemp())
     rows = []
+    values: dict[str, Any] = {"rows": rows}
     for parts in args.parts:
-        rows.append(measure(folder, args.scale, parts, args.repeat, options))
+        if args.ranks:
+            store = stored(folder, args.scale, parts, on_host=args.devices == 0)
+            rows.append(by_ranks(store, args.ranks, args.repeat, options))
+        else:
+            rows.append(measure(folder, args.scale, parts, args.repeat, options))
         print(rows[-1], flush=True)
-    arrays = from_arrays(Kronecker(args.arrays), options)
-    names = ("parts", "bytes", "open_seconds", "bfs_seconds", "serve_seconds")
-    names += ("p50_us", "wall_us", "search_us")
-    print_table(names, [[f"{row[x]:.5g}" for x in names] for row in rows])
-    print(arrays)
+    if not args.ranks:
+        values["arrays"] = from_arrays(Kronecker(args.arrays), options)
+        names = ("parts", "bytes", "open_seconds", "bfs_seconds", "serve_seconds")
+        names += ("p50_us", "wall_us", "search_us")
+        print_table(names, [[f"{row[x]:.5g}" for x in names] for row in rows])
+        print(values["arrays"])
     if args.json:
-        facts = provenance(sys.argv, device=args.devices != 0)
-        values = {"rows": rows, "arrays": arrays, **facts}
+        values |= provenance(sys.argv, device=args.devices != 0)
         args.json.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
     return 0 if all(row["right"] for row in rows) else 1
 

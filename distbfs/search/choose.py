@@ -84,7 +84,7 @@ class Request:
     with delegates, "" for none
     devices: how many of each rank, or which; domain: devices of a domain
     alone: use one device of each rank, where it has any
-    divided: all devices share the graph, however small it is
+    divided: all devices share the graph, however small it is, for many searches at once
     keep: the graph is kept for other searches, so it must not change
     masked: searches will see some vertices and edges only
     beside: maps (vertices with edges on a device, devices of its domain, targets of

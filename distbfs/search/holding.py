@@ -17,6 +17,7 @@ from distbfs.progress import Progress, Sum, no_progress
 from distbfs.search.held import Held
 from distbfs.search.vertices import VertexMap, shard_of_graph, shard_of_part
 from distbfs.store.hdf5 import ReadWatch, Store
+from distbfs.store.owned_rows import load_rows
 from distbfs.store.tuples import (
     StoreTuples,
     permutation_of,
@@ -115,17 +116,35 @@ def hold_host_parts(world: World, source: Source) -> Held:
         return host_parts_built(world, source, source.parts, source.build, "building")
     store = source.store
     own_parts = Placement(store.manifest.parts, world.size).parts_of(world.rank)
+    with loading(world, source, store, own_parts) as watch:
+        parts = [store.load_part(index, watch) for index in own_parts]
+    return held_parts(world, parts, permutation_of(store))
+
+
+def hold_rows(world: World, source: Source, store: Store) -> Held:
+    """Load this rank's rows of a store's only part (collective)."""
+    with loading(world, source, store, [0]) as watch:
+        part = load_rows(store, world.size, world.rank, watch)
+    return held_parts(world, [part], permutation_of(store))
+
+
+@contextmanager
+def loading(
+    world: World, source: Source, store: Store, indices: Sequence[int]
+) -> Iterator[ReadWatch]:
+    """Yield what counts the bytes of some parts while they are read.
+
+    Raises OutOfMemory for a MemoryError.
+    """
+    nbytes = bytes_of(store, indices)
     try:
-        with source.telling("loading", bytes_of(store, own_parts)) as done:
-            watch = watching(done)
-            parts = [store.load_part(index, watch) for index in own_parts]
+        with source.telling("loading", nbytes) as done:
+            yield watching(done)
     except MemoryError as error:
         raise OutOfMemory(
-            f"{store.folder}: the parts of rank {world.rank} hold "
-            f"{bytes_of(store, own_parts)} bytes, and a search needs more: not "
-            "enough memory"
+            f"{store.folder}: the parts of rank {world.rank} hold {nbytes} bytes, and a "
+            "search needs more: not enough memory"
         ) from error
-    return held_parts(world, parts, permutation_of(store))
 
 
 def cut_anew(world: World, source: Source, store: Store, threads: int) -> Held:

@@ -29,12 +29,19 @@ from distbfs.search.choose import (
 )
 from distbfs.search.domains import choose_exchange, exchange_kind
 from distbfs.search.held import Held
-from distbfs.search.holding import Source, cut_anew, hold_host_parts, timed
+from distbfs.search.holding import (
+    Source,
+    cut_anew,
+    hold_host_parts,
+    hold_rows,
+    timed,
+)
 from distbfs.search.part_paths import PartPaths
 from distbfs.search.paths import NoPaths, host_paths
 from distbfs.search.runners.between import BetweenDomains
 from distbfs.search.runners.whole import OnHost, WholeRunner
 from distbfs.search.session import Session
+from distbfs.store.owned_rows import is_divided_by_rows
 from distbfs.timing import clock
 
 if TYPE_CHECKING:
@@ -140,11 +147,16 @@ def open_host(opening: Opening) -> Session:
 def _host_parts(opening: Opening, threads: int) -> Held:
     """Load the parts of this rank to host memory (collective).
 
-    Those of a store are repartitioned where their number does not divide by the ranks.
+    Those of a store are repartitioned where their number does not divide by the ranks;
+    the rows of one part have owners, but for many searches at once, which would send a
+    word or more of each vertex to all ranks at each level.
     """
     world, source, store = opening.world, opening.source, opening.source.store
     if store is None or not store.manifest.parts % world.size:
         return hold_host_parts(world, source)
+    if is_divided_by_rows(store) and not opening.request.divided:
+        opening.say(f"1 part is divided by its rows for {world.size} ranks")
+        return hold_rows(world, source, store)
     parts = store.manifest.parts
     how_many = "1 part is" if parts == 1 else f"{parts} parts are"
     opening.say(f"{how_many} repartitioned for {world.size} ranks")

@@ -292,13 +292,14 @@ def test_stored_converted_graph(tmp_path, ranks, parts):
 @needs_mpi
 @pytest.mark.parametrize(("parts", "ranks"), [(1, 2), (3, 2), (2, 3)])
 def test_stored_parts_that_do_not_divide(tmp_path, parts, ranks):
-    """They are cut anew; tuples of the generator validate, and count, as they did."""
+    """Rows of one part get owners, others are cut anew; the generator validates."""
     store = tmp_path / "graph"
     words = ("-s", 7, "--parts", parts, "-o", store)
     assert here("generate", "kronecker", *words).code == 0
     done = on(ranks, "graph500", "--graph", store, "--roots", 6, "--json")
-    how_many = "1 part is" if parts == 1 else f"{parts} parts are"
-    assert f"{how_many} repartitioned for {ranks} ranks" in done.err
+    how = "1 part is divided by its rows"
+    how = how if parts == 1 else f"{parts} parts are repartitioned"
+    assert f"{how} for {ranks} ranks" in done.err
     assert (done.values["parts"], done.values["validated"]) == (ranks, True)
     alone = here("graph500", "--graph", store, "--roots", 6, "--json").values
     edges = [[x["root"], x["nedge"]] for x in done.values["searches"]]

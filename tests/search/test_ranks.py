@@ -1,18 +1,36 @@
 """Searches over several ranks that are threads; MPI ranks are in ``tests/mpi``."""
 
+import masked
+import networkx as nx
 import numpy as np
 import pytest
-from graphs import NAMED, NO_VERTEX, Tuples, build, random_tuples, some_roots, sources
+from graphs import (
+    NAMED,
+    NO_VERTEX,
+    Tuples,
+    build,
+    check_search,
+    random_tuples,
+    some_roots,
+    sources,
+)
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sessions import open_parts
+from shortest_paths import path_counts
 from worlds import on_ranks
 
 from distbfs import registry
 from distbfs.engines.base import on_device
 from distbfs.errors import UsageError
 from distbfs.generate.hashing import Permutation
-from distbfs.options import Factors, SearchOptions
+from distbfs.options import BuildOptions, Factors, SearchOptions
+from distbfs.ranks.world import SoloWorld
+from distbfs.search.holding import Source
+from distbfs.search.open import open_source
+from distbfs.store.hdf5 import open_store
+from distbfs.store.write import write_graph
+from distbfs.types import slice_bounds
 from distbfs.validation.host import validate
 
 HOSTED = [
@@ -120,6 +138,45 @@ def test_ranks_do_the_work_of_one():
 def test_more_ranks_than_vertices():
     check(Tuples(2, [0], [1]), 4, 4, [0, 1])
     check(Tuples(1, [], []), 3, 6, [0])
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("engine", HOSTED)
+@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+@pytest.mark.parametrize("name", NAMED)
+def test_owners_of_rows_of_a_store(tmp_path, name, direction, engine, ranks):
+    """Of one part, which each rank reads; with masks, and counts of paths."""
+    source, said = NAMED[name], []
+    write_graph(SoloWorld(), source, tmp_path / "graph", 1, BuildOptions())
+    roots = [*some_roots(source, 3), source.n - 1]
+    options = SearchOptions.named(
+        engine=engine, direction=direction, exchange="threads", threads=1
+    )
+    seen = np.random.default_rng(len(name)).random(source.n) < 0.8
+    seen[roots] = True
+    left = nx.Graph(zip(source.u.tolist(), source.v.tolist(), strict=True))
+    left.add_nodes_from(range(source.n))
+    left.remove_nodes_from(np.flatnonzero(~seen))
+    left.remove_edges_from(list(nx.selfloop_edges(left)))
+
+    def work(world):
+        graph = Source(source.n, 1, store=open_store(tmp_path / "graph"))
+        session = open_source(world, graph, options, say=said.append)
+        with session:
+            for root in roots:
+                result = session.search(root)
+                level, parent = result.at(np.arange(source.n))
+                check_search(source, root, level, parent)
+                own = slice(*slice_bounds(source.n, world.size, world.rank))
+                counts = path_counts(source.matrix, level)[own]
+                np.testing.assert_array_equal(result.path_counts(), counts)
+            session.see(session.view(vertices=seen))
+            result = session.search(roots[0])
+            level, parent = result.at(np.arange(source.n))
+            masked.check(level, parent, result.nedge, roots[0], left)
+
+    on_ranks(ranks, work)
+    assert f"1 part is divided by its rows for {ranks} ranks" in said
 
 
 def test_a_graph_without_vertices():

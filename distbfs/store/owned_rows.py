@@ -1,0 +1,116 @@
+"""A store of one part, divided to ranks by the owners of rows: no edge is sorted anew.
+
+Every vertex with edges becomes a delegate, with the number that it has, and its edges
+are those of dd on the part that owns it. What a pull finds has its parent where its
+results are.
+
+Source: Pan, Pearce, Owens 2018, Section III-C, for TH = 0; its Algorithm 1 would deal
+each edge to the end with fewer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from distbfs.errors import InputError
+from distbfs.formats.attributes import Attribute
+from distbfs.graph.csr import CSR, row_offsets
+from distbfs.partition.layout import Layout
+from distbfs.partition.part import Part
+from distbfs.store import safety
+from distbfs.store.hdf5 import ReadWatch, Store, read_array, slices
+from distbfs.types import SUBGRAPHS, Array
+
+
+def is_divided_by_rows(store: Store) -> bool:
+    """Return whether ranks can own rows of a store: of one part, all in nn."""
+    manifest = store.manifest
+    return manifest.parts == 1 and not (manifest.delegates or manifest.directed)
+
+
+def load_rows(
+    store: Store, parts: int, index: int, watch: ReadWatch | None = None
+) -> Part:
+    """Load the rows of part ``index`` of so many from a store of one part.
+
+    All columns are read, as the digest is that of all, and those of the part are kept.
+    Else as ``Store.load_part``.
+    """
+    manifest = store.manifest
+    record, layout = manifest.records[0], Layout(manifest.n, parts)
+    with store.part_file(0) as datasets:
+
+        def read(name: str) -> Array:
+            return read_array(datasets[name], name, record.digests[name], watch)
+
+        names = ("nn/offsets", "vertices", "degrees", "tuple_degrees")
+        offsets, vertices, degrees, ends = map(read, names)
+        check_rows(offsets, vertices, record.active)
+        # mutant: layout.part_of(vertices) -> vertices
+        #   : test_owners_have_the_rows_of_their_vertices
+        owned = layout.part_of(vertices) == index
+        lengths = np.diff(offsets[: record.active + 1])
+        own_rows = owned[: record.active]
+        own_offsets = row_offsets(np.where(own_rows, lengths, 0))
+
+        def read_own(name: str) -> Array:
+            dataset, at = datasets[name], 0
+            own = np.empty(int(own_offsets[-1]), dataset.dtype)
+            for start, values in slices(dataset, name, record.digests[name]):
+                stop = start + len(values)
+                first, last = np.searchsorted(offsets, [start, stop - 1], "right") - 1
+                # mutant: start, stop) -> 0, stop) : test_slices_that_cut_rows
+                cuts = np.clip(offsets[first : last + 2], start, stop)
+                kept = values[np.repeat(own_rows[first : last + 1], np.diff(cuts))]
+                own[at : at + len(kept)] = kept
+                at += len(kept)
+                if watch is not None:
+                    watch(name, values, 0, len(values))
+            return own
+
+        columns = read_own("nn/columns")
+        normals = CSR.empty(layout.local_count(index))
+        part = Part(
+            layout=layout,
+            index=index,
+            threshold=0,
+            delegates=vertices[: record.active].astype(np.int64),
+            delegate_degrees=degrees[: record.active],
+            nn=normals,
+            nd=normals,
+            dn=CSR.empty(record.active),
+            dd=CSR(own_offsets, columns),
+            vertices=layout.local_of(vertices[owned]),
+            degrees=degrees[owned],
+            tuple_degrees=ends[owned],
+            active=0,
+            attributes={
+                name: of_dd(read_own(f"nn/attribute_{name}"), facts)
+                for name, facts in manifest.attributes.items()
+            },
+        )
+        part.check()
+        for name, attribute in part.attributes.items():
+            safety.check_words(name, attribute)
+        return part
+
+
+def check_rows(offsets: Array, vertices: Array, active: int) -> None:
+    """Raise InputError unless offsets rise from 0 and only active rows have edges.
+
+    That the vertices below n are all of them is seen by ``Part.check`` of all parts.
+    """
+    if len(vertices) and int(vertices.max()) >= len(vertices):
+        raise InputError("vertices is not a permutation of the local ids")
+    if int(offsets[0]) != 0 or np.any(offsets[1:] < offsets[:-1]):
+        raise InputError("row offsets do not rise from 0")
+    if int(offsets[active]) != int(offsets[-1]):
+        raise InputError("nn has edges at rows that are not active")
+
+
+def of_dd(values: Array, facts: dict[str, Any]) -> Attribute:
+    """Return an attribute of edges that are all in dd; facts: of the manifest."""
+    every = {**dict.fromkeys(SUBGRAPHS, values[:0]), "dd": values}
+    return Attribute(every, tuple(facts["words"]) if "words" in facts else None)

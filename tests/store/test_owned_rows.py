@@ -1,0 +1,152 @@
+"""Rows of a store of one part, for ranks that own them."""
+
+from __future__ import annotations
+
+import shutil
+
+import h5py
+import numpy as np
+import pytest
+from graphs import complete, kronecker, random_tuples, uniform
+from store_graphs import reconcile
+
+from distbfs.errors import StoreError
+from distbfs.formats.attributes import Values
+from distbfs.options import BuildOptions
+from distbfs.ranks.world import SoloWorld
+from distbfs.store.hdf5 import open_store, schema
+from distbfs.store.owned_rows import is_divided_by_rows, load_rows
+from distbfs.store.write import write_graph
+
+GRAPHS = {
+    "kronecker": lambda: kronecker(8),
+    "uniform": lambda: uniform(700, 900),
+    "complete": lambda: complete(40),
+    "few": lambda: random_tuples(3, 2, 1),
+    "no edges": lambda: random_tuples(5, 0, 1),
+}
+
+
+def stored(folder, source, **options):
+    options = BuildOptions(**{"threshold": None, **options})
+    write_graph(SoloWorld(), source, folder, 1, options)
+    return open_store(folder)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 7])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_owners_have_the_rows_of_their_vertices(tmp_path, name, parts):
+    store = stored(tmp_path / "graph", GRAPHS[name]())
+    assert is_divided_by_rows(store)
+    whole, seen = store.load_part(0), []
+    for index in range(parts):
+        part = load_rows(store, parts, index)
+        u, v = part.delegates[part.dd.sources()], part.delegates[part.dd.columns]
+        assert (u % parts == index).all()
+        seen.append(np.stack([u, v], axis=1))
+        ids = part.ids()
+        assert (np.sort(ids) == np.arange(index, store.manifest.n, parts)).all()
+        numbers = whole.numbers[ids]
+        np.testing.assert_array_equal(part.degrees, whole.degrees[numbers])
+        np.testing.assert_array_equal(part.tuple_degrees, whole.tuple_degrees[numbers])
+        assert (part.nn.edges, part.nd.edges, part.dn.edges, part.active) == (0,) * 4
+        degrees = whole.degrees[whole.numbers[part.delegates]]
+        np.testing.assert_array_equal(part.delegate_degrees, degrees)
+    pairs = np.concatenate(seen)
+    ids = whole.ids()
+    wanted = np.stack([ids[whole.nn.sources()], ids[whole.nn.columns]], axis=1)
+    np.testing.assert_array_equal(
+        pairs[np.lexsort(pairs.T)], wanted[np.lexsort(wanted.T)]
+    )
+
+
+@pytest.mark.parametrize("slice_bytes", [24, 64, 1 << 20])
+def test_slices_that_cut_rows(tmp_path, monkeypatch, slice_bytes):
+    store = stored(tmp_path / "graph", kronecker(6))
+    wanted = [load_rows(store, 3, index).dd.columns for index in range(3)]
+    monkeypatch.setattr(schema, "SLICE_BYTES", slice_bytes)
+    read = []
+    for index in range(3):
+        watch = lambda name, values, start, stop: read.append(  # noqa: E731
+            (stop - start) * values.itemsize
+        )
+        part = load_rows(store, 3, index, watch)
+        np.testing.assert_array_equal(part.dd.columns, wanted[index])
+    whole = store.load_part(0)
+    arrays = whole.nn.columns, whole.nn.offsets, whole.vertices, whole.degrees
+    assert sum(read) == 3 * sum(x.nbytes for x in (*arrays, whole.tuple_degrees))
+
+
+def test_what_is_not_one_part_in_nn(tmp_path):
+    with_delegates = stored(tmp_path / "delegates", kronecker(7), threshold=20)
+    write_graph(SoloWorld(), kronecker(7), tmp_path / "two", 2, BuildOptions())
+    for store in (with_delegates, open_store(tmp_path / "two")):
+        assert not is_divided_by_rows(store)
+
+
+def test_attributes_are_those_of_the_rows(tmp_path):
+    source = uniform(60, 300)
+    u, v = source.u, source.v
+    source.attributes = {
+        "weight": Values(u * v % 13),
+        "kind": Values(((u + v) % 3).astype(np.int32), ("air", "rail", "road")),
+    }
+    store = stored(tmp_path / "graph", source)
+    for index in range(2):
+        part = load_rows(store, 2, index)
+        a, b = part.delegates[part.dd.sources()], part.delegates[part.dd.columns]
+        weight, kind = (part.attributes[x] for x in ("weight", "kind"))
+        np.testing.assert_array_equal(weight.values["dd"], a * b % 13)
+        np.testing.assert_array_equal(kind.values["dd"], (a + b) % 3)
+        assert (weight.words, kind.words) == (None, ("air", "rail", "road"))
+        assert all(not len(weight.values[x]) for x in ("nn", "nd", "dn"))
+
+
+def refused(folder, match, index=0):
+    with pytest.raises(StoreError, match=match) as caught:
+        load_rows(open_store(folder), 2, index)
+    assert "\n" not in str(caught.value)
+    assert "part-00000.h5" in str(caught.value)
+
+
+def test_a_rank_sees_damage_in_the_rows_of_another(tmp_path):
+    store = stored(tmp_path / "graph", kronecker(7))
+    path = store.folder / "part-00000.h5"
+    for place in (0, -1):
+        damaged = shutil.copytree(store.folder, tmp_path / f"damaged{place}")
+        with h5py.File(path, "r") as file:
+            columns = file["nn/columns"]
+            info = columns.id.get_chunk_info(0)
+            at = info.byte_offset + (4 * columns.size - 4 if place else 0)
+        with (damaged / "part-00000.h5").open("r+b") as file:
+            file.seek(at)
+            value = file.read(1)
+            file.seek(at)
+            file.write(bytes([value[0] ^ 1]))
+        for index in (0, 1):
+            refused(damaged, "/nn/columns is altered", index)
+
+
+CONTENTS = {
+    "first offset": ("nn/offsets", "do not rise from 0", 0, 1),
+    "offsets fall": ("nn/offsets", "do not rise from 0", 3, 1 << 20),
+    "vertices twice": ("vertices", "not a permutation", 0, 100),
+    "vertices huge": ("vertices", "not a permutation", 0, (1 << 32) - 1),
+    "column": ("nn/columns", "a column is not below", 0, 128),
+    "column of an empty row": ("nn/columns", "a column is not below", 0, 127),
+}
+
+
+@pytest.mark.parametrize("case", CONTENTS)
+def test_forged_contents(tmp_path, case):
+    name, match, place, value = CONTENTS[case]
+    store = stored(tmp_path / "graph", kronecker(7))
+    owner = int(store.load_part(0).vertices[0]) % 2 if name == "nn/columns" else 0
+
+    def forge(file):
+        values = file[name][:]
+        values[place] = value
+        file[name][:] = values
+
+    reconcile(store, forge, (0,))
+    refused(store.folder, match, owner)
