@@ -99,31 +99,37 @@ static void pull_rows(void *argument, int64_t first, int64_t last) {
         }
 }
 
-/* Whether a pull takes less than a push of the frontier along the same edges. */
-static int pull_pays(const bit_ends *p, const OFFSET *offsets, int64_t level) {
-    const bit_rows *from = p->from;
+static word running_in(const bit_rows *from) {
+    word running;
+    for (int lane = 0; lane < WIDTH; lane++) running[lane] = from->running[lane];
+    return running;
+}
+
+/* The time that a pull saves of that of a push of the frontier along the same edges, in looks
+ * at an edge; negative where it takes longer.
+ *
+ * offsets: of the edges; end_offsets, end_columns: of the same by their ends, or of those that
+ * lead to these */
+int64_t part_bits_saving(const OFFSET *offsets, const OFFSET *end_offsets,
+                         const uint32_t *end_columns, const bit_rows *from, const bit_rows *to,
+                         int64_t level) {
     int64_t work = 0;
     for (int64_t k = 0; k < from->queued; k++)
         work += (int64_t)(offsets[from->queue[k] + 1] - offsets[from->queue[k]]);
-    if (work < (int64_t)(offsets[from->count] / PULL_FLOOR)) return 0;
-    const double price = pull_price(p->offsets, p->columns, p->to->count, p->to->seen,
-                                    from->seen, p->running, level);
-    /* mutant: price < -> price > : test_pulls_read_few_edges_of_hubs */
-    return price < (double)work * PUSH_PRICE;
+    if (work < (int64_t)(offsets[from->count] / PULL_FLOOR)) return -work;
+    const double price = pull_price(end_offsets, end_columns, to->count, to->seen, from->seen,
+                                    running_in(from), level);
+    /* mutant: PUSH_PRICE - price -> -PUSH_PRICE + price : test_pulls_read_few_edges_of_hubs */
+    return (int64_t)((double)work * PUSH_PRICE - price);
 }
 
-/* Pull the words of a frontier along edges that are also there by their ends, if that pays;
- * returns whether it did.  A bit that a neighbour has seen and a row has not was found one
- * level up, as in bits.c: only searches in the frontier of `from` have such bits.
- *
- * always: pull anyway */
-int part_bits_pull(const OFFSET *offsets, const OFFSET *end_offsets, const uint32_t *end_columns,
-                   const bit_rows *from, bit_rows *to, int64_t level, int always, int threads) {
-    bit_ends p = {end_offsets, end_columns, from, to, {0}};
-    for (int lane = 0; lane < WIDTH; lane++) p.running[lane] = from->running[lane];
-    if (!always && !pull_pays(&p, offsets, level)) return 0;
+/* Pull the words of a frontier along edges, by their ends.  A bit that a neighbour has seen
+ * and a row has not was found one level up, as in bits.c: only searches in the frontier of
+ * `from` have such bits. */
+void part_bits_pull(const OFFSET *end_offsets, const uint32_t *end_columns, const bit_rows *from,
+                    bit_rows *to, int threads) {
+    bit_ends p = {end_offsets, end_columns, from, to, running_in(from)};
     team_for(threads, (to->count + 63) / 64, GRAIN, pull_rows, &p);
-    return 1;
 }
 
 /* Add words to the next ones of k rows. */

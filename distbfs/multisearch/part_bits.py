@@ -219,12 +219,17 @@ class PartBitSearches(PartSearches):
         Inside parts its words are pulled where that pays.
         """
         tables, shared = [], self._delegates
+        dd_pulls = self._dd_pulls(depth)
         for part, normals, outer in zip(
             self._parts, self._normals, self._outer, strict=True
         ):
-            self._inside(depth, part.nd, part.dn, normals, shared)
-            self._inside(depth, part.dn, part.nd, shared, normals)
-            self._inside(depth, part.dd, part.dd, shared, shared)
+            for edges, back, start, goal in (
+                (part.nd, part.dn, normals, shared),
+                (part.dn, part.nd, shared, normals),
+            ):
+                pulls = self._saving(depth, edges, back, start, goal) > 0
+                self._inside(edges, back, start, goal, pulls=pulls)
+            self._inside(part.dd, part.dd, shared, shared, pulls=dd_pulls)
             self._along(part.nn, normals, outer.rows, outer.index)
             tables.append(outer.table(self._library))
         self._deliver(np.concatenate(tables))
@@ -235,25 +240,56 @@ class PartBitSearches(PartSearches):
             #   shared.next[rows] : test_ranks_of_every_number
             shared.next[rows] = self._world.allreduce(shared.next[rows], "or")
 
-    def _inside(
+    def _dd_pulls(self, depth: int) -> bool:
+        """Return whether all parts pull along dd (collective).
+
+        An edge and the one back may lie in different parts.
+        """
+        shared = self._delegates
+        if not shared.view.queued:
+            return False
+        saved = sum(
+            self._saving(depth, part.dd, part.dd, shared, shared)
+            for part in self._parts
+        )
+        # mutant: self._world.allreduce(np.array([saved]))[0] -> saved
+        #   : test_rows_of_a_store_that_ranks_own
+        return bool(self._world.allreduce(np.array([saved]))[0] > 0)
+
+    def _saving(
         self, depth: int, edges: CSR, back: CSR, start: WordRows, goal: WordRows
-    ) -> None:
-        """Pull or push words along edges; back: the same edges by their ends."""
-        if self.direction == "push" or not edges.edges or not start.view.queued:
-            self._along(edges, start, goal)
-            return
-        pulled = library(self.lanes, edges.offsets.itemsize).part_bits_pull(
+    ) -> int:
+        """Return what a pull saves, see part_bits.c; back: the edges by their ends."""
+        if not edges.edges or not start.view.queued or self.direction == "push":
+            return 0
+        if self.direction == "pull":
+            return 1
+        function = library(self.lanes, edges.offsets.itemsize).part_bits_saving
+        function.restype = ctypes.c_int64
+        saved: int = function(
             cc.pointer(edges.offsets),
             cc.pointer(back.offsets),
             cc.pointer(back.columns),
             start.state,
             goal.state,
             ctypes.c_int64(depth),
-            ctypes.c_int(self.direction == "pull"),
-            self._threads,
         )
-        if not pulled:
+        return saved
+
+    def _inside(
+        self, edges: CSR, back: CSR, start: WordRows, goal: WordRows, *, pulls: bool
+    ) -> None:
+        """Push or pull words along edges; back: the same edges by their ends."""
+        if not pulls:
             self._along(edges, start, goal)
+        elif edges.edges:
+            library(self.lanes, edges.offsets.itemsize).part_bits_pull(
+                cc.pointer(back.offsets),
+                cc.pointer(back.columns),
+                start.state,
+                goal.state,
+                self._threads,
+            )
 
     def _along(
         self, edges: CSR, start: WordRows, goal: WordRows, columns: Array | None = None

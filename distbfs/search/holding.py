@@ -142,8 +142,8 @@ def loading(
             yield watching(done)
     except MemoryError as error:
         raise OutOfMemory(
-            f"{store.folder}: the parts of rank {world.rank} hold {nbytes} bytes, and a "
-            "search needs more: not enough memory"
+            f"{store.folder}: the parts of rank {world.rank} hold {nbytes} bytes, and "
+            "a search needs more: not enough memory"
         ) from error
 
 

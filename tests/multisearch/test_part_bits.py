@@ -16,8 +16,12 @@ from distbfs.multisearch.part_bits import OuterEnds, PartBitSearches
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import PartsSearcher
+from distbfs.options import BuildOptions
 from distbfs.partition.part import NUMBER_MASK, PART_SHIFT
 from distbfs.ranks.world import SoloWorld
+from distbfs.store.hdf5 import open_store
+from distbfs.store.owned_rows import load_rows
+from distbfs.store.write import write_graph
 
 RANKS = (1, 2, 3, 4)
 SUMS = ("reached_from", "distance_from", "harmonic_from")
@@ -30,10 +34,24 @@ GRAPHS = {
 
 
 def found_by(
-    world, source, roots, width, parts=1, threads=1, direction="auto", **options
+    world,
+    source,
+    roots,
+    width,
+    parts=1,
+    threads=1,
+    direction="auto",
+    store=None,
+    **options,
 ):
-    """Return levels [k, n], counts and sums by vertex of all ranks."""
-    made, _ = build(source, parts * world.size, world, threshold=3)
+    """Return levels [k, n], counts and sums by vertex of all ranks.
+
+    store: of one part, whose rows the ranks own
+    """
+    if store is None:
+        made, _ = build(source, parts * world.size, world, threshold=3)
+    else:
+        made = [load_rows(store, world.size, world.rank)]
     on = PartBitSearches(world, made, width, threads)
     on.direction = direction
     # what a run leaves does not change the next
@@ -81,6 +99,19 @@ def test_ranks_of_every_number(name, ranks, direction):
         ranks, lambda world: found_by(world, source, roots, 1, parts, 1, direction)
     ):
         check(results, level)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_rows_of_a_store_that_ranks_own(tmp_path, name, ranks):
+    source = GRAPHS[name]
+    write_graph(SoloWorld(), source, tmp_path / "graph", 1, BuildOptions())
+    store = open_store(tmp_path / "graph")
+    roots = np.random.default_rng(2).integers(0, source.n, 70)
+    for results in on_ranks(
+        ranks, lambda world: found_by(world, source, roots, 2, store=store)
+    ):
+        check(results, all_levels(source)[roots])
 
 
 @pytest.mark.parametrize("width", [1, 2, 4, 8])

@@ -20,6 +20,7 @@ from sessions import open_parts
 from shortest_paths import path_counts
 from worlds import on_ranks
 
+import distbfs
 from distbfs import registry
 from distbfs.engines.base import on_device
 from distbfs.errors import UsageError
@@ -147,6 +148,7 @@ def test_more_ranks_than_vertices():
 def test_owners_of_rows_of_a_store(tmp_path, name, direction, engine, ranks):
     """Of one part, which each rank reads; with masks, and counts of paths."""
     source, said = NAMED[name], []
+    held = distbfs.Graph.from_edges(source.u, source.v, n=source.n)
     write_graph(SoloWorld(), source, tmp_path / "graph", 1, BuildOptions())
     roots = [*some_roots(source, 3), source.n - 1]
     options = SearchOptions.named(
@@ -154,10 +156,10 @@ def test_owners_of_rows_of_a_store(tmp_path, name, direction, engine, ranks):
     )
     seen = np.random.default_rng(len(name)).random(source.n) < 0.8
     seen[roots] = True
-    left = nx.Graph(zip(source.u.tolist(), source.v.tolist(), strict=True))
-    left.add_nodes_from(range(source.n))
-    left.remove_nodes_from(np.flatnonzero(~seen))
-    left.remove_edges_from(list(nx.selfloop_edges(left)))
+    whole = nx.Graph(zip(source.u.tolist(), source.v.tolist(), strict=True))
+    whole.add_nodes_from(range(source.n))
+    whole.remove_edges_from(list(nx.selfloop_edges(whole)))
+    left = whole.subgraph(np.flatnonzero(seen).tolist())
 
     def work(world):
         graph = Source(source.n, 1, store=open_store(tmp_path / "graph"))
@@ -170,6 +172,12 @@ def test_owners_of_rows_of_a_store(tmp_path, name, direction, engine, ranks):
                 own = slice(*slice_bounds(source.n, world.size, world.rank))
                 counts = path_counts(source.matrix, level)[own]
                 np.testing.assert_array_equal(result.path_counts(), counts)
+                alone = distbfs.bfs(held, root, "reference")
+                back = [x.predecessors_to(int(level.argmax())) for x in (result, alone)]
+                np.testing.assert_array_equal(*back)
+                edges = len(result.edges_within(2))
+                edges = int(world.allreduce(np.array([edges]))[0])
+                assert edges == len(alone.edges_within(2))
             session.see(session.view(vertices=seen))
             result = session.search(roots[0])
             level, parent = result.at(np.arange(source.n))
