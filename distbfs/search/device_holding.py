@@ -16,6 +16,7 @@ from distbfs.build.cuda.room import Room, check_total
 from distbfs.build.cuda.seen import mask_bytes
 from distbfs.device import cuda, nvrtc
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
+from distbfs.exchange import peer_memory
 from distbfs.generate.hashing import permutation_by
 from distbfs.options import SearchOptions
 from distbfs.partition.device_part import DevicePart
@@ -26,7 +27,7 @@ from distbfs.search.graph_rows import without_loops
 from distbfs.search.held import Held
 from distbfs.search.holding import Source, held_back
 from distbfs.search.runners.seat import streams_bytes
-from distbfs.search.shared_tuples import SharedTuples
+from distbfs.search.shared_tuples import SharedTuples, edge_bytes
 from distbfs.search.vertices import VertexMap, shard_of_device_part, shard_of_rows
 from distbfs.store.cuda_graph import graph_of_store
 from distbfs.store.cuda_part import part_of_store
@@ -38,6 +39,9 @@ from distbfs.types import World
 if TYPE_CHECKING:
     from distbfs.graph.device_graph import DeviceGraph
     from distbfs.types import Ids
+
+
+BESIDE_EDGES = 4  # bytes of a device for each of shared edges: keys, rows, searches
 
 
 def graph_on_device(
@@ -183,9 +187,10 @@ def hold_device_parts(
         with source.telling("loading") as done:
             parts = parts_of_store(store, own_parts, dealt, done)
     else:
+        shared = None if store is None else shared_tuples(world, source, store, dealt)
         with source.telling("building") as done:
             parts, summary = construct_on_devices(
-                source.any_tuples(),
+                shared or source.any_tuples(),
                 world,
                 placement,
                 source.build,
@@ -199,6 +204,8 @@ def hold_device_parts(
         generation = summary.generation_seconds
         construction = summary.construction_seconds
         made["making"] = summary.making
+        if shared is not None:
+            shared.close()  # not after an error
         permutation = permutation_by(source.n, source.build.permute_seed)
         if store is not None:
             with source.telling("loading") as done:
@@ -222,6 +229,29 @@ def hold_device_parts(
             }
         },
     )
+
+
+def shared_tuples(
+    world: World, source: Source, store: Store, devices: Sequence[int]
+) -> SharedTuples | None:
+    """Read the edges of a store to devices, which share them (collective).
+
+    None where they do not map each other's memory, or have no room for edges beside
+    what is built of them.
+    """
+    own = sorted(set(devices))
+    counts = {int(x[0]) for x in world.allgather(np.array([len(own)]))}
+    if source.n > 1 << 32 or len(counts) > 1 or peer_memory.peer_problem(world, own):
+        return None
+    need = edge_bytes(store, world, len(own))
+    short = False
+    for device in own:
+        with cuda.cupy().cuda.Device(device):
+            short = short or cuda.free_bytes() < BESIDE_EDGES * need
+    if world.allreduce(np.array([int(short)]), "max")[0]:
+        return None
+    with source.telling("loading") as done:
+        return SharedTuples(world, store, own, done)
 
 
 def free_of(devices: Sequence[int], room: Room) -> int:

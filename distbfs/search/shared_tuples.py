@@ -28,6 +28,19 @@ if TYPE_CHECKING:
 PAIR_BYTES = 8
 
 
+def slots(parts: int, world: World, devices: int) -> int:
+    """Return how many parts a rank reads at most, at least one a device."""
+    return max(-(-parts // world.size), devices)
+
+
+def edge_bytes(store: Store, world: World, devices: int) -> int:
+    """Return the bytes of the edges that a device reads at most."""
+    edges = StoreTuples(store)
+    sizes = [end - start for start, end in map(edges.bounds, range(edges.parts))]
+    of_device = -(-slots(edges.parts, world, devices) // devices)
+    return PAIR_BYTES * of_device * max(sizes, default=0)
+
+
 class SharedTuples:
     """A TupleSource of the edges of all parts; created and closed by all ranks.
 
@@ -54,7 +67,7 @@ class SharedTuples:
         self._store, self._edges, self._done = store, edges, done
         self.n, self.tuples = edges.n, edges.tuples
         self.input_tuples = store.manifest.tuples
-        each = max(-(-edges.parts // world.size), len(devices))  # of a rank
+        each = slots(edges.parts, world, len(devices))
         none = (edges.tuples, edges.tuples)
         self.bounds = [
             edges.bounds(part) if part < edges.parts else none

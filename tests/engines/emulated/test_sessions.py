@@ -47,7 +47,7 @@ from distbfs.ranks.signals import StopFlag
 from distbfs.ranks.world import SoloWorld
 from distbfs.registry import ENGINES, EXCHANGES, lookup
 from distbfs.search import choose as choosing
-from distbfs.search import device_opening, domains, shared_tuples
+from distbfs.search import device_holding, device_opening, domains, shared_tuples
 from distbfs.search.breadth_first import bfs
 from distbfs.search.choose import Request
 from distbfs.search.device_holding import hold_device_parts, parts_of_store
@@ -689,6 +689,36 @@ def test_a_store_for_domains_of_hosts(hosts, tmp_path, parts, size):
     if size == 1:
         why = "there is a CUDA device; domains of one device were asked for"
     assert said == {f"auto: {why}; exchange host: no NCCL here"}
+
+
+@pytest.mark.parametrize("names", ["aa", "ab"])
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("room", [True, False])
+def test_domains_that_share_the_edges_of_a_store(
+    hosts, tmp_path, monkeypatch, names, parts, room
+):
+    """Devices of one host read each other's edges, if there is room for these."""
+    source, build = GRAPHS["kronecker"], BuildOptions(threshold=6, permute_seed=parts)
+    write_graph(SoloWorld(), source, tmp_path / "g", parts, build)
+    made = []
+
+    def shared(*args):
+        made.append(shared_tuples.SharedTuples(*args))
+        return made[-1]
+
+    monkeypatch.setattr(device_holding, "SharedTuples", shared)
+    monkeypatch.setattr(shared_tuples, "PeerGroup", ThreadPeers)
+    monkeypatch.setattr(shared_tuples, "foreign_array", at_address)
+    if not room:
+        monkeypatch.setattr(device_holding, "BESIDE_EDGES", 1 << 40)
+    searched_by_ranks(
+        hosts,
+        source,
+        lambda world: distbfs_open(tmp_path / "g", world, Request(domain=1)),
+        names,
+        (1, 1),
+    )
+    assert len(made) == (2 if names == "aa" and room else 0)
 
 
 @pytest.mark.parametrize(
