@@ -47,7 +47,7 @@ def part_bytes(shape: PartShape, *, parents: bool) -> int:
     counts = 8 * (COUNTS + len(SUBGRAPHS) + bounds)  # work, checks
     dirty = 2 * 4 * words
     delegates = (2 * vertex + 4) * d  # ids, parent, level
-    owned = 2 * 8 * shape.owned
+    owned = 3 * 4 * shape.owned  # numbers, local ids, orphans
     delivered = 4 * shape.active
     copies = widened_bytes(shape)
     return sum(

@@ -57,6 +57,9 @@ typedef struct {
     uint32_t *dirty, *frontier_dirty; /* [words] bitmap words that hold bits */
     int32_t *level, *delegate_level;   /* [local], [delegates] */
     VERTEX *parent, *delegate_parent;  /* the same; parent may be NULL */
+    const uint32_t *owned, *owned_local; /* [owned_count] delegates of this part, local ids */
+    uint32_t *orphans;                   /* [owned_count] */
+    int64_t owned_count;
     uint32_t *delivered; /* [active] */
     uint64_t *outbox;    /* [edges of nn at the frontier] columns as they are stored */
     uint32_t *bins;      /* the same; numbers by part */
@@ -509,8 +512,31 @@ int64_t part_adopt(part_state *s) {
     return open;
 }
 
-/* Give normal vertices that were not reached level and parent -1. */
-void part_finish(const part_state *s) {
+/* List the reached delegates of this part without a parent; returns their number. */
+int64_t part_list_orphans(part_state *s) {
+    int64_t count = 0;
+    for (int64_t k = 0; k < s->owned_count; k++) {
+        uint32_t c = s->owned[k];
+        s->orphans[count] = c;
+        /* mutant: s->delegate_parent[c] < 0 -> 0 : test_part_pairs::test_any_graph */
+        count += s->delegate_level[c] >= 0 && s->delegate_parent[c] < 0;
+    }
+    return count;
+}
+
+static void finish_owned(void *argument, int64_t first, int64_t last) {
+    const part_state *s = argument;
+    for (int64_t k = first; k < last; k++) {
+        uint32_t c = s->owned[k], id = s->owned_local[k];
+        s->level[id] = s->delegate_level[c];
+        if (s->parent) s->parent[id] = s->delegate_parent[c];
+    }
+}
+
+/* Give delegates of this part their results, and normal vertices that were not reached level
+ * and parent -1. */
+void part_finish(part_state *s) {
+    team_for((int)s->threads, s->owned_count, PARALLEL_EDGES, finish_owned, s);
     for (int64_t w = 0; w < s->words; w++)
         for (uint64_t rest = ~s->visited[w]; rest; rest &= rest - 1) {
             uint32_t id = s->vertices[w * 64 + __builtin_ctzll(rest)];

@@ -37,6 +37,7 @@ FUNCTIONS = {  # of part.c: result type, and argument types after the state
     "end_level": (None, (POINTER,)),
     "adopt": (NUMBER, ()),
     "finish": (None, ()),
+    "list_orphans": (NUMBER, ()),
 }
 
 
@@ -60,6 +61,7 @@ class OpenMPPart:
     def __init__(self, part: Part, threads: int, parents: bool) -> None:
         n, d = part.local_count, part.delegate_count
         words = mask_words(part.active)
+        owned, owned_local = part.owned_delegates()
         graphs = (part.nn, part.nd, part.dn, part.dd)
         wide = any(g.offsets.itemsize == 8 for g in graphs)
         vertex = np.int32 if part.layout.n < 1 << 31 else np.int64
@@ -81,6 +83,9 @@ class OpenMPPart:
             "work": np.empty(COUNTS, dtype=np.int64),
             "checks": np.zeros(len(SUBGRAPHS), dtype=np.int64),
             "targets": np.empty(0, dtype=np.int64),
+            "owned": owned.astype(np.uint32),
+            "owned_local": owned_local.astype(np.uint32),
+            "orphans": np.empty(len(owned), dtype=np.uint32),
         }
         self._level = self._arrays["level"] = cc.aligned_full(n, -1, np.int32)
         self._parent = cc.aligned_full(n, -1, vertex) if parents else None
@@ -100,6 +105,7 @@ class OpenMPPart:
             index=part.index,
             parts=part.layout.parts,
             threads=threads,
+            owned_count=len(owned),
             **self._arrays,
         )
         for name, graph in zip(SUBGRAPHS, graphs, strict=True):
@@ -107,7 +113,6 @@ class OpenMPPart:
             self._state.set(**{name: {"offsets": offsets, "columns": graph.columns}})
         self._self = ctypes.addressof(self._state)
         self.see(part)
-        self._owned, self._owned_local = part.owned_delegates()
         self._work, self._checks = self._arrays["work"], self._arrays["checks"]
         self._counting = False
         self._room = self._edges = 0
@@ -279,9 +284,8 @@ class OpenMPPart:
 
     def parents_wanted(self) -> Ids:
         """Return the reached delegates of this part without a parent, int64 [k]."""
-        reached = self._arrays["delegate_level"][self._owned] >= 0
-        orphan = self._arrays["delegate_parent"][self._owned] < 0
-        return self._owned[reached & orphan]
+        count = self._library.part_list_orphans(self._self)
+        return self._arrays["orphans"][:count].astype(np.int64)
 
     def parents_of(self, delegates: Ids) -> Ids:
         """Return the parents of delegates, ids int64 [k], -1 = not found here."""
@@ -294,10 +298,6 @@ class OpenMPPart:
     def finish(self) -> tuple[Array, Array | None]:
         """Return (level int32, parent or None), [local count], by local id."""
         self._library.part_finish(self._self)
-        self._level[self._owned_local] = self._arrays["delegate_level"][self._owned]
-        if self._parent is not None:
-            owned = self._arrays["delegate_parent"][self._owned]
-            self._parent[self._owned_local] = owned
         if self._isolated is not None:
             roots = self.part.layout.global_of(self.part.index, self._isolated)
             self._write(self._isolated, 0, roots)
