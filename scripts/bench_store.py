@@ -11,7 +11,8 @@ those of the generated graph.  Last, a graph of arrays, from ``Graph.from_edges`
 first result, and later ``bfs``, wall beside device time.
 
 With --ranks, ``bfs`` by one process and by so many ranks take turns, without the rest:
-medians of seconds to the end of the command, and of those of searches.
+medians of seconds to the end of the command with one source, files warm, and of those
+of searches from 30 sources.
 """
 
 from __future__ import annotations
@@ -152,19 +153,18 @@ def by_ranks(
     """Return the figures of one process and of ranks, which take turns."""
     words: list[Any] = ["bfs", store, "--json"]
     words += [word for k, v in options.items() for word in (f"--{k}", str(v))]
-    words += [word for source in SOURCES for word in ("-s", source)]
+    every = [word for source in SOURCES for word in ("-s", source)]
     ways = {"process": (), "ranks": ("mpiexec", "-n", str(ranks))}
     seconds: dict[str, list[float]] = {way: [] for way in ways}
     searches: dict[str, list[float]] = {way: [] for way in ways}
     counted = set()
-    for turn in range(repeat + 1):  # the first run warms files
+    for _ in range(repeat):
         for way, launcher in ways.items():
-            taken, text = run(*words, launcher=launcher)
+            _, text = run(*words, *every, launcher=launcher)
             told = json.loads(text)["searches"]
             counted.add(tuple((x["reached"], x["nedge"], x["depth"]) for x in told))
-            if turn:
-                seconds[way].append(taken)
-                searches[way] += [x["seconds"] for x in told if x["depth"] > 1]
+            searches[way] += [x["seconds"] for x in told if x["depth"] > 1]
+            seconds[way].append(run(*words, *every[:2], launcher=launcher)[0])
     row: dict[str, Any] = {"store": store.name, "ranks": ranks}
     for what, times in (("bfs", seconds), ("search", searches)):
         one, several = (statistics.median(times[way]) for way in ways)

@@ -1,25 +1,40 @@
-"""Which vertices are delegates, and their numbers."""
+"""The numbers of delegates."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from distbfs.types import Ids
+from distbfs.types import Array, Ids
+
+DENSE_VERTICES = 1 << 30  # above, no table of all vertices is made
+SPARSE = 4  # vertices of a table for each delegate: it takes what sorting would
 
 
 class DelegateNumbers:
     """The delegate numbers of vertices; delegates: [d] global ids, -1 for none.
 
+    n: vertices of the graph, where about as many numbers as it has edges are asked for;
+    they are in a table then, as they are where most vertices are delegates
     count: number of delegates
     """
 
-    def __init__(self, delegates: Ids) -> None:
+    def __init__(self, delegates: Ids, n: int = 0) -> None:
+        self.count = int(np.count_nonzero(delegates >= 0))
+        self._table: Array | None = None
+        highest = int(delegates.max(initial=-1))
+        n = max(n, highest + 1 if highest < SPARSE * self.count else 0)
+        if self.count and 0 < n <= DENSE_VERTICES:
+            self._table = np.full(n + 1, -1, dtype=np.int32)  # the last: of no vertex
+            numbers = np.arange(len(delegates), dtype=np.int32)
+            self._table[delegates] = np.where(delegates >= 0, numbers, -1)
+            return
         self._order = np.argsort(delegates)
         self._sorted = delegates[self._order]
-        self.count = int(np.count_nonzero(delegates >= 0))
 
-    def of(self, vertices: Ids) -> Ids:
-        """Return the delegate number of each vertex, int64 [k], -1 for a normal one."""
+    def of(self, vertices: Ids) -> Array:
+        """Return the delegate number of each vertex, integers [k], -1: a normal one."""
+        if self._table is not None:
+            return self._table[np.minimum(vertices, len(self._table) - 1)]
         if not len(self._order):
             return np.full(len(vertices), -1, dtype=np.int64)
         places = np.searchsorted(self._sorted, vertices)
@@ -28,6 +43,8 @@ class DelegateNumbers:
 
     def one(self, vertex: int) -> int:
         """Return the delegate number of a vertex, -1 for a normal one."""
+        if self._table is not None:
+            return int(self._table[min(vertex, len(self._table) - 1)])
         place = int(self._sorted.searchsorted(vertex))
         if place == len(self._sorted) or self._sorted[place] != vertex:
             return -1

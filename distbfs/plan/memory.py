@@ -20,6 +20,7 @@ import numpy as np
 from distbfs.generate.expected import expected_histogram
 from distbfs.graph.csr import index_dtype
 from distbfs.graph.degrees import DegreeHistogram
+from distbfs.partition.delegates import DENSE_VERTICES
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import mask_words
 from distbfs.types import SUBGRAPHS, Floats, Ids
@@ -33,8 +34,7 @@ ND_KEY, DD_KEY = 8, 4  # keys that wait meanwhile
 DD_EDGE = 16  # keys of one direction 4, of both 8, columns 4
 PIECES = 80 << 20  # scratch of block-wise work on rows, with several parts
 VERTEX = 64  # degrees, ends of tuples, numbering, offsets of this part
-INDEXED_VERTEX = 4  # of the whole graph, up to DENSE_VERTICES (DelegateIndex)
-DENSE_VERTICES = 1 << 30
+INDEXED_VERTEX = 4  # of the whole graph, up to DENSE_VERTICES (DelegateNumbers)
 PROCESS = 96 << 20  # interpreter, libraries, chunks of tuples under way
 
 # bytes of a session besides engine and parts (search.session, search.runners)

@@ -10,10 +10,13 @@ each edge to the end with fewer.
 
 from __future__ import annotations
 
+import ctypes
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from distbfs.device import cc
 from distbfs.errors import InputError
 from distbfs.formats.attributes import Attribute
 from distbfs.graph.csr import CSR, row_offsets
@@ -22,6 +25,8 @@ from distbfs.partition.part import Part
 from distbfs.store import safety
 from distbfs.store.hdf5 import ReadWatch, Store, read_array, slices
 from distbfs.types import SUBGRAPHS, Array
+
+SOURCE = Path(__file__).with_suffix(".c")
 
 
 def is_divided_by_rows(store: Store) -> bool:
@@ -46,7 +51,7 @@ def load_rows(
             return read_array(datasets[name], name, record.digests[name], watch)
 
         names = ("nn/offsets", "vertices", "degrees", "tuple_degrees")
-        offsets, vertices, degrees, ends = map(read, names)
+        offsets, vertices, degrees, tuple_ends = map(read, names)
         check_rows(offsets, vertices, record.active)
         # mutant: layout.part_of(vertices) -> vertices
         #   : test_owners_have_the_rows_of_their_vertices
@@ -59,13 +64,7 @@ def load_rows(
             dataset, at = datasets[name], 0
             own = np.empty(int(own_offsets[-1]), dataset.dtype)
             for start, values in slices(dataset, name, record.digests[name]):
-                stop = start + len(values)
-                first, last = np.searchsorted(offsets, [start, stop - 1], "right") - 1
-                # mutant: start, stop) -> 0, stop) : test_slices_that_cut_rows
-                cuts = np.clip(offsets[first : last + 2], start, stop)
-                kept = values[np.repeat(own_rows[first : last + 1], np.diff(cuts))]
-                own[at : at + len(kept)] = kept
-                at += len(kept)
+                at += copy_owned(offsets, own_rows, start, values, own[at:])
                 if watch is not None:
                     watch(name, values, 0, len(values))
             return own
@@ -84,7 +83,7 @@ def load_rows(
             dd=CSR(own_offsets, columns),
             vertices=layout.local_of(vertices[owned]),
             degrees=degrees[owned],
-            tuple_degrees=ends[owned],
+            tuple_degrees=tuple_ends[owned],
             active=0,
             attributes={
                 name: of_dd(read_own(f"nn/attribute_{name}"), facts)
@@ -95,6 +94,34 @@ def load_rows(
         for name, attribute in part.attributes.items():
             safety.check_words(name, attribute)
         return part
+
+
+def copy_owned(
+    offsets: Array, owned: Array, start: int, values: Array, out: Array
+) -> int:
+    """Copy what owned rows have of a slice of columns; return how many these are.
+
+    offsets: [rows + 1 at least]; owned: bool [rows]
+    values: the columns from ``start`` on, at least one
+    """
+    stop = start + len(values)
+    ends = np.array([start, stop - 1], dtype=offsets.dtype)
+    after, last = np.searchsorted(offsets, ends, "right").tolist()
+    first = after - 1
+    # mutant: start, stop) -> 0, stop) : test_slices_that_cut_rows
+    lengths = np.diff(np.clip(offsets[first : last + 1], start, stop))
+    kept = owned[first:last]
+    count = int(lengths[kept].sum())
+    wide = "uint32_t" if offsets.itemsize == 4 else "uint64_t"
+    native = cc.load_or_none(SOURCE, OFFSET=wide)
+    if native is None:
+        np.compress(np.repeat(kept, lengths), values, out=out[:count])
+    else:
+        numbers = map(ctypes.c_int64, (first, last, start, stop))
+        rows = cc.pointer(offsets), cc.pointer(owned), *numbers
+        size = ctypes.c_int64(values.itemsize)
+        native.copy_owned(*rows, cc.pointer(values), size, cc.pointer(out))
+    return count
 
 
 def check_rows(offsets: Array, vertices: Array, active: int) -> None:

@@ -17,7 +17,6 @@ from distbfs.generate.hashing import Permutation
 from distbfs.generate.kronecker import Kronecker
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.options import BuildOptions
-from distbfs.partition.degree import DelegateIndex
 from distbfs.plan.threshold import suggest_host_threshold
 from distbfs.ranks.world import SoloWorld
 
@@ -217,7 +216,7 @@ def test_parts_are_handed_over_one_by_one():
 def test_wide_lookup_of_delegates(monkeypatch):
     wanted, _ = build(graph(10), 4, threshold=16)
     none, _ = build(graph(10), 4, threshold=10**9)
-    monkeypatch.setattr(DelegateIndex, "DENSE_LIMIT", 0)
+    monkeypatch.setattr("distbfs.partition.delegates.DENSE_VERTICES", 0)
     made, _ = build(graph(10), 4, threshold=16)
     assert_same_parts(made, wanted)
     made, _ = build(graph(10), 4, threshold=10**9)

@@ -205,6 +205,7 @@ LOADS = {
         ("graph", ("trees.c",), {"OFFSET": ("uint64_t",)}),
         ("graph", ("trees.c",), C_WIDTH),
     ],
+    "store/owned_rows.py": [("store", ("owned_rows.c",), C_WIDTH)],
     "multisearch/apps/betweenness.py": [("multisearch/apps", ("brandes.c",), C_WIDTH)],
     "multisearch/bits.py": [("multisearch", ("bits.c",), {"WIDTH": WIDTHS, **C_WIDTH})],
     "multisearch/lookups.py": [("multisearch", ("lookups.c",), C_WIDTH)],

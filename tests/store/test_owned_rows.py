@@ -10,6 +10,7 @@ import pytest
 from graphs import complete, kronecker, random_tuples, uniform
 from store_graphs import reconcile
 
+from distbfs.device import cc
 from distbfs.errors import StoreError
 from distbfs.formats.attributes import Values
 from distbfs.options import BuildOptions
@@ -61,10 +62,13 @@ def test_owners_have_the_rows_of_their_vertices(tmp_path, name, parts):
 
 
 @pytest.mark.parametrize("slice_bytes", [24, 64, 1 << 20])
-def test_slices_that_cut_rows(tmp_path, monkeypatch, slice_bytes):
+@pytest.mark.parametrize("native", [True, False])
+def test_slices_that_cut_rows(tmp_path, monkeypatch, slice_bytes, native):
     store = stored(tmp_path / "graph", kronecker(6))
     wanted = [load_rows(store, 3, index).dd.columns for index in range(3)]
     monkeypatch.setattr(schema, "SLICE_BYTES", slice_bytes)
+    if not native:
+        monkeypatch.setattr(cc, "load_or_none", lambda *_, **__: None)
     read = []
     for index in range(3):
         watch = lambda name, values, start, stop: read.append(  # noqa: E731

@@ -24,7 +24,8 @@ from distbfs.graph.keys import BACK, BOTH, FORTH
 from distbfs.graph.relabel import PartNumbering, degree_order
 from distbfs.graph.sorted_rows import inverse, ranked_rows, taken
 from distbfs.graph.trees import tree_vertices
-from distbfs.partition.degree import DelegateIndex, gather_delegates
+from distbfs.partition.degree import gather_delegates
+from distbfs.partition.delegates import DelegateNumbers
 from distbfs.partition.layout import Layout, Placement
 from distbfs.partition.part import PART_SHIFT, Part
 from distbfs.types import Array, Ids, Numbers, Words, World
@@ -75,7 +76,7 @@ class Distributor:
             [layout.global_of(part, ids) for part, ids in high.items()],
             [degrees[part][ids] for part, ids in high.items()],
         )
-        self.index = DelegateIndex(layout.n, self.delegates)
+        self.index = DelegateNumbers(self.delegates, layout.n)
         rising = np.lexsort((self.delegates, self.delegate_degrees)).astype(np.uint32)
         self.rising = inverse(rising, threads)
         self.order_block = order_block
@@ -127,7 +128,7 @@ class Distributor:
         """Sort the edges of a part into the four subgraphs, block by block of rows."""
         d, count = len(self.delegates), len(numbering.numbers)
         degrees = rows.degrees
-        source = self.index.find(self.layout.global_of(part, np.arange(count)))
+        source = self.index.of(self.layout.global_of(part, np.arange(count)))
         number = numbering.numbers.astype(np.uint64)
         nn_lengths = np.zeros(count, dtype=np.int64)
         nn_ids: list[Ids] = [np.zeros(0, dtype=np.int64)]
@@ -136,7 +137,7 @@ class Distributor:
         for first, last in row_blocks(rows.offsets):
             column = rows.columns[rows.offsets[first] : rows.offsets[last]]
             row = np.repeat(np.arange(first, last), degrees[first:last])
-            target = self.index.find(column)
+            target = self.index.of(column)
             normal = source[row] < 0
             nn_edge, nd_edge = normal & (target < 0), normal & (target >= 0)
             add_counts(nn_lengths, row[nn_edge])
