@@ -181,6 +181,7 @@ def main() -> int:
     parser.add_argument("--arrays", type=int, default=22, help="scale of the arrays")
     parser.add_argument("--devices", type=int, help="of the process; 0: threads")
     parser.add_argument("--ranks", type=int, help="beside one process, of bfs")
+    parser.add_argument("--domain", type=int, help="devices of a domain of ranks")
     parser.add_argument("--repeat", type=int, default=2)
     parser.add_argument("--folder", type=Path, help="for stores, which stay there")
     parser.add_argument("--json", type=Path)
@@ -188,6 +189,8 @@ def main() -> int:
     options: dict[str, Any] = {"devices": args.devices} if args.devices else {}
     if args.devices == 0:
         options = {"engine": "openmp"}
+    if args.domain:
+        options = {"domain": args.domain}
     folder = args.folder or Path(tempfile.mkdtemp())
     rows = []
     values: dict[str, Any] = {"rows": rows}

@@ -257,7 +257,7 @@ def make_searcher(
 ) -> Searcher:
     """Load a store and return what searches it (collective); says how."""
     world, manifest = terminal.world, store.manifest
-    way, why = choose_sharing(world, world.hosts, manifest, divide)
+    way, why = choose_sharing(world, manifest, divide)
     if world.size > 1:
         terminal.say(f"ranks share {way}: {why}")
     if way == "parts":

@@ -19,7 +19,7 @@ from distbfs.multisearch.exact_diameter import Extremes
 from distbfs.multisearch.problem import FUNCTIONS, Problem, State
 from distbfs.options import MEMORY_OPTIONS, check_choice, check_range, depth_limit
 from distbfs.partition.part import Part
-from distbfs.plan.memory import machine_memory, readable
+from distbfs.plan.memory import may_fill, readable
 from distbfs.types import Array, Ids, Stop, World
 
 KEPT = {
@@ -42,7 +42,6 @@ SUMS = {  # per vertex, with the dtype that a traversal adds in
 MOST = {"int8": 126, "int16": (1 << 15) - 1, "int32": (1 << 31) - 1}
 RESERVED = {"n", "sources", "first", "depth_now", "frontiers", "backwards"}
 BATCH_BYTES = 1 << 30
-SHARE = 0.8  # of a machine's memory that graphs or results may fill
 WAYS = ("auto", "sources", "parts")
 
 
@@ -248,14 +247,14 @@ def check_results(shape: tuple[int, int], dtype: Any) -> None:
 
     shape: searches, values of each
     """
-    (count, width), (have, kind) = shape, machine_memory()
+    (count, width), (room, of_all) = shape, may_fill()
     need = count * width * np.dtype(dtype).itemsize
-    if need > SHARE * have:
+    if need > room:
         raise OutOfMemory(
             f"the results of {count} searches, {width} values of {np.dtype(dtype)} "
             f"each, take {readable(need)}, and results may fill "
-            f"{readable(SHARE * have)} ({SHARE:.0%} of {kind}); allowed: fewer sources "
-            "at a time, or distbfs multisearch, which writes a file row by row"
+            f"{readable(room)} ({of_all}); allowed: fewer sources at a time, or "
+            "distbfs multisearch, which writes a file row by row"
         )
 
 

@@ -16,7 +16,6 @@ from distbfs.engines.base import TAIL_COUNTS
 from distbfs.errors import UsageError
 from distbfs.multisearch import bits
 from distbfs.multisearch.base import (
-    SHARE,
     SUMS,
     WAYS,
     ProblemRunner,
@@ -42,7 +41,7 @@ from distbfs.plan.memory import (
     PartShape,
     array_bytes,
     build_bytes,
-    machine_memory,
+    may_fill,
     readable,
 )
 from distbfs.search.session import Session
@@ -386,14 +385,12 @@ def whole_bytes(manifest: Manifest) -> int:
     return max(build_bytes(shape, m), held + searching)
 
 
-def choose_sharing(
-    world: World, hosts: list[str], manifest: Manifest, wanted: str
-) -> tuple[str, str]:
+def choose_sharing(world: World, manifest: Manifest, wanted: str) -> tuple[str, str]:
     """Return ("sources" or "parts", reason); equal on all ranks (collective).
 
     auto: parts where the whole graph, as ``whole_bytes`` estimates it, takes more than
-    SHARE of the memory of a machine over its ranks, on any of them; else sources. A
-    single rank always holds the whole graph, and so do ranks with a directed graph.
+    any rank may fill; else sources. A single rank always holds the whole graph, and so
+    do ranks with a directed graph.
     """
     check_choice("divide", wanted, WAYS)
     if manifest.directed and wanted == "parts":
@@ -403,8 +400,6 @@ def choose_sharing(
     if world.size == 1 or manifest.directed:
         return "sources", "one rank" if world.size == 1 else "the graph is directed"
     need = whole_bytes(manifest)
-    ranks = hosts.count(hosts[world.rank])
-    room = np.array([machine_memory()[0] * SHARE / ranks])
-    room = world.allreduce(room, "min")
-    text = f"a rank needs {readable(need)} for all, and may fill {readable(room[0])}"
-    return ("sources" if need <= room[0] else "parts"), text
+    room = int(world.allreduce(np.array([may_fill(world)[0]]), "min")[0])
+    text = f"a rank needs {readable(need)} for all, and may fill {readable(room)}"
+    return ("sources" if need <= room else "parts"), text

@@ -10,11 +10,10 @@ import numpy as np
 
 from distbfs.errors import OutOfMemory
 from distbfs.multisearch import bits, cuda_bits, domain_bits, domain_members
-from distbfs.multisearch.base import SHARE
 from distbfs.multisearch.part_bits import PartBitSearches, bytes_needed
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.part_messages import PartMessages
-from distbfs.plan.memory import machine_memory, readable
+from distbfs.plan.memory import may_fill, readable
 from distbfs.ranks.agreement import first_reason
 
 if TYPE_CHECKING:
@@ -89,15 +88,13 @@ class OnHosts(Traversals):
         """
         parts = self._session.held.parts
         need = bytes_needed(parts, lanes, levels=planes)
-        world, (have, kind) = self._world, machine_memory()
-        ranks = world.hosts.count(world.hosts[world.rank])
-        held = sum(part.graph_bytes for part in parts)
-        room = int(SHARE * have / ranks) - held
+        room, of_all = may_fill(self._world)
+        room -= sum(part.graph_bytes for part in parts)
         lack = (
             f"{bits.LANE * lanes} searches at once take {readable(need)}, and a rank "
-            f"may fill {readable(max(room, 0))} beside parts ({SHARE:.0%} of {kind})"
+            f"may fill {readable(max(room, 0))} beside parts ({of_all})"
         )
-        if reason := first_reason(world, lack if need > room else ""):
+        if reason := first_reason(self._world, lack if need > room else ""):
             raise OutOfMemory(reason)
 
     def dependencies(

@@ -23,7 +23,7 @@ from distbfs.graph.degrees import DegreeHistogram
 from distbfs.partition.delegates import DENSE_VERTICES
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import mask_words
-from distbfs.types import SUBGRAPHS, Floats, Ids
+from distbfs.types import SUBGRAPHS, Floats, Ids, World
 
 # bytes at the peak of a build: raw keys and their columns, which stay while Distributor
 # makes the rest
@@ -34,6 +34,7 @@ ND_KEY, DD_KEY = 8, 4  # keys that wait meanwhile
 DD_EDGE = 16  # keys of one direction 4, of both 8, columns 4
 PIECES = 80 << 20  # scratch of block-wise work on rows, with several parts
 VERTEX = 64  # degrees, ends of tuples, numbering, offsets of this part
+SHARE = 0.8  # of a machine's memory that graphs or results may fill
 INDEXED_VERTEX = 4  # of the whole graph, up to DENSE_VERTICES (DelegateNumbers)
 PROCESS = 96 << 20  # interpreter, libraries, chunks of tuples under way
 
@@ -274,6 +275,17 @@ def machine_memory() -> tuple[int, str]:
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limit = min(_cgroup_limits(), default=physical)
     return (limit, "cgroup limit") if limit < physical else (physical, "physical")
+
+
+def may_fill(world: World | None = None) -> tuple[int, str]:
+    """Return the bytes of graphs and results that this rank may fill, and what of.
+
+    Each of the ranks of a host as many; world: None for a process alone
+    """
+    (have, kind), ranks = machine_memory(), 1
+    if world is not None:
+        ranks = world.hosts.count(world.hosts[world.rank])
+    return int(SHARE * have / ranks), f"{SHARE:.0%} of {kind}"
 
 
 def _cgroup_limits() -> list[int]:

@@ -148,13 +148,13 @@ def _host_parts(opening: Opening, threads: int) -> Held:
     """Load the parts of this rank to host memory (collective).
 
     Those of a store are repartitioned where their number does not divide by the ranks;
-    the rows of one part have owners, but for many searches at once, which would send a
-    word or more of each vertex to all ranks at each level.
+    the rows of one part have owners where there is room, but for many searches at once,
+    which would send a word or more of each vertex to all ranks at each level.
     """
     world, source, store = opening.world, opening.source, opening.source.store
     if store is None or not store.manifest.parts % world.size:
         return hold_host_parts(world, source)
-    if is_divided_by_rows(store) and not opening.request.divided:
+    if not opening.request.divided and is_divided_by_rows(world, store):
         opening.say(f"1 part is divided by its rows for {world.size} ranks")
         return hold_rows(world, source, store)
     parts = store.manifest.parts

@@ -22,17 +22,28 @@ from distbfs.formats.attributes import Attribute
 from distbfs.graph.csr import CSR, row_offsets
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import Part
+from distbfs.plan.memory import may_fill
 from distbfs.store import safety
 from distbfs.store.hdf5 import ReadWatch, Store, read_array, slices
-from distbfs.types import SUBGRAPHS, Array
+from distbfs.types import SUBGRAPHS, Array, World
 
 SOURCE = Path(__file__).with_suffix(".c")
+VERTEX_BYTES = 80  # of each vertex on every rank, while rows are read and searched
+EDGE_BYTES = 4  # of an edge on its owner
 
 
-def is_divided_by_rows(store: Store) -> bool:
-    """Return whether ranks can own rows of a store: of one part, all in nn."""
+def is_divided_by_rows(world: World, store: Store) -> bool:
+    """Return whether ranks are to own the rows of a store (collective).
+
+    It is one part with all edges in nn, and each rank has room for what all of them
+    hold of every vertex.
+    """
     manifest = store.manifest
-    return manifest.parts == 1 and not (manifest.delegates or manifest.directed)
+    if manifest.parts > 1 or manifest.delegates or manifest.directed:
+        return False
+    need = VERTEX_BYTES * manifest.n + EDGE_BYTES * manifest.m // world.size
+    lacks = need > may_fill(world)[0]
+    return not world.allreduce(np.array([int(lacks)]), "max")[0]
 
 
 def load_rows(

@@ -23,6 +23,7 @@ from launching import is_open_mpi, needs_mpi
 
 from distbfs import registry
 from distbfs.multisearch import searchers as sharing
+from distbfs.plan import memory
 from distbfs.terminal import energy
 
 GRAPH = random_tuples(90, 130, seed=6)
@@ -500,21 +501,19 @@ def test_how_ranks_share_is_decided(monkeypatch):
         n, m, parts, delegates, directed = 1000, 5000, 2, 3, False
 
     class Two:
-        rank, size = 0, 2
+        rank, size, hosts = 0, 2, ("a", "a")
 
         def allreduce(self, values, op):
             assert op == "min"
             return values
 
-    monkeypatch.setattr(sharing, "machine_memory", lambda: (1 << 40, "physical"))
-    way, why = sharing.choose_sharing(Two(), ["a", "a"], Manifest, "auto")
+    monkeypatch.setattr(memory, "machine_memory", lambda: (1 << 40, "physical"))
+    way, why = sharing.choose_sharing(Two(), Manifest, "auto")
     assert way == "sources"
     assert "may fill 409.6 GiB" in why
-    monkeypatch.setattr(sharing, "machine_memory", lambda: (1 << 24, "physical"))
-    assert sharing.choose_sharing(Two(), ["a", "a"], Manifest, "auto")[0] == "parts"
-    assert (
-        sharing.choose_sharing(Two(), ["a", "a"], Manifest, "sources")[0] == "sources"
-    )
+    monkeypatch.setattr(memory, "machine_memory", lambda: (1 << 24, "physical"))
+    assert sharing.choose_sharing(Two(), Manifest, "auto")[0] == "parts"
+    assert sharing.choose_sharing(Two(), Manifest, "sources")[0] == "sources"
 
 
 def test_every_application_is_in_the_help():

@@ -13,7 +13,7 @@ RANKS = [sys.executable, str(Path(__file__).with_name("searching_ranks.py"))]
 LIMIT = 10.0
 START = 200.0  # kernels may be compiled by all tests at once
 SHARED = ("host", "first")  # what ranks that share one device have
-WAYS = ("auto", "nccl", "nvshmem", *SHARED, "domain", "pairs")
+WAYS = ("auto", "nccl", *SHARED, "domain", "pairs")
 WHY = {
     "domain": "devices map each other's memory",
     "first": "one device searches alone, as",
@@ -63,6 +63,15 @@ def test_levels_and_parents():
     )
 
 
+@needs_mpi
+@pytest.mark.unshared
+@pytest.mark.slow
+def test_levels_and_parents_by_nvshmem():
+    """Which does not begin under MPS."""
+    need_devices(2)
+    check_ways(min(devices(), 4), "check", ["nvshmem"])
+
+
 @pytest.mark.alone
 @pytest.mark.parametrize("ranks", [1, pytest.param(3, marks=needs_mpi)])
 def test_domains_of_two_devices_and_one(ranks):
@@ -103,7 +112,16 @@ def test_a_domain_of_one_device_twice_is_refused():
 
 @needs_mpi
 @pytest.mark.unshared
-@pytest.mark.parametrize("how", ["nccl", "nvshmem", "host", "domain", "first"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "nccl",
+        pytest.param("nvshmem", marks=pytest.mark.slow),
+        "host",
+        "domain",
+        "first",
+    ],
+)
 def test_a_killed_rank_ends_all(how):
     need_devices(1 if how in SHARED else 2)
     done = run_ranks(2, [*RANKS, "kill", how], timeout=START)
@@ -114,7 +132,9 @@ def test_a_killed_rank_ends_all(how):
 
 @needs_mpi
 @pytest.mark.unshared
-@pytest.mark.parametrize("how", ["nccl", "nvshmem", "host", "domain"])
+@pytest.mark.parametrize(
+    "how", ["nccl", pytest.param("nvshmem", marks=pytest.mark.slow), "host", "domain"]
+)
 def test_a_stalled_rank_ends_all(how):
     need_devices(1 if how in SHARED else 2)
     done = run_ranks(2, [*RANKS, "stall", how], timeout=START)

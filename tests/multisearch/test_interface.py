@@ -9,7 +9,8 @@ import pytest
 
 import distbfs
 from distbfs.errors import OutOfMemory, UsageError
-from distbfs.multisearch import base, searchers
+from distbfs.multisearch import searchers
+from distbfs.plan import memory
 
 
 @pytest.mark.parametrize("engine", ["reference", "openmp"])
@@ -95,7 +96,7 @@ def test_directed_graphs_and_graphs_without_vertices():
 
 def test_results_that_do_not_fit_are_refused_before_a_search(monkeypatch):
     graph = distbfs.Graph.from_edges([0], [1], n=1000)
-    monkeypatch.setattr(base, "machine_memory", lambda: (1_200_000, "physical"))
+    monkeypatch.setattr(memory, "machine_memory", lambda: (1_200_000, "physical"))
     problem = distbfs.Problem("levels", (distbfs.State("level", "int16", "pair"),))
     for ask in (
         lambda: distbfs.path_lengths(graph),

@@ -15,8 +15,8 @@ from worlds import on_ranks
 
 from distbfs.errors import SearchStopped
 from distbfs.generate.hashing import Permutation
-from distbfs.multisearch import traversals
 from distbfs.options import SearchOptions
+from distbfs.plan import memory
 from distbfs.ranks.signals import StopFlag
 from distbfs.service.json_lines import SocketDoor
 from distbfs.service.limits import Limits
@@ -80,7 +80,7 @@ def test_parts_of_any_number_of_ranks(ranks, seed):
 
 def test_parts_without_room(monkeypatch, caplog):
     """It is said, and small queries are searched for one by one."""
-    monkeypatch.setattr(traversals, "machine_memory", lambda: (1 << 16, "physical"))
+    monkeypatch.setattr(memory, "machine_memory", lambda: (1 << 16, "physical"))
     assert together(session(parts=2, threshold=4)) is None
     assert re.search(
         r"one by one: 64 searches at once take \S+ KiB, and a rank may fill \S+ KiB "

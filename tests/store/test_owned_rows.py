@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from graphs import complete, kronecker, random_tuples, uniform
 from store_graphs import reconcile
+from worlds import on_ranks
 
 from distbfs.device import cc
 from distbfs.errors import StoreError
 from distbfs.formats.attributes import Values
 from distbfs.options import BuildOptions
 from distbfs.ranks.world import SoloWorld
+from distbfs.store import owned_rows
 from distbfs.store.hdf5 import open_store, schema
 from distbfs.store.owned_rows import is_divided_by_rows, load_rows
 from distbfs.store.write import write_graph
@@ -38,7 +40,7 @@ def stored(folder, source, **options):
 @pytest.mark.parametrize("name", GRAPHS)
 def test_owners_have_the_rows_of_their_vertices(tmp_path, name, parts):
     store = stored(tmp_path / "graph", GRAPHS[name]())
-    assert is_divided_by_rows(store)
+    assert is_divided_by_rows(SoloWorld(), store)
     whole, seen = store.load_part(0), []
     for index in range(parts):
         part = load_rows(store, parts, index)
@@ -85,7 +87,21 @@ def test_what_is_not_one_part_in_nn(tmp_path):
     with_delegates = stored(tmp_path / "delegates", kronecker(7), threshold=20)
     write_graph(SoloWorld(), kronecker(7), tmp_path / "two", 2, BuildOptions())
     for store in (with_delegates, open_store(tmp_path / "two")):
-        assert not is_divided_by_rows(store)
+        assert not is_divided_by_rows(SoloWorld(), store)
+
+
+def test_ranks_without_room_for_what_all_hold(tmp_path, monkeypatch):
+    """One of them is enough."""
+    store = stored(tmp_path / "graph", kronecker(7))
+    need = 80 * 128 + 4 * store.manifest.m // 2
+    for room in (need - 1, need):
+        monkeypatch.setattr(
+            owned_rows,
+            "may_fill",
+            lambda world, room=room: (room if world.rank else 1 << 40, ""),
+        )
+        told = on_ranks(2, lambda world: is_divided_by_rows(world, store))
+        assert told == [room == need] * 2
 
 
 def test_attributes_are_those_of_the_rows(tmp_path):

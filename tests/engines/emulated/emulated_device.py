@@ -29,6 +29,7 @@ from distbfs.engines.cuda.papers.xbfs import search as paper
 from distbfs.engines.cuda.xbfs import between_params
 from distbfs.search import choose as choosing
 from distbfs.search import domain as resident_driver
+from distbfs.search import shared_tuples
 
 # themselves, not what stands for them until they are used
 cuda, programs = map(import_module, ("distbfs.device.cuda", "distbfs.device.programs"))
@@ -314,6 +315,7 @@ class EmulatedDevice:
         monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: [0])
         monkeypatch.setattr(resident_driver, "Gate", Gate)
         monkeypatch.setattr(paper, "_resident_blocks", lambda kernel: 2)
+        monkeypatch.setattr(shared_tuples, "foreign_array", at_address)
 
     def begin_together(self, kernel, arguments, form):
         """Run kernels of a rank's devices of a domain at once; wait at the last one.

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from emulated_device import at_address
 from masked import check, masked, seen_set
 from test_sessions import devices, hosts, opened  # noqa: F401
 from thread_peers import ThreadPeers
@@ -123,7 +122,6 @@ RANKS = pytest.mark.parametrize(
 def test_ranks(hosts, monkeypatch, tmp_path, names, counts, size):  # noqa: F811
     """One rank a device, or several devices; of tuples, and of a store of two parts."""
     monkeypatch.setattr(shared_tuples, "PeerGroup", ThreadPeers)
-    monkeypatch.setattr(shared_tuples, "foreign_array", at_address)
     u, v, n, vertices, edges, source, kept = masked(5, directed=False)
     tuples = HeldTuples(u, v, n)
     weight = np.random.default_rng(5).integers(0, 9, len(u))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from device_parts import check_result, checked_searches, part_to_device, share_searches
-from emulated_device import DeviceArray, Launch, at_address
+from emulated_device import DeviceArray, Launch
 from graphs import Tuples, build, check_search, kronecker, random_tuples, some_roots
 from part_graphs import GRAPHS
 from resident_parts import resident_driver
@@ -708,7 +708,6 @@ def test_domains_that_share_the_edges_of_a_store(
 
     monkeypatch.setattr(device_holding, "SharedTuples", shared)
     monkeypatch.setattr(shared_tuples, "PeerGroup", ThreadPeers)
-    monkeypatch.setattr(shared_tuples, "foreign_array", at_address)
     if not room:
         monkeypatch.setattr(device_holding, "BESIDE_EDGES", 1 << 40)
     searched_by_ranks(
@@ -872,7 +871,6 @@ def stored(request, tmp_path_factory):
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_stores(stored, devices, count, monkeypatch):
     """Of three parts, on any number of devices, in input ids."""
-    monkeypatch.setattr(shared_tuples, "foreign_array", at_address)
     store = open_store(stored)
     graph = Source(SOURCE.n, 3, store=store)
     devices[:] = [0] * count

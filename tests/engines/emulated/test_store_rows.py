@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from directed_graphs import check, matrix_of
-from emulated_device import DeviceArray, at_address
+from emulated_device import DeviceArray
 from graphs import (
     Tuples,
     build,
@@ -35,7 +35,6 @@ from distbfs.progress import Sum
 from distbfs.ranks.world import SoloWorld
 from distbfs.search import graph as library
 from distbfs.search import graph_input as arrays
-from distbfs.search import shared_tuples
 from distbfs.search.graph import Graph
 from distbfs.store import schema
 from distbfs.store.cuda_graph import graph_of_store
@@ -407,7 +406,6 @@ def test_lent_arrays_stay_on_the_device(monkeypatch, directed, dtype):
 @pytest.mark.parametrize("again", ["convert", "partition"])
 def test_stores_that_devices_build(tmp_path, monkeypatch, again):
     """From a file, and from a store in other parts; searched by the reference."""
-    monkeypatch.setattr(shared_tuples, "foreign_array", at_address)
     monkeypatch.setattr(storing, "take_devices", lambda *_, **__: [0])
     source = GRAPHS["random"]
     edges, folder = tmp_path / "edges.npy", tmp_path / "graph"

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from constructed_parts import on_devices
-from emulated_device import EmulatedDevice, at_address
+from emulated_device import EmulatedDevice
 from graphs import kronecker, random_tuples
 from resident_parts import resident_parts
 from worlds import on_ranks
@@ -22,7 +22,6 @@ from distbfs.options import BuildOptions, SearchOptions
 from distbfs.progress import Sum
 from distbfs.ranks.world import SoloWorld
 from distbfs.search import choose as choosing
-from distbfs.search import shared_tuples
 from distbfs.search.choose import Request
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
@@ -136,7 +135,6 @@ def test_graphs_on_their_way_to_devices(tmp_path, monkeypatch, place, stored):
     devices, options, request = PLACES[place]
     monkeypatch.setattr(choosing, "take_devices", lambda *_, **__: devices)
     monkeypatch.setattr("distbfs.exchange.peer_memory.peer_problem", lambda *_: "")
-    monkeypatch.setattr(shared_tuples, "foreign_array", at_address)
     build, labels = BuildOptions(**options), Labels()
     if stored:
         write_graph(SoloWorld(), HELD, tmp_path / "graph", 3, BuildOptions(threshold=4))
@@ -161,7 +159,6 @@ def test_graphs_on_their_way_to_devices(tmp_path, monkeypatch, place, stored):
 def test_commands_that_build_on_devices(tmp_path, monkeypatch, words):
     monkeypatch.setattr(storing, "take_devices", lambda *_, **__: [0])
     monkeypatch.setattr(common, "LINE_SECONDS", 0)
-    monkeypatch.setattr(shared_tuples, "foreign_array", at_address)
     monkeypatch.setattr(device_keys, "SLACK", 1 << 20)  # one pass a round
     edges, graph = tmp_path / "edges.npy", tmp_path / "graph"
     np.save(edges, np.stack([HELD.u, HELD.v], axis=1))
