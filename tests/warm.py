@@ -95,7 +95,9 @@ def serve(listener):
         waiting.register(source, selectors.EVENT_READ)
     forks = {}  # connection, or handle of the fork -> connection, handle, fork
     while True:
-        for source in [key.fileobj for key, _ in waiting.select()]:
+        ready = [key.fileobj for key, _ in waiting.select()]
+        # the handle of one that has ended may be that of the next
+        for source, one in [(source, forks.get(source)) for source in ready]:
             if source is sys.stdin:
                 for _, handle, _ in {*forks.values()}:
                     signal.pidfd_send_signal(handle, signal.SIGKILL)
@@ -110,15 +112,15 @@ def serve(listener):
                 for handle in handles:
                     os.close(handle)
                 client.send(str(pid).encode())
-                one = client, os.pidfd_open(pid), pid
-                for x in one[:2]:
-                    forks[x] = one
+                begun = client, os.pidfd_open(pid), pid
+                for x in begun[:2]:
+                    forks[x] = begun
                     waiting.register(x, selectors.EVENT_READ)
-            elif source in forks:
-                for x in forks[source][:2]:
+            elif one is not None and forks.get(source) is one:
+                for x in one[:2]:
                     waiting.unregister(x)
-                end(*forks[source], killed=source is forks[source][0])
-                forks = {x: y for x, y in forks.items() if y != forks[source]}
+                end(*one, killed=source is one[0])
+                forks = {x: y for x, y in forks.items() if y is not one}
 
 
 def end(client, handle, fork, *, killed):
