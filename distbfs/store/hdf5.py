@@ -340,9 +340,9 @@ class Store:
                 attributes={
                     name: Attribute(
                         {x: read(f"{x}/attribute_{name}") for x in graphs},
-                        tuple(facts["words"]) if "words" in facts else None,
+                        manifest.words_of(name),
                     )
-                    for name, facts in manifest.attributes.items()
+                    for name in manifest.attributes
                 },
                 **graphs,
             )

@@ -342,6 +342,11 @@ class Manifest:
         """Attributes of edges: name -> kind."""
         return {name: facts["kind"] for name, facts in self.attributes.items()}
 
+    def words_of(self, name: str) -> tuple[str, ...] | None:
+        """Return the words of an attribute of edges, None where it is no text."""
+        facts = self.attributes[name]
+        return tuple(facts["words"]) if "words" in facts else None
+
     @property
     def nn(self) -> int:
         """Stored nn edges of all parts."""

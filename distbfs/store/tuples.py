@@ -65,17 +65,14 @@ class StoreTuples:
     @cached_property
     def attributes(self) -> dict[str, Values]:
         """Attributes of the edges, in their order; reads all parts."""
-        described = self._store.manifest.attributes
-        pieces: dict[str, list[Array]] = {name: [] for name in described}
-        for index in range(self.parts if described else 0):
+        manifest = self._store.manifest
+        pieces: dict[str, list[Array]] = {name: [] for name in manifest.attributes}
+        for index in range(self.parts if pieces else 0):
             part = self._load(index)
             for name, held in pieces.items():
                 held.extend(part.attributes[name].values[x] for x in READ)
         return {
-            name: Values(
-                np.concatenate(held),
-                tuple(described[name]["words"]) if "words" in described[name] else None,
-            )
+            name: Values(np.concatenate(held), manifest.words_of(name))
             for name, held in pieces.items()
         }
 

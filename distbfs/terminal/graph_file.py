@@ -146,8 +146,8 @@ def of_store(
     facts = [manifest.n, digests["vertices"], digests["nn/columns"], manifest.source]
     facts += [] if manifest.ids is None else [manifest.ids.digests]
     held = {
-        name: Values(np.zeros(0, np.int32), tuple(x["words"]) if "words" in x else None)
-        for name, x in manifest.attributes.items()
+        name: Values(np.zeros(0, np.int32), manifest.words_of(name))
+        for name in manifest.attributes
     }
     ids = store.load_ids(first_id) if terminal.world.rank == 0 else None
     facts += [f"vertices from {first} on"] if (first := first_of(ids)) else []
