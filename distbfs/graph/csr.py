@@ -49,6 +49,16 @@ def row_offsets(lengths: Array) -> Array:
     return offsets
 
 
+def check_offsets(offsets: Array, edges: int) -> None:
+    """Raise InputError unless offsets rise from 0 to the number of edges."""
+    if len(offsets) == 0 or int(offsets[0]) != 0:
+        raise InputError("row offsets do not start at 0")
+    if np.any(offsets[1:] < offsets[:-1]):
+        raise InputError("row offsets do not rise")
+    if int(offsets[-1]) != edges:
+        raise InputError("the last row offset is not the number of columns")
+
+
 @dataclass(frozen=True)
 class CSR:
     """Rows of column numbers.
@@ -95,12 +105,7 @@ class CSR:
 
     def check(self, columns_below: int) -> None:
         """Raise InputError unless offsets rise from 0 and columns are in range."""
-        if len(self.offsets) == 0 or int(self.offsets[0]) != 0:
-            raise InputError("row offsets do not start at 0")
-        if np.any(self.offsets[1:] < self.offsets[:-1]):
-            raise InputError("row offsets do not rise")
-        if int(self.offsets[-1]) != len(self.columns):
-            raise InputError("the last row offset is not the number of columns")
+        check_offsets(self.offsets, self.edges)
         if len(self.columns) and int(self.columns.max()) >= columns_below:
             raise InputError(f"a column is not below {columns_below}")
 

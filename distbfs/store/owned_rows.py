@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import ctypes
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from distbfs.device import cc
-from distbfs.errors import InputError
 from distbfs.formats.attributes import Attribute
-from distbfs.graph.csr import CSR, row_offsets
+from distbfs.graph.csr import CSR, check_offsets, row_offsets
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import Part
 from distbfs.plan.memory import may_fill
@@ -63,7 +61,9 @@ def load_rows(
 
         names = ("nn/offsets", "vertices", "degrees", "tuple_degrees")
         offsets, vertices, degrees, tuple_ends = map(read, names)
-        check_rows(offsets, vertices, record.active)
+        check_offsets(offsets, record.edges["nn"])
+        safety.check_active("nn", offsets, record.active)
+        safety.check_numbers(vertices)  # all of them: see ``Part.check`` of all parts
         # mutant: layout.part_of(vertices) -> vertices
         #   : test_owners_have_the_rows_of_their_vertices
         owned = layout.part_of(vertices) == index
@@ -97,8 +97,8 @@ def load_rows(
             tuple_degrees=tuple_ends[owned],
             active=0,
             attributes={
-                name: of_dd(read_own(f"nn/attribute_{name}"), facts)
-                for name, facts in manifest.attributes.items()
+                name: of_dd(read_own(f"nn/attribute_{name}"), manifest.words_of(name))
+                for name in manifest.attributes
             },
         )
         part.check()
@@ -135,20 +135,6 @@ def copy_owned(
     return count
 
 
-def check_rows(offsets: Array, vertices: Array, active: int) -> None:
-    """Raise InputError unless offsets rise from 0 and only active rows have edges.
-
-    That the vertices below n are all of them is seen by ``Part.check`` of all parts.
-    """
-    if len(vertices) and int(vertices.max()) >= len(vertices):
-        raise InputError("vertices is not a permutation of the local ids")
-    if int(offsets[0]) != 0 or np.any(offsets[1:] < offsets[:-1]):
-        raise InputError("row offsets do not rise from 0")
-    if int(offsets[active]) != int(offsets[-1]):
-        raise InputError("nn has edges at rows that are not active")
-
-
-def of_dd(values: Array, facts: dict[str, Any]) -> Attribute:
-    """Return an attribute of edges that are all in dd; facts: of the manifest."""
-    every = {**dict.fromkeys(SUBGRAPHS, values[:0]), "dd": values}
-    return Attribute(every, tuple(facts["words"]) if "words" in facts else None)
+def of_dd(values: Array, words: tuple[str, ...] | None) -> Attribute:
+    """Return an attribute of edges that are all in dd; words: as in ``Attribute``."""
+    return Attribute({**dict.fromkeys(SUBGRAPHS, values[:0]), "dd": values}, words)

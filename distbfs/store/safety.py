@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from distbfs.formats.attributes import Attribute
     from distbfs.partition.part import Part
     from distbfs.store.schema import DatasetSpec, Manifest
+    from distbfs.types import Array, Numbers
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 END_AT = 28  # of the superblock from version 2 on: the size of the file, uint64
@@ -319,6 +320,18 @@ def dataset(node: Any, leaf: str, spec: DatasetSpec, file_bytes: int) -> Any:
     return item
 
 
+def check_numbers(vertices: Numbers) -> None:
+    """Raise InputError for a local id beyond the vertices of a part."""
+    if len(vertices) and int(vertices.max()) >= len(vertices):
+        raise InputError("vertices is not a permutation of the local ids")
+
+
+def check_active(name: str, offsets: Array, active: int) -> None:
+    """Raise InputError where rows of a subgraph have edges beyond the active ones."""
+    if int(offsets[active]) != int(offsets[-1]):
+        raise InputError(f"{name} has edges at rows that are not active")
+
+
 def check_part(part: Part) -> None:
     """Raise InputError unless offsets rise and every id of a part is in range.
 
@@ -327,13 +340,10 @@ def check_part(part: Part) -> None:
     the normal vertices.
     """
     n = part.local_count
-    if n and int(part.vertices.max()) >= n:
-        raise InputError("vertices is not a permutation of the local ids")
+    check_numbers(part.vertices)
     part.check()
     for name in ("nn", "nd", *(["incoming"] if part.directed else [])):
-        offsets = getattr(part, name).offsets
-        if int(offsets[part.active]) != int(offsets[-1]):
-            raise InputError(f"{name} has edges at rows that are not active")
+        check_active(name, getattr(part, name).offsets, part.active)
     own_delegates = np.zeros(n, dtype=np.bool_)
     own_delegates[part.owned_delegates()[1]] = True
     if own_delegates[part.vertices[: part.active]].any():

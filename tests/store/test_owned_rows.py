@@ -148,8 +148,9 @@ def test_a_rank_sees_damage_in_the_rows_of_another(tmp_path):
 
 
 CONTENTS = {
-    "first offset": ("nn/offsets", "do not rise from 0", 0, 1),
-    "offsets fall": ("nn/offsets", "do not rise from 0", 3, 1 << 20),
+    "first offset": ("nn/offsets", "row offsets do not start at 0", 0, 1),
+    "offsets fall": ("nn/offsets", "row offsets do not rise", 3, 1 << 20),
+    "last offset": ("nn/offsets", "last row offset is not", -1, 1 << 20),
     "vertices twice": ("vertices", "not a permutation", 0, 100),
     "vertices huge": ("vertices", "not a permutation", 0, (1 << 32) - 1),
     "column": ("nn/columns", "a column is not below", 0, 128),
@@ -170,3 +171,18 @@ def test_forged_contents(tmp_path, case):
 
     reconcile(store, forge, (0,))
     refused(store.folder, match, owner)
+
+
+@pytest.mark.parametrize("more", [5, -5])
+def test_offsets_that_end_elsewhere_than_the_columns(tmp_path, more):
+    """Rows would be copied from beyond them, or be left unread."""
+    store = stored(tmp_path / "graph", kronecker(7))
+    active = store.manifest.records[0].active
+
+    def forge(file):
+        values = file["nn/offsets"][:].astype(np.int64)
+        values[active:] += more
+        file["nn/offsets"][:] = np.minimum(values, values[-1])
+
+    reconcile(store, forge, (0,))
+    refused(store.folder, "the last row offset is not the number of columns")
