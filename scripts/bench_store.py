@@ -102,12 +102,17 @@ def from_arrays(tuples: Kronecker, options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def words_of(options: dict[str, Any]) -> list[str]:
+    """Return options as words of a command."""
+    return [word for k, v in options.items() for word in (f"--{k}", str(v))]
+
+
 def measure(
     folder: Path, scale: int, parts: int, repeat: int, options: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the figures of a store, created if missing."""
     store = stored(folder, scale, parts, on_host=options.get("engine") == "openmp")
-    option_words = [word for k, v in options.items() for word in (f"--{k}", str(v))]
+    option_words = words_of(options)
     row: dict[str, Any] = {"parts": parts}
     row["bytes"] = sum(x.stat().st_size for x in store.iterdir())
     with distbfs.open(Kronecker(scale), **options) as session:
@@ -151,8 +156,7 @@ def by_ranks(
     store: Path, ranks: int, repeat: int, options: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the figures of one process and of ranks, which take turns."""
-    words: list[Any] = ["bfs", store, "--json"]
-    words += [word for k, v in options.items() for word in (f"--{k}", str(v))]
+    words: list[Any] = ["bfs", store, "--json", *words_of(options)]
     every = [word for source in SOURCES for word in ("-s", source)]
     ways = {"process": (), "ranks": ("mpiexec", "-n", str(ranks))}
     seconds: dict[str, list[float]] = {way: [] for way in ways}

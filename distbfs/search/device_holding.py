@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from distbfs.types import Ids
 
 
-BESIDE_EDGES = 4  # bytes of a device for each of shared edges: keys, rows, searches
+BESIDE_EDGES = 4  # free memory over that of shared edges: keys, rows, searches
 
 
 def graph_on_device(

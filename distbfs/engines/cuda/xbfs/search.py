@@ -293,12 +293,10 @@ class FastSearch:
         steps = [*steps, *after]
         most = len(steps) + 1
         sizes = value_counts(result.level, most).tolist()
-        searched = (
-            (result.level, most, g.vertices[:active])
-            if self.in_ids
-            else (result.level[:active], most)
-        )
-        own = value_counts(*searched).tolist()
+        if self.in_ids:
+            own = value_counts(result.level, most, g.vertices[:active]).tolist()
+        else:
+            own = value_counts(result.level[:active], most).tolist()
         counts = self._counts[:, :most].get().astype(np.int64)
         counts = np.pad(counts, [(0, 0), (0, most - counts.shape[1])])
         checks, looks, *_ = counts.tolist()
