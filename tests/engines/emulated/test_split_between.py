@@ -92,7 +92,6 @@ def budgets(placed, sizes, monkeypatch, state=NOTHING):
     return least, max(least, every), int(np.array(seen).min(axis=1).max())
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "thresholds"),
     [
