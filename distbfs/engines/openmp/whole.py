@@ -146,7 +146,7 @@ class OpenMPWhole:
             "marks": self._marks,
             "found_by": cc.aligned_empty(padded, np.uint32),
         }
-        queues = [cc.aligned_empty(active, np.uint32) for _ in range(2)]
+        queues = [cc.aligned_empty(active + 1, np.uint32) for _ in range(2)]
         self._held = (arrays, queues)
         source = Path(__file__).with_name(SOURCES[self._method])
         return structure(source, "whole_graph")(
@@ -156,6 +156,7 @@ class OpenMPWhole:
             mean_next=mean,
             depth=NO_LIMIT,
             wanted=0,
+            reached=-1,
             queue=queues,
             **arrays,
         )
@@ -195,6 +196,7 @@ class OpenMPWhole:
             )
         except BaseException:  # perhaps during a level
             self._marks[:] = 0
+            self._graph.reached = -1
             raise
         if levels == STOPPED:
             raise SearchStopped("the search was stopped between two levels")
@@ -225,6 +227,9 @@ class OpenMPWhole:
             isinstance(root, np.ndarray) and (self._numbers[root] >= core).any()
         ):
             core = self._active
+        if core != graph.active:
+            # mutant: = -1 -> = 0 : test_searches_with_and_without_trees_in_turn
+            graph.reached = -1
         graph.active, graph.words = core, mask_words(core)
         graph.trees = self._active - core
 
