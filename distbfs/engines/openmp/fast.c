@@ -37,7 +37,6 @@
 #define PUSH_PRICE 2.0     /* price of an edge in a push over one in a pull */
 #define MARK_PRICE 2.0     /* of an edge of the next frontier, where that is to be pulled for */
 #define PULL_FLOOR 400     /* no pull while the frontier has fewer edges / 400 */
-#define LOCAL_QUEUE 512
 #define FEW 16             /* the next search resets what one has reached of at most 1 / FEW */
 
 typedef struct {
@@ -68,22 +67,23 @@ typedef struct {
     uint32_t ends[BATCH_EDGES + SHORT], from[BATCH_EDGES + SHORT];
 } edge_batch;
 
-/* Go through the ends of a batch by one thread.  Levels of long thin graphs are short, and
- * what they touch is in no near cache: each step goes through all of the batch, so that none
- * of its loads waits for another, and nothing branches on what is visited. */
-static void push_batch(search_state *s, edge_batch *b, int64_t looked) {
+/* Go through the ends of a batch.  Levels of long thin graphs are short, and what they touch
+ * is in no near cache: each step goes through all of the batch, so that none of its loads
+ * waits for another, and nothing branches on what is visited.
+ * l: of a level that threads share, NULL if there is one thread */
+static inline void push_batch(search_state *s, shared_level *l, edge_batch *b, int64_t looked) {
     whole_graph *g = s->g;
     int64_t open = 0, count = 0, edges = 0;
-    uint32_t *fresh = s->spare + s->count;
+    uint32_t *fresh = l ? b->ends : s->spare + s->count;
     for (int64_t k = 0; k < looked; k++) {
         uint32_t v = b->ends[k], u = b->from[k];
         b->ends[open] = v, b->from[open] = u;
-        open += !test(g->visited, v);
+        open += !(__atomic_load_n(g->visited + (v >> 6), __ATOMIC_RELAXED) >> (v & 63) & 1);
     }
     for (int64_t k = 0; k < open; k++) { /* several may have one end */
         uint32_t v = b->ends[k];
-        int first = !test(g->visited, v);
-        set(g->visited, v);
+        int first = l ? claim(g->visited, v) : !test(g->visited, v);
+        if (!l) set(g->visited, v);
         fresh[count] = v, b->from[count] = b->from[k];
         count += first;
     }
@@ -98,8 +98,12 @@ static void push_batch(search_state *s, edge_batch *b, int64_t looked) {
         }
         for (int64_t k = at; k < end; k++) reach(g, fresh[k], b->from[k], s->level);
     }
-    s->count += count;
-    s->edges += edges;
+    if (l) {
+        int64_t at = __atomic_fetch_add(&l->tail, count, __ATOMIC_RELAXED);
+        memcpy(s->spare + at, fresh, sizeof(uint32_t) * (size_t)count);
+        team_add(&l->edges, edges);
+    } else
+        s->count += count, s->edges += edges;
 }
 
 /* Add the visible ones of so many columns of a row, for which there is room behind `count`;
@@ -121,61 +125,34 @@ static inline int64_t add_edges(const whole_graph *g, edge_batch *b, int64_t cou
     return count + length;
 }
 
-/* How many of so many rows a batch has room for. */
-static int64_t rows_with_room(const whole_graph *g, const uint32_t *rows, int64_t count) {
-    int64_t k = 0, edges = 0;
-    while (k < count && (edges += degree(g, rows[k])) <= BATCH_EDGES) k++;
-    return k;
+/* Add the columns of a row, and go through batches that are full; returns as add_edges. */
+static int64_t push_range(search_state *s, shared_level *l, edge_batch *b, int64_t count,
+                          uint32_t u, OFFSET from, OFFSET to) {
+    while ((int64_t)(to - from) > BATCH_EDGES - count) {
+        OFFSET room = (OFFSET)(BATCH_EDGES - count);
+        push_batch(s, l, b, add_edges(s->g, b, count, u, from, (int64_t)room));
+        /* mutant: += room -> += room / 2 : test_rows_longer_than_a_batch */
+        from += room;
+        count = 0;
+    }
+    return add_edges(s->g, b, count, u, from, (int64_t)(to - from));
 }
 
 /* A level by one thread. */
 static void push_serial(search_state *s) {
     const whole_graph *g = s->g;
     const uint32_t *rows = s->queue, *end = s->spare;
-    int64_t done = 0; /* edges of the first row, if it has more than a batch */
     const int fits = s->edges <= BATCH_EDGES;
+    int64_t count = 0;
     edge_batch b;
     s->count = s->edges = 0;
-    while (rows < end) {
-        int64_t many = fits ? end - rows : rows_with_room(g, rows, end - rows), count = 0;
-        for (int64_t k = 0; k < many; k++)
-            count = add_edges(g, &b, count, rows[k], g->offsets[rows[k]], degree(g, rows[k]));
-        if (!many) {
-            int64_t left = degree(g, *rows) - done;
-            int64_t piece = left < BATCH_EDGES ? left : BATCH_EDGES;
-            /* mutant: (OFFSET)done -> (OFFSET)(done / 2) : test_rows_longer_than_a_batch */
-            count = add_edges(g, &b, 0, *rows, g->offsets[*rows] + (OFFSET)done, piece);
-            done = left > BATCH_EDGES ? done + BATCH_EDGES : 0;
-            many = !done;
-        }
-        push_batch(s, &b, count);
-        rows += many;
+    for (; fits && rows < end; rows++)
+        count = add_edges(g, &b, count, *rows, g->offsets[*rows], degree(g, *rows));
+    for (; rows < end; rows++) {
+        OFFSET first = g->offsets[*rows];
+        count = push_range(s, NULL, &b, count, *rows, first, g->offsets[*rows + 1]);
     }
-}
-
-typedef struct {
-    uint32_t items[LOCAL_QUEUE];
-    int count;
-    int64_t edges;
-} local_queue;
-
-static void flush(shared_level *l, local_queue *q) {
-    int64_t at = __atomic_fetch_add(&l->tail, q->count, __ATOMIC_RELAXED);
-    memcpy(l->s->spare + at, q->items, sizeof(uint32_t) * (size_t)q->count);
-    q->count = 0;
-}
-
-static inline void push_range(shared_level *l, uint32_t u, OFFSET from, OFFSET to,
-                              local_queue *q) {
-    whole_graph *g = l->s->g;
-    for (OFFSET e = from; e < to; e++) {
-        uint32_t v = g->columns[e];
-        if (!sees(g, e) || !claim(g->visited, v)) continue;
-        reach(g, v, u, l->s->level);
-        q->items[q->count++] = v;
-        q->edges += degree(g, v);
-        if (q->count == LOCAL_QUEUE) flush(l, q);
-    }
+    push_batch(s, NULL, &b, count);
 }
 
 static inline void mark_range(whole_graph *g, uint32_t u, OFFSET from, OFFSET to) {
@@ -188,17 +165,12 @@ static inline void mark_range(whole_graph *g, uint32_t u, OFFSET from, OFFSET to
     }
 }
 
-static inline void expand(shared_level *l, uint32_t u, OFFSET from, OFFSET to,
-                          local_queue *q) {
-    if (l->marking)
-        mark_range(l->s->g, u, from, to);
-    else
-        push_range(l, u, from, to, q);
-}
-
-static inline void end_queue(shared_level *l, local_queue *q) {
-    flush(l, q);
-    team_add(&l->edges, q->edges);
+/* Mark or push along a part of a row; returns as add_edges. */
+static inline int64_t expand(shared_level *l, edge_batch *b, int64_t count, uint32_t u,
+                             OFFSET from, OFFSET to) {
+    if (!l->marking) return push_range(l->s, l, b, count, u, from, to);
+    mark_range(l->s->g, u, from, to);
+    return 0;
 }
 
 /* Go through the rows of the frontier, but set long ones aside. */
@@ -206,8 +178,8 @@ static void expand_rows(void *argument, int id) {
     (void)id;
     shared_level *l = argument;
     const whole_graph *g = l->s->g;
-    local_queue q = {.count = 0, .edges = 0};
-    int64_t from, to;
+    edge_batch b;
+    int64_t from, to, count = 0;
     while (team_chunk(&l->next, l->s->count, 64, &from, &to))
         for (int64_t k = from; k < to; k++) {
             uint32_t u = l->s->queue[k];
@@ -218,25 +190,25 @@ static void expand_rows(void *argument, int id) {
                     continue;
                 }
             }
-            expand(l, u, g->offsets[u], g->offsets[u + 1], &q);
+            count = expand(l, &b, count, u, g->offsets[u], g->offsets[u + 1]);
         }
-    end_queue(l, &q);
+    if (count) push_batch(l->s, l, &b, count);
 }
 
 static void expand_pieces(void *argument, int id) {
     (void)id;
     shared_level *l = argument;
     const whole_graph *g = l->s->g;
-    local_queue q = {.count = 0, .edges = 0};
-    int64_t from, to;
+    edge_batch b;
+    int64_t from, to, count = 0;
     while (team_chunk(&l->next, l->aside * PIECES, 1, &from, &to)) {
         uint32_t u = l->rows[from / PIECES];
         OFFSET start = g->offsets[u];
         int64_t d = degree(g, u), piece = from % PIECES;
-        expand(l, u, (OFFSET)(start + d * piece / PIECES),
-               (OFFSET)(start + d * (piece + 1) / PIECES), &q);
+        count = expand(l, &b, count, u, (OFFSET)(start + d * piece / PIECES),
+                       (OFFSET)(start + d * (piece + 1) / PIECES));
     }
-    end_queue(l, &q);
+    if (count) push_batch(l->s, l, &b, count);
 }
 
 static void expand_frontier(shared_level *l) {
