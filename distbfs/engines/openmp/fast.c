@@ -131,7 +131,7 @@ static int64_t push_range(search_state *s, shared_level *l, edge_batch *b, int64
     while ((int64_t)(to - from) > BATCH_EDGES - count) {
         OFFSET room = (OFFSET)(BATCH_EDGES - count);
         push_batch(s, l, b, add_edges(s->g, b, count, u, from, (int64_t)room));
-        /* mutant: += room -> += room / 2 : test_rows_longer_than_a_batch */
+        /* mutant: += room -> += room + 1 : test_rows_longer_than_a_batch */
         from += room;
         count = 0;
     }
