@@ -200,7 +200,7 @@ class ReferencePart:
         self.part = part
         self._has_nd = part.nd.degrees() > 0
         self._has_dn = part.dn.degrees() > 0
-        self._has_dd = part.dd.degrees() > 0
+        self._has_dd = part.dd_pulled.degrees() > 0
 
     def start(
         self,
@@ -318,7 +318,7 @@ class ReferencePart:
             return len(column)
         rows = np.flatnonzero(~self._delegates_visited & self._has_dd)
         reached, parent, checks = first_match(
-            self.part.dd, rows, self._delegates_visited
+            self.part.dd_pulled, rows, self._delegates_visited
         )
         self._find_delegates(reached, ids[parent])
         return checks

@@ -229,7 +229,7 @@ class PartBitSearches(PartSearches):
             ):
                 pulls = self._saving(depth, edges, back, start, goal) > 0
                 self._inside(edges, back, start, goal, pulls=pulls)
-            self._inside(part.dd, part.dd, shared, shared, pulls=dd_pulls)
+            self._inside(part.dd, part.dd_pulled, shared, shared, pulls=dd_pulls)
             self._along(part.nn, normals, outer.rows, outer.index)
             tables.append(outer.table(self._library))
         self._deliver(np.concatenate(tables))
@@ -249,7 +249,7 @@ class PartBitSearches(PartSearches):
         if not shared.view.queued:
             return False
         saved = sum(
-            self._saving(depth, part.dd, part.dd, shared, shared)
+            self._saving(depth, part.dd, part.dd_pulled, shared, shared)
             for part in self._parts
         )
         # mutant: self._world.allreduce(np.array([saved]))[0] -> saved

@@ -67,8 +67,9 @@ class Part:
     tuple_degrees: int64 [local count], by number: ends of input tuples at the vertex; a
     loop counts two
     active: rows 0 … active-1 are the normal vertices with at least one edge
-    incoming: of a directed graph, which is one part without delegates: for each vertex
-    number the sources of nn edges to it; None where nn is symmetric
+    incoming: of a directed graph the sources of its edges, as rows of their targets: of
+    nn edges, in one part without delegates; of dd edges, where all vertices with edges
+    are delegates. None where edges lead both ways
     attributes: by name, kept from the input for all stored edges; of tuples that repeat
     an edge, in any direction if undirected, the smallest value
 
@@ -112,6 +113,11 @@ class Part:
     def pulled(self) -> CSR:
         """The rows that a pull of a whole graph reads."""
         return self.nn if self.incoming is None else self.incoming
+
+    @property
+    def dd_pulled(self) -> CSR:
+        """The rows that a pull along dd reads."""
+        return self.dd if self.incoming is None else self.incoming
 
     @property
     def subgraphs(self) -> dict[str, CSR]:
@@ -198,8 +204,13 @@ class Part:
             raise InputError("delegate degrees do not fit the number of delegates")
 
     def _check_directed(self) -> None:
-        if self.layout.parts != 1 or self.delegate_count:
-            raise InputError("a directed graph is one part without delegates")
-        if self.pulled.rows != self.nn.rows or self.pulled.edges != self.nn.edges:
+        rows, whole = self.nn.rows, self.layout.parts == 1 and not self.delegate_count
+        if not whole:
+            rows = self.delegate_count
+            if self.active:
+                raise InputError("a directed graph in parts has delegates alone")
+        elif self.pulled.edges != self.nn.edges:
             raise InputError("edges in and edges out differ in number")
-        self.pulled.check(self.local_count)
+        if self.pulled.rows != rows:
+            raise InputError(f"incoming has {self.pulled.rows} rows instead of {rows}")
+        self.pulled.check(rows)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from directed_graphs import distances, matrix_of, stored, tuples
 from graphs import NAMED, Tuples, build, random_tuples
 from sessions import parts_in_threads
 from wholes import all_levels
@@ -112,6 +113,26 @@ def test_rows_of_a_store_that_ranks_own(tmp_path, name, ranks):
         ranks, lambda world: found_by(world, source, roots, 2, store=store)
     ):
         check(results, all_levels(source)[roots])
+
+
+@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_of_a_directed_store(tmp_path, seed, direction):
+    n, u, v = tuples(seed + 20)
+    stored(tmp_path / "graph", n, u, v)
+    matrix, store = matrix_of(n, u, v), open_store(tmp_path / "graph")
+    roots = np.random.default_rng(seed).integers(0, n, 64)
+    searches, ids = np.divmod(np.arange(64 * n), n)
+
+    def search(world):
+        part = load_rows(store, world.size, world.rank)
+        on = PartBitSearches(world, [part], 1, 1)
+        on.direction = direction
+        on.run(roots, Wanted(levels=True))
+        return on.levels_at(searches, ids).reshape(64, n)
+
+    for levels in on_ranks(2, search):
+        np.testing.assert_array_equal(levels, [distances(matrix, x) for x in roots])
 
 
 @pytest.mark.parametrize("width", [1, 2, 4, 8])

@@ -21,6 +21,7 @@ from distbfs.types import SUBGRAPHS, Array, Choice, Ids, Root, Words
 
 SOURCE = Path(__file__).with_name("part.c")
 REMOTE = -2
+ROWS = (*SUBGRAPHS, "dd_pulled")
 VISITS = {"nn": 1, "nd": 2, "dn": 4, "dd": 8, "all": 15}  # as VISIT_… in part.c
 PULLS = [(name, VISITS[name]) for name in ("dd", "dn", "nd")]
 NN_WORK = Work._fields.index("nn")
@@ -62,8 +63,8 @@ class OpenMPPart:
         n, d = part.local_count, part.delegate_count
         words = mask_words(part.active)
         owned, owned_local = part.owned_delegates()
-        graphs = (part.nn, part.nd, part.dn, part.dd)
-        wide = any(g.offsets.itemsize == 8 for g in graphs)
+        graphs = {name: getattr(part, name) for name in ROWS}
+        wide = any(g.offsets.itemsize == 8 for g in graphs.values())
         vertex = np.int32 if part.layout.n < 1 << 31 else np.int64
         self._types = {
             "OFFSET": "uint64_t" if wide else "uint32_t",
@@ -108,7 +109,7 @@ class OpenMPPart:
             owned_count=len(owned),
             **self._arrays,
         )
-        for name, graph in zip(SUBGRAPHS, graphs, strict=True):
+        for name, graph in graphs.items():
             offsets = graph.offsets.astype(np.uint64) if wide else graph.offsets
             self._state.set(**{name: {"offsets": offsets, "columns": graph.columns}})
         self._self = ctypes.addressof(self._state)
@@ -132,11 +133,12 @@ class OpenMPPart:
             nd_mask=mask_of(part.nd_sources, words * 64),
             dn_mask=part.dn_sources,
             dd_mask=part.dd_sources,
+            dd_pulled_mask=mask_of(part.dd_pulled.occupied(), delegate_words * 64),
             nd_first=first_columns(part.nd, words),
             dn_first=first_columns(part.dn, delegate_words),
-            dd_first=first_columns(part.dd, delegate_words),
+            dd_pulled_first=first_columns(part.dd_pulled, delegate_words),
         )
-        for name in SUBGRAPHS:
+        for name in ROWS:
             self._state.set(**{name: {"seen": getattr(part, name).bits}})
 
     def start(
