@@ -18,6 +18,16 @@ def whole(source):
     return build(source)[0][0]
 
 
+def directed_part(n, u, v):
+    """Arcs, each once, as one part."""
+    u, v = np.unique([u, v], axis=1)
+    back = np.lexsort((u, v))
+    rows = CSR(np.searchsorted(u, np.arange(n + 1)).astype(np.uint32), v.astype("u4"))
+    ends = np.searchsorted(v[back], np.arange(n + 1)).astype(np.uint32)
+    into = CSR(ends, u[back].astype(np.uint32))
+    return part_of_rows(rows.offsets, rows.columns, into)
+
+
 def mesh(width):
     """A cube of vertices, each joined to 14 near ones."""
     at = np.arange(width**3).reshape(width, width, width)
@@ -51,18 +61,28 @@ def test_what_cannot_be_reached_is_not_pulled_for():
         to = np.arange(core + width * level, core + width * (level + 1))
         arcs.append(np.stack([low + rng.permutation(width), to]))
     arcs.append(first + rng.integers(0, lost, (2, 10 * lost)))
-    u, v = np.unique(np.concatenate(arcs, axis=1), axis=1)
-    n = first + lost
-    incoming = np.lexsort((u, v))
-    offsets = np.searchsorted(u, np.arange(n + 1)).astype(np.uint32)
-    ends = np.searchsorted(v[incoming], np.arange(n + 1)).astype(np.uint32)
-    into = CSR(ends, u[incoming].astype(np.uint32))
-    part = part_of_rows(offsets, v.astype(np.uint32), into)
+    part = directed_part(first + lost, *np.concatenate(arcs, axis=1))
     result = searcher(part, threads=1).search(0, records=True)
     kinds = [record.direction for record in result.records]
     assert "pull" in kinds, "the dense start"
     assert set(kinds[-15:]) == {"push-serial"}
     assert np.count_nonzero(result.level >= 0) == first
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_vertices_that_no_edge_enters(threads):
+    """No pull looks at them, and each is reached from itself alone."""
+    n = 5000
+    u = np.append(np.arange(n - 1), np.arange(2500, n))
+    v = np.append(np.arange(n - 1) // 2 + 1, np.full(2500, 3))
+    inside = np.bincount(v, minlength=n)
+    search = searcher(directed_part(n, u, v), threads=threads, direction="pull")
+    for root in (0, 4999, 7):
+        result = search.search(root, records=True)
+        assert np.flatnonzero(result.level == 0).tolist() == [root]
+        others = np.delete(result.level, root)
+        assert (others[np.delete(inside, root) == 0] == -1).all()
+        assert all(record.checks <= len(u) for record in result.records)
 
 
 @pytest.mark.parametrize("hubs", [1, 3])

@@ -264,10 +264,6 @@ typedef struct {
 static inline int pull_row(const search_state *s, uint32_t v, pull_counts *c) {
     const whole_graph *g = s->g;
     OFFSET start = g->in_offsets[v] + 1, end = g->in_offsets[v + 1];
-    if (start > end) { /* an empty row, which was counted as a look at its first */
-        c->checks--;
-        return 0;
-    }
     for (OFFSET e = start; e < end; e++) {
         uint32_t u = g->in_columns[e];
         if (u >= g->active) { /* trees are last */
@@ -287,6 +283,8 @@ static inline int pull_row(const search_state *s, uint32_t v, pull_counts *c) {
 static uint64_t pull_word(const search_state *s, int64_t w, pull_counts *c) {
     const whole_graph *g = s->g;
     uint64_t todo = ~g->visited[w], fresh = 0;
+    /* mutant: (g->enterable) -> (0) : test_vertices_that_no_edge_enters */
+    if (g->enterable) todo &= g->enterable[w];
     for (int part = 0; todo >> (part * LANES); part++) {
         uint32_t lanes = todo >> (part * LANES) & 0xffff;
         if (!lanes) continue;
@@ -357,7 +355,7 @@ static double sampled_price(const search_state *s) {
     for (int k = 0; k < SAMPLES * 4 && looked < SAMPLES; k++) {
         random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         uint32_t v = (uint32_t)(((random >> 32) * (uint64_t)g->active) >> 32);
-        if (test(g->visited, v)) continue;
+        if (test(g->visited, v) || (g->enterable && !test(g->enterable, v))) continue;
         looked++;
         OFFSET start = g->in_offsets[v], end = g->in_offsets[v + 1], e = start;
         while (e < end && e - start < SAMPLE_DEPTH &&
@@ -371,7 +369,8 @@ static double sampled_price(const search_state *s) {
                                                        : (int64_t)(e - start) + 1;
     }
     if (!looked) return 0;
-    return (double)checks / (double)looked * (double)(g->active - s->reached);
+    int64_t left = g->active - g->closed - s->reached;
+    return (double)checks / (double)looked * (double)(left > 0 ? left : 0);
 }
 
 /* Whether a pull costs less than a push of the frontier, which is queued if that is in doubt:

@@ -30,7 +30,7 @@ def whole_bytes(shape: PartShape, *, parents: bool) -> int:
     numbers = 4 * shape.local
     per_slot = 4 + 4 + 1 + 4  # first, vertices, marks, found_by
     masks = 2 * 8 * words  # visited, next
-    queues = 2 * 4 * shape.active
+    queues = 2 * 4 * (shape.active + 1)
     return results + numbers + per_slot * 64 * words + masks + queues
 
 

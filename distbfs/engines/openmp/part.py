@@ -128,12 +128,15 @@ class OpenMPPart:
             function = getattr(self._library, f"part_{name}")
             function.restype, function.argtypes = result, (POINTER, *arguments)
         words, delegate_words = mask_words(part.active), len(part.dn_sources)
+        pulled_mask = part.dd_sources
+        if part.directed:
+            pulled_mask = mask_of(part.dd_pulled.occupied(), delegate_words * 64)
         self._state.set(
             nn_mask=mask_of(part.nn.occupied(), words * 64),
             nd_mask=mask_of(part.nd_sources, words * 64),
             dn_mask=part.dn_sources,
             dd_mask=part.dd_sources,
-            dd_pulled_mask=mask_of(part.dd_pulled.occupied(), delegate_words * 64),
+            dd_pulled_mask=pulled_mask,
             nd_first=first_columns(part.nd, words),
             dn_first=first_columns(part.dn, delegate_words),
             dd_pulled_first=first_columns(part.dd_pulled, delegate_words),

@@ -6,7 +6,7 @@
  *
  * A push reads offsets and columns, a pull in_offsets and in_columns: the same arrays
  * where the graph is symmetric, the edges out and in of a directed one, where a row may
- * be empty.
+ * be empty: such a vertex is not `enterable`.
  *
  * The vertices of trees, which hang on others, may come behind the active ones; they have
  * what the active ones have but bits and marks.  The first column of such a vertex is the
@@ -43,6 +43,8 @@ typedef struct {
     uint32_t *queue[2];           /* [active + 1] each */
     const OFFSET *in_offsets;     /* [active + 1] */
     const uint32_t *in_columns;   /* [edges] */
+    const uint64_t *enterable;    /* [words], vertices with a visible in_column; NULL: all */
+    int64_t closed;               /* how many have none */
     int64_t depth;                /* the last level that is wanted */
     const uint32_t *targets;      /* [wanted], numbers; the search ends with the last */
     int64_t wanted;

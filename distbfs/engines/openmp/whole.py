@@ -16,7 +16,7 @@ from distbfs.engines.base import PRUNED, WHOLE, LevelRecord, Until, WholeResult
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.graph.csr import CSR
 from distbfs.graph.trees import first_tree, trees_last
-from distbfs.partition.part import Part, mask_words
+from distbfs.partition.part import Part, mask_of, mask_words
 from distbfs.types import Array, Ids, Root, Stop
 
 SOURCES = {
@@ -90,6 +90,7 @@ class OpenMPWhole:
         self._numbers[part.vertices] = np.arange(n, dtype=np.uint32)
         self._isolated: Root | None = None  # roots of the last search without edges
         self._graph = self._prepare(part)
+        self._close(part)
         self._trees = self._trees_of(part)
 
     def _choose(self, part: Part) -> None:
@@ -106,6 +107,7 @@ class OpenMPWhole:
         arrays: dict[str, Any] = self._held[0]
         first = first_of(part.pulled, part.active)
         arrays["first"][: part.active] = first
+        self._close(part)
         for name, rows in (("seen", part.nn), ("in_seen", part.pulled)):
             arrays[name] = rows.bits
             self._graph.set(**{name: rows.bits})
@@ -160,6 +162,14 @@ class OpenMPWhole:
             queue=queues,
             **arrays,
         )
+
+    def _close(self, part: Part) -> None:
+        """Tell which vertices have a visible edge into them, where some have none."""
+        filled, enterable = part.pulled.occupied(), None
+        closed = part.active - np.count_nonzero(filled < part.active)
+        if closed:
+            enterable = mask_of(filled, mask_words(part.active) * 64)
+        self._graph.set(enterable=enterable, closed=closed)
 
     def search(
         self,
