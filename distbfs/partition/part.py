@@ -70,6 +70,8 @@ class Part:
     incoming: of a directed graph the sources of its edges, as rows of their targets: of
     nn edges, in one part without delegates; of dd edges, where all vertices with edges
     are delegates. None where edges lead both ways
+    entering: of a directed graph, as tuple_degrees for edges turned round; None where
+    that was not counted, as in stores
     attributes: by name, kept from the input for all stored edges; of tuples that repeat
     an edge, in any direction if undirected, the smallest value
 
@@ -91,6 +93,7 @@ class Part:
     tuple_degrees: Ids
     active: int
     incoming: CSR | None = None
+    entering: Ids | None = None
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     nd_sources: Numbers = field(init=False)
     dn_sources: Words = field(init=False)
@@ -124,6 +127,23 @@ class Part:
         """The rows by name: nn, nd, dn, dd and, of a directed graph, incoming."""
         rows = {name: getattr(self, name) for name in SUBGRAPHS}
         return rows if self.incoming is None else {**rows, "incoming": self.incoming}
+
+    def reversed(self) -> Part:
+        """Return a whole graph with every edge turned round; arrays are shared.
+
+        Itself if edges lead both ways.  Where it was not counted how many tuples enter
+        a vertex, each stored edge counts as one.
+        """
+        if self.incoming is None:
+            return self
+        ends = 2 * self.incoming.degrees() if self.entering is None else self.entering
+        return replace(
+            self,
+            nn=self.incoming,
+            incoming=self.nn,
+            tuple_degrees=ends,
+            entering=self.tuple_degrees,
+        )
 
     def with_rows(self, rows: Mapping[str, CSR]) -> Part:
         """Return the part with other rows, by name as in ``subgraphs``."""

@@ -235,6 +235,7 @@ def _construct_directed(
             2 * out.tuple_degrees[order.vertices],
             order.active,
             incoming,
+            2 * into.tuple_degrees[order.vertices],
         )
         sink(part)
     generation = clock.get("generation")
