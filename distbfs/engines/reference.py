@@ -351,13 +351,6 @@ class ReferencePart:
         self._delegate_level[fresh] = self._depth
         self._begin_level()
 
-    def adopt_delegates(self) -> None:
-        """Give delivered vertices an adjacent delegate as parent where possible."""
-        open_rows = np.flatnonzero((self._parent == NOBODY) & (self._rank >= 0))
-        source, column = neighbours(self.part.nd, open_rows)
-        fits = self._delegate_level[column] == self._level[source] - 1
-        self._parent[source[fits]] = self.part.delegates[column[fits]]
-
     def unresolved(self) -> tuple[Array, Array]:
         """Return (numbers uint32 [k], ranks int32 [k]) of vertices without parent."""
         numbers = np.flatnonzero((self._parent == NOBODY) & (self._rank >= 0))

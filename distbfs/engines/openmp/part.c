@@ -493,27 +493,6 @@ void part_end_level(part_state *s, const uint64_t *mask) {
     }
 }
 
-/* Delivered vertices take a delegate one level up as parent where they have one.
- * The others are moved to the front of `delivered`; returns their number. */
-int64_t part_adopt(part_state *s) {
-    int64_t open = 0;
-    for (int64_t k = 0; k < s->delivered_count; k++) {
-        uint32_t v = s->delivered[k], id = s->vertices[v];
-        OFFSET e = s->nd.offsets[v], end = s->nd.offsets[v + 1];
-        while (e < end && !(sees(&s->nd, e) &&
-                            /* mutant: [id] - 1 -> [id]
-                             * : test_part_pairs::test_searches_do_not_leak */
-                            s->delegate_level[columns(&s->nd)[e]] == s->level[id] - 1))
-            e++;
-        if (e < end)
-            s->parent[id] = s->delegate_ids[columns(&s->nd)[e]];
-        else
-            s->delivered[open++] = v;
-    }
-    s->delivered_count = open;
-    return open;
-}
-
 /* List the reached delegates of this part without a parent; returns their number. */
 int64_t part_list_orphans(part_state *s) {
     int64_t count = 0;

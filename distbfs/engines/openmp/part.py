@@ -36,7 +36,6 @@ FUNCTIONS = {  # of part.c: result type, and argument types after the state
     "visit": (NUMBER, (ctypes.c_int, ctypes.c_int)),
     "take_normals": (None, (NUMBER, POINTER, NUMBER)),
     "end_level": (None, (POINTER,)),
-    "adopt": (NUMBER, ()),
     "finish": (None, ()),
     "list_orphans": (NUMBER, ()),
 }
@@ -262,10 +261,6 @@ class OpenMPPart:
         self._library.part_end_level(
             self._self, None if bits is None else bits.ctypes.data
         )
-
-    def adopt_delegates(self) -> None:
-        """Give delivered vertices an adjacent delegate as parent where possible."""
-        self._library.part_adopt(self._self)
 
     def unresolved(self) -> tuple[Array, Array]:
         """Return (numbers uint32 [k], ranks int32 [k]) of vertices without parent."""
