@@ -23,10 +23,14 @@ class ArrayPlan:
     later: bool = False
 
     @property
+    def count(self) -> int:
+        """The elements of it."""
+        return self.shape if isinstance(self.shape, int) else math.prod(self.shape)
+
+    @property
     def nbytes(self) -> int:
         """The bytes of it."""
-        shape = (self.shape,) if isinstance(self.shape, int) else self.shape
-        return math.prod(shape) * np.dtype(self.dtype).itemsize
+        return self.count * np.dtype(self.dtype).itemsize
 
 
 ArrayTable: TypeAlias = dict[str, ArrayPlan | list[ArrayPlan]]

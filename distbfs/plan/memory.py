@@ -18,11 +18,10 @@ from typing import TypeAlias
 import numpy as np
 
 from distbfs.generate.expected import expected_histogram
-from distbfs.graph.csr import index_dtype
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.partition.delegates import DENSE_VERTICES
 from distbfs.partition.layout import Layout
-from distbfs.partition.part import mask_words
+from distbfs.partition.part import mask_words, part_table
 from distbfs.types import SUBGRAPHS, Floats, Ids, World
 
 # bytes at the peak of a build: raw keys and their columns, which stay while Distributor
@@ -129,20 +128,12 @@ class PartShape:
 
 def array_bytes(shape: PartShape) -> dict[str, int]:
     """Return the bytes of every stored array of a part, by dataset name."""
-    rows = {"nn": shape.local, "nd": shape.local}
-    out = {}
-    for name in SUBGRAPHS:
-        count = shape.edges[name]
-        offset = np.dtype(index_dtype(count)).itemsize
-        column = 8 if name == "nn" and shape.parts > 1 else 4
-        out[f"{name}/offsets"] = (rows.get(name, shape.delegates) + 1) * offset
-        out[f"{name}/columns"] = count * column
-    out["delegates"] = out["delegate_degrees"] = 8 * shape.delegates
-    out["nd_sources"] = 4 * shape.nd_sources
-    out["dn_sources"] = out["dd_sources"] = 8 * mask_words(shape.delegates)
-    out["vertices"] = 4 * shape.local
-    out["degrees"] = out["tuple_degrees"] = 8 * shape.local
-    return out
+    table = part_table(
+        *(shape.local, shape.delegates, shape.edges),
+        parts=shape.parts,
+        nd_sources=shape.nd_sources,
+    )
+    return {name: plan.nbytes for name, plan in table.items()}
 
 
 def subgraph_bytes(shape: PartShape) -> dict[str, int]:
