@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from distbfs.build.cuda.room import SPARE, SPARE_VERTEX
+from distbfs.device.array_table import total_bytes
 from distbfs.engines.cuda.common.memory import (
-    graph_bytes,
     member_bytes,
     search_bytes,
     split_rows,
@@ -26,7 +26,7 @@ from distbfs.engines.cuda.xbfs.memory import (
 )
 from distbfs.engines.cuda.xbfs.shared import MOST_PARTS
 from distbfs.exchange.device_copies import mailbox_bytes
-from distbfs.graph.device_graph import MAX_VERTICES
+from distbfs.graph.device_graph import MAX_VERTICES, graph_table
 from distbfs.partition.layout import MAX_LOCAL
 from distbfs.plan.memory import PartShape, readable
 from distbfs.plan.search_time import LinkReads, result_bytes
@@ -103,7 +103,7 @@ def gpu_search(graph: PlannedGraph) -> dict[str, int] | None:
         return None
     if graph.n > MAX_VERTICES:
         return member_bytes(*counts, 1)
-    stored, search = graph_bytes(*counts), search_bytes(*counts)
+    stored, search = total_bytes(graph_table(*counts)), search_bytes(*counts)
     return {"graph": stored, "search": search, "total": stored + search}
 
 

@@ -1,7 +1,7 @@
 """Estimate the device memory of a search by engine xbfs, before it exists.
 
-Counts each array as ``DeviceGraph`` and ``FastSearch`` allocate it; upper bounds where
-a size depends on more than n, active and m.
+Sizes are those of the tables that allocate; upper bounds where they depend on more than
+n, active and m.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from distbfs.build.cuda.domain import GRANULE, LEAST_LEAVES
+from distbfs.build.cuda.domain import GRANULE, LEAST_LEAVES, member_table
 from distbfs.build.cuda.room import LEAST_KEPT
 from distbfs.device.array_table import total_bytes
 from distbfs.engines.cuda.xbfs.arrays import CODE_BYTES
@@ -26,18 +26,11 @@ from distbfs.engines.cuda.xbfs.search_table import (
 from distbfs.engines.cuda.xbfs.shared import ALONE, MOST_PARTS, PAIR_BYTES, RANGES
 from distbfs.generate.cuda import id_word
 from distbfs.graph.degrees import DegreeHistogram
-from distbfs.graph.device_graph import COLUMN_PAD, SET_BITS
+from distbfs.graph.device_graph import WIDE
 
-WIDE = 1 << 32  # offsets have 64 bits from this number of edges on
 MULTIPROCESSORS = 132  # of an H200, the default
 SPARSE_DEGREE = 4  # mean degree up to which one cluster may search
 FIXED = 16 << 20  # counters, control, code of kernels, what the pool rounds up
-
-
-def graph_bytes(n: int, active: int, m: int) -> int:
-    """Return the bytes of a ``DeviceGraph``."""
-    offset = 4 if m < WIDE else 8
-    return offset * (active + 1) + 4 * (m + COLUMN_PAD) + 4 * active + 8 * n
 
 
 def search_bytes(
@@ -80,10 +73,7 @@ def member_bytes(
     shared by the devices; total: the sum
     """
     local, own, edges = (-(-count // devices) for count in (n, active, m))
-    room = room_of(own)
-    graph = (4 if edges < WIDE else 8) * (own + 1) + 4 * (edges + COLUMN_PAD)
-    graph += 3 * 4 * own + 16 * -(-local // SET_BITS)  # rows, numbers, ends; members
-    graph += 4 * room * devices  # names
+    graph = total_bytes(member_table(local, own, edges, room_of(own) * devices))
     search = member_search_bytes(
         *(n, local, own, edges, devices),
         several=None if several is None else -(-several // devices),

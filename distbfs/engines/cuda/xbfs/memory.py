@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 
 from distbfs.build.cuda.inner import MOST_TARGETS, SLICE
-from distbfs.build.cuda.inner_part import ShareCounts
+from distbfs.build.cuda.inner_part import ShareCounts, apart_table, inner_table
 from distbfs.build.cuda.places import COLUMNS
 from distbfs.build.cuda.room import LEAST_KEPT
 from distbfs.device.array_table import total_bytes
 from distbfs.engines.cuda.common.memory import (
     MULTIPROCESSORS,
-    WIDE,
     member_search_bytes,
     most_kept,
     room_of,
@@ -36,15 +35,12 @@ from distbfs.engines.cuda.xbfs.search_table import LISTS, expected_shape, words_
 from distbfs.engines.streamed import MOST_STREAMED
 from distbfs.generate.cuda import MAX_VERTICES, id_type
 from distbfs.graph.degrees import DegreeHistogram
-from distbfs.graph.device_graph import COLUMN_PAD
+from distbfs.graph.device_graph import WIDE, vertices_table
 from distbfs.partition.part import mask_words
-from distbfs.plan import memory
-from distbfs.plan.memory import PartShape
+from distbfs.plan.memory import PartShape, array_bytes, subgraph_bytes
 from distbfs.types import SUBGRAPHS
 
-NUMBERED_VERTEX = 12  # vertices, numbers, tuple_degrees
-OUTER_EDGE, TARGET = 4, 4  # a column; where it leads to, once each
-NAMING = 3 * TARGET  # what is asked of a share, both answers, while targets are named
+NAMING = 3 * 4  # what is asked of a share, both answers, while targets are named
 MADE_NORMAL = 28  # counts, order, length, position and id of a normal vertex
 SORTED = 5 * 8  # an outer edge of a pass, with its sort
 BOXED = 8  # a number or a question, with an id
@@ -72,28 +68,28 @@ def part_bytes(
     local, parts, normals = shape.local, shape.parts, shape.active
     others = _others(shape)
     positions, first = _delegate_positions(shape)
-    sizes = memory.array_bytes(shape)
-    graph = sum(sizes[f"{k}/{x}"] for k in SUBGRAPHS for x in ("offsets", "columns"))
     outer = shape.outer
-    m = sum(shape.edges.values()) - outer
+    m = shape.stored_edges - outer
     of_delegates = shape.edges["dd"] + shape.edges["dn"]
     some = min(LISTS * normals, m - of_delegates)
     listed = some if shape.listed is None else min(shape.listed, some)
     places = first + normals
     every = places if shape.domain == 1 else room_of(places) * shape.domain
-    inner = (4 if m < WIDE else 8) * (places + 1) + 4 * (m + COLUMN_PAD)
-    inner += 4 * (places + local)  # vertices and numbers
-    ids = np.dtype(id_type(shape.n)).itemsize
-    names = ids * (every + normals + shape.owned)
-    inner += names
     targets = min(outer, others * normals)
     if shape.targets is not None:
         targets = min(targets, shape.targets)
-    leaving = 8 * (normals + 1) + OUTER_EDGE * outer + TARGET * targets
-    inner += leaving + 4 * (parts + 1)  # first targets of parts
-    making = _offset_bytes(shape) + MADE_NORMAL * normals + names + leaving
+    apart = apart_table(
+        *(shape.n, every),
+        normals=normals,
+        owned=shape.owned,
+        edges=outer,
+        targets=targets,
+    )
+    numbering = total_bytes(vertices_table(local, local))  # of ``DevicePart``
+    sizes = array_bytes(shape)
+    making = sum(sizes[f"{name}/offsets"] for name in SUBGRAPHS) + total_bytes(apart)
     making += max(SORTED * min(outer, SLICE), NAMING * min(targets, COLUMNS))
-    making += NUMBERED_VERTEX * local + 12 * places
+    making += MADE_NORMAL * normals + numbering + 12 * places
     making += 4 * normals * (shape.domain - 1)  # positions of the whole domain
     boxes = shape.domain + others * (1 + box_words(shape))
     between = BetweenShape(
@@ -115,10 +111,10 @@ def part_bytes(
         multiprocessors=multiprocessors,
     )
     needs = {
-        "graph": graph,
-        "numbering": NUMBERED_VERTEX * local,
-        "inner": inner,
-        "outer": OUTER_EDGE * outer,
+        "graph": sum(subgraph_bytes(shape).values()),
+        "numbering": numbering,
+        "inner": total_bytes(inner_table(local, places, m) | apart),
+        "outer": total_bytes({"columns": apart["outer_columns"]}),
         "search": search + total_bytes(between.table()),
         "messages": _message_bytes(between),
     }
@@ -147,15 +143,6 @@ def _delegate_positions(shape: PartShape) -> tuple[int, int]:
     most = min(mean + DEVIATIONS * math.sqrt(mean), shape.delegates)
     own = room_of(math.ceil(most)) if shape.delegates else 0
     return own * lanes, own
-
-
-def _offset_bytes(shape: PartShape) -> int:
-    """Return the bytes of offsets of Table I, and of copies if some have 64 bits."""
-    sizes, rows = memory.array_bytes(shape), (shape.local, shape.delegates)
-    offsets = [sizes[f"{k}/offsets"] for k in SUBGRAPHS]
-    wide = [8 * (count + 1) for count in (rows[0], rows[0], rows[1], rows[1])]
-    copies = [w for o, w in zip(offsets, wide, strict=True) if o < w]
-    return sum(offsets) + (sum(copies) if len(copies) < len(offsets) else 0)
 
 
 def part_problem(shape: PartShape) -> str:
