@@ -62,13 +62,11 @@ def member_bytes(
     devices: int,
     *,
     several: int | None = None,
-    parents: bool = True,
-    levels: bool = True,
-    multiprocessors: int = MULTIPROCESSORS,
+    **form: Any,
 ) -> dict[str, int]:
     """Return a device's bytes in a domain of equal devices, by kind.
 
-    n, active, m, several: of the whole graph, see ``member_search_bytes``
+    n, active, m, several: of the whole graph, see ``member_search_bytes``, like form
     graph: as ``MemberRows`` holds it; search: kept for searches, including memory
     shared by the devices; total: the sum
     """
@@ -77,9 +75,7 @@ def member_bytes(
     search = member_search_bytes(
         *(n, local, own, edges, devices),
         several=None if several is None else -(-several // devices),
-        parents=parents,
-        levels=levels,
-        multiprocessors=multiprocessors,
+        **form,
     )
     return {"graph": graph, "search": search, "total": graph + search}
 

@@ -92,6 +92,14 @@ class XbfsEngine:
             words = {"ID": "u32", "NAME": "u32"}
             yield KERNELS / "results.cu", {"IN_IDS": 1, **words}
 
+    def _form(self) -> dict[str, Any]:
+        """Return what memory of searches depends on besides the graph."""
+        return {
+            "parents": self.options.parents,
+            "levels": self.options.levels,
+            "multiprocessors": cuda.multiprocessors(),
+        }
+
     def state_bytes(self, n: int, active: int, m: int, at_least: Ids) -> int:
         """Return the bytes of searches on one device; see ``DeviceGraph``."""
         o = self.options
@@ -99,12 +107,10 @@ class XbfsEngine:
             n,
             active,
             m,
-            parents=o.parents,
-            levels=o.levels,
             in_ids=not o.internal_ids,
             queue=active if o.direction == "push" else None,
             listed=int(at_least[2 : 2 + LISTS].sum()),
-            multiprocessors=cuda.multiprocessors(),
+            **self._form(),
         )
 
     def member_bytes(
@@ -121,23 +127,16 @@ class XbfsEngine:
             active,
             m,
             layout.parts,
-            parents=o.parents,
-            levels=o.levels,
             in_ids=not o.internal_ids,
             push_only=o.direction == "push",
             listed=int(at_least[2 : 2 + LISTS].sum()),
             several=None if o.direction == "pull" else int(at_least[2]),
-            multiprocessors=cuda.multiprocessors(),
+            **self._form(),
         )
 
     def share_bytes(self, share: ShareCounts) -> int:
         """Return the bytes of searches on a device, where there are several domains."""
-        return share_bytes(
-            share,
-            parents=self.options.parents,
-            levels=self.options.levels,
-            multiprocessors=cuda.multiprocessors(),
-        )
+        return share_bytes(share, **self._form())
 
     def whole(self, part: Part) -> CopiedPart:
         """Prepare the search of a graph that is one part without delegates."""

@@ -48,13 +48,7 @@ ARRIVING = 3  # boxes from others, of two rounds, in ``exchange.buffer.Buffer``
 DEVIATIONS = 4  # of the delegates of a lane from their mean, at most
 
 
-def part_bytes(
-    shape: PartShape,
-    *,
-    parents: bool = True,
-    levels: bool = True,
-    multiprocessors: int = MULTIPROCESSORS,
-) -> dict[str, int]:
+def part_bytes(shape: PartShape, **form: Any) -> dict[str, int]:
     """Return the device memory of one part that is searched on a GPU, bytes by kind.
 
     graph: Table I (Pan et al. 2018); numbering: of the vertices; inner: the graph that
@@ -64,6 +58,8 @@ def part_bytes(
     Table I, which is let go before there is a search; total: the most at once, where
     all of it lies there; making: while outer edges are made, with the columns of Table
     I in host memory
+
+    form: parents, levels and multiprocessors, as of ``member_search_bytes``
     """
     local, parts, normals = shape.local, shape.parts, shape.active
     others = _others(shape)
@@ -106,9 +102,7 @@ def part_bytes(
     search = _searching_bytes(
         *(shape.n, local, places, m, shape.domain),
         listed=LISTS * first + listed,
-        parents=parents,
-        levels=levels,
-        multiprocessors=multiprocessors,
+        **form,
     )
     needs = {
         "graph": sum(subgraph_bytes(shape).values()),
@@ -199,22 +193,17 @@ def split_part(
     return most_kept(at, int(lengths.max(initial=LEAST_KEPT)) + 1, have)
 
 
-def share_bytes(
-    share: ShareCounts,
-    *,
-    parents: bool = True,
-    levels: bool = True,
-    multiprocessors: int = MULTIPROCESSORS,
-) -> int:
-    """Return the bytes of a share's searches, without inner graph and outer edges."""
+def share_bytes(share: ShareCounts, **form: Any) -> int:
+    """Return the bytes of a share's searches, without inner graph and outer edges.
+
+    form: as of ``part_bytes``
+    """
     layout, index, domains = share.layout, share.index, share.domains
     devices = domains.sizes[domains.domain_of(index)]
     search = _searching_bytes(
         *(layout.n, layout.local_count(index), share.active, share.m, devices),
         listed=int(share.at_least[2 : 2 + LISTS].sum()),
-        parents=parents,
-        levels=levels,
-        multiprocessors=multiprocessors,
+        **form,
     )
     boxes = int(box_bounds(domains, index, share.outer_edges, share.owned)[-1])
     between = BetweenShape(
@@ -238,7 +227,7 @@ def _searching_bytes(
     m: int,
     devices: int,
     *,
-    multiprocessors: int,
+    multiprocessors: int = MULTIPROCESSORS,
     **form: Any,
 ) -> int:
     """Return the bytes that a search of inner edges writes, with its neighbours.
