@@ -15,6 +15,7 @@ from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.build.cuda.room import Room, check_total
 from distbfs.build.cuda.seen import mask_bytes
 from distbfs.device import cuda, nvrtc
+from distbfs.device.array_table import total_bytes
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
 from distbfs.exchange import peer_memory
 from distbfs.generate.hashing import permutation_by
@@ -26,7 +27,7 @@ from distbfs.progress import Sum
 from distbfs.search.graph_rows import without_loops
 from distbfs.search.held import Held
 from distbfs.search.holding import Source, held_back
-from distbfs.search.runners.seat import streams_bytes
+from distbfs.search.runners.seat import streams_table
 from distbfs.search.shared_tuples import SharedTuples, edge_bytes
 from distbfs.search.vertices import VertexMap, shard_of_device_part, shard_of_rows
 from distbfs.store.cuda_graph import graph_of_store
@@ -284,7 +285,8 @@ def share_room(
         need += beside(share.active, devices, share.targets)
         if streamed:
             box = int(max(outer.max(), share.owned.max()))
-            need += streams_bytes(share.layout.parts, box, share.delegates)
+            table = streams_table(share.layout.parts, box, share.delegates)
+            need += total_bytes(table)
         if masked:
             local = share.layout.local_count(share.index)
             need += mask_bytes(local, share.active, share.m) + 8 * share.targets

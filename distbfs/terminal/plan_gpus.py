@@ -31,7 +31,7 @@ from distbfs.partition.layout import MAX_LOCAL
 from distbfs.plan.memory import PartShape, readable
 from distbfs.plan.search_time import LinkReads, result_bytes
 from distbfs.search.choose import ALONE_BELOW
-from distbfs.search.runners.seat import streams_bytes
+from distbfs.search.runners.seat import streams_table
 from distbfs.terminal.plan_input import PlannedGraph
 from distbfs.validation.states import device_bytes as checking_bytes
 
@@ -164,7 +164,8 @@ def part_memory(graph: PlannedGraph, machine: Machine) -> dict[str, Any]:
     """
     every = []
     for shape in graph.shapes:
-        streams = streams_bytes(shape.parts, box_words(shape), shape.delegates)
+        table = streams_table(shape.parts, box_words(shape), shape.delegates)
+        streams = total_bytes(table)
         sizes = part_bytes(shape)
         more = {x: sizes[x] + streams for x in ("searching", "total")}
         every.append((sizes | {"streams": streams} | more, shape))
