@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -33,16 +33,19 @@ class ArrayPlan:
         return self.count * np.dtype(self.dtype).itemsize
 
 
-ArrayTable: TypeAlias = dict[str, ArrayPlan | list[ArrayPlan]]
+Plans: TypeAlias = ArrayPlan | list[ArrayPlan]
+ArrayTable: TypeAlias = dict[str, Plans]
 
 
-def total_bytes(table: ArrayTable) -> int:
+def total_bytes(table: Mapping[str, Plans]) -> int:
     """Return the bytes of all arrays of a table."""
     each = [x if isinstance(x, list) else [x] for x in table.values()]
     return sum([planned.nbytes for plans in each for planned in plans])
 
 
-def allocate(table: ArrayTable, make: Callable[[Any, Any], Any]) -> dict[str, Any]:
+def allocate(
+    table: Mapping[str, Plans], make: Callable[[Any, Any], Any]
+) -> dict[str, Any]:
     """Return the arrays of a table by name, but those for later, and no empty lists.
 
     make: allocates an array of a shape and a dtype

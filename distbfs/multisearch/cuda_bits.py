@@ -24,7 +24,7 @@ from distbfs.device.structures import Record, structure
 from distbfs.device.take import take
 from distbfs.engines.base import TAIL_COUNTS
 from distbfs.engines.cuda.xbfs.search import LINE_BYTES
-from distbfs.errors import OutOfMemory, SearchStopped, UsageError
+from distbfs.errors import SearchStopped, UsageError
 from distbfs.graph.device_graph import (
     ISOLATED,
     MAX_VERTICES,
@@ -288,17 +288,12 @@ class BitSearches:
                 text = ", ".join(map(str, allowed))
                 raise UsageError(f"width is {width}; allowed: {text}")
             return width // SEARCHES
-        free, active = cuda.free_bytes() - RESERVE, self.graph.active
-        for lanes in reversed(LANES):
-            need = total_bytes(self._table(lanes))
-            if need <= free or lanes == LANES[0]:
-                if need > free:
-                    raise OutOfMemory(
-                        f"bit-parallel searches of {active} vertices need "
-                        f"{need} bytes of device memory; {max(free, 0)} are free"
-                    )
-                break
-        return lanes
+        for lanes in reversed(LANES[1:]):
+            if total_bytes(self._table(lanes)) + RESERVE <= cuda.free_bytes():
+                return lanes
+        need = total_bytes(self._table(LANES[0])) + RESERVE
+        cuda.require(need, f"a batch of searches of {self.graph.active} vertices")
+        return LANES[0]
 
     def _table(self, lanes: int) -> ArrayTable:
         sums, levels = self._sum_names, self._with_levels
