@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from distbfs.device.array_table import ArrayPlan, ArrayTable, total_bytes
 from distbfs.generate.expected import expected_histogram
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.partition.delegates import DENSE_VERTICES
@@ -38,12 +39,8 @@ INDEXED_VERTEX = 4  # of the whole graph, up to DENSE_VERTICES (DelegateNumbers)
 PROCESS = 96 << 20  # interpreter, libraries, chunks of tuples under way
 
 # bytes of a session besides engine and parts (search.session, search.runners)
-MAPPED_VERTEX = 16  # BlockMap, kept
 MAPPING_VERTEX = 40  # BlockMap, during its construction
-NUMBERED_VERTEX = 4  # BetweenDomains: local id -> number
-LOOKED_UP_DELEGATE = 8  # BetweenDomains: delegates in the order of their ids
 FINISHED_DELEGATE = 32  # ParentFinder, while delegates get their parents
-MESSAGE_NN_EDGE = 8  # at most 4 when sent, 4 when received
 
 LEAST_CHANCE = 1e-300
 LISTED = 8  # see ``PartShape``
@@ -180,13 +177,20 @@ def build_basis() -> str:
 
 def session_bytes(shape: PartShape) -> tuple[int, int]:
     """Estimate (permanent, temporary) bytes of a session besides its engine."""
-    kept, moment = MAPPED_VERTEX * shape.local, MAPPING_VERTEX * shape.local
+    moment, delegates = MAPPING_VERTEX * shape.local, shape.delegates
+    kept: ArrayTable = {
+        "order": ArrayPlan(np.int64, shape.local),  # of BlockMap, on several ranks
+        "place": ArrayPlan(np.int64, shape.local),  # of BlockMap
+    }
     if not shape.whole:
-        kept += NUMBERED_VERTEX * shape.local + LOOKED_UP_DELEGATE * shape.delegates
-        kept += 2 * 8 * mask_words(shape.delegates)
-        kept += MESSAGE_NN_EDGE * shape.edges["nn"]
-        moment = max(moment, FINISHED_DELEGATE * shape.delegates)
-    return kept, moment
+        moment = max(moment, FINISHED_DELEGATE * delegates)
+        kept |= {
+            "numbers": ArrayPlan(np.uint32, shape.local),  # of Part
+            "delegates": ArrayPlan(np.int64, (2, delegates)),  # of DelegateNumbers
+            "masks": ArrayPlan(np.uint64, (2, mask_words(delegates))),
+            "messages": ArrayPlan(np.uint32, (2, shape.edges["nn"])),  # at most
+        }
+    return total_bytes(kept), moment
 
 
 def expected_degrees(scale: int, edge_factor: int) -> DegreeHistogram:

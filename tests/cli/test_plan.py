@@ -5,6 +5,7 @@ import re
 import sys
 import time
 
+import numpy as np
 import pytest
 from allocations import allocated
 from commands import here, on
@@ -18,7 +19,9 @@ from distbfs.engines.openmp.whole import OpenMPWhole
 from distbfs.generate.histogram import separate
 from distbfs.generate.kronecker import Kronecker
 from distbfs.options import BuildOptions
+from distbfs.partition.delegates import DelegateNumbers
 from distbfs.plan import memory
+from distbfs.plan.host_memory import NO_EDGES
 from distbfs.plan.memory import PartShape
 from distbfs.plan.threshold import suggest_host_threshold, suggest_threshold
 from distbfs.ranks.world import SoloWorld
@@ -83,6 +86,19 @@ def test_a_search_is_counted_exactly(name, parts, threshold, parents):
             search = OpenMPPart(part, 1, parents)
         held = allocated(vars(search), part_arrays(part).values())
         assert bytes_needed(shape, parents=parents) == held
+
+
+@pytest.mark.parametrize("spread", [1, 7])
+def test_delegates_of_a_session_are_counted(spread):
+    """At most: a table by id takes no more than ids in their order."""
+    ids = spread * np.arange(40)[::-1]
+    bare, with_delegates = (
+        memory.session_bytes(PartShape(300, 2, d, 150, 0, 0, NO_EDGES, 0))[0]
+        for d in (0, len(ids))
+    )
+    held = allocated(vars(DelegateNumbers(ids)), ()) + 2 * 8
+    assert held <= with_delegates - bare
+    assert (held < with_delegates - bare) == (spread == 1)
 
 
 @pytest.mark.parametrize(("scale", "parts"), BUILT)
