@@ -198,7 +198,6 @@ class DeviceTraversals(Traversals):
                 self._world,
                 self._members,
                 lanes=fits,
-                levels=levels,
                 placement=None if separated is None else separated.placement,
                 messages=self._messages,
             )

@@ -13,9 +13,9 @@ from worlds import on_ranks
 
 from distbfs.device import cuda
 from distbfs.errors import ResourceError, SearchStopped, UsageError
-from distbfs.multisearch import domain_bits, domain_group, domain_share
+from distbfs.multisearch import cuda_bits, domain_bits, domain_group, domain_share
 from distbfs.multisearch.domain_bits import DomainBitSearches
-from distbfs.multisearch.domain_members import Member
+from distbfs.multisearch.domain_members import Member, lanes_that_fit
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.ranks.world import SoloWorld
 
@@ -158,9 +158,9 @@ def test_refusals(device, monkeypatch):
     with pytest.raises(UsageError, match="-1 is not a vertex"):
         searches.levels_at(np.array([0]), np.array([-1]))
     made, _ = resident_parts(GRAPHS["random"], 2)
-    monkeypatch.setattr(cuda, "free_bytes", lambda: domain_bits.RESERVE + 1000)
-    with pytest.raises(ResourceError, match="bit-parallel searches needs"):
-        DomainBitSearches(SoloWorld(), members(made))
+    monkeypatch.setattr(cuda, "free_bytes", lambda: cuda_bits.RESERVE + 1000)
+    with pytest.raises(ResourceError, match="bit-parallel searches need"):
+        lanes_that_fit(SoloWorld(), members(made), levels=True)
 
 
 @pytest.mark.parametrize("ranks", [2, 3])

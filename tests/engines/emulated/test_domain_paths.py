@@ -29,7 +29,7 @@ from distbfs.device import cuda
 from distbfs.device.array_table import total_bytes
 from distbfs.errors import OutOfMemory, SearchStopped, UsageError
 from distbfs.multisearch import (
-    domain_bits,
+    cuda_bits,
     domain_members,
     domain_paths,
     domain_share,
@@ -222,11 +222,11 @@ def test_fewer_searches_at_a_time_where_memory_is_short(monkeypatch):
     def short(world, searches, members):
         searches.run(roots, Wanted(levels=True))
         world.barrier()
-        frees[0] = domain_bits.RESERVE + 8
+        frees[0] = cuda_bits.RESERVE + 8
         with pytest.raises(OutOfMemory, match="values of betweenness need"):
             searches.dependencies(None)
         world.barrier()
-        frees[0] = domain_bits.RESERVE + 1000
+        frees[0] = cuda_bits.RESERVE + 1000
         monkeypatch.setattr(
             domain_paths,
             "bytes_needed",
