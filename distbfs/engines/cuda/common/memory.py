@@ -14,7 +14,6 @@ import numpy as np
 from distbfs.build.cuda.domain import GRANULE, LEAST_LEAVES, member_table
 from distbfs.build.cuda.room import LEAST_KEPT
 from distbfs.device.array_table import total_bytes
-from distbfs.engines.cuda.xbfs.arrays import CODE_BYTES
 from distbfs.engines.cuda.xbfs.cluster import cluster_table
 from distbfs.engines.cuda.xbfs.search_table import (
     LISTS,
@@ -23,7 +22,7 @@ from distbfs.engines.cuda.xbfs.search_table import (
     expected_shape,
     most_cuts,
 )
-from distbfs.engines.cuda.xbfs.shared import ALONE, MOST_PARTS, PAIR_BYTES, RANGES
+from distbfs.engines.cuda.xbfs.shared import ALONE, MOST_PARTS, RANGES, shared_table
 from distbfs.generate.cuda import id_word
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.graph.device_graph import WIDE
@@ -106,11 +105,11 @@ def member_search_bytes(
     wide: default: where a mean row is short; listed, form: as of ``expected_shape``
     """
     room = room_of(active)
-    codes = apart = 0
+    coded = apart = 0
     leaves = 0 if several is None or devices == 1 else active - several
     if leaves and leaves * LEAST_LEAVES >= active:
         # another device may have more that are searched
-        codes = CODE_BYTES * (room_of(active - leaves) + GRANULE) * devices // 32
+        coded = room_of(active - leaves) + GRANULE
         apart = (room - active + leaves) * devices // 32
     pushed, share = MOST_PARTS * ALONE, devices * active // QUEUE_SHARE
     if listed is None and several is not None:
@@ -129,9 +128,8 @@ def member_search_bytes(
         ),
         **form,
     )
-    search = shape_bytes(shape) + codes
-    search += room * devices // 4  # two bitmaps of all positions
-    return search + 2 * PAIR_BYTES * (devices - 1) * (room + ALONE)
+    shared = shared_table(devices, room // GRANULE, shape.cuts, coded)
+    return shape_bytes(shape) + total_bytes(shared)
 
 
 def split_rows(
