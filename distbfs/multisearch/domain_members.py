@@ -82,11 +82,10 @@ def outer_table(lanes: int, active: int, targets: int, normals: int) -> ArrayTab
 def bytes_beside(active: int, devices: int, targets: int) -> int:
     """Return the bytes of a traversal of SEARCHES searches, as ``Request.beside``."""
     lanes, granules = LANES[0], -(-active // GRANULE) + 1
-    need = total_bytes(shared_table(lanes, granules, devices)) + RESERVE
-    need += total_bytes(own_table(lanes, active, levels=True, sums=len(SUMS)))
-    if targets:
-        need += total_bytes(outer_table(lanes, active, targets, active))
-    return need
+    shared = shared_table(lanes, granules, devices)
+    own = own_table(lanes, active, levels=True, sums=len(SUMS))
+    outer = outer_table(lanes, active, targets, active) if targets else {}
+    return RESERVE + sum(map(total_bytes, (shared, own, outer)))
 
 
 @dataclass(frozen=True)
@@ -169,13 +168,11 @@ class Member:
 
     def bytes_needed(self, lanes: int, *, levels: bool, sums: int = 0) -> int:
         """Return the bytes of searches, with room for planes to be added once."""
-        active = self.graph.active
-        need = total_bytes(self.shared(lanes))
-        need += total_bytes(own_table(lanes, active, levels=levels, sums=sums))
+        active, outer = self.graph.active, {}
+        own = own_table(lanes, active, levels=levels, sums=sums)
         if self.outer is not None:
-            targets = len(self.outer.targets)
-            need += total_bytes(outer_table(lanes, active, targets, self.normals))
-        return need
+            outer = outer_table(lanes, active, len(self.outer.targets), self.normals)
+        return sum(map(total_bytes, (self.shared(lanes), own, outer)))
 
 
 def lanes_that_fit(

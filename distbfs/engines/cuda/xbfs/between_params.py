@@ -114,7 +114,7 @@ class BetweenShape:
 
     words: of a bitmap of numbers; parts, targets: shares, and of outer edges
     normals: numbers of delegates; delegates, owned: their positions, and those that
-    this share owns; boxes, replies: words of them; in_rounds: whether levels are
+    this share owns; boxes: words of them
     """
 
     words: int
@@ -124,8 +124,11 @@ class BetweenShape:
     delegates: int
     owned: int
     boxes: int
-    replies: int
-    in_rounds: bool
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether levels go in rounds."""
+        return box_limit(self.parts, 1) is not None
 
     @property
     def sent_words(self) -> int:
@@ -136,7 +139,7 @@ class BetweenShape:
         """Return the arrays of what is sent, by the names of between.cuh."""
         return {
             "outbox": ArrayPlan(np.uint64, self.boxes),
-            "replies": ArrayPlan(np.uint64, self.replies),
+            "replies": ArrayPlan(np.uint64, int(reply_words(self.boxes, self.parts))),
             "sent": ArrayPlan(np.uint32, max(self.sent_words, 2)),
         }
 

@@ -28,7 +28,6 @@ from distbfs.engines.cuda.xbfs.between_params import (
     box_bounds,
     box_limit,
     first_words,
-    reply_words,
     symmetric_pieces,
 )
 from distbfs.engines.cuda.xbfs.search_table import LISTS, expected_shape, words_of
@@ -87,7 +86,6 @@ def part_bytes(shape: PartShape, **form: Any) -> dict[str, int]:
     making += max(SORTED * min(outer, SLICE), NAMING * min(targets, COLUMNS))
     making += MADE_NORMAL * normals + numbering + 12 * places
     making += 4 * normals * (shape.domain - 1)  # positions of the whole domain
-    boxes = shape.domain + others * (1 + box_words(shape))
     between = BetweenShape(
         words=words_of(places),
         parts=parts,
@@ -95,9 +93,7 @@ def part_bytes(shape: PartShape, **form: Any) -> dict[str, int]:
         normals=first,
         delegates=positions,
         owned=shape.owned,
-        boxes=boxes,
-        replies=reply_words(boxes, parts),
-        in_rounds=box_limit(parts, others) is not None,
+        boxes=shape.domain + others * (1 + box_words(shape)),
     )
     search = _searching_bytes(
         *(shape.n, local, places, m, shape.domain),
@@ -205,7 +201,6 @@ def share_bytes(share: ShareCounts, **form: Any) -> int:
         listed=int(share.at_least[2 : 2 + LISTS].sum()),
         **form,
     )
-    boxes = int(box_bounds(domains, index, share.outer_edges, share.owned)[-1])
     between = BetweenShape(
         words=words_of(share.active),
         parts=domains.shares,
@@ -213,9 +208,7 @@ def share_bytes(share: ShareCounts, **form: Any) -> int:
         normals=share.delegates // devices,
         delegates=share.delegates,
         owned=int(share.owned[index]),
-        boxes=boxes,
-        replies=int(reply_words(boxes, domains.shares)),
-        in_rounds=box_limit(domains.shares, domains.most_apart) is not None,
+        boxes=int(box_bounds(domains, index, share.outer_edges, share.owned)[-1]),
     )
     return search + total_bytes(between.table()) + _message_bytes(between)
 
