@@ -332,6 +332,18 @@ class Manifest:
         """Attributes of edges: name -> kind."""
         return {name: facts["kind"] for name, facts in self.attributes.items()}
 
+    def specs(self, index: int) -> dict[str, DatasetSpec]:
+        """Return the specification of each dataset of a part."""
+        record = self.records[index]
+        return part_specs(
+            self.layout,
+            index,
+            self.delegates,
+            record.edges,
+            directed=record.directed,
+            kinds=self.kinds,
+        )
+
     def words_of(self, name: str) -> tuple[str, ...] | None:
         """Return the words of an attribute of edges, None where it is no text."""
         facts = self.attributes[name]
