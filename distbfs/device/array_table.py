@@ -61,6 +61,15 @@ def allocate(
     return arrays
 
 
+def places(table: Mapping[str, ArrayPlan], line: int) -> tuple[dict[str, int], int]:
+    """Return where arrays begin in one memory, each on a new line, and its bytes."""
+    at, begins = 0, {}
+    for name, plan in table.items():
+        begins[name] = at
+        at += -(-plan.nbytes // line) * line
+    return begins, at
+
+
 def pieces(memory: Any) -> Callable[[Any, Any], Any]:
     """Return what makes arrays of a memory, uint8, one after another."""
     at = 0

@@ -6,7 +6,7 @@ n, active and m.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from distbfs.engines.cuda.xbfs.shared import ALONE, MOST_PARTS, RANGES, shared_t
 from distbfs.generate.cuda import id_word
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.graph.device_graph import WIDE
+from distbfs.types import Floats, Ids
 
 MULTIPROCESSORS = 132  # of an H200, the default
 SPARSE_DEGREE = 4  # mean degree up to which one cluster may search
@@ -147,24 +148,30 @@ def split_rows(
     lengths, counts = degrees.degrees[some], degrees.counts[some]
     edges, active = -(-degrees.m // devices), -(-int(counts.sum()) // devices)
     fixed = total - 4 * edges + (4 * active if edges < WIDE else 0)
-
-    def at(kept: int) -> dict[str, int]:
-        tails = int(counts @ np.maximum(lengths - kept, 0))
-        tailed = int(counts[lengths >= kept].sum())
-        heads = 4 * (degrees.m - tails) + 8 * tailed
-        return {"kept": kept, "device": fixed + -(-heads // devices), "host": 4 * tails}
-
-    return most_kept(at, int(lengths.max(initial=LEAST_KEPT)), have)
+    return most_kept(lengths, counts, degrees.m, fixed, have, devices)
 
 
 def most_kept(
-    at: Callable[[int], dict[str, int]], longest: int, have: int
+    lengths: Floats | Ids,
+    counts: Floats | Ids,
+    m: int,
+    fixed: int,
+    have: int,
+    devices: int = 1,
 ) -> dict[str, int]:
     """Return how rows are split with the most columns on a device of ``have`` bytes.
 
-    at: maps columns of a row there to ``split_rows``' values; longest: columns of a row
+    lengths, counts: of rows, and how many have it, of all devices; m: their sum
+    fixed: bytes of a device without columns and tails; the result: see ``split_rows``
     """
-    low, high = LEAST_KEPT, longest
+
+    def at(kept: int) -> dict[str, int]:
+        tails = counts @ np.maximum(lengths - kept, 0)
+        tailed = counts[lengths >= kept].sum()
+        heads = int(-(-(4 * (m - tails) + 8 * tailed) // devices))
+        return {"kept": kept, "device": fixed + heads, "host": math.ceil(4 * tails)}
+
+    low, high = LEAST_KEPT, math.ceil(lengths.max(initial=LEAST_KEPT))
     while low < high:
         kept = (low + high + 1) // 2
         if at(kept)["device"] <= have:

@@ -87,25 +87,24 @@ def reply_slot(slot: int, owned: int) -> int:
     return 1 + max(-(-(slot - 1) * QUESTIONS // ANSWERS), owned)
 
 
-def symmetric_pieces(
+def symmetric_table(
     shares: int, slot: int, owned: int, dwords: int, bits: int
-) -> dict[str, int]:
-    """Return the bytes that searches in one launch put into, piece by piece.
+) -> dict[str, ArrayPlan]:
+    """Return the arrays that searches in one launch put into, each on a new line.
 
     shares: of one device each; slot: words of the largest box of any, with the word
     before them; owned: see ``reply_slot``; dwords: 32-bit words of a mask; bits:
     positions of delegates
     """
-    others = shares - 1
-    sizes = {
-        "came": 8 * others * slot,
-        "replied": 8 * others * reply_slot(slot, owned),
-        "masks": 4 * others * dwords,
-        "dated": 8 * others * -(-bits // (32 * THREADS)),
-        "tallies": 2 * 8 * shares * len(COUNTED),
-        "signals": 8 * SIGNALS * shares,
+    others, word = shares - 1, np.uint64
+    return {
+        "came": ArrayPlan(word, (others, slot)),
+        "replied": ArrayPlan(word, (others, reply_slot(slot, owned))),
+        "masks": ArrayPlan(np.uint32, (others, dwords)),
+        "dated": ArrayPlan(word, (others, -(-bits // (32 * THREADS)))),
+        "tallies": ArrayPlan(word, (2, shares, len(COUNTED))),
+        "signals": ArrayPlan(word, (SIGNALS, shares)),
     }
-    return {name: -(-size // LINE) * LINE for name, size in sizes.items()}
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ import numpy as np
 from distbfs.build.cuda.inner import MOST_TARGETS, SLICE
 from distbfs.build.cuda.inner_part import ShareCounts, apart_table, inner_table
 from distbfs.build.cuda.places import COLUMNS
-from distbfs.build.cuda.room import LEAST_KEPT
-from distbfs.device.array_table import total_bytes
+from distbfs.device.array_table import places, total_bytes
 from distbfs.engines.cuda.common.memory import (
     MULTIPROCESSORS,
     member_search_bytes,
@@ -24,11 +23,12 @@ from distbfs.engines.cuda.common.memory import (
     shape_bytes,
 )
 from distbfs.engines.cuda.xbfs.between_params import (
+    LINE,
     BetweenShape,
     box_bounds,
     box_limit,
     first_words,
-    symmetric_pieces,
+    symmetric_table,
 )
 from distbfs.engines.cuda.xbfs.search_table import LISTS, expected_shape, words_of
 from distbfs.engines.streamed import MOST_STREAMED
@@ -180,13 +180,7 @@ def split_part(
     rows = _delegate_positions(shape)[1] + shape.active
     fixed = total - 4 * m + (4 * rows if m < WIDE else 0)
 
-    def at(kept: int) -> dict[str, int]:
-        tails = float(counts @ np.maximum(lengths - kept, 0))
-        tailed = float(counts[lengths >= kept].sum())
-        heads = math.ceil(4 * (m - tails) + 8 * tailed)
-        return {"kept": kept, "device": fixed + heads, "host": math.ceil(4 * tails)}
-
-    return most_kept(at, int(lengths.max(initial=LEAST_KEPT)) + 1, have)
+    return most_kept(lengths, counts, m, fixed, have)
 
 
 def share_bytes(share: ShareCounts, **form: Any) -> int:
@@ -265,5 +259,5 @@ def symmetric_bytes(shape: PartShape) -> int:
     if shape.domain > 1 or not 1 < parts <= MOST_STREAMED:
         return 0
     slot = 1 + box_words(shape)
-    pieces = symmetric_pieces(parts, slot, shape.owned, 2 * words, 64 * words)
-    return sum(pieces.values())
+    table = symmetric_table(parts, slot, shape.owned, 2 * words, 64 * words)
+    return places(table, LINE)[1]

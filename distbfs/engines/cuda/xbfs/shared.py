@@ -14,7 +14,7 @@ import numpy as np
 
 from distbfs.build.cuda.domain import GRANULE
 from distbfs.device import cuda
-from distbfs.device.array_table import ArrayPlan
+from distbfs.device.array_table import ArrayPlan, places
 from distbfs.device.structures import structure
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, Arrays
 from distbfs.engines.cuda.xbfs.ranges import parted_bounds, range_count, range_group
@@ -98,15 +98,11 @@ class SharedMemory:
         """Words of a bitmap of all positions."""
         return self.granules * self.devices * WORDS
 
-    def _places(self, ranges: int) -> dict[str, int]:
-        """Return where each shared array begins, the same on all devices."""
+    def _places(self, ranges: int) -> tuple[dict[str, int], int]:
+        """Return where each shared array begins, the same on all devices, and bytes."""
         sizes = self.devices, self.granules, ranges, self._coded
         table = shared_table(*sizes, direct=self.arrays.room if self._coded else 0)
-        at, places = 0, {}
-        for name, plan in table.items():
-            places[name] = at
-            at += -(-plan.nbytes // LINE) * LINE
-        return {**places, "end": at}  # "direct" alone differs between devices
+        return places(table, LINE)  # "direct" alone differs between devices
 
     @property
     def failed(self) -> Any:
@@ -116,7 +112,7 @@ class SharedMemory:
 
     def shared_bytes(self, ranges: int) -> int:
         """Return the bytes of this device's memory that all map."""
-        return self._places(ranges)["end"]
+        return self._places(ranges)[1]
 
     def connect(
         self,
@@ -139,17 +135,15 @@ class SharedMemory:
         share = pull_shares.DOMAIN if devices > 1 else pull_shares.DEVICE
         self.arrays.set_limits(self._edges, mean_next, share, self._active)
         self.arrays.cut(bounds, longest, own, group)
-        places = self._places(params.cuts)
+        begins, _ = self._places(params.cuts)
         self.memory = memory
         if self._coded:
             words = self._coded * devices // 32
-            self.arrays.take_codes(memory.data.ptr + places["code"], words)
-            self.arrays.direct_at(memory.data.ptr + places["direct"])
-
-        del places["end"]
+            self.arrays.take_codes(memory.data.ptr + begins["code"], words)
+            self.arrays.direct_at(memory.data.ptr + begins["direct"])
         self._arguments = {
             **self._arguments,
-            **{name: (bases + at).tolist() for name, at in places.items()},
+            **{name: (bases + at).tolist() for name, at in begins.items()},
             "magic": -(-(1 << 32) // devices),
             "active_all": devices * (self.arrays.searched or 0) or self._active,
             "parts": devices,
