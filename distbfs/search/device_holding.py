@@ -13,7 +13,7 @@ from distbfs.build.cuda.inner_part import ShareCounts
 from distbfs.build.cuda.kernels import OF_GRAPHS
 from distbfs.build.cuda.parts import construct_on_devices
 from distbfs.build.cuda.room import Room, check_total
-from distbfs.build.cuda.seen import mask_bytes
+from distbfs.build.cuda.seen import mask_table
 from distbfs.device import cuda, nvrtc
 from distbfs.device.array_table import total_bytes
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
@@ -63,7 +63,7 @@ def graph_on_device(
 
     def state(n: int, active: int, m: int, at_least: Ids) -> int:
         need: int = engine.state_bytes(n, active, m, at_least) + beside(active, 1, 0)
-        return need + masked * mask_bytes(n, active, m)
+        return need + masked * total_bytes(mask_table(n, active, m))
 
     form: dict[str, Any] = {"buffer_bytes": source.buffer_bytes, "room": None}
     if "device_memory" in engine.takes and not source.directed:
@@ -114,7 +114,7 @@ def hold_domain(
     def state(local: int, active: int, m: int, at_least: Ids) -> int:
         need: int = engine.member_bytes(layout, local, active, m, at_least)
         need += beside(active, count, 0)
-        return need + masked * mask_bytes(local, active, m)
+        return need + masked * total_bytes(mask_table(local, active, m))
 
     with source.telling("building") as done:
         parts, summary = construct_domain(
@@ -289,8 +289,9 @@ def share_room(
             need += total_bytes(table)
         if masked:
             local = share.layout.local_count(share.index)
-            need += mask_bytes(local, share.active, share.m) + 8 * share.targets
-            need += mask_bytes(local, share.active, int(outer.sum()))
+            for columns in (share.m, int(outer.sum())):
+                need += total_bytes(mask_table(local, share.active, columns))
+            need += 8 * share.targets
         return need
 
     return Room(options.device_memory, options.host_memory, state)

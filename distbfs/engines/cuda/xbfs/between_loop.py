@@ -11,11 +11,7 @@ from distbfs.device.array_table import places
 from distbfs.device.structures import structure
 from distbfs.device.take import Back
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, THREADS, mask
-from distbfs.engines.cuda.xbfs.between_params import (
-    LINE,
-    reply_slot,
-    symmetric_table,
-)
+from distbfs.engines.cuda.xbfs.between_params import LINE, reply_slot, symmetric_table
 from distbfs.engines.cuda.xbfs.search import CONTROL_BYTES
 from distbfs.errors import DistbfsError
 from distbfs.exchange.traffic import KINDS
