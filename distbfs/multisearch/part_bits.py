@@ -173,10 +173,8 @@ class OuterEnds:
         parts, numbers = np.divmod(np.flatnonzero(needed), size)
         self.columns: Words = (parts << PART_SHIFT | numbers).astype(np.uint64)
         ends = len(self.columns)
-        made = allocate(ends_table(len(nn), ends, width), cc.aligned_empty)
-        self.index, self._found, self._words = (
-            made[name] for name in ("index", "found", "words")
-        )
+        self._arrays = allocate(ends_table(len(nn), ends, width), cc.aligned_empty)
+        self.index: Array = self._arrays["index"]
         for piece in pieces:
             self.index[piece] = np.searchsorted(self.columns, nn[piece])
         self.rows = WordRows(ends, width, searched=False)
@@ -184,11 +182,11 @@ class OuterEnds:
 
     def table(self, made: ctypes.CDLL) -> Words:
         """Return the ends that get words, and these: uint64 [k, 1 + width]."""
-        count = made.part_bits_collect(
-            self.rows.state, cc.pointer(self._found), cc.pointer(self._words)
-        )
-        words = self._words.reshape(-1, self._width)[:count]
-        return np.column_stack([self.columns[self._found[:count]], words])
+        ends, words = self._arrays["found"], self._arrays["words"]
+        pointers = cc.pointer(ends), cc.pointer(words)
+        count = made.part_bits_collect(self.rows.state, *pointers)
+        words = words.reshape(-1, self._width)[:count]
+        return np.column_stack([self.columns[ends[:count]], words])
 
 
 class PartBitSearches(PartSearches):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -64,18 +65,16 @@ class OnHosts(Traversals):
         """Search from the first sources; see ``Traversals``."""
         parts = self._session.held.parts
         lanes = bits.width_for(options.batch or len(sources))
-        takes: dict[str, Any] = {
-            "planes": SPAN.bit_length() if wanted.levels else 0,
-            "sums": wanted.sums,
-        }
-        one = np.array([bytes_needed(parts, 1, **takes)])
+        planes = SPAN.bit_length() if wanted.levels else 0
+        need = partial(bytes_needed, parts, planes=planes, sums=wanted.sums)
+        one = np.array([need(1)])
         fits = options.memory // max(int(self._world.allreduce(one, "max")[0]), 1)
         while lanes > 1 and lanes > fits and not options.batch:
             lanes //= 2
         searches = self._searches
         if searches is None or searches.lanes < lanes:
             self._searches = searches = None  # free the old one before making another
-            self._check_room(bits.LANE * lanes, bytes_needed(parts, lanes, **takes))
+            self._check_room(bits.LANE * lanes, need(lanes))
             threads = options.threads or self._session.options.threads
             searches = PartBitSearches(self._world, parts, lanes, threads)
             self._searches = searches

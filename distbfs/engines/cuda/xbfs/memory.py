@@ -95,8 +95,8 @@ def part_bytes(shape: PartShape, **form: Any) -> dict[str, int]:
         owned=shape.owned,
         boxes=shape.domain + others * (1 + box_words(shape)),
     )
-    search = _searching_bytes(
-        *(shape.n, local, places, m, shape.domain),
+    searches = _searching_bytes(
+        *(shape.n, local, places, m, shape.domain, between),
         listed=LISTS * first + listed,
         **form,
     )
@@ -105,13 +105,11 @@ def part_bytes(shape: PartShape, **form: Any) -> dict[str, int]:
         "numbering": numbering,
         "inner": total_bytes(inner_table(local, places, m) | apart),
         "outer": total_bytes({"columns": apart["outer_columns"]}),
-        "search": search + total_bytes(between.table()),
-        "messages": _message_bytes(between),
+        **searches,
     }
     kept = needs["numbering"] + needs["inner"]
-    searching = needs["search"] + needs["messages"]
-    total = kept + max(needs["graph"], searching)
-    searching += kept
+    searching = kept + sum(searches.values())
+    total = max(kept + needs["graph"], searching)
     return needs | {"searching": searching, "total": total, "making": making}
 
 
@@ -190,11 +188,6 @@ def share_bytes(share: ShareCounts, **form: Any) -> int:
     """
     layout, index, domains = share.layout, share.index, share.domains
     devices = domains.sizes[domains.domain_of(index)]
-    search = _searching_bytes(
-        *(layout.n, layout.local_count(index), share.active, share.m, devices),
-        listed=int(share.at_least[2 : 2 + LISTS].sum()),
-        **form,
-    )
     between = BetweenShape(
         words=words_of(share.active),
         parts=domains.shares,
@@ -204,7 +197,13 @@ def share_bytes(share: ShareCounts, **form: Any) -> int:
         owned=int(share.owned[index]),
         boxes=int(box_bounds(domains, index, share.outer_edges, share.owned)[-1]),
     )
-    return search + total_bytes(between.table()) + _message_bytes(between)
+    searches = _searching_bytes(
+        *(layout.n, layout.local_count(index), share.active, share.m, devices),
+        between,
+        listed=int(share.at_least[2 : 2 + LISTS].sum()),
+        **form,
+    )
+    return sum(searches.values())
 
 
 def _searching_bytes(
@@ -213,11 +212,12 @@ def _searching_bytes(
     active: int,
     m: int,
     devices: int,
+    between: BetweenShape,
     *,
     multiprocessors: int = MULTIPROCESSORS,
     **form: Any,
-) -> int:
-    """Return the bytes that a search of inner edges writes, with its neighbours.
+) -> dict[str, int]:
+    """Return the bytes that searches write, with neighbours, and those of messages.
 
     n: of the whole graph; active, m: of the inner graph; devices: of the domain
     form: as of ``expected_shape``
@@ -225,18 +225,16 @@ def _searching_bytes(
     form["wide"] = True
     if devices == 1:
         form |= {"wide_ids": id_type(n) is np.uint64, "queue": active}
-        return shape_bytes(expected_shape(local, active, m, multiprocessors, **form))
-    form |= {"push_only": True, "multiprocessors": multiprocessors}
-    return member_search_bytes(n, local, active, m, devices, **form)
-
-
-def _message_bytes(shape: BetweenShape) -> int:
-    """Return the bytes of what is sent, and of what came in two rounds.
-
-    An exchange keeps the latter.
-    """
-    arriving = ARRIVING * shape.boxes if shape.in_rounds else 0
-    return total_bytes(shape.messages()) + BOXED * arriving
+        inside = shape_bytes(expected_shape(local, active, m, multiprocessors, **form))
+    else:
+        form |= {"push_only": True, "multiprocessors": multiprocessors}
+        inside = member_search_bytes(n, local, active, m, devices, **form)
+    # an exchange keeps what has come in two rounds
+    arriving = ARRIVING * between.boxes if between.in_rounds else 0
+    return {
+        "search": inside + total_bytes(between.table()),
+        "messages": total_bytes(between.messages()) + BOXED * arriving,
+    }
 
 
 def box_words(shape: PartShape) -> int:
