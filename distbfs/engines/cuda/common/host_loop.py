@@ -18,7 +18,7 @@ from distbfs.engines.cuda.common.arguments import arguments
 from distbfs.engines.cuda.common.goal import goal_of
 from distbfs.engines.cuda.common.graph_engine import GraphEngine
 from distbfs.engines.cuda.common.host_results import results_table
-from distbfs.errors import SearchStopped, UsageError
+from distbfs.errors import SearchStopped
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.types import Stop
 
@@ -84,15 +84,11 @@ class LoopSearch:
         stop: Stop | None = None,
     ) -> DeviceResult:
         """Search from a vertex number; with records, edge checks are counted."""
-        if not 0 <= number < self.graph.active:
-            raise UsageError(
-                f"vertex number is {number}; allowed: 0 to {self.graph.active - 1}"
-            )
         elapsed = cuda.cupy().cuda.get_elapsed_time
         begin, end, before, after = self._events
         p = self.params
         p.root, p.depth, p.size, p.counting = number, 0, 1, records
-        p.set(goal=goal_of(until, number))
+        p.set(goal=goal_of(until, number, self.graph.active))
         left, launches = self.graph.active - 1, 1
         log: list[LevelRecord] = []
         begin.record()

@@ -182,14 +182,10 @@ class Bfs4kSearch:
         stop: called every 256 levels, before each level if stepwise
         At most 65536 levels are recorded; UsageError beyond.
         """
-        if not 0 <= number < self.graph.active:
-            raise UsageError(
-                f"vertex number is {number}; allowed: 0 to {self.graph.active - 1}"
-            )
         p = self.params
         most = NO_LIMIT if stop is None else BETWEEN
         p.root, p.budget = number, 1 if self._stepwise else most
-        p.set(goal=goal_of(until, number))
+        p.set(goal=goal_of(until, number, self.graph.active))
         table = self._clear_records() if records else None
         launch = self._launch(int(records))
         seconds, launches = 0.0, 0

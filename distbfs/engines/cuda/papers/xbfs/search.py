@@ -209,14 +209,11 @@ class PaperSearch:
         A resident search records at most 65536 levels. Raises UsageError for an invalid
         number and for more levels.
         """
-        if not 0 <= number < self.graph.active:
-            raise UsageError(
-                f"vertex number is {number}; allowed: 0 to {self.graph.active - 1}"
-            )
         program = self._program(records)
         self._params.root = number
         work = self._work if records else None
-        self._params.set(goal=goal_of(until, number), work=work)
+        goal = goal_of(until, number, self.graph.active)
+        self._params.set(goal=goal, work=work)
         self._params.segment = program.segment(self.graph.active)
         self._params.record_capacity = 1 if self._stepwise else RECORDS
         log: list[dict[str, Any]] = []
