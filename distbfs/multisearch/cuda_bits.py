@@ -133,6 +133,31 @@ def asked_levels(
     return out
 
 
+def write_levels(
+    out: DeviceArray,
+    numbers: DeviceArray,
+    rows: tuple[DeviceArray, Sequence[DeviceArray]],
+    words: int,
+) -> None:
+    """Write the levels of the first searches by id, -1 = unreached.
+
+    out: integers [searches, n]; numbers: uint32 [n], id -> number, or ISOLATED
+    rows: (seen, planes), uint32, by number; words: of 32 searches, in a row
+    """
+    matrix = structure(LEVELS, "Matrix")(
+        numbers=numbers,
+        seen=rows[0],
+        plane=list(rows[1]),
+        out=out,
+        n=out.shape[1],
+        k=len(out),
+        words=words,
+        planes=len(rows[1]),
+    )
+    module = programs.Module(LEVELS, LEVEL=f"u{8 * out.dtype.itemsize}")
+    module.kernel("matrix").prepare(matrix, 8 * cuda.multiprocessors(), 256)()
+
+
 def array_table(
     active: int, lanes: int, *, levels: bool, sums: Sequence[str] = ()
 ) -> ArrayTable:
@@ -275,7 +300,6 @@ class BitSearches:
         self._launch = module.kernel("search").prepare(
             self.params, cuda.multiprocessors(), THREADS, cooperative=True
         )
-        self._blocks = 8 * cuda.multiprocessors()
 
     @cached_property
     def _asked_kernel(self) -> programs.Kernel:
@@ -460,19 +484,8 @@ class BitSearches:
                 out = cp.empty((k, n), dtype)
         if out.shape != (k, n) or out.dtype.itemsize < dtype.itemsize:
             raise UsageError(f"levels {out.shape} {out.dtype} for {k} x {n} of {dtype}")
-        arguments = structure(LEVELS, "Matrix")(
-            numbers=self._numbers,
-            seen=self._seen,
-            plane=self._planes,
-            out=out,
-            n=n,
-            k=k,
-            words=self._words,
-            planes=max(batch.deepest, 0).bit_length(),
-        )
-        level = f"u{8 * out.dtype.itemsize}"
-        kernel = programs.Module(LEVELS, LEVEL=level).kernel("matrix")
-        kernel.prepare(arguments, self._blocks, 256)()
+        planes = self._planes[: max(batch.deepest, 0).bit_length()]
+        write_levels(out, self._numbers, (self._seen, planes), self._words)
         alone = take(self._numbers, batch.sources) == ISOLATED
         rows = np.flatnonzero(alone)
         if len(rows):

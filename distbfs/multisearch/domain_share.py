@@ -15,7 +15,6 @@ from distbfs.multisearch.cuda_bits import (
     HUB_DEGREE,
     KERNELS,
     LANES,
-    LEVELS,
     MORE_LEVELS,
     MORE_PLANES,
     SEARCHES,
@@ -25,6 +24,7 @@ from distbfs.multisearch.cuda_bits import (
     asked_kernel,
     asked_levels,
     level_dtype,
+    write_levels,
 )
 from distbfs.multisearch.domain_members import Member, own_table
 from distbfs.multisearch.outer_bits import Outside
@@ -234,20 +234,8 @@ class Share:
         if not graph.active or not graph.n:
             return np.full((some, graph.n), UNREACHED, dtype)
         seen, *planes = (x[block:] for x in (self._seen, *self._planes))
-        arguments = structure(LEVELS, "Matrix")(
-            numbers=self._numbers_by_id(),
-            seen=seen,
-            plane=planes,
-            out=out,
-            n=graph.n,
-            k=some,
-            words=4 * self.lanes,
-            planes=deepest.bit_length(),
-        )
-        level = f"u{8 * dtype.itemsize}"
-        module = programs.Module(LEVELS, LEVEL=level)
-        blocks = 8 * cuda.multiprocessors()
-        module.kernel("matrix").prepare(arguments, blocks, 256)()
+        rows = seen, planes[: deepest.bit_length()]
+        write_levels(out, self._numbers_by_id(), rows, 4 * self.lanes)
         levels: Array = out.get()
         return levels
 
