@@ -50,12 +50,12 @@ PAIR_BYTES = 8  # of an edge in device memory, while a graph is built
 CGROUP = Path("/sys/fs/cgroup")
 MEMBERSHIP = Path("/proc/self/cgroup")
 
-# the bytes that a device is to have left beside one search, by (vertices with edges
-# there, devices of its domain, targets of edges between domains)
-Beside: TypeAlias = Callable[[int, int, int], int]
+# the bytes that a device is to have left beside one search, by (vertices there, those
+# with edges, devices of its domain, targets of edges between domains)
+Beside: TypeAlias = Callable[[int, int, int, int], int]
 
 
-def nothing_beside(active: int, devices: int, targets: int) -> int:  # noqa: ARG001
+def nothing_beside(*_: int) -> int:
     """Return that one search is all that devices need memory for."""
     return 0
 

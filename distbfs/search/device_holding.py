@@ -62,7 +62,8 @@ def graph_on_device(
     """
 
     def state(n: int, active: int, m: int, at_least: Ids) -> int:
-        need: int = engine.state_bytes(n, active, m, at_least) + beside(active, 1, 0)
+        need: int = engine.state_bytes(n, active, m, at_least)
+        need += beside(n, active, 1, 0)
         return need + masked * total_bytes(mask_table(n, active, m))
 
     form: dict[str, Any] = {"buffer_bytes": source.buffer_bytes, "room": None}
@@ -113,7 +114,7 @@ def hold_domain(
 
     def state(local: int, active: int, m: int, at_least: Ids) -> int:
         need: int = engine.member_bytes(layout, local, active, m, at_least)
-        need += beside(active, count, 0)
+        need += beside(local, active, count, 0)
         return need + masked * total_bytes(mask_table(local, active, m))
 
     with source.telling("building") as done:
@@ -282,13 +283,13 @@ def share_room(
         need: int = engine.share_bytes(share)
         outer, domains = share.outer_edges, share.domains
         devices = domains.sizes[domains.domain_of(share.index)]
-        need += beside(share.active, devices, share.targets)
+        local = share.layout.local_count(share.index)
+        need += beside(local, share.active, devices, share.targets)
         if streamed:
             box = int(max(outer.max(), share.owned.max()))
             table = streams_table(share.layout.parts, box, share.delegates)
             need += total_bytes(table)
         if masked:
-            local = share.layout.local_count(share.index)
             for columns in (share.m, int(outer.sum())):
                 need += total_bytes(mask_table(local, share.active, columns))
             need += 8 * share.targets

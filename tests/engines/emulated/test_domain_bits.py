@@ -80,6 +80,19 @@ def test_levels(device, parts, pull_edges):
         searches.close()
 
 
+@pytest.mark.parametrize("at_once", [7, 64, 1000])
+def test_levels_are_read_some_ids_at_a_time(device, monkeypatch, at_once):
+    monkeypatch.setattr(domain_share, "IDS_AT_ONCE", at_once)
+    source, parts = GRAPHS["random"], 2
+    searches = searches_of(source, parts)
+    roots = some_sources(source, 38)
+    searches.run(roots, Wanted(levels=True))
+    for search in (0, 31, 32, 39):
+        levels, wanted = searches.levels(search), source.distances(int(roots[search]))
+        for part, values in enumerate(levels):
+            np.testing.assert_array_equal(values, wanted[part::parts])
+
+
 @pytest.mark.parametrize("pull_edges", [ALWAYS_PULL, NEVER_PULL])
 @pytest.mark.parametrize("parts", EACH)
 def test_hubs_and_wide_rows(device, monkeypatch, parts, pull_edges):

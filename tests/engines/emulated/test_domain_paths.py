@@ -168,12 +168,15 @@ def test_memory_is_what_was_counted(owners):
         for share, paths in zip(searches._shares, searches._paths._shares, strict=True):
             member, outside = share.member, share.outside
             active = member.graph.active
-            own = domain_members.own_table(1, active, levels=True, sums=0)
+            searches.levels(0)
+            n = member.graph.n
+            own = domain_members.own_table(1, n, active, levels=True, sums=0)
             assert len(share._planes) == domain_members.MORE_PLANES  # of twice as many
             held = bytes_of(share.params, member.shared(1) | own)
             held += total_bytes({"plane": own["plane"]}) // 2 + bytes_of(
                 share.params, sums
             )
+            held += share._dense.nbytes
             if outside is not None:
                 own = domain_members.outer_table(
                     1, active, len(member.outer.targets), member.normals
