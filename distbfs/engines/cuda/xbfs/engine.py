@@ -92,9 +92,10 @@ class XbfsEngine:
             words = {"ID": "u32", "NAME": "u32"}
             yield KERNELS / "results.cu", {"IN_IDS": 1, **words}
 
-    def _form(self) -> dict[str, Any]:
-        """Return what memory of searches depends on besides the graph."""
+    def _form(self, at_least: Ids) -> dict[str, Any]:
+        """Return what memory of searches depends on besides counts of the graph."""
         return {
+            "listed": int(at_least[2 : 2 + LISTS].sum()),
             "parents": self.options.parents,
             "levels": self.options.levels,
             "multiprocessors": cuda.multiprocessors(),
@@ -109,8 +110,7 @@ class XbfsEngine:
             m,
             in_ids=not o.internal_ids,
             queue=active if o.direction == "push" else None,
-            listed=int(at_least[2 : 2 + LISTS].sum()),
-            **self._form(),
+            **self._form(at_least),
         )
 
     def member_bytes(
@@ -129,14 +129,13 @@ class XbfsEngine:
             layout.parts,
             in_ids=not o.internal_ids,
             push_only=o.direction == "push",
-            listed=int(at_least[2 : 2 + LISTS].sum()),
             several=None if o.direction == "pull" else int(at_least[2]),
-            **self._form(),
+            **self._form(at_least),
         )
 
     def share_bytes(self, share: ShareCounts) -> int:
         """Return the bytes of searches on a device, where there are several domains."""
-        return share_bytes(share, **self._form())
+        return share_bytes(share, **self._form(share.at_least))
 
     def whole(self, part: Part) -> CopiedPart:
         """Prepare the search of a graph that is one part without delegates."""

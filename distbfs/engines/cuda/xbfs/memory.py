@@ -184,7 +184,7 @@ def split_part(
 def share_bytes(share: ShareCounts, **form: Any) -> int:
     """Return the bytes of a share's searches, without inner graph and outer edges.
 
-    form: as of ``part_bytes``
+    form: as of ``part_bytes``, and listed as of ``expected_shape``
     """
     layout, index, domains = share.layout, share.index, share.domains
     devices = domains.sizes[domains.domain_of(index)]
@@ -200,7 +200,6 @@ def share_bytes(share: ShareCounts, **form: Any) -> int:
     searches = _searching_bytes(
         *(layout.n, layout.local_count(index), share.active, share.m, devices),
         between,
-        listed=int(share.at_least[2 : 2 + LISTS].sum()),
         **form,
     )
     return sum(searches.values())
