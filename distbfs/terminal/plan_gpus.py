@@ -11,17 +11,15 @@ from typing import Any
 
 from distbfs.build.cuda.room import SPARE, SPARE_VERTEX
 from distbfs.device.array_table import total_bytes
-from distbfs.engines.cuda.common.memory import (
-    member_bytes,
-    search_bytes,
-    split_rows,
-)
 from distbfs.engines.cuda.xbfs.link_reads import expected_reads
 from distbfs.engines.cuda.xbfs.memory import (
     box_words,
+    member_bytes,
     part_bytes,
     part_problem,
+    search_bytes,
     split_part,
+    split_rows,
     symmetric_bytes,
 )
 from distbfs.engines.cuda.xbfs.shared import MOST_PARTS

@@ -14,12 +14,8 @@ from distbfs.device import cuda
 from distbfs.device.array_table import total_bytes
 from distbfs.engines.base import on_device
 from distbfs.engines.cuda.common.graph_engine import GraphEngine
-from distbfs.engines.cuda.common.memory import (
-    MULTIPROCESSORS,
-    search_bytes,
-    split_rows,
-)
 from distbfs.engines.cuda.xbfs.engine import XbfsEngine
+from distbfs.engines.cuda.xbfs.memory import MULTIPROCESSORS, search_bytes, split_rows
 from distbfs.engines.cuda.xbfs.search_table import expected_shape
 from distbfs.errors import DeviceMissing, UsageError
 from distbfs.graph.degrees import DegreeHistogram

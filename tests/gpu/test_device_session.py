@@ -20,7 +20,7 @@ from distbfs.build.cuda import graph as device_build
 from distbfs.device import cuda
 from distbfs.device.array_table import total_bytes
 from distbfs.engines.cuda.common.graph_engine import graph_of_part
-from distbfs.engines.cuda.common.memory import search_bytes
+from distbfs.engines.cuda.xbfs.memory import search_bytes
 from distbfs.engines.cuda.xbfs.search_table import expected_shape
 from distbfs.errors import ResourceError, SearchStopped, UsageError
 from distbfs.generate.kronecker import Kronecker

@@ -15,10 +15,13 @@ from distbfs.build.cuda.inner_part import InnerPart, ShareCounts
 from distbfs.device import cuda, reached, take
 from distbfs.engines.base import DeviceSearch, NoOptions
 from distbfs.engines.cuda.common.graph_engine import CopiedPart, graph_of_part
-from distbfs.engines.cuda.common.memory import member_search_bytes, search_bytes
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, Arrays
 from distbfs.engines.cuda.xbfs.between_stream import BetweenSearch
-from distbfs.engines.cuda.xbfs.memory import share_bytes
+from distbfs.engines.cuda.xbfs.memory import (
+    member_search_bytes,
+    search_bytes,
+    share_bytes,
+)
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.engines.cuda.xbfs.search_table import LISTS
 from distbfs.engines.cuda.xbfs.shared import MOST_PARTS, SharedMemory, connect_devices
