@@ -12,7 +12,7 @@ from distbfs.build.cuda.numbering import Numbering
 from distbfs.build.cuda.ranges import KEY_BYTES, RESERVE, Ranges
 from distbfs.build.cuda.room import Budget, Split
 from distbfs.device import cuda
-from distbfs.device.array_table import allocate
+from distbfs.device.array_table import allocate, total_bytes
 from distbfs.device.host_memory import pinned
 from distbfs.errors import InputError
 from distbfs.graph.device_graph import COLUMN_PAD, WIDE, Tails, rows_table
@@ -201,7 +201,8 @@ def make_rows(
         del ranges
     with kernels.phase("memory"):
         cuda.release()
-        need = 4 * columns + 8 * active + KEY_BYTES * capacity + RESERVE // 4
+        need = total_bytes(rows_table(active, columns, wide=True))
+        need += KEY_BYTES * capacity + RESERVE // 4
         cuda.require(need, f"building a graph of {total} directed edges")
         rows = RowsByRange(
             kernels, numbering.numbers, active, total, wide=wide, split=split
