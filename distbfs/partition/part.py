@@ -26,9 +26,10 @@ from typing import Any
 
 import numpy as np
 
+from distbfs.device.array_table import ArrayPlan
 from distbfs.errors import InputError
 from distbfs.formats.attributes import Attribute
-from distbfs.graph.csr import CSR
+from distbfs.graph.csr import CSR, index_dtype
 from distbfs.partition.layout import Layout
 from distbfs.types import SUBGRAPHS, Array, Ids, Numbers, Words
 
@@ -52,6 +53,33 @@ def bits_of(mask: Words, bits: int) -> Ids:
     """Return the positions of the set bits below ``bits``, int64 ascending."""
     flags = np.unpackbits(mask.view(np.uint8), bitorder="little")[:bits]
     return np.flatnonzero(flags)
+
+
+def part_table(
+    local: int, delegates: int, edges: Mapping[str, int], *, parts: int, nd_sources: int
+) -> dict[str, ArrayPlan]:
+    """Return the arrays of a ``Part`` by their paths in it, without those of edges in.
+
+    local, delegates: local count and d; edges: by subgraph; parts: of the graph
+    nd_sources: rows of nd with edges
+    """
+    table = {}
+    for name, rows in zip(SUBGRAPHS, (local, local, delegates, delegates), strict=True):
+        column = np.uint64 if name == "nn" and parts > 1 else np.uint32
+        count = edges[name]
+        table[f"{name}/offsets"] = ArrayPlan(index_dtype(count), rows + 1)
+        table[f"{name}/columns"] = ArrayPlan(column, count)
+    mask = ArrayPlan(np.uint64, mask_words(delegates))
+    return table | {
+        "delegates": ArrayPlan(np.int64, delegates),
+        "delegate_degrees": ArrayPlan(np.int64, delegates),
+        "nd_sources": ArrayPlan(np.uint32, nd_sources),
+        "dn_sources": mask,
+        "dd_sources": mask,
+        "vertices": ArrayPlan(np.uint32, local),
+        "degrees": ArrayPlan(np.int64, local),
+        "tuple_degrees": ArrayPlan(np.int64, local),
+    }
 
 
 @dataclass(frozen=True)

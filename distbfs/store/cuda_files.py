@@ -250,10 +250,7 @@ class PartFiles:
 
 def _largest(store: Store) -> int:
     """Return the bytes of the largest slice of any dataset of a store."""
-    manifest, most = store.manifest, 0
-    for part, record in enumerate(manifest.records):
-        specs = schema.part_specs(
-            manifest.layout, part, manifest.delegates, record.edges
-        )
-        most = max(most, *(8 * spec.most for spec in specs.values()))
+    manifest = store.manifest
+    every = [manifest.specs(part) for part in range(manifest.parts)]
+    most = max(8 * spec.most for specs in every for spec in specs.values())
     return min(most, schema.SLICE_BYTES)

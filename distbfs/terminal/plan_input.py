@@ -44,7 +44,6 @@ from distbfs.plan.threshold import (
 )
 from distbfs.search.choose import ALONE_BELOW
 from distbfs.search.domains import too_many_problem
-from distbfs.store import safety, schema
 from distbfs.store.hdf5 import Store, open_store, read_array
 from distbfs.store.shape import shape_of
 from distbfs.terminal.shared import Terminal, need_symmetric
@@ -182,18 +181,9 @@ def degrees_of(store: Store, terminal: Terminal) -> DegreeHistogram:
     manifest, pairs = store.manifest, []
     with terminal.progress("reading degrees", manifest.parts) as done:
         for index, record in enumerate(manifest.records):
-            path = store.folder / schema.part_name(index)
-            specs = schema.part_specs(
-                manifest.layout,
-                index,
-                manifest.delegates,
-                record.edges,
-                kinds=manifest.kinds,
-            )
-            with safety.opened(path, record.file_bytes) as file:
-                dataset = safety.check_objects(file, specs, record.file_bytes)
+            with store.part_file(index) as datasets:
                 digest = record.digests["degrees"]
-                degrees = read_array(dataset["degrees"], "degrees", digest)
+                degrees = read_array(datasets["degrees"], "degrees", digest)
             pairs.append(np.unique(degrees, return_counts=True))
             done(index + 1)
     return DegreeHistogram(*merge([(values, counts) for values, counts in pairs]))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from allocations import allocated
 from directed_graphs import distances, matrix_of, stored, tuples
 from graphs import NAMED, Tuples, build, random_tuples
 from sessions import parts_in_threads
@@ -13,7 +14,11 @@ from distbfs.multisearch import searchers as sharing
 from distbfs.multisearch.apps.closeness import SAMPLED
 from distbfs.multisearch.apps.harmonic import NEARNESS
 from distbfs.multisearch.base import RunOptions
-from distbfs.multisearch.part_bits import OuterEnds, PartBitSearches
+from distbfs.multisearch.part_bits import (
+    OuterEnds,
+    PartBitSearches,
+    bytes_needed,
+)
 from distbfs.multisearch.part_loop import Wanted
 from distbfs.multisearch.problem import Problem, State
 from distbfs.multisearch.searchers import PartsSearcher
@@ -22,6 +27,7 @@ from distbfs.partition.part import NUMBER_MASK, PART_SHIFT
 from distbfs.ranks.world import SoloWorld
 from distbfs.store.hdf5 import open_store
 from distbfs.store.owned_rows import load_rows
+from distbfs.store.schema import part_arrays
 from distbfs.store.write import write_graph
 
 RANKS = (1, 2, 3, 4)
@@ -216,6 +222,29 @@ def test_each_end_gets_one_word_a_level():
 
     for most, edges in on_ranks(2, work):
         assert 100 < most < edges / 5
+
+
+@pytest.mark.parametrize(
+    ("levels", "sums"), [(False, ()), (True, ()), (False, SUMS), (True, SUMS[1:])]
+)
+@pytest.mark.parametrize("width", [1, 4])
+@pytest.mark.parametrize(
+    ("ends", "threshold", "least"), [(60, 60, 1), (5, 1, 1), (5, 60, 0.6)]
+)
+def test_memory_is_what_was_counted(ends, threshold, least, width, levels, sums):
+    """To the byte if each edge has an end of its own; at most so much otherwise."""
+    leaves = np.arange(60)
+    source = Tuples(120, leaves, 60 + leaves % ends)
+    parts, _ = build(source, 3, threshold=threshold)
+    on = PartBitSearches(SoloWorld(), parts, width, 1)
+    on.run(np.array([0, 61]), Wanted(levels=levels, sums=sums))
+    planes = len(on._delegates._planes)
+    assert planes == 3 * levels
+    holders = [*on._searched, *on._outer, *(ends.rows for ends in on._outer)]
+    lent = [x for part in parts for x in part_arrays(part).values()]
+    held = allocated([vars(holder) for holder in holders], lent)
+    need = bytes_needed(parts, width, planes=planes, sums=sums)
+    assert least * need <= held <= need
 
 
 @pytest.mark.parametrize(

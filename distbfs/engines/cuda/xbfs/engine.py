@@ -15,10 +15,13 @@ from distbfs.build.cuda.inner_part import InnerPart, ShareCounts
 from distbfs.device import cuda, reached, take
 from distbfs.engines.base import DeviceSearch, NoOptions
 from distbfs.engines.cuda.common.graph_engine import CopiedPart, graph_of_part
-from distbfs.engines.cuda.common.memory import member_search_bytes, search_bytes
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, Arrays
 from distbfs.engines.cuda.xbfs.between_stream import BetweenSearch
-from distbfs.engines.cuda.xbfs.memory import share_bytes
+from distbfs.engines.cuda.xbfs.memory import (
+    member_search_bytes,
+    search_bytes,
+    share_bytes,
+)
 from distbfs.engines.cuda.xbfs.search import FastSearch
 from distbfs.engines.cuda.xbfs.search_table import LISTS
 from distbfs.engines.cuda.xbfs.shared import MOST_PARTS, SharedMemory, connect_devices
@@ -92,6 +95,15 @@ class XbfsEngine:
             words = {"ID": "u32", "NAME": "u32"}
             yield KERNELS / "results.cu", {"IN_IDS": 1, **words}
 
+    def _form(self, at_least: Ids) -> dict[str, Any]:
+        """Return what memory of searches depends on besides counts of the graph."""
+        return {
+            "listed": int(at_least[2 : 2 + LISTS].sum()),
+            "parents": self.options.parents,
+            "levels": self.options.levels,
+            "multiprocessors": cuda.multiprocessors(),
+        }
+
     def state_bytes(self, n: int, active: int, m: int, at_least: Ids) -> int:
         """Return the bytes of searches on one device; see ``DeviceGraph``."""
         o = self.options
@@ -99,12 +111,9 @@ class XbfsEngine:
             n,
             active,
             m,
-            parents=o.parents,
-            levels=o.levels,
             in_ids=not o.internal_ids,
             queue=active if o.direction == "push" else None,
-            listed=int(at_least[2 : 2 + LISTS].sum()),
-            multiprocessors=cuda.multiprocessors(),
+            **self._form(at_least),
         )
 
     def member_bytes(
@@ -121,23 +130,15 @@ class XbfsEngine:
             active,
             m,
             layout.parts,
-            parents=o.parents,
-            levels=o.levels,
             in_ids=not o.internal_ids,
             push_only=o.direction == "push",
-            listed=int(at_least[2 : 2 + LISTS].sum()),
             several=None if o.direction == "pull" else int(at_least[2]),
-            multiprocessors=cuda.multiprocessors(),
+            **self._form(at_least),
         )
 
     def share_bytes(self, share: ShareCounts) -> int:
         """Return the bytes of searches on a device, where there are several domains."""
-        return share_bytes(
-            share,
-            parents=self.options.parents,
-            levels=self.options.levels,
-            multiprocessors=cuda.multiprocessors(),
-        )
+        return share_bytes(share, **self._form(share.at_least))
 
     def whole(self, part: Part) -> CopiedPart:
         """Prepare the search of a graph that is one part without delegates."""
