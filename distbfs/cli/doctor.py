@@ -12,7 +12,7 @@ from typing import Any
 import click
 import numpy as np
 
-from distbfs.device.nvrtc import ARCHITECTURES
+from distbfs.device.portable import ARCHITECTURES
 from distbfs.errors import LaunchError, UsageError
 from distbfs.plan.memory import readable
 from distbfs.ranks.launcher import find_launch

@@ -7,12 +7,13 @@ published is engine ``xbfs-paper``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from distbfs.build.cuda.inner_part import InnerPart, ShareCounts
+from distbfs.build.cuda.kernels import OF_GRAPHS
 from distbfs.device import cuda, reached, take
+from distbfs.device.nvrtc import Wanted
 from distbfs.engines.base import DeviceSearch, NoOptions
 from distbfs.engines.cuda.common.graph_engine import CopiedPart, graph_of_part
 from distbfs.engines.cuda.xbfs.arrays import KERNELS, Arrays
@@ -32,6 +33,7 @@ from distbfs.options import MEMORY_OPTIONS, SearchOptions, check_choice
 from distbfs.partition.layout import Layout
 from distbfs.partition.part import Part
 from distbfs.plan import pull_shares
+from distbfs.store import cuda_files
 from distbfs.types import Ids, World
 
 METHODS = ("fast",)
@@ -39,6 +41,29 @@ FEW = 4 << 20  # vertices whose results are likely to fit shared memory
 NEEDS_SYMMETRIC = (
     "engine xbfs searches symmetric graphs, and this one is directed; use xbfs-paper"
 )
+
+
+def likely_kernels(n: int, *, in_ids: bool) -> Iterator[Wanted]:
+    """Yield kernels, with definitions, that one device takes for n vertices."""
+    few = {"AT_ONCE": 1, "CODES": 0} if n <= FEW else {"WINDOWS": 1}
+    form: dict[str, str | int] = {"OFFSET": "u32", "COUNT": 0, "SPLIT": 0, **few}
+    form["IN_IDS"] = int(in_ids)
+    yield KERNELS / "search.cu", {**form, "PLAIN": 1}
+    yield KERNELS / "search.cu", form
+    yield KERNELS / "prepare.cu", {}
+    yield take.SOURCE, {}
+    yield reached.SOURCE, {}
+    if in_ids:
+        words = {"ID": "u32", "NAME": "u32"}
+        yield KERNELS / "results.cu", {"IN_IDS": 1, **words}
+
+
+def common_kernels() -> list[Wanted]:
+    """Return what one device takes to read a graph and search it, each once."""
+    made: list[Wanted] = [*OF_GRAPHS, (cuda_files.KERNELS, {})]
+    for n in (FEW, FEW + 1):
+        made += [x for x in likely_kernels(n, in_ids=True) if x not in made]
+    return made
 
 
 class XbfsEngine:
@@ -80,20 +105,9 @@ class XbfsEngine:
             stepwise=o.stepwise,
         )
 
-    def likely(self, n: int) -> Iterator[tuple[Path, Mapping[str, str | int]]]:
+    def likely(self, n: int) -> Iterator[Wanted]:
         """Yield kernels, with definitions, that one device takes for n vertices."""
-        in_ids = int(not self.options.internal_ids)
-        few = {"AT_ONCE": 1, "CODES": 0} if n <= FEW else {"WINDOWS": 1}
-        form: dict[str, str | int] = {"OFFSET": "u32", "COUNT": 0, "SPLIT": 0, **few}
-        form["IN_IDS"] = in_ids
-        yield KERNELS / "search.cu", {**form, "PLAIN": 1}
-        yield KERNELS / "search.cu", form
-        yield KERNELS / "prepare.cu", {}
-        yield take.SOURCE, {}
-        yield reached.SOURCE, {}
-        if in_ids:
-            words = {"ID": "u32", "NAME": "u32"}
-            yield KERNELS / "results.cu", {"IN_IDS": 1, **words}
+        return likely_kernels(n, in_ids=not self.options.internal_ids)
 
     def _form(self, at_least: Ids) -> dict[str, Any]:
         """Return what memory of searches depends on besides counts of the graph."""
