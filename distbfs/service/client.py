@@ -23,6 +23,7 @@ from distbfs.errors import ServiceError, WrongTypeError
 from distbfs.search.program_arrays import array_of, each_of, is_array
 from distbfs.service.encoding import fill
 from distbfs.service.limits import SECONDS
+from distbfs.service.operations import ARRAYS
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -131,7 +132,7 @@ class Client(ABC):
         >>> answer["reached"], answer["level"].tolist(), answer["parent"].tolist()
         (3, [0, 1, 2, -1], [0, 0, 1, -1])
         """
-        return self.call("bfs", **_start(source), **{"arrays": "npy", **fields})
+        return self.call("bfs", **_start(source), **_as_arrays(fields))
 
     def multi_bfs(self, sources: Vertices, **fields: Any) -> dict[str, Any]:
         """Search from several sources, one after the other.
@@ -162,9 +163,8 @@ class Client(ABC):
         >>> [search["reached"] for search in answer["searches"]]
         [3, 1]
         """
-        fields = {"arrays": "npy", **fields}
         several = list(each_of(sources, "sources"))
-        return self.call("multi_bfs", sources=several, **fields)
+        return self.call("multi_bfs", sources=several, **_as_arrays(fields))
 
     def distances(
         self, source: Vertex | Vertices, targets: Vertices, **fields: Any
@@ -379,6 +379,12 @@ def _start(source: Vertex | Vertices) -> dict[str, Any]:
     if several and not (isinstance(source, np.ndarray) and not source.ndim):
         return {"sources": list(each_of(source, "sources"))}
     return {"source": source}
+
+
+def _as_arrays(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return fields that ask for arrays, where the answer may have some."""
+    inline = fields.get("result", "auto") in ARRAYS.read_with
+    return {"arrays": "npy", **fields} if inline else fields
 
 
 def checked(answer: object) -> dict[str, Any]:

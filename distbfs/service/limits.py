@@ -1,14 +1,19 @@
-"""Limits of a service, and of the connections of its clients."""
+"""Limits of a service."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, fields
 
 from distbfs.options import check_range
 
 MAX_ID_TEXT = 128  # characters of a request's id
+RANGES = {
+    "in_flight": (0, 1 << 31),
+    "rate": (0, 1e9),
+    "line": (256, 1 << 30),
+    "deadline": (1e-3, 1e6),
+    "patience": (1e-3, 1e6),
+}  # of others: 1 to 2^31
 SECONDS = 70.0  # that clients wait: more than the longest answer takes by default
 
 
@@ -46,52 +51,6 @@ class Limits:
     patience: float = 10.0
 
     def __post_init__(self) -> None:
-        counts = (
-            "queue",
-            "clients",
-            "per_address",
-            "pipeline",
-            "ids",
-            "inline",
-            "binary",
-        )
-        for name in (*counts, "files"):
-            check_range(name, getattr(self, name), 1, 1 << 31)
-        check_range("in_flight", self.in_flight, 0, 1 << 31)
-        check_range("rate", self.rate, 0, 1e9)
-        check_range("line", self.line, 256, 1 << 30)
-        for name in ("deadline", "patience"):
-            check_range(name, getattr(self, name), 1e-3, 1e6)
-
-
-class Patience:
-    """Seconds for which a client keeps the service waiting."""
-
-    def __init__(self, most: float) -> None:
-        self._most, self._spent = most, 0.0
-
-    def over(self, seconds: float, *, waits: bool) -> bool:
-        """Count seconds, from 0 again unless it ``waits``; return if they are most."""
-        self._spent = self._spent + seconds if waits else 0.0
-        return self._spent >= self._most
-
-
-class Connected(Protocol):
-    """A connection of a client."""
-
-    @property
-    def idle(self) -> bool:
-        """Whether no request is being answered."""
-
-    @property
-    def since(self) -> float:
-        """When it last became idle."""
-
-
-Client = TypeVar("Client", bound=Connected)
-
-
-def longest_idle(clients: Iterable[Client]) -> Client | None:
-    """Return the client that gives way to a new one, None where all are at work."""
-    idle = [client for client in clients if client.idle]
-    return min(idle, key=lambda client: client.since, default=None)
+        for limit in fields(self):
+            low, high = RANGES.get(limit.name, (1, 1 << 31))
+            check_range(limit.name, getattr(self, limit.name), low, high)

@@ -12,14 +12,6 @@ from distbfs.service.limits import Limits
 KEPT = 1024  # clients beyond which those without requests are forgotten
 
 
-class TooManyError(ServiceError):
-    """A client has too many requests; ``retry``: seconds until it may ask again."""
-
-    def __init__(self, text: str, retry: float) -> None:
-        super().__init__("too_many", text)
-        self.retry = retry
-
-
 class Quota:
     """The requests of one client; every method may be called from any thread.
 
@@ -44,19 +36,20 @@ class Quota:
         return min(self._left + spent * self._rate, self._burst)
 
     def begin(self) -> None:
-        """Count a request to be answered; TooManyError where it is one too many."""
+        """Count a request to be answered; ServiceError where it is one too many."""
         if self._free:
             return
         with self._changing:
             if self._most and self._open >= self._most:
                 text = f"{self._open} requests of this client are in flight; allowed: "
-                raise TooManyError(f"{text}{self._most}", 1.0)
+                raise ServiceError("too_many", f"{text}{self._most}")
             if self._rate:
                 self._left, self._since = self._refilled(), self._clock()
                 if self._left < 1:
                     wait = (1 - self._left) / self._rate
                     text = f"more than {self._rate:g} requests a second of this client"
-                    raise TooManyError(f"{text}; try again in {wait:.2g} seconds", wait)
+                    text = f"{text}; try again in {wait:.2g} seconds"
+                    raise ServiceError("too_many", text, retry=wait)
                 self._left -= 1
             self._open += 1
 

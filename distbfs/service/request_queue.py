@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
 from distbfs.errors import ServiceError
 from distbfs.service.arrivals import Arrivals
-from distbfs.service.operations import Answer, Request, Start, ToTargets
+from distbfs.service.operations import Answer, Request
+
+Ended = Answer | ServiceError
 
 
 @dataclass(eq=False, slots=True)
@@ -22,24 +24,24 @@ class Ticket:
     gone: returns whether its client has disconnected; from any thread
     name: in the log; until: its deadline, by ``time.monotonic``
     waited, searched: seconds until its search began, and of the searches for it
-    small: whether it asks for some vertices' levels from one source, not from a set
+    start: of a request for one search; small: whether it asks for some vertices' levels
+    from one source, not from a set
     """
 
     request: Request
-    done: Callable[[Answer], None]
+    done: Callable[[Ended], None]
     gone: Callable[[], bool]
     name: str
     arrived: float
     until: float
     waited: float = 0.0
     searched: float = 0.0
-    start: Any = field(init=False)  # of a request for one search
-    small: bool = field(init=False)
+    start: Any = None
+    small: bool = False
 
     def __post_init__(self) -> None:
-        start = self.start = getattr(self.request, "start", None)
-        few = isinstance(self.request, ToTargets)
-        self.small = few and not isinstance(start, tuple)
+        self.start = self.request.start
+        self.small = self.request.operation.small and type(self.start) is int
 
     @property
     def late(self) -> bool:
@@ -95,16 +97,12 @@ class Tickets:
             if not self._waiting:
                 return []
             first = self._waiting.popleft()
-            if not isinstance(first.request, Start):
+            if first.start is None:
                 return [first]
             if gathered := self._small(first, half=half):
                 return gathered
             source = first.start
-            same = [
-                ticket
-                for ticket in self._waiting
-                if isinstance(ticket.request, Start) and ticket.start == source
-            ]
+            same = [ticket for ticket in self._waiting if ticket.start == source]
             for ticket in same:
                 self._waiting.remove(ticket)
             return [first, *same]

@@ -15,23 +15,13 @@ from distbfs.errors import SearchStopped, ServiceError, ValidationError
 from distbfs.formats.ids import IdMap
 from distbfs.multisearch.started import Started
 from distbfs.ranks.signals import StopFlag
-from distbfs.service.answers import Answers, Searched, targets_of
+from distbfs.service.answers import Answers, Searched
 from distbfs.service.checker import Checker
 from distbfs.service.limits import Limits
 from distbfs.service.metrics import Metrics
-from distbfs.service.operations import (
-    OPERATIONS,
-    Answer,
-    HealthAnswer,
-    MultiBfs,
-    Request,
-    Shutdown,
-    Stats,
-    StatsAnswer,
-    refusal,
-)
+from distbfs.service.operations import OPERATIONS, Answer, Request
 from distbfs.service.rank_calls import ServiceRank
-from distbfs.service.request_queue import Ticket, Tickets
+from distbfs.service.request_queue import Ended, Ticket, Tickets
 from distbfs.service.results import ResultFolder
 from distbfs.service.shared_traversal import MOST, Levels
 from distbfs.service.vertex_names import Names
@@ -40,9 +30,6 @@ LOG = logging.getLogger("distbfs.service")
 TICK = 0.1  # seconds until a signal on rank 0 is seen
 SHORT = 2e-3  # seconds of a search for which this thread reads instead of the front
 LOOK = 0.5  # seconds until a signal on another rank is seen
-
-Done = Callable[[Answer], None]
-Ended = Answer | ServiceError
 
 
 def log_together(tickets: Sequence[Ticket], how: str) -> None:
@@ -130,21 +117,23 @@ class Service:
 
     def now(self, request: Request, name: str) -> Answer | None:
         """Return the answer to a request that needs no search, else None."""
-        if not request.immediate:
+        operation = request.operation
+        if not operation.immediate:
             return None
-        if isinstance(request, Shutdown):
+        if request.op == "shutdown":
             self.drain()
-        answer: Answer
-        if isinstance(request, Stats):
-            answer = StatsAnswer(id=request.id, **self.stats())
-        else:
-            answer = HealthAnswer(id=request.id, **self.health())
+        facts = self.stats() if request.op == "stats" else self.health()
+        answer = operation.answer(id=request.id, **facts)
         self.metrics.answered(request.op, "ok")
         LOG.info("%s %s: ok", name, request.op, extra={"request": name})
         return answer
 
     def submit(
-        self, request: Request, name: str, done: Done, gone: Callable[[], bool]
+        self,
+        request: Request,
+        name: str,
+        done: Callable[[Ended], None],
+        gone: Callable[[], bool],
     ) -> None:
         """Put a request into the queue.
 
@@ -174,11 +163,10 @@ class Service:
             self.tickets.drop(ticket)
             self._finish(ticket, _late(ticket))
 
-    def refused(self, error: ServiceError, op: str, name: str) -> Answer:
-        """Count and log an error of a request; return its answer."""
+    def refused(self, error: ServiceError, op: str, name: str) -> None:
+        """Count and log an error of a request."""
         self.metrics.answered(op if op in OPERATIONS else "unknown", error.code)
         LOG.info("%s %s: %s", name, error.code, error, extra={"request": name})
-        return refusal(error)
 
     def health(self) -> dict[str, Any]:
         """Return the state of the service: ready, draining, or stuck with a reason."""
@@ -253,7 +241,7 @@ class Service:
         self.tickets.arrivals.leave()
         with self._stopped_for(wanted):
             first = wanted[0].request
-            if isinstance(first, MultiBfs):
+            if wanted[0].start is None:
                 self._several_searches(wanted[0], first)
             elif several:
                 self._answer_together(wanted, *self._start_together(wanted).finish())
@@ -271,7 +259,7 @@ class Service:
         wanted = []
         for ticket in group:
             if ticket.gone():
-                self._finish(ticket, _gone(ticket))
+                self._finish(ticket, _gone())
             elif now >= ticket.until:
                 self._finish(ticket, _late(ticket))
             else:
@@ -285,11 +273,10 @@ class Service:
             yield
         except SearchStopped:
             for ticket in group:
-                self._finish(ticket, _gone(ticket) if ticket.gone() else _late(ticket))
+                self._finish(ticket, _gone() if ticket.gone() else _late(ticket))
         except ValidationError as error:
             for ticket in group:
-                wrong = ServiceError("broken", str(error), ticket.request.id)
-                self._finish(ticket, wrong)
+                self._finish(ticket, ServiceError("broken", str(error)))
 
     def _land(
         self, group: list[Ticket], started: Started[Levels]
@@ -320,7 +307,7 @@ class Service:
 
     def _start_together(self, group: list[Ticket]) -> Started[Levels]:
         """Search from many sources at once for small requests."""
-        asked = [(ticket.start, targets_of(ticket.request)) for ticket in group]
+        asked = [(ticket.start, ticket.request.targets) for ticket in group]
         return self.ranks.start_together(
             list(dict.fromkeys(source for source, _ in asked)),
             asked,
@@ -340,7 +327,7 @@ class Service:
         """
         if not all(ticket.small for ticket in group):
             return None
-        targets = [targets_of(ticket.request) for ticket in group]
+        targets = [ticket.request.targets for ticket in group]
         return self.ranks.near(group[0].start, targets)
 
     def _one_search(self, group: list[Ticket]) -> None:
@@ -374,7 +361,7 @@ class Service:
             ended.append((ticket, self._made(ticket, make, seconds, own)))
         self._end(ended)
 
-    def _several_searches(self, ticket: Ticket, request: MultiBfs) -> None:
+    def _several_searches(self, ticket: Ticket, request: Request) -> None:
         """Search from one source after another, and answer."""
         steps, parents = self.answers.steps(request)
 
@@ -394,7 +381,6 @@ class Service:
         try:
             return make(ticket.request, *values)
         except ServiceError as error:
-            error.id = ticket.request.id
             return error
 
     def _finish(self, ticket: Ticket, result: Ended) -> None:
@@ -408,25 +394,22 @@ class Service:
             self._unanswered.difference_update([ticket for ticket, _ in ended])
             lone = not self._unanswered
         alike: dict[str, list[Ticket]] = {}
-        answers: list[tuple[Ticket, Answer]] = []
         good = []
         for ticket, result in ended:
             if isinstance(result, ServiceError):
                 self.metrics.answered(ticket.request.op, result.code)
                 alike.setdefault(f"{result.code} ({result})", []).append(ticket)
-                answers.append((ticket, refusal(result)))
             else:
-                result.id = ticket.request.id
                 good.append(ticket)
-                answers.append((ticket, result))
+            result.id = ticket.request.id
         if good:
             alike["ok"] = good
         for op, number in Counter([x.request.op for x in good]).items():
             self.metrics.answered(op, "ok", number)
         if lone and good:  # only the searching thread has results; it reads the next
             self.tickets.arrivals.stay()
-        for ticket, answer in answers:
-            ticket.done(answer)
+        for ticket, result in ended:
+            ticket.done(result)
         for how, tickets in alike.items():
             log_together(tickets, how)
 
@@ -446,10 +429,8 @@ def _nothing() -> None:
 
 def _late(ticket: Ticket) -> ServiceError:
     spent = ticket.until - ticket.arrived
-    return ServiceError(
-        "deadline", f"no answer within {spent:g} seconds", ticket.request.id
-    )
+    return ServiceError("deadline", f"no answer within {spent:g} seconds")
 
 
-def _gone(ticket: Ticket) -> ServiceError:
-    return ServiceError("gone", "nobody waits for the answer", ticket.request.id)
+def _gone() -> ServiceError:
+    return ServiceError("gone", "nobody waits for the answer")

@@ -14,8 +14,8 @@ from distbfs.options import SearchOptions
 from distbfs.ranks.signals import StopFlag
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.session import Session
-from distbfs.service.client_thread import Front, listen
-from distbfs.service.json_lines import SocketDoor
+from distbfs.service.client_thread import Front
+from distbfs.service.doors import SocketDoor, listen
 from distbfs.service.limits import Limits
 from distbfs.service.metrics import Metrics
 from distbfs.service.rank_calls import ServiceRank

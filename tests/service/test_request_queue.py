@@ -18,7 +18,7 @@ def ticket(number, op="distances", source=0):
         values["targets"] = [source]
     if op in ("path", "all_paths"):
         values["target"] = source
-    request = OPERATIONS[op](id=number, **values)
+    request = OPERATIONS[op].request(id=number, **values)
     return Ticket(request, lambda _: None, lambda: False, f"r{number}", 0.0, 1e18)
 
 

@@ -36,9 +36,8 @@ from distbfs.search.result import Result
 from distbfs.service import rank_calls
 from distbfs.service.checker import Checker
 from distbfs.service.client import connect
-from distbfs.service.client_thread import listen
+from distbfs.service.doors import SocketDoor, listen
 from distbfs.service.encoding import fill
-from distbfs.service.json_lines import SocketDoor
 
 N = SOURCE.n
 WANTED = SOURCE.distances(3)
