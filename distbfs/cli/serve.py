@@ -16,9 +16,9 @@ from distbfs.errors import UsageError
 from distbfs.formats.ids import IdMap, first_of
 from distbfs.ranks.signals import StopFlag
 from distbfs.ranks.watch import Watch
-from distbfs.service.client_thread import Front
 from distbfs.service.doors import (
     Door,
+    Front,
     HttpDoor,
     SocketDoor,
     StreamDoor,

@@ -1,16 +1,18 @@
-"""Ways for clients to connect: a Unix socket, HTTP, or stdin and stdout."""
+"""Ways for clients to connect, and the thread that serves those who do."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import logging
 import os
 import socket
 import stat
 import sys
 import threading
 import time
-from abc import abstractmethod
-from collections.abc import Coroutine
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,41 +24,25 @@ from distbfs.service.quota import Quota, Quotas
 from distbfs.service.service import Service
 from distbfs.service.tokens import Guard
 
+LOG = logging.getLogger("distbfs.service")
+SETTLE = 0.2  # seconds to send the last answers
+SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+RARELY = 10.0  # seconds between two such warnings
 AGAIN = 1.0  # seconds until clients are accepted again after an error
 BACKLOG = 128  # most clients waiting to be accepted
 LONGEST_PATH = 107  # bytes of a Unix socket's path
 
 
-class Door:
-    """Clients, checked periodically; a subclass lets them in."""
+class Door(ABC):
+    """A way for clients to connect, on the loop of the front."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
         self.clients: set[Connection] = set()
-        self._tasks: list[asyncio.Task[None]] = []
 
-    async def open(self) -> None:
-        """Start accepting clients, on the loop of the front."""
-        self.watch(self._look())
-
-    def watch(self, *works: Coroutine[Any, Any, None]) -> None:
-        """Do some works until the door is closed."""
-        loop = asyncio.get_running_loop()
-        self._tasks += [loop.create_task(work) for work in works]
-
-    async def _look(self) -> None:
-        while True:
-            await asyncio.sleep(WATCH)
-            for connection in list(self.clients):
-                connection.look()
-
-    async def close(self) -> None:
-        """Stop accepting clients and disconnect them."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.wait(self._tasks)
-        for connection in list(self.clients):
-            connection.close()
+    @abstractmethod
+    async def meet(self) -> None:
+        """Let clients in, until cancelled."""
 
     def add(self, connection: Connection) -> None:
         """Let a client in."""
@@ -70,21 +56,13 @@ class ListeningDoor(Door):
     def __init__(self, service: Service, listening: socket.socket) -> None:
         super().__init__(service)
         self._listening = listening
+        listening.setblocking(False)
 
-    async def open(self) -> None:
-        """Start accepting clients, on the loop of the front."""
-        self._listening.setblocking(False)
-        await super().open()
-        self.watch(self._meet())
-
-    async def close(self) -> None:
-        """Stop accepting clients and disconnect them."""
-        await super().close()
-        self._listening.close()
-
-    async def _meet(self) -> None:
-        while True:
-            await self._meet_next()
+    async def meet(self) -> None:
+        """Accept clients, until cancelled."""
+        with self._listening:
+            while True:
+                await self._meet_next()
 
     async def _meet_next(self) -> None:
         loop = asyncio.get_running_loop()
@@ -178,17 +156,77 @@ class StreamDoor(Door):
         super().__init__(service)
         self._connected = connected
 
-    async def open(self) -> None:
+    async def meet(self) -> None:
         """Start reading."""
         service = self.service
         quota = Quota(service.limits, time.monotonic)
         made = LineConnection(service, self._connected, self._left, quota, lasting=True)
         self.add(made)
-        await super().open()
 
     def _left(self, connection: Connection) -> None:
         self.clients.discard(connection)
         self.service.drain()
+
+
+class Front:
+    """Runs doors on an event loop in a thread; a context manager.
+
+    The thread accepts clients, and reads while the main thread cannot (``Arrivals``).
+    """
+
+    def __init__(self, service: Service, doors: Sequence[Door]) -> None:
+        self._service, self._doors = service, list(doors)
+        self._ready = threading.Event()
+        self._ends = False
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="front", daemon=True)
+        self._said = -RARELY
+
+    def __enter__(self) -> None:
+        self._thread.start()
+        self._ready.wait()
+        if self._error is not None:
+            raise self._error
+
+    def __exit__(self, *error: object) -> None:
+        self._ends = True
+        self._thread.join(timeout=10)
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._talk())
+        except BaseException as error:  # noqa: BLE001
+            self._error = error
+            self._service.fail(error)
+        finally:
+            self._ready.set()
+
+    async def _talk(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(self._note)
+        arrivals = self._service.tickets.arrivals
+        self._loop.add_reader(arrivals, arrivals.read)
+        tasks = [self._loop.create_task(door.meet()) for door in self._doors]
+        self._loop.call_soon(self._ready.set)
+        while not self._ends:
+            await asyncio.sleep(WATCH)
+            self._service.expire()
+            for client in [client for door in self._doors for client in door.clients]:
+                client.look()
+        await asyncio.sleep(SETTLE)
+        for task in tasks:
+            task.cancel()
+        for client in [client for door in self._doors for client in door.clients]:
+            client.close()
+
+    def _note(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Warn now and then that no client can be accepted; pass on other errors."""
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in SHORT:
+            loop.default_exception_handler(context)
+        elif loop.time() - self._said >= RARELY:
+            self._said = loop.time()
+            LOG.warning("%s: no client is accepted until this is over", error.strerror)
 
 
 def clear_place(path: Path) -> None:

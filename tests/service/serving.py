@@ -14,8 +14,7 @@ from distbfs.options import SearchOptions
 from distbfs.ranks.signals import StopFlag
 from distbfs.ranks.world import SoloWorld
 from distbfs.search.session import Session
-from distbfs.service.client_thread import Front
-from distbfs.service.doors import SocketDoor, listen
+from distbfs.service.doors import Front, SocketDoor, listen
 from distbfs.service.limits import Limits
 from distbfs.service.metrics import Metrics
 from distbfs.service.rank_calls import ServiceRank
