@@ -94,7 +94,8 @@ class Answers:
         where = self._where(request)
         if where == "file":
             parents = self._with_parents(request)
-            self._folder().check_name(request.format, request.name, parents=parents)
+            name = request.name or None
+            self._folder().check_name(request.format, name, parents=parents)
         if where == "inline" and (why := self._too_many(request)):
             text = f"{why}; use the result 'file' or 'summary'"
             raise ServiceError("too_large", text)
@@ -127,7 +128,7 @@ class Answers:
         if request.result != "auto":
             return str(request.result)
         small = not self._too_many(request)
-        return "inline" if small and request.name is None else "file"
+        return "inline" if small and not request.name else "file"
 
     def _too_many(self, request: Request) -> str:
         """Return the limit that an inline result exceeds, in words; "" if none.
@@ -259,7 +260,7 @@ class Answers:
             request.format,
             [x if isinstance(x, int) else np.array(x) for x in sources],
             self.names.n,
-            name=request.name,
+            name=request.name or None,
             stem=stem,
             parents=self._with_parents(request),
         )

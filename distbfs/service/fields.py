@@ -1,25 +1,25 @@
 """Fields of requests: the values that each takes, for checks and for JSON schemas.
 
-A kind of values depends on the graph that is served and on the limits of its service.
+The values of some depend on the graph that is served and on the limits of its service.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from distbfs.errors import ServiceError, legible
 from distbfs.service.limits import MAX_ID_TEXT, Limits
 from distbfs.service.vertex_names import Names
 
 SHOWN = 40  # characters of a wrong value in a message
-NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?!\n)$")
 SMALLEST_DEADLINE = 1e-3
 WHOLE = 1 << 63
-REQUIRED = object()  # the default of a field that has none
+REQUIRED = msgspec.NODEFAULT
 
 
 class Served(NamedTuple):
@@ -39,34 +39,55 @@ def refused(name: str, value: object, allowed: str) -> ServiceError:
     return ServiceError("bad_request", f"{name} is {shown(value)}; allowed: {allowed}")
 
 
-class Kind(ABC):
-    """The values that a field takes."""
+@dataclass(frozen=True)
+class Kind:
+    """The values that a field takes: their type for msgspec, and in words."""
 
-    @abstractmethod
-    def schema(self, served: Served) -> dict[str, Any]:
-        """Return the JSON schema of values."""
+    type: Any
+    allowed: str
 
-    @abstractmethod
+    def of(self, served: Served) -> Kind:  # noqa: ARG002
+        """Return the kind for a service."""
+        return self
+
     def read(self, name: str, value: Any, served: Served) -> Any:
         """Check a JSON value of a field, and return what the service works with.
 
         Raises ServiceError that names the field, and what is allowed.
         """
+        kind = self.of(served)
+        try:
+            return msgspec.convert(value, kind.type)
+        except msgspec.ValidationError as error:
+            raise refused(name, value, kind.allowed) from error
 
     def example(self, value: Any, names: Names) -> Any:  # noqa: ARG002
         """Return a value of an example, which counts vertices from 0, as JSON."""
         return value
 
 
+@dataclass(frozen=True)
+class Seconds(Kind):
+    """A time that an answer may take, in seconds."""
+
+    def of(self, served: Served) -> Kind:
+        """Return the range."""
+        least, most = SMALLEST_DEADLINE, served.limits.deadline
+        number = Annotated[float, Meta(ge=least, le=most)]
+        return Kind(number, f"{least} to {most} seconds")
+
+
+@dataclass(frozen=True)
 class Vertex(Kind):
     """A vertex by its name; read as its number."""
 
-    def schema(self, served: Served) -> dict[str, Any]:
+    def of(self, served: Served) -> Kind:
         """Return the range of numbers, or any number or text where ids are kept."""
-        first, n = served.names.first, served.names.n
+        names, first = served.names, served.names.first
         if first is None:
-            return {"type": ["integer", "string"]}
-        return {"type": "integer", "minimum": first, "maximum": first + n - 1}
+            return Kind(int | str, names.allowed)
+        number = Annotated[int, Meta(ge=first, le=first + names.n - 1)]
+        return Kind(number, names.allowed)
 
     def read(self, name: str, value: Any, served: Served) -> int:
         """Return the number of a vertex."""
@@ -80,19 +101,22 @@ class Vertex(Kind):
         return names.of(min(value, names.n - 1))
 
 
+@dataclass(frozen=True)
 class Vertices(Kind):
     """A list of vertices by their names, at least one; read as their numbers."""
 
-    def schema(self, served: Served) -> dict[str, Any]:
-        """Return the schema of a list."""
-        each, most = Vertex().schema(served), served.limits.ids
-        return {"type": "array", "items": each, "minItems": 1, "maxItems": most}
+    def of(self, served: Served) -> Kind:
+        """Return the type of a list."""
+        size = Meta(min_length=1, max_length=served.limits.ids)
+        each: Any = VERTEX.of(served).type
+        several: Any = list[each]
+        return Kind(Annotated[several, size], "a list of vertices, at least one")
 
     def read(self, name: str, value: Any, served: Served) -> list[int]:
         """Return the numbers of vertices."""
         names, most = served.names, served.limits.ids
         if not isinstance(value, list) or not value:
-            raise refused(name, value, "a list of vertices, at least one")
+            raise refused(name, value, self.of(served).allowed)
         if len(value) > most:
             text = f"{name} has {len(value)} vertices; allowed: 1 to {most}"
             raise ServiceError("too_large", text)
@@ -104,89 +128,43 @@ class Vertices(Kind):
 
     def example(self, value: Any, names: Names) -> Any:
         """Return the names of vertices."""
-        return [Vertex().example(vertex, names) for vertex in value]
+        return [VERTEX.example(vertex, names) for vertex in value]
 
 
-@dataclass(frozen=True)
-class OneOf(Kind):
-    """One of some values of one type."""
-
-    values: tuple[Any, ...]
-
-    def schema(self, served: Served) -> dict[str, Any]:  # noqa: ARG002
-        """Return the values."""
-        kind = "boolean" if self.values[0] is True else "string"
-        return {"type": kind, "enum": list(self.values)}
-
-    def read(self, name: str, value: Any, served: Served) -> Any:  # noqa: ARG002
-        """Return the value."""
-        if not isinstance(value, type(self.values[0])) or value not in self.values:
-            words = (x if isinstance(x, str) else json.dumps(x) for x in self.values)
-            raise refused(name, value, ", ".join(words))
-        return value
+def one_of(*values: str) -> Kind:
+    """Return a kind of some texts."""
+    return Kind(Literal[values], ", ".join(values))
 
 
-class FileName(Kind):
-    """The name of a file, without its ending."""
-
-    def schema(self, served: Served) -> dict[str, Any]:  # noqa: ARG002
-        """Return the pattern of names."""
-        return {"type": "string", "pattern": NAME.pattern}
-
-    def read(self, name: str, value: Any, served: Served) -> str:  # noqa: ARG002
-        """Return the name."""
-        if not isinstance(value, str) or not NAME.match(value):
-            characters = "a-z A-Z 0-9 and, but for the first, . _ -"
-            raise refused(name, value, f"up to 100 of {characters}")
-        return value
-
-
-class Seconds(Kind):
-    """A time that an answer may take."""
-
-    def schema(self, served: Served) -> dict[str, Any]:
-        """Return the range."""
-        most = served.limits.deadline
-        return {"type": "number", "minimum": SMALLEST_DEADLINE, "maximum": most}
-
-    def read(self, name: str, value: Any, served: Served) -> float:
-        """Return the seconds."""
-        most = served.limits.deadline
-        if type(value) not in (int, float) or not SMALLEST_DEADLINE <= value <= most:
-            raise refused(name, value, f"{SMALLEST_DEADLINE} to {most} seconds")
-        return float(value)
-
-
-class RequestId(Kind):
-    """What the answer repeats: an integer of 64 bits, a short text, or null."""
-
-    def schema(self, served: Served) -> dict[str, Any]:  # noqa: ARG002
-        """Return the schema of each of these."""
-        number = {"type": "integer", "minimum": -WHOLE, "maximum": WHOLE - 1}
-        text = {"type": "string", "maxLength": MAX_ID_TEXT}
-        return {"oneOf": [number, text, {"type": "null"}]}
-
-    def read(self, name: str, value: Any, served: Served) -> Any:  # noqa: ARG002
-        """Return the id."""
-        if type(value) is float and value.is_integer():
-            value = int(value)
-        if value is None or (type(value) is int and -WHOLE <= value < WHOLE):
-            return value
-        if isinstance(value, str) and len(value) <= MAX_ID_TEXT:
-            return value
-        text = f"a 64-bit integer or a text of up to {MAX_ID_TEXT} characters"
-        raise refused(name, value, text)
+VERTEX, VERTICES, SECONDS = Vertex(int, ""), Vertices(list, ""), Seconds(float, "")
+FLAG = Kind(bool, "true, false")
+FILE_NAME = Kind(
+    Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?!\n)$")],
+    "up to 100 of a-z A-Z 0-9 and, but for the first, . _ -",
+)
+REQUEST_ID = Kind(
+    Annotated[int, Meta(ge=-WHOLE, le=WHOLE - 1)]
+    | Annotated[str, Meta(max_length=MAX_ID_TEXT)]
+    | None,
+    f"a 64-bit integer or a text of up to {MAX_ID_TEXT} characters",
+)
 
 
 class Field(NamedTuple):
     """A field of requests.
 
-    text: what it is; default: REQUIRED if there is none; read_with: values of
-    ``result`` with which the service reads it, () for any
+    text: what it is; default: UNSET for none, REQUIRED where requests must have it;
+    read_with: values of ``result`` with which the service reads it, () for any
     """
 
     name: str
     kind: Kind
     text: str
-    default: Any = REQUIRED
+    default: Any = UNSET
     read_with: tuple[str, ...] = ()
+
+    def declared(self, served: Served) -> tuple[str, Any, Any]:
+        """Return name, type and default, for ``msgspec.defstruct``."""
+        kind: Any = Annotated[self.kind.of(served).type, Meta(description=self.text)]
+        kind = kind | UnsetType if self.default is UNSET else kind
+        return self.name, kind, self.default

@@ -265,7 +265,7 @@ class HttpConnection(Connection):
             raise part.fault
         request = self._service.checker.check(bytes(part.body), part.op)
         if MEDIA_TYPE in part.headers.get("accept", "") and hasattr(request, "arrays"):
-            request.__dict__["arrays"] = "npy"
+            setattr(request, "arrays", "npy")  # noqa: B010 - declared when it runs
         return request
 
     def _page(self, part: HttpRequest) -> Sent:

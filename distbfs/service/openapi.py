@@ -8,13 +8,12 @@ import msgspec
 
 from distbfs import __version__
 from distbfs.service.encoding import MEDIA_TYPE
-from distbfs.service.fields import REQUIRED, Served
+from distbfs.service.fields import Served
 from distbfs.service.limits import Limits
 from distbfs.service.operations import (
     ARRAYS,
     OPERATIONS,
     HealthAnswer,
-    Operation,
     Refusal,
 )
 from distbfs.service.vertex_names import Names
@@ -45,27 +44,18 @@ ROUTES = {
 }
 
 
-def request_schema(operation: Operation, served: Served) -> dict[str, Any]:
-    """Return the JSON schema of the body of an operation, with an example."""
-    name = {"description": "may be left out", "enum": [operation.name]}
-    properties: dict[str, Any] = {"op": name}
-    for field in operation.fields.values():
-        properties[field.name] = {
-            **field.kind.schema(served),
-            "description": field.text,
-        }
-        if field.default not in (None, REQUIRED):
-            properties[field.name]["default"] = field.default
-    made = {
-        "type": "object",
-        "properties": properties,
-        "required": [field.name for field in operation.required],
-        "additionalProperties": False,
-        "examples": [operation.example_for(served.names)],
-    }
-    if operation.begins:
-        made["oneOf"] = [{"required": ["source"]}, {"required": ["sources"]}]
-    return made
+def request_schemas(served: Served) -> list[dict[str, Any]]:
+    """Return the JSON schema of the body of each operation, with an example."""
+    models = [operation.model(served) for operation in OPERATIONS.values()]
+    _, made = msgspec.json.schema_components(models, ref_template=REF)
+    for name, schema in made.items():
+        operation = OPERATIONS[name]
+        schema["required"].remove("op")  # the path of the route names it
+        schema["properties"]["op"]["description"] = "may be left out"
+        schema["examples"] = [operation.example_for(served.names)]
+        if operation.begins:
+            schema["oneOf"] = [{"required": ["source"]}, {"required": ["sources"]}]
+    return [made[name] for name in OPERATIONS]
 
 
 def _json(schema: dict[str, Any], text: str) -> dict[str, Any]:
@@ -90,11 +80,12 @@ def describe_api(names: Names, limits: Limits) -> dict[str, Any]:
         if (codes := [code for code in STATUS if STATUS[code] == status])
     }
     paths: dict[str, Any] = {}
-    for operation, answer in zip(OPERATIONS.values(), answers, strict=True):
+    schemas_of = zip(OPERATIONS.values(), request_schemas(served), answers, strict=True)
+    for operation, asked, answer in schemas_of:
         done = _json(answer, "Done.")
         if ARRAYS in operation.own:
             done["content"].update(BINARY)
-        body = _json(request_schema(operation, served), operation.text)["content"]
+        body = _json(asked, operation.text)["content"]
         post: dict[str, Any] = {
             "operationId": operation.name,
             "summary": operation.text,

@@ -12,20 +12,23 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
+import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from distbfs.errors import ServiceError
 from distbfs.service.fields import (
+    FILE_NAME,
+    FLAG,
+    REQUEST_ID,
     REQUIRED,
+    SECONDS,
+    VERTEX,
+    VERTICES,
     Field,
-    FileName,
-    OneOf,
-    RequestId,
-    Seconds,
-    Vertex,
-    Vertices,
+    Served,
+    one_of,
 )
 from distbfs.service.limits import Limits
 from distbfs.service.vertex_names import Names
@@ -158,38 +161,31 @@ def refusal(error: ServiceError) -> Refusal:
     return Refusal(id=error.id, error={"code": error.code, "message": message})
 
 
-ID = Field("id", RequestId(), "repeated in the answer", None)
-DEADLINE = Field("deadline", Seconds(), "seconds that the answer may take", None)
-SOURCE = Field("source", Vertex(), "where the search begins", None)
-SET = Field(
-    "sources", Vertices(), "instead of source: a set, whose nearest counts", None
-)
-SOURCES = Field("sources", Vertices(), "where searches begin")
-TARGETS = Field("targets", Vertices(), "vertices that are asked for")
-TARGET = Field("target", Vertex(), "where a path ends")
+ID = Field("id", REQUEST_ID, "repeated in the answer", None)
+DEADLINE = Field("deadline", SECONDS, "seconds that the answer may take")
+SOURCE = Field("source", VERTEX, "where the search begins")
+SET = Field("sources", VERTICES, "instead of source: a set, whose nearest counts")
+SOURCES = Field("sources", VERTICES, "where searches begin", REQUIRED)
+TARGETS = Field("targets", VERTICES, "vertices that are asked for", REQUIRED)
+TARGET = Field("target", VERTEX, "where a path ends", REQUIRED)
 ARRAYS = Field(
     "arrays",
-    OneOf(("json", "npy")),
+    one_of("json", "npy"),
     "how arrays come; npy: each as .npy after the answer",
     "json",
     ("auto", "inline"),
 )
 RESULT = Field(
     "result",
-    OneOf(("auto", "inline", "file", "summary")),
+    one_of("auto", "inline", "file", "summary"),
     "where levels and parents go; auto: inline where they are few",
     "auto",
 )
 FILE = ("auto", "file")
-FORMAT = Field("format", OneOf(("hdf5", "npy")), "of a result file", "hdf5", FILE)
-NAME = Field("name", FileName(), "of a result file, without its ending", None, FILE)
-PARENTS = Field(
-    "parents",
-    OneOf((True, False)),
-    "whether parents are wanted",
-    True,
-    ("auto", "inline", "file"),
-)
+FORMAT = Field("format", one_of("hdf5", "npy"), "of a result file", "hdf5", FILE)
+NAME = Field("name", FILE_NAME, "of a result file, without its ending", UNSET, FILE)
+FILLED = ("auto", "inline", "file")
+PARENTS = Field("parents", FLAG, "whether parents are wanted", True, FILLED)
 START = (SOURCE, SET)
 RESULTS = (RESULT, FORMAT, NAME, PARENTS, ARRAYS)
 
@@ -215,12 +211,7 @@ class Operation:
         common = (ID,) if self.immediate else (ID, DEADLINE)
         return {field.name: field for field in (*common, *self.own)}
 
-    @cached_property
-    def defaults(self) -> dict[str, Any]:
-        """Values of fields that a request does not have."""
-        return {field.name: field.default for field in self.fields.values()}
-
-    @cached_property
+    @property
     def required(self) -> list[Field]:
         """Fields that each request has, but for the start of a search."""
         return [x for x in self.own if x.default is REQUIRED]
@@ -240,9 +231,19 @@ class Operation:
         """Whether its answers have levels and parents of all vertices."""
         return RESULT in self.own
 
-    def request(self, **values: Any) -> Request:
-        """Return a request with values that are checked."""
-        return Request(self, values)
+    def model(self, served: Served) -> type[Request]:
+        """Return the type of its requests to a service."""
+        made: Any = msgspec.defstruct(
+            self.name,
+            [field.declared(served) for field in self.fields.values()],
+            bases=(Request,),
+            namespace={"operation": self, "op": self.name},
+            tag=self.name,
+            tag_field="op",
+            kw_only=True,
+            forbid_unknown_fields=True,
+        )
+        return made
 
     def example_for(self, names: Names) -> dict[str, Any]:
         """Return an example of a request for a graph, without ``op``."""
@@ -259,25 +260,24 @@ class Operation:
         return f"send, for example, {json.dumps(example)}"
 
 
-class Request:
-    """A checked request; the fields of its operation are attributes.
+class Request(Struct):
+    """A checked request; the fields of its operation are attributes."""
 
-    start: the source, or the rising vertices of a set, a single one as such; None where
-    the operation does not search once
-    """
+    operation: ClassVar[Operation]
+    op: ClassVar[str]
 
-    id: Any
-    start: int | tuple[int, ...] | None = None
+    @property
+    def start(self) -> int | tuple[int, ...] | None:
+        """The source, or the rising vertices of a set, a single one as such.
 
-    def __init__(self, operation: Operation, values: dict[str, Any]) -> None:
-        self.__dict__.update(operation.defaults)
-        self.__dict__.update(values)
-        self.operation, self.op = operation, operation.name
-        if operation.begins:
-            self.start = self.source
-            if self.source is None:
-                several = sorted(set(self.sources))
-                self.start = several[0] if len(several) == 1 else tuple(several)
+        None where the operation does not search once.
+        """
+        if not self.operation.begins:
+            return None
+        if self.source is not UNSET:
+            return int(self.source)
+        several = sorted(set(self.sources))
+        return several[0] if len(several) == 1 else tuple(several)
 
     if TYPE_CHECKING:
 
