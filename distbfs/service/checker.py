@@ -59,7 +59,7 @@ class Checker:
             plain = [x.name for x in OPERATIONS.values() if not x.with_results]
             models = {op: self._models[op] for op in plain}
             either: Any = Union[tuple(models.values())]  # noqa: UP007
-            kinds: dict[str | None, Any] = {None: either, **models}
+            kinds: dict[Any, Any] = {None: either, **models}
             self._plain = {op: msgspec.json.Decoder(kinds[op]) for op in kinds}
 
     def check(self, data: bytes, op: str | None = None) -> Request:

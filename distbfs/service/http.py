@@ -89,18 +89,6 @@ class Site:
         self.pages["/healthz"] = lambda: self._state(bad=("stuck",))
         self.pages["/readyz"] = lambda: self._state(bad=("stuck", "draining"))
         self.pages["/metrics"] = lambda: Sent(200, TEXT, service.metrics.text())
-        gauge = service.metrics.gauge
-        gauge(
-            "distbfs_queue_length", "Requests that wait.", lambda: len(service.tickets)
-        )
-        gauge(
-            "distbfs_stuck",
-            "1 while a rank is stuck, else 0.",
-            lambda: service.health()["state"] == "stuck",
-        )
-        gauge(
-            "distbfs_graph_vertices", "Vertices of the graph.", lambda: service.names.n
-        )
 
     def _state(self, bad: tuple[str, ...]) -> Sent:
         health = self._service.health()

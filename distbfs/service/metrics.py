@@ -18,14 +18,23 @@ KEPT = 4096  # values for quantiles and the rate
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
+HISTOGRAMS = (
+    ("queue_wait_seconds", "Time of a request in the queue.", SECONDS),
+    ("search_seconds", "Time of a search, the slowest rank's.", SECONDS),
+    ("batch_requests", "Requests that one search answers.", SIZES),
+    ("batch_sources", "Distinct sources of such a batch.", SIZES),
+    ("search_gteps", "1e9 traversed tuples a second, of bfs and multi_bfs.", GTEPS),
+)
+
+
 class Histogram:
     """The last values, and the number of all up to each of some bounds.
 
-    name, text: of the metric for Prometheus
+    name: of the metric for Prometheus, after "distbfs_"; text: what it counts
     """
 
     def __init__(self, name: str, text: str, bounds: Sequence[float]) -> None:
-        self.name, self.text, self._bounds = name, text, bounds
+        self.name, self.text, self._bounds = f"distbfs_{name}", text, bounds
         self._counts = [0] * (len(bounds) + 1)
         self._sum = 0.0
         self.last: deque[float] = deque(maxlen=KEPT)
@@ -64,31 +73,13 @@ class Metrics:
     def __init__(self) -> None:
         self.began = time.time()
         self._answers: Counter[tuple[str, str]] = Counter()
-        self._waits = Histogram(
-            "distbfs_queue_wait_seconds", "Time of a request in the queue.", SECONDS
-        )
-        self._searches = Histogram(
-            "distbfs_search_seconds", "Time of a search, the slowest rank's.", SECONDS
-        )
-        self._requests = Histogram(
-            "distbfs_batch_requests", "Requests that one search answers.", SIZES
-        )
-        self._sources = Histogram(
-            "distbfs_batch_sources", "Distinct sources of such a batch.", SIZES
-        )
-        self._gteps = Histogram(
-            "distbfs_search_gteps",
-            "1e9 traversed input tuples a second, of bfs and multi_bfs.",
-            GTEPS,
+        self._waits, self._searches, self._requests, self._sources, self._gteps = (
+            Histogram(*shown) for shown in HISTOGRAMS
         )
         self._ends: deque[float] = deque(maxlen=KEPT)  # of searches
         self._count = self._shared = 0
         self.last: Search | None = None
-        self._gauges: list[tuple[str, str, Callable[[], float]]] = []
-
-    def gauge(self, name: str, text: str, value: Callable[[], float]) -> None:
-        """Show the value of a function under a name."""
-        self._gauges.append((name, text, value))
+        self.gauges: dict[str, tuple[str, Callable[[], float]]] = {}  # text, value
 
     def answered(self, op: str, code: str, count: int = 1) -> None:
         """Count answers; ``code`` is "ok" or that of an error."""
@@ -148,6 +139,6 @@ class Metrics:
         for histogram in (self._waits, self._searches, self._requests, self._sources):
             lines += histogram.lines()
         lines += self._gteps.lines()
-        for name, text, value in self._gauges:
+        for name, (text, value) in self.gauges.items():
             lines += *_heading(name, text, "gauge"), f"{name} {float(value())}"
         return ("\n".join(lines) + "\n").encode()

@@ -53,6 +53,13 @@ class Ticket:
         """Whether it need not be answered."""
         return self.late or self.gone()
 
+    def why_lost(self) -> ServiceError:
+        """Return the answer where it is lost, or its search was stopped."""
+        if self.gone():
+            return ServiceError("gone", "nobody waits for the answer")
+        spent = self.until - self.arrived
+        return ServiceError("deadline", f"no answer within {spent:g} seconds")
+
 
 class Tickets:
     """A queue of at most ``limit`` tickets, for many producers and one consumer.
@@ -75,11 +82,8 @@ class Tickets:
         """Add a ticket; ServiceError ``busy`` where the queue is full."""
         with self._changing:
             if len(self._waiting) >= self._limit:
-                raise ServiceError(
-                    "busy",
-                    f"{self._limit} requests wait already; try again",
-                    ticket.request.id,
-                )
+                text = f"{self._limit} requests wait already; try again"
+                raise ServiceError("busy", text, ticket.request.id)
             self._waiting.append(ticket)
         self.arrivals.ring()
 

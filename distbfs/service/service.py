@@ -92,6 +92,11 @@ class Service:
         self._running = 0
         self._flight: tuple[list[Ticket], Started[Levels]] | None = None
         self._half = False  # whether searches fly for half of the clients at a time
+        self.metrics.gauges = {
+            "distbfs_queue_length": ("Requests that wait.", lambda: len(self.tickets)),
+            "distbfs_stuck": ("1 while a rank is stuck, else 0.", lambda: self.stuck),
+            "distbfs_graph_vertices": ("Vertices of the graph.", lambda: self.names.n),
+        }
 
     # taken out of the queue by other threads
 
@@ -99,6 +104,11 @@ class Service:
     def draining(self) -> bool:
         """Whether the service is ending and refuses requests."""
         return self._draining.is_set()
+
+    @property
+    def stuck(self) -> bool:
+        """Whether a rank is stuck."""
+        return bool(self._trouble())
 
     def drain(self) -> None:
         """Refuse new requests, answer those that wait, then end."""
@@ -143,13 +153,11 @@ class Service:
         parents and for paths that the session does not support.
         """
         if self.draining:
-            raise ServiceError("draining", "the service ends", request.id)
+            raise ServiceError("draining", "the service ends")
         if request.op == "path" and not self._parents:
-            raise ServiceError(
-                "bad_request", "the service runs with --no-parents", request.id
-            )
+            raise ServiceError("bad_request", "the service runs with --no-parents")
         if request.op == "all_paths" and (why := self.ranks.session.paths.refusal):
-            raise ServiceError("bad_request", why, request.id)
+            raise ServiceError("bad_request", why)
         arrived = time.monotonic()
         until = arrived + (request.deadline or self.limits.deadline)
         ticket = Ticket(request, done, gone, name, arrived, until)
@@ -161,7 +169,7 @@ class Service:
         """Answer requests whose deadline has passed, even while a search is stuck."""
         for ticket in [ticket for ticket in self._unanswered.copy() if ticket.late]:
             self.tickets.drop(ticket)
-            self._finish(ticket, _late(ticket))
+            self._end([(ticket, ticket.why_lost())])
 
     def refused(self, error: ServiceError, op: str, name: str) -> None:
         """Count and log an error of a request."""
@@ -230,7 +238,7 @@ class Service:
         flies, or before one that cannot
         """
         wanted = self._still_wanted(group)
-        several = bool(wanted) and self._several(wanted)
+        several = len({ticket.start for ticket in wanted}) > 1
         flies = several and self.ranks.ahead
         if flies:
             with self._stopped_for(wanted):
@@ -240,9 +248,8 @@ class Service:
             return
         self.tickets.arrivals.leave()
         with self._stopped_for(wanted):
-            first = wanted[0].request
             if wanted[0].start is None:
-                self._several_searches(wanted[0], first)
+                self._several_searches(wanted[0])
             elif several:
                 self._answer_together(wanted, *self._start_together(wanted).finish())
             elif near := self._near(wanted):
@@ -256,15 +263,9 @@ class Service:
         for ticket in group:
             ticket.waited = now - ticket.arrived
         self.metrics.waited([ticket.waited for ticket in group])
-        wanted = []
-        for ticket in group:
-            if ticket.gone():
-                self._finish(ticket, _gone())
-            elif now >= ticket.until:
-                self._finish(ticket, _late(ticket))
-            else:
-                wanted.append(ticket)
-        return wanted
+        lost = [ticket for ticket in group if ticket.lost]
+        self._end([(ticket, ticket.why_lost()) for ticket in lost])
+        return [ticket for ticket in group if ticket not in lost] if lost else group
 
     @contextmanager
     def _stopped_for(self, group: list[Ticket]) -> Iterator[None]:
@@ -272,11 +273,10 @@ class Service:
         try:
             yield
         except SearchStopped:
-            for ticket in group:
-                self._finish(ticket, _gone() if ticket.gone() else _late(ticket))
+            self._end([(ticket, ticket.why_lost()) for ticket in group])
         except ValidationError as error:
-            for ticket in group:
-                self._finish(ticket, ServiceError("broken", str(error)))
+            text = str(error)
+            self._end([(ticket, ServiceError("broken", text)) for ticket in group])
 
     def _land(
         self, group: list[Ticket], started: Started[Levels]
@@ -300,25 +300,17 @@ class Service:
             return answer
         return _nothing
 
-    def _several(self, group: list[Ticket]) -> bool:
-        """Return whether requests are for more than one source."""
-        first = group[0].start
-        return any(ticket.start != first for ticket in group[1:])
-
     def _start_together(self, group: list[Ticket]) -> Started[Levels]:
         """Search from many sources at once for small requests."""
         asked = [(ticket.start, ticket.request.targets) for ticket in group]
-        return self.ranks.start_together(
-            list(dict.fromkeys(source for source, _ in asked)),
-            asked,
-            lambda: all(ticket.lost for ticket in group),
-        )
+        sources = list(dict.fromkeys(source for source, _ in asked))
+        return self.ranks.start_together(sources, asked, all_lost(group))
 
     def _answer_together(
         self, group: list[Ticket], seconds: float, levels: Levels
     ) -> None:
         """Answer small requests with the levels that they asked for."""
-        self._answer_all(group, [[each] for each in levels], seconds)
+        self._answer_all(group, seconds, [[each] for each in levels])
 
     def _near(self, group: list[Ticket]) -> tuple[float, Levels] | None:
         """Return (seconds, levels) of small requests for one source by edge lookups.
@@ -337,16 +329,16 @@ class Service:
             group[0].start,
             [step for steps, _ in needs for step in steps],
             parents=any(parents for _, parents in needs),
-            stop=lambda: all(ticket.lost for ticket in group),
+            stop=all_lost(group),
         )
         left = iter(values)
         own = [list(islice(left, len(steps))) for steps, _ in needs]
-        self._answer_all(group, own, seconds)
+        self._answer_all(group, seconds, own)
 
     def _answer_all(
-        self, group: list[Ticket], values: list[list[Any]], seconds: float
+        self, group: list[Ticket], seconds: float, values: Sequence[list[Any]]
     ) -> None:
-        """Answer requests of one search, each with the results of its steps."""
+        """Answer requests of one search, each with the values of its steps."""
         if len(group) > 1:  # two threads that run Python take turns at every answer
             self.tickets.arrivals.stay()
         self.metrics.searched(seconds)
@@ -355,15 +347,18 @@ class Service:
         ended: list[tuple[Ticket, Ended]] = []
         for ticket, own in zip(group, values, strict=True):
             if now >= ticket.until:
-                ended.append((ticket, _late(ticket)))
+                ended.append((ticket, ticket.why_lost()))
                 continue
             ticket.searched = seconds
-            ended.append((ticket, self._made(ticket, make, seconds, own)))
+            try:
+                ended.append((ticket, make(ticket.request, seconds, own)))
+            except ServiceError as error:
+                ended.append((ticket, error))
         self._end(ended)
 
-    def _several_searches(self, ticket: Ticket, request: Request) -> None:
+    def _several_searches(self, ticket: Ticket) -> None:
         """Search from one source after another, and answer."""
-        steps, parents = self.answers.steps(request)
+        steps, parents = self.answers.steps(ticket.request)
 
         def search(source: int) -> Searched:
             seconds, values = self.ranks.search(
@@ -373,19 +368,11 @@ class Service:
             self.metrics.searched(seconds)
             return seconds, values
 
-        self._finish(ticket, self._made(ticket, self.answers.make_many, search))
-
-    @staticmethod
-    def _made(ticket: Ticket, make: Callable[..., Answer], *values: Any) -> Ended:
-        """Return what a function makes of a request and values, or its error."""
         try:
-            return make(ticket.request, *values)
+            answer: Ended = self.answers.make_many(ticket.request, search)
         except ServiceError as error:
-            return error
-
-    def _finish(self, ticket: Ticket, result: Ended) -> None:
-        """Answer a ticket unless it already has an answer."""
-        self._end([(ticket, result)])
+            answer = error
+        self._end([(ticket, answer)])
 
     def _end(self, results: Sequence[tuple[Ticket, Ended]]) -> None:
         """Answer tickets of one search, but those that already have an answer."""
@@ -427,10 +414,6 @@ def _nothing() -> None:
     """Answer nobody."""
 
 
-def _late(ticket: Ticket) -> ServiceError:
-    spent = ticket.until - ticket.arrived
-    return ServiceError("deadline", f"no answer within {spent:g} seconds")
-
-
-def _gone() -> ServiceError:
-    return ServiceError("gone", "nobody waits for the answer")
+def all_lost(group: list[Ticket]) -> Callable[[], bool]:
+    """Return a function that tells whether nobody waits for answers any more."""
+    return lambda: all(ticket.lost for ticket in group)

@@ -464,16 +464,17 @@ def test_a_lone_request_wakes_no_other_thread(tmp_path, monkeypatch):
     asked = {"op": "distances", "source": 3, "targets": [3]}
     with serving(tmp_path) as (service, path), Talker(path) as talker:
         answering = []
-        finish = service._finish
+        end = service._end
 
         def finished(*arguments):
             answering.append(threading.current_thread().name)
-            finish(*arguments)
+            end(*arguments)
 
-        monkeypatch.setattr(service, "_finish", finished)
+        monkeypatch.setattr(service, "_end", finished)
         for _ in range(20):
             assert talker.ask(asked)["ok"]
             assert talker.ask({"op": "health"})["ok"]
+        assert answering
         assert "front" not in {*readers, *answering}
         readers.clear()
         block(service)
