@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 
@@ -31,6 +32,7 @@ Row = tuple[Array, Array | None]  # level int32 [n] and parent int64 [n] by id
 Searched = tuple[float, list[Any]]  # seconds, and the values of the steps
 
 
+@dataclass
 class Answers:
     """Makes answers of the values that steps after a search give.
 
@@ -38,27 +40,11 @@ class Answers:
     None for none; metrics: where traversed edges are counted
     """
 
-    def __init__(
-        self,
-        names: Names,
-        limits: Limits,
-        metrics: Metrics,
-        results: ResultFolder | None,
-        *,
-        parents: bool,
-    ) -> None:
-        self.names = names
-        self.limits = limits
-        self.metrics = metrics
-        self._results = results
-        self._parents = parents
-        self._made: dict[str, Callable[[Request, float, Sequence[Any]], Answer]] = {
-            "bfs": self._bfs,
-            "distances": self._distances,
-            "path": self._path,
-            "all_paths": self._all_paths,
-            "reachable": self._reachable,
-        }
+    names: Names
+    limits: Limits
+    metrics: Metrics
+    results: ResultFolder | None
+    parents: bool
 
     def make(self, request: Request, seconds: float, values: Sequence[Any]) -> Answer:
         """Return the answer to a request of one search.
@@ -66,7 +52,8 @@ class Answers:
         seconds: of the search; values: of the request's steps. Raises ServiceError:
         ``too_large``, ``bad_request``.
         """
-        return self._made[request.op](request, seconds, values)
+        made = getattr(self, f"_{request.op}")(request, seconds, values)
+        return cast("Answer", made)
 
     def make_many(
         self, request: Request, search: Callable[[int], Searched]
@@ -102,10 +89,10 @@ class Answers:
 
     def _folder(self) -> ResultFolder:
         """Return the folder of results; ServiceError where there is none."""
-        if self._results is None:
+        if self.results is None:
             text = "no folder for results; start the service with --results, or ask "
             raise ServiceError("bad_request", f"{text}for the result 'summary'")
-        return self._results
+        return self.results
 
     def steps(self, request: Request) -> tuple[list[Step], bool]:
         """Return a request's steps after a search, and whether it needs parents."""
@@ -121,7 +108,7 @@ class Answers:
         return [*steps, ["block"]], self._with_parents(request)
 
     def _with_parents(self, request: Request) -> bool:
-        return bool(request.parents and self._parents)
+        return bool(request.parents and self.parents)
 
     def _where(self, request: Request) -> str:
         """Choose where a result goes: inline, file or summary; raise for others."""

@@ -14,8 +14,8 @@ from typing import Any
 
 from distbfs.errors import DistbfsError, ServiceError
 from distbfs.service.encoding import Buffer
+from distbfs.service.limits import Quota
 from distbfs.service.operations import Answer, Request
-from distbfs.service.quota import Quota
 from distbfs.service.service import Service
 
 CHUNK = 1 << 14

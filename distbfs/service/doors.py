@@ -20,7 +20,7 @@ from distbfs.errors import InputError, ServiceError, UsageError
 from distbfs.service.connection import WATCH, Connection
 from distbfs.service.http import HttpConnection, Site, load_libraries
 from distbfs.service.json_lines import LineConnection
-from distbfs.service.quota import Quota, Quotas
+from distbfs.service.limits import Quota, Quotas
 from distbfs.service.service import Service
 from distbfs.service.tokens import Guard
 

@@ -38,6 +38,11 @@ OF_ROUTES = (404, 405)  # statuses of no operation
 REF = "#/components/schemas/{name}"
 GUARDED: dict[str, Any] = {"security": [{"token": []}]}
 BINARY = {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}
+INFO = {
+    "title": "distbfs",
+    "version": __version__,
+    "description": "Breadth-first search on a graph that stays loaded.",
+}
 ROUTES = {
     "healthz": "Whether the process answers and its ranks live.",
     "readyz": "Whether requests are taken.",
@@ -103,15 +108,6 @@ def describe_api(names: Names, limits: Limits) -> dict[str, Any]:
     shown["401"] = refusals["401"]
     get = {"operationId": "metrics", "summary": "Prometheus metrics.", **GUARDED}
     paths["/metrics"] = {"get": {**get, "responses": shown}}
-    info = {
-        "title": "distbfs",
-        "version": __version__,
-        "description": "Breadth-first search on a graph that stays loaded.",
-    }
     tokens = {"token": {"type": "http", "scheme": "bearer"}}
-    return {
-        "openapi": "3.1.0",
-        "info": info,
-        "paths": paths,
-        "components": {"securitySchemes": tokens, "schemas": schemas},
-    }
+    parts = {"securitySchemes": tokens, "schemas": schemas}
+    return {"openapi": "3.1.0", "info": INFO, "paths": paths, "components": parts}

@@ -83,9 +83,7 @@ class Service:
         self._unanswered: set[Ticket] = set()
         self._answering = threading.Lock()
         self._parents = ranks.session.options.parents
-        self.answers = Answers(
-            self.names, limits, self.metrics, results, parents=self._parents
-        )
+        self.answers = Answers(self.names, limits, self.metrics, results, self._parents)
         self._draining = threading.Event()
         self._failure: BaseException | None = None
         self._numbers = count(1)

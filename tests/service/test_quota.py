@@ -6,8 +6,7 @@ import pytest
 from serving import Talker, serving, wait_for
 
 from distbfs.errors import ServiceError
-from distbfs.service.limits import Limits
-from distbfs.service.quota import KEPT, Quota, Quotas
+from distbfs.service.limits import KEPT, Limits, Quota, Quotas
 
 
 class Clock:
