@@ -63,8 +63,9 @@ def about(
     manifest = store.manifest
     return {
         "store": str(path),
-        "n": manifest.n,
-        "m": manifest.m,
+        "vertices": manifest.n,
+        "edges": manifest.m if manifest.directed else manifest.m // 2,
+        "directed": manifest.directed,
         "tuples": manifest.tuples,
         "ids": None if manifest.ids is None else manifest.ids.kind,
         "first_id": None if manifest.ids is not None else first_of(ids),

@@ -343,7 +343,7 @@ class Client(ABC):
         --------
         >>> import distbfs
         >>> with distbfs.connect("graph.sock") as client:
-        ...     client.stats()["graph"]["n"]
+        ...     client.stats()["graph"]["vertices"]
         4
         """
         return self.call("stats")
@@ -510,9 +510,11 @@ class SocketClient(Client):
 
     def _last_word(self) -> None:
         """Raise ServiceError if the service has said why it ended the connection."""
+        last = b""
         with contextlib.closing(self._socket), contextlib.suppress(OSError):
-            if last := self._line():
-                checked(decode(last))
+            last = self._line()
+        if last:
+            checked(decode(last))
 
     def close(self) -> None:
         """Leave the service."""

@@ -147,9 +147,9 @@ class ServiceRank:
         values = []
         for name, *arguments in steps:
             self._go_on(stop)
-            more = {"stop": stop} if name == "path" else {}
+            more = [stop] if name == "path" else []
             with kept(self._trace, name):
-                values.append(self._steps[name](result, *arguments, **more))
+                values.append(self._steps[name](result, *arguments, *more))
         return result.seconds, values
 
     def _go_on(self, stop: Stop) -> None:

@@ -77,7 +77,7 @@ def make_service(
     ranks.near = lambda *_: None  # every answer takes a search, which can be held up
     if ranks.together is not None:
         ranks.together.fewest = FEWEST  # as where no edges are looked up
-    known = {"n": source.n}
+    known = {"vertices": source.n}
     return Service(ranks, limits, known, folder, metrics or Metrics(), ids=ids)
 
 

@@ -80,7 +80,7 @@ def test_answers(tmp_path):
         assert "parent" not in several[0]
         assert "level" not in client.multi_bfs([1], result="summary")["searches"][0]
         stats = client.stats()
-        assert stats["graph"] == {"n": N}
+        assert stats["graph"] == {"vertices": N}
         assert stats["answers"]["path"] == {"ok": 3}
         assert stats["searches"] == 9
         assert stats["search"]["p50"] > 0
