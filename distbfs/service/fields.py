@@ -154,6 +154,7 @@ class Field(NamedTuple):
     """A field of requests.
 
     text: what it is; default: UNSET for none, REQUIRED where requests must have it;
+    example: a value for examples, with vertices counted from 0, None to leave it out
     read_with: values of ``result`` with which the service reads it, () for any
     """
 
@@ -161,6 +162,7 @@ class Field(NamedTuple):
     kind: Kind
     text: str
     default: Any = UNSET
+    example: Any = None
     read_with: tuple[str, ...] = ()
 
     def declared(self, served: Served) -> tuple[str, Any, Any]:

@@ -163,29 +163,33 @@ def refusal(error: ServiceError) -> Refusal:
 
 ID = Field("id", REQUEST_ID, "repeated in the answer", None)
 DEADLINE = Field("deadline", SECONDS, "seconds that the answer may take")
-SOURCE = Field("source", VERTEX, "where the search begins")
+SOURCE = Field("source", VERTEX, "where the search begins", example=0)
 SET = Field("sources", VERTICES, "instead of source: a set, whose nearest counts")
-SOURCES = Field("sources", VERTICES, "where searches begin", REQUIRED)
-TARGETS = Field("targets", VERTICES, "vertices that are asked for", REQUIRED)
-TARGET = Field("target", VERTEX, "where a path ends", REQUIRED)
-ARRAYS = Field(
-    "arrays",
-    one_of("json", "npy"),
-    "how arrays come; npy: each as .npy after the answer",
-    "json",
-    ("auto", "inline"),
-)
+SOURCES = Field("sources", VERTICES, "where searches begin", REQUIRED, [0, 1])
+TARGETS = Field("targets", VERTICES, "vertices that are asked for", REQUIRED, [1, 2])
+TARGET = Field("target", VERTEX, "where a path ends", REQUIRED, 2)
 RESULT = Field(
     "result",
     one_of("auto", "inline", "file", "summary"),
     "where levels and parents go; auto: inline where they are few",
     "auto",
+    "summary",
 )
-FILE = ("auto", "file")
-FORMAT = Field("format", one_of("hdf5", "npy"), "of a result file", "hdf5", FILE)
-NAME = Field("name", FILE_NAME, "of a result file, without its ending", UNSET, FILE)
-FILLED = ("auto", "inline", "file")
-PARENTS = Field("parents", FLAG, "whether parents are wanted", True, FILLED)
+FILE, INLINE = ("auto", "file"), ("auto", "inline")
+FORMAT = Field(
+    "format", one_of("hdf5", "npy"), "of a result file", "hdf5", read_with=FILE
+)
+NAME = Field("name", FILE_NAME, "of a result file, without its ending", read_with=FILE)
+PARENTS = Field(
+    "parents", FLAG, "whether parents are wanted", True, read_with=(*INLINE, "file")
+)
+ARRAYS = Field(
+    "arrays",
+    one_of("json", "npy"),
+    "how arrays come; npy: each as .npy after the answer",
+    "json",
+    read_with=INLINE,
+)
 START = (SOURCE, SET)
 RESULTS = (RESULT, FORMAT, NAME, PARENTS, ARRAYS)
 
@@ -194,7 +198,6 @@ RESULTS = (RESULT, FORMAT, NAME, PARENTS, ARRAYS)
 class Operation:
     """An operation: what it does, its own fields, and the model of its answers.
 
-    example: of a request, with vertices counted from 0
     immediate: whether it is answered without the queue, and so has no deadline
     """
 
@@ -202,7 +205,6 @@ class Operation:
     text: str
     own: tuple[Field, ...]
     answer: type[Answer]
-    example: dict[str, Any]
     immediate: bool = False
 
     @cached_property
@@ -250,8 +252,9 @@ class Operation:
         if not names.n:
             return {}
         return {
-            name: self.fields[name].kind.example(value, names)
-            for name, value in self.example.items()
+            field.name: field.kind.example(field.example, names)
+            for field in self.own
+            if field.example is not None
         }
 
     def advice(self, names: Names) -> str:
@@ -284,63 +287,27 @@ class Request(Struct):
         def __getattr__(self, name: str) -> Any: ...
 
 
+BFS = "Search from a source, or a set."
+DISTANCES = "Levels of targets from a source, -1 where it does not reach."
+PATH = "One shortest path, null where there is none."
+ALL_PATHS = "All shortest paths: their number and edges, null where there are none."
+REACHABLE = "Whether a source reaches targets."
+MULTI_BFS = "Search from several sources."
+STATS = "Counts and times so far, and the graph."
+HEALTH = "Whether the service answers."
+SHUTDOWN = "Answer what is queued, then end."
 OPERATIONS = {
     operation.name: operation
     for operation in (
-        Operation(
-            "bfs",
-            "Search from a source, or a set.",
-            (*START, *RESULTS),
-            BfsAnswer,
-            {"source": 0, "result": "summary"},
-        ),
-        Operation(
-            "distances",
-            "Levels of targets from a source, -1 where it does not reach.",
-            (*START, TARGETS, ARRAYS),
-            DistancesAnswer,
-            {"source": 0, "targets": [1, 2]},
-        ),
-        Operation(
-            "path",
-            "One shortest path, null where there is none.",
-            (*START, TARGET),
-            PathAnswer,
-            {"source": 0, "target": 2},
-        ),
-        Operation(
-            "all_paths",
-            "All shortest paths: their number and edges, null where there are none.",
-            (*START, TARGET),
-            AllPathsAnswer,
-            {"source": 0, "target": 2},
-        ),
-        Operation(
-            "reachable",
-            "Whether a source reaches targets.",
-            (*START, TARGETS),
-            ReachableAnswer,
-            {"source": 0, "targets": [1, 2]},
-        ),
-        Operation(
-            "multi_bfs",
-            "Search from several sources.",
-            (SOURCES, *RESULTS),
-            MultiBfsAnswer,
-            {"sources": [0, 1], "result": "summary"},
-        ),
-        Operation(
-            "stats",
-            "Counts and times so far, and the graph.",
-            (),
-            StatsAnswer,
-            {},
-            True,
-        ),
-        Operation("health", "Whether the service answers.", (), HealthAnswer, {}, True),
-        Operation(
-            "shutdown", "Answer what is queued, then end.", (), HealthAnswer, {}, True
-        ),
+        Operation("bfs", BFS, (*START, *RESULTS), BfsAnswer),
+        Operation("distances", DISTANCES, (*START, TARGETS, ARRAYS), DistancesAnswer),
+        Operation("path", PATH, (*START, TARGET), PathAnswer),
+        Operation("all_paths", ALL_PATHS, (*START, TARGET), AllPathsAnswer),
+        Operation("reachable", REACHABLE, (*START, TARGETS), ReachableAnswer),
+        Operation("multi_bfs", MULTI_BFS, (SOURCES, *RESULTS), MultiBfsAnswer),
+        Operation("stats", STATS, (), StatsAnswer, immediate=True),
+        Operation("health", HEALTH, (), HealthAnswer, immediate=True),
+        Operation("shutdown", SHUTDOWN, (), HealthAnswer, immediate=True),
     )
 }
 NAMES = ", ".join(OPERATIONS)
