@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
 from distbfs.errors import DistbfsError, ServiceError
 from distbfs.service.encoding import Buffer
@@ -22,6 +22,20 @@ CHUNK = 1 << 14
 WATCH = 0.1  # seconds until a disconnected client is noticed
 
 
+class Parts(Protocol):
+    """Splits what a client says into parts, of which each gets an answer."""
+
+    @property
+    def within(self) -> bool:
+        """Whether a part has begun and not ended."""
+
+    def feed(self, data: bytes) -> list[Any]:
+        """Return the parts that end in some data, b"" at the end of all."""
+
+    def late(self) -> Any:
+        """Return a part that did not end in time, to be answered; None: drop it."""
+
+
 class Connection(ABC):
     """One client: limits its open requests, and drops it if it hangs.
 
@@ -29,8 +43,8 @@ class Connection(ABC):
     answer sends it, as long as the client accepts it at once; the rest waits for the
     loop. Created, and closed, on the loop.
 
-    A subclass is an encoding: it splits what a client says into parts, of which each
-    gets an answer, reads a part as a request, and encodes answers.
+    A subclass is an encoding: it reads a part of what a client says as a request, and
+    encodes answers.
 
     left: called on the loop when the client has disconnected
     address: of the client, "" on a Unix socket
@@ -48,12 +62,13 @@ class Connection(ABC):
         connected: socket.socket,
         left: Callable[[Connection], object],
         quota: Quota,
+        parts: Parts,
         *,
         address: str = "",
         lasting: bool = False,
     ) -> None:
         self._service, self._socket, self._left = service, connected, left
-        self._quota, self.address = quota, address
+        self._quota, self._splitter, self.address = quota, parts, address
         self._handle = connected.fileno()
         self._arrivals = service.tickets.arrivals
         self._loop = asyncio.get_running_loop()
@@ -79,15 +94,6 @@ class Connection(ABC):
 
     # an encoding
 
-    @property
-    @abstractmethod
-    def within(self) -> bool:
-        """Whether a part has begun and not ended."""
-
-    @abstractmethod
-    def split(self, data: bytes) -> list[Any]:
-        """Return the parts that end in some data, b"" at the end of all."""
-
     @abstractmethod
     def request_of(self, part: Any) -> Request | Answer | Any:
         """Return the request in a part, or what answers it; raise ServiceError."""
@@ -99,10 +105,6 @@ class Connection(ABC):
     @abstractmethod
     def encode(self, answer: Any) -> list[Buffer]:
         """Return an answer, or a ServiceError, as bytes."""
-
-    def late_part(self) -> Any:
-        """Return a part that did not end in time, to be answered; None: drop it."""
-        return None
 
     # reading
 
@@ -123,7 +125,7 @@ class Connection(ABC):
                 if self._gone:
                     return
                 data = self._socket.recv(CHUNK)
-                self._parts.extend(self.split(data))
+                self._parts.extend(self._splitter.feed(data))
                 if not data:
                     self.stop_reading()
                     if self.ENDS and self._open:
@@ -283,7 +285,7 @@ class Connection(ABC):
 
         Its requests are not searched any more.
         """
-        said = self._begun and not self.within
+        said = self._begun and not self._splitter.within
         silent = self.idle and not said and self._begun == self._seen
         waits = bool(self._unsent) and not self._taking
         waits = waits or (silent and not self._lasting)
@@ -300,7 +302,7 @@ class Connection(ABC):
     def _give_up(self) -> None:
         """Drop a client that lets the service wait, after an answer if it has one."""
         with self._reading:
-            late = None if self._open or self._gone else self.late_part()
+            late = None if self._open or self._gone else self._splitter.late()
             if late is not None:
                 self.stop_reading()
                 self._parts.append(late)

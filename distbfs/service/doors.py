@@ -12,14 +12,14 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from distbfs.errors import InputError, ServiceError, UsageError
 from distbfs.service.connection import WATCH, Connection
 from distbfs.service.http import HttpConnection, Site, load_libraries
-from distbfs.service.json_lines import LineConnection
+from distbfs.service.json_lines import LineConnection, Splitter
 from distbfs.service.limits import Quota, Quotas
 from distbfs.service.service import Service
 from distbfs.service.tokens import Guard
@@ -101,15 +101,28 @@ class ListeningDoor(Door):
         return ServiceError("busy", text)
 
 
+def line_connection(
+    service: Service,
+    connected: socket.socket,
+    left: Callable[[Connection], object],
+    *,
+    lasting: bool = False,
+) -> Connection:
+    """Return a client of JSON Lines."""
+    quota, parts = Quota(service.limits, time.monotonic), Splitter(service.limits.line)
+    made = LineConnection(service, connected, left, quota, parts, lasting=lasting)
+    made.most = service.limits.pipeline
+    return made
+
+
 class SocketDoor(ListeningDoor):
     """Accepts clients of JSON Lines on a listening Unix socket."""
 
-    def let_in(self, connected: socket.socket, address: str) -> None:
+    def let_in(self, connected: socket.socket, address: str) -> None:  # noqa: ARG002
         """Accept a client, or tell it that there is no room."""
         service, forget = self.service, self.clients.discard
         refused = self.no_room(service.limits.clients)
-        quota = Quota(service.limits, time.monotonic)
-        made = LineConnection(service, connected, forget, quota, address=address)
+        made = line_connection(service, connected, forget)
         if refused is None:
             self.add(made)
         else:
@@ -137,14 +150,9 @@ class HttpDoor(ListeningDoor):
             connected.close()
             return
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        forget, quota = self.clients.discard, self._quotas.of(address)
         made = HttpConnection(
-            service,
-            connected,
-            self.clients.discard,
-            self._quotas.of(address),
-            address=address,
-            site=self._site,
-            refused=refused,
+            service, connected, forget, quota, address, self._site, refused
         )
         self.add(made)
 
@@ -159,9 +167,7 @@ class StreamDoor(Door):
     async def meet(self) -> None:
         """Start reading."""
         service = self.service
-        quota = Quota(service.limits, time.monotonic)
-        made = LineConnection(service, self._connected, self._left, quota, lasting=True)
-        self.add(made)
+        self.add(line_connection(service, self._connected, self._left, lasting=True))
 
     def _left(self, connection: Connection) -> None:
         self.clients.discard(connection)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import select
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from email.utils import formatdate
@@ -20,7 +21,7 @@ from distbfs.errors import LibraryMissing, ServiceError, legible
 from distbfs.service.checker import too_long, unknown_op
 from distbfs.service.connection import Connection
 from distbfs.service.encoding import MEDIA_TYPE, Buffer, encode
-from distbfs.service.limits import Limits
+from distbfs.service.limits import Limits, Quota
 from distbfs.service.metrics import TEXT
 from distbfs.service.openapi import STATUS, describe_api
 from distbfs.service.operations import OPERATIONS, Request, refusal
@@ -121,12 +122,14 @@ class HttpSplitter:
     """Splits bytes into requests; keeps at most the allowed bytes of a body.
 
     The rest of a longer one is read, as some clients hear no answer before.
+
+    go: called where a client sends the body only when it is asked for it
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, go: Callable[[], object]) -> None:
         import h11  # noqa: PLC0415
 
-        self._h11, self._limits = h11, limits
+        self._h11, self._limits, self._go = h11, limits, go
         self._begin(b"")
 
     def _begin(self, data: bytes) -> None:
@@ -137,11 +140,6 @@ class HttpSplitter:
         self.within = bool(data)
         if data:
             self._parser.receive_data(data)
-
-    @property
-    def awaits_go(self) -> bool:
-        """Whether the client sends the body only when it is asked for it."""
-        return self._parser.they_are_waiting_for_100_continue
 
     def feed(self, data: bytes) -> list[HttpRequest]:
         """Return complete requests, and as the last one what is none; b"": the end."""
@@ -159,6 +157,8 @@ class HttpSplitter:
                     self._begin(self._parser.trailing_data[0])
                 else:  # the end
                     break
+            if self._parser.they_are_waiting_for_100_continue and data and not made:
+                self._go()
         except h11.RemoteProtocolError:
             if data:
                 made.append(self._refuse("bad_request", NO_HTTP))
@@ -205,29 +205,25 @@ class HttpConnection(Connection):
     KEPT = 30.0
 
     def __init__(
-        self, *arguments: Any, site: Site, refused: ServiceError | None, **more: Any
+        self,
+        service: Service,
+        connected: socket.socket,
+        left: Callable[[Connection], object],
+        quota: Quota,
+        address: str,
+        site: Site,
+        refused: ServiceError | None,
     ) -> None:
-        super().__init__(*arguments, **more)
+        parts = HttpSplitter(service.limits, self._let_go)
+        super().__init__(service, connected, left, quota, parts, address=address)
         self._site, self._refused = site, refused
-        self._splitter = HttpSplitter(self._service.limits)
         self._part = HttpRequest()  # that is being answered
 
-    @property
-    def within(self) -> bool:
-        """Whether a request has begun and not ended."""
-        return self._splitter.within
-
-    def split(self, data: bytes) -> list[HttpRequest]:
-        """Return requests; tell a client that waits for it to send the body."""
-        made = self._splitter.feed(data)
-        if self._splitter.awaits_go and self.idle and not made:
+    def _let_go(self) -> None:
+        """Tell a client to send the body of its request."""
+        if self.idle:
             with self._sending:
                 self.send(b"HTTP/1.1 100 Continue\r\n\r\n")
-        return made
-
-    def late_part(self) -> HttpRequest | None:
-        """Return a request without its whole body."""
-        return self._splitter.late()
 
     def op_of(self, part: HttpRequest) -> str:
         """Return the operation of a path."""

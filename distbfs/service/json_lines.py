@@ -25,8 +25,11 @@ class Splitter:
         return self._skipping or bool(self._rest)
 
     def feed(self, data: bytes) -> list[bytes | None]:
-        """Return complete lines without their ends, None for one that was too long."""
-        *ends, rest = data.split(b"\n")
+        """Return complete lines without their ends, None for one that was too long.
+
+        b"": the end of all, which ends the last line
+        """
+        *ends, rest = (data or b"\n").split(b"\n")
         lines: list[bytes | None] = []
         if ends and self._skipping:
             self._skipping = False
@@ -47,27 +50,12 @@ class Splitter:
                 lines.append(None)
         return lines
 
-    def end(self) -> list[bytes | None]:
-        """Return the unterminated last line, if there is one."""
-        return self.feed(b"\n")
+    def late(self) -> None:
+        """Leave a line without its end unanswered."""
 
 
 class LineConnection(Connection):
     """A client that sends a request a line, and more before it has the answers."""
-
-    def __init__(self, *arguments: Any, **more: Any) -> None:
-        super().__init__(*arguments, **more)
-        self.most = self._service.limits.pipeline
-        self._splitter = Splitter(self._service.limits.line)
-
-    @property
-    def within(self) -> bool:
-        """Whether a line has begun and not ended."""
-        return self._splitter.within
-
-    def split(self, data: bytes) -> list[bytes | None]:
-        """Return lines, None for one that was too long."""
-        return self._splitter.feed(data) if data else self._splitter.end()
 
     def request_of(self, part: bytes | None) -> Request:
         """Return the request in a line."""
