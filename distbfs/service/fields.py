@@ -56,6 +56,8 @@ class Kind:
         Raises ServiceError that names the field, and what is allowed.
         """
         kind = self.of(served)
+        if type(value) is float and value.is_integer():
+            value = int(value)  # as in JSON
         try:
             return msgspec.convert(value, kind.type)
         except msgspec.ValidationError as error:

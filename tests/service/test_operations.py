@@ -240,6 +240,14 @@ def test_refusals_keep_the_id():
     assert refused({"id": {}, "op": "bfs"}).id is None
 
 
+def test_whole_numbers_may_be_written_as_fractions():
+    made = CHECKER.check(b'{"op": "health", "id": 0.0}')
+    assert (made.id, type(made.id)) == (0, int)
+    made = CHECKER.check(b'{"op": "reachable", "source": 3.0, "targets": [1e0]}')
+    assert (made.start, made.targets) == (3, [1])
+    assert CHECKER.check(b'{"op": "bfs", "source": 1, "deadline": 2.0}').deadline == 2
+
+
 def test_sources_of_a_set_are_one_start():
     asked = b'{"op": "distances", "sources": [9, 1, 9], "targets": [3]}'
     assert CHECKER.check(asked).start == (1, 9)
