@@ -223,6 +223,9 @@ def test_every_operation_of_the_service_is_in_the_reference():
     assert {name: set(names) for name, names in listed.items()} == {
         name: set(OPERATIONS[name].fields) - common for name in OPERATIONS
     }
+    own = {field.name for x in OPERATIONS.values() for field in x.own}
+    described = table(page("service.md"), "field", "what it is")
+    assert {name for row in described for name in codes(row[0])} == own
     limits = table(page("service.md"), "option", "what it limits", "default")
     usual = {codes(row[0])[0]: float(row[2].split()[0]) for row in limits}
     names = {"line": "max_line", "ids": "max_ids", "inline": "max_inline"}

@@ -170,7 +170,7 @@ class Answers:
         most = self.limits.inline
         if path is None and distance >= 0:
             text = f"the path has {distance + 1} vertices; allowed: {most}"
-            raise ServiceError("too_large", text)
+            raise ServiceError("too_large", f"{text}; ask for distances")
         if path is not None:
             path = self.names.each(np.array(path, dtype=np.int64))
         return PathAnswer(distance=distance, path=path)

@@ -82,10 +82,9 @@ class Checker:
         try:
             value = msgspec.json.decode(data)
         except UNREADABLE as error:
-            raise ServiceError("bad_request", why_no_json(data)) from error
+            raise self._no_request(why_no_json(data), op) from error
         if not isinstance(value, dict):
-            example = OPERATIONS[op or "distances"].advice(self._served.names)
-            raise ServiceError("bad_request", f"a request is a JSON object; {example}")
+            raise self._no_request("a request is a JSON object", op)
         number = value.get("id")
         if number is not None:
             number = value["id"] = ID.kind.read("id", number, self._served)
@@ -137,7 +136,9 @@ class Checker:
         return self._models[operation.name](**values)
 
     def _lacks(self, operation: Operation, name: str, text: str) -> ServiceError:
-        advice = operation.advice(self._served.names)
-        return ServiceError(
-            "bad_request", f"{operation.name} lacks '{name}': {text}; {advice}"
-        )
+        text = f"{operation.name} lacks '{name}': {text}"
+        return self._no_request(text, operation.name)
+
+    def _no_request(self, why: str, op: str | None) -> ServiceError:
+        advice = OPERATIONS[op or "distances"].advice(self._served.names)
+        return ServiceError("bad_request", f"{why}; {advice}")

@@ -153,7 +153,8 @@ class Service:
         if self.draining:
             raise ServiceError("draining", "the service ends")
         if request.op == "path" and not self._parents:
-            raise ServiceError("bad_request", "the service runs with --no-parents")
+            text = "the service runs with --no-parents; ask for distances"
+            raise ServiceError("bad_request", text)
         if request.op == "all_paths" and (why := self.ranks.session.paths.refusal):
             raise ServiceError("bad_request", why)
         arrived = time.monotonic()

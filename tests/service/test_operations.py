@@ -179,6 +179,7 @@ def test_what_is_asked_for():
         (b"", "bad_request", "not JSON"),
         (b"[" * 100_000, "bad_request", "nested too deeply"),
         (b"\xff", "bad_request", "not JSON"),
+        (b"{", "bad_request", '; send, for example, {"op": "distances", "source": 0, '),
         (b"NaN", "bad_request", "NaN is no JSON"),
         (b"1" * 5000, "bad_request", "not JSON"),
         ([], "bad_request", "a request is a JSON object"),

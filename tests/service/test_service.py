@@ -281,8 +281,10 @@ def test_lone_surrogates(tmp_path):
     with serving(tmp_path) as (_, path), Talker(path) as talker:
         for line in LONE:
             talker.say(line)
-            assert code_of(answer := talker.hear()) == "bad_request"
-            assert answer["error"]["message"] == "not Unicode: a lone surrogate"
+            answer = talker.hear()
+            assert code_of(answer) == "bad_request"
+            text = answer["error"]["message"]
+            assert text.startswith("not Unicode: a lone surrogate; send, for example, ")
         whole = rb'{"id": "\ud83d\ude00", "op": "health"}'
         talker.say(whole)
         assert talker.hear() == {"id": "\U0001f600", "ok": True, "state": "ready"}
