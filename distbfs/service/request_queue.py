@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from threading import Lock
 from typing import Any
 
@@ -127,17 +128,11 @@ class Tickets:
             return []
         if half and all_here >= 2 * fewest:
             most = min(most, (all_here + 1) // 2)
-        sources: set[int] = set()
-        group = []
-        for ticket in (first, *self._waiting):
-            if not ticket.small:
-                continue
-            source = ticket.start
-            if source in sources or len(sources) < most:
-                sources.add(source)
-                group.append(ticket)
+        small = [ticket for ticket in (first, *self._waiting) if ticket.small]
+        sources = {*islice(dict.fromkeys(ticket.start for ticket in small), most)}
         if len(sources) < fewest:
             return []
+        group = [ticket for ticket in small if ticket.start in sources]
         for ticket in group[1:]:
             self._waiting.remove(ticket)
         return group

@@ -210,13 +210,13 @@ class Service:
         while True:
             if self._flight is None:
                 group = self.tickets.take(TICK, half=self._half)
-                answer_landed = _nothing
+                landed = None
             else:
                 self.tickets.read_until(self._flight[1].ended, SHORT)
                 group = self.tickets.take(0)
-                answer_landed = self._land(*self._flight)
+                landed = self._land(*self._flight)
             self._running = len(group)
-            self._serve(group, answer_landed)
+            self._serve(group, landed)
             self._running = 0 if self._flight is None else len(self._flight[0])
             if flag.requested:
                 self.drain()
@@ -230,11 +230,13 @@ class Service:
             if self.draining and not len(self.tickets) and self._flight is None:
                 return
 
-    def _serve(self, group: list[Ticket], answer_landed: Callable[[], None]) -> None:
+    def _serve(
+        self, group: list[Ticket], landed: tuple[list[Ticket], float, Levels] | None
+    ) -> None:
         """Answer requests of one search, or let it fly.
 
-        answer_landed: answers those of the search before; called once, while a search
-        flies, or before one that cannot
+        landed: requests of the search before, answered while a search flies, or before
+        one that cannot; None for none
         """
         wanted = self._still_wanted(group)
         several = len({ticket.start for ticket in wanted}) > 1
@@ -242,7 +244,8 @@ class Service:
         if flies:
             with self._stopped_for(wanted):
                 self._flight = wanted, self._start_together(wanted)
-        answer_landed()
+        if landed is not None:
+            self._answer_landed(*landed)
         if flies or not wanted:
             return
         self.tickets.arrivals.leave()
@@ -279,8 +282,8 @@ class Service:
 
     def _land(
         self, group: list[Ticket], started: Started[Levels]
-    ) -> Callable[[], None]:
-        """Wait for the search that flies; return a function that answers its requests.
+    ) -> tuple[list[Ticket], float, Levels] | None:
+        """Wait for the search that flies; return what ``_answer_landed`` takes.
 
         While the device searches for one half of the clients, this thread answers and
         reads the other.
@@ -289,15 +292,16 @@ class Service:
         if not started.ended():
             self.tickets.arrivals.leave()
         with self._stopped_for(group):
-            seconds, levels = started.finish()
+            return (group, *started.finish())
+        return None
 
-            def answer() -> None:
-                began = time.perf_counter()
-                self._answer_together(group, seconds, levels)
-                self._half = halves_pay(seconds, time.perf_counter() - began)
-
-            return answer
-        return _nothing
+    def _answer_landed(
+        self, group: list[Ticket], seconds: float, levels: Levels
+    ) -> None:
+        """Answer requests; note whether two batches in turns are faster than one."""
+        began = time.perf_counter()
+        self._answer_together(group, seconds, levels)
+        self._half = halves_pay(seconds, time.perf_counter() - began)
 
     def _start_together(self, group: list[Ticket]) -> Started[Levels]:
         """Search from many sources at once for small requests."""
@@ -407,10 +411,6 @@ def halves_pay(searched: float, answered: float) -> bool:
     than half the time: two hide the shorter of both, if that is long enough.
     """
     return searched < 3 * answered
-
-
-def _nothing() -> None:
-    """Answer nobody."""
 
 
 def all_lost(group: list[Ticket]) -> Callable[[], bool]:
