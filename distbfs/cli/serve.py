@@ -16,20 +16,23 @@ from distbfs.errors import UsageError
 from distbfs.formats.ids import IdMap, first_of
 from distbfs.ranks.signals import StopFlag
 from distbfs.ranks.watch import Watch
-from distbfs.service.client_thread import (
+from distbfs.service.doors import (
     Door,
     Front,
+    HttpDoor,
+    SocketDoor,
+    StreamDoor,
     clear_place,
     listen,
+    listen_http,
     standard_streams,
 )
-from distbfs.service.http import HttpDoor, listen_http, load_libraries
-from distbfs.service.json_lines import SocketDoor, StreamDoor
+from distbfs.service.http import load_libraries
 from distbfs.service.limits import Limits
 from distbfs.service.rank_calls import ServiceRank
 from distbfs.service.results import ResultFolder
 from distbfs.service.service import Service
-from distbfs.service.tokens import check_host, read_token
+from distbfs.service.tokens import Guard, check_host, read_token, renewed
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.terminal.options import Speech
 from distbfs.terminal.shared import (
@@ -60,8 +63,9 @@ def about(
     manifest = store.manifest
     return {
         "store": str(path),
-        "n": manifest.n,
-        "m": manifest.m,
+        "vertices": manifest.n,
+        "edges": manifest.m if manifest.directed else manifest.m // 2,
+        "directed": manifest.directed,
         "tuples": manifest.tuples,
         "ids": None if manifest.ids is None else manifest.ids.kind,
         "first_id": None if manifest.ids is not None else first_of(ids),
@@ -108,7 +112,9 @@ def open_doors(
         stack.callback(ways.socket.unlink, missing_ok=True)
     if ways.port is not None and ways.token_file is not None:
         listening = listen_http(ways.host, ways.port)
-        doors.append(HttpDoor(service, listening, read_token(ways.token_file)))
+        guard = Guard(read_token(ways.token_file))
+        stack.enter_context(renewed(guard, ways.token_file))
+        doors.append(HttpDoor(service, listening, guard))
         terminal.say(f"http://{ways.host}:{listening.getsockname()[1]}")
     if not doors:
         doors.append(StreamDoor(service, standard_streams(ready)))

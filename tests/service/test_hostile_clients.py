@@ -14,7 +14,7 @@ from test_http import serving as serving_http
 
 from distbfs.errors import legible
 from distbfs.service.client import connect
-from distbfs.service.json_lines import StreamDoor
+from distbfs.service.doors import StreamDoor
 from distbfs.terminal.shared import TextLines
 
 HEALTH = {"op": "health"}
