@@ -17,6 +17,8 @@ from distbfs.types import Ids
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from distbfs.formats.text_ids import Words
+
 Take: TypeAlias = Callable[[Ids], None]
 
 HEAD_BYTES = 64 << 10
@@ -150,7 +152,7 @@ class Sides:
 class EdgeFile:
     """Contents of a file: vertices, edge tuples, and the XXH3 (128 bits) of its bytes.
 
-    words: for text ids, the distinct ones by number
+    words: for text ids, the distinct ones
     unread: ignored data of edges, as "weights"
     directed: the file says that its edges lead one way
     one_based: ids in the file start at 1, as requested, detected or by the format
@@ -161,7 +163,7 @@ class EdgeFile:
     n: int
     tuples: int
     digest: str
-    words: tuple[bytes, ...] | None = None
+    words: Words | None = None
     unread: str = ""
     directed: bool = False
     one_based: bool = False

@@ -129,7 +129,7 @@ class Table:
         if options.one_based is None and not options.relabel:
             options = replace(options, one_based=stated.get(ONE_BASED) == b"1")
         self.options = options
-        self.words = Words() if options.relabel == "text" else None
+        self.words = Words.wanted(options.relabel, compiled=options.compiled)
         self._library = None
         if options.compiled and self.words is None:
             self._library = cc.load_or_none(SOURCE)
@@ -205,11 +205,11 @@ class Table:
             largest = max(largest, most)
         if not tuples and self.n is None:
             raise InputError(f"{self.where}: no edges")
-        words = None if self.words is None else tuple(self.words.index)
         unread = "columns beside the two ids" if self.others else ""
         n = largest if self.n is None else self.n
         one_based = bool(self.options.one_based)
-        return EdgeFile(name, n, tuples, "", words, unread, self.directed, one_based)
+        facts = self.words, unread, self.directed, one_based
+        return EdgeFile(name, n, tuples, "", *facts)
 
     def _ids(self, array: Any, column: str, begin: int) -> Ids:
         """Return the ids of a piece of a column; begin: its first row."""
@@ -252,9 +252,7 @@ class Table:
         """Return the numbers of words."""
         if self.words is None:
             raise ValueError("ids are no text here")
-        number = self.words.number
         try:
-            numbers = [number((word or "").encode()) for word in words]
+            return self.words.numbers([(word or "").encode() for word in words])
         except LineFault as fault:
             raise InputError(f"{where}, rows from {begin}: {fault}") from fault
-        return np.array(numbers, dtype=np.int64)

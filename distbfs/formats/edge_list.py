@@ -28,7 +28,7 @@ from distbfs.formats.delimited import (
 )
 from distbfs.formats.ids import IdMap, IntegerIds
 from distbfs.formats.line_rules import LARGEST_ID, LineRules
-from distbfs.formats.lines import SHOWN, read_id, read_pairs
+from distbfs.formats.lines import SHOWN, read_pairs
 from distbfs.formats.text import TextFile
 from distbfs.formats.text_ids import Words
 from distbfs.formats.writing import Edges, lines_of, text_file
@@ -103,7 +103,7 @@ class EdgeListReader:
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file; InputError where it is not an edge list or has no edges."""
         options, notes = self.options, []
-        words = Words() if options.relabel == "text" else None
+        words = Words.wanted(options.relabel, compiled=options.compiled)
         tuples, first, highest = 0, -1, -1  # ids of the first pair, of the others
         with TextFile(path, progress=options.progress) as file:
             head = read_head(file)
@@ -148,7 +148,7 @@ class EdgeListReader:
                 (options.n or max(first, highest) + 1) if sides is None else sides.n,
                 tuples,
                 file.digest,
-                words=None if words is None else tuple(words.index),
+                words=words,
                 unread=unread if file.extra else "",
                 directed=bool(head.directed),
                 one_based=bool(options.one_based),
@@ -192,20 +192,23 @@ def _chunks(
     base, most = options.base, (options.most, options.most)
     if sides is not None:
         most = sides.rows - 1 + base, sides.columns - 1 + base
-    canonical = options.relabel == "numbers"
-    ids = [partial(read_id, base=base, most=x, canonical=canonical) for x in most]
-    parse = (ids[0], ids[1]) if words is None else (words.number, words.number)
-    records = partial(read_records, file, layout=layout, parse=parse)
-    if words is not None or layout.columns != (0, 1):
-        return records(file.blocks())
-    separator = layout.separator.encode()
     rules = LineRules(
-        separator=separator,
+        separator=layout.separator.encode(),
         base=base,
         most_u=most[0],
         most_v=most[1],
-        canonical=canonical,
+        canonical=options.relabel == "numbers",
     )
+    records = partial(
+        read_records,
+        file,
+        layout=layout,
+        rules=rules,
+        words=words,
+        compiled=options.compiled,
+    )
+    if words is not None or layout.columns != (0, 1):
+        return records(file.blocks())
     quoted = records if head.edges is None else None
     return read_pairs(file, rules, head.edges, options.compiled, quoted)
 

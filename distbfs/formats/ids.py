@@ -6,6 +6,7 @@ Vertex k has the k-th id in rising order: of numbers, or of text by its UTF-8 by
 from __future__ import annotations
 
 import re
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from distbfs.types import Array, Bytes, Ids
 
 
+FEW = 8  # one vertex in so many is named alone
 CANONICAL = re.compile("0|[1-9][0-9]{0,18}")
 
 
@@ -174,7 +176,22 @@ class TextIds:
 
     def names(self, vertices: Ids) -> list[str]:
         """Return the ids of vertices, int64 [k]."""
-        return [self.word(int(x)).decode(errors="replace") for x in vertices]
+        numbers = vertices.tolist()
+        if len(numbers) < self.count / FEW or not (names := self._all_names()):
+            return [self.word(x).decode(errors="replace") for x in numbers]
+        return [names[x] for x in numbers]
+
+    def _all_names(self) -> list[str]:
+        """Return all ids by one decoding of the text, none if one is not UTF-8."""
+        first = self.text & 0xC0 != 0x80  # the bytes that begin a character
+        if not self.count or not first[self.offsets[:-1]].all():
+            return []
+        try:
+            text = self.text.tobytes().decode()
+        except UnicodeDecodeError:
+            return []
+        sizes = np.add.reduceat(first, self.offsets[:-1], dtype=np.int64).tolist()
+        return [text[a:b] for a, b in pairwise(accumulate(sizes, initial=0))]
 
     def named(self, vertices: Ids) -> Array:
         """Return the ids of vertices, int64 of any shape, as objects."""

@@ -1,4 +1,4 @@
-/* Pairs of unsigned ids from lines of text.
+/* Pairs of ids from lines of text, and from records of columns that may be quoted.
  *
  * Method: one pass over the bytes of a block that ends at a line end; the first two
  * columns of a line are read digit by digit, the others are skipped.  Nothing is
@@ -10,8 +10,7 @@
  * and no blanks elsewhere.  Where a line may have any columns, one with a quote is no
  * good pair, as the quote may hold separators and line ends.
  */
-#include <stdint.h>
-#include <string.h>
+#include "words.h"
 
 typedef struct {
     int64_t base;      /* the lowest id as written; subtracted */
@@ -157,5 +156,226 @@ int64_t parse_pairs(int64_t length, const uint8_t *text, const rules *packed,
     }
     where[1] = lines;
     where[2] = extra;
+    return count;
+}
+
+#define BATCH 64          /* records whose words are looked up together */
+#define SPARE (8 * LONGEST) /* bytes of words without the quotes that are doubled in them */
+#define LONGEST_COLUMN 100000 /* bytes; Python's csv has a limit above it */
+
+enum { DONE, UNUSUAL, CUT, NO_ROOM }; /* why a pass over records ends */
+
+/* Two columns of ids of records.
+ *
+ * separator: as of rules; u, v: places of the columns; base, most_u, most_v, canonical: as
+ *      of rules, for ids that are numbers
+ * words: the table of ids that are text, or NULL
+ * at: byte of the first record not read; lines: before it; extra: records read with more
+ *     than two columns; end: why the pass ended
+ */
+typedef struct {
+    int64_t separator, u, v, base, most_u, most_v, canonical;
+    word_table *words;
+    int64_t at, lines, extra, end;
+} records;
+
+/* A column: its text without quotes around it, whether quotes are doubled in it */
+typedef struct {
+    const uint8_t *text;
+    int64_t size;
+    int doubled;
+} column;
+
+/* A record: its ids, their hashes; the record's first byte, lines before it, whether there
+ * are more than two columns */
+typedef struct {
+    column ids[2];
+    uint64_t hashes[2];
+    const uint8_t *begin;
+    int64_t lines;
+    int extra;
+} record;
+
+/* Read one record, as Python's csv does with skipinitialspace and strict; return the byte
+ * after it, or NULL and set r->end.  ends: whether each byte ends a column without quotes;
+ * lines: raised by those of the record */
+static const uint8_t *read_record(const uint8_t *p, const uint8_t *stop, records *r,
+                                  const uint8_t *ends, record *out, int64_t *lines)
+{
+    const uint8_t separator = (uint8_t)r->separator;
+    const int blanks = separator == ' ';
+    int quotes = 0, tabs = 0;
+    int64_t columns = 0, filled = 0;
+    r->end = UNUSUAL;
+    out->ids[0].size = out->ids[1].size = 0;
+    for (;; p++) {
+        column c = {NULL, 0, 0};
+        while (*p == ' ' || (blanks && *p == '\t'))
+            tabs |= *p++ == '\t';
+        if (*p == '"') {
+            quotes = 1;
+            for (c.text = ++p;; p++) {
+                const uint8_t *quote = memchr(p, '"', (size_t)(stop - p));
+                const uint8_t *end = quote ? quote : stop;
+                if (end - c.text > LONGEST_COLUMN)
+                    return NULL;
+                for (const uint8_t *line = p; (line = memchr(line, '\n', (size_t)(end - line))); line++)
+                    ++*lines;
+                tabs |= blanks && memchr(p, '\t', (size_t)(end - p));
+                if (!quote) {
+                    r->end = CUT;
+                    return NULL;
+                }
+                p = quote + 1;
+                if (*p != '"')
+                    break;
+                c.doubled = 1;
+            }
+            c.size = p - 1 - c.text;
+        } else {
+            for (c.text = p; !ends[*p]; p++)
+                quotes |= *p == '"';
+            c.size = p - c.text;
+            if (c.size > LONGEST_COLUMN)
+                return NULL;
+        }
+        if (columns == r->u)
+            out->ids[0] = c;
+        if (columns == r->v)
+            out->ids[1] = c;
+        columns++;
+        filled += c.size > 0;
+        if (line_end(p))
+            break;
+        tabs |= blanks && *p == '\t';
+        if (*p != separator && !(blanks && *p == '\t'))
+            return NULL;
+    }
+    if (quotes && tabs) /* Python turns only some of the tabs into blanks */
+        return NULL;
+    if (columns < 2)
+        return NULL;
+    out->extra = columns > 2 && filled > 2;
+    ++*lines;
+    return p + 1 + (*p == '\r');
+}
+
+/* Make the text of an id out of its column: without blanks around it, and with single
+ * quotes; return 0 where it is unusual.  spare: memory for it, moved on */
+static int plain_id(column *c, uint8_t **spare)
+{
+    const uint8_t *text = c->text;
+    if (c->doubled) {
+        if (c->size > LONGEST)
+            return 0;
+        uint8_t *to = *spare;
+        for (const uint8_t *p = text; p < text + c->size; p += 1 + (*p == '"'))
+            *to++ = *p;
+        c->text = *spare;
+        c->size = to - *spare;
+        *spare = to;
+    }
+    const int led = c->size && blank(*c->text);
+    while (c->size && blank(*c->text)) {
+        c->text++;
+        c->size--;
+    }
+    while (c->size && blank(c->text[c->size - 1]))
+        c->size--;
+    return c->size && !(led && *c->text == '"');
+}
+
+/* Read the two ids of a record; return 0 where it is unusual. */
+static int take_ids(const records *r, record *out, uint8_t **spare, int64_t *pair)
+{
+    for (int side = 0; side < 2; side++) {
+        column *c = out->ids + side;
+        if (!plain_id(c, spare))
+            return 0;
+        if (r->words) {
+            const uint64_t hash = word_hash(c->text, c->size, r->words->seed);
+            __builtin_prefetch(r->words->slots + (hash & (uint64_t)r->words->mask));
+            out->hashes[side] = hash;
+            continue;
+        }
+        const uint8_t *end = number(c->text, r->canonical, pair + side);
+        const int64_t most = side ? r->most_v : r->most_u;
+        if (end != c->text + c->size || pair[side] < r->base || pair[side] > most)
+            return 0;
+        pair[side] -= r->base;
+    }
+    return 1;
+}
+
+/* Write the numbers of the words of records until one cannot have any; return how many
+ * records have them, and set why others have not.  pairs: [count][2] */
+static int look_up(word_table *words, const record *batch, int count, int64_t *pairs, int *end)
+{
+    for (int k = 0; k < count; k++) {
+        for (int side = 0; side < 2; side++) {
+            const column *c = batch[k].ids + side;
+            const int64_t word = number_of(words, c->text, c->size, batch[k].hashes[side]);
+            if (word < 0) {
+                *end = word == FULL ? NO_ROOM : UNUSUAL;
+                return k;
+            }
+            pairs[2 * k + side] = word;
+        }
+    }
+    return count;
+}
+
+/* Write the pairs of a block of whole lines, of ids or of numbers of words, until a record
+ * is unusual or not complete, or there is no room in the table of words; return how many.
+ *
+ * text: [length] bytes, the last one \n; pairs: [length / 4 + 1][2]
+ */
+int64_t parse_records(records *r, int64_t length, const uint8_t *text, int64_t *pairs)
+{
+    const uint8_t *p = text, *stop = text + length;
+    uint8_t ends[256] = {['\n'] = 1, ['\r'] = 1}, spare[SPARE];
+    record batch[BATCH];
+    int64_t count = 0, lines = 0;
+    ends[r->separator] = 1;
+    ends['\t'] |= r->separator == ' ';
+    r->extra = 0;
+    int end = DONE;
+    while (end == DONE && p < stop) {
+        int size = 0;
+        uint8_t *left = spare;
+        while (size < BATCH && left - spare <= SPARE - 2 * LONGEST && p < stop) {
+            const uint8_t *rest = skip_blanks(p);
+            record *next = batch + size;
+            next->begin = p;
+            next->lines = lines;
+            if (line_end(rest) || *rest == '#' || *rest == '%') {
+                p = (const uint8_t *)memchr(rest, '\n', (size_t)(stop - rest)) + 1;
+                lines++;
+                continue;
+            }
+            p = read_record(p, stop, r, ends, next, &lines);
+            if (p && take_ids(r, next, &left, pairs + 2 * (count + size))) {
+                size++;
+                continue;
+            }
+            end = p ? UNUSUAL : (int)r->end;
+            p = next->begin;
+            lines = next->lines;
+            break;
+        }
+        const int taken = size;
+        if (r->words)
+            size = look_up(r->words, batch, size, pairs + 2 * count, &end);
+        if (size < taken) {
+            p = batch[size].begin;
+            lines = batch[size].lines;
+        }
+        for (int k = 0; k < size; k++)
+            r->extra += batch[k].extra;
+        count += size;
+    }
+    r->at = p - text;
+    r->lines = lines;
+    r->end = end;
     return count;
 }

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.distinct import distinct
-from distbfs.formats.ids import IntegerIds, TextIds
+from distbfs.formats.ids import IntegerIds
+from distbfs.formats.word_table import WordTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
     from distbfs.formats.ids import IdMap
+    from distbfs.formats.text_ids import Words
     from distbfs.types import Ids
 
 PAIRS = 1 << 20
@@ -49,22 +51,39 @@ class Distinct:
         self._new, self._waiting = [], 0
 
 
-def relabel_numbers(spool: Path, ids: Ids) -> IdMap:
-    """Replace each id in the spool by its index in ``ids``, int64 and ascending."""
-    _rewrite(spool, lambda pairs: np.searchsorted(ids, pairs))
-    return IntegerIds(ids)
+class Numbers:
+    """Numbers vertices whose ids are numbers, while pairs are put into a spool.
 
-
-def relabel_words(spool: Path, words: Sequence[bytes]) -> IdMap:
-    """Replace each word number in the spool by the word's rank in byte order.
-
-    words: the distinct ids by number
+    By a table where there is a compiler, and it is wanted, else in the end.
     """
-    order = sorted(range(len(words)), key=words.__getitem__)
-    place = np.empty(len(words), dtype=np.int64)
-    place[order] = np.arange(len(words))
-    _rewrite(spool, lambda pairs: place[pairs])
-    return TextIds.of([words[k] for k in order])
+
+    def __init__(self, *, compiled: bool = True) -> None:
+        self._table = WordTable.or_none(compiled=compiled)
+        self._distinct = Distinct()
+
+    def add(self, pairs: Ids) -> Ids:
+        """Return what to put into the spool for pairs of ids, int64 [k, 2]."""
+        if self._table is None:
+            self._distinct.add(pairs)
+            return pairs
+        return self._table.number(pairs.ravel())[0].reshape(pairs.shape)
+
+    def finish(self, spool: Path) -> IdMap:
+        """Replace all that was put into the spool by vertices, in the order of ids."""
+        if self._table is None:
+            ids = self._distinct.ids()
+            _rewrite(spool, lambda pairs: np.searchsorted(ids, pairs))
+            return IntegerIds(ids)
+        ids, ranks = self._table.ranked_numbers(np.int64)
+        _rewrite(spool, ranks.__getitem__)
+        return IntegerIds(ids)
+
+
+def relabel_words(spool: Path, words: Words) -> IdMap:
+    """Replace each word number in the spool by the word's rank in byte order."""
+    ids, ranks = words.ranked()
+    _rewrite(spool, ranks.__getitem__)
+    return ids
 
 
 def _rewrite(spool: Path, change: Callable[[Ids], Ids]) -> None:

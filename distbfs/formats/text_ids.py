@@ -3,21 +3,50 @@
 from __future__ import annotations
 
 import re
+from itertools import accumulate
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from distbfs.formats.ids import TextIds
 from distbfs.formats.lines import SHOWN, LineFault
+from distbfs.formats.word_table import WordTable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from distbfs.types import Ids
 
 LONGEST_WORD = 1024
 CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
 
 
 class Words:
-    """The distinct ids so far; ``index`` numbers them in the order of the file."""
+    """The distinct ids so far, numbered in the order of the file.
 
-    def __init__(self) -> None:
+    table: holds them where there is a compiler, and it is wanted; else ``index`` does
+    """
+
+    def __init__(self, *, compiled: bool = True) -> None:
+        self.table = WordTable.or_none(compiled=compiled, strict=True)
         self.index: dict[bytes, int] = {}
 
+    @classmethod
+    def wanted(cls, relabel: str, *, compiled: bool) -> Words | None:
+        """Return a new one where ``relabel`` says that ids are text, else None."""
+        return cls(compiled=compiled) if relabel == "text" else None
+
+    def __len__(self) -> int:
+        return len(self.index) if self.table is None else self.table.count
+
+    def leave_table(self) -> None:
+        """Hold the words in ``index`` from now on."""
+        if self.table is not None:
+            self.index = {word: k for k, word in enumerate(self.table.words())}
+            self.table = None
+
     def number(self, word: bytes) -> int:
-        """Return the number of a word; LineFault if it cannot be an id."""
+        """Return a word's number, by ``index``; LineFault if it cannot be an id."""
         known = self.index.get(word)
         if known is None:
             fault = word_fault(word)
@@ -25,6 +54,27 @@ class Words:
                 raise LineFault(fault)
             known = self.index[word] = len(self.index)
         return known
+
+    def numbers(self, words: Sequence[bytes]) -> Ids:
+        """Return the numbers of words, int64 [k]; LineFault if one cannot be an id."""
+        if self.table is None:
+            return np.array([self.number(word) for word in words], dtype=np.int64)
+        ends = np.fromiter(accumulate(map(len, words), initial=0), dtype=np.int64)
+        text = np.frombuffer(b"".join(words), dtype=np.uint8)
+        numbers, done = self.table.number(text, ends)
+        if done < len(words):
+            raise LineFault(word_fault(words[done]))
+        return numbers
+
+    def ranked(self) -> tuple[TextIds, Ids]:
+        """Return the words, sorted by their bytes, and the rank of each by number."""
+        if self.table is not None:
+            ranks, offsets, text = self.table.ranked()
+            return TextIds(offsets, text), ranks
+        words = sorted(self.index)
+        ranks = np.empty(len(words), dtype=np.int64)
+        ranks[[self.index[word] for word in words]] = np.arange(len(words))
+        return TextIds.of(words), ranks
 
 
 def word_fault(word: bytes) -> str:

@@ -26,7 +26,7 @@ from distbfs.formats.attributes import Values
 from distbfs.formats.base import ReaderOptions, make_reader
 from distbfs.formats.ids import CountedIds
 from distbfs.formats.kept import read_kept
-from distbfs.formats.relabel import Distinct, relabel_numbers, relabel_words
+from distbfs.formats.relabel import Numbers, relabel_words
 from distbfs.formats.text import rereadable
 
 if TYPE_CHECKING:
@@ -317,19 +317,18 @@ def _parse(
     reader: Reader, path: Path, options: ReaderOptions, folder: Path | None
 ) -> tuple[Spool, EdgeFile, IdMap | None]:
     """Parse a file into a new spool, which is removed on failure."""
-    spool, distinct = Spool(folder), Distinct()
-    numbers = options.relabel == "numbers"
+    spool, numbers = Spool(folder), None
+    if options.relabel == "numbers":
+        numbers = Numbers(compiled=options.compiled)
 
     def take(pairs: Ids) -> None:
-        if numbers:
-            distinct.add(pairs)
-        pairs.tofile(out)
+        (pairs if numbers is None else numbers.add(pairs)).tofile(out)
 
     try:
         with spool.path.open("wb") as out:
             edges = reader.read(path, take)
-        if numbers:
-            return spool, edges, relabel_numbers(spool.path, distinct.ids())
+        if numbers is not None:
+            return spool, edges, numbers.finish(spool.path)
         if edges.words is not None:
             return spool, edges, relabel_words(spool.path, edges.words)
         if options.n is None:

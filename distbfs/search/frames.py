@@ -15,10 +15,12 @@ import numpy as np
 from distbfs.errors import InputError, LibraryMissing, UsageError, WrongTypeError
 from distbfs.formats.attributes import FLOATS, Values, check_names, values_of_column
 from distbfs.formats.columns import choose
+from distbfs.formats.word_table import WordTable, split
 from distbfs.options import type_name
 from distbfs.search.program_arrays import lacking
 from distbfs.types import Array, Ids
 
+LONE = "surrogatepass"  # surrogates in text are kept
 FRAMES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "Table"}
 
 
@@ -146,16 +148,44 @@ def renumbered(u: Array, v: Array) -> tuple[Ids, Ids, list[Any]]:
     """Return ends [k] of edges as numbers of the ids that occur, and these, rising."""
     both = np.concatenate([u, v])
     if {u.dtype.kind, v.dtype.kind} <= {"i", "u"} and both.dtype.kind in "iu":
-        ids, numbers = np.unique(both, return_inverse=True)
-        return numbers[: len(u)], numbers[len(u) :], ids.tolist()
-    words = [*u.tolist(), *v.tolist()]
+        names, numbers = numbered(both.astype(np.dtype(f"{both.dtype.kind}8")))
+    else:
+        names, numbers = numbered_objects([*u.tolist(), *v.tolist()])
+    return numbers[: len(u)], numbers[len(u) :], names
+
+
+def numbered(values: Array) -> tuple[list[Any], Ids]:
+    """Return the distinct values of 64-bit integers, rising, and their places, [k]."""
+    table = WordTable.or_none(compiled=True)
+    if table is None:
+        ids, places = np.unique(values, return_inverse=True)
+        return ids.tolist(), places
+    numbers, _ = table.number(values)
+    ids, ranks = table.ranked_numbers(values.dtype)
+    return ids.tolist(), ranks[numbers]
+
+
+def numbered_objects(words: list[Any]) -> tuple[list[Any], Ids]:
+    """Return the distinct words, rising, and the place of each of them, int64 [k].
+
+    Raises WrongTypeError where they have no order.
+    """
+    table = WordTable.or_none(compiled=True)
+    if table is not None and set(map(type, words)) == {str}:
+        # a zero after each word, where none has zeros itself
+        text = np.frombuffer("\0".join([*words, ""]).encode(errors=LONE), np.uint8)
+        if len(ends := np.flatnonzero(text == 0)) == len(words):
+            offsets = np.concatenate(([0], ends - np.arange(len(words))))
+            numbers, _ = table.number(text[text > 0], offsets)
+            ranks, offsets, text = table.ranked()
+            names = [word.decode(errors=LONE) for word in split(text, offsets)]
+            return names, ranks[numbers]
     try:
         names = sorted(set(words))
     except TypeError as error:
         raise WrongTypeError(f"ids of different types: {error}") from error
     place = {name: k for k, name in enumerate(names)}
-    numbers = np.fromiter(map(place.__getitem__, words), np.int64, len(words))
-    return numbers[: len(u)], numbers[len(u) :], names
+    return names, np.fromiter(map(place.__getitem__, words), np.int64, len(words))
 
 
 def whole_names(names: Array) -> Array:

@@ -345,7 +345,7 @@ def test_long_files_are_handed_over_in_pieces(tmp_path, monkeypatch):
     path = tmp_path / "a.csv"
     path.write_text("".join(f"v {k},v {k + 1}\n" for k in range(95)))
     sizes = []
-    reader = EdgeListReader(ReaderOptions(relabel="text"))
+    reader = EdgeListReader(ReaderOptions(relabel="text", compiled=False))
     edge_file = reader.read(path, lambda pairs: sizes.append(len(pairs)))
     assert sizes == [10] * 9 + [5]
     assert edge_file.tuples == 95

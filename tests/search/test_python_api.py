@@ -178,6 +178,26 @@ def test_names_in_tables(name):
     assert graph.neighbors(5).tolist() == [7, 10**12]
 
 
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.text(max_size=9) | st.text("ab\0\udc80", max_size=9))
+    | st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3))
+    | st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 9))
+    | st.lists(st.integers(0, 255)).map(lambda x: np.array(x, np.uint8))
+    | st.lists(st.booleans() | st.integers(0, 3) | st.floats(0, 3)),
+    st.booleans(),
+)
+def test_any_ids_are_numbered_in_their_order(ids, compiled):
+    texts = len(ids) > 0 and isinstance(ids[0], str)
+    ids = np.array(ids, dtype=object if texts else None)
+    with pytest.MonkeyPatch.context() as patch:
+        if not compiled:
+            patch.setattr(frames.WordTable, "or_none", lambda **_: None)
+        u, v, names = frames.renumbered(ids[1:], ids[:1])
+    assert names == sorted(set(ids.tolist()))
+    assert [names[k] for k in (*v, *u)] == ids.tolist()
+
+
 @pytest.mark.parametrize("name", LIBRARIES)
 @pytest.mark.parametrize(
     ("columns", "options", "kind", "text"),

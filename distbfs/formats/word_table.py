@@ -1,0 +1,119 @@
+"""A table of distinct words in C, numbered in the order in which they come."""
+
+from __future__ import annotations
+
+import ctypes
+import secrets
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from distbfs.device import cc
+from distbfs.device.structures import structure
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from distbfs.types import Array, Bytes, Ids
+
+SOURCE = Path(__file__).with_name("words.c")
+FULL = -1  # as in words.h
+FEW_WORDS = 1 << 10  # room of a new table
+
+
+class WordTable:
+    """A hash table of byte strings.
+
+    strict: words must be ids of a file; record: the C view
+    """
+
+    def __init__(self, library: ctypes.CDLL, *, strict: bool = False) -> None:
+        self._library = library
+        self.record = structure(SOURCE, "word_table")(
+            seed=secrets.randbits(64), strict=strict
+        )
+        self.offsets: Ids = np.zeros(1, dtype=np.int64)
+        self.text: Bytes = np.zeros(0, dtype=np.uint8)
+        self._take_room(FEW_WORDS, FEW_WORDS * 8)
+
+    @classmethod
+    def or_none(cls, *, compiled: bool, strict: bool = False) -> Self | None:
+        """Return a new table, None without a compiler or if it is not wanted."""
+        library = cc.load_or_none(SOURCE) if compiled else None
+        return None if library is None else cls(library, strict=strict)
+
+    @property
+    def count(self) -> int:
+        """Number of words."""
+        return int(self.record.count)
+
+    def grow(self, more: int) -> None:
+        """Make room for twice as many words, or for their text and ``more`` bytes."""
+        room, size = len(self.offsets) - 1, len(self.text)
+        full = self.count == room
+        self._take_room(room << full, size if full else 2 * size + more)
+
+    def _take_room(self, room: int, size: int) -> None:
+        offsets, text = np.empty(room + 1, np.int64), np.empty(size, np.uint8)
+        used = int(self.offsets[self.count])
+        offsets[: self.count + 1] = self.offsets[: self.count + 1]
+        text[:used] = self.text[:used]
+        new = room + 1 != len(self.offsets)
+        self.offsets, self.text = offsets, text
+        self.record.set(offsets=offsets, text=text, room=room, bytes=size)
+        if new:
+            slots = np.zeros(2 * room, dtype=np.uint64)
+            self.record.set(slots=slots, mask=2 * room - 1)
+            self._library.fill_slots(ctypes.byref(self.record))
+
+    def number(self, text: Array, offsets: Ids | None = None) -> tuple[Ids, int]:
+        """Return the numbers of words, int64 [k], and how many before an unfit one.
+
+        text, offsets: uint8 and int64 [k + 1], or words of 8 bytes each, 64 bits [k]
+        """
+        count = len(text) if offsets is None else len(offsets) - 1
+        numbers = np.empty(count, dtype=np.int64)
+        why = ctypes.c_int64(0)
+        call = self._library.number_words
+        call.restype = ctypes.c_int64
+        done = 0
+        while True:
+            words = (None, text[done:]) if offsets is None else (offsets[done:], text)
+            done += call(
+                ctypes.byref(self.record),
+                ctypes.c_int64(count - done),
+                *map(cc.pointer, words),
+                cc.pointer(numbers[done:]),
+                ctypes.byref(why),
+            )
+            if done == count or why.value != FULL:
+                return numbers, done
+            self.grow(text.nbytes)
+
+    def ranked(self) -> tuple[Ids, Ids, Bytes]:
+        """Return ranks of words by number, offsets and text of the sorted words."""
+        ranks, offsets = np.empty(self.count, np.int64), np.empty_like(self.offsets)
+        text = np.empty(self.offsets[self.count], np.uint8)
+        arrays = map(cc.pointer, (ranks, offsets, text))
+        if self._library.sort_words(ctypes.byref(self.record), *arrays):
+            raise MemoryError
+        return ranks, offsets[: self.count + 1], text
+
+    def ranked_numbers(self, dtype: Any) -> tuple[Array, Ids]:
+        """Return the words as sorted 64-bit integers, and the ranks by number."""
+        known = self.text[: 8 * self.count].view(dtype)
+        order, ranks = np.argsort(known), np.empty(self.count, np.int64)
+        ranks[order] = np.arange(self.count)
+        return known[order], ranks
+
+    def words(self) -> list[bytes]:
+        """Return the words by number."""
+        return split(self.text, self.offsets[: self.count + 1])
+
+
+def split(text: Bytes, offsets: Ids) -> list[bytes]:
+    """Return words, of text that begins at offsets, int64 [k + 1]."""
+    data = text.tobytes()
+    return [data[a:b] for a, b in pairwise(offsets.tolist())]
