@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from distbfs.device import cc
-from distbfs.distinct import distinct
 from distbfs.errors import DistbfsError, InputError, LibraryMissing
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.line_rules import LARGEST_ID
@@ -220,39 +219,28 @@ class Table:
             if array.null_count:
                 at = begin + int(np.argmax(array.is_null().to_numpy(False)))
                 raise InputError(f"{where}[{at}]: a null, where an id is expected")
+            if types.is_dictionary(array.type):
+                array = array.dictionary_decode()
             kind = array.type
-            if types.is_dictionary(kind):
-                kind = kind.value_type
-        if types.is_integer(kind):
-            with sound(where):
-                if types.is_dictionary(array.type):
-                    array = array.dictionary_decode()
-                values = array.to_numpy(False)
+            text = types.is_string(kind) or types.is_large_string(kind)
+            if not text and not types.is_integer(kind):
+                raise InputError(f"{where}: {kind} values, where integers are expected")
             if self.words is not None:
-                return self._text(values.astype(str).tolist(), where, begin)
-            base, most = self.options.base, self._most()
-            return checked(values, most, base, where, begin, 1)
-        text = types.is_string(kind) or types.is_large_string(kind)
-        if not text:
-            raise InputError(f"{where}: {kind} values, where integers are expected")
-        if self.words is None:
-            more = "" if self.options.relabel else "; --relabel takes them"
-            raise InputError(f"{where}: ids are text{more}")
-        with sound(where):
-            if not types.is_dictionary(array.type):
-                array = array.dictionary_encode()
-            words = array.dictionary.to_pylist()
-            codes = array.indices.to_numpy(False).astype(np.int64)
-        used = distinct(codes)
-        numbers = np.full(len(words), -1, dtype=np.int64)
-        numbers[used] = self._text([words[k] for k in used.tolist()], where, begin)
-        return numbers[codes]
+                return self._numbers(array, self.words, where, begin)
+            if text:
+                more = "" if self.options.relabel else "; --relabel takes them"
+                raise InputError(f"{where}: ids are text{more}")
+            values, base = array.to_numpy(False), self.options.base
+            return checked(values, self._most(), base, where, begin, 1)
 
-    def _text(self, words: Sequence[str | None], where: str, begin: int) -> Ids:
+    @staticmethod
+    def _numbers(array: Any, words: Words, where: str, begin: int) -> Ids:
         """Return the numbers of words."""
-        if self.words is None:
-            raise ValueError("ids are no text here")
+        array = array.cast("large_string")
+        _, ends, data = array.buffers()
+        last = array.offset + len(array) + 1
+        offsets = np.frombuffer(ends, dtype=np.int64)[array.offset : last]
         try:
-            return self.words.numbers([(word or "").encode() for word in words])
+            return words.numbers(np.frombuffer(data or b"", dtype=np.uint8), offsets)
         except LineFault as fault:
             raise InputError(f"{where}, rows from {begin}: {fault}") from fault

@@ -67,13 +67,11 @@ class ParquetReader:
             schema = plain.schema_arrow
         table = Table(where, schema, self.options)
         with sound(where):
-            types = load("pyarrow.types")
-            text = [x for x in table.names if types.is_string(schema.field(x).type)]
             metadata = plain.metadata
             sizes = [
                 metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)
             ]
-            form = {"read_dictionary": text, "metadata": metadata, **BUFFERED}
+            form = {"metadata": metadata, **BUFFERED}
 
             def batches(groups: list[int], threads: bool) -> Iterator[tuple[Any, Any]]:
                 made = parquet.ParquetFile(opened(file), **form)

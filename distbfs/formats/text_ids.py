@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from distbfs.formats.ids import TextIds
 from distbfs.formats.lines import SHOWN, LineFault
-from distbfs.formats.word_table import WordTable
+from distbfs.formats.word_table import WordTable, split
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from distbfs.types import Ids
+    from distbfs.types import Bytes, Ids
 
 LONGEST_WORD = 1024
 CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
@@ -55,15 +52,17 @@ class Words:
             known = self.index[word] = len(self.index)
         return known
 
-    def numbers(self, words: Sequence[bytes]) -> Ids:
-        """Return the numbers of words, int64 [k]; LineFault if one cannot be an id."""
+    def numbers(self, text: Bytes, offsets: Ids) -> Ids:
+        """Return the numbers of words of text, int64 [k]; offsets: int64 [k + 1].
+
+        Raises LineFault if one cannot be an id.
+        """
         if self.table is None:
+            words = split(text, offsets)
             return np.array([self.number(word) for word in words], dtype=np.int64)
-        ends = np.fromiter(accumulate(map(len, words), initial=0), dtype=np.int64)
-        text = np.frombuffer(b"".join(words), dtype=np.uint8)
-        numbers, done = self.table.number(text, ends)
-        if done < len(words):
-            raise LineFault(word_fault(words[done]))
+        numbers, done = self.table.number(text, offsets)
+        if done < len(numbers):
+            raise LineFault(word_fault(split(text, offsets[done : done + 2])[0]))
         return numbers
 
     def ranked(self) -> tuple[TextIds, Ids]:

@@ -211,11 +211,11 @@ def test_numbers_are_numbered_alike(scratch, pairs, many):
 
 def test_words_that_cannot_be_ids_are_refused_alike():
     for word in (b"", b"\n", b"\x7f", b"a" * 1025, *BROKEN):
-        messages = set()
+        messages, text = set(), np.frombuffer(b"a" + word + b"\x80" * 3, np.uint8)
         for compiled in (True, False):
             words = Words(compiled=compiled)
             with pytest.raises(lines.LineFault) as fault:
-                words.numbers([b"a", word, b"\x80\x80\x80"])
+                words.numbers(text, np.array([0, 1, 1 + len(word), len(text)]))
             messages.add(str(fault.value))
         assert len(messages) == 1
 
