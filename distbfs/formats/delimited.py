@@ -9,34 +9,25 @@ that begin with ``#`` or ``%`` between records are comments.
 from __future__ import annotations
 
 import csv
-import ctypes
 import io
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from distbfs.device import cc
-from distbfs.device.structures import structure
 from distbfs.formats.base import HEAD_BYTES
 from distbfs.formats.columns import choose, usual
-from distbfs.formats.lines import NUMBER, SHORTEST_LINE, SOURCE, LineFault, read_id
+from distbfs.formats.lines import NUMBER
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
-    from distbfs.formats.line_rules import LineRules
     from distbfs.formats.text import TextFile
-    from distbfs.formats.text_ids import Words
-    from distbfs.types import Ids
+
 
 SEPARATORS = {"\t": "tabs", ";": "semicolons", ",": "commas", " ": "blanks"}
 SAMPLE_RECORDS = 100
-PAIRS = 1 << 16
-UNUSUAL, NO_ROOM = 1, 3  # as in parse.c
 BLANKS = " \t"
 COMMENTS = "#%"
 BRACKET = re.compile("[][{}<>]")
@@ -241,128 +232,6 @@ class RecordLines:
                 yield line
 
 
-def read_records(
-    file: TextFile,
-    blocks: Iterable[bytes],
-    layout: LineLayout,
-    rules: LineRules,
-    words: Words | None,
-    compiled: bool = True,
-) -> Iterator[Ids]:
-    """Yield the pairs of blocks of whole lines, int64 [k, 2], in order.
-
-    rules: of ids that are numbers; words: number ids that are text, None for numbers;
-    compiled: use the kernel if available. Raises InputError ``FILE:LINE: what is
-    wrong``, for the line where a record begins.
-    """
-    library = cc.load_or_none(SOURCE) if compiled else None
-    kind = layout, rules, words
-    if library is not None:
-        rest = yield from _compiled_records(library, file, iter(blocks), *kind)
-        if rest is None:
-            return
-        blocks = rest
-    if words is not None:
-        words.leave_table()
-    yield from _plain_records(file, blocks, *kind)
-
-
-def _compiled_records(
-    library: ctypes.CDLL,
-    file: TextFile,
-    blocks: Iterator[bytes],
-    layout: LineLayout,
-    rules: LineRules,
-    words: Words | None,
-) -> Generator[Ids, None, Iterable[bytes] | None]:
-    """Yield pairs like ``read_records``.
-
-    Returns the blocks from an unusual record on, None if there is none.
-    """
-    table = None if words is None else words.table
-    state = structure(SOURCE, "records")(
-        separator=ord(layout.separator),
-        u=layout.columns[0],
-        v=layout.columns[1],
-        base=rules.base,
-        most_u=rules.most_u,
-        most_v=rules.most_v,
-        canonical=rules.canonical,
-        words=None if table is None else ctypes.addressof(table.record),
-    )
-    library.parse_records.restype = ctypes.c_int64
-    rest = b""
-    for block in blocks:
-        file.line -= rest.count(b"\n")
-        text, end = rest + block, NO_ROOM
-        while end == NO_ROOM:
-            pairs = np.empty((len(text) // SHORTEST_LINE + 1, 2), dtype=np.int64)
-            size = ctypes.c_int64(len(text))
-            arguments = ctypes.byref(state), size, text, cc.pointer(pairs)
-            count = library.parse_records(*arguments)
-            file.line += state.lines
-            file.extra += state.extra
-            if count:
-                yield pairs[:count]
-            text, end = text[state.at :], state.end
-            if end == NO_ROOM and table is not None:
-                table.grow(len(text))
-        if end == UNUSUAL:
-            return chain([text], blocks)
-        rest = text
-        file.line += rest.count(b"\n")  # as when the next block is checked
-    file.line -= rest.count(b"\n")
-    return [rest] if rest else None
-
-
-def _plain_records(
-    file: TextFile,
-    blocks: Iterable[bytes],
-    layout: LineLayout,
-    rules: LineRules,
-    words: Words | None,
-) -> Iterator[Ids]:
-    """Do the work of ``read_records`` with Python's ``csv``."""
-    lines = RecordLines(file, blocks)
-    numbers: list[int] = []
-
-    def number(word: bytes, most: int) -> int:
-        if words is not None:
-            return words.number(word)
-        return read_id(word, rules.base, most, rules.canonical)
-
-    sides = tuple(zip(layout.columns, (rules.most_u, rules.most_v), strict=True))
-    try:
-        for row in cut(lines, layout.separator):
-            for place, most in sides:
-                numbers.append(number(_id(row, place), most))
-            file.extra += len(row) > 2 and sum(map(bool, row)) > 2
-            if len(numbers) >= 2 * PAIRS:
-                yield np.array(numbers, dtype=np.int64).reshape(-1, 2)
-                numbers = []
-            lines.within = False
-    except LineFault as fault:
-        raise file.refuse(str(fault), lines.begin) from fault
-    except csv.Error as error:
-        raise file.refuse(quote_fault(error), lines.begin) from error
-    if numbers:
-        yield np.array(numbers, dtype=np.int64).reshape(-1, 2)
-
-
 def quote_fault(error: csv.Error) -> str:
     """Return what an error of Python's ``csv`` means."""
     return next((y for x, y in FAULTS.items() if x in str(error)), str(error))
-
-
-def _id(row: list[str], place: int) -> bytes:
-    """Return a column of a record without blanks around it; LineFault for none."""
-    if len(row) <= place or len(row) < 2:
-        columns = "one column" if len(row) == 1 else f"{len(row)} columns"
-        expected = "two ids are" if place < 2 else f"column {place + 1} is"
-        raise LineFault(f"{columns}, where {expected} expected")
-    column = row[place].strip(BLANKS)
-    if not column:
-        raise LineFault("an empty column")
-    if column[0] == '"' and row[place][0] in BLANKS:
-        raise LineFault("a quote after a tab")
-    return column.encode(errors="surrogateescape")

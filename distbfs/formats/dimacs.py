@@ -14,7 +14,8 @@ import numpy as np
 
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.line_rules import LARGEST_ID, LineRules
-from distbfs.formats.lines import SHOWN, read_pairs
+from distbfs.formats.lines import SHOWN
+from distbfs.formats.pairs import read_pairs
 from distbfs.formats.text import TextFile
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class DimacsReader:
                 most_u=nodes,
                 most_v=nodes,
             )
-            for pairs in read_pairs(file, rules, arcs, self.options.compiled):
+            for pairs in read_pairs(file, rules, arcs, compiled=self.options.compiled):
                 take(pairs)
                 tuples += len(pairs)
             digest = file.digest

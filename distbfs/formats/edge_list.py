@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,12 +22,12 @@ from distbfs.formats.delimited import (
     LineLayout,
     doubt_of_edges,
     find_layout,
-    read_records,
     resembles_edges,
 )
 from distbfs.formats.ids import IdMap, IntegerIds
 from distbfs.formats.line_rules import LARGEST_ID, LineRules
-from distbfs.formats.lines import SHOWN, read_pairs
+from distbfs.formats.lines import SHOWN
+from distbfs.formats.pairs import read_pairs
 from distbfs.formats.text import TextFile
 from distbfs.formats.text_ids import Words
 from distbfs.formats.writing import Edges, lines_of, text_file
@@ -194,23 +193,15 @@ def _chunks(
         most = sides.rows - 1 + base, sides.columns - 1 + base
     rules = LineRules(
         separator=layout.separator.encode(),
+        places=layout.columns,
+        quotes=head.edges is None,
         base=base,
         most_u=most[0],
         most_v=most[1],
         canonical=options.relabel == "numbers",
     )
-    records = partial(
-        read_records,
-        file,
-        layout=layout,
-        rules=rules,
-        words=words,
-        compiled=options.compiled,
-    )
-    if words is not None or layout.columns != (0, 1):
-        return records(file.blocks())
-    quoted = records if head.edges is None else None
-    return read_pairs(file, rules, head.edges, options.compiled, quoted)
+    compiled = options.compiled
+    return read_pairs(file, rules, head.edges, words=words, compiled=compiled)
 
 
 def _sides(path: Path, head: Head, options: ReaderOptions) -> Sides | None:

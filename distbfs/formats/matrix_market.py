@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.line_rules import LARGEST_ID, LineRules
-from distbfs.formats.lines import read_pairs
+from distbfs.formats.pairs import read_pairs
 from distbfs.formats.text import TextFile
 from distbfs.formats.writing import Edges, lines_of, text_file
 
@@ -70,7 +70,9 @@ class MatrixMarketReader:
                 most_v=columns,
                 loops=symmetry != "skew-symmetric",
             )
-            for pairs in read_pairs(file, rules, entries, self.options.compiled):
+            for pairs in read_pairs(
+                file, rules, entries, compiled=self.options.compiled
+            ):
                 take(sides.place(pairs))
                 tuples += len(pairs)
             unread = "" if field == "pattern" else "values"

@@ -16,7 +16,6 @@ import numpy as np
 
 from distbfs.errors import InputError
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
-from distbfs.formats.id_pairs import SAFE_DIGITS
 from distbfs.formats.line_rules import LARGEST_ID, LineRules
 from distbfs.formats.lines import SHOWN, LineFault, read_line
 from distbfs.formats.packed import id_fault
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from distbfs.types import Array, Ids, Marks
 
 PIECE_BYTES = 2 << 20
+SAFE_DIGITS = 18
 NEWLINE, SPACE, TAB, RETURN, PERCENT = (ord(x) for x in "\n \t\r%")
 
 

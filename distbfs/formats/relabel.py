@@ -66,7 +66,7 @@ class Numbers:
         if self._table is None:
             self._distinct.add(pairs)
             return pairs
-        return self._table.number(pairs.ravel())[0].reshape(pairs.shape)
+        return self._table.number(pairs.ravel()).reshape(pairs.shape)
 
     def finish(self, spool: Path) -> IdMap:
         """Replace all that was put into the spool by vertices, in the order of ids."""

@@ -25,7 +25,7 @@ class Words:
     """
 
     def __init__(self, *, compiled: bool = True) -> None:
-        self.table = WordTable.or_none(compiled=compiled, strict=True)
+        self.table = WordTable.or_none(compiled=compiled)
         self.index: dict[bytes, int] = {}
 
     @classmethod
@@ -36,11 +36,31 @@ class Words:
     def __len__(self) -> int:
         return len(self.index) if self.table is None else self.table.count
 
-    def leave_table(self) -> None:
-        """Hold the words in ``index`` from now on."""
+    def leave_table(self, known: int | None = None) -> None:
+        """Hold the words, or the first ``known`` of them, in ``index`` from now on."""
         if self.table is not None:
-            self.index = {word: k for k, word in enumerate(self.table.words())}
+            words = self.table.words()[:known]
+            self.index = {word: k for k, word in enumerate(words)}
             self.table = None
+
+    def first_fault(self, known: int) -> str:
+        """Return why one of the words of the table is not an id, "" if all are.
+
+        known: words before, which are
+        """
+        if self.table is None or self.table.count == known:
+            return ""
+        offsets = self.table.offsets[known : self.table.count + 1]
+        sizes = np.diff(offsets)
+        text = self.table.text[offsets[0] : offsets[-1]]
+        if (
+            0 < sizes.min() <= sizes.max() <= LONGEST_WORD
+            and (self.table.text[offsets[:-1]] & 0xC0 != 0x80).all()
+            and not word_fault(text.tobytes(), len(text))
+        ):
+            return ""
+        faults = map(word_fault, split(self.table.text, offsets))
+        return next(filter(None, faults), "")
 
     def number(self, word: bytes) -> int:
         """Return a word's number, by ``index``; LineFault if it cannot be an id."""
@@ -60,9 +80,10 @@ class Words:
         if self.table is None:
             words = split(text, offsets)
             return np.array([self.number(word) for word in words], dtype=np.int64)
-        numbers, done = self.table.number(text, offsets)
-        if done < len(numbers):
-            raise LineFault(word_fault(split(text, offsets[done : done + 2])[0]))
+        known = self.table.count
+        numbers = self.table.number(text, offsets[:-1], np.diff(offsets))
+        if fault := self.first_fault(known):
+            raise LineFault(fault)
         return numbers
 
     def ranked(self) -> tuple[TextIds, Ids]:
@@ -76,13 +97,13 @@ class Words:
         return TextIds.of(words), ranks
 
 
-def word_fault(word: bytes) -> str:
+def word_fault(word: bytes, longest: int = LONGEST_WORD) -> str:
     """Return why some bytes are not an id, "" if they are."""
     if not word:
         return "an empty id"
     fault = ""
-    if len(word) > LONGEST_WORD:
-        fault = f"of {len(word)} bytes; allowed: {LONGEST_WORD}"
+    if len(word) > longest:
+        fault = f"of {len(word)} bytes; allowed: {longest}"
     elif CONTROL.search(word):
         fault = "has control characters"
     else:

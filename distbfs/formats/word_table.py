@@ -19,30 +19,24 @@ if TYPE_CHECKING:
     from distbfs.types import Array, Bytes, Ids
 
 SOURCE = Path(__file__).with_name("words.c")
-FULL = -1  # as in words.h
 FEW_WORDS = 1 << 10  # room of a new table
 
 
 class WordTable:
-    """A hash table of byte strings.
+    """A hash table of byte strings; ``record`` is the C view."""
 
-    strict: words must be ids of a file; record: the C view
-    """
-
-    def __init__(self, library: ctypes.CDLL, *, strict: bool = False) -> None:
+    def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
-        self.record = structure(SOURCE, "word_table")(
-            seed=secrets.randbits(64), strict=strict
-        )
+        self.record = structure(SOURCE, "word_table")(seed=secrets.randbits(64))
         self.offsets: Ids = np.zeros(1, dtype=np.int64)
         self.text: Bytes = np.zeros(0, dtype=np.uint8)
         self._take_room(FEW_WORDS, FEW_WORDS * 8)
 
     @classmethod
-    def or_none(cls, *, compiled: bool, strict: bool = False) -> Self | None:
+    def or_none(cls, *, compiled: bool) -> Self | None:
         """Return a new table, None without a compiler or if it is not wanted."""
         library = cc.load_or_none(SOURCE) if compiled else None
-        return None if library is None else cls(library, strict=strict)
+        return None if library is None else cls(library)
 
     @property
     def count(self) -> int:
@@ -68,28 +62,29 @@ class WordTable:
             self.record.set(slots=slots, mask=2 * room - 1)
             self._library.fill_slots(ctypes.byref(self.record))
 
-    def number(self, text: Array, offsets: Ids | None = None) -> tuple[Ids, int]:
-        """Return the numbers of words, int64 [k], and how many before an unfit one.
+    def number(
+        self, text: Array, begins: Ids | None = None, sizes: Ids | None = None
+    ) -> Ids:
+        """Return the numbers of words, int64 [k].
 
-        text, offsets: uint8 and int64 [k + 1], or words of 8 bytes each, 64 bits [k]
+        text: uint8, in which each word begins and has a size, int64 [k]; or words of 8
+        bytes each, 64 bits [k]
         """
-        count = len(text) if offsets is None else len(offsets) - 1
+        count = len(text if begins is None else begins)
         numbers = np.empty(count, dtype=np.int64)
-        why = ctypes.c_int64(0)
         call = self._library.number_words
         call.restype = ctypes.c_int64
         done = 0
         while True:
-            words = (None, text[done:]) if offsets is None else (offsets[done:], text)
+            rest = [None if x is None else x[done:] for x in (begins, sizes)]
+            data = text[done:] if begins is None else text
             done += call(
                 ctypes.byref(self.record),
                 ctypes.c_int64(count - done),
-                *map(cc.pointer, words),
-                cc.pointer(numbers[done:]),
-                ctypes.byref(why),
+                *map(cc.pointer, (*rest, data, numbers[done:])),
             )
-            if done == count or why.value != FULL:
-                return numbers, done
+            if done == count:
+                return numbers
             self.grow(text.nbytes)
 
     def ranked(self) -> tuple[Ids, Ids, Bytes]:

@@ -160,7 +160,7 @@ def numbered(values: Array) -> tuple[list[Any], Ids]:
     if table is None:
         ids, places = np.unique(values, return_inverse=True)
         return ids.tolist(), places
-    numbers, _ = table.number(values)
+    numbers = table.number(values)
     ids, ranks = table.ranked_numbers(values.dtype)
     return ids.tolist(), ranks[numbers]
 
@@ -175,8 +175,8 @@ def numbered_objects(words: list[Any]) -> tuple[list[Any], Ids]:
         # a zero after each word, where none has zeros itself
         text = np.frombuffer("\0".join([*words, ""]).encode(errors=LONE), np.uint8)
         if len(ends := np.flatnonzero(text == 0)) == len(words):
-            offsets = np.concatenate(([0], ends - np.arange(len(words))))
-            numbers, _ = table.number(text[text > 0], offsets)
+            begins = np.concatenate(([0], ends[:-1] + 1))
+            numbers = table.number(text, begins, ends - begins)
             ranks, offsets, text = table.ranked()
             names = [word.decode(errors=LONE) for word in split(text, offsets)]
             return names, ranks[numbers]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distbfs.errors import InputError, UsageError
-from distbfs.formats import delimited, text
+from distbfs.formats import pairs, text
 from distbfs.formats.base import ReaderOptions, make_reader
 from distbfs.formats.edge_list import EdgeListReader
 from distbfs.formats.tuples import open_tuples
@@ -341,12 +341,12 @@ def test_lines_of_faults_count_quoted_lines_and_comments(tmp_path, monkeypatch):
 
 
 def test_long_files_are_handed_over_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr(delimited, "PAIRS", 10)
+    monkeypatch.setattr(pairs, "PAIRS", 10)
     path = tmp_path / "a.csv"
     path.write_text("".join(f"v {k},v {k + 1}\n" for k in range(95)))
     sizes = []
     reader = EdgeListReader(ReaderOptions(relabel="text", compiled=False))
-    edge_file = reader.read(path, lambda pairs: sizes.append(len(pairs)))
+    edge_file = reader.read(path, lambda piece: sizes.append(len(piece)))
     assert sizes == [10] * 9 + [5]
     assert edge_file.tuples == 95
     assert len(edge_file.words) == 96
