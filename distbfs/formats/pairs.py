@@ -19,7 +19,7 @@ from distbfs.device import cc
 from distbfs.device.structures import structure
 from distbfs.formats.delimited import BLANKS, RecordLines, cut, quote_fault
 from distbfs.formats.line_rules import LARGEST_ID, LineRules
-from distbfs.formats.lines import LineFault, read_id, read_line, split_columns
+from distbfs.formats.lines import LineFault, read_id, read_line
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
@@ -152,15 +152,14 @@ def _lines(
             try:
                 pair = read_line(line, rules)
             except LineFault as error:
-                pair, fault = (0, 0), str(error)
+                pair, fault = (0, 0, False), str(error)
             if pair is not None and entries + len(pairs) == declared:
                 fault = f"more entries than the {declared} declared"
             if fault:
                 break
             if pair is not None:
-                pairs.append(pair)
-                columns = split_columns(line.removesuffix(b"\r"), rules.separator)
-                file.extra += sum(map(bool, columns)) > 2
+                pairs.append(pair[:2])
+                file.extra += pair[2]
             file.line += 1
             start += len(line) + 1
         if pairs:

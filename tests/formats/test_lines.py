@@ -55,7 +55,7 @@ def by_lines(text, rules, declared):
             return f"{number}: more entries than the {declared} declared"
         if not pair:
             return f"{number}: {message}"
-        pairs.append(list(pair))
+        pairs.append(list(pair[:2]))
         columns = re.split(gap.encode(), line.rstrip(b"\r"))
         extra += len([x for x in columns if x]) > 2
     if declared is not None and len(pairs) < declared:
@@ -137,7 +137,7 @@ def test_what_is_wrong_is_said(line, message):
 
 def test_limits_are_said():
     rules = LineRules(base=1, most_u=5, most_v=9, fields=3)
-    assert read_line(b"5 9 -0.5", rules) == (4, 8)
+    assert read_line(b"5 9 -0.5", rules) == (4, 8, True)
     for line, message in (
         (b"0 1 1", "id 0 is out of range; allowed: 1 to 5"),
         (b"6 1 1", "id 6 is out of range; allowed: 1 to 5"),
@@ -150,4 +150,8 @@ def test_limits_are_said():
             read_line(line, rules)
     with pytest.raises(LineFault, match="allowed: 1 or more"):
         read_line(b"0 1", LineRules(base=1))
-    assert read_line(str(LARGEST_ID).encode() + b" 0", LineRules()) == (LARGEST_ID, 0)
+    assert read_line(str(LARGEST_ID).encode() + b" 0", LineRules()) == (
+        LARGEST_ID,
+        0,
+        False,
+    )
