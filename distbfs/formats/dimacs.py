@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from distbfs.formats.base import EdgeFile, ReaderOptions, Take
-from distbfs.formats.line_rules import LARGEST_ID, LineRules
+from distbfs.formats.base import EdgeFile, Reader, Take
+from distbfs.formats.line_rules import LineRules
 from distbfs.formats.lines import SHOWN
 from distbfs.formats.pairs import read_pairs
 from distbfs.formats.text import TextFile
@@ -77,15 +77,12 @@ def _what(line: bytes) -> str:
     return f"{shown} is neither an arc 'a U V WEIGHT' nor a comment 'c'"
 
 
-class DimacsReader:
+class DimacsReader(Reader):
     """Reads DIMACS shortest-path graphs."""
 
     name = "dimacs"
     suffixes = (".gr",)
-
-    def __init__(self, options: ReaderOptions | None = None) -> None:
-        self.options = options or ReaderOptions()
-        self.options.check_unneeded("a DIMACS file", 1)
+    sized = ("a DIMACS file", 1)
 
     @staticmethod
     def recognises(head: bytes) -> bool:
@@ -127,12 +124,7 @@ def _problem(file: TextFile) -> tuple[int, int]:
     kind = b"".join(words[1:2])[:SHOWN].decode("ascii", "backslashreplace")
     if kind != "sp":
         raise file.refuse(f"problem {kind!a}; allowed: sp", at)
-    sizes = words[2:]
-    if len(sizes) != 2 or not all(re.fullmatch(rb"[0-9]{1,19}", x) for x in sizes):
-        raise file.refuse("the problem line needs nodes and arcs", at)
-    nodes, arcs = (int(word) for word in sizes)
-    if max(nodes, arcs) > LARGEST_ID:
-        raise file.refuse("a size is above 2^63-1", at)
+    nodes, arcs = file.sizes(words[2:], 2, "the problem line needs nodes and arcs")
     if not nodes:
         raise file.refuse("no vertices", at)
     return nodes, arcs

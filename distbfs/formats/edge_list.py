@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from distbfs.errors import InputError, UsageError
-from distbfs.formats.base import HEAD_BYTES, EdgeFile, ReaderOptions, Sides, Take
+from distbfs.formats.base import (
+    HEAD_BYTES,
+    EdgeFile,
+    Reader,
+    ReaderOptions,
+    Sides,
+    Take,
+)
 from distbfs.formats.delimited import (
     SEPARATORS,
     LineLayout,
@@ -70,7 +77,7 @@ class Head:
     sides: tuple[int, int] | None = None
 
 
-class EdgeListReader:
+class EdgeListReader(Reader):
     """Reads edge lists; ids start at 0, or at 1 as the options or KONECT files say."""
 
     name = "edge-list"
@@ -79,9 +86,6 @@ class EdgeListReader:
     header_line = True
     bipartite = True
     suffixes = (".el", ".wel", ".txt", ".tsv", ".csv", ".edges", ".edgelist")
-
-    def __init__(self, options: ReaderOptions | None = None) -> None:
-        self.options = options or ReaderOptions()
 
     @staticmethod
     def recognises(head: bytes) -> bool:

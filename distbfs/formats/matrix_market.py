@@ -10,11 +10,10 @@ Boisvert, Pozo, Remington, The Matrix Market Exchange Formats: Initial Design, N
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from distbfs.formats.base import EdgeFile, ReaderOptions, Take
-from distbfs.formats.line_rules import LARGEST_ID, LineRules
+from distbfs.formats.base import EdgeFile, Reader, Take
+from distbfs.formats.line_rules import LineRules
 from distbfs.formats.pairs import read_pairs
 from distbfs.formats.text import TextFile
 from distbfs.formats.writing import Edges, lines_of, text_file
@@ -32,7 +31,7 @@ ALLOWED = {
 }
 
 
-class MatrixMarketReader:
+class MatrixMarketReader(Reader):
     """Reads Matrix Market files; rows and columns share one set of vertices.
 
     With ``bipartite`` they are two sets.
@@ -41,10 +40,7 @@ class MatrixMarketReader:
     name = "matrix-market"
     bipartite = True
     suffixes = (".mtx", ".mm")
-
-    def __init__(self, options: ReaderOptions | None = None) -> None:
-        self.options = options or ReaderOptions()
-        self.options.check_unneeded("a Matrix Market file", 1)
+    sized = ("a Matrix Market file", 1)
 
     @staticmethod
     def recognises(head: bytes) -> bool:
@@ -117,12 +113,8 @@ class MatrixMarketReader:
         at = max(file.line - 1, 1)
         if not line:
             raise file.refuse("no size line", at)
-        words = line.split()
-        if len(words) != 3 or not all(re.fullmatch(rb"[0-9]{1,19}", x) for x in words):
-            raise file.refuse("the size line needs rows, columns and entries", at)
-        rows, columns, entries = (int(word) for word in words)
-        if max(rows, columns, entries) > LARGEST_ID:
-            raise file.refuse("a size is above 2^63-1", at)
+        lacking = "the size line needs rows, columns and entries"
+        rows, columns, entries = file.sizes(line.split(), 3, lacking)
         if not max(rows, columns):
             raise file.refuse("no vertices", at)
         if symmetry != "general" and rows != columns:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from distbfs.formats.base import EdgeFile, ReaderOptions, Take
+from distbfs.formats.base import EdgeFile, Reader, Take
 from distbfs.formats.columns import (
     DIRECTED,
     ONE_BASED,
@@ -35,16 +35,13 @@ MOST_ROWS = 1 << 20  # of row groups that are read in parallel
 BUFFERED: dict[str, Any] = {"pre_buffer": False, "buffer_size": 1 << 20}
 
 
-class ParquetReader:
+class ParquetReader(Reader):
     """Reads Parquet tables, row group by row group."""
 
     name = "parquet"
     text_ids = True
     named_columns = True
     suffixes = (".parquet", ".pq")
-
-    def __init__(self, options: ReaderOptions | None = None) -> None:
-        self.options = options or ReaderOptions()
 
     @staticmethod
     def recognises(head: bytes) -> bool:
@@ -54,8 +51,6 @@ class ParquetReader:
     def read(self, path: Path, take: Take) -> EdgeFile:
         """Read a file; InputError where it is broken or lacks such columns."""
         with BinaryFile(path, progress=self.options.progress) as file:
-            if not file.size:
-                raise file.refuse("the file is empty")
             with hashed_aside(file):
                 edges = self._read(file, take)
             return replace(edges, digest=file.digest)
