@@ -7,18 +7,15 @@ whether edges lead one way (``distbfs.directed``: 0 or 1).
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from distbfs.device import cc
 from distbfs.errors import DistbfsError, InputError, LibraryMissing
 from distbfs.formats.base import EdgeFile, ReaderOptions, Take
 from distbfs.formats.line_rules import LARGEST_ID
@@ -30,12 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from distbfs.formats.packed import BinaryFile
-    from distbfs.types import Array, Ids
+    from distbfs.types import Ids
 
 Piece: TypeAlias = "tuple[Ids, int]"  # pairs, and their largest id plus one
 
-SOURCE = Path(__file__).with_suffix(".c")
-COMPILED = {"int32", "uint32", "int64"}  # dtypes that columns.c takes
 USUAL = (("src", "dst"), ("source", "target"), ("from", "to"), ("u", "v"))
 VERTICES, DIRECTED = b"distbfs.vertices", b"distbfs.directed"
 ONE_BASED = b"distbfs.one_based"
@@ -129,9 +124,6 @@ class Table:
             options = replace(options, one_based=stated.get(ONE_BASED) == b"1")
         self.options = options
         self.words = Words.wanted(options.relabel, compiled=options.compiled)
-        self._library = None
-        if options.compiled and self.words is None:
-            self._library = cc.load_or_none(SOURCE)
         self.n = options.n
         if self.n is None and VERTICES in stated and not options.relabel:
             self.n = self._stated(stated[VERTICES])
@@ -164,32 +156,10 @@ class Table:
                 begin += len(columns[0])
 
     def _pairs(self, columns: tuple[Any, Any], begin: int) -> Piece:
-        count, ids = len(columns[0]), self._plain(columns)
-        pairs = np.empty((count, 2), dtype=np.int64)
-        if ids is not None:
-            base, most = self.options.base, self._most()
-            span = np.array([LARGEST_ID, -1], dtype=np.int64)
-            call = getattr(self._library, f"pairs_{ids[0].dtype}")
-            numbers = ctypes.c_int64(count), ctypes.c_int64(base)
-            arrays = [cc.pointer(x) for x in (*ids, pairs, span)]
-            call(numbers[0], *arrays[:2], numbers[1], *arrays[2:])
-            if base <= span[0] and span[1] <= most:
-                return pairs, int(span[1]) - base + 1
+        pairs = np.empty((len(columns[0]), 2), dtype=np.int64)
         for side, (array, column) in enumerate(zip(columns, self.names, strict=True)):
             pairs[:, side] = self._ids(array, column, begin)
         return pairs, int(pairs.max()) + 1
-
-    def _plain(self, columns: tuple[Any, Any]) -> list[Array] | None:
-        """Return both columns as arrays for the kernel, None if it cannot take them."""
-        kinds = {str(array.type) for array in columns}
-        if self._library is None or len(kinds) > 1 or not kinds <= COMPILED:
-            return None
-        with sound(self.where):
-            for array in columns:
-                array.validate(full=True)
-            if any(array.null_count for array in columns):
-                return None
-            return [array.to_numpy(zero_copy_only=True) for array in columns]
 
     def _most(self) -> int:
         """Return the largest id as written."""

@@ -72,7 +72,7 @@ def _pieces(
     """Yield the pairs like ``read_pairs``."""
     library = cc.load_or_none(SOURCE) if compiled else None
     blocks: Iterable[bytes] = file.blocks()
-    if library is not None:
+    if library is not None and (words is None or words.table is not None):
         blocks = yield from _compiled(library, file, blocks, rules, declared, words)
     elif words is None and rules.places == (0, 1):
         blocks = yield from _lines(file, blocks, rules, declared)
