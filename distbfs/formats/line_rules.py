@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 LARGEST_ID = (1 << 63) - 1
@@ -12,6 +13,8 @@ class LineRules:
     """The allowed content of a line.
 
     comments: one or two bytes that begin a comment line
+    lead: a byte that begins each line with a pair, with blanks after it, or b""
+    unled: describes a line that does not begin so
     separator: a comma, tab or semicolon, with or without blanks around it, or b" ":
     blanks
     fields: columns of each line; 0: two, and any number of ignored ones
@@ -25,6 +28,8 @@ class LineRules:
     """
 
     comments: bytes = b"#%"
+    lead: bytes = b""
+    unled: Callable[[bytes], str] = repr
     separator: bytes = b" "
     fields: int = 0
     places: tuple[int, int] = (0, 1)

@@ -20,6 +20,10 @@ class LineFault(ValueError):  # noqa: N818
     """A line is not a pair of ids; the message says why."""
 
 
+class UnledLine(LineFault):
+    """A line does not begin as one with a pair must."""
+
+
 def read_line(line: bytes, rules: LineRules) -> tuple[int, int, bool] | None:
     """Parse a line without its end to a zero-based pair, None for no pair.
 
@@ -27,6 +31,11 @@ def read_line(line: bytes, rules: LineRules) -> tuple[int, int, bool] | None:
     no pair. Raises LineFault for a bad line.
     """
     line = line.removesuffix(b"\r")
+    if rules.lead and line.strip(b" \t") and line[:1] not in rules.comments:
+        led = line[1:].lstrip(b" \t")
+        if line[:1] != rules.lead or led[:1] in rules.comments or led == line[1:]:
+            raise UnledLine(rules.unled(line.rstrip(b"\r")))
+        line = led
     rest = line.strip(b" \t")
     if not rest or rest[:1] in rules.comments:
         return None

@@ -19,7 +19,7 @@ from distbfs.device import cc
 from distbfs.device.structures import structure
 from distbfs.formats.delimited import BLANKS, RecordLines, cut, quote_fault
 from distbfs.formats.line_rules import LARGEST_ID, LineRules
-from distbfs.formats.lines import LineFault, read_id, read_line
+from distbfs.formats.lines import LineFault, UnledLine, read_id, read_line
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
@@ -92,6 +92,7 @@ def _compiled(
     table = None if words is None else words.table
     state = structure(SOURCE, "rules")(
         separator=ord(rules.separator),
+        lead=ord(rules.lead or b"\0"),
         comment_a=rules.comments[0],
         comment_b=rules.comments[-1],
         u=rules.places[0],
@@ -152,7 +153,8 @@ def _lines(
             try:
                 pair = read_line(line, rules)
             except LineFault as error:
-                pair, fault = (0, 0, False), str(error)
+                unled = isinstance(error, UnledLine)
+                pair, fault = None if unled else (0, 0, False), str(error)
             if pair is not None and entries + len(pairs) == declared:
                 fault = f"more entries than the {declared} declared"
             if fault:

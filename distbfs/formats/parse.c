@@ -18,6 +18,7 @@
  * base, most_u, most_v: least and largest ids as written, of each column; base is taken
  *      away; loops: whether both may be the same; canonical: whether none has leading zeros
  * comment_a, comment_b: bytes that begin a comment line
+ * lead: byte that begins each line with a pair, with blanks after it; 0: none
  * separator: ' ' for blanks, or ',', ';', '\t'
  * fields: columns of a line, 0: two or more; u, v: places of the ids
  * quotes: whether columns may be quoted, which makes records of a line and all after it
@@ -28,7 +29,7 @@
  *     columns; end: why the pass ended
  */
 typedef struct {
-    int64_t base, most_u, most_v, loops, canonical, comment_a, comment_b;
+    int64_t base, most_u, most_v, loops, canonical, comment_a, comment_b, lead;
     int64_t separator, fields, u, v, quotes;
     int64_t *sizes;
     int64_t capacity, records, at, lines, extra, end;
@@ -251,10 +252,10 @@ int64_t parse(rules *r, int64_t length, const uint8_t *text, int64_t *pairs)
     int64_t count = 0;
     r->lines = r->extra = 0;
     for (; p < stop; p++) {
-        const uint8_t *line = p, *rest = skip_blanks(p);
+        const uint8_t *line = p, *rest = skip_blanks(p), *first = r->lead ? line : rest;
         if (line_end(rest)) {
             p = rest + (*rest == '\r');
-        } else if (*rest == r->comment_a || *rest == r->comment_b) {
+        } else if (*first == r->comment_a || *first == r->comment_b) {
             p = memchr(rest, '\n', (size_t)(stop - rest));
         } else {
             int64_t extra = 0, *to = pairs + 2 * count;
@@ -262,7 +263,10 @@ int64_t parse(rules *r, int64_t length, const uint8_t *text, int64_t *pairs)
             p = NULL;
             r->end = UNUSUAL;
             if (count < r->capacity && !r->records) {
-                if (r->separator != '\t' || !memchr(line, '\t', (size_t)(rest - line)))
+                const int led = !r->lead || (*line == r->lead && blank(line[1]));
+                if (r->lead && led)
+                    rest = skip_blanks(line + 1);
+                if (led && (r->separator != '\t' || !memchr(line, '\t', (size_t)(rest - line))))
                     p = pair(rest, stop, r, to, to + 1, &extra);
                 if (!p && r->quotes) {
                     const uint8_t *end = memchr(line, '\n', (size_t)(stop - line));

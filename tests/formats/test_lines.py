@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from distbfs.formats.lines import LARGEST_ID, LineFault, LineRules, read_line
+from distbfs.formats.lines import LARGEST_ID, LineFault, LineRules, UnledLine, read_line
 from formats.reading import WAYS
 from formats.test_records import outcome
 
@@ -22,6 +22,7 @@ RULES = [
     LineRules(loops=False, separator=b";"),
     LineRules(loops=False),
     LineRules(canonical=True),
+    LineRules(lead=b"a", comments=b"c", fields=3, base=1),
 ]
 
 PIECES = [
@@ -30,11 +31,13 @@ PIECES = [
     *("0" * 25 + "3", "-1", "-", "+2", "1.5", "1e3", "nan", "x", "é", "\v"),
     *(" ", " ", "\t", ",", ",", ", ", " ,", "  ", ",,", ";", " ; ", "\t\t", '"'),
     *("\r", "\r\n", "\n", "\n", "#", "%", "# c", "%%", "1 2\n", "3,4\n", "5\t6 7\r\n"),
+    *("a", "a ", "c", "a 1 2 3\n", " a 4 5 6\n", "a\t7 8 9\r\n"),
 ]
 
 GOOD = ["1 2\n", "3\t4\r\n", "  5 6\n", "# 7 8\n", "% 9\n", "\n", " \t\r\n", "10 11 \n"]
 GOOD += ["1,2\n", "7 , 8,9 x\n", "1 2 0.5\n", "3 4 nan \r\n", "2 2 1 1\n", "0 0\n"]
 GOOD += ["1;2\n", "7 ;\t8;9 x\n", "1\t2\n", " 3 \t 4\t\r\n", "1\t2\tx y\n", "1;2;;\n"]
+GOOD += ["a 1 2 3\n", "a\t 4 5 6\r\n", "c x\n"]
 
 
 def by_lines(text, rules, declared):
@@ -47,6 +50,8 @@ def by_lines(text, rules, declared):
     for number, line in enumerate(text[:-1].split(b"\n"), 1):
         try:
             pair = read_line(line, rules)
+        except UnledLine as fault:
+            return f"{number}: {fault}"
         except LineFault as fault:
             pair, message = (), str(fault)
         if pair is None:
