@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from distbfs.formats.packed import BinaryFile
-    from distbfs.types import Ids
+    from distbfs.types import Bytes, Ids
 
 Piece: TypeAlias = "tuple[Ids, int]"  # pairs, and their largest id plus one
 
@@ -206,11 +206,16 @@ class Table:
     @staticmethod
     def _numbers(array: Any, words: Words, where: str, begin: int) -> Ids:
         """Return the numbers of words."""
-        array = array.cast("large_string")
-        _, ends, data = array.buffers()
-        last = array.offset + len(array) + 1
-        offsets = np.frombuffer(ends, dtype=np.int64)[array.offset : last]
         try:
-            return words.numbers(np.frombuffer(data or b"", dtype=np.uint8), offsets)
+            return words.numbers(*text_in(array))
         except LineFault as fault:
             raise InputError(f"{where}, rows from {begin}: {fault}") from fault
+
+
+def text_in(array: Any) -> tuple[Bytes, Ids]:
+    """Return the text of an Arrow array, and where each word begins, int64 [k + 1]."""
+    array = array.cast("large_string")
+    _, ends, data = array.buffers()
+    last = array.offset + len(array) + 1
+    offsets = np.frombuffer(ends, dtype=np.int64)[array.offset : last]
+    return np.frombuffer(data or b"", dtype=np.uint8), offsets

@@ -96,12 +96,9 @@ class WordTable:
             raise MemoryError
         return ranks, offsets[: self.count + 1], text
 
-    def ranked_numbers(self, dtype: Any) -> tuple[Array, Ids]:
-        """Return the words as sorted 64-bit integers, and the ranks by number."""
-        known = self.text[: 8 * self.count].view(dtype)
-        order, ranks = np.argsort(known), np.empty(self.count, np.int64)
-        ranks[order] = np.arange(self.count)
-        return known[order], ranks
+    def numbers(self, dtype: Any) -> Array:
+        """Return the words, of 8 bytes each, as integers of 64 bits, by number."""
+        return self.text[: 8 * self.count].view(dtype)
 
     def words(self) -> list[bytes]:
         """Return the words by number."""
@@ -112,3 +109,11 @@ def split(text: Bytes, offsets: Ids) -> list[bytes]:
     """Return words, of text that begins at offsets, int64 [k + 1]."""
     data = text.tobytes()
     return [data[a:b] for a, b in pairwise(offsets.tolist())]
+
+
+def ranked(values: Array) -> tuple[Array, Ids]:
+    """Return distinct values, rising, and the rank of each, int64 [k]."""
+    order = np.argsort(values)
+    ranks = np.empty(len(values), dtype=np.int64)
+    ranks[order] = np.arange(len(values))
+    return values[order], ranks

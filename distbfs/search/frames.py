@@ -14,11 +14,11 @@ import numpy as np
 
 from distbfs.errors import InputError, LibraryMissing, UsageError, WrongTypeError
 from distbfs.formats.attributes import FLOATS, Values, check_names, values_of_column
-from distbfs.formats.columns import choose
-from distbfs.formats.word_table import WordTable, split
+from distbfs.formats.columns import choose, text_in
+from distbfs.formats.word_table import WordTable, ranked, split
 from distbfs.options import type_name
 from distbfs.search.program_arrays import lacking
-from distbfs.types import Array, Ids
+from distbfs.types import Array, Bytes, Ids
 
 LONE = "surrogatepass"  # surrogates in text are kept
 FRAMES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "Table"}
@@ -78,6 +78,10 @@ class Whole:
     def __init__(self, array: Any) -> None:
         self._array = array
 
+    def to_arrow(self) -> Any:
+        """Return the array."""
+        return self._array
+
     def to_numpy(self) -> Array:
         """Return the values, of integers without a copy."""
         values: Array = self._array.to_numpy(zero_copy_only=False)
@@ -104,9 +108,17 @@ def ends_in(
     if (src is None) != (dst is None):
         raise UsageError("one column is named; allowed: both src and dst, or none")
     wanted = None if src is None else (str(src), str(dst))
+    places = choose(names, wanted, "the table")
+    columns = [COLUMNS[kind](table, place) for place in places]
+    words = WordTable.or_none(compiled=True) if relabel else None
+    if words is not None and not any(missing for _, _, missing in columns):
+        texts = [text for column, *_ in columns if (text := text_of(column))]
+        if len(texts) == len(columns):
+            sides = [words.number(x, y[:-1], np.diff(y)) for x, y in texts]
+            known, ranks = names_in(words)
+            return ranks[sides[0]], ranks[sides[1]], known
     ends = []
-    for place in choose(names, wanted, "the table"):
-        column, type_, missing = COLUMNS[kind](table, place)
+    for place, (column, type_, missing) in zip(places, columns, strict=True):
         values = column.to_numpy()
         if missing or (values.dtype.kind == "f" and np.isnan(values).any()):
             raise InputError(f"column {names[place]:.40} has a null, no id")
@@ -117,6 +129,30 @@ def ends_in(
             )
         ends.append(values)
     return renumbered(*ends) if relabel else (*ends, None)
+
+
+def text_of(column: Any) -> tuple[Bytes, Ids] | None:
+    """Return the text of a column, and where each word begins, as ``text_in`` does.
+
+    None for other columns than of text, and without pyarrow.
+    """
+    if not hasattr(column, "to_arrow"):
+        return None
+    try:
+        types = library("pyarrow.types")
+    except LibraryMissing:
+        return None
+    array = column.to_arrow()
+    kinds = types.is_string, types.is_large_string, types.is_string_view
+    if len(array) and any(is_text(array.type) for is_text in kinds):
+        return text_in(array)
+    return None
+
+
+def names_in(words: WordTable) -> tuple[list[str], Ids]:
+    """Return the words of a table, rising, and the ranks by number, int64 [k]."""
+    ranks, offsets, text = words.ranked()
+    return [word.decode(errors=LONE) for word in split(text, offsets)], ranks
 
 
 def kept_in(table: Any, kind: str, keep: Sequence[str]) -> dict[str, Values]:
@@ -161,7 +197,7 @@ def numbered(values: Array) -> tuple[list[Any], Ids]:
         ids, places = np.unique(values, return_inverse=True)
         return ids.tolist(), places
     numbers = table.number(values)
-    ids, ranks = table.ranked_numbers(values.dtype)
+    ids, ranks = ranked(table.numbers(values.dtype))
     return ids.tolist(), ranks[numbers]
 
 
@@ -177,8 +213,7 @@ def numbered_objects(words: list[Any]) -> tuple[list[Any], Ids]:
         if len(ends := np.flatnonzero(text == 0)) == len(words):
             begins = np.concatenate(([0], ends[:-1] + 1))
             numbers = table.number(text, begins, ends - begins)
-            ranks, offsets, text = table.ranked()
-            names = [word.decode(errors=LONE) for word in split(text, offsets)]
+            names, ranks = names_in(table)
             return names, ranks[numbers]
     try:
         names = sorted(set(words))

@@ -178,6 +178,27 @@ def test_names_in_tables(name):
     assert graph.neighbors(5).tolist() == [7, 10**12]
 
 
+@pytest.mark.parametrize("lacking", ["", "pyarrow", "compiler"])
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_any_text_in_tables_names_vertices(name, lacking, monkeypatch):
+    words = ["b\0", "", "é", "b", "漢😀", "b", "", "a" * 3000]
+    table = table_of(name, {"u": words, "v": words[::-1]})
+    library = frames.library
+
+    def partly(wanted):
+        if wanted == "pyarrow.types" and lacking == "pyarrow" != name:
+            raise errors.LibraryMissing(wanted)
+        return library(wanted)
+
+    monkeypatch.setattr(frames, "library", partly)
+    if lacking == "compiler":
+        monkeypatch.setattr(frames.WordTable, "or_none", lambda **_: None)
+    u, v, names = frames.ends_in(table, name, None, None, relabel=True)
+    assert names == sorted(set(words))
+    assert [names[k] for k in u] == words
+    assert [names[k] for k in v] == words[::-1]
+
+
 @settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.text(max_size=9) | st.text("ab\0\udc80", max_size=9))
