@@ -202,6 +202,7 @@ static const uint8_t *record(const uint8_t *p, const uint8_t *stop, rules *r, co
     /* where there are quotes, Python makes blanks of only some of the tabs */
     if (separator == ' ' && memchr(begin, '\t', size) && memchr(begin, '"', size))
         return NULL;
+    /* mutant: filled > 2 -> filled > 1 : test_c_reads_what_python_reads */
     *extra = columns > 2 && filled > 2;
     return columns < 2 || columns <= r->u || columns <= r->v ? NULL : p;
 }
@@ -224,6 +225,7 @@ static int take_ids(const rules *r, const column ids[2], const uint8_t *text, in
             begin++;
         while (begin < stop && blank(stop[-1]))
             stop--;
+        /* mutant: led && -> 0 && : test_c_reads_what_python_reads */
         if (begin == stop || (led && *begin == '"'))
             return 0;
         if (r->sizes) {

@@ -54,6 +54,7 @@ class Words:
         sizes = np.diff(offsets)
         text = self.table.text[offsets[0] : offsets[-1]]
         if (
+            # mutant: <= LONGEST_WORD -> : test_words_that_cannot_be_ids
             0 < sizes.min() <= sizes.max() <= LONGEST_WORD
             and (self.table.text[offsets[:-1]] & 0xC0 != 0x80).all()
             and not word_fault(text.tobytes(), len(text))

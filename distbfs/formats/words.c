@@ -117,6 +117,7 @@ static int compare(const void *a, const void *b)
     if (x->head != y->head)
         return x->head < y->head ? -1 : 1;
     const int order = memcmp(x->text, y->text, (size_t)(x->size < y->size ? x->size : y->size));
+    /* mutant: ? -1 : 1 -> ? 1 : -1 : test_any_bytes_are_numbered_and_sorted */
     return order ? order : x->size < y->size ? -1 : 1;
 }
 

@@ -211,9 +211,10 @@ def test_numbers_are_numbered_alike(scratch, pairs, many):
     assert [outcomes[0][1][k] for k in outcomes[0][0]] == array.ravel().tolist()
 
 
-def test_words_that_cannot_be_ids_are_refused_alike():
+def test_words_that_cannot_be_ids():
     for word in (b"", b"\n", b"\x7f", b"a" * 1025, *BROKEN):
-        messages, text = set(), np.frombuffer(b"a" + word + b"\x80", np.uint8)
+        after = b"\x80" if word in BROKEN else b"b"
+        messages, text = set(), np.frombuffer(b"a" + word + after, np.uint8)
         for compiled in (True, False):
             words = Words(compiled=compiled)
             with pytest.raises(LineFault) as fault:
