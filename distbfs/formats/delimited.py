@@ -170,7 +170,7 @@ def _layout(
         return LineLayout(separator, first=tuple(first))
     records = cut(lines, separator, strict=False)
     next(records)
-    names = tuple(first[k] for k in columns)
+    names = tuple(first[k] for k in columns if k < len(first))
     return LineLayout(separator, columns, names, records.line_num)
 
 

@@ -204,8 +204,9 @@ def _chunks(
         most_v=most[1],
         canonical=options.relabel == "numbers",
     )
-    compiled = options.compiled
-    return read_pairs(file, rules, head.edges, words=words, compiled=compiled)
+    plain = words is None and layout.columns == (0, 1)
+    declared, compiled = head.edges if plain else None, options.compiled
+    return read_pairs(file, rules, declared, words=words, compiled=compiled)
 
 
 def _sides(path: Path, head: Head, options: ReaderOptions) -> Sides | None:

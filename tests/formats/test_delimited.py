@@ -193,6 +193,20 @@ def test_a_first_line_is_an_edge_or_not_as_one_says(tmp_path, first, rest):
     assert not [x for x in notes if x.startswith("line 2")]
 
 
+def test_a_first_line_that_is_no_edge_may_have_one_column(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("friends\na,b\n")
+    edges, notes = edges_of(path, header=True)
+    assert edges == [("a", "b")]
+    assert "line 1 names the columns; ids are in 'friends'" in notes
+
+
+def test_text_ids_are_not_counted_by_a_head(tmp_path):
+    path = tmp_path / "a.el"
+    path.write_text("# distbfs edge list: 3 vertices, 2 edges\n0 1\n1 x\n2 x\n")
+    assert edges_of(path)[0] == [("0", "1"), ("1", "x"), ("2", "x")]
+
+
 SIZES = [
     ("5 4", "0 1,1 2,2 3,3 4", {}, 4),
     ("4 4", "1 2,2 3,3 4,4 1", {"one_based": True}, 4),
