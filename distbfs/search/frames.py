@@ -136,17 +136,20 @@ def text_of(column: Any) -> tuple[Bytes, Ids] | None:
 
     None for other columns than of text, and without pyarrow.
     """
-    if not hasattr(column, "to_arrow"):
+    own = getattr(column, "array", None)  # of pandas
+    to_arrow = getattr(column, "to_arrow", getattr(own, "__arrow_array__", None))
+    if to_arrow is None:
         return None
     try:
         types = library("pyarrow.types")
     except LibraryMissing:
         return None
-    array = column.to_arrow()
+    array = to_arrow()
     kinds = types.is_string, types.is_large_string, types.is_string_view
-    if len(array) and any(is_text(array.type) for is_text in kinds):
-        return text_in(array)
-    return None
+    if not len(array) or not any(is_text(array.type) for is_text in kinds):
+        return None
+    array = array.cast("large_string")
+    return text_in(array.combine_chunks() if hasattr(array, "chunks") else array)
 
 
 def names_in(words: WordTable) -> tuple[list[str], Ids]:
