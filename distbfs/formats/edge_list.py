@@ -37,7 +37,7 @@ from distbfs.formats.lines import SHOWN
 from distbfs.formats.pairs import read_pairs
 from distbfs.formats.text import TextFile
 from distbfs.formats.text_ids import Words
-from distbfs.formats.writing import Edges, lines_of, text_file
+from distbfs.formats.writing import Edges, Writer, lines_of, text_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -233,7 +233,7 @@ def _sides(path: Path, head: Head, options: ReaderOptions) -> Sides | None:
     return options.sides(*most, f"{path}:2", options.base)
 
 
-class EdgeListWriter:
+class EdgeListWriter(Writer):
     """Writes edge lists: sizes in the first line, then an edge a line.
 
     Where vertices have ids that are not consecutive, no sizes are written, and a vertex
@@ -244,7 +244,6 @@ class EdgeListWriter:
     suffixes = EdgeListReader.suffixes
     keeps_ids = True
     packs = True
-    first = 0
 
     def write(self, path: Path, graph: Edges) -> None:
         """Write a graph; InputError for ids that a line cannot hold."""

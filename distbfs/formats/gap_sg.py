@@ -19,7 +19,7 @@ from distbfs.formats.base import EdgeFile, Reader, Take
 from distbfs.formats.packed import CHUNK, BinaryFile, id_fault
 from distbfs.formats.read_ahead import in_order
 from distbfs.formats.symmetry import BACK, FORTH, ONCE, Lists, Mirror
-from distbfs.formats.writing import Edges, allocate
+from distbfs.formats.writing import Edges, Writer, allocate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -192,14 +192,11 @@ def offsets_at(file: BinaryFile, position: int, count: int) -> Iterator[Ids]:
         yield np.frombuffer(data, dtype="<i8")
 
 
-class GapWriter:
+class GapWriter(Writer):
     """Writes serialized graphs, each list of neighbours ascending."""
 
     name = "gap-sg"
     suffixes = (".sg",)
-    keeps_ids = False
-    first = 0
-    packs = False
 
     def write(self, path: Path, graph: Edges) -> None:
         """Write a graph; InputError for too many vertices.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -23,30 +23,7 @@ if TYPE_CHECKING:
 FEW = 8  # one vertex in so many is named alone
 CANONICAL = re.compile("0|[1-9][0-9]{0,18}")
 
-
-class IdMap(Protocol):
-    """Ids of vertices; ``kind``: their type, ``count``: their number."""
-
-    kind: str
-
-    @property
-    def count(self) -> int:
-        """Number of vertices."""
-
-    def arrays(self) -> dict[str, Array]:
-        """Return the arrays that a store keeps, by name; see the class."""
-
-    def names(self, vertices: Ids) -> list[int] | list[str]:
-        """Return the ids of vertices, int64 [k]."""
-
-    def named(self, vertices: Ids) -> Array:
-        """Return the ids of vertices, int64 of any shape: int64, or text as objects."""
-
-    def find(self, word: str) -> int:
-        """Return the vertex of an id as written, -1 if unknown."""
-
-    def fault(self) -> str:
-        """Return the rule that the map breaks, "" if none."""
+IdMap: TypeAlias = "IntegerIds | TextIds"
 
 
 def name_of(vertex: int, ids: IdMap | None) -> int | str:

@@ -16,7 +16,7 @@ from distbfs.formats.base import EdgeFile, Reader, Take
 from distbfs.formats.line_rules import LineRules
 from distbfs.formats.pairs import read_pairs
 from distbfs.formats.text import TextFile
-from distbfs.formats.writing import Edges, lines_of, text_file
+from distbfs.formats.writing import Edges, Writer, lines_of, text_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -123,7 +123,7 @@ class MatrixMarketReader(Reader):
         return rows, columns, entries
 
 
-class MatrixMarketWriter:
+class MatrixMarketWriter(Writer):
     """Writes pattern matrices: general for directed graphs, else symmetric.
 
     A symmetric matrix is written as its lower triangle.
@@ -131,7 +131,6 @@ class MatrixMarketWriter:
 
     name = "matrix-market"
     suffixes = MatrixMarketReader.suffixes
-    keeps_ids = False
     first = 1
     packs = True
 

@@ -25,7 +25,7 @@ from distbfs.formats.columns import (
 )
 from distbfs.formats.packed import BinaryFile
 from distbfs.formats.read_ahead import in_order
-from distbfs.formats.writing import Edges
+from distbfs.formats.writing import Edges, Writer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,7 +88,7 @@ class ParquetReader(Reader):
         return table.hand_over(chain.from_iterable(groups), take, self.name)
 
 
-class ParquetWriter:
+class ParquetWriter(Writer):
     """Writes tables of the columns src and dst, an edge a row.
 
     Numbers are stored uncompressed, in 32 bits where they fit: about as long as
@@ -101,8 +101,6 @@ class ParquetWriter:
     name = "parquet"
     suffixes = ParquetReader.suffixes
     keeps_ids = True
-    packs = False
-    first = 0
 
     def write(self, path: Path, graph: Edges) -> None:
         """Write a graph; LibraryMissing if pyarrow is not installed."""
