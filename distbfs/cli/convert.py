@@ -9,6 +9,7 @@ from distbfs.terminal.graph_file import FileOptions, read_file
 from distbfs.terminal.options import Speech
 from distbfs.terminal.shared import make_build_options, open_terminal, share_of_cores
 from distbfs.terminal.store_writing import check_target, devices_to_build, store_graph
+from distbfs.timing import Stopwatch
 
 
 def run(
@@ -38,7 +39,9 @@ def run(
         directed=directed,
     )
     devices = devices_to_build(terminal, directed=directed) if on_devices else None
-    source = read_file(terminal, path, reading, vertices)
+    watch = Stopwatch()
+    with watch("reading"):
+        source = read_file(terminal, path, reading, vertices)
     with source:
         store_graph(
             terminal,
@@ -49,6 +52,7 @@ def run(
             force=force,
             ids=source.ids,
             devices=devices,
+            reading_seconds=watch.get("reading"),
         )
     for note in source.notes:
         terminal.say(note)

@@ -91,9 +91,13 @@ def store_graph(
     *,
     force: bool,
     devices: Sequence[int] | None = None,
+    reading_seconds: float | None = None,
     **original: Any,
 ) -> None:
-    """Build and store a graph and print what came of it (collective)."""
+    """Build and store a graph and print what came of it (collective).
+
+    reading_seconds: that reading its file took, which count
+    """
     world = terminal.world
     with stop_requests(AT_ONCE):
         summary = write_graph(
@@ -109,6 +113,9 @@ def store_graph(
         )
     values = {"store": str(output), **summary_fields(summary)}
     seconds = summary.generation_seconds + summary.construction_seconds
+    if reading_seconds is not None:
+        values["reading_seconds"] = reading_seconds
+        seconds += reading_seconds
     graph = {
         "store": str(output),
         **graph_fields(values, directed=options.directed),
