@@ -167,6 +167,7 @@ class Targets:
 
 
 CHOSEN = ("dd", "dn", "nd")  # subgraphs whose direction is chosen between levels
+PRICED = ("dd",)  # all edges of owned rows; dd_forward, dd_u: prices of push and pull
 
 
 class Offer(Protocol):

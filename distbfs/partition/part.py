@@ -100,6 +100,8 @@ class Part:
     are delegates. None where edges lead both ways
     entering: of a directed graph, as tuple_degrees for edges turned round; None where
     that was not counted, as in stores
+    owns_rows: whether all vertices with edges are delegates, and rows of dd with their
+    owners; the same on all parts
     attributes: by name, kept from the input for all stored edges; of tuples that repeat
     an edge, in any direction if undirected, the smallest value
 
@@ -122,6 +124,7 @@ class Part:
     active: int
     incoming: CSR | None = None
     entering: Ids | None = None
+    owns_rows: bool = False
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     nd_sources: Numbers = field(init=False)
     dn_sources: Words = field(init=False)

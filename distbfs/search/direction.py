@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from distbfs.engines.base import CHOSEN, Work
+from distbfs.engines.base import CHOSEN, PRICED, Work
 from distbfs.options import Factors, SearchOptions
 from distbfs.plan import pull_shares
 from distbfs.types import DirectionName
@@ -77,6 +77,23 @@ class DirectionPolicy:
         return present
 
 
+class PricePolicy:
+    """The direction of all edges, of parts that tell what a push and a pull cost."""
+
+    def __init__(self, options: SearchOptions) -> None:
+        ways: dict[str, DirectionName] = {"push": "push", "pull": "pull"}
+        self._forced = ways.get(options.direction)
+
+    def start(self) -> None:
+        """Start a search."""
+
+    def choose(self, work: Work) -> dict[str, DirectionName]:
+        """Return the direction for the next level."""
+        # mutant: work.dd_u < -> work.dd_u > : test_pulls_of_directed_parts
+        pull = work.dd_u < work.dd_forward
+        return {PRICED[0]: self._forced or ("pull" if pull else "push")}
+
+
 class OuterPolicy:
     """The direction of edges that leave their part.
 
@@ -111,6 +128,8 @@ def policy_of(
     directions: tuple[str, ...], options: SearchOptions, *, delegates: bool
 ) -> Policy:
     """Return the policy for the directions that an engine names."""
+    if directions == PRICED:
+        return PricePolicy(options)
     if directions == (OUTER,):
         return OuterPolicy(options, delegates=delegates)
     return DirectionPolicy(options)

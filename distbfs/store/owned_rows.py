@@ -110,6 +110,7 @@ def load_rows(
             tuple_degrees=tuple_ends[owned],
             active=0,
             incoming=into,
+            owns_rows=True,
             attributes={
                 name: of_dd(values, of_incoming.get(name), manifest.words_of(name))
                 for name, values in attributes.items()

@@ -135,6 +135,7 @@ class Distributor:
             2 * out.tuple_degrees[numbering.vertices],
             numbering.active,
             incoming,
+            owns_rows=True,
         )
 
     def _rows_of_delegates(self, source: Array, rows: ServedRows) -> CSR:

@@ -8,14 +8,21 @@ from distbfs.device import cc
 from distbfs.engines.base import NoOptions
 from distbfs.engines.openmp.counts import OpenMPCounter
 from distbfs.engines.openmp.part import OpenMPPart
+from distbfs.engines.openmp.rows import OpenMPRows
 from distbfs.engines.openmp.whole import SOURCES, OpenMPWhole, prepare
 from distbfs.errors import UsageError
-from distbfs.options import FACTOR_OPTIONS, SearchOptions, check_choice
+from distbfs.options import (
+    FACTOR_OPTIONS,
+    SearchOptions,
+    SubgraphFactors,
+    check_choice,
+)
 from distbfs.partition.layout import Placement
 from distbfs.partition.part import Part
 
 DEFAULT_METHOD = "fast"
 PUSH_ONLY = ("push", "ordered")
+WIDE = 1 << 31  # vertices whose ids take more than 32 bits
 
 
 class OpenMPEngine:
@@ -54,7 +61,7 @@ class OpenMPEngine:
         self,
         part: Part,
         placement: Placement,  # noqa: ARG002
-    ) -> OpenMPPart:
+    ) -> OpenMPPart | OpenMPRows:
         """Prepare the search of one part, level by level.
 
         Raises UsageError for a method: parts are searched in one way only.
@@ -64,7 +71,12 @@ class OpenMPEngine:
                 f"method '{self._options.method}' searches only a graph in one part; "
                 "leave --method out for several parts, delegates or --stepwise"
             )
-        return OpenMPPart(part, self._threads, self._options.parents)
+        options = self._options
+        parents, direction = options.parents, options.direction
+        usual = options.factors == SubgraphFactors()  # these are of four subgraphs
+        if part.owns_rows and usual and part.layout.n < WIDE:
+            return OpenMPRows(part, self._threads, parents=parents, direction=direction)
+        return OpenMPPart(part, self._threads, parents)
 
     def counter(self, part: Part) -> OpenMPCounter:
         """Prepare counting the shortest paths of a whole graph."""

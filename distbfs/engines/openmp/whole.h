@@ -1,8 +1,8 @@
 /* A whole graph on one device, as the searches of this folder take it.
  *
  * Vertices are numbers 0 … active-1, hubs first inside blocks; `vertices` maps a number
- * to its id in results.  Arrays of results belong to ids, all else to
- * numbers.  level[id] < 0 means unreached; ids without edges keep what they held.
+ * to its place in arrays of results, which is its id, as `names` is, in a whole graph.
+ * All other arrays belong to numbers.  level[id] < 0 means unreached; ids without edges keep what they held.
  *
  * A push reads offsets and columns, a pull in_offsets and in_columns: the same arrays
  * where the graph is symmetric, the edges out and in of a directed one, where a row may
@@ -34,7 +34,8 @@ typedef struct {
     const OFFSET *offsets;        /* [active + 1] */
     const uint32_t *columns;      /* [edges], ascending by descending degree in a row */
     const uint32_t *first;        /* [words * 64], first in_column; of no row itself */
-    const uint32_t *vertices;     /* [words * 64] */
+    const uint32_t *vertices;     /* [words * 64], where the results of a number are */
+    const uint32_t *names;        /* [words * 64], what a number is called as a parent */
     double mean_next;             /* edges out of a vertex, mean over edges into it */
     int32_t *level, *parent;      /* [n]; parent may be NULL */
     uint64_t *visited, *next;     /* [words] */
@@ -45,6 +46,7 @@ typedef struct {
     const uint32_t *in_columns;   /* [edges] */
     const uint64_t *enterable;    /* [words], vertices with a visible in_column; NULL: all */
     int64_t closed;               /* how many have none */
+    const uint64_t *expandable;   /* [words], vertices whose out rows are here; NULL: all */
     int64_t depth;                /* the last level that is wanted */
     const uint32_t *targets;      /* [wanted], numbers; the search ends with the last */
     int64_t wanted;
@@ -83,7 +85,7 @@ static inline int64_t degree(const whole_graph *g, uint32_t v) {
 static inline void reach(const whole_graph *g, uint32_t v, uint32_t from, int32_t level) {
     uint32_t id = g->vertices[v];
     g->level[id] = level;
-    if (g->parent) g->parent[id] = (int32_t)g->vertices[from];
+    if (g->parent) g->parent[id] = (int32_t)g->names[from];
 }
 
 /* Mark nothing as visited; bits past the last vertex, those of trees among them, stay set:

@@ -163,6 +163,7 @@ class OpenMPWhole:
             mean_next=mean,
             depth=NO_LIMIT,
             reached=-1,
+            names=arrays["vertices"],
             offsets=part.nn.offsets,
             columns=part.nn.columns,
             in_offsets=pulled.offsets,
