@@ -11,28 +11,26 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from distbfs.cli.options.bfs import BfsOptions
+from distbfs.cli.shortest_paths import PathsAsked, print_paths
 from distbfs.errors import SearchStopped
 from distbfs.formats.ids import IdMap
 from distbfs.options import SearchOptions
 from distbfs.ranks.watch import Watch
-from distbfs.ranks.world import Ranks
 from distbfs.report.tables import print_table
-from distbfs.search.choose import Request
 from distbfs.search.open import prepare
 from distbfs.search.result import Result
 from distbfs.search.result_file import ENDINGS, ResultFile, SharedResult
 from distbfs.search.session import Session
 from distbfs.search.view import View
-from distbfs.terminal.asked_paths import PathsAsked, print_paths
 from distbfs.terminal.energy import print_energy, searches_energy
-from distbfs.terminal.graph_file import FileOptions, SearchedGraph, open_graph
+from distbfs.terminal.graph_file import SearchedGraph, open_graph
 from distbfs.terminal.level_table import (
     LevelTable,
     check_ending,
     level_table,
     separator_of,
 )
-from distbfs.terminal.options import Speech
 from distbfs.terminal.seen import agreed_view, check_seen
 from distbfs.terminal.shared import (
     AT_ONCE,
@@ -114,26 +112,22 @@ class Kept:
 def open_kept(
     terminal: Terminal,
     stack: ExitStack,
-    output: Path | None,
+    asked: BfsOptions,
     graph: SearchedGraph,
     sources: Sequence[Root],
-    *,
     options: SearchOptions,
-    force: bool,
-    hops: int | None,
-    paths: str,
     view: View,
 ) -> Kept:
     """Open what an output names (collective)."""
-    kept = Kept(np.zeros(len(sources), dtype=bool))
+    kept, output = Kept(np.zeros(len(sources), dtype=bool)), asked.output
     if output is None:
         return kept
     if separator_of(output):
-        table = level_table(terminal.world, output, graph.ids, force=force)
+        table = level_table(terminal.world, output, graph.ids, force=asked.force)
         kept.table = stack.enter_context(table)
         return kept
     if terminal.world.rank == 0:
-        limit = [] if hops is None else [f"{hops} hops"]
+        limit = [] if asked.hops is None else [f"{asked.hops} hops"]
         identity = json.dumps([*graph.facts, *limit, *view.facts()])
         kept.result = ResultFile(
             output,
@@ -143,10 +137,10 @@ def open_kept(
             levels=options.levels,
             parents=options.parents,
             ids=graph.ids,
-            paths=paths,
+            paths=asked.counts or "",
         )
         stack.enter_context(kept.result)
-        kept.done = kept.result.open(force=force)
+        kept.done = kept.result.open(force=asked.force)
     kept.done = np.array(terminal.world.broadcast(kept.done.tolist()), dtype=bool)
     if kept.done.any():
         count = f"{kept.done.sum()} of {len(kept.done)}"
@@ -206,66 +200,25 @@ def print_result(
     terminal.result(values if energy is None else {**values, "energy": energy}, text)
 
 
-def asked_options(
-    world: Ranks, choices: dict[str, Any]
-) -> tuple[Request, SearchOptions]:
-    """Return where to search, and how, of the options of a command line."""
-    request = make_request(devices=choices.pop("devices"), domain=choices.pop("domain"))
-    return request, make_search_options(world, **choices)
-
-
-def run(
-    graph: Path,
-    words: tuple[str, ...],
-    sources_file: Path | None,
-    sets: tuple[str, ...],
-    output: Path | None,
-    records: Path | None,
-    where: str | None,
-    vertices_file: Path | None,
-    force: bool,
-    counts: str | None,
-    paths_to: str | None,
-    most_paths: int,
-    edges: Path | None,
-    hops: int | None,
-    trace_file: Path | None,
-    with_energy: bool,
-    patience: float | None,
-    speech: Speech,
-    **choices: Any,
-) -> None:
-    """Run the command; see ``cli/options/bfs.py``."""
-    terminal = open_terminal(speech)
-    world = terminal.world
-    check_trace(trace_file)
+def run(asked: BfsOptions) -> None:
+    """Run the command."""
+    terminal = open_terminal(asked)
+    world, output = terminal.world, asked.output
+    check_trace(asked.trace)
     if output is not None:
         check_ending(output, *ENDINGS)
-    reading = FileOptions.taken(choices)
-    request, options = asked_options(world, choices)
+    request, options = make_request(asked), make_search_options(world, asked)
     with ExitStack() as stack:
         with stop_requests(AT_ONCE):
-            opened = open_graph(terminal, stack, graph, reading, options.threads)
+            opened = open_graph(terminal, stack, asked.graph, asked, options.threads)
         n, ids = opened.n, opened.ids
-        sources = agreed_roots(world, n, words, sources_file, sets, ids)
-        view = agreed_view(world, opened, where, vertices_file)
+        sources = agreed_roots(
+            world, n, asked.source, asked.sources, asked.source_set, ids
+        )
+        view = agreed_view(world, opened, asked.where, asked.vertices)
         check_seen(world, view, sources, ids)
-        asked = PathsAsked(
-            world,
-            counts,
-            agreed_target(world, n, paths_to, ids),
-            most_paths,
-            edges,
-            force,
-            output,
-        )
-        asked.check(
-            sources,
-            json_output=speech.as_json,
-            energy=with_energy and hops is not None,
-            masked=not view.whole,
-            levels=options.levels,
-        )
+        paths = PathsAsked(world, asked, agreed_target(world, n, asked.paths_to, ids))
+        paths.check(len(sources), masked=not view.whole, levels=options.levels)
         opening = prepare(
             world,
             opened.source,
@@ -274,27 +227,16 @@ def run(
             say=terminal.say,
         )
         stop = stack.enter_context(stop_requests())
-        stack.enter_context(Watch(world, patience, lambda: stop.requested))
-        kept = open_kept(
-            terminal,
-            stack,
-            output,
-            opened,
-            sources,
-            options=options,
-            force=force,
-            hops=hops,
-            paths=counts or "",
-            view=view,
-        )
+        stack.enter_context(Watch(world, asked.patience, lambda: stop.requested))
+        kept = open_kept(terminal, stack, asked, opened, sources, options, view)
         waiting = np.flatnonzero(~kept.done)
-        log = open_records(terminal, stack, records, append=bool(kept.done.any()))
+        log = open_records(terminal, stack, asked.records, append=bool(kept.done.any()))
         with stop.within(AT_ONCE):
             session = opening.open()
             session.see(view)
         terminal.say_engine(session)
-        asked.check_session(session)
-        trace = start_trace(trace_file, session)
+        paths.check_session(session)
+        trace = start_trace(asked.trace, session)
         rows: list[dict[str, Any]] = []
         if len(waiting) and output is not None and kept.table is None:
             kept.share(world, stack, n)
@@ -306,25 +248,25 @@ def run(
                     break
                 outcome = session.search(
                     sources[row],
-                    records=records is not None,
-                    depth_limit=hops,
+                    records=asked.records is not None,
+                    depth_limit=asked.hops,
                     stop=within,
                 )
-                rows.append({**figures(outcome, ids), **asked.of(outcome, ids)})
+                rows.append({**figures(outcome, ids), **paths.of(outcome, ids)})
                 write_records(log, outcome, ids)
-                kept.write(row, outcome, asked.counted)
+                kept.write(row, outcome, paths.counted)
                 tick(int(kept.done.sum()))
-        finish_trace(terminal, trace_file, trace, ids)
+        finish_trace(terminal, asked.trace, trace, ids)
         again = [sources[row] for row in waiting.tolist()]
-        energy = energy_of(session, again, rows) if with_energy else None
+        energy = energy_of(session, again, rows) if asked.energy else None
         session.close()
         kept.finish()
         warn_of_rest(kept.done, output)
-        if not asked.on_stdout:
+        if not paths.on_stdout:
             print_result(
                 terminal,
                 {
-                    "store": str(graph),
+                    "store": str(asked.graph),
                     **session.describe(),
                     "searches": rows,
                     "complete": bool(kept.done.all()),

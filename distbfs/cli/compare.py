@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 import click
@@ -16,6 +15,7 @@ from distbfs.benchmark.compare_figures import print_comparison
 from distbfs.benchmark.compare_plots import draw_panels
 from distbfs.benchmark.libraries.base import installed
 from distbfs.cli.generate import make_source
+from distbfs.cli.options.compare import CompareOptions
 from distbfs.errors import UsageError
 from distbfs.options import Knobs, SearchOptions
 from distbfs.progress import Progress
@@ -31,7 +31,7 @@ from distbfs.terminal.comparison import (
     spread_threads,
 )
 from distbfs.terminal.energy import joules_of, print_energy, searches_energy
-from distbfs.terminal.options import Speech
+from distbfs.terminal.options import GraphOptions
 from distbfs.terminal.shared import (
     Terminal,
     need_symmetric,
@@ -146,74 +146,50 @@ def parse_libraries(text: str | None) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def given_sources(
-    seed: int,
-    threads: int,
-    sizes: Mapping[str, Sequence[int]],
-    progress: Progress,
+def built_sources(
+    asked: GraphOptions, threads: int, progress: Progress
 ) -> list[TupleSource]:
     """Return the graphs that are to be built in memory."""
     return [
         make_source(
             name,
             threads,
-            {"vertices" if name == "road" else "scale": size, "seed": seed},
+            {"vertices" if name == "road" else "scale": size, "seed": asked.seed},
             progress,
         )
         for name in IN_MEMORY
-        for size in sizes[name]
+        for size in getattr(asked, name)
     ]
 
 
-def run(
-    stores: tuple[Path, ...],
-    engines: str,
-    libraries: str | None,
-    count: int,
-    seed: int,
-    repeats: int,
-    baseline: str | None,
-    threads: str,
-    plot: Path | None,
-    with_energy: bool,
-    speech: Speech,
-    **sizes: tuple[int, ...],
-) -> None:
-    """Run the command; see ``cli/options/compare.py``."""
-    terminal = open_terminal(speech)
-    world = terminal.world
+def run(asked: CompareOptions) -> None:
+    """Run the command."""
+    terminal = open_terminal(asked)
+    world, plot = terminal.world, asked.plot
     share = share_of_cores(world)
-    counts, others = parse_threads(threads, share), parse_libraries(libraries)
-    entries = parse_entries(engines, baseline, counts, others)
+    counts, others = (
+        parse_threads(asked.threads, share),
+        parse_libraries(asked.libraries),
+    )
+    entries = parse_entries(asked.engines, asked.baseline, counts, others)
     if others and world.size > 1:
         raise UsageError("peers search in one process; leave mpirun out")
     if plot is not None:
         plots.check_target(plot)
-    graphs: list[Store | TupleSource] = [open_store(path) for path in stores]
+    graphs: list[Store | TupleSource] = [open_store(path) for path in asked.stores]
     for opened in graphs:
         if isinstance(opened, Store):
             need_symmetric(opened, "compare")
-    graphs += given_sources(seed, counts[-1], sizes, terminal.progress)
+    graphs += built_sources(asked, counts[-1], terminal.progress)
     if not graphs:
         raise UsageError(
             "give one of STORE, --kronecker, --uniform and --road, or several"
         )
     comparisons = []
     for graph in graphs:
-        again = parse_entries(engines, baseline, counts, others)
-        label = baseline or entries[0].label
-        comparisons.append(
-            compare_on(
-                terminal,
-                graph,
-                again,
-                count,
-                seed,
-                repeats,
-                label,
-                with_energy=with_energy,
-            )
-        )
+        again = parse_entries(asked.engines, asked.baseline, counts, others)
+        label = asked.baseline or entries[0].label
+        comparisons.append(compare_on(terminal, graph, again, asked, label))
     device = any("rates" in x and "cuda" in x["rates"] for x in comparisons)
     values = provenance(["distbfs", *sys.argv[1:]], device=device)
     values |= comparisons[0] if len(graphs) == 1 else {"comparisons": comparisons}
@@ -231,12 +207,8 @@ def compare_on(
     terminal: Terminal,
     graph: Store | TupleSource,
     entries: list[Entry],
-    count: int,
-    seed: int,
-    repeats: int,
+    asked: CompareOptions,
     baseline: str,
-    *,
-    with_energy: bool,
 ) -> dict[str, Any]:
     """Compare engines on one graph; return the figures (collective)."""
     opened = graph if isinstance(graph, Store) else None
@@ -252,10 +224,10 @@ def compare_on(
             else:
                 entry.session = sessions.open(entry.options)
             stack.callback(entry.session.close)
-        chosen = choose_sources(entries[0].open, count, seed)
+        chosen = choose_sources(entries[0].open, asked.sources, asked.seed)
         ids = opened.load_ids() if opened and terminal.world.rank == 0 else None
-        compared = compare(terminal, entries, chosen, repeats, baseline, ids)
-        if with_energy:
+        compared = compare(terminal, entries, chosen, asked.repeats, baseline, ids)
+        if asked.energy:
             roots, edges = chosen.tolist(), sum(compared["nedge"])
             for entry, figures in zip(entries, compared["engines"], strict=True):
                 if not entry.library:

@@ -2,53 +2,27 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
-from distbfs.terminal.graph_file import FileOptions, read_file
-from distbfs.terminal.options import Speech
-from distbfs.terminal.shared import make_build_options, open_terminal, share_of_cores
+from distbfs.cli.options.convert import ConvertOptions
+from distbfs.options import BuildOptions
+from distbfs.terminal.graph_file import read_file
+from distbfs.terminal.shared import open_terminal, share_of_cores
 from distbfs.terminal.store_writing import check_target, devices_to_build, store_graph
 
 
-def run(
-    path: Path,
-    output: Path,
-    force: bool,
-    vertices: int | None,
-    permute_seed: int,
-    parts: int | None,
-    threshold: int | None,
-    pass_gib: float,
-    on_devices: bool,
-    speech: Speech,
-    **choices: Any,
-) -> None:
-    """Run the command; see ``cli/options/convert.py``."""
-    terminal = open_terminal(speech)
-    reading = FileOptions.taken(choices)
-    directed = reading.directed
-    count = parts or terminal.world.size
-    check_target(terminal, output, count, force=force, directed=directed)
-    options = make_build_options(
-        threshold=threshold,
-        pass_gib=pass_gib,
-        permute_seed=permute_seed if count > 1 else None,
+def run(asked: ConvertOptions) -> None:
+    """Run the command."""
+    terminal = open_terminal(asked)
+    count = asked.parts or terminal.world.size
+    check_target(terminal, asked, count, directed=asked.directed)
+    options = BuildOptions(
+        **asked.build,
+        permute_seed=asked.permute_seed if count > 1 else None,
         threads=share_of_cores(terminal.world),
-        directed=directed,
+        directed=asked.directed,
     )
-    devices = devices_to_build(terminal, directed=directed) if on_devices else None
-    source = read_file(terminal, path, reading, vertices)
+    devices = devices_to_build(terminal, asked, directed=asked.directed)
+    source = read_file(terminal, asked.path, asked, asked.vertices)
     with source:
-        store_graph(
-            terminal,
-            source,
-            output,
-            count,
-            options,
-            force=force,
-            ids=source.ids,
-            devices=devices,
-        )
+        store_graph(terminal, source, asked, options, devices=devices, ids=source.ids)
     for note in source.notes:
         terminal.say(note)

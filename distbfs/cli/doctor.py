@@ -12,6 +12,7 @@ from typing import Any
 import click
 import numpy as np
 
+from distbfs.cli.options.doctor import DoctorOptions
 from distbfs.device.nvrtc import ARCHITECTURES
 from distbfs.errors import LaunchError, UsageError
 from distbfs.plan.memory import readable
@@ -19,7 +20,6 @@ from distbfs.ranks.launcher import find_launch
 from distbfs.ranks.world import SoloWorld
 from distbfs.report.tables import print_fields, shown
 from distbfs.terminal.links import link_facts, summaries
-from distbfs.terminal.options import Speech
 from distbfs.terminal.shared import Terminal, open_terminal, share_of_cores
 from distbfs.terminal.trials import (
     LEFT_OUT,
@@ -220,17 +220,17 @@ def print_findings(values: Mapping[str, Any]) -> None:
         click.echo("no problems found")
 
 
-def run(wanted: tuple[str, ...], speech: Speech) -> int:
-    """Run the command; see ``cli/options/doctor.py``."""
-    named = architectures(wanted)
+def run(asked: DoctorOptions) -> int:
+    """Run the command."""
+    named = architectures(asked.compile)
     problem = ""
     try:
-        terminal = open_terminal(speech)
+        terminal = open_terminal(asked)
     except LaunchError as error:
         launch = find_launch(os.environ)
         if launch is not None and launch.rank:
             return 0
-        terminal = Terminal(SoloWorld(), speech)
+        terminal = Terminal(SoloWorld(), asked)
         problem = str(error)
     if named:
         return compile_kernels(terminal, named)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TextIO
 
 import click
@@ -14,6 +13,7 @@ import numpy as np
 from distbfs.benchmark import graph500_report as reports
 from distbfs.benchmark.graph500 import ParentShare, run_searches
 from distbfs.benchmark.roots import choose_roots
+from distbfs.cli.options.graph500 import Graph500Options
 from distbfs.errors import SearchStopped, UsageError, ValidationError
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.generate.families import from_description
@@ -31,13 +31,11 @@ from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
 from distbfs.terminal.energy import searches_energy
-from distbfs.terminal.options import Speech
 from distbfs.terminal.shared import (
     AT_ONCE,
     LOG,
     Terminal,
     engine_line,
-    make_build_options,
     make_request,
     make_search_options,
     need_symmetric,
@@ -55,7 +53,7 @@ BUILD_OPTIONS = {
     "edge_factor": "--edge-factor",
     "parts": "--parts",
     "threshold": "--threshold",
-    "pass_gib": "--memory",
+    "pass_bytes": "--memory",
 }
 NOTED_SECONDS = 0.1  # of compiling that a report tells
 VALIDATION_SECONDS = 3.0  # that one may go on when a stop was asked for
@@ -78,13 +76,15 @@ def compile_note(terminal: Terminal) -> dict[str, str]:
 
 def open_tuples(
     terminal: Terminal,
-    tuples: Kronecker,
+    asked: Graph500Options,
     options: SearchOptions,
     request: Request,
-    build: BuildOptions,
     buffer_bytes: int | None,
 ) -> Opened:
     """Generate and build a graph (collective)."""
+    tuples = Kronecker(
+        int(asked.scale or 0), asked.edge_factor, asked.seed, options.threads
+    )
     if tuples.tuples >= MANY_TUPLES:
         terminal.say(f"building {tuples.n} vertices from {tuples.tuples} tuples")
     parts = request.parts or terminal.world.size
@@ -92,7 +92,7 @@ def open_tuples(
         tuples.n,
         parts,
         tuples=tuples,
-        build=build,
+        build=BuildOptions(**asked.build, threads=options.threads),
         buffer_bytes=buffer_bytes,
         progress=terminal.progress,
     )
@@ -171,39 +171,17 @@ def refuse_together(context: click.Context, *graphs: object) -> None:
         raise UsageError("give either --skip-validation or --validate")
 
 
-def run(
-    scale: int | None,
-    edge_factor: int,
-    seed: int,
-    graph: Path | None,
-    roots: int,
-    skip_validation: bool,
-    validate: int | None,
-    records: Path | None,
-    trace_file: Path | None,
-    with_energy: bool,
-    parts: int | None,
-    threshold: int | None,
-    pass_gib: float,
-    patience: float | None,
-    speech: Speech,
-    **choices: Any,
-) -> int:
-    """Run the command; see ``cli/options/graph500.py``."""
-    context = click.get_current_context()
-    refuse_together(context, scale, graph)
+def run(asked: Graph500Options) -> int:
+    """Run the command."""
+    context, graph = click.get_current_context(), asked.graph
+    refuse_together(context, asked.scale, graph)
     if graph is not None:
         refuse_build_options(context)
-    terminal = open_terminal(speech)
-    check_trace(trace_file)
+    terminal = open_terminal(asked)
+    check_trace(asked.trace)
     world = terminal.world
-    request = make_request(
-        devices=choices.pop("devices"),
-        domain=choices.pop("domain"),
-        parts=parts,
-        threshold=threshold,
-    )
-    options = make_search_options(world, **choices)
+    request = make_request(asked, asked.parts, asked.build.get("threshold"))
+    options = make_search_options(world, asked)
     store = None if graph is None else open_store(graph)
     ids = None
     if store is not None:
@@ -211,35 +189,25 @@ def run(
         ids = store.load_ids() if world.rank == 0 else None
     with ExitStack() as stack:
         stop = stack.enter_context(stop_requests())
-        stack.enter_context(Watch(world, patience, lambda: stop.requested))
-        log = open_records(terminal, stack, records)
-        build = make_build_options(
-            threshold=threshold,
-            pass_gib=pass_gib,
-            permute_seed=None,
-            threads=options.threads,
-        )
-        buffer = build.pass_bytes if typed(context, "pass_gib") else None
+        stack.enter_context(Watch(world, asked.patience, lambda: stop.requested))
+        log = open_records(terminal, stack, asked.records)
+        buffer = asked.build["pass_bytes"] if typed(context, "pass_bytes") else None
         with stop.within(AT_ONCE):
             if store is not None:
                 opened = open_a_store(terminal, store, options, request)
             else:
-                opened = open_tuples(
-                    terminal,
-                    Kronecker(int(scale or 0), edge_factor, seed, options.threads),
-                    options,
-                    request,
-                    build,
-                    buffer,
-                )
-            session, source, exact, facts = opened
+                opened = open_tuples(terminal, asked, options, request, buffer)
+        session, source, exact, facts = opened
         terminal.say_engine(session)
-        chosen = choose_roots(session.layout.n, roots, seed, session.connected)
+        chosen = choose_roots(
+            session.layout.n, asked.roots, asked.seed, session.connected
+        )
         if not len(chosen):
             raise ValidationError("no vertex has a neighbour besides itself: no search")
-        trace = start_trace(trace_file, session)
+        trace = start_trace(asked.trace, session)
         cost = ParentShare()
-        check = 0 if skip_validation else min(validate or len(chosen), len(chosen))
+        check = min(asked.validate or len(chosen), len(chosen))
+        check = 0 if asked.skip_validation else check
         with terminal.progress("searching", len(chosen) + check) as tell:
             searches = run_searches(
                 session,
@@ -257,10 +225,10 @@ def run(
             LOG.warning(
                 "stopped on request after %d of %d searches", len(searches), len(chosen)
             )
-        finish_trace(terminal, trace_file, trace, ids)
-        if records is not None:
+        finish_trace(terminal, asked.trace, trace, ids)
+        if asked.records is not None:
             write_level_records(session, chosen[: len(searches)], log, stop, ids)
-        energy = measured_energy(session, searches) if with_energy else None
+        energy = measured_energy(session, searches) if asked.energy else None
         searches = in_ids_of_the_file(searches, ids)
         session.close()
         if not searches:

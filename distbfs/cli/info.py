@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 
+from distbfs.cli.options.info import InfoOptions
 from distbfs.errors import UsageError
 from distbfs.plan.memory import formula_bytes, readable, subgraph_bytes
 from distbfs.report import plots
@@ -15,7 +15,6 @@ from distbfs.report.tables import print_fields, print_right, shown
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.schema import IDS_NAME, MANIFEST_NAME
 from distbfs.store.shape import shape_of
-from distbfs.terminal.options import Speech
 from distbfs.terminal.shared import open_terminal
 from distbfs.terminal.store_writing import graph_fields
 from distbfs.terminal.survey import print_survey, survey
@@ -198,14 +197,14 @@ def part_table(
     return heads, rows
 
 
-def run(store: Path, degrees: bool, plot: Path | None, speech: Speech) -> None:
-    """Run the command; see ``cli/options/info.py``."""
-    terminal = open_terminal(speech)
+def run(asked: InfoOptions) -> None:
+    """Run the command."""
+    terminal, degrees, plot = open_terminal(asked), asked.degrees, asked.plot
     if plot is not None:
         if not degrees:
             raise UsageError("--plot draws what --degrees finds; give both")
         plots.check_target(plot)
-    opened = open_store(store)
+    opened = open_store(asked.store)
     values = describe(opened)
     if degrees:
         values |= survey(terminal, opened)

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from distbfs.cli.options.multisearch import APPS
+from distbfs.cli.options.multisearch import APPS, MultisearchOptions
 from distbfs.device import cuda
 from distbfs.errors import DistbfsError, OutOfMemory, SearchStopped, UsageError
 from distbfs.formats.writing import check_place
@@ -43,7 +42,6 @@ from distbfs.terminal.applications import (
     read_pairs,
 )
 from distbfs.terminal.energy import energy_of
-from distbfs.terminal.options import Speech
 from distbfs.terminal.shared import (
     AT_ONCE,
     LOG,
@@ -59,73 +57,49 @@ from distbfs.types import World
 SAMPLED = 64  # sources whose edges are counted for --energy
 
 
-def run(
-    app: str,
-    store: Path,
-    output: Path | None,
-    force: bool,
-    chosen: str,
-    seed: int,
-    pairs: Path | None,
-    engine: str,
-    method: str,
-    threshold: str,
-    batch: int,
-    threads: int,
-    divide: str,
-    domain: int | None,
-    device_memory: int | None,
-    host_memory: int | None,
-    with_energy: bool,
-    first_id: int | None,
-    patience: float | None,
-    speech: Speech,
-    **own: Any,
-) -> None:
-    """Run the command; see ``cli/options/multisearch.py``."""
-    terminal = open_terminal(speech)
-    world, application = terminal.world, APPS[app]
-    asked = application.options_of(own)
-    check_input(application, output, force=force, pairs=pairs)
-    opened = open_store(store)
+def run(asked: MultisearchOptions) -> None:
+    """Run the command."""
+    terminal, output = open_terminal(asked), asked.output
+    world, application = terminal.world, APPS[asked.app]
+    own = application.options_of(asked.own)
+    check_input(application, asked)
+    opened = open_store(asked.store)
     manifest = opened.manifest
-    ids = opened.load_ids(first_id) if world.rank == 0 else None
+    ids = opened.load_ids(asked.first_id) if world.rank == 0 else None
     with ExitStack() as stack:
         flag = stack.enter_context(stop_requests())
-        stack.enter_context(Watch(world, patience, lambda: flag.requested))
+        stack.enter_context(Watch(world, asked.patience, lambda: flag.requested))
+        text, search = asked.threshold, dict(asked.search)
         options = RunOptions(
-            method=method,
-            threshold=int(threshold) if threshold.isdigit() else threshold,
-            batch=batch,
-            threads=threads or share_of_cores(world),
-            device_memory=device_memory,
-            host_memory=host_memory,
+            method=asked.method,
+            threshold=int(text) if text.isdigit() else text,
+            batch=asked.batch,
+            threads=search.pop("threads") or share_of_cores(world),
             stop=lambda: flag.requested,
+            **search,
         )
         sources, ends = np.zeros(0, dtype=np.int64), []
         names: list[tuple[str, str]] = []
-        if pairs is not None:
+        if asked.pairs is not None:
             if world.rank == 0:
-                read, names = read_pairs(pairs, manifest.n, ids)
+                read, names = read_pairs(asked.pairs, manifest.n, ids)
                 ends = read.ravel().tolist()
             ends = world.broadcast(ends)
         elif application.takes == "sources":
             sources = pick_sources(
-                *(terminal, chosen, manifest.n, ids, seed),
+                *(terminal, asked.sources, manifest.n, ids, asked.seed),
                 repeats=application.repeats,
             )
         with flag.within(AT_ONCE):
-            searcher = make_searcher(
-                *(terminal, opened, engine, options, divide, domain)
-            )
-        about = {"app": app, "n": manifest.n, "directed": manifest.directed}
+            searcher = make_searcher(terminal, opened, asked, options)
+        about = {"app": asked.app, "n": manifest.n, "directed": manifest.directed}
         queries = np.array(ends, dtype=np.int64).reshape(-1, 2)
         result_file = None
         if output is not None and world.rank == 0:
-            attributes = {k: v for k, v in asked.items() if v is not None}
+            attributes = {k: v for k, v in own.items() if v is not None}
             result_file = ApplicationFile(
                 output,
-                force,
+                asked.force,
                 {**about, **attributes},
                 ids,
                 manifest.n,
@@ -135,8 +109,9 @@ def run(
             )
         unfinished = None
         if result_file is not None and application.resumes:
-            identity = [opened.digest, app, asked]
-            unfinished = Unfinished(partial_name(result_file.path), identity, force)
+            identity = [opened.digest, asked.app, own]
+            at = partial_name(result_file.path)
+            unfinished = Unfinished(at, identity, asked.force)
         task = Task(
             searcher,
             sources,
@@ -145,24 +120,24 @@ def run(
             ids,
             terminal.progress,
             terminal.say,
-            app,
-            seed,
+            asked.app,
+            asked.seed,
             unfinished,
         )
         began = clock()  # which stops while kernels are compiled
-        facts = run_or_stop(application, task, asked)
+        facts = run_or_stop(application, task, own)
         if facts is None:
             return
         seconds = clock() - began
         if unfinished is not None:
             unfinished.remove()
         energy = None
-        if with_energy:
+        if asked.energy:
             alone = replace(task, output=None, unfinished=None, say=unsaid)
-            again = partial(application.run, alone, **asked)
+            again = partial(application.run, alone, **own)
             energy = app_energy(task, application, facts, again)
     values = {
-        "store": str(store),
+        "store": str(asked.store),
         **about,
         "engine": searcher.describe(),
         "sources": facts.get("samples", len(sources)),
@@ -213,10 +188,9 @@ def app_energy(
     return energy_of(searcher.world, again, count, edges, uuids)
 
 
-def check_input(
-    app: Application, output: Path | None, *, force: bool, pairs: Path | None
-) -> None:
+def check_input(app: Application, asked: MultisearchOptions) -> None:
     """Refuse, before the graph is loaded, options that do not fit an application."""
+    output, pairs = asked.output, asked.pairs
     if (app.takes == "pairs") != (pairs is not None):
         raise UsageError(
             f"{app.name} needs --pairs"
@@ -225,7 +199,7 @@ def check_input(
         )
     if output is not None:
         check_name(output, app.name, app.endings)
-        check_place(output, force=force)
+        check_place(output, force=asked.force)
 
 
 def host_share(world: World, runner: ProblemRunner, options: RunOptions) -> int | None:
@@ -248,23 +222,18 @@ def beside_searches(active: int, devices: int, targets: int) -> int:
 
 
 def make_searcher(
-    terminal: Terminal,
-    store: Store,
-    engine: str,
-    options: RunOptions,
-    divide: str,
-    domain: int | None,
+    terminal: Terminal, store: Store, asked: MultisearchOptions, options: RunOptions
 ) -> Searcher:
     """Load a store and return what searches it (collective); says how."""
-    world, manifest = terminal.world, store.manifest
-    way, why = choose_sharing(world, manifest, divide)
+    world, manifest, domain = terminal.world, store.manifest, asked.domain
+    way, why = choose_sharing(world, manifest, asked.divide)
     if world.size > 1:
         terminal.say(f"ranks share {way}: {why}")
     if way == "parts":
         if options.method:
             raise UsageError(f"method '{options.method}' is not for parts")
         wanted = SearchOptions(
-            engine=engine,
+            engine=asked.engine,
             parents=False,
             threads=options.threads,
             device_memory=options.device_memory,
@@ -281,7 +250,7 @@ def make_searcher(
         raise UsageError("--domain is for parts on devices; add --divide parts")
     try:
         part = whole_graph(store)
-        runner, reason = agreed_runner(world, engine)
+        runner, reason = agreed_runner(world, asked.engine)
         options = replace(options, host_memory=host_share(world, runner, options))
         searcher = WholeSearcher(world, runner, part, options)
     except DistbfsError:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
+from distbfs.cli.options.plan import PlanOptions
 from distbfs.engines.cuda.xbfs.memory import part_problem
 from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.errors import OutOfMemory, UsageError
@@ -15,7 +15,6 @@ from distbfs.plan.memory import PartShape
 from distbfs.plan.search_time import SearchTime
 from distbfs.plan.threshold import DELEGATES_PER_PART
 from distbfs.store import schema
-from distbfs.terminal.options import Speech
 from distbfs.terminal.plan_gpus import (
     GpuMemory,
     Machine,
@@ -162,68 +161,52 @@ def weigh(
     }
 
 
-def run(
-    store: Path | None,
-    scale: int | None,
-    edge_factor: int | None,
-    devices: int | None,
-    threshold: int | None,
-    devices_per_host: int | None,
-    domain: int,
-    devices_per_rank: int,
-    device_memory: float | None,
-    host_memory: float | None,
-    gpu: str,
-    exchange: str,
-    device_rate: float | None,
-    network_bandwidth: float | None,
-    latency: float | None,
-    records: tuple[Path, ...],
-    reports: tuple[Path, ...],
-    speech: Speech,
-) -> None:
-    """Run the command; see ``cli/options/plan.py``."""
+def run(asked: PlanOptions) -> None:
+    """Run the command."""
+    store, scale, devices = asked.store, asked.scale, asked.devices
+    threshold, domain, per_host = asked.threshold, asked.domain, asked.devices_per_host
     if (store is None) == (scale is None):
         raise UsageError("give either a STORE or --scale")
-    if reports and not records:
+    if asked.report and not asked.records:
         raise UsageError("--report goes with --records")
-    if store is not None and edge_factor is not None:
+    if store is not None and asked.edge_factor is not None:
         raise UsageError("--edge-factor goes with --scale; a STORE has its edges")
-    if host_memory is not None and device_memory is None:
+    if asked.host_memory is not None and asked.device_memory is None:
         raise UsageError("--host-memory goes with --device-memory")
-    terminal = open_terminal(speech)
+    terminal = open_terminal(asked)
     if terminal.world.rank:
         return
     if store is not None:
         form = (devices, threshold, domain)
-        graph = of_store(terminal, store, *form, count=device_memory is not None)
+        count = asked.device_memory is not None
+        graph = of_store(terminal, store, *form, count=count)
     else:
         parts = check_domain(devices or terminal.world.size, domain)
-        size = (int(scale or 0), edge_factor or 16)
+        size = (int(scale or 0), asked.edge_factor or 16)
         graph = of_kronecker(*size, parts, threshold, domain)
-    planned = graph.counts(ranks_of(graph.parts, devices_per_rank))
+    planned = graph.counts(ranks_of(graph.parts, asked.devices_per_rank))
     model = model_of(
         graph,
-        devices_per_rank,
-        runs_of(records, reports, planned),
-        rate=device_rate,
-        bandwidth=network_bandwidth,
-        latency=latency,
+        asked.devices_per_rank,
+        runs_of(asked.records, asked.report, planned),
+        rate=asked.device_rate,
+        bandwidth=asked.network_bandwidth,
+        latency=asked.latency,
     )
-    hosted = min(devices_per_host or graph.parts, graph.parts)
-    machine = Machine(device_memory, host_memory, hosted)
+    hosted = min(per_host or graph.parts, graph.parts)
+    machine = Machine(asked.device_memory, asked.host_memory, hosted)
     gpus = gpu_memory(graph, machine)
     time = None
     if gpus.serve(graph):
         time = search_time(
             graph,
-            gpu,
-            exchange,
-            hosts=(devices_per_host or graph.parts) < graph.parts,
-            bandwidth=network_bandwidth,
+            asked.gpu,
+            asked.exchange,
+            hosts=(per_host or graph.parts) < graph.parts,
+            bandwidth=asked.network_bandwidth,
             link=gpus.link(graph),
         )
-    plan = weigh(graph, devices_per_host, devices_per_rank, model, gpus, time)
+    plan = weigh(graph, per_host, asked.devices_per_rank, model, gpus, time)
     terminal.result(plan, lambda: print_plan(plan, model, time))
     if problem := refusal(graph, gpus, machine):
         raise OutOfMemory(problem)

@@ -8,13 +8,13 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from distbfs.benchmark.sweep import names_of, sweep_knobs
-from distbfs.cli.compare import given_sources
+from distbfs.cli.compare import built_sources
+from distbfs.cli.options.sweep import SweepOptions
 from distbfs.device import cuda
 from distbfs.engines.cuda.papers.bfs4k.knobs import auto_knobs, degrees_of
 from distbfs.errors import UsageError, ValidationError
@@ -27,7 +27,6 @@ from distbfs.search.open import open_source
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.terminal.comparison import Sessions, choose_sources
-from distbfs.terminal.options import Speech
 from distbfs.terminal.shared import need_symmetric, open_terminal, share_of_cores
 from distbfs.types import Array, Ids
 
@@ -76,23 +75,14 @@ class Trials:
         return statistics.median(taken[0]), statistics.median(taken[1])
 
 
-def run(
-    store: Path | None,
-    knobs: str,
-    count: int,
-    seed: int,
-    seconds: float,
-    speech: Speech,
-    **sizes: int | None,
-) -> None:
-    """Run the command; see ``cli/options/sweep.py``."""
-    terminal = open_terminal(speech)
-    names = names_of(knobs)
+def run(asked: SweepOptions) -> None:
+    """Run the command."""
+    terminal, store = open_terminal(asked), asked.store
+    names, seconds = names_of(asked.knobs), asked.seconds
     if terminal.world.size > 1:
         raise UsageError("sweep runs in one process; leave mpirun out")
-    lists: Mapping[str, list[int]] = {k: [v] if v else [] for k, v in sizes.items()}
     threads = share_of_cores(terminal.world)
-    built = given_sources(seed, threads, lists, terminal.progress)
+    built = built_sources(asked, threads, terminal.progress)
     if (store is not None) + len(built) != 1:
         raise UsageError("give one of STORE, --kronecker, --uniform and --road")
     opened: Store | None = None
@@ -105,7 +95,7 @@ def run(
     with ExitStack() as stack:
         session = sessions.open(options)
         stack.callback(session.close)
-        roots = choose_sources(session, count, seed)
+        roots = choose_sources(session, asked.sources, asked.seed)
         degrees = degrees_of(graph_of(session))
         start = auto_knobs(degrees)
         trials = Trials(session, options, roots)

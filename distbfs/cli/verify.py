@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
+from distbfs.cli.options.verify import VerifyOptions
 from distbfs.errors import StoreError, legible
 from distbfs.report.tables import shown
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.verify import Verification, check_ids, check_totals, verify_part
-from distbfs.terminal.options import Speech
 from distbfs.terminal.shared import open_terminal
 from distbfs.types import SUBGRAPHS, World
 
@@ -100,9 +99,9 @@ def print_verification(values: dict[str, Any]) -> None:
         )
 
 
-def run(store: Path, speech: Speech) -> None:
-    """Run the command; see ``cli/options/verify.py``."""
-    terminal = open_terminal(speech)
+def run(asked: VerifyOptions) -> None:
+    """Run the command."""
+    terminal, store = open_terminal(asked), asked.store
     world, opened = terminal.world, open_store(store)
     began = time.perf_counter()
     share = len(range(world.rank, opened.manifest.parts, world.size))

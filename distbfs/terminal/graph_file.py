@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from distbfs.errors import UsageError
 from distbfs.formats.attributes import Values
 from distbfs.formats.base import ReaderOptions
 from distbfs.formats.ids import first_of
@@ -18,40 +17,11 @@ from distbfs.formats.tuples import FileTuples, open_tuples
 from distbfs.options import BuildOptions
 from distbfs.search.holding import Source
 from distbfs.store.hdf5 import open_store
-from distbfs.terminal.options import SPREAD
+from distbfs.terminal.options import SPREAD, FileOptions
 from distbfs.terminal.shared import Terminal, is_file, stored_graph
 
 if TYPE_CHECKING:
     from distbfs.formats.ids import IdMap
-
-
-@dataclass(frozen=True)
-class FileOptions:
-    """What a command line says of a graph file; see ``file_options``."""
-
-    name: str | None = None
-    relabel: bool = False
-    directed: bool = False
-    one_based: bool | None = None
-    first_id: int | None = None
-    columns: tuple[str, str] | None = None
-    header: bool | None = None
-    keep: tuple[str, ...] = ()
-    bipartite: bool = False
-
-    @classmethod
-    def taken(cls, choices: dict[str, Any]) -> FileOptions:
-        """Return the options among those of a command, which loses them."""
-        return cls(**{name: choices.pop(name) for name in cls.__dataclass_fields__})
-
-    def refuse_for_store(self, path: Path) -> None:
-        """Raise UsageError where any but first_id is given beside a store."""
-        usual = vars(FileOptions(first_id=self.first_id))
-        typed = [name for name, value in vars(self).items() if value != usual[name]]
-        if typed:
-            spelt = {"name": "format", "one_based": "one-based"}
-            option = spelt.get(typed[0], typed[0])
-            raise UsageError(f"--{option} is of graph files, and {path} is a store")
 
 
 def read_file(
@@ -74,7 +44,7 @@ def read_file(
         return open_tuples(
             terminal.world,
             path,
-            name=reading.name or "",
+            name=reading.format or "",
             options=reader,
             keep=reading.keep,
         )

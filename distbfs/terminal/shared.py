@@ -24,7 +24,7 @@ from distbfs.device import cuda
 from distbfs.device.cc import thread_count
 from distbfs.errors import UsageError, legible
 from distbfs.formats.writing import check_place
-from distbfs.options import FACTOR_OPTIONS, BuildOptions, Factors, Knobs, SearchOptions
+from distbfs.options import SearchOptions
 from distbfs.progress import Tell, untold
 from distbfs.ranks.abort import json_line
 from distbfs.ranks.signals import STOP_SIGNALS, StopFlag
@@ -35,7 +35,8 @@ from distbfs.search.open import prepare
 from distbfs.search.opening import Opening
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
-from distbfs.terminal.options import GRAPH, STORE, Speech
+from distbfs.terminal.command import GRAPH, STORE
+from distbfs.terminal.options import SearchChoices, Speech
 from distbfs.terminal.streams import NamedFile
 from distbfs.types import Stop
 
@@ -224,24 +225,6 @@ def open_records(
     return stack.enter_context(TextIOWrapper(BufferedWriter(raw), encoding="utf-8"))
 
 
-def make_build_options(
-    *,
-    threshold: int | None,
-    pass_gib: float,
-    permute_seed: int | None,
-    threads: int,
-    directed: bool = False,
-) -> BuildOptions:
-    """Return build options from those of the command line."""
-    return BuildOptions(
-        threshold=threshold,
-        permute_seed=permute_seed,
-        pass_bytes=max(int(pass_gib * 2**30), 1),
-        directed=directed,
-        threads=threads,
-    )
-
-
 def need_symmetric(store: Store, what: str) -> None:
     """Raise UsageError for a directed graph."""
     if store.manifest.directed:
@@ -286,43 +269,22 @@ def engine_line(session: Session, why: str | None = None) -> str:
 
 
 def make_request(
-    *,
-    devices: int | None,
-    domain: int | None,
-    parts: int | None = None,
-    threshold: int | None = None,
+    asked: SearchChoices, parts: int | None = None, threshold: int | None = None
 ) -> Request:
     """Return the parts, devices and domains that the command line asks for."""
     separate = "--threshold" if threshold is not None else ""
     if (parts or 1) > 1:
         separate = "--parts"
-    return Request(parts, separate, devices, domain)
+    return Request(parts, separate, asked.devices, asked.domain)
 
 
-def make_search_options(
-    world: Ranks,
-    *,
-    no_levels: bool,
-    no_parents: bool,
-    no_async: bool,
-    threads: int,
-    knobs: str | None = None,
-    **values: Any,
-) -> SearchOptions:
+def make_search_options(world: Ranks, asked: SearchChoices) -> SearchOptions:
     """Return search options from those of the command line (collective)."""
-    if no_levels and no_parents:
+    values = dict(asked.search)
+    if not (values["levels"] or values["parents"]):
         raise UsageError("give either --no-levels or --no-parents")
-    for name in FACTOR_OPTIONS:
-        factors = values.pop(f"{name}_factors")
-        values[name] = Factors(*factors) if factors else None
-    values["knobs"] = None if knobs is None else Knobs.parse(knobs)
-    values["asynchronous"] = False if no_async else None
-    return SearchOptions.named(
-        levels=not no_levels,
-        parents=not no_parents,
-        threads=threads or share_of_cores(world),
-        **{name: value for name, value in values.items() if value is not None},
-    )
+    values["threads"] = values["threads"] or share_of_cores(world)
+    return SearchOptions.named(exchange=values.pop("name"), **values)
 
 
 def share_of_cores(world: Ranks) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from distbfs.options import BuildOptions
 from distbfs.partition.layout import Placement
 from distbfs.report.tables import counted, print_fields
 from distbfs.store.write import write_graph
+from distbfs.terminal.options import StoreOptions
 from distbfs.terminal.shared import AT_ONCE, Terminal, stop_requests
 from distbfs.types import TupleSource
 
@@ -58,25 +59,28 @@ def graph_fields(values: Mapping[str, Any], *, directed: bool) -> dict[str, Any]
 
 
 def check_target(
-    terminal: Terminal,
-    output: Path,
-    parts: int,
-    *,
-    force: bool,
-    directed: bool = False,
+    terminal: Terminal, asked: StoreOptions, parts: int, *, directed: bool = False
 ) -> None:
     """Refuse, before a long read, what ``store_graph`` would refuse after it."""
+    output = asked.output
     Placement(parts, terminal.world.size)
     if directed:
         check_alone(parts, terminal.world.size)
-    if os.path.lexists(output) and not force:
+    if os.path.lexists(output) and not asked.force:
         raise StoreError(f"{output} exists; give --force to replace it")
     if not Path(os.path.realpath(output)).parent.is_dir():
         raise StoreError(f"{output}: the folder {output.parent} does not exist")
 
 
-def devices_to_build(terminal: Terminal, *, directed: bool) -> list[int]:
-    """Return this rank's CUDA devices; UsageError for what they do not build."""
+def devices_to_build(
+    terminal: Terminal, asked: StoreOptions, *, directed: bool = False
+) -> list[int] | None:
+    """Return this rank's CUDA devices, None where they are not to build.
+
+    Raises UsageError for what they do not build.
+    """
+    if not asked.on_devices:
+        return None
     if directed:
         raise UsageError("--on-devices builds symmetric graphs, not --directed ones")
     return take_devices(terminal.world, share=False)
@@ -85,25 +89,23 @@ def devices_to_build(terminal: Terminal, *, directed: bool) -> list[int]:
 def store_graph(
     terminal: Terminal,
     source: TupleSource,
-    output: Path,
-    parts: int | None,
+    asked: StoreOptions,
     options: BuildOptions,
-    *,
-    force: bool,
-    devices: Sequence[int] | None = None,
     **original: Any,
 ) -> None:
-    """Build and store a graph and print what came of it (collective)."""
-    world = terminal.world
+    """Build and store a graph and print what came of it (collective).
+
+    original: devices to build on, and what is known of the source; see ``write_graph``
+    """
+    world, output = terminal.world, asked.output
     with stop_requests(AT_ONCE):
         summary = write_graph(
             world,
             source,
             output,
-            parts or world.size,
+            asked.parts or world.size,
             options,
-            overwrite=force,
-            devices=devices,
+            overwrite=asked.force,
             progress=terminal.progress,
             **original,
         )

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from io import TextIOWrapper
-from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
+from distbfs.cli.options.bfs import BfsOptions
 from distbfs.device.arrays import host_array
 from distbfs.errors import UsageError, legible
 from distbfs.formats.ids import IdMap, name_of
@@ -23,50 +23,41 @@ from distbfs.search.result import Result
 from distbfs.search.session import Session
 from distbfs.search.vertices import gather_on_first
 from distbfs.terminal.level_table import DASH, check_ending, separator_of
-from distbfs.types import Array, Root
+from distbfs.types import Array
 
 
 @dataclass
 class PathsAsked:
-    """The options of ``paths_options``, and what they give (collective).
+    """What ``bfs`` asks for of shortest paths, and gives (collective).
 
-    target: what paths are asked to; output: where levels go
+    target: what paths are asked to
     counted: numbers of shortest paths of this rank's block in the last search
     """
 
     world: Ranks
-    counts: str | None
+    asked: BfsOptions
     target: int | None
-    most_paths: int
-    edges: Path | None
-    force: bool
-    output: Path | None = None
     counted: Array | None = None
 
     @property
     def on_stdout(self) -> bool:
         """Whether edges, or a table of levels, are all that is printed."""
-        return DASH in {self.edges, self.output}
+        return DASH in {self.asked.edges, self.asked.output}
 
     @property
     def wanted(self) -> bool:
         """Whether anything of shortest paths is asked for."""
-        return bool(self.counts) or self.target is not None or self.edges is not None
+        return any(
+            x is not None for x in (self.asked.counts, self.target, self.asked.edges)
+        )
 
-    def check(
-        self,
-        sources: Sequence[Root],
-        *,
-        json_output: bool,
-        energy: bool,
-        masked: bool,
-        levels: bool,
-    ) -> None:
+    def check(self, sources: int, *, masked: bool, levels: bool) -> None:
         """Raise UsageError for options that do not go together.
 
-        energy: whether that of searches of some levels is asked for; masked: whether
-        searches see a part of the graph only; levels: whether searches give them
+        masked: whether searches see a part of the graph only; levels: whether they give
+        levels
         """
+        asked = self.asked
         if self.wanted and not levels:
             raise UsageError(
                 "--counts, --paths-to and --edges need levels; leave --no-levels out"
@@ -76,20 +67,20 @@ class PathsAsked:
                 "--counts, --paths-to and --edges are of all vertices and edges; leave "
                 "--where and --vertices out"
             )
-        if energy:
+        if asked.energy and asked.hops is not None:
             raise UsageError("--energy is of whole searches; leave --hops out")
-        if self.on_stdout and json_output:
-            name = "--output" if self.output == DASH else "--edges"
+        if self.on_stdout and asked.as_json:
+            name = "--output" if asked.output == DASH else "--edges"
             raise UsageError(f"{name} - is CSV on stdout, where --json prints, too")
-        if self.edges is None:
+        if asked.edges is None:
             return
-        if len(sources) != 1:
-            raise UsageError(f"--edges goes with one source, not {len(sources)}")
-        if self.output is not None:
+        if sources != 1:
+            raise UsageError(f"--edges goes with one source, not {sources}")
+        if asked.output is not None:
             raise UsageError("--edges goes without --output; run the search twice")
         if not self.on_stdout:
-            check_ending(self.edges)
-            check_place(self.edges, force=self.force)
+            check_ending(asked.edges)
+            check_place(asked.edges, force=asked.force)
 
     def check_session(self, session: Session) -> None:
         """Raise UsageError where the session does not answer what is asked."""
@@ -99,13 +90,13 @@ class PathsAsked:
     def of(self, result: Result, ids: IdMap | None) -> dict[str, Any]:
         """Return the reported paths of a search; write its edges."""
         values: dict[str, Any] = {}
-        if self.counts is not None:
-            self.counted = host_array(result.path_counts(self.counts))
-            largest = np.array([self.counted.max(initial=0)], dtype=self.counts)
+        if self.asked.counts is not None:
+            self.counted = host_array(result.path_counts(self.asked.counts))
+            largest = np.array([self.counted.max(initial=0)], dtype=self.asked.counts)
             values["largest_count"] = self.world.allreduce(largest, "max")[0].item()
         if self.target is not None:
             values["paths_to"] = self._paths(result, self.target, ids)
-        if self.edges is not None:
+        if self.asked.edges is not None:
             values["edges"] = self._write(result, ids)
         return values
 
@@ -115,7 +106,7 @@ class PathsAsked:
         count, paths = 0, []
         if distance >= 0:
             count = result.path_count_to(target)
-            paths = list(result.all_paths_to(target, self.most_paths))
+            paths = list(result.all_paths_to(target, self.asked.most_paths))
         if self.world.rank == 0:
             paths = [[name_of(v, ids) for v in path] for path in paths]
         name = name_of(target, ids)
@@ -138,14 +129,17 @@ class PathsAsked:
     def _put(self, rows: Iterable[Sequence[Any]]) -> None:
         """Write rows to the file, or to stdout."""
         head = ("u", "v", "level_u", "level_v")
-        if self.edges is None or self.edges == DASH:
+        if self.asked.edges is None or self.asked.edges == DASH:
             writer = csv.writer(sys.stdout, lineterminator="\n")
             writer.writerow(head)
             writer.writerows(rows)
             return
-        with placed(self.edges, force=self.force) as at, text_file(at) as raw:
+        with (
+            placed(self.asked.edges, force=self.asked.force) as at,
+            text_file(at) as raw,
+        ):
             text = TextIOWrapper(raw, encoding="utf-8", newline="")
-            between = separator_of(self.edges) or ","
+            between = separator_of(self.asked.edges) or ","
             writer = csv.writer(text, delimiter=between, lineterminator="\n")
             writer.writerow(head)
             writer.writerows(rows)
