@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
@@ -16,6 +15,7 @@ from distbfs.cli.shortest_paths import PathsAsked, print_paths
 from distbfs.errors import SearchStopped
 from distbfs.formats.ids import IdMap
 from distbfs.options import SearchOptions
+from distbfs.ranks.signals import StopFlag
 from distbfs.ranks.watch import Watch
 from distbfs.report.tables import print_table
 from distbfs.search.open import prepare
@@ -28,13 +28,12 @@ from distbfs.terminal.graph_file import SearchedGraph, open_graph
 from distbfs.terminal.level_table import (
     LevelTable,
     check_ending,
-    level_table,
     separator_of,
+    table_writer,
 )
 from distbfs.terminal.seen import agreed_view, check_seen
 from distbfs.terminal.shared import (
     AT_ONCE,
-    LOG,
     Terminal,
     make_request,
     make_search_options,
@@ -42,9 +41,10 @@ from distbfs.terminal.shared import (
     open_terminal,
     stop_requests,
     stop_within,
+    warn_of_rest,
 )
 from distbfs.terminal.sources import agreed_roots, agreed_target
-from distbfs.terminal.trace_file import check_trace, finish_trace, start_trace
+from distbfs.terminal.trace_file import check_trace, traced
 from distbfs.types import Array, Root, World
 
 
@@ -123,8 +123,10 @@ def open_kept(
     if output is None:
         return kept
     if separator_of(output):
-        table = level_table(terminal.world, output, graph.ids, force=asked.force)
-        kept.table = stack.enter_context(table)
+        writer = None
+        if terminal.world.rank == 0:
+            writer = stack.enter_context(table_writer(output, force=asked.force))
+        kept.table = LevelTable(terminal.world, graph.ids, writer)
         return kept
     if terminal.world.rank == 0:
         limit = [] if asked.hops is None else [f"{asked.hops} hops"]
@@ -163,41 +165,12 @@ def begun(row: dict[str, Any]) -> Any:
     return row["source"] if "source" in row else f"{len(row['sources'])} vertices"
 
 
-def energy_of(
-    session: Session, sources: Sequence[Root], rows: Sequence[dict[str, Any]]
-) -> dict[str, Any] | None:
-    """Return the energy of the searches of rows, by making them again; None of none."""
-    if not rows:
-        return None
-    made = sources[: len(rows)]
-    return searches_energy(session, made, sum(x["nedge"] for x in rows))
-
-
-def warn_of_rest(done: Array, output: Path | None) -> None:
-    """Say on the log where searches, done bool [k], were stopped on request."""
-    if not done.all():
-        resumes = output is not None and not separator_of(output)
-        LOG.warning(
-            "stopped on request after %d of %d searches%s",
-            done.sum(),
-            len(done),
-            "; the same command goes on" if resumes else "",
-        )
-
-
-def print_result(
-    terminal: Terminal, values: dict[str, Any], energy: dict[str, Any] | None
-) -> None:
+def print_result(values: dict[str, Any]) -> None:
     """Print the searches and, where it was asked for, their paths and energy."""
-    rows = values["searches"]
-
-    def text() -> None:
-        print_searches(rows)
-        print_paths(rows)
-        if energy is not None:
-            print_energy(energy)
-
-    terminal.result(values if energy is None else {**values, "energy": energy}, text)
+    print_searches(values["searches"])
+    print_paths(values["searches"])
+    if values.get("energy"):
+        print_energy(values["energy"])
 
 
 def run(asked: BfsOptions) -> None:
@@ -229,47 +202,59 @@ def run(asked: BfsOptions) -> None:
         stop = stack.enter_context(stop_requests())
         stack.enter_context(Watch(world, asked.patience, lambda: stop.requested))
         kept = open_kept(terminal, stack, asked, opened, sources, options, view)
-        waiting = np.flatnonzero(~kept.done)
         log = open_records(terminal, stack, asked.records, append=bool(kept.done.any()))
         with stop.within(AT_ONCE):
             session = opening.open()
             session.see(view)
         terminal.say_engine(session)
         paths.check_session(session)
-        trace = start_trace(asked.trace, session)
-        rows: list[dict[str, Any]] = []
-        if len(waiting) and output is not None and kept.table is None:
+        if not kept.done.all() and output is not None and kept.table is None:
             kept.share(world, stack, n)
-        within = stop_within(session, stop)
-        progress = terminal.progress("searching", len(sources))
-        with suppress(SearchStopped), progress as tick:
-            for row in waiting.tolist():
-                if stop.agreed(world):
-                    break
-                outcome = session.search(
-                    sources[row],
-                    records=asked.records is not None,
-                    depth_limit=asked.hops,
-                    stop=within,
-                )
-                rows.append({**figures(outcome, ids), **paths.of(outcome, ids)})
-                write_records(log, outcome, ids)
-                kept.write(row, outcome, paths.counted)
-                tick(int(kept.done.sum()))
-        finish_trace(terminal, asked.trace, trace, ids)
-        again = [sources[row] for row in waiting.tolist()]
-        energy = energy_of(session, again, rows) if asked.energy else None
+        with traced(terminal, asked.trace, session, ids):
+            waiting = [(k, x) for k, x in enumerate(sources) if not kept.done[k]]
+            rows = search_each(terminal, session, paths, waiting, kept, log, ids, stop)
+        values = {"store": str(asked.graph), **session.describe(), "searches": rows}
+        values["complete"] = bool(kept.done.all())
+        if asked.energy and rows:
+            again, edges = [x for _, x in waiting], [row["nedge"] for row in rows]
+            values["energy"] = searches_energy(session, again, edges)
         session.close()
         kept.finish()
-        warn_of_rest(kept.done, output)
+        resumes = output is not None and kept.table is None
+        warn_of_rest(int(kept.done.sum()), len(sources), resumes=resumes)
         if not paths.on_stdout:
-            print_result(
-                terminal,
-                {
-                    "store": str(asked.graph),
-                    **session.describe(),
-                    "searches": rows,
-                    "complete": bool(kept.done.all()),
-                },
-                energy,
+            terminal.result(values, lambda: print_result(values))
+
+
+def search_each(
+    terminal: Terminal,
+    session: Session,
+    paths: PathsAsked,
+    waiting: Sequence[tuple[int, Root]],
+    kept: Kept,
+    log: TextIO | None,
+    ids: IdMap | None,
+    stop: StopFlag,
+) -> list[dict[str, Any]]:
+    """Search from each source and keep the result; return the figures (collective).
+
+    waiting: row in what is kept, and source
+    """
+    rows: list[dict[str, Any]] = []
+    within = stop_within(session, stop)
+    progress = terminal.progress("searching", len(kept.done))
+    with suppress(SearchStopped), progress as tick:
+        for row, source in waiting:
+            if stop.agreed(terminal.world):
+                break
+            outcome = session.search(
+                source,
+                records=paths.asked.records is not None,
+                depth_limit=paths.asked.hops,
+                stop=within,
             )
+            rows.append({**figures(outcome, ids), **paths.of(outcome, ids)})
+            write_records(log, outcome, ids)
+            kept.write(row, outcome, paths.counted)
+            tick(int(kept.done.sum()))
+    return rows

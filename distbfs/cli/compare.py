@@ -228,10 +228,11 @@ def compare_on(
         ids = opened.load_ids() if opened and terminal.world.rank == 0 else None
         compared = compare(terminal, entries, chosen, asked.repeats, baseline, ids)
         if asked.energy:
-            roots, edges = chosen.tolist(), sum(compared["nedge"])
             for entry, figures in zip(entries, compared["engines"], strict=True):
                 if not entry.library:
-                    energy = searches_energy(entry.open, roots, edges)
+                    energy = searches_energy(
+                        entry.open, chosen.tolist(), compared["nedge"]
+                    )
                     figures |= {"energy": energy, "joules": joules_of(energy)}
         about = {
             "title": str(opened.folder) if opened else title_of(source),

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from distbfs.cli.options.doctor import DoctorOptions
 from distbfs.device.nvrtc import ARCHITECTURES
 from distbfs.errors import LaunchError, UsageError
 from distbfs.plan.memory import readable
+from distbfs.ranks.agreement import gather_texts
 from distbfs.ranks.launcher import find_launch
 from distbfs.ranks.world import SoloWorld
 from distbfs.report.tables import print_fields, shown
@@ -44,9 +44,8 @@ def examine(terminal: Terminal, problem: str) -> dict[str, Any]:
     world = terminal.world
     threads = share_of_cores(world)
     first = world.local_rank == 0
-    own = json.dumps(host_facts(world, threads)).encode() if first else b""
-    gathered = world.allgather(np.frombuffer(own, dtype=np.uint8))
-    hosts = [json.loads(one.tobytes()) for one in gathered if len(one)]
+    own = json.dumps(host_facts(world, threads)) if first else ""
+    hosts = [json.loads(text) for text in gather_texts(world, own) if text]
     links = link_facts(world) if world.size > 1 else None
     facts: dict[str, Any] = {}
     if world.rank == 0:

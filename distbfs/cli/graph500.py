@@ -33,7 +33,6 @@ from distbfs.store.tuples import StoreTuples
 from distbfs.terminal.energy import searches_energy
 from distbfs.terminal.shared import (
     AT_ONCE,
-    LOG,
     Terminal,
     engine_line,
     make_request,
@@ -44,8 +43,9 @@ from distbfs.terminal.shared import (
     prepare_stored,
     stop_requests,
     stop_within,
+    warn_of_rest,
 )
-from distbfs.terminal.trace_file import check_trace, finish_trace, start_trace
+from distbfs.terminal.trace_file import check_trace, traced
 from distbfs.timing import COMPILING, clock
 from distbfs.types import Ids, TupleSource
 
@@ -204,11 +204,11 @@ def run(asked: Graph500Options) -> int:
         )
         if not len(chosen):
             raise ValidationError("no vertex has a neighbour besides itself: no search")
-        trace = start_trace(asked.trace, session)
         cost = ParentShare()
         check = min(asked.validate or len(chosen), len(chosen))
         check = 0 if asked.skip_validation else check
-        with terminal.progress("searching", len(chosen) + check) as tell:
+        progress = terminal.progress("searching", len(chosen) + check)
+        with traced(terminal, asked.trace, session, ids), progress as tell:
             searches = run_searches(
                 session,
                 source,
@@ -221,14 +221,11 @@ def run(asked: Graph500Options) -> int:
                 report=lambda outcome, _: cost.add(outcome),
                 done=Sum(tell),
             )
-        if len(searches) < len(chosen):
-            LOG.warning(
-                "stopped on request after %d of %d searches", len(searches), len(chosen)
-            )
-        finish_trace(terminal, asked.trace, trace, ids)
+        warn_of_rest(len(searches), len(chosen))
         if asked.records is not None:
             write_level_records(session, chosen[: len(searches)], log, stop, ids)
-        energy = measured_energy(session, searches) if asked.energy else None
+        edges = [x.nedge for x in searches] if asked.energy else []
+        energy = searches_energy(session, chosen.tolist(), edges)
         searches = in_ids_of_the_file(searches, ids)
         session.close()
         if not searches:
@@ -251,16 +248,6 @@ def run(asked: Graph500Options) -> int:
             notes=notes,
         )
         return print_report(terminal, figures, session, energy)
-
-
-def measured_energy(
-    session: Session, searches: list[reports.SearchFigures]
-) -> dict[str, Any] | None:
-    """Return the energy of all searches, run once more; None where there is none."""
-    if not searches:
-        return None
-    again = [int(x.root) for x in searches]
-    return searches_energy(session, again, sum(x.nedge for x in searches))
 
 
 def write_level_records(

@@ -39,7 +39,7 @@ from distbfs.terminal.shared import (
     prepare_stored,
     stop_requests,
 )
-from distbfs.terminal.trace_file import check_trace, finish_trace, start_trace
+from distbfs.terminal.trace_file import check_trace, traced
 
 
 def about(
@@ -132,19 +132,18 @@ def run(asked: ServeOptions) -> None:
             session = opening.open()
         # requests are answered or late by then, unless a search hears nothing
         stack.enter_context(flag.within(limits.deadline + limits.patience))
-        trace = start_trace(asked.trace, session)
-        ranks = ServiceRank(session, flag, trace)
-        if world.rank:
-            ranks.follow()
-        else:
-            facts = about(opened, store, ids, session.describe(), world.size)
-            service = Service(
-                ranks, limits, facts, folder, ids=ids, trouble=watch.trouble
-            )
-            terminal.say_engine(session)
-            answer(terminal, service, asked, flag)
-            ranks.end()
-        finish_trace(terminal, asked.trace, trace, ids)
+        with traced(terminal, asked.trace, session, ids) as trace:
+            ranks = ServiceRank(session, flag, trace)
+            if world.rank:
+                ranks.follow()
+            else:
+                facts = about(opened, store, ids, session.describe(), world.size)
+                service = Service(
+                    ranks, limits, facts, folder, ids=ids, trouble=watch.trouble
+                )
+                terminal.say_engine(session)
+                answer(terminal, service, asked, flag)
+                ranks.end()
         session.close()
 
 

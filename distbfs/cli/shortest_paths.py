@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from io import TextIOWrapper
+from pathlib import Path
 from typing import Any
 
 import click
@@ -16,13 +14,13 @@ from distbfs.cli.options.bfs import BfsOptions
 from distbfs.device.arrays import host_array
 from distbfs.errors import UsageError, legible
 from distbfs.formats.ids import IdMap, name_of
-from distbfs.formats.writing import check_place, placed, text_file
+from distbfs.formats.writing import check_place
 from distbfs.ranks.world import Ranks
 from distbfs.report.tables import counted, print_table
 from distbfs.search.result import Result
 from distbfs.search.session import Session
 from distbfs.search.vertices import gather_on_first
-from distbfs.terminal.level_table import DASH, check_ending, separator_of
+from distbfs.terminal.level_table import DASH, check_ending, table_writer
 from distbfs.types import Array
 
 
@@ -97,7 +95,7 @@ class PathsAsked:
         if self.target is not None:
             values["paths_to"] = self._paths(result, self.target, ids)
         if self.asked.edges is not None:
-            values["edges"] = self._write(result, ids)
+            values["edges"] = self._write(self.asked.edges, result, ids)
         return values
 
     def _paths(self, result: Result, target: int, ids: IdMap | None) -> dict[str, Any]:
@@ -112,7 +110,7 @@ class PathsAsked:
         name = name_of(target, ids)
         return {"target": name, "distance": distance, "count": count, "paths": paths}
 
-    def _write(self, result: Result, ids: IdMap | None) -> int:
+    def _write(self, place: Path, result: Result, ids: IdMap | None) -> int:
         """Write the edges between reached vertices on rank 0; return how many."""
         columns = result.edges_within().columns().values()
         parts = [gather_on_first(self.world, column) for column in columns]
@@ -123,28 +121,10 @@ class PathsAsked:
             rows = [column[order] for column in whole]
             if ids is not None:
                 rows[:2] = [np.array(ids.names(x), dtype=object) for x in rows[:2]]
-            self._put(zip(*(x.tolist() for x in rows), strict=True))
+            with table_writer(place, force=self.asked.force) as writer:
+                writer.writerow(("u", "v", "level_u", "level_v"))
+                writer.writerows(zip(*(x.tolist() for x in rows), strict=True))
         return int(self.world.broadcast(len(whole[0])))
-
-    def _put(self, rows: Iterable[Sequence[Any]]) -> None:
-        """Write rows to the file, or to stdout."""
-        head = ("u", "v", "level_u", "level_v")
-        if self.asked.edges is None or self.asked.edges == DASH:
-            writer = csv.writer(sys.stdout, lineterminator="\n")
-            writer.writerow(head)
-            writer.writerows(rows)
-            return
-        with (
-            placed(self.asked.edges, force=self.asked.force) as at,
-            text_file(at) as raw,
-        ):
-            text = TextIOWrapper(raw, encoding="utf-8", newline="")
-            between = separator_of(self.asked.edges) or ","
-            writer = csv.writer(text, delimiter=between, lineterminator="\n")
-            writer.writerow(head)
-            writer.writerows(rows)
-            text.flush()
-            text.detach()
 
 
 def print_paths(rows: Sequence[dict[str, Any]]) -> None:

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
-import numpy as np
 
 from distbfs.device import cuda
 from distbfs.device.energy import measured
+from distbfs.ranks.agreement import gather_texts
 from distbfs.report.energy import energy_figures, energy_lines, energy_values, joined
 from distbfs.search.session import Session
 from distbfs.types import Root, World
@@ -49,29 +49,32 @@ def energy_of(
         for _ in range(repeats):
             run()
         world.barrier()
-    own = json.dumps(energy_values(energy)).encode()
-    every = world.allgather(np.frombuffer(own, dtype=np.uint8))
-    values = joined([json.loads(one.tobytes().decode()) for one in every])
+    every = gather_texts(world, json.dumps(energy_values(energy)))
+    values = joined([json.loads(text) for text in every])
     return energy_figures(values, repeats * searches, repeats * edges)
 
 
 def searches_energy(
-    session: Session, roots: Sequence[Root], edges: int
-) -> dict[str, Any]:
-    """Return the energy of searches from all roots (collective).
+    session: Session, roots: Sequence[Root], edges: Sequence[int]
+) -> dict[str, Any] | None:
+    """Return the energy of searches, made again (collective); None of none.
 
-    edges: traversed by one search from each root, as TEPS counts
+    edges: traversed by each search, as TEPS counts; roots: of these and of others
     """
+    made = roots[: len(edges)]
 
     def run() -> None:
-        for root in roots:
+        for root in made:
             session.search(root)
 
-    return energy_of(session.world, run, len(roots), edges, gpus_of(session))
+    if not made:
+        return None
+    return energy_of(session.world, run, len(made), sum(edges), gpus_of(session))
 
 
-def joules_of(figures: dict[str, Any]) -> float | None:
+def joules_of(figures: dict[str, Any] | None) -> float | None:
     """Return the joules of a search: of GPUs by counter or power, else of CPUs."""
+    figures = figures or {}
     ways = (("gpu", "counter_joules"), ("gpu", "sampled_joules"), ("cpu", "joules"))
     per_search = (figures.get(kind, {}).get(f"{way}_per_search") for kind, way in ways)
     return next((joules for joules in per_search if joules), None)

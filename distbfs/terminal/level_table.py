@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
@@ -51,12 +51,33 @@ def check_ending(path: Path, *others: str) -> None:
         )
 
 
+@contextmanager
+def table_writer(path: Path, *, force: bool) -> Iterator[Any]:
+    """Yield a writer of csv for a file, or for stdout where its path is ``-``.
+
+    The file is there at the end only, and not where an error ends what is inside.
+    Raises UsageError where it may not be written.
+    """
+    form: dict[str, Any] = {
+        "delimiter": separator_of(path) or ",",
+        "lineterminator": "\n",
+    }
+    if path == DASH:
+        yield csv.writer(sys.stdout, **form)
+        return
+    with placed(path, force=force) as at, text_file(at) as raw:
+        text = TextIOWrapper(raw, encoding="utf-8", newline="")
+        yield csv.writer(text, **form)
+        text.flush()
+        text.detach()
+
+
 class LevelTable:
-    """Writes the lines of searches on rank 0; see ``level_table``."""
+    """Writes the lines of searches on rank 0; the writer is None on others."""
 
     def __init__(self, world: Ranks, ids: IdMap | None, writer: Any) -> None:
         self._world, self._ids = world, ids
-        self._writer = writer  # of csv, None but on rank 0
+        self._writer = writer
         self._head = False
 
     def write(self, result: Result, paths: Array | None) -> None:
@@ -96,29 +117,3 @@ class LevelTable:
         names = self._names(np.maximum(parents, 0))
         pairs = zip(parents.tolist(), names, strict=True)
         return [none if parent < 0 else name for parent, name in pairs]
-
-
-@contextmanager
-def level_table(
-    world: Ranks, path: Path, ids: IdMap | None, *, force: bool
-) -> Iterator[LevelTable]:
-    """Yield a table in a file, or on stdout where its path is ``-``.
-
-    The file is there at the end only, and not where an error ends the searches.
-    Raises UsageError where it may not be written.
-    """
-
-    def writer(out: TextIO) -> Any:
-        between = separator_of(path) or ","
-        return csv.writer(out, delimiter=between, lineterminator="\n")
-
-    if world.rank:
-        yield LevelTable(world, ids, None)
-    elif path == DASH:
-        yield LevelTable(world, ids, writer(sys.stdout))
-    else:
-        with placed(path, force=force) as at, text_file(at) as raw:
-            text = TextIOWrapper(raw, encoding="utf-8", newline="")
-            yield LevelTable(world, ids, writer(text))
-            text.flush()
-            text.detach()

@@ -214,6 +214,13 @@ def stop_within(session: Session, flag: StopFlag) -> Stop | None:
     return lambda: flag.urgent
 
 
+def warn_of_rest(done: int, count: int, *, resumes: bool = False) -> None:
+    """Say on the log where searches were stopped, and whether they can go on."""
+    if done < count:
+        more = "; the same command goes on" if resumes else ""
+        LOG.warning("stopped on request after %d of %d searches%s", done, count, more)
+
+
 def open_records(
     terminal: Terminal, stack: ExitStack, path: Path | None, *, append: bool = False
 ) -> TextIO | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from distbfs.device import cuda
@@ -19,22 +21,21 @@ def check_trace(path: Path | None) -> None:
         check_place(path)
 
 
-def start_trace(path: Path | None, session: Session) -> Trace | None:
-    """Return the trace of a session where one is asked for; NVTX ranges on devices."""
+@contextmanager
+def traced(
+    terminal: Terminal, path: Path | None, session: Session, ids: IdMap | None
+) -> Iterator[Trace | None]:
+    """Yield the trace of a session where one is asked for, and write it at the end.
+
+    Collective; NVTX ranges on devices.  ids: of the file, on rank 0
+    """
     if path is None:
-        return None
+        yield None
+        return
     push, pop = cuda.ranges() if session.held.devices else (None, None)
     trace = Trace(push=push, pop=pop)
     session.watch(trace)
-    return trace
-
-
-def finish_trace(
-    terminal: Terminal, path: Path | None, trace: Trace | None, ids: IdMap | None
-) -> None:
-    """Write the trace of all ranks (collective); ids: of the file, on rank 0."""
-    if path is None or trace is None:
-        return
+    yield trace
     values = gather_trace(terminal.world, terminal.world.hosts, trace)
     if values is not None:
         for event in values["traceEvents"]:
