@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from distbfs.cli.options.plan import PlanOptions
@@ -12,13 +13,13 @@ from distbfs.graph.keys import KeyFormat
 from distbfs.plan import memory
 from distbfs.plan.cost_model import Prediction
 from distbfs.plan.memory import PartShape
-from distbfs.plan.search_time import SearchTime
+from distbfs.plan.search_time import LinkReads, SearchTime
 from distbfs.plan.threshold import DELEGATES_PER_PART
 from distbfs.store import schema
 from distbfs.terminal.plan_gpus import (
-    GpuMemory,
     Machine,
     gpu_memory,
+    planned_split,
     refusal,
     validation_memory,
 )
@@ -38,6 +39,7 @@ from distbfs.terminal.shared import open_terminal
 FILE_OVERHEAD = 7 << 10  # HDF5 headers of a file, about
 CHUNK_OVERHEAD = 20  # checksum and place of a chunk
 MOST_VERTICES = 1 << 31  # of a part that openmp searches whole
+SHOWN = ("basis", "exact", "domain", "n", "m", "tuples", "threshold", "delegates", "nn")
 ARRAY_ROWS = {
     **{
         f"{name}_{array}": (f"{name}/{array}",)
@@ -78,10 +80,11 @@ def device_bytes(graph: PlannedGraph, index: int) -> dict[str, int]:
     return rows
 
 
-def notes_of(graph: PlannedGraph, gpus: GpuMemory) -> list[str]:
+def notes_of(graph: PlannedGraph, gpus: Mapping[str, Any]) -> list[str]:
     """Return the steps that are impossible, and what a predicted time leaves out."""
     notes = []
-    if gpus.part["outer_on_host"] and gpus.planned(graph) is gpus.part:
+    part = gpus["gpu_part"]
+    if part["outer_on_host"] and planned_split(graph, gpus) is part:
         notes.append(
             "the time of a search leaves out what it reads over the link of edges to "
             "other parts"
@@ -105,19 +108,18 @@ def notes_of(graph: PlannedGraph, gpus: GpuMemory) -> list[str]:
 
 def weigh(
     graph: PlannedGraph,
-    per_host: int | None,
+    hosted: int,
     per_rank: int,
     model: Prediction,
-    gpus: GpuMemory,
+    gpus: Mapping[str, Any],
     time: SearchTime | None,
 ) -> dict[str, Any]:
-    """Return the plan (JSON values); per_host, per_rank: devices."""
+    """Return the plan (JSON values); hosted, per_rank: devices of a host, of a rank."""
     devices = [device_bytes(graph, index) for index in range(len(graph.shapes))]
     largest = max(devices, key=lambda rows: rows["searching"])
     every = {name: sum(rows[name] for rows in devices) for name in largest}
     if not graph.exact:
         every = {name: graph.parts * size for name, size in largest.items()}
-    hosted = min(per_host or graph.parts, graph.parts)
     have, kind = memory.machine_memory()
     host: dict[str, Any] = {"devices": hosted, "memory": have, "limit": kind}
     for name in ("searching", "building"):
@@ -127,31 +129,19 @@ def weigh(
     allowed = DELEGATES_PER_PART * graph.n // graph.domains
     return {
         "graph": graph.title,
-        "basis": graph.basis,
-        "exact": graph.exact,
+        **{name: getattr(graph, name) for name in SHOWN},
         "devices": graph.parts,
-        "domain": graph.domain,
-        "n": graph.n,
-        "m": graph.m,
-        "tuples": graph.tuples,
-        "threshold": graph.threshold,
         "threshold_origin": graph.origin,
-        "delegates": graph.delegates,
         "delegates_allowed": allowed,
         "delegates_hold": graph.delegates <= allowed,
-        "nn": graph.nn,
         "formula_bytes": memory.formula_bytes(
             graph.n, graph.m, graph.parts, graph.delegates, graph.nn
         ),
         "mode": "whole" if graph.shapes[0].whole else "part by part",
         "device": largest,
         "total": every,
-        "gpu_search": gpus.search,
-        "gpu_search_tails": gpus.search_tails,
-        "gpu_domain": gpus.domain,
-        "gpu_domain_tails": gpus.domain_tails,
+        **gpus,
         "gpu_validation": validation_memory(graph, hosted, per_rank),
-        "gpu_part": gpus.part,
         "building_basis": memory.build_basis(),
         "host": host,
         "notes": notes_of(graph, gpus),
@@ -184,11 +174,10 @@ def run(asked: PlanOptions) -> None:
         parts = check_domain(devices or terminal.world.size, domain)
         size = (int(scale or 0), asked.edge_factor or 16)
         graph = of_kronecker(*size, parts, threshold, domain)
-    planned = graph.counts(ranks_of(graph.parts, asked.devices_per_rank))
+    counts = graph.counts(ranks_of(graph.parts, asked.devices_per_rank))
     model = model_of(
-        graph,
-        asked.devices_per_rank,
-        runs_of(asked.records, asked.report, planned),
+        counts,
+        runs_of(asked.records, asked.report, counts),
         rate=asked.device_rate,
         bandwidth=asked.network_bandwidth,
         latency=asked.latency,
@@ -196,17 +185,17 @@ def run(asked: PlanOptions) -> None:
     hosted = min(per_host or graph.parts, graph.parts)
     machine = Machine(asked.device_memory, asked.host_memory, hosted)
     gpus = gpu_memory(graph, machine)
-    time = None
-    if gpus.serve(graph):
+    planned, time = planned_split(graph, gpus) or {}, None
+    if planned.get("fits") is not False:
         time = search_time(
             graph,
             asked.gpu,
             asked.exchange,
-            hosts=(per_host or graph.parts) < graph.parts,
+            hosts=hosted < graph.parts,
             bandwidth=asked.network_bandwidth,
-            link=gpus.link(graph),
+            link=LinkReads.of(planned.get("link")),
         )
-    plan = weigh(graph, per_host, asked.devices_per_rank, model, gpus, time)
+    plan = weigh(graph, hosted, asked.devices_per_rank, model, gpus, time)
     terminal.result(plan, lambda: print_plan(plan, model, time))
     if problem := refusal(graph, gpus, machine):
         raise OutOfMemory(problem)

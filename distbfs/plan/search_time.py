@@ -133,6 +133,13 @@ class LinkReads:
         """Time of the link alone."""
         return max(self.lines - self.visits, 0.0) * LINE / LINK + self.visits / VISITS
 
+    @classmethod
+    def of(cls, values: Mapping[str, float] | None) -> LinkReads | None:
+        """Return the counts of what ``as_dict`` gave; None of None."""
+        if values is None:
+            return None
+        return cls(*(values[item.name] for item in fields(cls)))
+
     def as_dict(self) -> dict[str, float]:
         """Return the counts as JSON values."""
         return vars(self) | {"bytes": self.bytes, "seconds": self.seconds}

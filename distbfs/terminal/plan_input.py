@@ -348,16 +348,12 @@ def habits_near(runs: Sequence[Run], planned: Counts) -> tuple[Habit, ...]:
 
 
 def model_of(
-    graph: PlannedGraph,
-    per_rank: int,
-    runs: Sequence[Run] = (),
-    **fixed: float | None,
+    counts: Counts, runs: Sequence[Run] = (), **fixed: float | None
 ) -> Prediction:
     """Return the times that the cost model predicts for a graph.
 
-    given: constants of ``Constants`` by name, which go before fitted ones
+    fixed: constants of ``Constants`` by name, which go before fitted ones
     """
-    counts = graph.counts(ranks_of(graph.parts, per_rank))
     constants = fit(runs) if runs else Constants()
     constants = constants.with_values("given", **fixed)
     return predict(counts, constants, habits_near(runs, counts))
