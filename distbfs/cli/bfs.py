@@ -10,8 +10,15 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from distbfs.cli.bfs_results import (
+    LevelTable,
+    PathsAsked,
+    check_ending,
+    print_paths,
+    separator_of,
+    table_writer,
+)
 from distbfs.cli.options.bfs import BfsOptions
-from distbfs.cli.shortest_paths import PathsAsked, print_paths
 from distbfs.errors import SearchStopped
 from distbfs.formats.ids import IdMap
 from distbfs.options import SearchOptions
@@ -23,15 +30,8 @@ from distbfs.search.result import Result
 from distbfs.search.result_file import ENDINGS, ResultFile, SharedResult
 from distbfs.search.session import Session
 from distbfs.search.view import View
-from distbfs.terminal.energy import print_energy, searches_energy
-from distbfs.terminal.graph_file import SearchedGraph, open_graph
-from distbfs.terminal.level_table import (
-    LevelTable,
-    check_ending,
-    separator_of,
-    table_writer,
-)
-from distbfs.terminal.seen import agreed_view, check_seen
+from distbfs.terminal.graphs import SearchedGraph, open_graph
+from distbfs.terminal.measures import check_trace, print_energy, searches_energy, traced
 from distbfs.terminal.shared import (
     AT_ONCE,
     Terminal,
@@ -43,8 +43,12 @@ from distbfs.terminal.shared import (
     stop_within,
     warn_of_rest,
 )
-from distbfs.terminal.sources import agreed_roots, agreed_target
-from distbfs.terminal.trace_file import check_trace, traced
+from distbfs.terminal.sources import (
+    agreed_roots,
+    agreed_target,
+    agreed_view,
+    check_seen,
+)
 from distbfs.types import Array, Root, World
 
 

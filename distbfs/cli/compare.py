@@ -30,7 +30,7 @@ from distbfs.terminal.comparison import (
     edges_of,
     spread_threads,
 )
-from distbfs.terminal.energy import joules_of, print_energy, searches_energy
+from distbfs.terminal.measures import joules_of, print_energy, searches_energy
 from distbfs.terminal.options import GraphOptions
 from distbfs.terminal.shared import (
     Terminal,

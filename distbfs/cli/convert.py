@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from distbfs.cli.options.convert import ConvertOptions
 from distbfs.options import BuildOptions
-from distbfs.terminal.graph_file import read_file
+from distbfs.terminal.graphs import (
+    check_target,
+    devices_to_build,
+    read_file,
+    store_graph,
+)
 from distbfs.terminal.shared import open_terminal, share_of_cores
-from distbfs.terminal.store_writing import check_target, devices_to_build, store_graph
 
 
 def run(asked: ConvertOptions) -> None:

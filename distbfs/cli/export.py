@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from distbfs.cli.bfs_results import DASH
 from distbfs.cli.options.export import ExportOptions
 from distbfs.errors import DistbfsError, UsageError, system_error
 from distbfs.formats.ids import first_of
@@ -16,7 +17,6 @@ from distbfs.formats.writing import Edges, Writer, placed, writer_for
 from distbfs.report.tables import print_fields
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
-from distbfs.terminal.level_table import DASH
 from distbfs.terminal.shared import AT_ONCE, Terminal, open_terminal, stop_requests
 from distbfs.types import Ids
 

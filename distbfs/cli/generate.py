@@ -11,8 +11,8 @@ from distbfs.errors import UsageError
 from distbfs.generate.families import maker, parameters_of
 from distbfs.options import BuildOptions
 from distbfs.progress import Progress, no_progress
+from distbfs.terminal.graphs import devices_to_build, store_graph
 from distbfs.terminal.shared import open_terminal, share_of_cores
-from distbfs.terminal.store_writing import devices_to_build, store_graph
 from distbfs.types import TupleSource
 
 SIZES = ("scale", "vertices")

@@ -30,7 +30,7 @@ from distbfs.search.open import open_source
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
-from distbfs.terminal.energy import searches_energy
+from distbfs.terminal.measures import check_trace, searches_energy, traced
 from distbfs.terminal.shared import (
     AT_ONCE,
     Terminal,
@@ -45,7 +45,6 @@ from distbfs.terminal.shared import (
     stop_within,
     warn_of_rest,
 )
-from distbfs.terminal.trace_file import check_trace, traced
 from distbfs.timing import COMPILING, clock
 from distbfs.types import Ids, TupleSource
 

@@ -30,6 +30,7 @@ from distbfs.service.results import ResultFolder
 from distbfs.service.service import Service
 from distbfs.service.tokens import check_host, read_token
 from distbfs.store.hdf5 import Store, open_store
+from distbfs.terminal.measures import check_trace, traced
 from distbfs.terminal.shared import (
     AT_ONCE,
     Terminal,
@@ -39,7 +40,6 @@ from distbfs.terminal.shared import (
     prepare_stored,
     stop_requests,
 )
-from distbfs.terminal.trace_file import check_trace, traced
 
 
 def about(

@@ -1,4 +1,4 @@
-"""The sources that a command line or a file names."""
+"""What a command line or a file names of a graph: sources, targets, what to see."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from pathlib import Path
 import numpy as np
 
 from distbfs.errors import InputError, UsageError
+from distbfs.formats.compressed import plain_name
 from distbfs.formats.delimited import BLANKS, cut, quote_fault
-from distbfs.formats.ids import IdMap, first_of, no_vertex
-from distbfs.formats.text import text_lines
+from distbfs.formats.ids import IdMap, first_of, name_of, no_vertex
+from distbfs.formats.packed import BinaryFile
+from distbfs.formats.text import rereadable, text_lines
 from distbfs.ranks.world import Ranks
+from distbfs.search.view import View, check_attributes, flags_of
 from distbfs.terminal.command import input_path
-from distbfs.types import Ids, Root
+from distbfs.terminal.graphs import SearchedGraph
+from distbfs.types import Ids, Marks, Root
 
 COMMENT = re.compile("(?:^|[ \t])#")
 QUOTED = re.compile('"[^"]*"')
@@ -148,3 +152,50 @@ def source_of(
     if not 0 <= int(word) - first < n:
         raise UsageError(f"{place}: {what} {int(word)} {no_vertex(n, first)}")
     return int(word) - first
+
+
+def read_vertices(path: Path, n: int, ids: IdMap | None) -> Marks:
+    """Return the vertices that a file names, bool [n].
+
+    A ``.npy`` file holds a flag for each, any other file one id a line, ids of the file
+    that the graph came from.  Raises InputError or UsageError for anything else.
+    """
+    if not plain_name(path).endswith(".npy"):
+        flags = np.zeros(n, np.bool_)
+        flags[read_sources((), path, n, ids)] = True
+        return flags
+    try:
+        with BinaryFile(rereadable(path)) as file:
+            array = np.lib.format.read_array(file.content, allow_pickle=False)
+    except ValueError as error:
+        what = " ".join(str(error).split())
+        raise InputError(f"{path}: not a sound file: {what:.200}") from error
+    return flags_of(array, f"{path}")
+
+
+def agreed_view(
+    world: Ranks, graph: SearchedGraph, where: str | None, path: Path | None
+) -> View:
+    """Return the view of a graph that rank 0 reads, on all ranks (collective)."""
+    n, flags = graph.n, None
+    if path is not None:
+        own = np.zeros(0, np.uint8)
+        if world.rank == 0:
+            checked = View(n, read_vertices(path, n, graph.ids))
+            own = np.packbits(checked.sees(np.arange(n)))
+        flags = np.unpackbits(world.allgather(own)[0])[:n].view(np.bool_)
+    view = View(n, flags, where=where)
+    if view.where is not None:
+        check_attributes(view.where, dict(graph.attributes))
+    return view
+
+
+def check_seen(
+    world: Ranks, view: View, sources: Sequence[Root], ids: IdMap | None
+) -> None:
+    """Raise UsageError for a source that is not seen, by its id (collective)."""
+    for root in sources:
+        view.check_sources(
+            np.atleast_1d(root),
+            lambda some: [world.broadcast(name_of(int(some[0]), ids))],
+        )

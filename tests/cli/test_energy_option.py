@@ -5,7 +5,7 @@ import pytest
 from commands import here
 
 from distbfs.device import rapl
-from distbfs.terminal import energy as cli_energy
+from distbfs.terminal import measures as cli_energy
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ import pytest
 from distbfs.device import cuda
 from distbfs.ranks.world import SoloWorld
 from distbfs.report.trace import read_trace
-from distbfs.terminal.trace_file import traced
+from distbfs.terminal.measures import traced
 
 
 class Watched:

@@ -42,7 +42,7 @@ from distbfs.store.cuda_part import part_of_store
 from distbfs.store.cuda_rows import StoreRows, TupleEnds
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.write import write_graph
-from distbfs.terminal import store_writing as storing
+from distbfs.terminal import graphs as storing
 
 sys.path.append(str(Path(__file__).parents[2] / "store"))
 sys.path.append(str(Path(__file__).parents[2] / "cli"))

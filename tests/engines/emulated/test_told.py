@@ -27,8 +27,8 @@ from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 from distbfs.store.hdf5 import open_store
 from distbfs.store.write import write_graph
+from distbfs.terminal import graphs as storing
 from distbfs.terminal import shared as common
-from distbfs.terminal import store_writing as storing
 
 sys.path.append(str(Path(__file__).parents[2] / "cli"))
 

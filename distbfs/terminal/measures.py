@@ -1,23 +1,31 @@
-"""``--energy``: what the searches of a command take, in a pass of their own.
+"""What a command measures beside the times of its searches: energy, traces.
 
-NVML's counter moves every few ten milliseconds, many searches take less than one: so
-the same searches are made again, without validation and output, until SECONDS are over.
+Energy is that of a pass of its own.  NVML's counter moves every few ten milliseconds,
+many searches take less than one: so the same searches are made again, without
+validation and output, until SECONDS are over.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
 
 from distbfs.device import cuda
 from distbfs.device.energy import measured
+from distbfs.formats.ids import IdMap, name_of
+from distbfs.formats.writing import check_place
 from distbfs.ranks.agreement import gather_texts
 from distbfs.report.energy import energy_figures, energy_lines, energy_values, joined
+from distbfs.report.trace import gather_trace, write_trace
 from distbfs.search.session import Session
+from distbfs.terminal.shared import Terminal
+from distbfs.timing import Trace
 from distbfs.types import Root, World
 
 SECONDS = 2.0
@@ -93,3 +101,32 @@ def print_energy(figures: dict[str, Any]) -> None:
     """Print the figures, one line each."""
     for line in energy_lines(figures):
         click.echo(line)
+
+
+def check_trace(path: Path | None) -> None:
+    """Refuse, before a long run, a file that cannot be written after it."""
+    if path is not None:
+        check_place(path)
+
+
+@contextmanager
+def traced(
+    terminal: Terminal, path: Path | None, session: Session, ids: IdMap | None
+) -> Iterator[Trace | None]:
+    """Yield the trace of a session where one is asked for, and write it at the end.
+
+    Collective; NVTX ranges on devices.  ids: of the file, on rank 0
+    """
+    if path is None:
+        yield None
+        return
+    push, pop = cuda.ranges() if session.held.devices else (None, None)
+    trace = Trace(push=push, pop=pop)
+    session.watch(trace)
+    yield trace
+    values = gather_trace(terminal.world, terminal.world.hosts, trace)
+    if values is not None:
+        for event in values["traceEvents"]:
+            if "root" in event["args"]:
+                event["args"]["root"] = name_of(event["args"]["root"], ids)
+        write_trace(path, values)
