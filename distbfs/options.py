@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from distbfs.errors import UsageError, WrongTypeError
 
@@ -182,34 +182,17 @@ class Knobs:
     the extended edge-discover
     """
 
-    k1: int | None = None
-    k2: float | None = None
-    k3: int | None = None
-    k4: int | None = None
-    k5: int | None = None
-    k6: int | None = None
-    k7: int | None = None
+    k1: int | None = option(ADVANCED, allowed=(1, 2, 4, 8, 16, 32))
+    k2: float | None = option(ADVANCED, low=0, high=100)
+    k3: int | None = option(ADVANCED, low=1, high=1024)
+    k4: int | None = option(ADVANCED, low=0, high=64)
+    k5: int | None = option(ADVANCED, low=0, high=4)
+    k6: int | None = option(ADVANCED, allowed=(32, 64, 128, 256, 512, 1024))
+    k7: int | None = option(ADVANCED, low=0, high=16)
     ext: bool | None = None
 
-    CHOICES: ClassVar[dict[str, tuple[int, ...]]] = {
-        "k1": (1, 2, 4, 8, 16, 32),
-        "k6": (32, 64, 128, 256, 512, 1024),
-    }
-    RANGES: ClassVar[dict[str, tuple[int, int]]] = {
-        "k2": (0, 100),
-        "k3": (1, 1024),
-        "k4": (0, 64),
-        "k5": (0, 4),
-        "k7": (0, 16),
-    }
-
     def __post_init__(self) -> None:
-        for name, allowed in self.CHOICES.items():
-            if getattr(self, name) is not None:
-                check_choice(name, getattr(self, name), allowed)
-        for name, (low, high) in self.RANGES.items():
-            if getattr(self, name) is not None:
-                check_range(name, getattr(self, name), low, high)
+        check_declared(self)
 
     @classmethod
     def parse(cls, text: str) -> Knobs:
@@ -221,8 +204,9 @@ class Knobs:
 
     def with_text(self, name: str, value: str) -> Knobs:
         """Return the knobs with one set from its text."""
-        if name not in {item.name for item in fields(self)}:
-            allowed = ", ".join(item.name for item in fields(self))
+        items = {item.name: item for item in fields(self)}
+        if name not in items:
+            allowed = ", ".join(items)
             raise UsageError(f"knob '{name}'; allowed: auto, or some of {allowed}")
         if name == "ext":
             check_choice("ext", value, ("yes", "no"))
@@ -230,8 +214,8 @@ class Knobs:
         try:
             number = float(value) if name == "k2" else int(value)
         except ValueError:
-            low, high = self.RANGES.get(name, (self.CHOICES.get(name, (0,))[0], 0))
-            high = high or self.CHOICES[name][-1]
+            known = items[name].metadata["option"]
+            low, *_, high = known.allowed or (known.low, known.high)
             raise UsageError(
                 f"{name} is '{value}', no number; allowed: {low} to {high}"
             ) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import fields
 from typing import Any
@@ -17,7 +17,7 @@ from distbfs.benchmark.libraries.base import installed
 from distbfs.cli.generate import make_source
 from distbfs.cli.options.compare import CompareOptions
 from distbfs.errors import UsageError
-from distbfs.options import Knobs, SearchOptions
+from distbfs.options import MOST_THREADS, Knobs, SearchOptions
 from distbfs.progress import Progress
 from distbfs.report import plots
 from distbfs.report.provenance import provenance
@@ -40,18 +40,9 @@ from distbfs.terminal.shared import (
 )
 from distbfs.types import TupleSource
 
-OPTIONS = {
-    "frontier": "frontier",
-    "balance": "balance",
-    "async": "asynchronous",
-    "direction": "direction",
-    "parents": "parents",
-    "stepwise": "stepwise",
-    "threads": "threads",
-}
 KNOBS = tuple(item.name for item in fields(Knobs))
 SWITCHES = ("async", "parents", "stepwise")
-MOST_THREADS = 4096
+OPTIONS = ("frontier", "balance", "direction", "threads", *SWITCHES, *KNOBS)
 IN_MEMORY = ("kronecker", "uniform", "road")
 
 
@@ -75,29 +66,22 @@ def parse_entry(text: str, threads: int) -> Entry:
     values: dict[str, Any] = {"threads": threads}
     for word in words.split(",") if words else []:
         key, _, value = word.partition("=")
-        if key in KNOBS and value:
-            values["knobs"] = values.get("knobs", Knobs()).with_text(key, value)
-            continue
         if key not in OPTIONS or not value:
-            allowed = ", ".join(f"{key}=…" for key in (*OPTIONS, *KNOBS))
+            allowed = ", ".join(f"{key}=…" for key in OPTIONS)
             raise UsageError(f"'{word}' of engine '{text}'; allowed: {allowed}")
-        values[OPTIONS[key]] = parsed(text, key, value)
+        if key in SWITCHES and value not in ("yes", "no"):
+            raise UsageError(f"'{word}' of engine '{text}'; allowed: yes, no")
+        if key == "threads" and not value.isdecimal():
+            raise UsageError(f"'{word}' of engine '{text}' is no number")
+        if key in KNOBS:
+            values["knobs"] = values.get("knobs", Knobs()).with_text(key, value)
+        elif key in SWITCHES:
+            values["asynchronous" if key == "async" else key] = value == "yes"
+        else:
+            values[key] = int(value) if key == "threads" else value
     own = values["threads"] if "threads=" in words else None
     options = SearchOptions.named(engine=engine, method=method, **values)
     return Entry(text, options, threads=own)
-
-
-def parsed(text: str, key: str, value: str) -> object:
-    """Return the value of an option of an engine."""
-    if key in SWITCHES:
-        if value not in ("yes", "no"):
-            raise UsageError(f"'{key}={value}' of engine '{text}'; allowed: yes, no")
-        return value == "yes"
-    if key == "threads":
-        if not value.isdecimal():
-            raise UsageError(f"'{key}={value}' of engine '{text}' is no number")
-        return int(value)
-    return value
 
 
 def parse_entries(
@@ -234,9 +218,10 @@ def compare_on(
                         entry.open, chosen.tolist(), compared["nedge"]
                     )
                     figures |= {"energy": energy, "joules": joules_of(energy)}
+        facts = graph.manifest.source if isinstance(graph, Store) else graph.describe()
         about = {
-            "title": str(opened.folder) if opened else title_of(source),
-            "source": opened.manifest.source if opened else described(source),
+            "title": str(opened.folder) if opened else title_of(facts),
+            "source": facts,
             "n": entries[0].open.layout.n,
             "m": edges_of(entries),
         }
@@ -253,13 +238,7 @@ def print_all(values: dict[str, Any]) -> None:
                 print_energy(engine["energy"])
 
 
-def described(source: TupleSource | None) -> dict[str, Any]:
-    """Return the facts that recreate a source."""
-    return {} if source is None else source.describe()
-
-
-def title_of(source: TupleSource | None) -> str:
-    """Return a source in words."""
-    facts = described(source)
+def title_of(facts: Mapping[str, Any]) -> str:
+    """Return a source in words; facts: that recreate it."""
     size = facts.get("scale", facts.get("vertices", facts.get("n")))
     return f"{facts.get('family')} {size}"

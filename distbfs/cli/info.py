@@ -11,10 +11,8 @@ import numpy as np
 from distbfs.cli.options.info import InfoOptions
 from distbfs.errors import UsageError
 from distbfs.graph.components import component_labels, component_sizes
-from distbfs.graph.degrees import DegreeHistogram, histogram_of
 from distbfs.options import SearchOptions
 from distbfs.plan.memory import formula_bytes, readable, subgraph_bytes
-from distbfs.ranks.world import SoloWorld
 from distbfs.report import plots
 from distbfs.report.tables import counted, print_fields, print_right, print_table, shown
 from distbfs.search.vertices import gather_on_first
@@ -22,7 +20,7 @@ from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.schema import IDS_NAME, MANIFEST_NAME
 from distbfs.store.shape import shape_of
 from distbfs.store.tuples import StoreTuples
-from distbfs.terminal.graphs import graph_fields
+from distbfs.terminal.graphs import degrees_of, graph_fields
 from distbfs.terminal.shared import Terminal, open_terminal, prepare_stored
 from distbfs.types import SUBGRAPHS
 
@@ -239,21 +237,13 @@ def survey(terminal: Terminal, store: Store) -> dict[str, Any]:
     """
     figures: dict[str, Any] = {}
     if terminal.world.rank == 0:
-        figures = {"degrees": degrees_of(store), **components_of(store)}
+        histogram = degrees_of(store, terminal)
+        values = (histogram.degrees.tolist(), histogram.counts.tolist())
+        degrees = dict(zip(("degree", "vertices"), values, strict=True))
+        figures = {"degrees": degrees, **components_of(store)}
     figures = terminal.world.broadcast(figures)
     begin = figures.pop("begin")
     return {**figures, "diameter": swept(terminal, store, begin)}
-
-
-def degrees_of(store: Store) -> dict[str, list[int]]:
-    """Return how many vertices have each degree."""
-    parts = range(store.manifest.parts)
-    one_by_one = (store.load_part(index).degrees for index in parts)
-    histogram: DegreeHistogram = histogram_of(SoloWorld(), one_by_one)
-    return {
-        "degree": histogram.degrees.tolist(),
-        "vertices": histogram.counts.tolist(),
-    }
 
 
 def components_of(store: Store) -> dict[str, Any]:

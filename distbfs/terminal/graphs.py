@@ -19,11 +19,12 @@ from distbfs.formats.attributes import Values
 from distbfs.formats.base import ReaderOptions
 from distbfs.formats.ids import IdMap, first_of
 from distbfs.formats.tuples import FileTuples, open_tuples
+from distbfs.graph.degrees import DegreeHistogram, merge
 from distbfs.options import BuildOptions
 from distbfs.partition.layout import Placement
 from distbfs.report.tables import counted, print_fields
 from distbfs.search.holding import Source
-from distbfs.store.hdf5 import open_store
+from distbfs.store.hdf5 import Store, open_store, read_array
 from distbfs.store.write import write_graph
 from distbfs.terminal.options import SPREAD, FileOptions, StoreOptions
 from distbfs.terminal.shared import (
@@ -243,3 +244,16 @@ def store_graph(
             print_fields({"stored edges m": summary.m, **stored})
 
     terminal.result(values, text)
+
+
+def degrees_of(store: Store, terminal: Terminal) -> DegreeHistogram:
+    """Return the degrees of a store; reads one array of each part."""
+    manifest, pairs = store.manifest, []
+    with terminal.progress("reading degrees", manifest.parts) as done:
+        for index, record in enumerate(manifest.records):
+            with store.part_file(index) as datasets:
+                digest = record.digests["degrees"]
+                degrees = read_array(datasets["degrees"], "degrees", digest)
+            pairs.append(np.unique(degrees, return_counts=True))
+            done(index + 1)
+    return DegreeHistogram(*merge([(values, counts) for values, counts in pairs]))

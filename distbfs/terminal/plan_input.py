@@ -8,13 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from distbfs.engines.streamed import MOST_STREAMED
 from distbfs.errors import DistbfsError, InputError, UsageError
 from distbfs.formats.text import read_text
 from distbfs.generate.kronecker import MAX_SCALE
-from distbfs.graph.degrees import DegreeHistogram, merge
+from distbfs.graph.degrees import DegreeHistogram
 from distbfs.plan import memory
 from distbfs.plan.cost_model import (
     Constants,
@@ -44,9 +42,9 @@ from distbfs.plan.threshold import (
 )
 from distbfs.search.choose import ALONE_BELOW
 from distbfs.search.domains import too_many_problem
-from distbfs.store import safety, schema
-from distbfs.store.hdf5 import Store, open_store, read_array
+from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.shape import shape_of
+from distbfs.terminal.graphs import degrees_of
 from distbfs.terminal.shared import Terminal, need_symmetric
 from distbfs.types import SUBGRAPHS
 
@@ -175,28 +173,6 @@ def expected(
         domain=domain,
         **about,
     )
-
-
-def degrees_of(store: Store, terminal: Terminal) -> DegreeHistogram:
-    """Return the degrees of a store; reads one array of each part."""
-    manifest, pairs = store.manifest, []
-    with terminal.progress("reading degrees", manifest.parts) as done:
-        for index, record in enumerate(manifest.records):
-            path = store.folder / schema.part_name(index)
-            specs = schema.part_specs(
-                manifest.layout,
-                index,
-                manifest.delegates,
-                record.edges,
-                kinds=manifest.kinds,
-            )
-            with safety.opened(path, record.file_bytes) as file:
-                dataset = safety.check_objects(file, specs, record.file_bytes)
-                digest = record.digests["degrees"]
-                degrees = read_array(dataset["degrees"], "degrees", digest)
-            pairs.append(np.unique(degrees, return_counts=True))
-            done(index + 1)
-    return DegreeHistogram(*merge([(values, counts) for values, counts in pairs]))
 
 
 def of_kronecker(
