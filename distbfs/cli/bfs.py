@@ -42,6 +42,7 @@ from distbfs.terminal.shared import (
     stop_requests,
     stop_within,
     warn_of_rest,
+    write_records,
 )
 from distbfs.terminal.sources import (
     agreed_roots,
@@ -70,15 +71,6 @@ def figures(result: Result, ids: IdMap | None) -> dict[str, Any]:
         **wall,
         "TEPS": result.nedge / result.seconds,
     }
-
-
-def write_records(file: TextIO | None, result: Result, ids: IdMap | None) -> None:
-    """Append the level records of a search as JSON lines."""
-    if file is None:
-        return
-    for record in result.records:
-        file.write(json.dumps({**start(result, ids), **record}) + "\n")
-    file.flush()
 
 
 @dataclass
@@ -258,7 +250,7 @@ def search_each(
                 stop=within,
             )
             rows.append({**figures(outcome, ids), **paths.of(outcome, ids)})
-            write_records(log, outcome, ids)
+            write_records(log, start(outcome, ids), outcome.records)
             kept.write(row, outcome, paths.counted)
             tick(int(kept.done.sum()))
     return rows

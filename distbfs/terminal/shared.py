@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from io import BufferedWriter, TextIOWrapper
@@ -230,6 +230,15 @@ def open_records(
     check_place(path)
     raw = NamedFile(str(path), "a" if append else "w")
     return stack.enter_context(TextIOWrapper(BufferedWriter(raw), encoding="utf-8"))
+
+
+def write_records(
+    file: TextIO | None, begin: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
+) -> None:
+    """Append the level records of a search as JSON lines; begin: where it began."""
+    if file is not None:
+        file.writelines(json.dumps({**begin, **x}) + "\n" for x in records)
+        file.flush()
 
 
 def need_symmetric(store: Store, what: str) -> None:
