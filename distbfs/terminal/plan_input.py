@@ -33,7 +33,6 @@ from distbfs.plan.search_time import (
     device_of,
     exchange_of,
     predict_search,
-    stepwise,
 )
 from distbfs.plan.threshold import (
     ThresholdCost,
@@ -362,8 +361,9 @@ def search_time(
     layout = PlannedLayout(graph.domains, devices, graph.threshold, streamed)
     device, between = device_of(gpu), None
     if graph.domains > 1:
-        between = exchange_of(exchange, gpu, hosts=hosts, bandwidth=bandwidth)
-        between = between if streamed else stepwise(between, gpu)
+        between = exchange_of(
+            exchange, gpu, hosts=hosts, bandwidth=bandwidth, streamed=streamed
+        )
     return predict_search(
         graph.histogram, graph.tuples, layout, device, between, link=link
     )
