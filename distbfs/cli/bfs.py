@@ -44,12 +44,7 @@ from distbfs.terminal.shared import (
     warn_of_rest,
     write_records,
 )
-from distbfs.terminal.sources import (
-    agreed_roots,
-    agreed_target,
-    agreed_view,
-    check_seen,
-)
+from distbfs.terminal.sources import NamedVertices
 from distbfs.types import Array, Root, World
 
 
@@ -181,12 +176,14 @@ def run(asked: BfsOptions) -> None:
         with stop_requests(AT_ONCE):
             opened = open_graph(terminal, stack, asked.graph, asked, options.threads)
         n, ids = opened.n, opened.ids
-        sources = agreed_roots(
-            world, n, asked.source, asked.sources, asked.source_set, ids
-        )
-        view = agreed_view(world, opened, asked.where, asked.vertices)
-        check_seen(world, view, sources, ids)
-        paths = PathsAsked(world, asked, agreed_target(world, n, asked.paths_to, ids))
+        named = NamedVertices(world, n, ids)
+        sources = named.agreed_roots(asked.source, asked.sources, asked.source_set)
+        view = named.agreed_view(opened.attributes, asked.where, asked.vertices)
+        named.check_seen(view, sources)
+        target = None
+        if (word := asked.paths_to) is not None:
+            target = named.agreed(lambda: named.find(word, "--paths-to", "target"))
+        paths = PathsAsked(world, asked, target)
         paths.check(len(sources), masked=not view.whole, levels=options.levels)
         opening = prepare(
             world,

@@ -195,9 +195,7 @@ def compare_on(
     baseline: str,
 ) -> dict[str, Any]:
     """Compare engines on one graph; return the figures (collective)."""
-    opened = graph if isinstance(graph, Store) else None
-    source = None if isinstance(graph, Store) else graph
-    sessions = Sessions(terminal, opened, source)
+    sessions = Sessions(terminal, graph)
     for entry in entries:
         if not entry.library:
             sessions.check(entry.options)
@@ -209,7 +207,13 @@ def compare_on(
                 entry.session = sessions.open(entry.options)
             stack.callback(entry.session.close)
         chosen = choose_sources(entries[0].open, asked.sources, asked.seed)
-        ids = opened.load_ids() if opened and terminal.world.rank == 0 else None
+        ids = None
+        if isinstance(graph, Store):
+            title, facts = str(graph.folder), graph.manifest.source
+            ids = graph.load_ids() if terminal.world.rank == 0 else None
+        else:
+            facts = graph.describe()
+            title = title_of(facts)
         compared = compare(terminal, entries, chosen, asked.repeats, baseline, ids)
         if asked.energy:
             for entry, figures in zip(entries, compared["engines"], strict=True):
@@ -218,9 +222,8 @@ def compare_on(
                         entry.open, chosen.tolist(), compared["nedge"]
                     )
                     figures |= {"energy": energy, "joules": joules_of(energy)}
-        facts = graph.manifest.source if isinstance(graph, Store) else graph.describe()
         about = {
-            "title": str(opened.folder) if opened else title_of(facts),
+            "title": title,
             "source": facts,
             "n": entries[0].open.layout.n,
             "m": edges_of(entries),

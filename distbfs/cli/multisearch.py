@@ -63,7 +63,7 @@ from distbfs.terminal.shared import (
     share_of_cores,
     stop_requests,
 )
-from distbfs.terminal.sources import agreed_sources, side_lines, source_of
+from distbfs.terminal.sources import NamedVertices, side_lines
 from distbfs.timing import clock
 from distbfs.types import Array, Ids, World
 
@@ -109,37 +109,31 @@ class ApplicationFile:
             yield take
 
 
-def pick_sources(
-    terminal: Terminal,
-    text: str,
-    n: int,
-    ids: IdMap | None,
-    seed: int,
-    *,
-    repeats: bool,
-) -> Ids:
+def pick_sources(named: NamedVertices, asked: MultisearchOptions) -> Ids:
     """Return ``--sources K|FILE|all``, int64 [k], equal on all ranks (collective).
 
-    K are drawn from all vertices, ascending; those of a file stay in its order, with
-    ``repeats`` those given twice too.
+    K are drawn from all vertices, ascending; those of a file stay in its order, those
+    given twice only where the application repeats them.
     """
+    text, n = asked.sources, named.n
     if text == "all":
         return np.arange(n, dtype=np.int64)
     if COUNT.fullmatch(text):
         if int(text) > n:
             raise UsageError(f"--sources is {text}; allowed: 0 to {n}, a file, all")
-        drawn = np.random.default_rng(seed).choice(n, int(text), replace=False)
+        drawn = np.random.default_rng(asked.seed).choice(n, int(text), replace=False)
         return np.sort(drawn.astype(np.int64))
-    sources = agreed_sources(terminal.world, n, (), input_path(text), ids)
-    if not repeats:
-        sources = np.array(list(dict.fromkeys(sources.tolist())), dtype=np.int64)
-    return sources
+    path = input_path(text)
+    sources = named.agreed(lambda: named.sources((), path))
+    if not APPS[asked.app].repeats:
+        sources = [*dict.fromkeys(sources)]
+    return np.array(sources, dtype=np.int64)
 
 
 def read_pairs(
-    path: Path, n: int, ids: IdMap | None
-) -> tuple[Ids, list[tuple[str, str]]]:
-    """Return pairs of a file, int64 [q, 2], and as they were written.
+    path: Path, named: NamedVertices
+) -> tuple[list[list[int]], list[tuple[str, str]]]:
+    """Return pairs of a file, and as they were written.
 
     Two ids a line, between them a tab, a comma or blanks, the first of these that is
     in the line outside quotes; see ``side_lines``.  Raises InputError or UsageError
@@ -150,9 +144,9 @@ def read_pairs(
         if len(words) != 2:
             raise InputError(f"{place}: {len(words)} words; allowed: two ids")
         ends = zip(words, ("source", "target"), strict=True)
-        pairs.append([source_of(word, place, n, ids, what) for word, what in ends])
+        pairs.append([named.find(word, place, what) for word, what in ends])
         names.append((words[0], words[1]))
-    return np.array(pairs, dtype=np.int64).reshape(-1, 2), names
+    return pairs, names
 
 
 def print_facts(values: Facts, app: Application) -> None:
@@ -205,22 +199,19 @@ def run(asked: MultisearchOptions) -> None:
             stop=lambda: flag.requested,
             **search,
         )
-        sources, ends = np.zeros(0, dtype=np.int64), []
+        named = NamedVertices(world, manifest.n, ids)
+        sources, pairs = np.zeros(0, dtype=np.int64), list[list[int]]()
         names: list[tuple[str, str]] = []
         if asked.pairs is not None:
             if world.rank == 0:
-                read, names = read_pairs(asked.pairs, manifest.n, ids)
-                ends = read.ravel().tolist()
-            ends = world.broadcast(ends)
+                pairs, names = read_pairs(asked.pairs, named)
+            pairs = world.broadcast(pairs)
         elif application.takes == "sources":
-            sources = pick_sources(
-                *(terminal, asked.sources, manifest.n, ids, asked.seed),
-                repeats=application.repeats,
-            )
+            sources = pick_sources(named, asked)
         with flag.within(AT_ONCE):
             searcher = make_searcher(terminal, opened, asked, options)
         about = {"app": asked.app, "n": manifest.n, "directed": manifest.directed}
-        queries = np.array(ends, dtype=np.int64).reshape(-1, 2)
+        queries = np.array(pairs, dtype=np.int64).reshape(-1, 2)
         result_file = None
         if output is not None and world.rank == 0:
             attributes = {k: v for k, v in own.items() if v is not None}

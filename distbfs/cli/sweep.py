@@ -25,7 +25,7 @@ from distbfs.report.tables import print_fields, print_table
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 from distbfs.search.session import Session
-from distbfs.store.hdf5 import Store, open_store
+from distbfs.store.hdf5 import open_store
 from distbfs.terminal.comparison import Sessions, choose_sources
 from distbfs.terminal.shared import need_symmetric, open_terminal, share_of_cores
 from distbfs.types import Array, Ids
@@ -85,11 +85,10 @@ def run(asked: SweepOptions) -> None:
     built = built_sources(asked, threads, terminal.progress)
     if (store is not None) + len(built) != 1:
         raise UsageError("give one of STORE, --kronecker, --uniform and --road")
-    opened: Store | None = None
     if store is not None:
         opened = open_store(store)
         need_symmetric(opened, "sweep")
-    sessions = Sessions(terminal, opened, built[0] if built else None)
+    sessions = Sessions(terminal, opened if store is not None else built[0])
     options = SearchOptions(engine=ENGINE)
     sessions.check(options)
     with ExitStack() as stack:

@@ -23,14 +23,13 @@ from distbfs.device.rates import Rates, device_rates, host_rates
 from distbfs.engines.base import PRUNED, TAIL_BYTES, on_device
 from distbfs.errors import UsageError, ValidationError
 from distbfs.formats.ids import IdMap, name_of
-from distbfs.options import BuildOptions, SearchOptions
+from distbfs.options import SearchOptions
 from distbfs.search.choose import Request, make_host_engine, silent
 from distbfs.search.held import Held
-from distbfs.search.holding import Source
 from distbfs.search.open import open_source, prepare
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store
-from distbfs.terminal.shared import Terminal, share_of_cores, stored_graph
+from distbfs.terminal.shared import Terminal, searched, share_of_cores
 from distbfs.types import Array, Ids, TupleSource, slice_bounds
 
 COUNTED = 4  # sources that are searched once more, with records, to count edge checks
@@ -110,26 +109,11 @@ def spread_threads(entries: Sequence[Entry], threads: Sequence[int]) -> list[Ent
 class Sessions:
     """Opens the engines on one graph, which is held once on the host and the device."""
 
-    def __init__(
-        self, terminal: Terminal, store: Store | None, source: TupleSource | None
-    ) -> None:
-        self._terminal, self._store = terminal, store
+    def __init__(self, terminal: Terminal, graph: Store | TupleSource) -> None:
+        self._terminal = terminal
         self._held: list[Held] = []
         self._rows: LibraryRows | None = None
-        if store is not None:
-            self._source = stored_graph(terminal, store)
-        elif source is not None:
-            parts = terminal.world.size
-            build = BuildOptions(threads=share_of_cores(terminal.world))
-            self._source = Source(
-                source.n,
-                parts,
-                tuples=source,
-                build=build,
-                progress=terminal.progress,
-            )
-        else:
-            raise UsageError("there is no graph to search")
+        self._source = searched(terminal, graph, share_of_cores(terminal.world))
 
     def check(self, options: SearchOptions) -> None:
         """Refuse before a graph is loaded what would be refused after (collective)."""

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BufferedWriter, TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
@@ -31,14 +31,14 @@ from distbfs.ranks.signals import STOP_SIGNALS, StopFlag
 from distbfs.ranks.world import Ranks, start
 from distbfs.search.choose import Request
 from distbfs.search.holding import Source
-from distbfs.search.open import prepare
+from distbfs.search.open import prepare, source_of
 from distbfs.search.opening import Opening
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.terminal.command import GRAPH, STORE
 from distbfs.terminal.options import SearchChoices, Speech
 from distbfs.terminal.streams import NamedFile
-from distbfs.types import Stop
+from distbfs.types import Stop, TupleSource
 
 LOG = logging.getLogger("distbfs")
 LINE_SECONDS = 5.0  # between lines that say how far work is
@@ -249,16 +249,12 @@ def need_symmetric(store: Store, what: str) -> None:
         )
 
 
-def stored_graph(terminal: Terminal, store: Store) -> Source:
-    """Return a store as the source of a session."""
-    manifest = store.manifest
-    return Source(
-        manifest.n,
-        manifest.parts,
-        manifest.directed,
-        store=store,
-        progress=terminal.progress,
-    )
+def searched(
+    terminal: Terminal, graph: Store | TupleSource, threads: int = 0
+) -> Source:
+    """Return a store, or tuples to be built, as the source of a session."""
+    source = source_of(graph, terminal.world, None, None, threads)
+    return replace(source, progress=terminal.progress)
 
 
 def prepare_stored(
@@ -268,7 +264,7 @@ def prepare_stored(
     request: Request | None = None,
 ) -> Opening:
     """Choose the engine for a store, before it is loaded (collective)."""
-    source = stored_graph(terminal, store)
+    source = searched(terminal, store)
     return prepare(terminal.world, source, options, request, say=terminal.say)
 
 
