@@ -196,6 +196,6 @@ def run(asked: PlanOptions) -> None:
             link=LinkReads.of(planned.get("link")),
         )
     plan = weigh(graph, hosted, asked.devices_per_rank, model, gpus, time)
-    terminal.result(plan, lambda: print_plan(plan, model, time))
+    terminal.result(plan, lambda: print_plan(plan, time))
     if problem := refusal(graph, gpus, machine):
         raise OutOfMemory(problem)

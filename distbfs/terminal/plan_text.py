@@ -8,13 +8,19 @@ from typing import Any
 import click
 
 from distbfs.build.cuda.room import LEAST_KEPT
-from distbfs.plan.cost_model import CONSTANTS, Prediction
 from distbfs.plan.memory import readable
 from distbfs.plan.search_time import SearchTime
 from distbfs.report.tables import print_fields, print_right, shown
 from distbfs.search.domains import counted
 
 GROUPS = ("stored", "building")
+LEVEL_TIMES = ("work", "masks", "normals", "latency", "seconds")
+CONSTANTS = {  # text by name, factor
+    "rate": ("{:.3g} visits/s a device", 1),
+    "bandwidth": ("{:.4g} GB/s between ranks", 1e-9),
+    "latency": ("{:.3g} us a level", 1e6),
+    "finish": ("{:.3g} ps a vertex of a device at the end", 1e12),
+}
 LABELS = {
     "stored": "stored arrays",
     "search": "search by openmp",
@@ -30,32 +36,33 @@ def room_words(about: Mapping[str, Any]) -> str:
     return f"{readable(about['have'])} ({readable(about['spare'])} of it kept free)"
 
 
+def kept_words(about: Mapping[str, Any]) -> str:
+    """Return the words for rows that are split, before whose host has the rest."""
+    kept = "all" if about["kept"] is None else shown(about["kept"])
+    words = f"; in {room_words(about)} with {kept} columns of a row, and about "
+    return words + readable(about["host"])
+
+
 def tails_words(tails: Mapping[str, Any], devices: int) -> str:
     """Return the words about a GPU's memory for the line about that GPU."""
-    size = room_words(tails)
-    if not tails["fits"]:
-        needs = tails["needs"]
-        host = f"{readable(needs['host'], needed=True)} of the host"
-        if needs["device"] <= tails["have"]:
-            kept = shown(tails["kept"])
-            return f"; in {size} with {kept} columns of a row, but not {host}"
-        words = f"; {LEAST_KEPT} columns of a row do not fit in {size}, but in "
-        return f"{words}{readable(needs['device'], needed=True)}, with {host}"
-    if tails["kept"] is None:
-        return f"; fits in {readable(tails['have'])}"
-    words = f"; in {size} with {shown(tails['kept'])} columns of a row, and about "
-    words += f"{readable(tails['host'])} of the host"
-    return words if devices == 1 else f"{words} for all of them"
+    if tails["fits"]:
+        if tails["kept"] is None:
+            return f"; fits in {readable(tails['have'])}"
+        every = "" if devices == 1 else " for all of them"
+        return f"{kept_words(tails)} of the host{every}"
+    size, needs = room_words(tails), tails["needs"]
+    host = f"{readable(needs['host'], needed=True)} of the host"
+    if needs["device"] <= tails["have"]:
+        return (
+            f"; in {size} with {shown(tails['kept'])} columns of a row, but not {host}"
+        )
+    device = readable(needs["device"], needed=True)
+    rows = f"{LEAST_KEPT} columns of a row"
+    return f"; {rows} do not fit in {size}, but in {device}, with {host}"
 
 
-def link_line(tails: Mapping[str, Any] | None, where: str) -> str:
-    """Return the line about what a GPU reads of tails, "" where it reads none.
-
-    where: what searches
-    """
-    if tails is None or tails["link"] is None:
-        return ""
-    link = tails["link"]
+def link_line(link: Mapping[str, float], where: str) -> str:
+    """Return the line about what a GPU reads of tails; where: what searches."""
     return (
         f"over the link to the host, {where}: about {readable(link['bytes'])} a search "
         f"for each GPU, {1e3 * link['seconds']:.4g} ms ({link['columns']:.3g} columns "
@@ -98,29 +105,25 @@ def part_line(sizes: Mapping[str, Any]) -> str:
     """Return the line about one part on a GPU."""
     names = ("graph", "numbering", "inner", "search", "messages", "streams")
     items = ", ".join(f"{name} {readable(sizes[name])}" for name in names)
-    where = "a domain of its own"
-    if sizes["domain"] > 1:
-        where = f"in domains of {sizes['domain']}"
-    line = f"device memory of a part on a GPU, {where}: about "
-    line += f"{readable(sizes['total'])} to build it, "
-    line += f"{readable(sizes['searching'])} to search it ({items})"
+    domain = sizes["domain"]
+    where = "a domain of its own" if domain == 1 else f"in domains of {domain}"
+    line = (
+        f"device memory of a part on a GPU, {where}: about {readable(sizes['total'])} "
+        f"to build it, {readable(sizes['searching'])} to search it ({items})"
+    )
     if sizes["fits"] is None:
         return line
-    have = readable(sizes["have"])
     if not sizes["fits"]:
-        line += f"; does not fit in {have}"
+        line += f"; does not fit in {readable(sizes['have'])}"
         if "needs" in sizes:
             needs = {k: readable(x, needed=True) for k, x in sizes["needs"].items()}
             line += f", but in {needs['device']}, with {needs['host']} of its host"
         return line
     if sizes["host"]:
-        kept = "all" if sizes["kept"] is None else shown(sizes["kept"])
-        line += f"; in {room_words(sizes)} with {kept} columns of a row, and about "
-        line += f"{readable(sizes['host'])} of its host"
-        if sizes["outer_on_host"]:
-            line += ", where its edges to other parts are"
+        outer = ", where its edges to other parts are" * sizes["outer_on_host"]
+        line += f"{kept_words(sizes)} of its host{outer}"
     else:
-        line += f"; fits in {have}"
+        line += f"; fits in {readable(sizes['have'])}"
     if sizes["host_building"]:
         line += f"; built with {readable(sizes['host_building'])} of its host"
     return line
@@ -155,35 +158,30 @@ def print_search(time: SearchTime) -> None:
     click.echo(f"constants: {', '.join(used)}")
 
 
-def print_model(model: Prediction) -> None:
+def level_row(name: str, sums: Mapping[str, float]) -> list[str]:
+    """Return the row of a level of the cost model, or of all of them."""
+    sent = (readable(sums["mask_bytes"]), readable(sums["normal_bytes"]))
+    spent = (f"{1e3 * sums[kind]:.3f}" for kind in LEVEL_TIMES)
+    return [name, f"{sums['visits']:.3g}", *sent, *spent]
+
+
+def print_model(model: Mapping[str, Any]) -> None:
     """Print what the cost model says, level by level."""
-    constants = model.constants
-    values = {
-        "rate": f"{constants.rate:.3g} visits/s a device",
-        "bandwidth": f"{constants.bandwidth / 1e9:.4g} GB/s between ranks",
-        "latency": f"{constants.latency * 1e6:.3g} us a level",
-        "finish": f"{constants.finish * 1e12:.3g} ps a vertex of a device at the end",
-    }
     click.echo()
     click.echo(
-        f"cost model (Pan et al. 2018, Section V), p_rank {shown(model.counts.ranks)}: "
-        f"about {model.seconds * 1e3:.4g} ms a search, {model.teps / 1e9:.4g} GTEPS"
+        f"cost model (Pan et al. 2018, Section V), p_rank {shown(model['ranks'])}: "
+        f"about {model['seconds'] * 1e3:.4g} ms a search, {model['GTEPS']:.4g} GTEPS"
     )
-    used = [f"{values[name]} ({constants.origin[name]})" for name in CONSTANTS]
+    used = []
+    for name, (text, factor) in CONSTANTS.items():
+        known = model["constants"][name]
+        used.append(f"{text.format(factor * known['value'])} ({known['origin']})")
     click.echo(f"with {', '.join(used)}")
-    times = ("work", "masks", "normals", "latency", "seconds")
-    rows = []
-    for x in model.levels:
-        sent = (readable(x.mask_bytes), readable(x.normal_bytes))
-        spent = [f"{getattr(x, name) * 1e3:.3f}" for name in times]
-        rows.append([str(x.level), f"{x.visits:.3g}", *sent, *spent])
-    rows.append(["end", *[""] * 7, f"{model.finish * 1e3:.3f}"])
-    sent = (readable(model.total("mask_bytes")), readable(model.total("normal_bytes")))
-    spent = [f"{model.total(name) * 1e3:.3f}" for name in times[:-1]]
-    spent.append(f"{model.seconds * 1e3:.3f}")
-    rows.append(["all", f"{model.total('visits'):.3g}", *sent, *spent])
+    rows = [level_row(str(x["level"]), x) for x in model["levels"]]
+    rows.append(["end", *[""] * 7, f"{1e3 * model['seconds_by_part']['finish']:.3f}"])
+    rows.append(level_row("all", {**model, **model["seconds_by_part"]}))
     heads = ("level", "visits a device", "mask bytes", "normal bytes")
-    print_right((*heads, "work", "masks", "normals", "latency", "all, ms"), rows)
+    print_right((*heads, *LEVEL_TIMES[:-1], "all, ms"), rows)
 
 
 def print_thresholds(plan: Mapping[str, Any]) -> None:
@@ -213,17 +211,11 @@ def print_thresholds(plan: Mapping[str, Any]) -> None:
     print_right((*heads, "all, ms"), rows)
 
 
-def shown_devices(plan: Mapping[str, Any]) -> str:
-    """Return the number of devices, and how many a domain has if several."""
-    devices, domain = plan["devices"], plan["domain"]
-    return str(devices) if domain == 1 else f"{devices}, in domains of {domain}"
-
-
-def print_plan(
-    plan: Mapping[str, Any], model: Prediction, time: SearchTime | None
-) -> None:
+def print_plan(plan: Mapping[str, Any], time: SearchTime | None) -> None:
     """Print a plan for people."""
     about = "" if plan["exact"] else "about "
+    devices = str(plan["devices"])
+    devices += "" if plan["domain"] == 1 else f", in domains of {plan['domain']}"
     nn = f"{about}{shown(plan['nn'])}, {plan['nn'] / max(plan['m'], 1):.1%} of m"
     delegates = f"{about}{shown(plan['delegates'])}"
     delegates += f"; at most 4n/p = {shown(plan['delegates_allowed'])}: "
@@ -232,7 +224,7 @@ def print_plan(
         {
             "graph": plan["graph"],
             "figures": plan["basis"],
-            "devices p": shown_devices(plan),
+            "devices p": devices,
             "vertices n": plan["n"],
             "stored edges m": about + shown(plan["m"]),
             "threshold TH": f"{shown(plan['threshold'])}, {plan['threshold_origin']}",
@@ -260,16 +252,16 @@ def print_plan(
         fits = "fits" if host[f"{name}_fits"] else "does not fit"
         click.echo(f"  {name} needs {readable(host[name])}: {fits}")
     click.echo(gpu_line(plan["gpu_search"], plan["gpu_search_tails"]))
-    links = [link_line(plan["gpu_search_tails"], "one GPU")]
+    links = {"one GPU": plan["gpu_search_tails"]}
     if plan["gpu_domain"] is not None:
-        tails = plan["gpu_domain_tails"]
+        tails = links[f"a domain of {plan['devices']}"] = plan["gpu_domain_tails"]
         click.echo(gpu_line(plan["gpu_domain"], tails, plan["devices"]))
-        links.append(link_line(tails, f"a domain of {plan['devices']}"))
     click.echo(part_line(plan["gpu_part"]))
     if plan["devices"] > plan["domain"]:
-        links.append(link_line(plan["gpu_part"], "several domains"))
-    for line in filter(None, links):
-        click.echo(line)
+        links["several domains"] = plan["gpu_part"]
+    for where, split in links.items():
+        if split is not None and split["link"] is not None:
+            click.echo(link_line(split["link"], where))
     if symmetric := plan["gpu_part"]["symmetric"]:
         click.echo(
             f"boxes of other parts with exchange nvshmem: about {readable(symmetric)} "
@@ -283,4 +275,4 @@ def print_plan(
         print_thresholds(plan)
     if time is not None:
         print_search(time)
-    print_model(model)
+    print_model(plan["model"])
