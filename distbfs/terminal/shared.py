@@ -24,14 +24,14 @@ from distbfs.device import cuda
 from distbfs.device.cc import thread_count
 from distbfs.errors import UsageError, legible
 from distbfs.formats.writing import check_place
-from distbfs.options import SearchOptions
+from distbfs.options import BuildOptions, SearchOptions
 from distbfs.progress import Tell, untold
 from distbfs.ranks.abort import json_line
 from distbfs.ranks.signals import STOP_SIGNALS, StopFlag
 from distbfs.ranks.world import Ranks, start
 from distbfs.search.choose import Request
 from distbfs.search.holding import Source
-from distbfs.search.open import prepare, source_of
+from distbfs.search.open import prepare
 from distbfs.search.opening import Opening
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
@@ -253,7 +253,12 @@ def searched(
     terminal: Terminal, graph: Store | TupleSource, threads: int = 0
 ) -> Source:
     """Return a store, or tuples to be built, as the source of a session."""
-    source = source_of(graph, terminal.world, None, None, threads)
+    if isinstance(graph, Store):
+        about = graph.manifest
+        source = Source(about.n, about.parts, about.directed, store=graph)
+    else:
+        build = BuildOptions(threads=threads)
+        source = Source(graph.n, terminal.world.size, tuples=graph, build=build)
     return replace(source, progress=terminal.progress)
 
 
