@@ -82,13 +82,8 @@ def write(
         )
     if output == DASH:
         return
-    values = {
-        "store": str(store.folder),
-        "file": str(output),
-        "format": writer.name,
-        "n": manifest.n,
-        "edges": m,
-        "bytes": output.stat().st_size,
-    }
-    shown = {{"n": "vertices"}.get(key, key): x for key, x in values.items()}
+    about = {"store": str(store.folder), "file": str(output), "format": writer.name}
+    sizes = {"edges": m, "bytes": output.stat().st_size}
+    values = {**about, "n": manifest.n, **sizes}
+    shown = {**about, "vertices": manifest.n, **sizes}
     terminal.result(values, lambda: print_fields(shown))

@@ -26,6 +26,7 @@ from distbfs.types import SUBGRAPHS
 
 STATISTICS = ("mean", "largest")
 UNTOLD = ("n", "tuples", "xxh3_128")  # of a source: told otherwise, or for programs
+KINDS = {"integer": "whole numbers", "text": "text"}  # of ids
 ROWS = {
     "vertices": "vertices",
     "active": "normal, with edges",
@@ -87,22 +88,6 @@ def describe(store: Store) -> dict[str, Any]:
     }
 
 
-def relabelling(relabel: Mapping[str, Any]) -> str:
-    """Return in words what became of the input ids."""
-    if relabel["method"] == "none":
-        return "none, ids are those of the input"
-    return f"ids permuted by a hash, seed {relabel['seed']}"
-
-
-def kept_ids(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return in words what is kept of the ids in the file."""
-    if "ids" not in values:
-        first = values.get("first_id")
-        return {"ids": f"whole numbers from {first}, as in the file"} if first else {}
-    kinds = {"integer": "whole numbers", "text": "text"}
-    return {"ids": f"{kinds[values['ids']['kind']]}, as in the file"}
-
-
 def graph_text(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the lines on the graph, by name."""
     source = {k: v for k, v in values["source"].items() if k not in UNTOLD}
@@ -117,8 +102,11 @@ def graph_text(values: Mapping[str, Any]) -> dict[str, Any]:
         "store": values["store"],
         "made of": ", ".join(words).replace("_", " "),
         **graph_fields(values, directed=values["directed"]),
-        **kept_ids(values),
     }
+    if "ids" in values:
+        out["ids"] = f"{KINDS[values['ids']['kind']]}, as in the file"
+    elif first := values.get("first_id"):
+        out["ids"] = f"whole numbers from {first}, as in the file"
     if degrees:
         out["degrees"] = ", ".join(degrees)
     if "isolated" in statistics:
@@ -135,11 +123,14 @@ def graph_text(values: Mapping[str, Any]) -> dict[str, Any]:
 def store_text(values: Mapping[str, Any]) -> dict[str, str]:
     """Return the lines on how the graph is stored, by name."""
     source = {k.replace("_", " "): v for k, v in values["source"].items()}
-    share = values["delegates"] / max(values["n"], 1)
+    share, relabel = values["delegates"] / max(values["n"], 1), values["relabel"]
+    relabelling = "none, ids are those of the input"
+    if relabel["method"] != "none":
+        relabelling = f"ids permuted by a hash, seed {relabel['seed']}"
     out = {
         "format version": f"{values['format_version']}, by {values['created_by']}",
         "source": f"{source.pop('family')}, {shown(source)}".removesuffix(", "),
-        "relabelling": relabelling(values["relabel"]),
+        "relabelling": relabelling,
     }
     if "ids" in values:
         out["file of ids"] = f"{IDS_NAME}, {readable(values['ids']['file_bytes'])}"
@@ -157,26 +148,17 @@ def print_storage(values: Mapping[str, Any]) -> None:
     click.echo()
     print_fields(store_text(values))
     click.echo()
-    print_right(
-        ("subgraph", "edges", "of m", "bytes in memory"),
-        [
-            [
-                name,
-                shown(values[name]),
-                f"{values['shares'][name]:.1%}",
-                readable(
-                    sum(part["subgraph_bytes"][name] for part in values["per_part"])
-                ),
-            ]
-            for name in SUBGRAPHS
-        ],
-    )
+    rows = []
+    for name in SUBGRAPHS:
+        total = sum(part["subgraph_bytes"][name] for part in values["per_part"])
+        cells = (shown(values[name]), f"{values['shares'][name]:.1%}", readable(total))
+        rows.append([name, *cells])
+    print_right(("subgraph", "edges", "of m", "bytes in memory"), rows)
     click.echo()
     print_right(*part_table(values["spread"], values["parts"]))
     click.echo()
-    reason = ""
-    if values["parts"] == 1:
-        reason = "; a single part has 32-bit nn columns"
+    one = values["parts"] == 1
+    reason = "; a single part has 32-bit nn columns" if one else ""
     click.echo(
         f"8n + 8dp + 4m + 4|Enn| gives {readable(size['formula'])}, the subgraphs take "
         f"{readable(size['subgraphs'])} ({size['subgraphs_over_formula']:.3f} of it"
@@ -188,10 +170,8 @@ def part_table(
     spreads: Mapping[str, Mapping[str, float]], parts: int
 ) -> tuple[list[str], list[list[str]]]:
     """Return head and rows of the table of parts; a single part needs one column."""
-    keys = {"smallest": "smallest", "mean": "mean", "largest": "largest"}
-    if parts == 1:
-        keys = {}
-    heads = ["a part", *keys.values(), *(["over mean"] if keys else []), "total"]
+    keys = ("smallest", "mean", "largest") if parts > 1 else ()
+    heads = ["a part", *keys, *(["over mean"] if keys else []), "total"]
     rows = []
     for name, one in spreads.items():
         form = readable if name.endswith("bytes") else lambda x: shown(round(x))

@@ -26,10 +26,10 @@ from distbfs.terminal.plan_gpus import (
 from distbfs.terminal.plan_input import (
     PlannedGraph,
     check_domain,
+    groups,
     model_of,
     of_kronecker,
     of_store,
-    ranks_of,
     runs_of,
     search_time,
 )
@@ -174,7 +174,9 @@ def run(asked: PlanOptions) -> None:
         parts = check_domain(devices or terminal.world.size, domain)
         size = (int(scale or 0), asked.edge_factor or 16)
         graph = of_kronecker(*size, parts, threshold, domain)
-    counts = graph.counts(ranks_of(graph.parts, asked.devices_per_rank))
+    per_rank = asked.devices_per_rank
+    ranks = groups(graph.parts, per_rank, f"{per_rank} devices a rank")
+    counts = graph.counts(ranks)
     model = model_of(
         counts,
         runs_of(asked.records, asked.report, counts),
@@ -195,7 +197,7 @@ def run(asked: PlanOptions) -> None:
             bandwidth=asked.network_bandwidth,
             link=LinkReads.of(planned.get("link")),
         )
-    plan = weigh(graph, hosted, asked.devices_per_rank, model, gpus, time)
+    plan = weigh(graph, hosted, per_rank, model, gpus, time)
     terminal.result(plan, lambda: print_plan(plan, time))
     if problem := refusal(graph, gpus, machine):
         raise OutOfMemory(problem)

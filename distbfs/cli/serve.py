@@ -56,12 +56,9 @@ def about(
     manifest = store.manifest
     return {
         "store": str(path),
-        "n": manifest.n,
-        "m": manifest.m,
-        "tuples": manifest.tuples,
+        **{name: getattr(manifest, name) for name in ("n", "m", "tuples", "parts")},
         "ids": None if manifest.ids is None else manifest.ids.kind,
         "first_id": None if manifest.ids is not None else first_of(ids),
-        "parts": manifest.parts,
         "ranks": ranks,
         "engine": engine,
     }

@@ -47,6 +47,8 @@ from distbfs.terminal.graphs import degrees_of
 from distbfs.terminal.shared import Terminal, need_symmetric
 from distbfs.types import SUBGRAPHS
 
+REPORTED = ("SCALE", "edgefactor", "parts", "num_mpi_processes")
+
 
 @dataclass(frozen=True)
 class PlannedGraph:
@@ -122,21 +124,16 @@ class PlannedGraph:
 def stored(store: Store) -> PlannedGraph:
     """Return a store as it is."""
     manifest = store.manifest
+    names = ("n", "m", "tuples", "parts", "threshold", "delegates", "nn")
     return PlannedGraph(
         title=str(store.folder),
         basis="exact, from the manifest",
         origin="that of the store",
-        n=manifest.n,
-        m=manifest.m,
         active=sum(record.active for record in manifest.records) + manifest.delegates,
-        tuples=manifest.tuples,
-        parts=manifest.parts,
-        threshold=manifest.threshold,
-        delegates=manifest.delegates,
-        nn=manifest.nn,
         exact=True,
         shapes=[shape_of(store, index) for index in range(manifest.parts)],
         files=[record.file_bytes for record in manifest.records],
+        **{name: getattr(manifest, name) for name in names},
     )
 
 
@@ -230,18 +227,15 @@ def check_domain(devices: int, domain: int) -> int:
     """Return the number of devices; UsageError for domains that cannot be."""
     if problem := too_many_problem(domain):
         raise UsageError(f"domain is {domain}; {problem}")
-    if devices % domain:
-        raise UsageError(f"{devices} devices do not divide by {domain} a domain")
+    groups(devices, domain, f"{domain} a domain")
     return devices
 
 
-def ranks_of(devices: int, per_rank: int) -> int:
-    """Return the number of ranks; UsageError where the devices do not divide."""
-    if devices % per_rank:
-        raise UsageError(
-            f"{devices} devices do not divide by {per_rank} devices a rank"
-        )
-    return devices // per_rank
+def groups(devices: int, size: int, what: str) -> int:
+    """Return the number of groups of a size; UsageError where devices do not divide."""
+    if devices % size:
+        raise UsageError(f"{devices} devices do not divide by {what}")
+    return devices // size
 
 
 def read_records(path: Path) -> list[Record]:
@@ -262,32 +256,26 @@ def read_records(path: Path) -> list[Record]:
     return records
 
 
-def read_report(path: Path) -> dict[str, Any]:
-    """Return the report that ``graph500 --json`` printed; InputError for others."""
-    keys = ("SCALE", "edgefactor", "parts", "num_mpi_processes")
+def reported_run(path: Path, records: Path) -> Run:
+    """Return the run that a report of ``graph500 --json`` is about.
+
+    Raises InputError for anything else.
+    """
     text = read_text(path)
     try:
         values = json.loads(text)
-        numbers = {key: int(values[key]) for key in keys}
-        threshold = values["TH"]
-        rate, seconds = (float(values[k]) for k in ("harmonic_mean_TEPS", "mean_time"))
+        scale, factor, parts, ranks = (int(values[key]) for key in REPORTED)
+        threshold, seconds = values["TH"], float(values["mean_time"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             f"{path}: not a report, as 'distbfs graph500 --json' prints it"
         ) from error
     known = threshold is None or isinstance(threshold, int)
-    fits = 1 <= numbers["SCALE"] <= MAX_SCALE and min(numbers.values()) >= 1
-    if not fits or not known or numbers["parts"] % numbers["num_mpi_processes"]:
+    fits = 1 <= scale <= MAX_SCALE and min(factor, parts, ranks) >= 1
+    if not fits or not known or parts % ranks:
         raise InputError(f"{path}: scale, parts, ranks or TH of the report are wrong")
-    return numbers | {"TH": threshold, "GTEPS": rate / 1e9, "seconds": seconds}
-
-
-def reported_run(path: Path, records: Path) -> Run:
-    """Return a run on the Kronecker graph that a report is about."""
-    report = read_report(path)
-    where = (report["SCALE"], report["edgefactor"], report["parts"], report["TH"])
-    counts = of_kronecker(*where).counts(report["num_mpi_processes"])
-    return Run(counts, read_records(records), report["seconds"])
+    counts = of_kronecker(scale, factor, parts, threshold).counts(ranks)
+    return Run(counts, read_records(records), seconds)
 
 
 def runs_of(
