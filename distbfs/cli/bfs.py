@@ -36,8 +36,6 @@ from distbfs.terminal.shared import (
     AT_ONCE,
     Terminal,
     make_request,
-    make_search_options,
-    open_records,
     open_terminal,
     stop_requests,
     stop_within,
@@ -171,7 +169,7 @@ def run(asked: BfsOptions) -> None:
     check_trace(asked.trace)
     if output is not None:
         check_ending(output, *ENDINGS)
-    request, options = make_request(asked), make_search_options(world, asked)
+    request, options = make_request(asked), terminal.search_options(asked)
     with ExitStack() as stack:
         with stop_requests(AT_ONCE):
             opened = open_graph(terminal, stack, asked.graph, asked, options.threads)
@@ -195,7 +193,7 @@ def run(asked: BfsOptions) -> None:
         stop = stack.enter_context(stop_requests())
         stack.enter_context(Watch(world, asked.patience, lambda: stop.requested))
         kept = open_kept(terminal, stack, asked, opened, sources, options, view)
-        log = open_records(terminal, stack, asked.records, append=bool(kept.done.any()))
+        log = terminal.open_records(stack, asked.records, append=bool(kept.done.any()))
         with stop.within(AT_ONCE):
             session = opening.open()
             session.see(view)

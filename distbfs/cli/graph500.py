@@ -35,11 +35,8 @@ from distbfs.terminal.shared import (
     Terminal,
     engine_line,
     make_request,
-    make_search_options,
     need_symmetric,
-    open_records,
     open_terminal,
-    prepare_stored,
     stop_requests,
     stop_within,
     warn_of_rest,
@@ -119,7 +116,7 @@ def open_a_store(
 ) -> BenchmarkGraph:
     """Load a stored graph (collective)."""
     manifest, began = store.manifest, clock()
-    session = prepare_stored(terminal, store, options, request).open()
+    session = terminal.prepare(store, options, request).open()
     seconds = slowest(terminal, clock() - began)
     with terminal.progress("generating", 0) as tell:
         tuples = from_description(manifest.source, options.threads, tell)
@@ -169,7 +166,7 @@ def run(asked: Graph500Options) -> int:
     check_trace(asked.trace)
     world = terminal.world
     request = make_request(asked, asked.parts, asked.build.get("threshold"))
-    options = make_search_options(world, asked)
+    options = terminal.search_options(asked)
     store = None if graph is None else open_store(graph)
     ids = None
     if store is not None:
@@ -178,7 +175,7 @@ def run(asked: Graph500Options) -> int:
     with ExitStack() as stack:
         stop = stack.enter_context(stop_requests())
         stack.enter_context(Watch(world, asked.patience, lambda: stop.requested))
-        log = open_records(terminal, stack, asked.records)
+        log = terminal.open_records(stack, asked.records)
         buffer = asked.build["pass_bytes"] if typed(context, "pass_bytes") else None
         with stop.within(AT_ONCE):
             if store is not None:

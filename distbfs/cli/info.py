@@ -21,7 +21,7 @@ from distbfs.store.schema import IDS_NAME, MANIFEST_NAME
 from distbfs.store.shape import shape_of
 from distbfs.store.tuples import StoreTuples
 from distbfs.terminal.graphs import degrees_of, graph_fields
-from distbfs.terminal.shared import Terminal, open_terminal, prepare_stored
+from distbfs.terminal.shared import Terminal, open_terminal
 from distbfs.types import SUBGRAPHS
 
 STATISTICS = ("mean", "largest")
@@ -253,7 +253,7 @@ def swept(terminal: Terminal, store: Store, begin: int) -> dict[str, int]:
     if begin < 0:
         return {"at_least": 0, "searches": 0}
     options = SearchOptions(engine="auto", parents=False)
-    session = prepare_stored(terminal, store, options).open()
+    session = terminal.prepare(store, options).open()
     at, farthest, searches = begin, -1, 0
     while searches < SWEEPS:
         outcome = session.search(at)

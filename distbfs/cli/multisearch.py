@@ -59,7 +59,6 @@ from distbfs.terminal.shared import (
     LOG,
     Terminal,
     open_terminal,
-    prepare_stored,
     share_of_cores,
     stop_requests,
 )
@@ -358,7 +357,7 @@ def make_searcher(
             host_memory=options.host_memory,
         )
         request = Request(domain=domain, divided=True, beside=beside_searches)
-        opening = prepare_stored(terminal, store, wanted, request)
+        opening = terminal.prepare(store, wanted, request)
         if domain is not None and opening.choice.place == "host":
             raise UsageError("--domain is for parts on devices, not in host memory")
         session = opening.open()

@@ -35,9 +35,7 @@ from distbfs.terminal.shared import (
     AT_ONCE,
     Terminal,
     make_request,
-    make_search_options,
     open_terminal,
-    prepare_stored,
     stop_requests,
 )
 
@@ -110,12 +108,12 @@ def run(asked: ServeOptions) -> None:
     opened = open_store(store)
     manifest = opened.manifest
     ids = opened.load_ids(asked.first_id) if world.rank == 0 else None
-    request, options = make_request(asked), make_search_options(world, asked)
+    request, options = make_request(asked), terminal.search_options(asked)
     if not options.levels:
         raise UsageError("a service answers with levels; leave --no-levels out")
     if options.internal_ids:
         raise UsageError("a service answers in input ids; leave --internal-ids out")
-    opening = prepare_stored(terminal, opened, options, request)
+    opening = terminal.prepare(opened, options, request)
     with ExitStack() as stack:
         flag = stack.enter_context(stop_requests())
         watch = Watch(world, asked.patience, lambda: flag.requested)

@@ -29,7 +29,7 @@ from distbfs.search.held import Held
 from distbfs.search.open import open_source, prepare
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store
-from distbfs.terminal.shared import Terminal, searched, share_of_cores
+from distbfs.terminal.shared import Terminal, share_of_cores
 from distbfs.types import Array, Ids, TupleSource, slice_bounds
 
 COUNTED = 4  # sources that are searched once more, with records, to count edge checks
@@ -113,7 +113,7 @@ class Sessions:
         self._terminal = terminal
         self._held: list[Held] = []
         self._rows: LibraryRows | None = None
-        self._source = searched(terminal, graph, share_of_cores(terminal.world))
+        self._source = terminal.source(graph, share_of_cores(terminal.world))
 
     def check(self, options: SearchOptions) -> None:
         """Refuse before a graph is loaded what would be refused after (collective)."""

@@ -31,7 +31,6 @@ from distbfs.terminal.shared import (
     AT_ONCE,
     Terminal,
     is_file,
-    searched,
     stop_requests,
 )
 from distbfs.types import TupleSource
@@ -134,7 +133,7 @@ def of_store(
     }
     ids = store.load_ids(first_id) if terminal.world.rank == 0 else None
     facts += [f"vertices from {first} on"] if (first := first_of(ids)) else []
-    return SearchedGraph(searched(terminal, store), ids, facts, held)
+    return SearchedGraph(terminal.source(store), ids, facts, held)
 
 
 GRAPH = ("n", "m", "tuples", "loops", "repeats")  # what ``graph_fields`` says

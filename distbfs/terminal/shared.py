@@ -104,7 +104,7 @@ class Lines:
 
 @dataclass
 class Terminal:
-    """Where rank 0 speaks: results on stdout, all else on stderr."""
+    """A command on its ranks; rank 0 speaks: results on stdout, all else on stderr."""
 
     world: Ranks
     speech: Speech
@@ -163,6 +163,41 @@ class Terminal:
 
             yield tell
 
+    def source(self, graph: Store | TupleSource, threads: int = 0) -> Source:
+        """Return a store, or tuples to be built, as the source of a session."""
+        if isinstance(graph, Store):
+            about = graph.manifest
+            source = Source(about.n, about.parts, about.directed, store=graph)
+        else:
+            build = BuildOptions(threads=threads)
+            source = Source(graph.n, self.world.size, tuples=graph, build=build)
+        return replace(source, progress=self.progress)
+
+    def prepare(
+        self, store: Store, options: SearchOptions, request: Request | None = None
+    ) -> Opening:
+        """Choose the engine for a store, before it is loaded (collective)."""
+        source = self.source(store)
+        return prepare(self.world, source, options, request, say=self.say)
+
+    def search_options(self, asked: SearchChoices) -> SearchOptions:
+        """Return search options from those of the command line (collective)."""
+        values = dict(asked.search)
+        if not (values["levels"] or values["parents"]):
+            raise UsageError("give either --no-levels or --no-parents")
+        values["threads"] = values["threads"] or share_of_cores(self.world)
+        return SearchOptions.named(exchange=values.pop("name"), **values)
+
+    def open_records(
+        self, stack: ExitStack, path: Path | None, *, append: bool = False
+    ) -> TextIO | None:
+        """Return rank 0's file for level records, if there is to be one."""
+        if path is None or self.world.rank != 0:
+            return None
+        check_place(path)
+        raw = NamedFile(str(path), "a" if append else "w")
+        return stack.enter_context(TextIOWrapper(BufferedWriter(raw), encoding="utf-8"))
+
 
 def open_terminal(speech: Speech) -> Terminal:
     """Start the ranks and the log (collective)."""
@@ -214,24 +249,6 @@ def stop_within(session: Session, flag: StopFlag) -> Stop | None:
     return lambda: flag.urgent
 
 
-def warn_of_rest(done: int, count: int, *, resumes: bool = False) -> None:
-    """Say on the log where searches were stopped, and whether they can go on."""
-    if done < count:
-        more = "; the same command goes on" if resumes else ""
-        LOG.warning("stopped on request after %d of %d searches%s", done, count, more)
-
-
-def open_records(
-    terminal: Terminal, stack: ExitStack, path: Path | None, *, append: bool = False
-) -> TextIO | None:
-    """Return rank 0's file for level records, if there is to be one."""
-    if path is None or terminal.world.rank != 0:
-        return None
-    check_place(path)
-    raw = NamedFile(str(path), "a" if append else "w")
-    return stack.enter_context(TextIOWrapper(BufferedWriter(raw), encoding="utf-8"))
-
-
 def write_records(
     file: TextIO | None, begin: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
 ) -> None:
@@ -241,48 +258,11 @@ def write_records(
         file.flush()
 
 
-def need_symmetric(store: Store, what: str) -> None:
-    """Raise UsageError for a directed graph."""
-    if store.manifest.directed:
-        raise UsageError(
-            f"{what} needs a symmetric graph, and {store.folder} is directed"
-        )
-
-
-def searched(
-    terminal: Terminal, graph: Store | TupleSource, threads: int = 0
-) -> Source:
-    """Return a store, or tuples to be built, as the source of a session."""
-    if isinstance(graph, Store):
-        about = graph.manifest
-        source = Source(about.n, about.parts, about.directed, store=graph)
-    else:
-        build = BuildOptions(threads=threads)
-        source = Source(graph.n, terminal.world.size, tuples=graph, build=build)
-    return replace(source, progress=terminal.progress)
-
-
-def prepare_stored(
-    terminal: Terminal,
-    store: Store,
-    options: SearchOptions,
-    request: Request | None = None,
-) -> Opening:
-    """Choose the engine for a store, before it is loaded (collective)."""
-    source = searched(terminal, store)
-    return prepare(terminal.world, source, options, request, say=terminal.say)
-
-
-def engine_line(session: Session, why: str | None = None) -> str:
-    """Return one line that says what searches run on, and why, as the session knows."""
-    about: dict[str, Any] = session.describe()
-    where = about.get("device") or f"{about.get('threads', 1)} threads a rank"
-    line = (
-        f"engine {about['engine']} ({about['method']}), {where}, {about['mode']}, "
-        f"exchange {about['exchange']}"
-    )
-    why = session.why if why is None else why
-    return f"{line}; {why}" if why else line
+def warn_of_rest(done: int, count: int, *, resumes: bool = False) -> None:
+    """Say on the log where searches were stopped, and whether they can go on."""
+    if done < count:
+        more = "; the same command goes on" if resumes else ""
+        LOG.warning("stopped on request after %d of %d searches%s", done, count, more)
 
 
 def make_request(
@@ -295,13 +275,24 @@ def make_request(
     return Request(parts, separate, asked.devices, asked.domain)
 
 
-def make_search_options(world: Ranks, asked: SearchChoices) -> SearchOptions:
-    """Return search options from those of the command line (collective)."""
-    values = dict(asked.search)
-    if not (values["levels"] or values["parents"]):
-        raise UsageError("give either --no-levels or --no-parents")
-    values["threads"] = values["threads"] or share_of_cores(world)
-    return SearchOptions.named(exchange=values.pop("name"), **values)
+def need_symmetric(store: Store, what: str) -> None:
+    """Raise UsageError for a directed graph."""
+    if store.manifest.directed:
+        raise UsageError(
+            f"{what} needs a symmetric graph, and {store.folder} is directed"
+        )
+
+
+def engine_line(session: Session, why: str | None = None) -> str:
+    """Return one line that says what searches run on, and why, as the session knows."""
+    about: dict[str, Any] = session.describe()
+    where = about.get("device") or f"{about.get('threads', 1)} threads a rank"
+    line = (
+        f"engine {about['engine']} ({about['method']}), {where}, {about['mode']}, "
+        f"exchange {about['exchange']}"
+    )
+    why = session.why if why is None else why
+    return f"{line}; {why}" if why else line
 
 
 def share_of_cores(world: Ranks) -> int:
