@@ -49,18 +49,6 @@ SECTIONS = {
     "Installation": {"doctor": "Show what this installation can use."},
 }
 WIDEST = max(len(name) for section in SECTIONS.values() for name in section)
-HELP = """Breadth-first search on graphs that outgrow one device.
-
-\b
-distbfs bfs edges.txt --source 0     search the graph of a file
-distbfs convert edges.txt -o graph   store it, which makes later searches fast
-distbfs bfs graph --source 0         search the store
-distbfs COMMAND --help               show the options of a command
-
-Every command runs the same alone and under mpirun or srun.  Exit codes: 0 done,
-1 a search or validation failed, 2 wrong use or bad input, 3 no memory, disk space,
-device or compiler.
-"""
 COMPLETION = """\b
 Shell completion, by a line in the file that your shell reads first:
   bash  eval "$(_DISTBFS_COMPLETE=bash_source distbfs)"
@@ -169,14 +157,24 @@ class Commands(click.Group):
 @click.group(
     cls=Commands,
     invoke_without_command=True,
-    help=HELP,
     epilog=COMPLETION,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="distbfs")
 @click.pass_context
 def commands(ctx: click.Context) -> None:
-    """Show help where no command is named; see HELP."""
+    """Breadth-first search on graphs that outgrow one device.
+
+    \b
+    distbfs bfs edges.txt --source 0     search the graph of a file
+    distbfs convert edges.txt -o graph   store it, which makes later searches fast
+    distbfs bfs graph --source 0         search the store
+    distbfs COMMAND --help               show the options of a command
+
+    Every command runs the same alone and under mpirun or srun.  Exit codes: 0 done,
+    1 a search or validation failed, 2 wrong use or bad input, 3 no memory, disk space,
+    device or compiler.
+    """  # noqa: D301 - click takes the backspace
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 

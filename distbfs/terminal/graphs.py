@@ -35,6 +35,8 @@ from distbfs.terminal.shared import (
 )
 from distbfs.types import TupleSource
 
+READ = ("one_based", "first_id", "columns", "header", "bipartite", "directed")
+
 
 def read_file(
     terminal: Terminal, path: Path, reading: FileOptions, n: int | None = None
@@ -42,24 +44,14 @@ def read_file(
     """Return the edge tuples of a file (collective); n: how many vertices there are."""
     size = path.stat().st_size if path.is_file() else 0
     with terminal.progress("reading", size) as done:
-        reader = ReaderOptions(
-            one_based=reading.one_based,
-            first_id=reading.first_id,
+        options = ReaderOptions(
             n=n,
-            columns=reading.columns,
-            header=reading.header,
-            bipartite=reading.bipartite,
             relabel="numbers" if reading.relabel else "",
-            directed=reading.directed,
             progress=done,
+            **{name: getattr(reading, name) for name in READ},
         )
-        return open_tuples(
-            terminal.world,
-            path,
-            name=reading.format or "",
-            options=reader,
-            keep=reading.keep,
-        )
+        name, keep = reading.format or "", reading.keep
+        return open_tuples(terminal.world, path, name=name, options=options, keep=keep)
 
 
 @dataclass(frozen=True)
@@ -107,13 +99,8 @@ def open_graph(
         ),
         progress=terminal.progress,
     )
-    facts = [
-        tuples.describe(),
-        first_of(tuples.ids),
-        reading.directed,
-        reading.relabel,
-        reading.bipartite,
-    ]
+    facts = [tuples.describe(), first_of(tuples.ids)]
+    facts += [reading.directed, reading.relabel, reading.bipartite]
     held = {k: Values(x.array[:0], x.words) for k, x in tuples.attributes.items()}
     return SearchedGraph(source, tuples.ids, facts, held)
 
@@ -137,25 +124,18 @@ def of_store(
 
 
 GRAPH = ("n", "m", "tuples", "loops", "repeats")  # what ``graph_fields`` says
+BUILT = (
+    *("parts", "threshold", "delegates", "passes"),
+    *("generation_seconds", "construction_seconds"),
+)
 
 
 def summary_fields(summary: BuildSummary) -> dict[str, Any]:
     """Return the figures of a build that are reported."""
-    return {
-        "n": summary.n,
-        "m": summary.m,
-        "tuples": summary.tuples,
-        "loops": summary.loops,
-        "repeats": summary.repeats,
-        "parts": summary.parts,
-        "threshold": summary.threshold,
-        "delegates": summary.delegates,
-        **{f"{name}_edges": count for name, count in summary.edges.items()},
-        "passes": summary.passes,
-        "generation_seconds": summary.generation_seconds,
-        "construction_seconds": summary.construction_seconds,
-        **({"making": summary.making} if summary.making else {}),
-    }
+    values = {name: getattr(summary, name) for name in (*GRAPH, *BUILT)}
+    edges = {f"{name}_edges": count for name, count in summary.edges.items()}
+    making = {"making": summary.making} if summary.making else {}
+    return {**values, **edges, **making}
 
 
 def graph_fields(values: Mapping[str, Any], *, directed: bool) -> dict[str, Any]:
