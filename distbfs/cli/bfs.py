@@ -18,7 +18,20 @@ from distbfs.cli.bfs_results import (
     separator_of,
     table_writer,
 )
+from distbfs.cli.graphs import SearchedGraph, open_graph
+from distbfs.cli.measures import check_trace, print_energy, searches_energy, traced
 from distbfs.cli.options.bfs import BfsOptions
+from distbfs.cli.shared import (
+    AT_ONCE,
+    Terminal,
+    make_request,
+    open_terminal,
+    stop_requests,
+    stop_within,
+    warn_of_rest,
+    write_records,
+)
+from distbfs.cli.sources import NamedVertices
 from distbfs.errors import SearchStopped
 from distbfs.formats.ids import IdMap
 from distbfs.options import SearchOptions
@@ -30,19 +43,6 @@ from distbfs.search.result import Result
 from distbfs.search.result_file import ENDINGS, ResultFile, SharedResult
 from distbfs.search.session import Session
 from distbfs.search.view import View
-from distbfs.terminal.graphs import SearchedGraph, open_graph
-from distbfs.terminal.measures import check_trace, print_energy, searches_energy, traced
-from distbfs.terminal.shared import (
-    AT_ONCE,
-    Terminal,
-    make_request,
-    open_terminal,
-    stop_requests,
-    stop_within,
-    warn_of_rest,
-    write_records,
-)
-from distbfs.terminal.sources import NamedVertices
 from distbfs.types import Array, Root, World
 
 

@@ -14,15 +14,7 @@ from distbfs import registry
 from distbfs.benchmark.compare_figures import print_comparison
 from distbfs.benchmark.compare_plots import draw_panels
 from distbfs.benchmark.libraries.base import installed
-from distbfs.cli.generate import make_source
-from distbfs.cli.options.compare import CompareOptions
-from distbfs.errors import UsageError
-from distbfs.options import MOST_THREADS, Knobs, SearchOptions
-from distbfs.progress import Progress
-from distbfs.report import plots
-from distbfs.report.provenance import provenance
-from distbfs.store.hdf5 import Store, open_store
-from distbfs.terminal.comparison import (
+from distbfs.cli.comparison import (
     Entry,
     Sessions,
     choose_sources,
@@ -30,14 +22,22 @@ from distbfs.terminal.comparison import (
     edges_of,
     spread_threads,
 )
-from distbfs.terminal.measures import joules_of, print_energy, searches_energy
-from distbfs.terminal.options import GraphOptions
-from distbfs.terminal.shared import (
+from distbfs.cli.generate import make_source
+from distbfs.cli.measures import joules_of, print_energy, searches_energy
+from distbfs.cli.options import GraphOptions
+from distbfs.cli.options.compare import CompareOptions
+from distbfs.cli.shared import (
     Terminal,
     need_symmetric,
     open_terminal,
     share_of_cores,
 )
+from distbfs.errors import UsageError
+from distbfs.options import MOST_THREADS, Knobs, SearchOptions
+from distbfs.progress import Progress
+from distbfs.report import plots
+from distbfs.report.provenance import provenance
+from distbfs.store.hdf5 import Store, open_store
 from distbfs.types import TupleSource
 
 KNOBS = tuple(item.name for item in fields(Knobs))

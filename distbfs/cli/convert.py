@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from distbfs.cli.options.convert import ConvertOptions
-from distbfs.options import BuildOptions
-from distbfs.terminal.graphs import (
+from distbfs.cli.graphs import (
     check_target,
     devices_to_build,
     read_file,
     store_graph,
 )
-from distbfs.terminal.shared import open_terminal, share_of_cores
+from distbfs.cli.options.convert import ConvertOptions
+from distbfs.cli.shared import open_terminal, share_of_cores
+from distbfs.options import BuildOptions
 
 
 def run(asked: ConvertOptions) -> None:

@@ -11,17 +11,10 @@ from typing import Any
 
 import click
 
+from distbfs.cli.links import link_facts, summaries
 from distbfs.cli.options.doctor import DoctorOptions
-from distbfs.device.nvrtc import ARCHITECTURES
-from distbfs.errors import LaunchError, UsageError
-from distbfs.plan.memory import readable
-from distbfs.ranks.agreement import gather_texts
-from distbfs.ranks.launcher import find_launch
-from distbfs.ranks.world import SoloWorld
-from distbfs.report.tables import print_fields, shown
-from distbfs.terminal.links import link_facts, summaries
-from distbfs.terminal.shared import Terminal, open_terminal, share_of_cores
-from distbfs.terminal.trials import (
+from distbfs.cli.shared import Terminal, open_terminal, share_of_cores
+from distbfs.cli.trials import (
     LEFT_OUT,
     engine_trials,
     host_facts,
@@ -30,6 +23,13 @@ from distbfs.terminal.trials import (
     nvrtc_version,
     software,
 )
+from distbfs.device.nvrtc import ARCHITECTURES
+from distbfs.errors import LaunchError, UsageError
+from distbfs.plan.memory import readable
+from distbfs.ranks.agreement import gather_texts
+from distbfs.ranks.launcher import find_launch
+from distbfs.ranks.world import SoloWorld
+from distbfs.report.tables import print_fields, shown
 
 WIDTH = 16
 NO_DEVICE = "need a CUDA device"

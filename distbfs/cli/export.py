@@ -11,13 +11,13 @@ from pathlib import Path
 
 from distbfs.cli.bfs_results import DASH
 from distbfs.cli.options.export import ExportOptions
+from distbfs.cli.shared import AT_ONCE, Terminal, open_terminal, stop_requests
 from distbfs.errors import DistbfsError, UsageError, system_error
 from distbfs.formats.ids import first_of
 from distbfs.formats.writing import Edges, Writer, placed, writer_for
 from distbfs.report.tables import print_fields
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
-from distbfs.terminal.shared import AT_ONCE, Terminal, open_terminal, stop_requests
 from distbfs.types import Ids
 
 

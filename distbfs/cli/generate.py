@@ -6,13 +6,13 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from distbfs.cli.graphs import devices_to_build, store_graph
 from distbfs.cli.options.generate import GenerateOptions
+from distbfs.cli.shared import open_terminal, share_of_cores
 from distbfs.errors import UsageError
 from distbfs.generate.families import maker, parameters_of
 from distbfs.options import BuildOptions
 from distbfs.progress import Progress, no_progress
-from distbfs.terminal.graphs import devices_to_build, store_graph
-from distbfs.terminal.shared import open_terminal, share_of_cores
 from distbfs.types import TupleSource
 
 SIZES = ("scale", "vertices")

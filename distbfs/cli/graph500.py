@@ -12,7 +12,20 @@ import numpy as np
 from distbfs.benchmark import graph500_report as reports
 from distbfs.benchmark.graph500 import ParentShare, run_searches
 from distbfs.benchmark.roots import choose_roots
+from distbfs.cli.measures import check_trace, searches_energy, traced
 from distbfs.cli.options.graph500 import Graph500Options
+from distbfs.cli.shared import (
+    AT_ONCE,
+    Terminal,
+    engine_line,
+    make_request,
+    need_symmetric,
+    open_terminal,
+    stop_requests,
+    stop_within,
+    warn_of_rest,
+    write_records,
+)
 from distbfs.errors import SearchStopped, UsageError, ValidationError
 from distbfs.formats.ids import IdMap, name_of
 from distbfs.generate.families import from_description
@@ -29,19 +42,6 @@ from distbfs.search.open import open_source
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.tuples import StoreTuples
-from distbfs.terminal.measures import check_trace, searches_energy, traced
-from distbfs.terminal.shared import (
-    AT_ONCE,
-    Terminal,
-    engine_line,
-    make_request,
-    need_symmetric,
-    open_terminal,
-    stop_requests,
-    stop_within,
-    warn_of_rest,
-    write_records,
-)
 from distbfs.timing import COMPILING, clock
 from distbfs.types import Ids, TupleSource
 

@@ -8,7 +8,9 @@ from typing import Any
 import click
 import numpy as np
 
+from distbfs.cli.graphs import degrees_of, graph_fields
 from distbfs.cli.options.info import InfoOptions
+from distbfs.cli.shared import Terminal, open_terminal
 from distbfs.errors import UsageError
 from distbfs.graph.components import component_labels, component_sizes
 from distbfs.options import SearchOptions
@@ -20,8 +22,6 @@ from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.schema import IDS_NAME, MANIFEST_NAME
 from distbfs.store.shape import shape_of
 from distbfs.store.tuples import StoreTuples
-from distbfs.terminal.graphs import degrees_of, graph_fields
-from distbfs.terminal.shared import Terminal, open_terminal
 from distbfs.types import SUBGRAPHS
 
 STATISTICS = ("mean", "largest")

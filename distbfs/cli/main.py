@@ -15,6 +15,7 @@ import click
 import cloup
 
 from distbfs import __version__
+from distbfs.cli.streams import ClosedPipe, run_program
 from distbfs.errors import DistbfsError, LaunchError, UsageError, system_error
 from distbfs.interrupts import end_at_once
 from distbfs.ranks.abort import log_as_json
@@ -22,7 +23,6 @@ from distbfs.ranks.endings import AbortHook
 from distbfs.ranks.launcher import find_launch
 from distbfs.ranks.signals import Interrupts
 from distbfs.registry import did_you_mean
-from distbfs.terminal.streams import ClosedPipe, run_program
 
 SECTIONS = {
     "Graphs": {
@@ -76,7 +76,7 @@ def compare_ranks(command: str, context: click.Context | None = None) -> None:
         return
     facts: dict[str, object] = {"the version": __version__, "the command": command}
     if context is not None:
-        facts |= import_module("distbfs.terminal.shared").facts_of(context)
+        facts |= import_module("distbfs.cli.shared").facts_of(context)
     difference = first_difference(world, facts)
     if difference:
         raise UsageError(f"all ranks must run the same command: {difference}")

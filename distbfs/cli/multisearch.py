@@ -13,7 +13,18 @@ from typing import Any
 import click
 import numpy as np
 
+from distbfs.cli.command import input_path
+from distbfs.cli.measures import energy_of, print_energy
 from distbfs.cli.options.multisearch import APPS, MultisearchOptions
+from distbfs.cli.shared import (
+    AT_ONCE,
+    LOG,
+    Terminal,
+    open_terminal,
+    share_of_cores,
+    stop_requests,
+)
+from distbfs.cli.sources import NamedVertices, side_lines
 from distbfs.device import cuda
 from distbfs.errors import (
     DistbfsError,
@@ -52,17 +63,6 @@ from distbfs.report.tables import print_fields, print_table
 from distbfs.search.choose import Request, agreed_runner
 from distbfs.search.result_file import partial_name
 from distbfs.store.hdf5 import Store, open_store
-from distbfs.terminal.command import input_path
-from distbfs.terminal.measures import energy_of, print_energy
-from distbfs.terminal.shared import (
-    AT_ONCE,
-    LOG,
-    Terminal,
-    open_terminal,
-    share_of_cores,
-    stop_requests,
-)
-from distbfs.terminal.sources import NamedVertices, side_lines
 from distbfs.timing import clock
 from distbfs.types import Array, Ids, World
 

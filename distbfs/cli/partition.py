@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from distbfs.cli.graphs import check_target, devices_to_build, store_graph
 from distbfs.cli.options.partition import PartitionOptions
+from distbfs.cli.shared import need_symmetric, open_terminal, share_of_cores
 from distbfs.errors import UsageError
 from distbfs.options import BuildOptions
 from distbfs.progress import Sum
 from distbfs.store.hdf5 import open_store
 from distbfs.store.tuples import StoreTuples, spreading_seed, tuple_degrees_for
-from distbfs.terminal.graphs import check_target, devices_to_build, store_graph
-from distbfs.terminal.shared import need_symmetric, open_terminal, share_of_cores
 from distbfs.types import TupleSource
 
 

@@ -6,6 +6,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from distbfs.cli.options.plan import PlanOptions
+from distbfs.cli.plan_gpus import (
+    Machine,
+    gpu_memory,
+    planned_split,
+    refusal,
+    validation_memory,
+)
+from distbfs.cli.plan_input import (
+    PlannedGraph,
+    check_domain,
+    groups,
+    model_of,
+    of_kronecker,
+    of_store,
+    runs_of,
+    search_time,
+)
+from distbfs.cli.plan_text import print_plan
+from distbfs.cli.shared import open_terminal
 from distbfs.engines.cuda.xbfs.memory import part_problem
 from distbfs.engines.openmp.memory import bytes_needed
 from distbfs.errors import OutOfMemory, UsageError
@@ -16,25 +35,6 @@ from distbfs.plan.memory import PartShape
 from distbfs.plan.search_time import LinkReads, SearchTime
 from distbfs.plan.threshold import DELEGATES_PER_PART
 from distbfs.store import schema
-from distbfs.terminal.plan_gpus import (
-    Machine,
-    gpu_memory,
-    planned_split,
-    refusal,
-    validation_memory,
-)
-from distbfs.terminal.plan_input import (
-    PlannedGraph,
-    check_domain,
-    groups,
-    model_of,
-    of_kronecker,
-    of_store,
-    runs_of,
-    search_time,
-)
-from distbfs.terminal.plan_text import print_plan
-from distbfs.terminal.shared import open_terminal
 
 FILE_OVERHEAD = 7 << 10  # HDF5 headers of a file, about
 CHUNK_OVERHEAD = 20  # checksum and place of a chunk

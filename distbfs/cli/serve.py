@@ -10,7 +10,15 @@ from typing import Any
 import click
 from msgspec import to_builtins
 
+from distbfs.cli.measures import check_trace, traced
 from distbfs.cli.options.serve import ServeOptions
+from distbfs.cli.shared import (
+    AT_ONCE,
+    Terminal,
+    make_request,
+    open_terminal,
+    stop_requests,
+)
 from distbfs.errors import UsageError
 from distbfs.formats.ids import IdMap, first_of
 from distbfs.ranks.signals import StopFlag
@@ -30,14 +38,6 @@ from distbfs.service.results import ResultFolder
 from distbfs.service.service import Service
 from distbfs.service.tokens import check_host, read_token
 from distbfs.store.hdf5 import Store, open_store
-from distbfs.terminal.measures import check_trace, traced
-from distbfs.terminal.shared import (
-    AT_ONCE,
-    Terminal,
-    make_request,
-    open_terminal,
-    stop_requests,
-)
 
 
 def about(

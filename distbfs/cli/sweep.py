@@ -14,7 +14,9 @@ import numpy as np
 
 from distbfs.benchmark.sweep import names_of, sweep_knobs
 from distbfs.cli.compare import built_sources
+from distbfs.cli.comparison import Sessions, choose_sources
 from distbfs.cli.options.sweep import SweepOptions
+from distbfs.cli.shared import need_symmetric, open_terminal, share_of_cores
 from distbfs.device import cuda
 from distbfs.engines.cuda.papers.bfs4k.knobs import auto_knobs, degrees_of
 from distbfs.errors import UsageError, ValidationError
@@ -26,8 +28,6 @@ from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import open_store
-from distbfs.terminal.comparison import Sessions, choose_sources
-from distbfs.terminal.shared import need_symmetric, open_terminal, share_of_cores
 from distbfs.types import Array, Ids
 
 ENGINE = "bfs4k"

@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from distbfs.cli.options.verify import VerifyOptions
+from distbfs.cli.shared import open_terminal
 from distbfs.errors import StoreError, legible
 from distbfs.report.tables import counted, shown
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.verify import verify_store
-from distbfs.terminal.shared import open_terminal
 
 
 def array_bytes(store: Store) -> int:

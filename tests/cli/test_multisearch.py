@@ -22,9 +22,9 @@ from graphs import Tuples, random_tuples
 from launching import is_open_mpi, needs_mpi
 
 from distbfs import registry
+from distbfs.cli import measures
 from distbfs.multisearch import searchers as sharing
 from distbfs.plan import memory
-from distbfs.terminal import measures
 
 GRAPH = random_tuples(90, 130, seed=6)
 LEVELS = np.stack([GRAPH.distances(v) for v in range(GRAPH.n)])

@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from distbfs.cli.measures import traced
 from distbfs.device import cuda
 from distbfs.ranks.world import SoloWorld
 from distbfs.report.trace import read_trace
-from distbfs.terminal.measures import traced
 
 
 class Watched:

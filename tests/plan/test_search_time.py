@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from graphs import kronecker, random_tuples
 
+from distbfs.cli.plan_input import of_kronecker, search_time
 from distbfs.errors import UsageError
 from distbfs.graph.degrees import DegreeHistogram
 from distbfs.plan import search_work
@@ -28,7 +29,6 @@ from distbfs.plan.search_time import (
     predict_search,
 )
 from distbfs.plan.search_work import expected_work
-from distbfs.terminal.plan_input import of_kronecker, search_time
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 import fit_model

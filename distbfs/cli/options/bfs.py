@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from distbfs.options import INPUT, OUTPUT, SEARCH, option
-from distbfs.terminal.command import GRAPH, InputPath, argument, command_of
-from distbfs.terminal.options import (
+from distbfs.cli.command import GRAPH, InputPath, argument, command_of
+from distbfs.cli.options import (
     EnergyOption,
     FileOptions,
     PathOptions,
@@ -16,6 +15,7 @@ from distbfs.terminal.options import (
     Speech,
     TraceOption,
 )
+from distbfs.options import INPUT, OUTPUT, SEARCH, option
 
 
 @dataclass(frozen=True, kw_only=True)

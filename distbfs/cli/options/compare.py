@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from distbfs.cli.command import STORE, argument, command_of
+from distbfs.cli.options import EnergyOption, GraphOptions, Speech
 from distbfs.options import DEVICES, OUTPUT, SEARCH, option
-from distbfs.terminal.command import STORE, argument, command_of
-from distbfs.terminal.options import EnergyOption, GraphOptions, Speech
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from distbfs.cli.command import InputPath, argument, command_of
+from distbfs.cli.options import SPREAD, FileOptions, Speech, StoreOptions
 from distbfs.options import ADVANCED, INPUT, option
-from distbfs.terminal.command import InputPath, argument, command_of
-from distbfs.terminal.options import SPREAD, FileOptions, Speech, StoreOptions
 
 
 @dataclass(frozen=True, kw_only=True)

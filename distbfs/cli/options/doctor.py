@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from distbfs.cli.command import command_of
+from distbfs.cli.options import Speech
 from distbfs.options import ADVANCED, option
-from distbfs.terminal.command import command_of
-from distbfs.terminal.options import Speech
 
 
 @dataclass(frozen=True, kw_only=True)

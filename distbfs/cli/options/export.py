@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from distbfs import registry
+from distbfs.cli.command import STORE, argument, command_of
+from distbfs.cli.options import Speech
 from distbfs.options import OUTPUT, option
-from distbfs.terminal.command import STORE, argument, command_of
-from distbfs.terminal.options import Speech
 
 
 @dataclass(frozen=True, kw_only=True)

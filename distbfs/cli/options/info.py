@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from distbfs.cli.command import STORE, argument, command_of
+from distbfs.cli.options import Speech
 from distbfs.options import OUTPUT, SEARCH, option
-from distbfs.terminal.command import STORE, argument, command_of
-from distbfs.terminal.options import Speech
 
 
 @dataclass(frozen=True, kw_only=True)

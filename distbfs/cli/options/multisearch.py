@@ -7,6 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from distbfs import registry
+from distbfs.cli.command import (
+    STORE,
+    Choice,
+    InputPath,
+    argument,
+    borrowed,
+    command_of,
+)
+from distbfs.cli.options import EnergyOption, FirstIdOption, PatienceOption, Speech
 from distbfs.multisearch.application import Application, Option
 from distbfs.multisearch.base import WAYS
 from distbfs.multisearch.result_files import FILES
@@ -19,15 +28,6 @@ from distbfs.options import (
     SearchOptions,
     option,
 )
-from distbfs.terminal.command import (
-    STORE,
-    Choice,
-    InputPath,
-    argument,
-    borrowed,
-    command_of,
-)
-from distbfs.terminal.options import EnergyOption, FirstIdOption, PatienceOption, Speech
 
 APPS: dict[str, Application] = {
     name: registry.lookup(registry.APPS, "application", name) for name in registry.APPS

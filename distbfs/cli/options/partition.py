@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from distbfs.terminal.command import STORE, argument, command_of
-from distbfs.terminal.options import Speech, StoreOptions
+from distbfs.cli.command import STORE, argument, command_of
+from distbfs.cli.options import Speech, StoreOptions
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
+from distbfs.cli.command import STORE, InputPath, Size, argument, command_of
+from distbfs.cli.options import SCALES, Speech
 from distbfs.options import ADVANCED, DEVICES, INPUT, option
 from distbfs.plan.cost_model import BANDWIDTH, LATENCY, RATE
 from distbfs.plan.search_time import NETWORK, load_constants
-from distbfs.terminal.command import STORE, InputPath, Size, argument, command_of
-from distbfs.terminal.options import SCALES, Speech
 
 GPUS = click.Choice(sorted(load_constants()["devices"]), case_sensitive=False)
 SIZE: dict[str, Any] = {"kind": Size(float), "metavar": "BYTES"}

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from distbfs.benchmark.compare_plots import KINDS
+from distbfs.cli.command import InputPath, argument, command_of
 from distbfs.options import INPUT, OUTPUT, option
-from distbfs.terminal.command import InputPath, argument, command_of
 
 
 @dataclass(frozen=True, kw_only=True)

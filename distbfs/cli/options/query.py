@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from distbfs.cli.command import Choice, argument, command_of
 from distbfs.options import CONNECTIONS, option
 from distbfs.service.limits import SECONDS
 from distbfs.service.operations import OPERATIONS
-from distbfs.terminal.command import Choice, argument, command_of
 
 
 @dataclass(frozen=True, kw_only=True)

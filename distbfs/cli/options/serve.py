@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distbfs.options import CONNECTIONS, OUTPUT, REQUEST_LIMITS, option
-from distbfs.service.limits import Limits
-from distbfs.terminal.command import STORE, argument, borrowed, command_of
-from distbfs.terminal.options import (
+from distbfs.cli.command import STORE, argument, borrowed, command_of
+from distbfs.cli.options import (
     FirstIdOption,
     PatienceOption,
     SearchChoices,
     Speech,
     TraceOption,
 )
+from distbfs.options import CONNECTIONS, OUTPUT, REQUEST_LIMITS, option
+from distbfs.service.limits import Limits
 
 
 @dataclass(frozen=True, kw_only=True)

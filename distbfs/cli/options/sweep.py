@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from distbfs.cli.command import STORE, argument, command_of
+from distbfs.cli.options import SOURCES, GraphOptions, Speech
 from distbfs.options import INPUT, SEARCH, option
-from distbfs.terminal.command import STORE, argument, command_of
-from distbfs.terminal.options import SOURCES, GraphOptions, Speech
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,11 +6,11 @@ from graphs import kronecker
 from test_split_rows import NOTHING, least_and_all
 
 import distbfs
+from distbfs.cli import comparison
+from distbfs.cli.comparison import Entry
 from distbfs.device import host_memory, rates
 from distbfs.options import SearchOptions
 from distbfs.search import device_holding
-from distbfs.terminal import comparison
-from distbfs.terminal.comparison import Entry
 
 pytestmark = pytest.mark.usefixtures("device")
 SOURCE = kronecker(10)

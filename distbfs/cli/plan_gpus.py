@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from distbfs.build.cuda.room import SPARE, SPARE_VERTEX
+from distbfs.cli.plan_input import PlannedGraph
 from distbfs.engines.cuda.common.memory import (
     graph_bytes,
     member_bytes,
@@ -32,7 +33,6 @@ from distbfs.plan.memory import PartShape, readable
 from distbfs.plan.search_time import result_bytes
 from distbfs.search.choose import ALONE_BELOW
 from distbfs.search.runners.seat import streams_bytes
-from distbfs.terminal.plan_input import PlannedGraph
 from distbfs.validation.states import device_bytes as checking_bytes
 
 

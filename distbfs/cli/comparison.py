@@ -19,6 +19,7 @@ from distbfs.benchmark.compare_figures import (
 from distbfs.benchmark.libraries.base import LibraryRows, library_session, rows_of
 from distbfs.benchmark.limit import need_of
 from distbfs.benchmark.roots import choose_roots
+from distbfs.cli.shared import Terminal, share_of_cores
 from distbfs.device.rates import Rates, device_rates, host_rates
 from distbfs.engines.base import PRUNED, TAIL_BYTES, on_device
 from distbfs.errors import UsageError, ValidationError
@@ -29,7 +30,6 @@ from distbfs.search.held import Held
 from distbfs.search.open import open_source, prepare
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store
-from distbfs.terminal.shared import Terminal, share_of_cores
 from distbfs.types import Array, Ids, TupleSource, slice_bounds
 
 COUNTED = 4  # sources that are searched once more, with records, to count edge checks

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from distbfs.cli.command import input_path
 from distbfs.errors import InputError, UsageError
 from distbfs.formats.attributes import Values
 from distbfs.formats.compressed import plain_name
@@ -20,7 +21,6 @@ from distbfs.formats.packed import BinaryFile
 from distbfs.formats.text import rereadable, text_lines
 from distbfs.ranks.world import Ranks
 from distbfs.search.view import View, check_attributes, flags_of
-from distbfs.terminal.command import input_path
 from distbfs.types import Marks, Root
 
 COMMENT = re.compile("(?:^|[ \t])#")

@@ -49,7 +49,7 @@ GET_MPI = "pip install '.[mpi]' for the MPI that is here, '.[mpich]' to get one"
 LEFT_OUT = "left out: "
 GET_CUPY = "pip install '.[cuda13]' or '.[cuda12]'"
 GET_COMPILER = "install gcc or clang with OpenMP, or name one in DISTBFS_CC"
-TELL = "from distbfs.terminal.trials import tell_mpi; tell_mpi()"
+TELL = "from distbfs.cli.trials import tell_mpi; tell_mpi()"
 
 
 def version_of(package: str) -> str | None:

@@ -20,6 +20,9 @@ import click
 import numpy as np
 
 from distbfs import __version__
+from distbfs.cli.command import GRAPH, STORE
+from distbfs.cli.options import SearchChoices, Speech
+from distbfs.cli.streams import NamedFile
 from distbfs.device import cuda
 from distbfs.device.cc import thread_count
 from distbfs.errors import UsageError, legible
@@ -35,9 +38,6 @@ from distbfs.search.open import prepare
 from distbfs.search.opening import Opening
 from distbfs.search.session import Session
 from distbfs.store.hdf5 import Store, open_store
-from distbfs.terminal.command import GRAPH, STORE
-from distbfs.terminal.options import SearchChoices, Speech
-from distbfs.terminal.streams import NamedFile
 from distbfs.types import Stop, TupleSource
 
 LOG = logging.getLogger("distbfs")

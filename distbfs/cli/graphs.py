@@ -13,6 +13,13 @@ import click
 import numpy as np
 
 from distbfs.build.host.parts import BuildSummary, check_alone
+from distbfs.cli.options import SPREAD, FileOptions, StoreOptions
+from distbfs.cli.shared import (
+    AT_ONCE,
+    Terminal,
+    is_file,
+    stop_requests,
+)
 from distbfs.errors import StoreError, UsageError
 from distbfs.exchange.device_choice import take_devices
 from distbfs.formats.attributes import Values
@@ -26,13 +33,6 @@ from distbfs.report.tables import counted, print_fields
 from distbfs.search.holding import Source
 from distbfs.store.hdf5 import Store, open_store, read_array
 from distbfs.store.write import write_graph
-from distbfs.terminal.options import SPREAD, FileOptions, StoreOptions
-from distbfs.terminal.shared import (
-    AT_ONCE,
-    Terminal,
-    is_file,
-    stop_requests,
-)
 from distbfs.types import TupleSource
 
 READ = ("one_based", "first_id", "columns", "header", "bipartite", "directed")

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from distbfs.cli.graphs import degrees_of
+from distbfs.cli.shared import Terminal, need_symmetric
 from distbfs.engines.streamed import MOST_STREAMED
 from distbfs.errors import DistbfsError, InputError, UsageError
 from distbfs.formats.text import read_text
@@ -43,8 +45,6 @@ from distbfs.search.choose import ALONE_BELOW
 from distbfs.search.domains import too_many_problem
 from distbfs.store.hdf5 import Store, open_store
 from distbfs.store.shape import shape_of
-from distbfs.terminal.graphs import degrees_of
-from distbfs.terminal.shared import Terminal, need_symmetric
 from distbfs.types import SUBGRAPHS
 
 REPORTED = ("SCALE", "edgefactor", "parts", "num_mpi_processes")

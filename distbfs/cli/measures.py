@@ -16,6 +16,7 @@ from typing import Any
 
 import click
 
+from distbfs.cli.shared import Terminal
 from distbfs.device import cuda
 from distbfs.device.energy import measured
 from distbfs.formats.ids import IdMap, name_of
@@ -24,7 +25,6 @@ from distbfs.ranks.agreement import gather_texts
 from distbfs.report.energy import energy_figures, energy_lines, energy_values, joined
 from distbfs.report.trace import gather_trace, write_trace
 from distbfs.search.session import Session
-from distbfs.terminal.shared import Terminal
 from distbfs.timing import Trace
 from distbfs.types import Root, World
 
