@@ -247,8 +247,9 @@ def count_checks(entries: Sequence[Entry], sources: Ids) -> list[int]:
             outcome = entry.open.search(source, records=True)
             for name, count in COUNTS.items():
                 counts = [count(record) for record in outcome.records]
-                if counts and counts[0] is not None:
-                    entry.counts[name].append(sum(counts))
+                known = [x for x in counts if x is not None]
+                if known or not counts:
+                    entry.counts[name].append(sum(known))
             entry.result_bytes = outcome.result_bytes
             if entry is entries[0]:
                 reached.append(outcome.reached)
