@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from distbfs.cli.bfs_results import DASH
 from distbfs.cli.options.export import ExportOptions
-from distbfs.cli.shared import AT_ONCE, Terminal, open_terminal, stop_requests
+from distbfs.cli.shared import AT_ONCE, DASH, Terminal, open_terminal, stop_requests
 from distbfs.errors import DistbfsError, UsageError, system_error
 from distbfs.formats.ids import first_of
 from distbfs.formats.writing import Edges, Writer, placed, writer_for

@@ -35,10 +35,10 @@ from distbfs.errors import (
 )
 from distbfs.formats.ids import IdMap
 from distbfs.formats.writing import check_place, placed
+from distbfs.multisearch import domain_members
 from distbfs.multisearch.application import Application, Facts, Take, Task, unsaid
 from distbfs.multisearch.apps import reachability
 from distbfs.multisearch.base import ProblemRunner, RunOptions
-from distbfs.multisearch.domain_members import bytes_beside
 from distbfs.multisearch.input_graph import whole_graph
 from distbfs.multisearch.pieces import Unfinished
 from distbfs.multisearch.result_files import (
@@ -333,6 +333,14 @@ def host_share(world: World, runner: ProblemRunner, options: RunOptions) -> int 
     return None if have is None else have // hosts.count(hosts[world.rank])
 
 
+def beside_searches(active: int, devices: int, targets: int) -> int:
+    """Return the bytes of searches of one traversal on a device; see ``Beside``.
+
+    Its module, which is of CUDA, is imported where devices ask.
+    """
+    return domain_members.bytes_beside(active, devices, targets)
+
+
 def make_searcher(
     terminal: Terminal, store: Store, asked: MultisearchOptions, options: RunOptions
 ) -> Searcher:
@@ -351,7 +359,7 @@ def make_searcher(
             device_memory=options.device_memory,
             host_memory=options.host_memory,
         )
-        request = Request(domain=domain, divided=True, beside=bytes_beside)
+        request = Request(domain=domain, divided=True, beside=beside_searches)
         opening = terminal.prepare(store, wanted, request)
         if domain is not None and opening.choice.place == "host":
             raise UsageError("--domain is for parts on devices, not in host memory")

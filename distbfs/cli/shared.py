@@ -41,6 +41,7 @@ from distbfs.store.hdf5 import Store, open_store
 from distbfs.types import Stop, TupleSource
 
 LOG = logging.getLogger("distbfs")
+DASH = Path("-")  # standard output
 LINE_SECONDS = 5.0  # between lines that say how far work is
 AT_ONCE = 0.0  # seconds until a request to stop ends the process
 

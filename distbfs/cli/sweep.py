@@ -23,7 +23,7 @@ from distbfs.errors import UsageError, ValidationError
 from distbfs.graph.device_graph import DeviceGraph
 from distbfs.options import Knobs, SearchOptions
 from distbfs.report.provenance import provenance
-from distbfs.report.tables import print_fields, print_table
+from distbfs.report.tables import print_fields, print_table, shown
 from distbfs.search.holding import Source
 from distbfs.search.open import open_source
 from distbfs.search.session import Session
@@ -138,15 +138,12 @@ def print_sweep(values: Mapping[str, Any], best: Knobs) -> None:
         for trial in values["trials"]
     ]
     print_table(("knob", "value", "ms", "best so far ms"), rows)
-    words = {True: "yes", False: "no"}
-    knobs = [
-        f"{k}={words[v] if isinstance(v, bool) else v}"
-        for k, v in best.as_dict().items()
-    ]
+    knobs = best.as_dict().items()
+    texts = [f"{k}={shown(v) if isinstance(v, bool) else v}" for k, v in knobs]
     print_fields(
         {
             "automatic ms": values["auto_seconds"] * 1e3,
             "best ms": values["best_seconds"] * 1e3,
-            "--knobs": ",".join(knobs),
+            "--knobs": ",".join(texts),
         }
     )

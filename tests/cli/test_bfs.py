@@ -40,7 +40,7 @@ from launching import clean_environment, is_open_mpi, needs_mpi
 from shortest_paths import path_counts
 
 from distbfs.cli import shared as common
-from distbfs.cli.bfs_results import LevelTable
+from distbfs.cli.bfs import LevelTable
 from distbfs.search.result_file import ResultBlocks
 
 GRAPH = random_tuples(150, 260, seed=5)
